@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 #: In rows of iptables-save: the device of -i or -o.
 _IN_ROWS: Final = re.compile(r' (?:-[io]|--(?:in|out)-interface) "?([^\s"]+)')
+_IN: Final = " -i ", " --in-interface "
 #: In rules of nft, as text or JSON: all that may be a device.
 _NAMES: Final = re.compile(r"[^\s\"'{},]+")
 #: Of rules of nft and types of sets that have to do with devices.
@@ -39,7 +40,7 @@ def asked_devices(rulesets: Iterable[Rules]) -> frozenset[str]:
 def asks_where_from(rulesets: Iterable[Rules]) -> bool:
     """Tell whether a rule may match on the device that a packet comes in by."""
     return any(
-        any(re.search(r" (?:-i|--in-interface) ", rows_of(table)) for table in each.tables.values())
+        any(option in rows_of(table) for table in each.tables.values() for option in _IN)
         if isinstance(each, Ruleset)
         else any(True for _ in _saying(each, "iif"))
         for each in rulesets
@@ -93,16 +94,27 @@ def _come_to(table: Table, chain: str, option: str, depth: int = 0) -> frozenset
     """
     if chain in table.chains and table.chains[chain].policy is not None:
         return frozenset({"+"})
-    sent = rf"(?m)^(?:\[\d+:\d+\] )?-A (\S+) (.*)-[jg] {re.escape(chain)}$"
     found: set[str] = set()
-    for caller, asks in re.findall(sent, rows_of(table)):
-        bare = _BARE.sub("", f" {asks.rstrip()}").strip()
-        device = re.fullmatch(rf"-{option} (\S+)", bare)
-        if device is not None:
-            found.add(device[1].strip('"'))
-        elif not bare and depth < _DEEPEST:
-            found |= _come_to(table, caller, option, depth + 1)
+    for row in _rows_to(table, chain):
+        match _BARE.sub("", row).split():
+            case ["-A", _, asked, device, _, _] if asked == f"-{option}":
+                found.add(device.strip('"'))
+            case ["-A", caller, _, _] if depth < _DEEPEST:
+                found |= _come_to(table, caller, option, depth + 1)
+            case _:  # not whatever else they are
+                pass
     return frozenset(found)
+
+
+def _rows_to(table: Table, chain: str) -> Iterator[str]:
+    """Give the rows that send packets to a chain."""
+    rows = rows_of(table) + "\n"
+    for target in (f" -j {chain}\n", f" -g {chain}\n"):
+        end = rows.find(target)
+        while end >= 0:
+            start = rows.rfind("\n", 0, end) + 1
+            yield rows[start : end + len(target) - 1]
+            end = rows.find(target, end + 1)
 
 
 def _rows_in(table: Table, chain: str) -> Sequence[str]:

@@ -354,11 +354,14 @@ class FlowWalks:
     def spares_all(self, mark: Mark, most: int) -> bool:
         """Tell whether no plain flow is lost that nat sends on with a mark.
 
-        False, too, where rules tell more than `most` destinations apart.
+        False, too, where rules tell more than `most` destinations apart; of none, where one walk
+        or two do not tell.
         """
         within = self._leaving.within
         if all(self.spares(source, None, mark, within) for source in Source):
             return True
+        if not most:
+            return False
         ways = (self._sent(source, None, mark) for source in Source)
         return all(self._leaving.spares_all(each, most) for each in ways)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 
 from analyzer.kubeproxy.iptables_entrances import Entrance
-from analyzer.kubeproxy.masquerade import Masquerade
+from analyzer.kubeproxy.masquerade import MANY, Masquerade
 from analyzer.kubeproxy.plain import PlainTable
 from analyzer.kubeproxy.plain_shares import PlainRoutes, PlainShares, told_otherwise
 from analyzer.kubeproxy.sources import PodNetworks
@@ -79,7 +79,11 @@ class PlainWays:
     @cached_property
     def spares_all(self) -> bool:
         """Whether no plain flow is lost behind its DNAT, certainly or perhaps."""
-        return self._masquerade.is_plain() or self._walks().spares_plain(_MOST_DESTINATIONS)
+        if self._masquerade.is_plain():
+            return True
+        # To tell few endpoints apart takes longer than to ask of each.
+        most = _MOST_DESTINATIONS if len(self._plain.endpoints) >= MANY else 0
+        return self._walks().spares_plain(most)
 
     @cached_property
     def _is_quiet(self) -> bool:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # what a plain dump does not need is not loaded
     from analyzer.semantics.onward import Onward
 
 #: Endpoints of which all are asked at once.
-_MANY: Final = 64
+MANY: Final = 64
 
 
 class Masquerade:
@@ -160,7 +160,7 @@ class Masquerade:
         """
         from analyzer.semantics.onward import one_of
 
-        if len(self._table.endpoints) < _MANY:
+        if len(self._table.endpoints) < MANY:
             return None
         is_hairpin = source is Source.HAIRPIN
         if is_hairpin and any(map(self._table.endpoints.has_address, self._own)):

@@ -117,13 +117,17 @@ PROGRAMS: Final = (
     Program(name="MiniUPnPd", chains=r"MINIUPNPD", tables=r"miniupnpd$"),
 )
 
-_COMMENT: Final = re.compile(
+#: What is a pattern of chains' names for several programs begins so; compiling each takes time.
+_KUBE: Final = "KUBE-"
+
+# Compiled when a rule's chain does not tell.
+_COMMENT: Final = (
     r' --comment (?:"((?:[^"\\]|\\.)*)"|(\S+))|\bcomment "([^"]*)"'  # of iptables, and of nft
 )
-_TARGET: Final = re.compile(
+_TARGET: Final = (
     r' (?:-[jg]|--jump|--goto) (\S+)|\b(?:jump|goto) ([\w-]+)|"target": "([^"]+)"'  # and of JSON
 )
-_DEVICE: Final = re.compile(r' -[io] (\S+)|[io]if(?:name)? (?:!= )?"([^"]+)"')
+_DEVICE: Final = r' -[io] (\S+)|[io]if(?:name)? (?:!= )?"([^"]+)"'
 _KNOWN: dict[tuple[str, str], str | None] = {}
 
 
@@ -149,7 +153,7 @@ def program_of(chain: str, text: str, table: str = "") -> str | None:
     if owner is not None:
         return owner
     for field, pattern in (("comments", _COMMENT), ("chains", _TARGET), ("devices", _DEVICE)):
-        for found in pattern.finditer(text):
+        for found in re.finditer(pattern, text):
             words = next((each for each in found.groups() if each is not None), "")
             said = _first(field, words.replace('\\"', '"'))
             if said is not None:
@@ -158,8 +162,11 @@ def program_of(chain: str, text: str, table: str = "") -> str | None:
 
 
 def _first(field: str, text: str) -> str | None:
+    is_kube = text.startswith(_KUBE)
     for each in PROGRAMS:
         pattern = getattr(each, field)
+        if pattern.startswith(_KUBE) and not is_kube:
+            continue
         if pattern and re.match(pattern, text):
             return each.name
     return None

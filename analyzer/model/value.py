@@ -3,19 +3,24 @@
 A dataclass compiles six functions when its class is made, 0.4 ms each time the program starts,
 and brings `inspect` along; a hundred of them cost more than reading a dump of a thousand rules.
 Here one ``__init__`` is compiled for each number of fields, which a class gets with the names of
-its own, and `replace` when it is called. Type checkers see dataclasses.
+its own. Type checkers see dataclasses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
 from types import FunctionType
 
 TYPE_CHECKING = False  # as that of typing, which takes a tenth of the time of a small dump to load
 if TYPE_CHECKING:
     from types import CodeType
-    from typing import Any, Final, NoReturn, TypeVar, dataclass_transform, overload
+    from typing import Any, Final, NoReturn, TypeAlias, TypeVar, dataclass_transform, overload
+
+    #: What reads all fields of a value, the places of those that change, and what sets all.
+    _Replacing: TypeAlias = tuple[
+        Callable[[Any], Iterable[Any]], tuple[int, ...], Callable[..., None]
+    ]
 
     T = TypeVar("T")
     C = TypeVar("C", bound=type)
@@ -28,8 +33,8 @@ else:
 
 #: Code of ``__init__`` by how many fields it sets, whether by name alone, and whether more is done.
 _INITS: Final[dict[tuple[int, bool, bool], CodeType]] = {}
-#: What `replace` calls, by the class and the names of the fields that change.
-_REPLACING: Final[dict[tuple[object, ...], Callable[..., Any]]] = {}
+#: What `replace` needs, by the class and the names of the fields that change.
+_REPLACING: Final[dict[tuple[object, ...], _Replacing]] = {}
 
 if TYPE_CHECKING:
 
@@ -58,10 +63,16 @@ def replace(old: T, **changes: object) -> T:
         TypeError: it has no such field.
     """
     cls = type(old)
-    made: Callable[..., T] | None = _REPLACING.get((cls, *changes))
-    if made is None:
-        made = _REPLACING[(cls, *changes)] = _compile_replace(cls, tuple(changes))
-    return made(old, *changes.values())
+    found = _REPLACING.get((cls, *changes))
+    if found is None:
+        found = _REPLACING[(cls, *changes)] = _replacing(cls, tuple(changes))
+    read, places, initialize = found
+    values = [*read(old)]
+    for place, changed in zip(places, changes.values(), strict=True):
+        values[place] = changed
+    new = cls.__new__(cls)
+    initialize(new, *values)
+    return new
 
 
 def fields_of(cls: type) -> tuple[str, ...]:
@@ -139,24 +150,30 @@ def _made(cls: Callable[..., object], *values: object) -> object:
     return cls(**dict(zip(names, values, strict=True)))
 
 
-def _made_init(
-    owner: type, names: tuple[str, ...], defaults: dict[str, object], *, kw_only: bool
-) -> Callable[..., None]:
-    """Return ``__init__`` for a class whose fields are `names`, as if it had been written out."""
-    has_more = hasattr(owner, "__post_init__")
-    shape = len(names), kw_only, has_more
+def _setting(owner: type, names: tuple[str, ...], *, kw_only: bool) -> FunctionType:
+    """Return a function that sets all fields of a new value of a class, without defaults."""
+    shape = len(names), kw_only, hasattr(owner, "__post_init__")
     code = _INITS.get(shape)
     if code is None:
         code = _INITS[shape] = _compile_init(*shape)
     # A slot's own descriptor sets it; __setattr__ refuses.
     scope = {f"_set_{at}": owner.__dict__[name].__set__ for at, name in enumerate(names)}
+    code = code.replace(co_varnames=("self", *names), co_qualname=f"{owner.__qualname__}.__init__")
+    return FunctionType(code, scope, "__init__")
+
+
+def _made_init(
+    owner: type, names: tuple[str, ...], defaults: dict[str, object], *, kw_only: bool
+) -> Callable[..., None]:
+    """Return ``__init__`` for a class whose fields are `names`, as if it had been written out."""
     given = tuple([defaults[name] for name in names if name in defaults])
     if not kw_only and any(name in defaults for name in names[: len(names) - len(given)]):
         raise TypeError(f"a field of {owner.__name__} without a default follows one that has one")
-    code = code.replace(co_varnames=("self", *names), co_qualname=f"{owner.__qualname__}.__init__")
-    made = FunctionType(code, scope, "__init__", None if kw_only else given)
+    made = _setting(owner, names, kw_only=kw_only)
     if kw_only:
         made.__kwdefaults__ = defaults
+    else:
+        made.__defaults__ = given
     return made
 
 
@@ -174,18 +191,18 @@ def _compile_init(count: int, kw_only: bool, has_more: bool) -> CodeType:
     return code
 
 
-def _compile_replace(cls: type, names: tuple[str, ...]) -> Callable[..., Any]:
-    """Return a function of a value and of what some of its fields are to be."""
+def _replacing(cls: type, names: tuple[str, ...]) -> _Replacing:
+    """Return what `replace` needs for values of a class of which some fields change."""
     fields = fields_of(cls)
     unknown = [name for name in names if name not in fields]
     if unknown:
         raise TypeError(f"{cls.__name__} has no field {', '.join(unknown)}")
-    given = ", ".join(f"{name}={name if name in names else f'_old.{name}'}" for name in fields)
-    scope: dict[str, Any] = {"_make": cls}
-    head = f"def made({', '.join(['_old', *names])}):"
-    exec(f"{head}\n    return _make({given})", scope)  # noqa: S102  # our fields' names
-    made: Callable[..., Any] = scope["made"]
-    return made
+    owner = next(each for each in cls.__mro__ if "__value_fields__" in each.__dict__)
+    if len(fields) > 1:
+        read: Callable[[Any], Iterable[Any]] = attrgetter(*fields)
+    else:  # of one field it would give that alone
+        read = lambda old: [getattr(old, name) for name in fields]  # noqa: E731
+    return read, tuple(map(fields.index, names)), _setting(owner, fields, kw_only=False)
 
 
 def _repair_class_cell(function: object, old: type, new: type) -> None:

@@ -74,7 +74,7 @@ def told(found: View | str) -> object:
 def check_both_ways(data: bytes, *own: IPv4Address) -> None:
     walked = told(view(data, plainly=False, own=own))
     for many in (0, 64):  # all endpoints are judged at once, and each of few
-        with patch.object(masquerade, "_MANY", many):
+        with patch.object(masquerade, "MANY", many):
             assert told(view(data, plainly=True, own=own)) == walked
 
 
@@ -222,7 +222,7 @@ def test_both_ways_agree_on_sets_of_destinations(row: str, own: tuple[str, ...])
     addresses = tuple(map(IPv4Address, own))
     found = []
     for plainly, many in ((False, 64), (True, 64), (True, 0)):
-        with patch.object(masquerade, "_MANY", many):
+        with patch.object(masquerade, "MANY", many):
             made = Recogniser(ruleset, Cluster(), node_addresses=addresses, plainly=plainly)
             found.append(told(made.view()))
     assert found[0] == found[1] == found[2]
