@@ -18,8 +18,9 @@ from textual.widgets import DataTable, Footer, Input, SelectionList, Static
 from textual.widgets.selection_list import Selection
 
 from analyzer.errors import UsageError
-from analyzer.failure.loss import Count, ServiceLoss, losses
+from analyzer.failure.loss import ServiceLoss, losses
 from analyzer.failure.models import Dead, dead
+from analyzer.failure.route_loss import Count
 from analyzer.kubeproxy.view import Route, ServicePort, Source, View
 from analyzer.model.cluster import Cluster
 from analyzer.model.text import printable

@@ -16,8 +16,8 @@ import enum
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 
-from analyzer.failure.loss import RouteLoss
 from analyzer.failure.models import Dead
+from analyzer.failure.route_loss import RouteLoss
 from analyzer.kubeproxy.view import Endpoint, FrontendKind, Route
 from analyzer.model.endings import EndKind, total
 from analyzer.model.probability import NEVER, Bounds

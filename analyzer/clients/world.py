@@ -7,8 +7,8 @@ from fractions import Fraction
 
 from analyzer.clients.fates import FATES, Fate, FateOf, Lot, counted, lot_of, mixed, of_fates
 from analyzer.clients.target import Target
-from analyzer.failure.loss import route_loss
 from analyzer.failure.models import Dead
+from analyzer.failure.route_loss import route_loss
 from analyzer.kubeproxy.view import FrontendKind, Route, ServicePort, Source, View
 from analyzer.model.addresses import Address
 from analyzer.model.ternary import Ternary

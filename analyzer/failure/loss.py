@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
-from analyzer.failure.limits import allowed
 from analyzer.failure.models import Dead
-from analyzer.kubeproxy.view import (
-    Endpoint,
-    Frontend,
-    FrontendKind,
-    Route,
-    ServicePort,
-    Source,
+from analyzer.failure.route_loss import (
+    Count,
+    DrawnLosses,
+    KnownLosses,
+    RouteLoss,
+    greatness,
 )
-from analyzer.model.endings import Ending, Endings, EndKind, part, summed, total
-from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic, capped_sum
-from analyzer.model.value import replace, value
+from analyzer.kubeproxy.view import Endpoint, ServicePort, Source
+from analyzer.model.endings import total
+from analyzer.model.probability import NEVER, Bounds
+from analyzer.model.value import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fractions import Fraction
-    from typing import Final, TypeAlias
+    from typing import Final
 
 
 @enum.unique
@@ -50,46 +48,6 @@ HARM: Final = {
     State.NO_ENDPOINTS: 3,
     State.UNTOUCHED: 4,
 }
-
-
-@enum.unique
-class Count(enum.Enum):
-    """Which flows count as lost: in whatever way, or those that land on dead endpoints."""
-
-    ALL = "all"
-    DEAD = "dead"
-
-
-@value(kw_only=True)
-class RouteLoss:
-    """What becomes of the new flows on one route.
-
-    Attributes:
-        loss: the share that is lost, in the ways that count.
-        nowhere: the share that is sent to no endpoint at all, whatever is dead.
-        survives: the share that reaches a living endpoint.
-        on_dead: the share that lands on dead endpoints.
-        otherwise: the other ways to be lost that count, and the share of each.
-    """
-
-    route: Route
-    loss: Bounds
-    nowhere: Bounds
-    survives: Bounds
-    on_dead: Bounds
-    otherwise: Endings = ()
-
-    @property
-    def leads(self) -> bool:
-        """Whether a new flow may reach an endpoint, dead or alive, or is lost on its way there."""
-        return self.nowhere.lower != ALWAYS or bool(self.otherwise)
-
-    def is_lost_beyond(self, most: Fraction) -> bool:
-        """Tell whether flows may be lost, and more than `most` reach no living endpoint."""
-        if not self.loss.upper:
-            return False
-        lost = (~self.survives.lower).as_fraction()
-        return lost > most and lost > allowed(most, len(self.route.shares))
 
 
 @value(kw_only=True)
@@ -121,7 +79,7 @@ class ServiceLoss:
     @property
     def worst_route(self) -> RouteLoss | None:
         """The first route of those with the highest loss; None without any."""
-        return max(self.routes, key=lambda r: _greatness(r.loss), default=None)
+        return max(self.routes, key=lambda r: greatness(r.loss), default=None)
 
     @property
     def otherwise(self) -> RouteLoss | None:
@@ -129,7 +87,9 @@ class ServiceLoss:
 
         None: none does.
         """
-        some = [(each, total(each.otherwise)) for each in self.routes if each.otherwise]
+        # Most routes have one and the same.
+        firsts = {id(each.otherwise): each for each in reversed(self.routes) if each.otherwise}
+        some = [(each, total(each.otherwise)) for each in reversed(firsts.values())]
         found = max(some, key=lambda each: (each[1].lower, each[1].upper), default=None)
         return None if found is None else found[0]
 
@@ -144,15 +104,11 @@ def losses(
     services: Iterable[ServicePort], dead: Dead, count: Count = Count.ALL
 ) -> tuple[ServiceLoss, ...]:
     """Return what each ServicePort loses when what is `dead` answers no more."""
-    endings: _Known = {}
+    known = KnownLosses()
     return tuple(
-        _service_loss(service, dead, _Drawn(dead, service.unfilled, count, endings))
+        _service_loss(service, dead, DrawnLosses(dead, service.unfilled, count, known))
         for service in services
     )
-
-
-def _greatness(loss: Bounds) -> tuple[Dyadic, Dyadic]:
-    return loss.upper, loss.lower
 
 
 def in_order(found: Iterable[ServiceLoss], by: str) -> tuple[ServiceLoss, ...]:
@@ -174,22 +130,22 @@ def service_losses(
     services: Iterable[ServicePort], dead: Dead, count: Count = Count.ALL
 ) -> Iterator[ServiceLoss]:
     """Give what one ServicePort loses as several nodes have it; lists they share count once."""
-    drawn = _Drawn(dead, (), count)
+    drawn = DrawnLosses(dead, (), count)
     for service in services:
-        own = _Drawn(dead, service.unfilled, count) if service.unfilled else drawn
+        own = DrawnLosses(dead, service.unfilled, count) if service.unfilled else drawn
         yield _service_loss(service, dead, own)
 
 
 def service_loss(service: ServicePort, dead: Dead, count: Count = Count.ALL) -> ServiceLoss:
     """Return what one ServicePort loses."""
-    return _service_loss(service, dead, _Drawn(dead, service.unfilled, count))
+    return _service_loss(service, dead, DrawnLosses(dead, service.unfilled, count))
 
 
-def _service_loss(service: ServicePort, dead: Dead, drawn: _Drawn) -> ServiceLoss:
+def _service_loss(service: ServicePort, dead: Dead, drawn: DrawnLosses) -> ServiceLoss:
     # The dead send nothing; to themselves the living lose what rules drop.
     others = [drawn.of(r) for r in service.routes if r.source is not Source.HAIRPIN]
     if drawn.count is Count.ALL:
-        others += filter(None, (_to_itself(r, dead) for r in service.routes_from(Source.HAIRPIN)))
+        others += filter(None, map(drawn.to_itself, service.routes_from(Source.HAIRPIN)))
     routes = tuple(others)
     cluster = service.cluster_route
     endpoints = service.endpoints
@@ -200,217 +156,6 @@ def _service_loss(service: ServicePort, dead: Dead, drawn: _Drawn) -> ServiceLos
         dead=tuple(e for e in endpoints if e in dead.endpoints),
         state=_state(endpoints, routes),
     )
-
-
-def route_loss(route: Route, dead: Dead) -> RouteLoss:
-    """Return what becomes of the flows of one route.
-
-    What is not resolved may land anywhere: on a dead endpoint if anything is dead, which the
-    dump need not show, on a living one, or on none.
-    """
-    return _Drawn(dead).of(route)
-
-
-def _to_itself(hairpin: Route, dead: Dead) -> RouteLoss | None:
-    """Return what an endpoint loses of its own flows to rules, the one that loses most of all.
-
-    None: no endpoint loses any so.
-    """
-    lost = hairpin.losses()
-    if not lost:
-        return None
-    endpoints, shares = hairpin.draws()
-    # Of most endpoints it is the same: each once.
-    found = {
-        (id(endings), id(share)): (endings, share)
-        for endpoint, share, endings in zip(endpoints, shares, lost, strict=True)
-        if endings and endpoint not in dead.endpoints
-    }
-    if not found:
-        return None
-    every = [part(*each) for each in found.values()]
-    most = max(every, key=lambda endings: _greatness(total(endings)))
-    loss = total(most)
-    return RouteLoss(
-        route=hairpin,
-        loss=loss,
-        nowhere=_NONE,
-        survives=Bounds(~loss.upper, ~loss.lower),
-        on_dead=_NONE,
-        otherwise=most,
-    )
-
-
-def counted(route: Route) -> Endings:
-    """Return how flows of a route go astray, as far as that is a loss, and how many are lost so.
-
-    What kube-proxy refuses for want of an endpoint, or as its source is not admitted, is none.
-    Nobody has a ClusterIP. Other addresses are somebody's: flows to them that kube-proxy itself
-    leaves alone get there, and of others that pass, or are not translated, the dump does not say
-    whether anybody answers.
-    """
-    nobodys = route.frontend.kind is FrontendKind.CLUSTER_IP
-    found: list[tuple[Ending, Bounds]] = []
-    for ending, share in route.astray:
-        match ending.kind:
-            case EndKind.REFUSED:
-                continue
-            case EndKind.DROPPED | EndKind.REJECTED:
-                found.append((ending, share))
-            case EndKind.LEFT_OVER | EndKind.UNCHANGED if nobodys or ending.how:
-                found.append((ending, share))
-            case EndKind.UNCHANGED if not ending.rule:
-                continue
-            case _:
-                found.append((ending, Bounds(NEVER, share.upper)))
-    return tuple([(ending, share) for ending, share in found if share.upper])
-
-
-_NONE: Final = Bounds(NEVER, NEVER)
-_ANY: Final = Bounds(NEVER, ALWAYS)
-
-
-#: What is lost, what survives and how flows end, of draws and of what becomes of each endpoint's
-#: flows: most Services of a node have the same, so that it is told of them once. Keys are by
-#: identity; what they are of is kept.
-_Known: TypeAlias = "dict[tuple[object, ...], tuple[object, Bounds, Bounds, Endings]]"
-_MOST_KNOWN: Final = 4096
-
-
-class _Drawn:
-    """What is lost of lists of draws: routes from most sources have one and the same."""
-
-    def __init__(
-        self,
-        dead: Dead,
-        unfilled: Collection[Frontend] = (),
-        count: Count = Count.ALL,
-        endings: _Known | None = None,
-    ) -> None:
-        self._dead = dead
-        self._unfilled = unfilled
-        self.count = count
-        # By identity; the lists are kept, so that no other gets theirs.
-        self._lost: dict[tuple[int, int, Dyadic], tuple[object, Bounds, Bounds]] = {}
-        self._nowhere: dict[tuple[int, Dyadic], tuple[object, Bounds]] = {}
-        self._endings: _Known = {} if endings is None else endings
-
-    def of(self, route: Route) -> RouteLoss:
-        """Bound what becomes of the flows of a route."""
-        if route.frontend in self._unfilled:
-            # The middle of a sync, or what is left behind it: there may be endpoints again.
-            loss = _ANY if self._dead.is_anything else _NONE
-            return RouteLoss(route=route, loss=loss, nowhere=_ANY, survives=_ANY, on_dead=loss)
-        endpoints, shares = route.draws()
-        nowhere = self._reaches_none(shares, route.unresolved)
-        key = id(endpoints), id(shares), route.unresolved
-        if key not in self._lost:
-            loss, survives = self._lot(endpoints, shares, route.unresolved, nowhere)
-            self._lost[key] = (endpoints, shares), loss, survives
-        _, loss, survives = self._lost[key]
-        found = RouteLoss(route=route, loss=loss, nowhere=nowhere, survives=survives, on_dead=loss)
-        if self.count is Count.DEAD:
-            return found
-        lost, astray = route.losses(), counted(route)
-        return self._with_others(found, lost, astray) if lost or astray else found
-
-    def _with_others(self, found: RouteLoss, lost: Sequence[Endings], astray: Endings) -> RouteLoss:
-        """Return what is lost of a route where more than what is dead loses its flows."""
-        if not lost:  # those that are sent on get there
-            away = total(astray)
-            upper = capped_sum([found.loss.upper, away.upper])
-            lower = capped_sum([found.loss.lower, away.lower])
-            loss = Bounds(lower, max(lower, min(upper, ~found.survives.lower)))
-            return replace(found, loss=loss, otherwise=astray)
-        endpoints, shares = found.route.draws()
-        open_ = found.route.unresolved
-        dies = self._dead.is_anything or self._dead.uncertain
-        alive = tuple(map(self._is_alive, endpoints)) if dies else ()
-        key = id(shares), open_, astray, alive, *map(id, lost)
-        if key not in self._endings:
-            if len(self._endings) > _MOST_KNOWN:
-                self._endings.clear()
-            told = self._with_lost(shares, alive or (True,) * len(shares), lost, astray, open_)
-            self._endings[key] = (shares, lost), *told
-        _, loss, survives, otherwise = self._endings[key]
-        return replace(found, loss=loss, survives=survives, otherwise=otherwise)
-
-    def _is_alive(self, endpoint: Endpoint) -> bool | None:
-        """Tell whether an endpoint is alive; None: that is not certain."""
-        if endpoint in self._dead.endpoints:
-            return False
-        return None if endpoint in self._dead.uncertain else True
-
-    def _with_lost(
-        self,
-        shares: Sequence[Bounds],
-        alive: Sequence[bool | None],
-        lost: Sequence[Endings],
-        astray: Endings,
-        unresolved: Dyadic,
-    ) -> tuple[Bounds, Bounds, Endings]:
-        """Return what is lost, what survives, and how flows end that the dead do not lose."""
-        ends = list(astray)
-        least, most = [b.lower for _, b in astray], [b.upper for _, b in astray]
-        kept_least: list[Dyadic] = []
-        kept_most: list[Dyadic] = []
-        for is_alive, share, endings in zip(alive, shares, lost, strict=True):
-            if is_alive is False:  # what does not get there is no better off
-                least.append(share.lower)
-                most.append(share.upper)
-                continue
-            gone = total(endings)
-            ends += part(endings, share)
-            least.append(share.lower * gone.lower)
-            kept_most.append(share.upper * ~gone.lower)
-            if is_alive is None:
-                most.append(share.upper)
-            else:
-                most.append(share.upper * gone.upper)
-                kept_least.append(share.lower * ~gone.upper)
-        # What is not resolved may be on a dead endpoint, if anything is dead.
-        hidden = unresolved if self._dead.is_anything else NEVER
-        all_most = capped_sum([*most, hidden])
-        all_least = capped_sum(least)
-        kept = Bounds(capped_sum(kept_least), capped_sum([*kept_most, unresolved]))
-        return (
-            Bounds(all_least, max(all_least, min(all_most, ~kept.lower))),
-            Bounds(kept.lower, max(kept.lower, min(kept.upper, ~all_least))),
-            summed(ends),
-        )
-
-    def _reaches_none(self, shares: Sequence[Bounds], unresolved: Dyadic) -> Bounds:
-        key = id(shares), unresolved
-        if key not in self._nowhere:
-            certain = capped_sum(share.lower for share in shares)
-            possible = capped_sum([*(share.upper for share in shares), unresolved])
-            self._nowhere[key] = shares, Bounds(~possible, ~certain)
-        return self._nowhere[key][1]
-
-    def _lot(
-        self,
-        endpoints: Sequence[Endpoint],
-        shares: Sequence[Bounds],
-        unresolved: Dyadic,
-        nowhere: Bounds,
-    ) -> tuple[Bounds, Bounds]:
-        """Return the shares that land on the dead and on the living."""
-        dead, uncertain = self._dead.endpoints, self._dead.uncertain
-        hidden = unresolved if self._dead.is_anything else NEVER
-        if dead.isdisjoint(endpoints) and uncertain.isdisjoint(endpoints) and not hidden:
-            return _NONE, Bounds(~nowhere.upper, ~nowhere.lower)
-        drawn = list(zip(endpoints, shares, strict=True))
-        lost = [share for end, share in drawn if end in dead]
-        safe = [share for end, share in drawn if end not in dead and end not in uncertain]
-        perhaps = [share for end, share in drawn if end in uncertain and end not in dead]
-        most_lost = capped_sum([*(b.upper for b in (*lost, *perhaps)), hidden])
-        least_lost = capped_sum(b.lower for b in lost)
-        most_kept = capped_sum([*(b.upper for b in (*safe, *perhaps)), unresolved])
-        least_kept = capped_sum(b.lower for b in safe)
-        return (
-            Bounds(least_lost, min(most_lost, ~least_kept)),
-            Bounds(least_kept, min(most_kept, ~least_lost)),
-        )
 
 
 def _state(endpoints: tuple[Endpoint, ...], routes: tuple[RouteLoss, ...]) -> State:

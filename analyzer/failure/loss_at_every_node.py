@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from analyzer.failure.loss import HARM, Count, ServiceLoss, service_losses
+from analyzer.failure.loss import HARM, ServiceLoss, service_losses
 from analyzer.failure.models import Dead
+from analyzer.failure.route_loss import Count
 from analyzer.kubeproxy.predict.every_node import EveryNode
 from analyzer.model.value import value
 

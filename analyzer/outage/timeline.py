@@ -21,8 +21,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
 
-from analyzer.failure.loss import Count, RouteLoss, service_loss
+from analyzer.failure.loss import service_loss
 from analyzer.failure.models import Dead
+from analyzer.failure.route_loss import Count, RouteLoss
 from analyzer.kubeproxy.view import Endpoint, FrontendKind, Route, ServicePort, Source
 from analyzer.model.services import ApiServicePort
 from analyzer.model.value import value

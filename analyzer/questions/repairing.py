@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from analyzer.errors import InputError, UsageError
-from analyzer.failure.loss import Count, ServiceLoss, State, losses
+from analyzer.failure.loss import ServiceLoss, State, losses
+from analyzer.failure.route_loss import Count
 from analyzer.inputs.dumps import has_services
 from analyzer.inputs.recognised import Input, input_of
 from analyzer.model.addresses import IPV4

@@ -6,7 +6,8 @@ import enum
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from analyzer.errors import InputError
-from analyzer.failure.loss import RouteLoss, ServiceLoss
+from analyzer.failure.loss import ServiceLoss
+from analyzer.failure.route_loss import RouteLoss
 from analyzer.kubeproxy.view import Source
 from analyzer.model.value import value
 

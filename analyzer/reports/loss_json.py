@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from analyzer.failure.loss import RouteLoss, ServiceLoss, State
+from analyzer.failure.loss import ServiceLoss, State
 from analyzer.failure.models import Dead
+from analyzer.failure.route_loss import RouteLoss
 from analyzer.kubeproxy.view import Endpoint, Frontend
 from analyzer.model.probability import Bounds
 from analyzer.reports import json_values as values

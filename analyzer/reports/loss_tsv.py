@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analyzer.failure.loss import RouteLoss, ServiceLoss
+from analyzer.failure.loss import ServiceLoss
+from analyzer.failure.route_loss import RouteLoss
 from analyzer.kubeproxy.view import ServicePort
 from analyzer.model.endings import EndKind, total
 from analyzer.reports.answers import LossAnswer

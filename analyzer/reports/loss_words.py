@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from analyzer.failure.loss import HARM, RouteLoss, ServiceLoss, State
+from analyzer.failure.loss import HARM, ServiceLoss, State
 from analyzer.failure.models import Dead
+from analyzer.failure.route_loss import RouteLoss
 from analyzer.kubeproxy.view import Frontend, Source
 from analyzer.reports.document import Style
 from analyzer.reports.phrases import count

@@ -15,7 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-    from analyzer.failure.loss import RouteLoss, ServiceLoss
+    from analyzer.failure.loss import ServiceLoss
+    from analyzer.failure.route_loss import RouteLoss
 
 #: Ways to be lost that have a sentence each.
 _MOST: Final = 3

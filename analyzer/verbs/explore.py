@@ -41,7 +41,7 @@ def app(options: SimpleNamespace) -> Any:
             "explore needs textual, which is not installed; pip install 'kubeodds[terminal]'"
         ) from None
     from analyzer.explorer import Asked, Explorer
-    from analyzer.failure.loss import Count
+    from analyzer.failure.route_loss import Count
     from analyzer.model.diagnostics import Severity
     from analyzer.questions.judging import dead_of, judged, warnings_of_dead
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from analyzer.errors import InputError, UsageError
-from analyzer.failure.loss import Count, in_order, losses
+from analyzer.failure.loss import in_order, losses
 from analyzer.failure.loss_at_nodes import WorstLoss, worst_of
+from analyzer.failure.route_loss import Count
 from analyzer.inputs.files import Member
 from analyzer.inputs.nodes import read_nodes
 from analyzer.model.value import replace

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from analyzer.cluster.from_dumps import FromDumps
 from analyzer.errors import UsageError
-from analyzer.failure.loss import Count, in_order
+from analyzer.failure.loss import in_order
 from analyzer.failure.loss_at_every_node import LossAtEveryNode, losses_at_every_node
+from analyzer.failure.route_loss import Count
 from analyzer.inputs.api_objects import ApiObjects
 from analyzer.kubeproxy.absent import Absent
 from analyzer.model.diagnostics import Diagnostic, Severity

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzer.clients.fates import FATES, FATES_OF_THE_DEAD, Fate, Lot, lot, lot_of, mixed
-from analyzer.failure.loss import route_loss
 from analyzer.failure.models import dead
+from analyzer.failure.route_loss import route_loss
 from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.view import FrontendKind, Source
 from analyzer.model.cluster import Cluster

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzer.failure.incidence import BITS, ONE, incidence, rank
-from analyzer.failure.loss import route_loss
 from analyzer.failure.models import Dead
+from analyzer.failure.route_loss import route_loss
 from analyzer.failure.ways import ways
 from analyzer.kubeproxy.view import Source
 from analyzer.model.probability import ALWAYS, NEVER, Bounds

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.failure.loss import Count, ServiceLoss, State, losses, route_loss, service_loss
+from analyzer.failure.loss import ServiceLoss, State, losses, service_loss
+from analyzer.failure.route_loss import Count, route_loss
 from analyzer.kubeproxy.view import (
     Endpoint,
     Frontend,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.failure.loss import HARM, RouteLoss, ServiceLoss, State
+from analyzer.failure.loss import HARM, ServiceLoss, State
 from analyzer.failure.loss_at_nodes import together, worst_of
+from analyzer.failure.route_loss import RouteLoss
 from analyzer.kubeproxy.names import service_name
 from analyzer.kubeproxy.view import Frontend, FrontendKind, Route, ServicePort, Source
 from analyzer.model.addresses import address_from_text

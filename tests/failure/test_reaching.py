@@ -3,9 +3,10 @@ from __future__ import annotations
 import re
 from ipaddress import ip_address
 
-from analyzer.failure.loss import Count, service_loss
+from analyzer.failure.loss import service_loss
 from analyzer.failure.models import Dead
 from analyzer.failure.reaching import reaching
+from analyzer.failure.route_loss import Count
 from analyzer.kubeproxy.names import service_name
 from analyzer.kubeproxy.view import (
     Endpoint,

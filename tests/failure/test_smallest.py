@@ -7,7 +7,8 @@ from collections.abc import Iterable
 
 from hypothesis import given
 
-from analyzer.failure.loss import RouteLoss, ServiceLoss, State
+from analyzer.failure.loss import ServiceLoss, State
+from analyzer.failure.route_loss import RouteLoss
 from analyzer.failure.smallest import rows_that_count, survival, survives
 from analyzer.model.probability import NEVER
 from analyzer.model.value import replace

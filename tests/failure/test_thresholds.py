@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzer.failure.incidence import Row
-from analyzer.failure.loss import RouteLoss
+from analyzer.failure.route_loss import RouteLoss
 from analyzer.failure.thresholds import exceeding, exceeding_any
 from tests.support.effort import examples
 from tests.support.incidences import NODES, Placed, names, placed

@@ -8,7 +8,7 @@ from ipaddress import ip_address
 
 import pytest
 
-from analyzer.failure.loss import counted
+from analyzer.failure.route_loss import counted
 from analyzer.kubeproxy.generate import (
     FLAGS,
     Layout,

@@ -14,9 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzer.arguments.command_line import parse
-from analyzer.failure.loss import Count, ServiceLoss, losses
+from analyzer.failure.loss import ServiceLoss, losses
 from analyzer.failure.loss_at_every_node import LossAtEveryNode, losses_at_every_node
 from analyzer.failure.models import Dead, dead
+from analyzer.failure.route_loss import Count
 from analyzer.inputs.recognised import read_input
 from analyzer.kubeproxy.predict.every_node import At, EveryNode
 from analyzer.kubeproxy.view import ServicePort, View

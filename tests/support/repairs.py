@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Collection
 from fractions import Fraction
 
-from analyzer.failure.loss import RouteLoss, losses
+from analyzer.failure.loss import losses
 from analyzer.failure.models import Dead
+from analyzer.failure.route_loss import RouteLoss
 from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.view import Endpoint, Source, View
 from analyzer.model.cluster import Cluster

@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from analyzer.failure.loss import Count, counted
 from analyzer.failure.models import Dead
+from analyzer.failure.route_loss import Count, counted
 from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, Source
 from analyzer.model.cluster import Cluster
 from analyzer.model.endings import Endings, part, total

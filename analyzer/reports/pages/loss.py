@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analyzer.failure.loss import Count
 from analyzer.failure.models import dead
+from analyzer.failure.route_loss import Count
 from analyzer.kubeproxy.view import Endpoint
 from analyzer.reports.affinity import affinity_note
 from analyzer.reports.answers import LossAnswer

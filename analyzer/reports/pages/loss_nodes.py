@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analyzer.failure.loss import Count
 from analyzer.failure.loss_at_nodes import by_service_port
+from analyzer.failure.route_loss import Count
 from analyzer.kubeproxy.view import Endpoint
 from analyzer.reports.answers import LossNode, LossNodesAnswer
 from analyzer.reports.loss_nodes_text import render as as_text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analyzer.failure.loss import Count
+from analyzer.failure.route_loss import Count
 from analyzer.model.value import replace
 from analyzer.reports.answers import WhatIfAnswer
 from analyzer.reports.pages.explorer import explorer

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.failure.loss import RouteLoss, State, route_loss, service_loss
+from analyzer.failure.loss import State, service_loss
 from analyzer.failure.models import Dead
+from analyzer.failure.route_loss import RouteLoss, route_loss
 from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, Share, Source
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
 from analyzer.model.value import replace
