@@ -105,10 +105,7 @@ def losses(
 ) -> tuple[ServiceLoss, ...]:
     """Return what each ServicePort loses when what is `dead` answers no more."""
     known = KnownLosses()
-    return tuple(
-        _service_loss(service, dead, DrawnLosses(dead, service.unfilled, count, known))
-        for service in services
-    )
+    return tuple(service_loss(service, dead, count, known) for service in services)
 
 
 def in_order(found: Iterable[ServiceLoss], by: str) -> tuple[ServiceLoss, ...]:
@@ -136,9 +133,14 @@ def service_losses(
         yield _service_loss(service, dead, own)
 
 
-def service_loss(service: ServicePort, dead: Dead, count: Count = Count.ALL) -> ServiceLoss:
-    """Return what one ServicePort loses."""
-    return _service_loss(service, dead, DrawnLosses(dead, service.unfilled, count))
+def service_loss(
+    service: ServicePort,
+    dead: Dead,
+    count: Count = Count.ALL,
+    known: KnownLosses | None = None,
+) -> ServiceLoss:
+    """Return what one ServicePort loses; `known` is of others, with the same dead."""
+    return _service_loss(service, dead, DrawnLosses(dead, service.unfilled, count, known))
 
 
 def _service_loss(service: ServicePort, dead: Dead, drawn: DrawnLosses) -> ServiceLoss:
@@ -153,7 +155,7 @@ def _service_loss(service: ServicePort, dead: Dead, drawn: DrawnLosses) -> Servi
         service=service,
         cluster=None if cluster is None else drawn.of(cluster),
         routes=routes,
-        dead=tuple(e for e in endpoints if e in dead.endpoints),
+        dead=tuple(e for e in endpoints if e in dead.endpoints) if dead.endpoints else (),
         state=_state(endpoints, routes),
     )
 

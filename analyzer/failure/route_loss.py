@@ -279,7 +279,7 @@ class DrawnLosses:
         """Return the shares that land on the dead and on the living."""
         dead, uncertain = self._dead.endpoints, self._dead.uncertain
         hidden = unresolved if self._dead.is_anything else NEVER
-        if dead.isdisjoint(endpoints) and uncertain.isdisjoint(endpoints) and not hidden:
+        if not hidden and all(not each or each.isdisjoint(endpoints) for each in (dead, uncertain)):
             return _NONE, Bounds(~nowhere.upper, ~nowhere.lower)
         drawn = list(zip(endpoints, shares, strict=True))
         lost = [share for end, share in drawn if end in dead]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 
 from analyzer.kubeproxy.shapes import host
 from analyzer.kubeproxy.view import Endpoint, Route, Share, Source
@@ -272,6 +272,14 @@ class PlainRoutes(Sequence[Route]):
         """
         found = tuple(self.from_source(Source.HAIRPIN))
         return found if all(isinstance(each.shares, PlainShares) for each in found) else None
+
+    def class_of(self) -> Hashable:
+        """Return what is the same of routes that differ in frontend and endpoints alone; or None.
+
+        Compared by identity: as long as the dump's routes are there.
+        """
+        fares = None if self.drawn is None else self.fares()
+        return None if self.drawn is None or fares is None else (id(self.drawn.draws), id(fares))
 
     def _all(self) -> tuple[Route, ...]:
         if self._made is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from analyzer.kubeproxy.plain_shares import PlainRoutes
 from analyzer.kubeproxy.view import ServicePort, Source
 from analyzer.model.endings import Ending, EndKind
 from analyzer.model.probability import ALWAYS, NEVER, Bounds
@@ -13,10 +14,14 @@ from analyzer.reports.phrases import count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Final
+    from collections.abc import Hashable
+    from typing import Final, TypeAlias
+
+    #: How flows end, of how many that is so, and from where they are.
+    _Told: TypeAlias = tuple[Ending, Bounds, str]
 
     from analyzer.failure.loss import ServiceLoss
-    from analyzer.failure.route_loss import RouteLoss
+    from analyzer.failure.route_loss import KnownLosses, RouteLoss
 
 #: Ways to be lost that have a sentence each.
 _MOST: Final = 3
@@ -38,16 +43,47 @@ _WORDS: Final = {
 _UNKNOWN: Final = " (the dump does not show what happens to them)"
 
 
-def _losing(services: Iterable[ServicePort]) -> list[ServiceLoss]:
-    """Return the losses of ServicePorts that lose flows with nothing dead."""
-    heard = [each for each in services if _may_lose(each)]
-    if not heard:
-        return []
-    from analyzer.failure.loss import losses
-    from analyzer.failure.models import Dead
+def _losing(services: Iterable[ServicePort]) -> Iterator[tuple[ServicePort, Sequence[_Told]]]:
+    """Give ServicePorts that lose flows with nothing dead, and what is to be said of each."""
+    known: dict[Hashable, Sequence[_Told]] = {}
+    losses: list[KnownLosses] = []
+    for service in services:
+        alike = _class_of(service)
+        told = None if alike is None else known.get(alike)
+        if told is None:
+            told = _told_of(service, losses) if _may_lose(service) else ()
+            if alike is not None:
+                known[alike] = told
+        if told:
+            yield service, told
 
-    found = losses(heard, Dead(endpoints=frozenset()))
-    return [each for each in found if each.otherwise is not None]
+
+def _class_of(service: ServicePort) -> Hashable:
+    """Return what is the same of ServicePorts of which the same is to be said; or None."""
+    routes = service.routes
+    if service.unfilled or not isinstance(routes, PlainRoutes) or routes.is_quiet:
+        return None
+    alike = routes.class_of()
+    return None if alike is None else (alike, service.frontends[0].kind)
+
+
+def _told_of(service: ServicePort, known: list[KnownLosses]) -> Sequence[_Told]:
+    """Return what is to be said of one; `known` holds what is known of those before, if any."""
+    from analyzer.failure.loss import service_loss
+    from analyzer.failure.models import Dead
+    from analyzer.failure.route_loss import Count, KnownLosses
+
+    if not known:
+        known.append(KnownLosses())
+    loss = service_loss(service, Dead(endpoints=frozenset()), Count.ALL, known[0])
+    told = []
+    for route, ending, counted in _told(loss):
+        astray = dict(route.route.astray).get(ending, counted)
+        # Of some it is certain what becomes of them, and not whether that is a loss.
+        is_open = counted == Bounds(NEVER, astray.upper)
+        share = astray if is_open else counted  # which holds what is lost behind the DNAT, too
+        told.append((ending, share, _sources(loss, ending, counted)))
+    return told
 
 
 def _may_lose(service: ServicePort) -> bool:
@@ -58,19 +94,14 @@ def _may_lose(service: ServicePort) -> bool:
 
 def sentences(services: Iterable[ServicePort]) -> Iterator[Line]:
     """Say which ServicePorts lose flows with nothing dead, the most certain and greatest first."""
-    groups: dict[tuple[Ending, Bounds, str], list[ServiceLoss]] = {}
-    for loss in _losing(services):
-        for route, ending, counted in _told(loss):
-            astray = dict(route.route.astray).get(ending, counted)
-            # Of some it is certain what becomes of them, and not whether that is a loss.
-            is_open = counted == Bounds(NEVER, astray.upper)
-            share = astray if is_open else counted  # which holds what is lost behind the DNAT, too
-            where = _sources(loss, ending, counted)
-            groups.setdefault((ending, share, where), []).append(loss)
+    groups: dict[_Told, list[ServicePort]] = {}
+    for service, told in _losing(services):
+        for each in told:
+            groups.setdefault(each, []).append(service)
     order = sorted(groups, key=lambda each: (-float(each[1].lower), -float(each[1].upper)))
     for key in order[:_MOST]:
         yield _sentence(*key, groups[key])
-    others = {loss.service.name.text for key in order[_MOST:] for loss in groups[key]}
+    others = {service.name.text for key in order[_MOST:] for service in groups[key]}
     if others:
         says = f"{count(len(others), 'more ServicePort')} with such losses: --format json has them"
         yield Line((Span(says, Style.WARNING),))
@@ -89,9 +120,9 @@ def _told(loss: ServiceLoss) -> Iterator[tuple[RouteLoss, Ending, Bounds]]:
         yield most
 
 
-def _sentence(ending: Ending, share: Bounds, where: str, losses: Sequence[ServiceLoss]) -> Line:
-    first = losses[0].service.name.text
-    who = f"{first} and {len(losses) - 1:,} more" if losses[1:] else first
+def _sentence(ending: Ending, share: Bounds, where: str, losing: Sequence[ServicePort]) -> Line:
+    first = losing[0].name.text
+    who = f"{first} and {len(losing) - 1:,} more" if losing[1:] else first
     certain, perhaps = _WORDS[ending.kind]
     most = bounds_percent(share if share.lower else Bounds(share.upper, share.upper))
     many = f"{'' if share.lower else 'up to '}{most} of"
