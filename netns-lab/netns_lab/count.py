@@ -16,6 +16,7 @@ from typing import Final
 
 from analyzer.model.addresses import IPV4
 from netns_lab import filters
+from netns_lab.gates import Gate
 from netns_lab.layout import Layout
 from netns_lab.messages import Messages
 from netns_lab.namespace import Namespace
@@ -306,13 +307,32 @@ class Captures:
         self.node = LocalDelivery(topology.node, layout)
         #: Of other nodes with rules of their own: what comes to the nodes themselves.
         self.gates = [LocalDelivery(each.namespace, layout) for each in topology.gates]
+        self._layout = layout
+        self._silent: dict[Namespace, Arrivals] = {}
+        self._lost = 0
         ends = (topology.client, topology.outside, topology.elsewhere)
         self.clients = [Answers(host, layout) for host in ends]
         self._rings: list[Arrivals | Answers] = [*self.hosts, *self.clients]
 
+    @property
+    def all_hosts(self) -> list[Arrivals]:
+        """What hears at hosts, those before a silent node among them."""
+        return [*self.hosts, *self._silent.values()]
+
+    def hear_before(self, gate: Gate) -> None:
+        """Hear what comes to a node that is silent: to its pods nothing comes any more."""
+        namespace = gate.namespace
+        self._silent[namespace] = Arrivals(Host(namespace, gate.mac), self._layout)
+
+    def hear_behind(self, gate: Gate) -> None:
+        """Hear again at a node's pods alone, of which each flow is seen once."""
+        ring = self._silent.pop(gate.namespace)
+        self._lost += ring.dropped()
+        close_all([ring])
+
     def forget(self) -> None:
         """Pass over what was heard so far."""
-        for host in self.hosts:
+        for host in self.all_hosts:
             for _ in host.take():
                 pass
         for client in self.clients:
@@ -323,11 +343,12 @@ class Captures:
 
     def dropped(self) -> int:
         """Return how many packets found no room since the last call."""
-        return sum(each.dropped() for each in self._rings)
+        lost, self._lost = self._lost, 0
+        return lost + sum(each.dropped() for each in (*self._rings, *self._silent.values()))
 
     def close(self) -> None:
         """Stop hearing."""
-        close_all(self._rings)
+        close_all([*self._rings, *self._silent.values()])
 
 
 def close_all(rings: Iterable[Arrivals | Answers]) -> None:

@@ -197,7 +197,7 @@ class RouteRun:
 
     def _drain(self) -> None:
         captures = self._captures
-        for host in captures.hosts:
+        for host in captures.all_hosts:
             for landed in host.take(self._door if self._sender else None):
                 self._arrived(landed)
         self._lab.echo(self._echoes)
@@ -261,7 +261,8 @@ class RouteRun:
                 door = door_of(raw)
                 fates[door, fate] += number
                 landed[door] += number
-        rejected = sum(n for (raw, told), n in self._fates.items() if raw is None and not told)
+        # Of what is dropped nobody is told: None.
+        rejected = sum(n for (raw, told), n in self._fates.items() if raw is None and told is False)
         predicted = self._predicted.shares
         door = door_of(self._door)
         passed = landed.pop(door, 0) if door not in predicted else 0

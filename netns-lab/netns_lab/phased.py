@@ -67,8 +67,6 @@ def run(options: SimpleNamespace) -> int:
     for each in (*planned.first, *(e.death for e in planned.events if e.death is not None)):
         if each.node is not None and each.node == given.view.node:
             raise LabError(f"{each.what} is the node that the rules are from: it cannot die here")
-        if each.node in {node.name for node in nodes}:
-            raise LabError(f"{each.what} has rules of its own, by --rules: let its endpoints die")
         lab.dying.check(each)
     # Only now: scapy looks at interfaces when it is imported, and must not see the host's.
     phases: Any = importlib.import_module("netns_lab.phases")
