@@ -37,6 +37,14 @@ _HALVINGS = 30
 _NEGLIGIBLE = 1e-18
 
 
+def rate_of_each(measurements: int) -> float:
+    """Return at which rate each of so many is judged, so that the whole has `FALSE_ALARM_RATE`.
+
+    Source: Bonferroni's inequality.
+    """
+    return FALSE_ALARM_RATE / max(1, measurements)
+
+
 @value
 class EndpointVerdict:
     """One endpoint's count judged.

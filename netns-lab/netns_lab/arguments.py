@@ -64,7 +64,7 @@ _FINEST: Final = 0.001
 #: New flows a second, and connections that are kept open.
 _RATE: Final = 200.0
 _CONNECTIONS: Final = 8
-_MOST_CONNECTIONS: Final = 200
+MOST_CONNECTIONS: Final = 200
 #: Flows of one route that notice the least of these.
 MOST_OF_A_ROUTE: Final = 20_000_000
 
@@ -265,14 +265,17 @@ def _add_schedule(parser: argparse.ArgumentParser) -> None:
         type=_rate,
         default=_RATE,
         metavar="N",
-        help=f"new flows a second (default: {_RATE:g})",
+        help=f"new flows a second, in turn on each route (default: {_RATE:g})",
     )
     during.add_argument(
         "--connections",
         type=_connections,
         default=_CONNECTIONS,
         metavar="N",
-        help=f"TCP connections to keep open, sending a byte at a time (default: {_CONNECTIONS})",
+        help=(
+            "TCP connections to keep open on each route, sending a byte at a time "
+            f"(default: {_CONNECTIONS}; at most {MOST_CONNECTIONS} in all)"
+        ),
     )
 
 
@@ -313,8 +316,8 @@ def _rate(text: str) -> float:
 
 
 def _connections(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) > _MOST_CONNECTIONS:
-        raise argparse.ArgumentTypeError(f"expected a number from 0 to {_MOST_CONNECTIONS}")
+    if not text.isascii() or not text.isdigit() or int(text) > MOST_CONNECTIONS:
+        raise argparse.ArgumentTypeError(f"expected a number from 0 to {MOST_CONNECTIONS}")
     return int(text)
 
 

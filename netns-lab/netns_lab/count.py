@@ -179,18 +179,22 @@ class Answers:
         self._columns = _Columns(self._ring.slots, layout)
         self._quoted = self._columns.quoted()
 
-    def take(self, door: RawDoor) -> Iterator[Answered]:
-        """Give what has come since from the door that was asked."""
+    def take(self, *doors: RawDoor) -> Iterator[tuple[RawDoor, Answered]]:
+        """Give what has come since from the doors that were asked, and from which."""
         for first, last in self._ring.take():
             protocols = self._columns.answers()[0][first:last].tolist()
-            if self._layout.icmp in protocols:
-                yield from self._one_by_one(first, last, protocols, door)
-            else:
-                yield from _answered(self._columns, self._layout, first, last, door)
+            of_icmp = self._layout.icmp in protocols
+            for door in doors:
+                if of_icmp:
+                    found = self._one_by_one(first, last, protocols, door)
+                else:
+                    found = _answered(self._columns, self._layout, first, last, door)
+                for each in found:
+                    yield door, each
 
     def forget(self) -> None:
         """Pass over what was heard so far: of other routes, with which the ring may be full."""
-        for _ in self.take(()):
+        for _ in self.take():
             pass
         self.dropped()
 
@@ -271,24 +275,28 @@ class LocalDelivery:
         packets = Slots(memoryview(buffer), _SHORT, -layout.header)
         self._columns = _Columns(packets, layout, ends)
 
-    def take(self, door: RawDoor) -> Iterator[tuple[Landed, list[Answered]]]:
-        """Give what has come since: to doors of this host, and from the door that was asked."""
+    def take(self, *doors: RawDoor) -> Iterator[tuple[Landed, list[tuple[RawDoor, Answered]]]]:
+        """Give what has come since: to doors of this host, and from the doors that were asked."""
         while count := self._messages.receive(self._socket.fileno()):
             yield (
-                self._landed(count, door),
-                list(_answered(self._columns, self._layout, 0, count, door)),
+                self._landed(count, doors),
+                [
+                    (door, each)
+                    for door in doors
+                    for each in _answered(self._columns, self._layout, 0, count, door)
+                ],
             )
 
-    def _landed(self, count: int, door: RawDoor) -> Landed:
+    def _landed(self, count: int, doors: Sequence[RawDoor]) -> Landed:
         columns = self._columns
         came, went = _cut(columns.of, 0, count), _cut(columns.to, 0, count)
-        first = [each != door for each in came]
+        first = [each not in doors for each in came]
         if self._layout.protocol == "tcp":
             flags = columns.answers()[1][:count].tolist()
             first = [a and f & _SYN_ACK == _SYN for a, f in zip(first, flags, strict=True)]
         tags = columns.tag[:count].tolist()
-        doors = [each for each, true in zip(went, first, strict=True) if true]
-        return _where(tags, first), doors
+        at = [each for each, true in zip(went, first, strict=True) if true]
+        return _where(tags, first), at
 
     def forget(self) -> None:
         """Pass over what has come since."""

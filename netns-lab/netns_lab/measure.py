@@ -203,13 +203,13 @@ class RouteRun:
         self._lab.echo(self._echoes)
         for at_node, answers in captures.node.take(self._door):
             self._arrived(at_node)
-            for answered in answers:
+            for _, answered in answers:
                 self._answers(answered)
         for gate in captures.gates:
             for landed, _ in gate.take(self._door):
                 self._arrived(landed)
         for client in self._hearing:
-            for answered in client.take(self._door):
+            for _, answered in client.take(self._door):
                 self._answers(answered)
 
     def _arrived(self, found: Landed) -> None:
