@@ -208,7 +208,7 @@ def _end(answer: LabPhasesAnswer) -> Iterator[Line]:
 
 
 def _all(answer: LabPhasesAnswer) -> str:
-    return "routes and phases" if len(answer.routes) > 1 else "phases"
+    return f"all {'routes and ' if len(answer.routes) > 1 else ''}phases together"
 
 
 def _as_far(answer: LabPhasesAnswer) -> str:

@@ -9,7 +9,14 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from analyzer.errors import InputError, UsageError
-from analyzer.failure.agreement import FALSE_ALARM_RATE, Verdict, flows_needed, judge
+from analyzer.failure.agreement import (
+    FALSE_ALARM_RATE,
+    client_agrees,
+    flows_needed,
+    judge_all,
+    rate_of_each,
+    rate_of_trials,
+)
 from analyzer.inputs.api_objects import ApiObjects
 from analyzer.inputs.bundle import opened
 from analyzer.inputs.recognised import Input
@@ -66,7 +73,7 @@ def _run(options: SimpleNamespace) -> int:
         return status
     made = set_up(options, options.flows)
     labs, given, dead, deaths, left_out = made[:5]
-    verdicts: list[Verdict] = []
+    found = []
     traces: list[FlowTrace] = []
     flows = len(made.routes) * options.flows
     with progress("new flows") as advance:
@@ -74,16 +81,17 @@ def _run(options: SimpleNamespace) -> int:
             lab.in_a_row = True
             for service, route in routes:
                 told = up_to(flows, advance)
-                verdicts += [judge(each) for each in lab.measure(service, route, told)]
+                found += lab.measure(service, route, told)
             lab.backend.cross_check()
             traces += _traces(options, lab, given, routes)
             lab.close()
     answer = LabAnswer(
         dead=names(dead, deaths),
-        verdicts=tuple(verdicts),
+        verdicts=judge_all(found),
         traces=tuple(traces),
         routes=len(made.routes),
         left_out=tuple(left_out),
+        rate=FALSE_ALARM_RATE,
         diagnostics=(*given.view.diagnostics, *notes(made), *said(left_out, given)),
     )
     return finish(options, "lab run", answer, answer.diagnostics, no=not answer.agrees)
@@ -157,8 +165,8 @@ def _clients(options: SimpleNamespace) -> int:
         trials=tuple(trials),
         diagnostics=(*given.view.diagnostics, *notes(made), *said(left_out, given)),
     )
-    agreement = importlib.import_module("analyzer.failure.agreement")
-    no = any(agreement.client_agrees(trial) is False for trial in trials)
+    rate = rate_of_trials(trials)
+    no = any(client_agrees(trial, rate) is False for trial in trials)
     return finish(options, "lab clients", answer, answer.diagnostics, no=no)
 
 
@@ -199,7 +207,7 @@ def _verify(options: SimpleNamespace) -> int:
     labs, given, dead, deaths, left_out = made[:5]
     # Each share is a hypothesis of the whole, and so are what passes and what rules end.
     every = sum(_measurements(r) * (len(r.shares) + 2) for _, r in made.routes)
-    rate = FALSE_ALARM_RATE / max(every, 1)
+    rate = rate_of_each(every)
     flows = {id(r): _flows_of(r, options.resolution, rate) for _, r in made.routes}
     found = []
     with progress("new flows") as advance:
@@ -213,7 +221,7 @@ def _verify(options: SimpleNamespace) -> int:
             lab.close()
     answer = LabAnswer(
         dead=names(dead, deaths),
-        verdicts=tuple(judge(each, FALSE_ALARM_RATE / len(found)) for each in found),
+        verdicts=judge_all(found),
         routes=len(made.routes),
         left_out=tuple(left_out),
         resolution=options.resolution,
@@ -259,7 +267,8 @@ def _shell(options: SimpleNamespace) -> int:
 def _judge(options: SimpleNamespace) -> int:
     data = Path(options.measurement).read_bytes()
     dead, measurements = parse_measurements(data, options.measurement)
-    answer = LabAnswer(dead=dead, verdicts=tuple(judge(m) for m in measurements))
+    verdicts = judge_all(measurements)
+    answer = LabAnswer(dead=dead, verdicts=verdicts, rate=FALSE_ALARM_RATE)
     options.strict = options.verbose = False
     return finish(options, "lab judge", answer, (), no=not answer.agrees)
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any, Final, TypeVar
 
 from analyzer.errors import UsageError
-from analyzer.failure.agreement import FALSE_ALARM_RATE, judge
+from analyzer.failure.agreement import FALSE_ALARM_RATE, judge_all
 from analyzer.inputs.recognised import Input, read_input
 from analyzer.model.diagnostics import Diagnostic, partial_warning
 from analyzer.model.lab_pcap import ReplayedFlow
@@ -140,7 +140,6 @@ def _answer(
         run.flow(number, begun) for run in runs for number in range(len(run.standing.flows))
     ]
     witnesses = [each.witnesses() for each in replays]
-    rate = FALSE_ALARM_RATE / len(measured)
     return LabPcapAnswer(
         file=options.pcap,
         packets=reading.packets,
@@ -148,7 +147,7 @@ def _answer(
         dead=names(made.dead, made.deaths),
         timing=options.timing,
         node=given.view.node,
-        verdicts=tuple(judge(each, rate) for each in measured),
+        verdicts=judge_all(measured),
         flows=tuple(sorted(flows, key=lambda each: each.packet)),
         stand_ins=stand_ins,
         passed_over=capture.passed_over,

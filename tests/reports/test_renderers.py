@@ -232,9 +232,9 @@ def test_real_clients_are_told_with_their_waiting() -> None:
 
 def test_a_disagreement_is_told_with_its_faults() -> None:
     wrong = measured(DEAD, ALIVE, duplicates=1)
-    document = lab_text.render(LabAnswer(dead="nothing", verdicts=(judge(wrong),)))
+    document = lab_text.render(LabAnswer(dead="nothing", verdicts=(judge(wrong),), rate=1e-6))
     assert render_plain(document).splitlines()[-2:] == [
         "kube-system/kube-dns:dns: 1 flows arrived twice",
-        "Verdict: DISAGREES (exact binomial tests, Holm-corrected, "
-        "false-alarm rate 1e-06 for each measurement)",
+        "Verdict: DISAGREES (exact binomial tests, Holm-corrected; "
+        "false-alarm rate 1e-06 for the whole run)",
     ]
