@@ -438,7 +438,8 @@ class LabAnswer:
     def agrees(self) -> bool:
         """Whether the kernel did what was predicted, everywhere."""
         differ = any(each.differs is not None for each in self.traces)
-        return not differ and all(verdict.agrees for verdict in self.verdicts)
+        all_agree = bool(self.verdicts) and all(verdict.agrees for verdict in self.verdicts)
+        return not differ and all_agree
 
 
 @value(kw_only=True)

@@ -99,11 +99,6 @@ class LabPhasesAnswer:
         return [each for each in self.phases if each.route == route]
 
     @property
-    def is_whole(self) -> bool:
-        """Whether each phase is judged."""
-        return all(each.predicted for each in self.phases)
-
-    @property
     def unaccounted(self) -> int:
         """Flows that were sent and seen nowhere, where it is known that no rule ends any."""
         measured = [each.verdict.measurement for each in self.phases if each.predicted]

@@ -212,7 +212,9 @@ def _all(answer: LabPhasesAnswer) -> str:
 
 
 def _as_far(answer: LabPhasesAnswer) -> str:
-    """Return of how many flows the verdict says nothing; empty where it is of all."""
+    """Return of how many flows and routes the verdict says nothing; empty where it is of all."""
     untold = [each for each in answer.phases if not each.predicted]
     number = sum(each.verdict.measurement.flows for each in untold)
-    return f"; {count(number, 'flow')} not judged" if number else ""
+    flows = f"; {count(number, 'flow')} not judged" if number else ""
+    routes = len(answer.left_out)
+    return flows + (f"; {count(routes, 'route')} not measured" if routes else "")

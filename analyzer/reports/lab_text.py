@@ -182,4 +182,6 @@ def _end(answer: LabAnswer) -> Iterator[Line]:
     for verdict in answer.verdicts:
         for fault in verdict.faults:
             yield Line((Span(f"{verdict.measurement.service}: {fault}", Style.BAD),))
-    yield verdict_of_all(agrees=answer.agrees, as_far="", rate=answer.rate, of="the whole run")
+    number = len(answer.left_out)
+    as_far = f"; {count(number, 'route')} not measured" if number else ""
+    yield verdict_of_all(agrees=answer.agrees, as_far=as_far, rate=answer.rate, of="the whole run")

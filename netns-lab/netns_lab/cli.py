@@ -21,15 +21,16 @@ from analyzer.inputs.api_objects import ApiObjects
 from analyzer.inputs.bundle import opened
 from analyzer.inputs.recognised import Input
 from analyzer.kubeproxy.view import Route, ServicePort, Source
+from analyzer.model.diagnostics import Diagnostic, partial_warning
 from analyzer.model.flow_trace import FlowTrace
 from analyzer.model.probability import ALWAYS, Bounds
 from analyzer.output import finish, say
 from analyzer.parsers.measurement import parse_measurements
 from analyzer.questions.repairing import repair_of
-from analyzer.reports.answers import ClientsAnswer, LabAnswer, LabRepairAnswer
+from analyzer.reports.answers import ClientsAnswer, LabAnswer, LabRepairAnswer, LeftOut
 from analyzer.reports.progress import progress, up_to
 from netns_lab.arguments import MOST_OF_A_ROUTE, SOURCES, parser
-from netns_lab.asked import left_out_of, names, notes, place_of, routes_of, said, set_up
+from netns_lab.asked import SetUp, left_out_of, names, notes, place_of, routes_of, said, set_up
 from netns_lab.errors import LabError
 from netns_lab.namespace import leave_host
 from netns_lab.schedule import is_asked
@@ -226,9 +227,18 @@ def _verify(options: SimpleNamespace) -> int:
         left_out=tuple(left_out),
         resolution=options.resolution,
         rate=FALSE_ALARM_RATE,
-        diagnostics=(*given.view.diagnostics, *notes(made)),
+        diagnostics=(*given.view.diagnostics, *notes(made), *_unmeasured(made, left_out)),
     )
     return finish(options, "lab verify", answer, answer.diagnostics, no=not answer.agrees)
+
+
+def _unmeasured(made: SetUp, left_out: Sequence[LeftOut]) -> list[Diagnostic]:
+    """Say that not every route was measured; the answer names which, and why."""
+    if not left_out:
+        return []
+    every = len(made.routes) + len(left_out)
+    says = f"{len(left_out):,} of {every:,} routes were not measured"
+    return [partial_warning("not-measured", says, made.given.ruleset.file)]
 
 
 def _measurements(route: Route) -> int:

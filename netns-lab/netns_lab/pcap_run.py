@@ -12,7 +12,7 @@ from analyzer.failure.agreement import FALSE_ALARM_RATE, judge_all
 from analyzer.inputs.recognised import Input, read_input
 from analyzer.model.diagnostics import Diagnostic, partial_warning
 from analyzer.model.lab_pcap import ReplayedFlow
-from analyzer.output import DONE, PARTLY, finish
+from analyzer.output import finish
 from analyzer.reports.lab_pcap_answer import LabPcapAnswer
 from analyzer.reports.phrases import count
 from analyzer.reports.progress import progress, up_to
@@ -81,10 +81,7 @@ def run(options: SimpleNamespace) -> int:
     for lab, _ in made.labs:
         lab.backend.cross_check()
         lab.close()
-    status = finish(options, "lab run --pcap", answer, answer.diagnostics, no=not answer.agrees)
-    # Of what was judged in part nobody is to think that all of it was found good.
-    is_whole = not answer.not_judged and not answer.cut
-    return PARTLY if status == DONE and not is_whole else status
+    return finish(options, "lab run --pcap", answer, answer.diagnostics, no=not answer.agrees)
 
 
 def _sorted(options: SimpleNamespace, given: Input) -> tuple[Any, Any]:

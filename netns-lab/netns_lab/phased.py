@@ -14,7 +14,7 @@ from analyzer.inputs.recognised import Input, read_input
 from analyzer.kubeproxy.view import Route, ServicePort, Source
 from analyzer.model.diagnostics import Diagnostic, Severity, partial_warning
 from analyzer.model.value import replace
-from analyzer.output import DONE, INTERRUPTED, PARTLY, finish
+from analyzer.output import INTERRUPTED, finish
 from analyzer.questions.judging import dead_of
 from analyzer.reports.answers import LeftOut
 from analyzer.reports.lab_phases_answer import FollowedRoute, LabPhasesAnswer, Phase, lost_of
@@ -92,10 +92,7 @@ def run(options: SimpleNamespace) -> int:
     for side in sides:
         side.lab.close()
     status = finish(options, "lab run --for", answer, answer.diagnostics, no=not answer.agrees)
-    if course.is_interrupted:
-        return INTERRUPTED
-    # Of what was judged in part nobody is to think that all of it was found good.
-    return PARTLY if status == DONE and not answer.is_whole else status
+    return INTERRUPTED if course.is_interrupted else status
 
 
 def _unchecked(course: Any, given: Input) -> list[Diagnostic]:

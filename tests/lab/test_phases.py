@@ -143,7 +143,7 @@ def test_rules_that_do_not_know_the_service_are_not_judged(tmp_path: Path) -> No
     other.write_text("\n".join(gone) + "\n")
     words = ["--for", "1.5s", "--replace-rules", f"{other}@0.7s", "-o", "json"]
     done = kubeodds("lab", "run", *EXAMPLE, *words)
-    assert done.returncode == 3, done.stderr
+    assert done.returncode == 0, done.stderr
     assert "it does not show what happens to flows to default/app: not judged" in done.stderr
     assert [e["predicted"] for e in json.loads(done.stdout)["phases"]] == [True, False, False]
 

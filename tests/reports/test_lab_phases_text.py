@@ -18,9 +18,10 @@ def test_flows_that_were_not_judged_stand_beside_the_verdict() -> None:
     answer = PHASES
     (untold,) = [each for each in answer.phases if not each.predicted]
     flows = untold.verdict.measurement.flows
-    assert f"; {flows:,} flows not judged (" in _verdict(answer)
+    assert f"; {flows:,} flows not judged; 1 route not measured (" in _verdict(answer)
     told = tuple(each for each in answer.phases if each.predicted)
     assert "not judged" not in _verdict(replace(answer, phases=told))
+    assert "not measured" not in _verdict(replace(answer, left_out=()))
 
 
 def test_of_several_routes_each_has_its_tables_and_connections_say_of_which_they_are() -> None:
