@@ -51,7 +51,8 @@ def _page(parser: argparse.ArgumentParser, says: str, verbs: Sequence[str]) -> t
     if isinstance(parser, Parser) and parser.examples:
         lines = "\n".join(_plain(line) for line in parser.examples)
         page.add_section("examples", ">", f".nf\n{lines}\n.fi")
-    rows = "\n".join(f".TP\n{status}\n{_plain(means)}" for status, means in _STATUSES)
+    statuses = (parser.statuses if isinstance(parser, Parser) else ()) or _STATUSES
+    rows = "\n".join(f".TP\n{status}\n{_plain(means)}" for status, means in statuses)
     page.add_section("exit status", ">", rows)
     also = [f"kubeodds-{verb}" for verb in verbs] or ["kubeodds"]
     told = ",\n".join(f".BR {_plain(each)} (1)" for each in also)

@@ -127,16 +127,28 @@ def network_of_node(text: str) -> tuple[Network, str]:
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse's own, for which an option of several values takes one word, or plainly more."""
+    """argparse's own, for which an option of several values takes one word, or plainly more.
 
-    def __init__(self, *, examples: Sequence[str] = (), **kinds: Any) -> None:
+    Attributes:
+        statuses: exit statuses and what they mean, of verbs that have some of their own.
+    """
+
+    def __init__(
+        self,
+        *,
+        examples: Sequence[str] = (),
+        statuses: Sequence[tuple[str, str]] = (),
+        **kinds: Any,
+    ) -> None:
         super().__init__(allow_abbrev=False, formatter_class=HelpFormatter, **kinds)
-        self.examples = examples
+        self.examples, self.statuses = examples, statuses
 
     def format_help(self) -> str:
-        """Return the help, which ends with examples where there are any."""
+        """Return the help, which ends with exit statuses and examples where there are any."""
+        statuses = "".join(f"  {status:<4}{means}\n" for status, means in self.statuses)
         examples = "".join(f"  {line}\n" for line in self.examples)
-        return super().format_help() + (f"\nexamples:\n{examples}" if examples else "")
+        found = super().format_help() + (f"\nexit status:\n{statuses}" if statuses else "")
+        return found + (f"\nexamples:\n{examples}" if examples else "")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse `args` as argparse does, but for ``--option=--``: it would take that for a list."""

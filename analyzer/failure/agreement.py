@@ -37,6 +37,14 @@ _HALVINGS = 30
 _NEGLIGIBLE = 1e-18
 
 
+def rate_of_each(measurements: int) -> float:
+    """Return at which rate each of so many is judged, so that the whole has `FALSE_ALARM_RATE`.
+
+    Source: Bonferroni's inequality.
+    """
+    return FALSE_ALARM_RATE / max(1, measurements)
+
+
 @value
 class EndpointVerdict:
     """One endpoint's count judged.
@@ -71,7 +79,8 @@ def judge(
 ) -> Verdict:
     """Judge one measurement at a false-alarm rate of `rate`.
 
-    Without `fates` it is not held against who is dead: some died while the flows were sent.
+    Those of one run are judged by `judge_all`. Without `fates` it is not held against who is dead:
+    some died while the flows were sent.
     """
     p_values = [
         p_value_within(each.landed, measurement.flows, each.predicted)
@@ -102,6 +111,12 @@ def judge(
             f"p = {of_ended:.2g}"
         )
     return Verdict(measurement, endpoints, rate, tuple(faults))
+
+
+def judge_all(measurements: Sequence[Measurement]) -> tuple[Verdict, ...]:
+    """Judge all of a run: `FALSE_ALARM_RATE` is that of the whole, and each gets its part."""
+    rate = rate_of_each(len(measurements))
+    return tuple(judge(each, rate) for each in measurements)
 
 
 def passing(measurement: Measurement) -> Bounds:
@@ -347,6 +362,11 @@ def _last_at_most(
 def _log_pmf(hits: int, trials: int, probability: float) -> float:
     chosen = math.lgamma(trials + 1) - math.lgamma(hits + 1) - math.lgamma(trials - hits + 1)
     return chosen + hits * math.log(probability) + (trials - hits) * math.log1p(-probability)
+
+
+def rate_of_trials(trials: Sequence[ClientTrial]) -> float:
+    """Return at which rate each is judged, so that all that are predicted have the run's."""
+    return rate_of_each(sum(each.succeeds is not None for each in trials))
 
 
 def client_agrees(trial: ClientTrial, rate: float = FALSE_ALARM_RATE) -> bool | None:

@@ -54,6 +54,7 @@ class Connection:
     """A connection of TCP that was open before anything happened, and sends a byte at a time.
 
     Attributes:
+        route: the number of the route that it is of.
         endpoint: where it goes; None: it was never opened.
         answered: bytes that came back.
         hangs: times without an answer, of half a second or more.
@@ -69,6 +70,7 @@ class Connection:
     ended: float | None = None
     expected: str | None = None
     agrees: bool | None = None
+    route: int = 0
 
     @property
     def fate(self) -> str:

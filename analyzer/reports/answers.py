@@ -420,7 +420,8 @@ class LabAnswer:
         routes: how many were measured; of a hairpin route each endpoint is a measurement.
         left_out: those that were predicted and not measured.
         resolution: by how much a share must be wrong to be noticed, where that was asked for.
-        rate: how often, at most, the whole is called wrong when it is right; None: each one is.
+        rate: how often, at most, the whole is called wrong when it is right; each verdict has the
+            rate at which its measurement was judged for that.
         traces: of flows that the kernel told the way of.
     """
 
@@ -430,14 +431,15 @@ class LabAnswer:
     routes: int | None = None
     left_out: tuple[LeftOut, ...] = ()
     resolution: float | None = None
-    rate: float | None = None
+    rate: float
     diagnostics: tuple[Diagnostic, ...] = ()
 
     @property
     def agrees(self) -> bool:
         """Whether the kernel did what was predicted, everywhere."""
         differ = any(each.differs is not None for each in self.traces)
-        return not differ and all(verdict.agrees for verdict in self.verdicts)
+        all_agree = bool(self.verdicts) and all(verdict.agrees for verdict in self.verdicts)
+        return not differ and all_agree
 
 
 @value(kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from analyzer.failure.agreement import client_agrees
+from analyzer.failure.agreement import FALSE_ALARM_RATE, client_agrees, rate_of_trials
 from analyzer.model.measurement import ClientTrial
 from analyzer.reports import json_values as values
 from analyzer.reports.answers import ClientsAnswer
@@ -13,18 +13,20 @@ from analyzer.reports.answers import ClientsAnswer
 
 def render(answer: ClientsAnswer) -> Iterator[str]:
     """Give what each client met."""
+    rate = rate_of_trials(answer.trials)
     return values.document(
         "clients",
         {
+            "rate": values.encode(FALSE_ALARM_RATE),
             "node": values.encode(answer.node),
             "dead": values.encode(answer.dead),
-            "trials": (values.encode(_trial(trial)) for trial in answer.trials),
+            "trials": (values.encode(_trial(trial, rate)) for trial in answer.trials),
             "diagnostics": values.diagnostics(answer.diagnostics),
         },
     )
 
 
-def _trial(trial: ClientTrial) -> dict[str, Any]:
+def _trial(trial: ClientTrial, rate: float) -> dict[str, Any]:
     return {
         "command": trial.command,
         "target": trial.target,
@@ -48,5 +50,6 @@ def _trial(trial: ClientTrial) -> dict[str, Any]:
             }
             for each in trial.exits
         ],
-        "agrees": client_agrees(trial),
+        "false_alarm_rate": None if trial.succeeds is None else rate,
+        "agrees": client_agrees(trial, rate),
     }

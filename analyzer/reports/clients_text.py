@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analyzer.failure.agreement import client_agrees
+from analyzer.failure.agreement import client_agrees, rate_of_trials
 from analyzer.model.measurement import ClientTrial
 from analyzer.reports.answers import ClientsAnswer
 from analyzer.reports.document import Cell, Column, Document, Line, Span, Style, Table
@@ -33,15 +33,16 @@ def render(answer: ClientsAnswer) -> Document:
     """Return a line for each client and target."""
     node = f" on node {answer.node}" if answer.node else ""
     head = f"Real clients in a pod{node}, dead: {answer.dead}"
-    rows = tuple(_row(trial) for trial in answer.trials)
+    rate = rate_of_trials(answer.trials)
+    rows = tuple(_row(trial, rate) for trial in answer.trials)
     told = assumed(answer.diagnostics)
     exits = [line for trial in answer.trials if trial.exits for line in _exits(trial)]
     first = Line((Span(head, Style.STRONG),))
     return Document([first, Line(), Table(_COLUMNS, rows), *exits, *told])
 
 
-def _row(trial: ClientTrial) -> tuple[Cell, ...]:
-    agrees = client_agrees(trial)
+def _row(trial: ClientTrial, rate: float) -> tuple[Cell, ...]:
+    agrees = client_agrees(trial, rate)
     return (
         trial.command,
         trial.target,

@@ -203,7 +203,7 @@ def _end(answer: LabPcapAnswer) -> Iterator[Line]:
     )
     yield Line((says,))
     as_far, rate = _as_far(answer), answer.false_alarm_rate
-    yield verdict_of_all(agrees=answer.agrees, as_far=as_far, rate=rate, of="routes")
+    yield verdict_of_all(agrees=answer.agrees, as_far=as_far, rate=rate, of="all routes together")
 
 
 def _as_far(answer: LabPcapAnswer) -> str:

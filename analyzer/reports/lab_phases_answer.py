@@ -12,10 +12,22 @@ from analyzer.reports.answers import LeftOut
 
 
 @value(kw_only=True)
+class FollowedRoute:
+    """A route whose flows left in turn with those of others; `connections` stayed open on it."""
+
+    service: str
+    protocol: str
+    frontend: str
+    source: str
+    connections: int
+
+
+@value(kw_only=True)
 class Phase:
-    """The new flows between two events, or at one.
+    """The new flows of one route between two events, or at one.
 
     Attributes:
+        route: its number.
         at_event: they were on their way when it happened: each may have fared as before or after.
         dead: who was dead.
         rules: the dump in force.
@@ -32,6 +44,7 @@ class Phase:
     verdict: Verdict
     lost_predicted: Bounds | None
     interval: tuple[float, float] | None
+    route: int = 0
 
     @property
     def predicted(self) -> bool:
@@ -44,7 +57,7 @@ class LabPhasesAnswer:
     """Of ``lab run --for``: phases, each judged, and connections.
 
     Attributes:
-        rate: new flows a second.
+        rate: new flows a second, of all routes together.
         false_alarm_rate: how often, at most, the whole is called wrong when it is right.
         interrupted: the second in which somebody ended the run; None: it took its time.
     """
@@ -52,6 +65,7 @@ class LabPhasesAnswer:
     dead: str
     seconds: float
     rate: float
+    routes: tuple[FollowedRoute, ...]
     events: tuple[Event, ...]
     phases: tuple[Phase, ...]
     buckets: tuple[Bucket, ...]
@@ -63,23 +77,31 @@ class LabPhasesAnswer:
 
     @property
     def agrees(self) -> bool:
-        """Whether the kernel did what was predicted, in each phase and to each connection.
+        """Whether the kernel did what was predicted, on each route, in each phase.
 
-        Where nothing was predicted it agrees with nothing.
+        And to each connection. Where nothing was predicted it agrees with nothing.
         """
-        wrong = any(each.agrees is False for each in self.connections)
-        told = [each.verdict.agrees for each in self.phases if each.predicted]
-        return not wrong and bool(told) and all(told)
+        found = [self.agrees_at(at) for at in range(len(self.routes))]
+        return False not in found and True in found
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether each phase is judged."""
-        return all(each.predicted for each in self.phases)
+    def agrees_at(self, route: int) -> bool | None:
+        """Tell whether all that was predicted of one route came true; None: nothing was."""
+        told = [each.verdict.agrees for each in self.phases_of(route) if each.predicted]
+        told += [
+            each.agrees
+            for each in self.connections
+            if each.route == route and each.agrees is not None
+        ]
+        return all(told) if told else None
+
+    def phases_of(self, route: int) -> list[Phase]:
+        """Return the phases of one route, in order."""
+        return [each for each in self.phases if each.route == route]
 
     @property
     def unaccounted(self) -> int:
-        """Flows that were sent and seen nowhere, where no rule may end any."""
-        measured = [each.verdict.measurement for each in self.phases]
+        """Flows that were sent and seen nowhere, where it is known that no rule ends any."""
+        measured = [each.verdict.measurement for each in self.phases if each.predicted]
         return sum(each.unaccounted for each in measured if not each.ended.upper)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from analyzer.model.lab_phases import Bucket, Connection
 from analyzer.reports import json_values as values
 from analyzer.reports.lab_json import left_out, measurement
-from analyzer.reports.lab_phases_answer import LabPhasesAnswer, Phase, lost_of
+from analyzer.reports.lab_phases_answer import FollowedRoute, LabPhasesAnswer, Phase, lost_of
 
 _VERSION = 1
 
@@ -27,6 +27,7 @@ def render(answer: LabPhasesAnswer) -> Iterator[str]:
                 None if answer.interrupted is None else round(answer.interrupted, 4)
             ),
             "unaccounted": values.encode(answer.unaccounted),
+            "routes": [values.encode(_route(*each, answer)) for each in enumerate(answer.routes)],
             "events": (
                 values.encode(
                     {
@@ -48,9 +49,23 @@ def render(answer: LabPhasesAnswer) -> Iterator[str]:
     )
 
 
+def _route(at: int, each: FollowedRoute, answer: LabPhasesAnswer) -> dict[str, Any]:
+    phases = answer.phases_of(at)
+    return {
+        "service": each.service,
+        "protocol": each.protocol,
+        "frontend": each.frontend,
+        "source": each.source,
+        "flows": sum(phase.verdict.measurement.flows for phase in phases),
+        "connections": each.connections,
+        "agrees": answer.agrees_at(at),
+    }
+
+
 def _phase(each: Phase) -> dict[str, Any]:
     measured = each.verdict.measurement
     return {
+        "route": each.route,
         "begins": round(each.begins, 4),
         "ends": round(each.ends, 4),
         "at_event": each.at_event,
@@ -81,6 +96,7 @@ def _bucket(each: Bucket) -> dict[str, Any]:
 def _connection(each: Connection) -> dict[str, Any]:
     return {
         "number": each.number,
+        "route": each.route,
         "endpoint": each.endpoint,
         "fate": each.fate,
         "answered": each.answered,

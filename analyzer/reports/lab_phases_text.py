@@ -8,7 +8,7 @@ from analyzer.kubeproxy.view import Source
 from analyzer.model.lab_phases import Bucket, Connection
 from analyzer.model.measurement import ANSWERED
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
-from analyzer.reports.lab_phases_answer import LabPhasesAnswer, Phase, lost_of
+from analyzer.reports.lab_phases_answer import FollowedRoute, LabPhasesAnswer, Phase, lost_of
 from analyzer.reports.lab_text import BACKENDS, judged, verdict_of_all
 from analyzer.reports.numbers import bounds_percent
 from analyzer.reports.phrases import SOURCES, assumed, count
@@ -44,6 +44,7 @@ _BUCKETS: Final = (
     Column("", spare=2),
     Column("AT", foldable=True),
 )
+_ROUTE: Final = Column("ROUTE", right=True)
 _CONNECTIONS: Final = (
     Column("CONNECTION", right=True),
     Column("ENDPOINT"),
@@ -64,10 +65,11 @@ def render(answer: LabPhasesAnswer) -> Document:
 def _blocks(answer: LabPhasesAnswer) -> Iterator[Block]:
     measured = answer.phases[0].verdict.measurement
     node = f" at node {measured.node}" if measured.node else ""
+    several = len(answer.routes) > 1
+    on = f", in turn on {len(answer.routes):,} routes" if several else f" {_to(answer.routes[0])}"
     head = (
-        f"{answer.rate:g} new flows a second for {answer.seconds:g}s from "
-        f"{SOURCES[Source(measured.source)]} to {measured.service} ({measured.protocol}, "
-        f"{measured.frontend}){node}, dead at first: {answer.dead}"
+        f"{answer.rate:g} new flows a second for {answer.seconds:g}s{on}{node}, dead at first: "
+        f"{answer.dead}"
     )
     loaded = BACKENDS.get(measured.backend, measured.backend)
     yield Line((Span(head, Style.STRONG),))
@@ -78,18 +80,41 @@ def _blocks(answer: LabPhasesAnswer) -> Iterator[Block]:
         yield Line((f"{event.begun:.2f}s: {event.says}, done in {took:.0f} ms",))
     if answer.events:
         yield Line()
-    yield Table(_PHASES, tuple(tuple(_phase(each)) for each in answer.phases))
-    yield Line()
-    rows = (tuple(row) for each in answer.phases for row in _endpoints(each))
-    yield Table(_ENDPOINTS, tuple(rows))
-    yield Line()
-    if measured.protocol in ANSWERED:
+    for at, route in enumerate(answer.routes):
+        if several:
+            yield Line((Span(f"Route {at + 1}: {_to(route)}", Style.STRONG),))
+            yield Line()
+        phases = answer.phases_of(at)
+        yield Table(_PHASES, tuple(tuple(_phase(each)) for each in phases))
+        yield Line()
+        rows = (tuple(row) for each in phases for row in _endpoints(each))
+        yield Table(_ENDPOINTS, tuple(rows))
+        yield Line()
+    if all(each.protocol in ANSWERED for each in answer.routes):
         yield Table(_BUCKETS, tuple(tuple(_bucket(each)) for each in answer.buckets))
         yield Line()
     if answer.connections:
+        columns = (_ROUTE, *_CONNECTIONS) if several else _CONNECTIONS
+        of = (each.route for each in answer.connections)
         rows = (tuple(_connection(each)) for each in answer.connections)
-        yield Table(_CONNECTIONS, tuple(rows))
+        if several:
+            rows = ((f"{at + 1}", *row) for at, row in zip(of, rows, strict=True))
+        yield Table(columns, tuple(rows))
         yield Line()
+    yield from _without(answer, several=several)
+
+
+def _to(route: FollowedRoute) -> str:
+    source = SOURCES[Source(route.source)]
+    return f"from {source} to {route.service} ({route.protocol}, {route.frontend})"
+
+
+def _without(answer: LabPhasesAnswer, *, several: bool) -> Iterator[Line]:
+    """Tell of which routes no connection was followed, where others have some."""
+    none = [at for at, each in enumerate(answer.routes, 1) if not each.connections]
+    if several and answer.connections and none:
+        numbers = ", ".join(f"{at} ({answer.routes[at - 1].protocol})" for at in none)
+        yield Line((f"No connections stayed open on {count(len(none), 'route')}: {numbers}.",))
 
 
 def _phase(each: Phase) -> Iterator[Cell]:
@@ -164,8 +189,10 @@ def _end(answer: LabPhasesAnswer) -> Iterator[Line]:
         says = f"Interrupted at {answer.interrupted:.2f}s of {answer.seconds:g}s: what follows is"
         yield Line((Span(f"{says} of that part.", Style.WARNING),))
     for each in answer.phases:
+        of = f"Route {each.route + 1}, " if len(answer.routes) > 1 else ""
         for fault in each.verdict.faults if each.predicted else ():
-            yield Line((Span(f"{each.begins:.2f}s to {each.ends:.2f}s: {fault}", Style.BAD),))
+            when = f"{of}{each.begins:.2f}s to {each.ends:.2f}s"
+            yield Line((Span(f"{when}: {fault}", Style.BAD),))
     sent = sum(each.verdict.measurement.flows for each in answer.phases)
     between = sum(each.verdict.measurement.flows for each in answer.phases if each.at_event)
     endpoints = [e for each in answer.phases for e in each.verdict.measurement.endpoints]
@@ -177,11 +204,17 @@ def _end(answer: LabPhasesAnswer) -> Iterator[Line]:
         )
     )
     as_far, rate = _as_far(answer), answer.false_alarm_rate
-    yield verdict_of_all(agrees=answer.agrees, as_far=as_far, rate=rate, of="phases")
+    yield verdict_of_all(agrees=answer.agrees, as_far=as_far, rate=rate, of=_all(answer))
+
+
+def _all(answer: LabPhasesAnswer) -> str:
+    return f"all {'routes and ' if len(answer.routes) > 1 else ''}phases together"
 
 
 def _as_far(answer: LabPhasesAnswer) -> str:
-    """Return of how many flows the verdict says nothing; empty where it is of all."""
+    """Return of how many flows and routes the verdict says nothing; empty where it is of all."""
     untold = [each for each in answer.phases if not each.predicted]
     number = sum(each.verdict.measurement.flows for each in untold)
-    return f"; {count(number, 'flow')} not judged" if number else ""
+    flows = f"; {count(number, 'flow')} not judged" if number else ""
+    routes = len(answer.left_out)
+    return flows + (f"; {count(routes, 'route')} not measured" if routes else "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from analyzer.failure.agreement import Verdict
+from analyzer.failure.agreement import FALSE_ALARM_RATE, Verdict
 from analyzer.reports import json_values as values
 from analyzer.reports.answers import LabRepairAnswer, RepairedRoute
 from analyzer.reports.lab_repair_text import lost
@@ -19,6 +19,7 @@ def render(answer: LabRepairAnswer) -> Iterator[str]:
         "lab-repair",
         {
             "agrees": values.encode(answer.agrees),
+            "rate": values.encode(FALSE_ALARM_RATE),
             "dead": values.encode(answer.dead),
             "node": values.encode(answer.node),
             "routes": map(_route, answer.routes),

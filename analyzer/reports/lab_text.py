@@ -103,10 +103,11 @@ def judged(*, agrees: bool) -> Span:
 def verdict_of_all(*, agrees: bool, as_far: str, rate: float, of: str) -> Line:
     """Return the verdict on all that was measured.
 
-    `of` says what that is, for example ``routes``, and `as_far` what was not judged, if anything.
+    `of` says what that is, for example ``the whole run``, and `as_far` what was not judged, if
+    anything.
     """
     tests = "exact binomial tests, Holm-corrected; false-alarm rate"
-    how = Span(f" ({tests} {rate:.0e} for all {of} together)", Style.FAINT)
+    how = Span(f" ({tests} {rate:.0e} for {of})", Style.FAINT)
     return Line(("Verdict: ", judged(agrees=agrees), Span(as_far, Style.WARNING), how))
 
 
@@ -181,10 +182,6 @@ def _end(answer: LabAnswer) -> Iterator[Line]:
     for verdict in answer.verdicts:
         for fault in verdict.faults:
             yield Line((Span(f"{verdict.measurement.service}: {fault}", Style.BAD),))
-    rates = {f"{v.false_alarm_rate:.0e}" for v in answer.verdicts}
-    how = (
-        "exact binomial tests, Holm-corrected, false-alarm rate "
-        f"{', '.join(sorted(rates))} for each measurement"
-    )
-    word = judged(agrees=answer.agrees)
-    yield Line(("Verdict: ", word, Span(f" ({how})", Style.FAINT)))
+    number = len(answer.left_out)
+    as_far = f"; {count(number, 'route')} not measured" if number else ""
+    yield verdict_of_all(agrees=answer.agrees, as_far=as_far, rate=answer.rate, of="the whole run")

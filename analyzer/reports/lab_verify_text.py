@@ -97,5 +97,5 @@ def _end(answer: LabAnswer) -> Iterator[Line]:
     if answer.resolution is not None:
         sharp = f"; deviations of {100 * answer.resolution:g} percentage points are noticed"
     word = Span("agrees", Style.GOOD) if answer.agrees else Span("DISAGREES", Style.BAD)
-    how = f" (exact binomial tests, false-alarm rate {answer.rate or 0:.0e} for the whole{sharp})"
+    how = f" (exact binomial tests, false-alarm rate {answer.rate:.0e} for the whole{sharp})"
     yield Line(("Verdict: ", word, Span(how, Style.FAINT)))

@@ -56,6 +56,21 @@ EXAMPLES: Final = {
         "kubeodds lab judge run.json --output verdict.txt",
     ),
 }
+#: Exit statuses of the verbs that measure; docs/reference.md has the same table, a test says so.
+STATUSES: Final = (
+    ("0", "all that was judged agrees; what was not judged is named"),
+    ("1", "something disagrees with the prediction"),
+    ("2", "bad input, bad usage, or a lab that cannot start or has nothing to replay"),
+    ("3", "--strict, and something was not judged, or was read only in part"),
+    ("130", "interrupted"),
+)
+#: Of `lab judge`, which reads what was measured and leaves nothing out.
+_OF_JUDGE: Final = tuple(each for each in STATUSES if each[0] in "012")
+#: Of `lab shell`.
+_OF_SHELL: Final = (
+    ("N", "that of the shell or of the command behind --"),
+    ("2", "bad input, bad usage, or a lab that cannot start"),
+)
 SOURCES: Final = tuple(source.value for source in Source)
 _MOST_FLOWS: Final = 100_000_000
 #: Percentage points, as a share: what `lab verify` notices, and the least that can be asked for.
@@ -64,7 +79,7 @@ _FINEST: Final = 0.001
 #: New flows a second, and connections that are kept open.
 _RATE: Final = 200.0
 _CONNECTIONS: Final = 8
-_MOST_CONNECTIONS: Final = 200
+MOST_CONNECTIONS: Final = 200
 #: Flows of one route that notice the least of these.
 MOST_OF_A_ROUTE: Final = 20_000_000
 
@@ -151,6 +166,7 @@ def parser() -> argparse.ArgumentParser:
             "names. A command after -- is run instead, and kubeodds exits with its status."
         ),
         examples=EXAMPLES["shell"],
+        statuses=_OF_SHELL,
     )
     _add_lab_options(hands_on)
     hands_on.add_argument(
@@ -168,6 +184,7 @@ def parser() -> argparse.ArgumentParser:
         "judge",
         help="judge a saved measurement again, no root needed",
         examples=EXAMPLES["judge"],
+        statuses=_OF_JUDGE,
     )
     again.add_argument("measurement", metavar="FILE", help="of `lab run` or `lab verify`, as JSON")
     add_output_options(again, "lab judge")
@@ -184,6 +201,7 @@ def _verb(
         help=says,
         description=says,
         examples=EXAMPLES[name],
+        statuses=STATUSES,
     )
     _add_lab_options(parser)
     command_line.add_service_option(parser)
@@ -265,14 +283,17 @@ def _add_schedule(parser: argparse.ArgumentParser) -> None:
         type=_rate,
         default=_RATE,
         metavar="N",
-        help=f"new flows a second (default: {_RATE:g})",
+        help=f"new flows a second, in turn on each route (default: {_RATE:g})",
     )
     during.add_argument(
         "--connections",
         type=_connections,
         default=_CONNECTIONS,
         metavar="N",
-        help=f"TCP connections to keep open, sending a byte at a time (default: {_CONNECTIONS})",
+        help=(
+            "TCP connections to keep open on each route, sending a byte at a time "
+            f"(default: {_CONNECTIONS}; at most {MOST_CONNECTIONS} in all)"
+        ),
     )
 
 
@@ -313,8 +334,8 @@ def _rate(text: str) -> float:
 
 
 def _connections(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) > _MOST_CONNECTIONS:
-        raise argparse.ArgumentTypeError(f"expected a number from 0 to {_MOST_CONNECTIONS}")
+    if not text.isascii() or not text.isdigit() or int(text) > MOST_CONNECTIONS:
+        raise argparse.ArgumentTypeError(f"expected a number from 0 to {MOST_CONNECTIONS}")
     return int(text)
 
 

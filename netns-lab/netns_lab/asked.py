@@ -12,7 +12,7 @@ from analyzer.failure.models import Dead
 from analyzer.inputs.recognised import Input, read_input
 from analyzer.kubeproxy.select import narrow
 from analyzer.kubeproxy.view import Route, ServicePort, Source
-from analyzer.model.diagnostics import Diagnostic, Severity
+from analyzer.model.diagnostics import Diagnostic, Severity, partial_warning
 from analyzer.model.endings import Ending, EndKind
 from analyzer.model.probability import ALWAYS, Bounds
 from analyzer.model.value import replace
@@ -181,12 +181,7 @@ def left_out_of(service: ServicePort, route: Route, reason: str) -> LeftOut:
 def said(left_out: Iterable[LeftOut], given: Input) -> list[Diagnostic]:
     """Return a warning for each ServicePort and reason."""
     return [
-        Diagnostic(
-            severity=Severity.WARNING,
-            code="not-replayed",
-            message=f"{name} is not replayed: {reason}",
-            file=given.ruleset.file,
-        )
+        partial_warning("not-replayed", f"{name} is not replayed: {reason}", given.ruleset.file)
         for name, reason in dict.fromkeys((each.service, each.reason) for each in left_out)
     ]
 

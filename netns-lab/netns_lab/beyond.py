@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
@@ -30,17 +31,23 @@ class OtherNode:
     pod_device: str
 
 
-def lost_beyond(lab: Lab, others: tuple[OtherNode, ...], client: Address | None) -> Beyond:
+def lost_beyond(
+    lab: Lab,
+    others: tuple[OtherNode, ...],
+    client: Address | None,
+    silent: Collection[str] = (),
+) -> Beyond:
     """Return what tells the part of the flows to an endpoint that the rules of its node end.
 
     There a flow comes from the node whose rules sent it, if these masqueraded it, else from the
     `client`; None: the node itself is the client. Where rules there do anything else but let it
-    pass, drop or reject it, nothing is told.
+    pass, drop or reject it, nothing is told. A `silent` node asks its rules no more: flows are
+    counted before it.
     """
     if not others:  # nor need anybody look at all endpoints
         return lambda _: Bounds(NEVER, NEVER)
     question = lab.question
-    by_name = {each.name: each for each in others}
+    by_name = {each.name: each for each in others if each.name not in silent}
 
     @cache
     def ended(name: str, source: Address, to: tuple[Address, int], protocol: str) -> Bounds:

@@ -11,23 +11,25 @@ from analyzer.model.lab_phases import Arrival, Bucket
 from netns_lab.count import RawDoor, door_of
 
 if TYPE_CHECKING:
-    from netns_lab.phases import Phased
+    from netns_lab.followed import Fate, Followed
 
 #: Buckets of time that a run is shown in, at most.
 _BUCKETS: Final = 15
 
 
-def buckets(run: Phased, marks: Sequence[tuple[float, int]], seconds: float) -> tuple[Bucket, ...]:
-    """Return the flows by the time when they were sent."""
-    fates = run.fates()
+def buckets(runs: Sequence[Followed], seconds: float) -> tuple[Bucket, ...]:
+    """Return the flows of all routes by the time when they were sent."""
     width = _width(seconds)
-    last = [number for _, number in marks]
-    times = [at for at, _ in marks]
-    rows: dict[int, Counter[tuple[RawDoor | None, bool | None]]] = {}
-    for number, fate in enumerate(fates):
-        at = times[bisect_right(last, number)]
-        rows.setdefault(int(at / width), Counter())[fate] += 1
-    endpoint = run.endpoint_of
+    rows: dict[int, Counter[Fate]] = {}
+    names: dict[RawDoor, str] = {}
+    for run in runs:
+        last = [number for _, number in run.marks]
+        times = [at for at, _ in run.marks]
+        for number, fate in enumerate(run.fates()):
+            at = times[bisect_right(last, number)]
+            rows.setdefault(int(at / width), Counter())[fate] += 1
+            if fate[0] is not None and fate[0] not in names:
+                names[fate[0]] = str(run.endpoint_of(fate[0]))
     found = []
     for at, counted in sorted(rows.items()):
         doors = sorted({door for door, _ in counted if door is not None}, key=door_of)
@@ -39,7 +41,7 @@ def buckets(run: Phased, marks: Sequence[tuple[float, int]], seconds: float) -> 
                 answered=sum(n for (_, answered), n in counted.items() if answered),
                 endpoints=tuple(
                     Arrival(
-                        name=str(endpoint(door)),
+                        name=names[door],
                         landed=sum(n for (d, _), n in counted.items() if d == door),
                         answered=counted[door, True],
                     )

@@ -9,20 +9,28 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from analyzer.errors import InputError, UsageError
-from analyzer.failure.agreement import FALSE_ALARM_RATE, Verdict, flows_needed, judge
+from analyzer.failure.agreement import (
+    FALSE_ALARM_RATE,
+    client_agrees,
+    flows_needed,
+    judge_all,
+    rate_of_each,
+    rate_of_trials,
+)
 from analyzer.inputs.api_objects import ApiObjects
 from analyzer.inputs.bundle import opened
 from analyzer.inputs.recognised import Input
 from analyzer.kubeproxy.view import Route, ServicePort, Source
+from analyzer.model.diagnostics import Diagnostic, partial_warning
 from analyzer.model.flow_trace import FlowTrace
 from analyzer.model.probability import ALWAYS, Bounds
 from analyzer.output import finish, say
 from analyzer.parsers.measurement import parse_measurements
 from analyzer.questions.repairing import repair_of
-from analyzer.reports.answers import ClientsAnswer, LabAnswer, LabRepairAnswer
+from analyzer.reports.answers import ClientsAnswer, LabAnswer, LabRepairAnswer, LeftOut
 from analyzer.reports.progress import progress, up_to
 from netns_lab.arguments import MOST_OF_A_ROUTE, SOURCES, parser
-from netns_lab.asked import left_out_of, names, notes, place_of, routes_of, said, set_up
+from netns_lab.asked import SetUp, left_out_of, names, notes, place_of, routes_of, said, set_up
 from netns_lab.errors import LabError
 from netns_lab.namespace import leave_host
 from netns_lab.schedule import is_asked
@@ -66,7 +74,7 @@ def _run(options: SimpleNamespace) -> int:
         return status
     made = set_up(options, options.flows)
     labs, given, dead, deaths, left_out = made[:5]
-    verdicts: list[Verdict] = []
+    found = []
     traces: list[FlowTrace] = []
     flows = len(made.routes) * options.flows
     with progress("new flows") as advance:
@@ -74,16 +82,17 @@ def _run(options: SimpleNamespace) -> int:
             lab.in_a_row = True
             for service, route in routes:
                 told = up_to(flows, advance)
-                verdicts += [judge(each) for each in lab.measure(service, route, told)]
+                found += lab.measure(service, route, told)
             lab.backend.cross_check()
             traces += _traces(options, lab, given, routes)
             lab.close()
     answer = LabAnswer(
         dead=names(dead, deaths),
-        verdicts=tuple(verdicts),
+        verdicts=judge_all(found),
         traces=tuple(traces),
         routes=len(made.routes),
         left_out=tuple(left_out),
+        rate=FALSE_ALARM_RATE,
         diagnostics=(*given.view.diagnostics, *notes(made), *said(left_out, given)),
     )
     return finish(options, "lab run", answer, answer.diagnostics, no=not answer.agrees)
@@ -157,8 +166,8 @@ def _clients(options: SimpleNamespace) -> int:
         trials=tuple(trials),
         diagnostics=(*given.view.diagnostics, *notes(made), *said(left_out, given)),
     )
-    agreement = importlib.import_module("analyzer.failure.agreement")
-    no = any(agreement.client_agrees(trial) is False for trial in trials)
+    rate = rate_of_trials(trials)
+    no = any(client_agrees(trial, rate) is False for trial in trials)
     return finish(options, "lab clients", answer, answer.diagnostics, no=no)
 
 
@@ -199,7 +208,7 @@ def _verify(options: SimpleNamespace) -> int:
     labs, given, dead, deaths, left_out = made[:5]
     # Each share is a hypothesis of the whole, and so are what passes and what rules end.
     every = sum(_measurements(r) * (len(r.shares) + 2) for _, r in made.routes)
-    rate = FALSE_ALARM_RATE / max(every, 1)
+    rate = rate_of_each(every)
     flows = {id(r): _flows_of(r, options.resolution, rate) for _, r in made.routes}
     found = []
     with progress("new flows") as advance:
@@ -213,14 +222,23 @@ def _verify(options: SimpleNamespace) -> int:
             lab.close()
     answer = LabAnswer(
         dead=names(dead, deaths),
-        verdicts=tuple(judge(each, FALSE_ALARM_RATE / len(found)) for each in found),
+        verdicts=judge_all(found),
         routes=len(made.routes),
         left_out=tuple(left_out),
         resolution=options.resolution,
         rate=FALSE_ALARM_RATE,
-        diagnostics=(*given.view.diagnostics, *notes(made)),
+        diagnostics=(*given.view.diagnostics, *notes(made), *_unmeasured(made, left_out)),
     )
     return finish(options, "lab verify", answer, answer.diagnostics, no=not answer.agrees)
+
+
+def _unmeasured(made: SetUp, left_out: Sequence[LeftOut]) -> list[Diagnostic]:
+    """Say that not every route was measured; the answer names which, and why."""
+    if not left_out:
+        return []
+    every = len(made.routes) + len(left_out)
+    says = f"{len(left_out):,} of {every:,} routes were not measured"
+    return [partial_warning("not-measured", says, made.given.ruleset.file)]
 
 
 def _measurements(route: Route) -> int:
@@ -259,7 +277,8 @@ def _shell(options: SimpleNamespace) -> int:
 def _judge(options: SimpleNamespace) -> int:
     data = Path(options.measurement).read_bytes()
     dead, measurements = parse_measurements(data, options.measurement)
-    answer = LabAnswer(dead=dead, verdicts=tuple(judge(m) for m in measurements))
+    verdicts = judge_all(measurements)
+    answer = LabAnswer(dead=dead, verdicts=verdicts, rate=FALSE_ALARM_RATE)
     options.strict = options.verbose = False
     return finish(options, "lab judge", answer, (), no=not answer.agrees)
 

@@ -35,6 +35,22 @@ _TABLE: Final = 203
 _NUMBER: Final = struct.Struct("!I")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Connections of one route.
+
+    Attributes:
+        route: its number in the run.
+        client: where they come from, and the address that they have; None: any of the namespace.
+        number: how many.
+    """
+
+    route: int
+    client: tuple[Namespace, Address | None]
+    to: tuple[Address, int]
+    number: int
+
+
 @dataclass(slots=True)
 class Kept:
     """One connection, seen from its client."""
@@ -45,24 +61,23 @@ class Kept:
     answers: list[float] = field(default_factory=list)
     due: float | None = None
     ended: float | None = None
+    route: int = 0
 
 
 class Connections:
     """All of a run.
 
     Args:
-        of: where the clients are, and the address that they have; None: any of the namespace.
         listeners: those of living endpoints, which take in nobody else.
     """
 
     def __init__(
         self,
-        of: tuple[Namespace, Address | None],
-        to: tuple[Address, int],
+        targets: Sequence[Target],
         listeners: Sequence[socket.socket],
         clock: Callable[[], float],
     ) -> None:
-        self._of, self._to, self._clock = of, to, clock
+        self._targets, self._clock = targets, clock
         self._selector = selectors.DefaultSelector()
         self._unnamed: dict[socket.socket, Endpoint] = {}
         self.all: list[Kept] = []
@@ -72,24 +87,15 @@ class Connections:
         for each in listeners:
             self._selector.register(each, selectors.EVENT_READ, self._accept)
 
-    def open(self, number: int, slowest: float, meanwhile: Callable[[], None]) -> None:
-        """Open so many, and wait until each is, or is not within a second.
+    def open(self, slowest: float, meanwhile: Callable[[], None]) -> None:
+        """Open them, and wait until each is, or is not within a second.
 
         Of what is slow some packets have to come, each of them so many seconds late; what holds
         them back is served `meanwhile`.
         """
-        namespace, address = self._of
-        for at in range(number):
-            client = namespace.socket(FAMILIES[self._to[0].version], socket.SOCK_STREAM)
-            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            client.setblocking(False)
-            if address is not None:
-                client.bind((str(address), 0))
-            with suppress(OSError):  # that it is on its way, or cannot be
-                client.connect((str(self._to[0]), self._to[1]))
-            kept = Kept(at, client)
-            self.all.append(kept)
-            self._selector.register(client, selectors.EVENT_WRITE, self._opened(kept))
+        for each in self._targets:
+            for _ in range(each.number):
+                self._open(each)
         deadline = time.monotonic() + _OPENING + 3 * slowest
         while time.monotonic() < deadline and any(not each.answers for each in self.all):
             self.serve(0.01)
@@ -98,6 +104,19 @@ class Connections:
             if not kept.answers:
                 self._end(kept)
         self.begin()
+
+    def _open(self, target: Target) -> None:
+        namespace, address = target.client
+        client = namespace.socket(FAMILIES[target.to[0].version], socket.SOCK_STREAM)
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        client.setblocking(False)
+        if address is not None:
+            client.bind((str(address), 0))
+        with suppress(OSError):  # that it is on its way, or cannot be
+            client.connect((str(target.to[0]), target.to[1]))
+        kept = Kept(len(self.all), client, route=target.route)
+        self.all.append(kept)
+        self._selector.register(client, selectors.EVENT_WRITE, self._opened(kept))
 
     def begin(self) -> None:
         """Let the clock begin: what was answered before is answered at its beginning."""
@@ -222,18 +241,20 @@ def client_of(
 ) -> tuple[Namespace, Address | None]:
     """Return from where connections of a kind of source are made, and make that a place to be.
 
+    Of an address this is to be asked once.
+
     Raises:
         LabError: ip(8) refuses.
     """
     if source is Source.NODE:
         return topology.node, None
     host, mac = _device(topology, source)
-    version = address.version
+    version, table = address.version, _TABLE + host.index
     hop = "169.254.1.1" if version == IPV4 else "fe80::6b:6f"
     lines = [
         f"neigh replace {hop} lladdr {mac} dev {host.device} nud permanent",
-        f"route add default via {hop} dev {host.device} onlink table {_TABLE}",
-        f"rule add pref {_FIRST} from {address} table {_TABLE}",
+        f"route replace default via {hop} dev {host.device} onlink table {table}",
+        f"rule add pref {_FIRST} from {address} table {table}",
         f"rule add pref {_FIRST} to {address} table local",
     ]
     if source is not Source.POD:

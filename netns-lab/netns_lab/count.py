@@ -16,6 +16,7 @@ from typing import Final
 
 from analyzer.model.addresses import IPV4
 from netns_lab import filters
+from netns_lab.gates import Gate
 from netns_lab.layout import Layout
 from netns_lab.messages import Messages
 from netns_lab.namespace import Namespace
@@ -178,18 +179,22 @@ class Answers:
         self._columns = _Columns(self._ring.slots, layout)
         self._quoted = self._columns.quoted()
 
-    def take(self, door: RawDoor) -> Iterator[Answered]:
-        """Give what has come since from the door that was asked."""
+    def take(self, *doors: RawDoor) -> Iterator[tuple[RawDoor, Answered]]:
+        """Give what has come since from the doors that were asked, and from which."""
         for first, last in self._ring.take():
             protocols = self._columns.answers()[0][first:last].tolist()
-            if self._layout.icmp in protocols:
-                yield from self._one_by_one(first, last, protocols, door)
-            else:
-                yield from _answered(self._columns, self._layout, first, last, door)
+            of_icmp = self._layout.icmp in protocols
+            for door in doors:
+                if of_icmp:
+                    found = self._one_by_one(first, last, protocols, door)
+                else:
+                    found = _answered(self._columns, self._layout, first, last, door)
+                for each in found:
+                    yield door, each
 
     def forget(self) -> None:
         """Pass over what was heard so far: of other routes, with which the ring may be full."""
-        for _ in self.take(()):
+        for _ in self.take():
             pass
         self.dropped()
 
@@ -270,24 +275,28 @@ class LocalDelivery:
         packets = Slots(memoryview(buffer), _SHORT, -layout.header)
         self._columns = _Columns(packets, layout, ends)
 
-    def take(self, door: RawDoor) -> Iterator[tuple[Landed, list[Answered]]]:
-        """Give what has come since: to doors of this host, and from the door that was asked."""
+    def take(self, *doors: RawDoor) -> Iterator[tuple[Landed, list[tuple[RawDoor, Answered]]]]:
+        """Give what has come since: to doors of this host, and from the doors that were asked."""
         while count := self._messages.receive(self._socket.fileno()):
             yield (
-                self._landed(count, door),
-                list(_answered(self._columns, self._layout, 0, count, door)),
+                self._landed(count, doors),
+                [
+                    (door, each)
+                    for door in doors
+                    for each in _answered(self._columns, self._layout, 0, count, door)
+                ],
             )
 
-    def _landed(self, count: int, door: RawDoor) -> Landed:
+    def _landed(self, count: int, doors: Sequence[RawDoor]) -> Landed:
         columns = self._columns
         came, went = _cut(columns.of, 0, count), _cut(columns.to, 0, count)
-        first = [each != door for each in came]
+        first = [each not in doors for each in came]
         if self._layout.protocol == "tcp":
             flags = columns.answers()[1][:count].tolist()
             first = [a and f & _SYN_ACK == _SYN for a, f in zip(first, flags, strict=True)]
         tags = columns.tag[:count].tolist()
-        doors = [each for each, true in zip(went, first, strict=True) if true]
-        return _where(tags, first), doors
+        at = [each for each, true in zip(went, first, strict=True) if true]
+        return _where(tags, first), at
 
     def forget(self) -> None:
         """Pass over what has come since."""
@@ -306,13 +315,32 @@ class Captures:
         self.node = LocalDelivery(topology.node, layout)
         #: Of other nodes with rules of their own: what comes to the nodes themselves.
         self.gates = [LocalDelivery(each.namespace, layout) for each in topology.gates]
+        self._layout = layout
+        self._silent: dict[Namespace, Arrivals] = {}
+        self._lost = 0
         ends = (topology.client, topology.outside, topology.elsewhere)
         self.clients = [Answers(host, layout) for host in ends]
         self._rings: list[Arrivals | Answers] = [*self.hosts, *self.clients]
 
+    @property
+    def all_hosts(self) -> list[Arrivals]:
+        """What hears at hosts, those before a silent node among them."""
+        return [*self.hosts, *self._silent.values()]
+
+    def hear_before(self, gate: Gate) -> None:
+        """Hear what comes to a node that is silent: to its pods nothing comes any more."""
+        namespace = gate.namespace
+        self._silent[namespace] = Arrivals(Host(namespace, gate.mac), self._layout)
+
+    def hear_behind(self, gate: Gate) -> None:
+        """Hear again at a node's pods alone, of which each flow is seen once."""
+        ring = self._silent.pop(gate.namespace)
+        self._lost += ring.dropped()
+        close_all([ring])
+
     def forget(self) -> None:
         """Pass over what was heard so far."""
-        for host in self.hosts:
+        for host in self.all_hosts:
             for _ in host.take():
                 pass
         for client in self.clients:
@@ -323,11 +351,12 @@ class Captures:
 
     def dropped(self) -> int:
         """Return how many packets found no room since the last call."""
-        return sum(each.dropped() for each in self._rings)
+        lost, self._lost = self._lost, 0
+        return lost + sum(each.dropped() for each in (*self._rings, *self._silent.values()))
 
     def close(self) -> None:
         """Stop hearing."""
-        close_all(self._rings)
+        close_all([*self._rings, *self._silent.values()])
 
 
 def close_all(rings: Iterable[Arrivals | Answers]) -> None:

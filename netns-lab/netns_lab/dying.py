@@ -7,7 +7,8 @@ Each host of the lab owns the addresses of its endpoints, so that what comes for
 INPUT, where a rule of filter makes an end of it: DROP, REJECT, or NFQUEUE, which hands it to us
 for some milliseconds (`delays`). What is silent says nothing by itself either. Without a neighbour
 the host is the last router: a rule of routing sends what comes to a table where the address is on
-the link, and nobody there answers ARP, or neighbour discovery.
+the link, and nobody there answers ARP, or neighbour discovery. A node that has rules of its own
+drops what comes before these (`gates`), and flows are counted as they come to it.
 
 Flows have come by the host's device before any of this, where they are counted.
 
@@ -26,6 +27,7 @@ from netns_lab.command import run
 from netns_lab.deaths import Death, Kind
 from netns_lab.delays import Delay
 from netns_lab.errors import LabError
+from netns_lab.gates import Gate, silence, wake
 from netns_lab.namespace import Namespace
 from netns_lab.topology import Host
 
@@ -43,6 +45,8 @@ _FIRST, _LOCALLY = 0, 2
 _PROGRAMS: Final = {4: "iptables-nft-restore", 6: "ip6tables-nft-restore"}
 _REFUSED: Final = {4: "icmp-port-unreachable", 6: "icmp6-port-unreachable"}
 _UNREACHABLE: Final = {4: "icmp-host-unreachable", 6: "icmp6-addr-unreachable"}
+#: How a node dies that has rules of its own.
+_WITH_RULES: Final = ("silent", "drop")
 _ICMP: Final = {4: "icmp", 6: "ipv6-icmp"}
 
 
@@ -51,6 +55,8 @@ class Dying:
 
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
+        #: Nodes with rules of their own that are silent.
+        self.silent: list[Gate] = []
         self._delays: dict[tuple[Namespace, int], Delay] = {}
         self._routed: set[tuple[Namespace, int]] = set()
         self._protocols: dict[Endpoint, set[str]] = {}
@@ -71,6 +77,8 @@ class Dying:
     def check(self, death: Death) -> None:
         """Raise a LabError where something cannot die so."""
         for host, endpoints in self._hosts(death):
+            if death.node is not None and host is not None and host.gate is not None:
+                _check_gate(death)
             if host is None:
                 raise LabError(
                     f"--dead {death.what}:{death.kind}: {next(iter(endpoints))} is an address of "
@@ -97,14 +105,8 @@ class Dying:
         if death.node is not None:
             for other in topology.others:
                 assert other.plan is not None
-                if other.plan.name != death.node:
-                    continue
-                if other.gate is not None:
-                    raise LabError(
-                        f"--dead {death.what}:{death.kind}: it has rules of its own, by --rules: "
-                        "let its endpoints die"
-                    )
-                yield other, frozenset()
+                if other.plan.name == death.node:
+                    yield other, frozenset()
             return
         by_host: dict[int, tuple[Host | None, set[Endpoint]]] = {}
         for endpoint in death.endpoints:
@@ -119,11 +121,30 @@ class Dying:
     def _change(self, death: Death, how: str) -> None:
         for host, endpoints in self._hosts(death):
             assert host is not None  # `check`
+            if death.node is not None and host.gate is not None:
+                if how == "I":
+                    self._silence(host.gate, sends=death.kind.name == "drop")
+                else:
+                    self._wake(host.gate)
+                continue
             for version in self._lab.topology.plan.versions:
                 mine = [e for e in endpoints if e.address.version == version]
                 if mine or death.node is not None:
                     self._change_host(death, host, version, mine, how)
             self._lab.topology.telling.add(host.namespace)
+
+    def _silence(self, gate: Gate, *, sends: bool) -> None:
+        """Let a node with rules of its own go silent; what comes for it is counted before it."""
+        self.silent.append(gate)
+        for each in self._lab.hearers.values():
+            each.hear_before(gate)
+        silence(gate, sends=sends)
+
+    def _wake(self, gate: Gate) -> None:
+        wake(gate)
+        self.silent.remove(gate)
+        for each in self._lab.hearers.values():
+            each.hear_behind(gate)
 
     def _change_host(
         self, death: Death, host: Host, version: int, endpoints: list[Endpoint], how: str
@@ -189,6 +210,15 @@ class Dying:
         if version == IPV6 and how == "I":
             # What was sent to it before is no sign that it is there.
             run(namespace, ["ip", "-6", "neigh", "flush", "dev", host.device], check=False)
+
+
+def _check_gate(death: Death) -> None:
+    """Raise a LabError where a node with rules of its own cannot die so."""
+    if death.kind.name not in _WITH_RULES:
+        raise LabError(
+            f"--dead {death.what}:{death.kind}: it has rules of its own, by --rules, and goes "
+            f"{' or '.join(_WITH_RULES)} with them; for {death.kind} name its endpoints"
+        )
 
 
 def _batch(namespace: Namespace, version: int, lines: Iterable[str]) -> None:

@@ -53,6 +53,7 @@ def connection_of(
         agrees = _agrees(found, kept.ended, outages, end)
     return Connection(
         number=kept.number,
+        route=kept.route,
         endpoint=None if kept.endpoint is None else str(kept.endpoint),
         answered=max(0, len(kept.answers) - 1),
         hangs=tuple(found),

@@ -117,7 +117,8 @@ class Lab:
         self.beside = load_beside(self.topology.node, self.backend, question)
         self._elsewhere = list(self._load_nodes())
         self._where = self._namespaces()
-        self._captures: dict[Layout, Captures] = {}
+        #: What hears the flows of each protocol that any were of.
+        self.hearers: dict[Layout, Captures] = {}
         self._hearing: dict[tuple[Namespace, Layout], Answers] = {}
         self._sockets: dict[tuple[Namespace, str], socket] = {}
         self._echoes = Echoes(BATCH, PAYLOAD)
@@ -163,7 +164,8 @@ class Lab:
 
     def beyond(self, client: Address | None) -> Beyond:
         """Return what tells which flows of a client the rules of other nodes end."""
-        return lost_beyond(self, self.question.nodes, client)
+        silent = [gate.namespace.name for gate in self.dying.silent]
+        return lost_beyond(self, self.question.nodes, client, silent)
 
     def forget_flows(self) -> None:
         """Let no node know any flow."""
@@ -285,10 +287,12 @@ class Lab:
 
     def captures(self, layout: Layout) -> Captures:
         """Return what hears the flows of a protocol, and has not heard any yet."""
-        if layout not in self._captures:
-            self._captures[layout] = Captures(self.topology, layout)
-        self._captures[layout].forget()
-        return self._captures[layout]
+        if layout not in self.hearers:
+            self.hearers[layout] = Captures(self.topology, layout)
+            for gate in self.dying.silent:
+                self.hearers[layout].hear_before(gate)
+        self.hearers[layout].forget()
+        return self.hearers[layout]
 
     def link(self, client: Host) -> socket:
         """Return the client's end of one of its links, to send frames by."""
@@ -385,8 +389,8 @@ class Lab:
 
     def close(self) -> None:
         """Let go of what is slow to let go of; the rest vanishes with the process."""
-        for each in self._captures.values():
+        for each in self.hearers.values():
             each.close()
         close_all(self._hearing.values())
-        self._captures.clear()
+        self.hearers.clear()
         self._hearing.clear()

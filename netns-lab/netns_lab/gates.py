@@ -3,6 +3,11 @@
     fabric --- node (its dump is loaded here) --- its pods
 
 Where another node's rules are not known, it is one namespace that owns its pods' addresses.
+
+Such a node goes silent with its rules: a table of our own drops what comes by any device before
+conntrack and all of the dump's chains see it, and what the node's own programs send.
+
+Source: Linux, include/uapi/linux/netfilter_ipv4.h, ``NF_IP_PRI_CONNTRACK_DEFRAG``.
 """
 
 from __future__ import annotations
@@ -10,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from netns_lab.command import run
 from netns_lab.namespace import Namespace
 from netns_lab.netlink import Netlink
 from netns_lab.plan import HostPlan, Plan, bridge_of, device_name
@@ -19,6 +25,9 @@ UPLINK: Final = 2
 PODS: Final = 13
 BRIDGE: Final = 15
 _LOOPBACK: Final = 1
+#: Before fragments are put together, at -400, which is the first that the kernel does itself.
+_BEFORE_ALL: Final = -450
+_TABLE: Final = "inet kubeodds-dead"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,3 +71,23 @@ def set_up(
         asked.default_route(UPLINK, wanted.node_address(version), mac)
     asked.send()
     asked.close()
+
+
+def silence(gate: Gate, *, sends: bool) -> None:
+    """Let a node pass and take in nothing any more, nor send anything itself unless it `sends`.
+
+    Raises:
+        LabError: nft(8) is not there, or refuses.
+    """
+    chains = [("comes", "prerouting"), *([] if sends else [("goes", "output")])]
+    lines = [
+        f"chain {name} {{ type filter hook {hook} priority {_BEFORE_ALL}; policy drop; }}"
+        for name, hook in chains
+    ]
+    text = "\n".join([f"table {_TABLE} {{", *lines, "}"]) + "\n"
+    run(gate.namespace, ["nft", "-f", "-"], text)
+
+
+def wake(gate: Gate) -> None:
+    """Let a silent node live again, with the rules that it had."""
+    run(gate.namespace, ["nft", "delete", "table", *_TABLE.split()])

@@ -197,19 +197,19 @@ class RouteRun:
 
     def _drain(self) -> None:
         captures = self._captures
-        for host in captures.hosts:
+        for host in captures.all_hosts:
             for landed in host.take(self._door if self._sender else None):
                 self._arrived(landed)
         self._lab.echo(self._echoes)
         for at_node, answers in captures.node.take(self._door):
             self._arrived(at_node)
-            for answered in answers:
+            for _, answered in answers:
                 self._answers(answered)
         for gate in captures.gates:
             for landed, _ in gate.take(self._door):
                 self._arrived(landed)
         for client in self._hearing:
-            for answered in client.take(self._door):
+            for _, answered in client.take(self._door):
                 self._answers(answered)
 
     def _arrived(self, found: Landed) -> None:
@@ -261,7 +261,8 @@ class RouteRun:
                 door = door_of(raw)
                 fates[door, fate] += number
                 landed[door] += number
-        rejected = sum(n for (raw, told), n in self._fates.items() if raw is None and not told)
+        # Of what is dropped nobody is told: None.
+        rejected = sum(n for (raw, told), n in self._fates.items() if raw is None and told is False)
         predicted = self._predicted.shares
         door = door_of(self._door)
         passed = landed.pop(door, 0) if door not in predicted else 0

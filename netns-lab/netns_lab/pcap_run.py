@@ -8,11 +8,11 @@ from types import SimpleNamespace
 from typing import Any, Final, TypeVar
 
 from analyzer.errors import UsageError
-from analyzer.failure.agreement import FALSE_ALARM_RATE, judge
+from analyzer.failure.agreement import FALSE_ALARM_RATE, judge_all
 from analyzer.inputs.recognised import Input, read_input
 from analyzer.model.diagnostics import Diagnostic, partial_warning
 from analyzer.model.lab_pcap import ReplayedFlow
-from analyzer.output import DONE, PARTLY, finish
+from analyzer.output import finish
 from analyzer.reports.lab_pcap_answer import LabPcapAnswer
 from analyzer.reports.phrases import count
 from analyzer.reports.progress import progress, up_to
@@ -81,10 +81,7 @@ def run(options: SimpleNamespace) -> int:
     for lab, _ in made.labs:
         lab.backend.cross_check()
         lab.close()
-    status = finish(options, "lab run --pcap", answer, answer.diagnostics, no=not answer.agrees)
-    # Of what was judged in part nobody is to think that all of it was found good.
-    is_whole = not answer.not_judged and not answer.cut
-    return PARTLY if status == DONE and not is_whole else status
+    return finish(options, "lab run --pcap", answer, answer.diagnostics, no=not answer.agrees)
 
 
 def _sorted(options: SimpleNamespace, given: Input) -> tuple[Any, Any]:
@@ -140,7 +137,6 @@ def _answer(
         run.flow(number, begun) for run in runs for number in range(len(run.standing.flows))
     ]
     witnesses = [each.witnesses() for each in replays]
-    rate = FALSE_ALARM_RATE / len(measured)
     return LabPcapAnswer(
         file=options.pcap,
         packets=reading.packets,
@@ -148,7 +144,7 @@ def _answer(
         dead=names(made.dead, made.deaths),
         timing=options.timing,
         node=given.view.node,
-        verdicts=tuple(judge(each, rate) for each in measured),
+        verdicts=judge_all(measured),
         flows=tuple(sorted(flows, key=lambda each: each.packet)),
         stand_ins=stand_ins,
         passed_over=capture.passed_over,

@@ -3,34 +3,37 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, Final
 
 from analyzer.errors import UsageError
-from analyzer.failure.agreement import FALSE_ALARM_RATE, interval, judge
+from analyzer.failure.agreement import FALSE_ALARM_RATE, interval, judge, rate_of_each
+from analyzer.failure.models import Dead
 from analyzer.inputs.recognised import Input, read_input
-from analyzer.kubeproxy.view import FrontendKind, Route, ServicePort, Source
-from analyzer.model.diagnostics import Diagnostic, partial_warning
+from analyzer.kubeproxy.view import Route, ServicePort, Source
+from analyzer.model.diagnostics import Diagnostic, Severity, partial_warning
 from analyzer.model.value import replace
-from analyzer.output import DONE, INTERRUPTED, PARTLY, finish
+from analyzer.output import INTERRUPTED, finish
 from analyzer.questions.judging import dead_of
 from analyzer.reports.answers import LeftOut
-from analyzer.reports.lab_phases_answer import LabPhasesAnswer, Phase, lost_of
+from analyzer.reports.lab_phases_answer import FollowedRoute, LabPhasesAnswer, Phase, lost_of
 from analyzer.reports.phrases import count
 from analyzer.reports.progress import progress, up_to
 from analyzer.reports.renderers import RENDERERS
-from netns_lab.asked import left_out_of, other_nodes, place_of, replayable, said
+from netns_lab.arguments import MOST_CONNECTIONS
+from netns_lab.asked import left_out_of, other_nodes, place_of, replayable, routes_to, said
 from netns_lab.backends import backend_of
 from netns_lab.beyond import OtherNode
 from netns_lab.errors import LabError
 from netns_lab.namespace import leave_host
 from netns_lab.pod_devices import pod_device
-from netns_lab.schedule import files_of, schedule
+from netns_lab.schedule import Schedule, files_of, schedule
 from netns_lab.sources import CLIENT_PORTS, sending_of, version_of
 
-_ONE_ROUTE: Final = "a run with --for follows one route at a time"
 _Place = tuple[ServicePort, Route]
+#: Client addresses of each kind of sources, at most: further routes share them.
+_CLIENTS: Final = 32
 
 
 def run(options: SimpleNamespace) -> int:
@@ -44,54 +47,30 @@ def run(options: SimpleNamespace) -> int:
         raise UsageError(f"--format {options.format}: a run with --for is shown as {formats}")
     leave_host()
     given = read_input(options)
-    if given.parts:
-        raise LabError("one IP version at a time: pass the dump of iptables, or that of ip6tables")
     further = {
         file: read_input(SimpleNamespace(**{**vars(options), "dumps": [file]}))
         for file in dict.fromkeys(file for file, _ in files_of(options))
     }
     planned = schedule(options, given, list(further.values()))
-    (service, route), left_out = _one(options, given)
-    later = {file: _same_route(each, (service, route)) for file, each in further.items()}
-    flows = int(options.rate * options.seconds)
-    if not 1 <= flows <= len(CLIENT_PORTS):
-        raise UsageError(
-            f"{options.rate:g} flows a second for {options.seconds:g}s are {flows:,}: expected "
-            f"1 to {len(CLIENT_PORTS):,}; change --rate or --for"
-        )
+    places, left_out = _followed(options, given)
+    flows = _flows_of_each(options, len(places))
     static = SimpleNamespace(**{**vars(options), "dead": [], "dead_node": []})
     dead = dead_of(static, given)
     nodes, told = other_nodes(options, given, dead)
-    places = [(service, route), *filter(None, later.values())]
-    lab = _lab(options, given, dead, places, nodes)
     for each in (*planned.first, *(e.death for e in planned.events if e.death is not None)):
         if each.node is not None and each.node == given.view.node:
             raise LabError(f"{each.what} is the node that the rules are from: it cannot die here")
-        if each.node in {node.name for node in nodes}:
-            raise LabError(f"{each.what} has rules of its own, by --rules: let its endpoints die")
-        lab.dying.check(each)
+    sides, untold = _sides(options, given, further, places, (dead, nodes, planned), flows)
     # Only now: scapy looks at interfaces when it is imported, and must not see the host's.
     phases: Any = importlib.import_module("netns_lab.phases")
-    runner = phases.Phased(lab, service, route, flows)
-    rulings = {"": phases.Rulings(str(given.ruleset.file), given.ruleset, route)} | {
-        file: phases.Rulings(file, each.ruleset, found[1] if (found := later[file]) else None)
-        for file, each in further.items()
-    }
-    course = phases.Course(
-        lab,
-        runner,
-        planned,
-        rulings,
-        _connector(options, lab, (service, route), runner),
-        options.rate,
-    )
+    numbers = _connections_of_each(options, [run for side in sides for run in side.runs])
+    course = phases.Course(sides, planned, _connector(sides, numbers), options.rate)
     with progress("new flows") as advance:
-        kept = course.go(up_to(flows, advance))
-    if not any(span.first < span.last for span in course.spans):
+        kept = course.go(up_to(flows * len(places), advance))
+    if not any(span.first < span.last for each in course.runs for span in each.spans):
         raise KeyboardInterrupt
-    answer = _answer(options, course, runner, kept, planned, further)
     answer = replace(
-        answer,
+        _answer(options, course, kept, planned, further, numbers),
         dead=", ".join(
             [
                 *(f"zone {zone}" for zone in dead.zones),
@@ -103,18 +82,17 @@ def run(options: SimpleNamespace) -> int:
         diagnostics=(
             *given.view.diagnostics,
             *told,
-            *lab.notes,
+            *dict.fromkeys(note for side in sides for note in side.lab.notes),
             *said(left_out, given),
-            *(_untold(file, service) for file, found in later.items() if found is None),
+            *untold,
+            *_unfollowed(options, course.runs, numbers, given),
             *_unchecked(course, given),
         ),
     )
-    lab.close()
+    for side in sides:
+        side.lab.close()
     status = finish(options, "lab run --for", answer, answer.diagnostics, no=not answer.agrees)
-    if course.is_interrupted:
-        return INTERRUPTED
-    # Of what was judged in part nobody is to think that all of it was found good.
-    return PARTLY if status == DONE and not answer.is_whole else status
+    return INTERRUPTED if course.is_interrupted else status
 
 
 def _unchecked(course: Any, given: Input) -> list[Diagnostic]:
@@ -124,8 +102,15 @@ def _unchecked(course: Any, given: Input) -> list[Diagnostic]:
     return [partial_warning("rules-not-checked", says, given.ruleset.file)]
 
 
-def _one(options: SimpleNamespace, given: Input) -> tuple[_Place, list[LeftOut]]:
-    """Return the route to follow, that to a ClusterIP before all, and what is left out."""
+# --- routes ------------------------------------------------------------------------
+
+
+def _followed(options: SimpleNamespace, given: Input) -> tuple[list[_Place], list[LeftOut]]:
+    """Return the routes to follow, and what is left out.
+
+    Raises:
+        LabError: no route can be followed.
+    """
     routes, left_out = replayable(options, given)
     usable = []
     for service, route in routes:
@@ -140,22 +125,30 @@ def _one(options: SimpleNamespace, given: Input) -> tuple[_Place, list[LeftOut]]
             left_out.append(left_out_of(service, route, why))
     if not usable:
         raise LabError(left_out[0].reason)
-    services = {id(service): service for service, _ in usable}
-    if len(services) > 1:
-        several = ", ".join(sorted(each.name.text for each in services.values())[:5])
-        raise UsageError(f"{_ONE_ROUTE}; name one with --service: {several}")
-    first = next(
-        (each for each in usable if each[1].frontend.kind is FrontendKind.CLUSTER_IP), usable[0]
-    )
-    left_out += [left_out_of(*each, _ONE_ROUTE) for each in usable if each is not first]
-    return first, left_out
+    return usable, left_out
+
+
+def _flows_of_each(options: SimpleNamespace, routes: int) -> int:
+    """Return how many flows a route has, at most.
+
+    Raises:
+        UsageError: there are too few for all routes, or too many for the ports of a client.
+    """
+    flows = int(options.rate * options.seconds)
+    if not routes <= flows <= len(CLIENT_PORTS):
+        of = f" on {count(routes, 'route')}" if routes > 1 else ""
+        raise UsageError(
+            f"{options.rate:g} flows a second for {options.seconds:g}s are {flows:,}{of}: expected "
+            f"{routes:,} to {len(CLIENT_PORTS):,}; change --rate or --for"
+        )
+    return -(-flows // routes)
 
 
 def _same_route(given: Input, place: _Place) -> _Place | None:
     """Return the same route as another dump has it; None: it has none."""
     wanted = place_of(*place)
-    for service in given.view.services:
-        for route in service.every_route(place[1].source):
+    for each in given.view.services:
+        for service, route in routes_to(each, place[1].source, given):
             if place_of(service, route) == wanted and (route.shares or route.astray):
                 return service, route
     return None
@@ -166,83 +159,185 @@ def _untold(file: str, service: ServicePort) -> Diagnostic:
     return partial_warning("not-predicted", says, file)
 
 
+# --- labs --------------------------------------------------------------------------
+
+
+def _sides(
+    options: SimpleNamespace,
+    given: Input,
+    further: Mapping[str, Input],
+    places: Sequence[_Place],
+    fates: tuple[Dead, tuple[OtherNode, ...], Schedule],
+    flows: int,
+) -> tuple[list[Any], list[Diagnostic]]:
+    """Build the labs, one for each dump of an IP version, each with its routes.
+
+    And say which of the dumps that take its place do not tell of a route.
+    """
+    planned = fates[2]
+    phases: Any = None
+    sides, untold = [], []
+    for part in given.parts or (given,):
+        own = [p for p in places if not given.parts or version_of(*p) in part.versions]
+        if not own:
+            continue
+        # Of dumps of both IP versions each takes the place of its own.
+        theirs = {
+            file: each
+            for file, each in further.items()
+            if not given.parts or {*each.versions} & {*part.versions}
+        }
+        later = [{file: _same_route(each, p) for file, each in theirs.items()} for p in own]
+        for place, found in zip(own, later, strict=True):
+            untold += [_untold(file, place[0]) for file, other in found.items() if other is None]
+        every = [*own, *(p for found in later for p in found.values() if p is not None)]
+        lab = _lab(options, given, part, every, fates, len(own))
+        for death in (*planned.first, *(e.death for e in planned.events if e.death is not None)):
+            lab.dying.check(death)
+        phases = phases or importlib.import_module("netns_lab.phases")
+        followed = importlib.import_module("netns_lab.followed")
+        ears: dict[Any, Any] = {}
+        runs = tuple(
+            followed.Followed(lab, {"": place, **found}, flows, ears, at)
+            for at, (place, found) in enumerate(zip(own, later, strict=True))
+        )
+        followed.check_room(runs)
+        rulesets = {"": part.ruleset} | {file: each.ruleset for file, each in theirs.items()}
+        sides.append(phases.Side(lab, runs, rulesets, ears))
+    return sides, list(dict.fromkeys(untold))
+
+
 def _lab(
     options: SimpleNamespace,
     given: Input,
-    dead: Any,
+    part: Input,
     places: Sequence[_Place],
-    nodes: tuple[OtherNode, ...],
+    fates: tuple[Dead, tuple[OtherNode, ...], Schedule],
+    routes: int,
 ) -> Any:
     experiment = importlib.import_module("netns_lab.experiment")
-    known = {id(each) for each in given.view.services}
-    more = tuple(service for service, _ in places if id(service) not in known)
-    view = replace(given.view, services=(*given.view.services, *more))
+    known = {id(each) for each in part.view.services}
+    more = {id(service): service for service, _ in places if id(service) not in known}
+    view = replace(part.view, services=(*part.view.services, *more.values()))
     question = experiment.Question(
-        ruleset=given.ruleset,
+        ruleset=part.ruleset,
         cluster=given.cluster,
         view=view,
-        dead=dead,
-        backend=options.backend or backend_of(given.ruleset),
+        dead=fates[0],
+        backend=options.backend or backend_of(part.ruleset),
         # So many that there is an address for connections besides.
         flows=len(CLIENT_PORTS) + 1,
+        clients=min(_CLIENTS, routes) + 1,
         routes=tuple(places),
         pod_device=pod_device(given.every_ruleset, given.assumed),
-        others=given.rulesets[1:],
-        nodes=nodes,
+        others=part.rulesets[1:],
+        nodes=fates[1],
         lenient=options.lenient,
     )
     return experiment.Lab(question)
 
 
+# --- connections -------------------------------------------------------------------
+
+
+def _connections_of_each(options: SimpleNamespace, runs: Sequence[Any]) -> list[int]:
+    """Return how many connections stay open on each route: all alike, and not too many in all."""
+    of_tcp = sum(each.service.protocol == "tcp" for each in runs)
+    each_has = min(options.connections, max(1, MOST_CONNECTIONS // max(1, of_tcp)))
+    numbers: list[int] = []
+    for each in runs:
+        left = MOST_CONNECTIONS - sum(numbers)
+        numbers.append(min(each_has, left) if each.service.protocol == "tcp" else 0)
+    return numbers
+
+
+def _unfollowed(
+    options: SimpleNamespace, runs: Sequence[Any], numbers: Sequence[int], given: Input
+) -> list[Diagnostic]:
+    """Say of how many routes fewer connections are followed than was asked for."""
+    of_tcp = [n for run, n in zip(runs, numbers, strict=True) if run.service.protocol == "tcp"]
+    fewer = [n for n in of_tcp if n < options.connections]
+    if not fewer:
+        return []
+    says = (
+        f"connections stay open on {sum(map(bool, of_tcp)):,} of {count(len(of_tcp), 'TCP route')}"
+        f", {max(of_tcp)} each: at most {MOST_CONNECTIONS} in all"
+    )
+    return [
+        Diagnostic(
+            severity=Severity.WARNING,
+            code="fewer-connections",
+            message=says,
+            file=given.ruleset.file,
+        )
+    ]
+
+
 def _connector(
-    options: SimpleNamespace, lab: Any, place: _Place, runner: Any
-) -> Callable[[Callable[[], float]], tuple[Any, int]]:
+    sides: Sequence[Any], numbers: Sequence[int]
+) -> Callable[[Callable[[], float]], Any]:
     """Return what makes the connections that are kept open, once the clock is there."""
     connections = importlib.import_module("netns_lab.connections")
-    service, route = place
-    version = version_of(service, route)
-    number = options.connections if service.protocol == "tcp" else 0
 
-    def connect(clock: Callable[[], float]) -> tuple[Any, int]:
-        plan = lab.topology.plan
-        if route.source is Source.NODE:
-            of = lab.topology.node, None
-        else:
-            clients = plan.clients[sending_of(service, route, version)]
-            of = connections.client_of(lab.topology, route.source, clients[-1])
-        listeners = lab.listeners(service) if number else ()
-        return connections.Connections(of, runner.to, listeners, clock), number
+    def connect(clock: Callable[[], float]) -> Any:
+        targets, listeners, at = [], [], 0
+        for side in sides:
+            places: dict[Any, Any] = {}
+            for run in side.runs:
+                if numbers[at]:
+                    client = _client(side.lab, run, places)
+                    targets.append(
+                        connections.Target(route=at, client=client, to=run.to, number=numbers[at])
+                    )
+                    listeners += side.lab.listeners(run.service)
+                at += 1
+        return connections.Connections(targets, list(dict.fromkeys(listeners)), clock)
 
     return connect
+
+
+def _client(lab: Any, run: Any, places: dict[Any, Any]) -> Any:
+    """Return from where the connections of a route are made; `places` are those made so far."""
+    connections = importlib.import_module("netns_lab.connections")
+    source = run.route.source
+    if source is Source.NODE:
+        return lab.topology.node, None
+    sending = sending_of(run.service, run.route, version_of(run.service, run.route))
+    address = lab.topology.plan.clients[sending][-1]
+    if address not in places:
+        places[address] = connections.client_of(lab.topology, source, address)
+    return places[address]
+
+
+# --- what came of it ---------------------------------------------------------------
 
 
 def _answer(
     options: SimpleNamespace,
     course: Any,
-    runner: Any,
     kept: Any,
-    planned: Any,
-    further: dict[str, Input],
+    planned: Schedule,
+    further: Mapping[str, Input],
+    numbers: Sequence[int],
 ) -> LabPhasesAnswer:
     expecting = importlib.import_module("netns_lab.expecting")
     times = importlib.import_module("netns_lab.buckets")
-    measured = course.measurements()
-    rate = FALSE_ALARM_RATE / max(1, len(measured))
-    phases = []
-    for span, each in measured:
-        answered = sum(e.answered for e in each.endpoints)
-        phases.append(
-            Phase(
-                begins=span.begins,
-                ends=span.ends,
-                at_event=span.at_event,
-                dead=", ".join(span.names) or "nothing",
-                rules=span.rules,
-                verdict=judge(each, rate, fates=not span.at_event),
-                lost_predicted=None if span.route is None else span.lost,
-                interval=interval(lost_of(each), each.flows) if answered or each.flows else None,
-            )
+    measured = [(at, *each) for at, run in enumerate(course.runs) for each in run.measurements()]
+    rate = rate_of_each(len(measured))
+    phases = [
+        Phase(
+            route=at,
+            begins=span.begins,
+            ends=span.ends,
+            at_event=span.at_event,
+            dead=", ".join(span.names) or "nothing",
+            rules=span.rules,
+            verdict=judge(each, rate, fates=not span.at_event),
+            lost_predicted=None if span.route is None else span.lost,
+            interval=interval(lost_of(each), each.flows),
         )
+        for at, span, each in measured
+    ]
     # Of a run that was interrupted the last have not happened.
     happened = list(zip(planned.events, course.events, strict=False))
     losing = any(
@@ -256,9 +351,10 @@ def _answer(
         dead="",
         seconds=options.seconds,
         rate=options.rate,
+        routes=tuple(_route(*each) for each in zip(course.runs, numbers, strict=True)),
         events=tuple(course.events),
         phases=tuple(phases),
-        buckets=times.buckets(runner, course.marks, options.seconds),
+        buckets=times.buckets(course.runs, options.seconds),
         connections=tuple(
             expecting.connection_of(
                 each,
@@ -272,4 +368,15 @@ def _answer(
         ),
         false_alarm_rate=FALSE_ALARM_RATE,
         interrupted=course.ended if course.is_interrupted else None,
+    )
+
+
+def _route(run: Any, connections: int) -> FollowedRoute:
+    route = run.route
+    return FollowedRoute(
+        service=run.service.name.text,
+        protocol=run.service.protocol,
+        frontend=f"{route.frontend.kind.value} {route.frontend}",
+        source=route.source.value,
+        connections=connections,
     )

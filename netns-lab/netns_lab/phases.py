@@ -3,13 +3,16 @@
 Theory of operation
 ===================
 
-Flows leave some milliseconds apart. Each has landed when the call that sends it returns, so that
-who is dead and which rules are in force when it is sent decides where it goes; only answers of what
-is slow come later. A death takes a moment in which no flow is sent. Rules are replaced by a program
-that runs beside us: flows that are sent from its start to its end may meet the old rules or the
-new, and are counted as a phase of their own, which each endpoint may have any share of that is
-between both. To flows that were sent and not yet answered when something died no answer is owed
-any more; they are of the phase in which they were sent, and told apart.
+Flows leave some milliseconds apart, in turn on each route. Each has landed when the call that sends
+it returns, so that who is dead and which rules are in force when it is sent decides where it goes;
+only answers of what is slow come later. A death takes a moment in which no flow is sent. Rules are
+replaced by a program that runs beside us: flows that are sent from its start to its end may meet
+the old rules or the new, and are counted as a phase of their own, which each endpoint may have any
+share of that is between both. To flows that were sent and not yet answered when something died no
+answer is owed any more; they are of the phase in which they were sent, and told apart.
+
+Where rules of both IP versions are dumps of their own there is a lab for each: all of this happens
+in both at the same time.
 
 What the kernel holds after a change is read by a program beside us too, and compared at the end.
 """
@@ -17,26 +20,21 @@ What the kernel holds after a change is read by a program beside us too, and com
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from typing import Final
 
-from analyzer.kubeproxy.view import Endpoint, Route, ServicePort
-from analyzer.model.addresses import Address
 from analyzer.model.lab_phases import Event
-from analyzer.model.measurement import ANSWERED, Measurement
-from analyzer.model.probability import Bounds, capped_sum
 from analyzer.semantics.base_chains import Rules
-from netns_lab.arriving import NOTHING, Arriving, arriving, door_of_endpoint, either, hull
 from netns_lab.command import Meanwhile
 from netns_lab.connections import Connections
-from netns_lab.count import RawDoor, door_of, raw_door, tag_of
-from netns_lab.deaths import Death, Kind
-from netns_lab.errors import LabError
+from netns_lab.deaths import Death
 from netns_lab.experiment import Lab
+from netns_lab.followed import Ear, Followed
 from netns_lab.interrupting import interruptible
-from netns_lab.measure import Progress, RouteRun
+from netns_lab.layout import Layout
+from netns_lab.measure import Progress
 from netns_lab.schedule import Planned, Schedule
 
 #: Flows of one call, and the seconds from one to the next.
@@ -44,157 +42,78 @@ _AT_ONCE: Final = 64
 _TICK: Final = 0.01
 #: Seconds for which answers are waited for at the end.
 _PATIENCE: Final = 2.0
-_UNKNOWN: Final = Arriving({}, {}, NOTHING)
 
 
 @dataclass(slots=True)
-class Span:
-    """Flows that were sent while nothing changed, or while something did.
+class Side:
+    """One lab of a run, with its routes.
 
     Attributes:
-        first, last: numbers of flows, the last one not among them.
-        in_flight: those of its flows that were not answered when it ended.
-        route: of the dump in force; None: it does not tell of it.
-        lost: the part of them that is to be without an answer.
-        at_event: it is a change.
+        rulesets: the dump that is loaded, and by their files those that take its place here.
+        ears: what hears its flows.
+        now: the file in force; empty: the dump that was loaded first.
     """
 
-    begins: float
-    first: int
-    dead: dict[Endpoint, Kind]
-    names: tuple[str, ...]
-    rules: str
-    route: Route | None
-    expected: Arriving
-    lost: Bounds
-    at_event: bool = False
-    ends: float = 0.0
-    last: int = 0
-    in_flight: frozenset[int] = frozenset()
+    lab: Lab
+    runs: tuple[Followed, ...]
+    rulesets: Mapping[str, Rules]
+    ears: Mapping[Layout, Ear]
+    now: str = ""
+    listings: list[tuple[Rules, Meanwhile]] = field(default_factory=list)
 
+    def begin(self, now: float, deaths: Sequence[Death]) -> None:
+        """Begin a phase of each route."""
+        rules = self.now or str(self.rulesets[""].file)
+        for each in self.runs:
+            each.begin(now, self.now, rules, deaths)
 
-class Phased(RouteRun):
-    """The flows of one route, in the order in which they are sent."""
-
-    def __init__(self, lab: Lab, service: ServicePort, route: Route, flows: int) -> None:
-        super().__init__(lab, service, route, flows, None)
-        if flows > self._flows.room:
-            raise LabError(
-                f"{flows:,} new flows are more than the node can distinguish at one time: at most "
-                f"{self._flows.room:,}; lower --rate or --for"
-            )
-        self.sent = 0
-        self.protocol = service.protocol
-        self._kinds: dict[Endpoint, Kind] = {}
-
-    def tick(self, count: int) -> None:
-        """Send so many, and hear what has come."""
-        if count:
-            self._send(self.sent, count)
-            self.sent += count
+    def change(self, event: Planned) -> Meanwhile | None:
+        """Start to write other rules, or the same again; None: those are not of this lab."""
+        backend = self.lab.backend
+        if event.verb == "resync":
+            words, text = backend.sync(self.rulesets[self.now])
+        elif event.file not in self.rulesets:
+            return None
         else:
-            self._drain()
+            self.now = event.file
+            words, text = backend.replacement(self.rulesets[self.now])
+        return Meanwhile(self.lab.topology.node, words, text)
 
-    @property
-    def to(self) -> tuple[Address, int]:
-        """The address and port that flows go to."""
-        return self._to
+    def read_back(self) -> None:
+        """Start to read what the kernel holds."""
+        listing = Meanwhile(self.lab.topology.node, self.lab.backend.listing())
+        self.listings.append((self.rulesets[self.now], listing))
 
-    def arriving(self, route: Route) -> Arriving:
-        """Return what is predicted of the same flows where another dump is in force."""
-        return arriving(route, self._lab.beyond(self._client))
-
-    def endpoint_of(self, door: RawDoor) -> Endpoint:
-        """Return the endpoint of an address and port as they stand in memory."""
-        address, port = door_of(door)
-        return Endpoint(type(self._to[0])(address), port)
-
-    def dropped(self) -> int:
-        """Return how many packets the captures had no room for."""
-        return self._dropped()
-
-    def captures_forget(self) -> None:
-        """Pass over what was heard so far."""
-        self._captures.forget()
-
-    def fates(self) -> list[tuple[RawDoor | None, bool | None]]:
-        """Return of each flow where it came to, and whether its client was answered."""
-        return [self._fate(number) for number in range(self.sent)]
-
-    def _fate(self, number: int) -> tuple[RawDoor | None, bool | None]:
-        at, port = divmod(number, len(self._flows.ports))
-        tag = tag_of(at, self._flows.ports[port])
-        return self._landed.get(tag), self._answered.get(tag)
-
-    def unanswered(self, living: set[RawDoor], since: int) -> set[int]:
-        """Return the flows from `since` on that came to living endpoints and wait for an answer."""
-        return {
-            number
-            for number in range(since, self.sent)
-            for door, answered in [self._fate(number)]
-            if door in living and answered is None
-        }
-
-    def measured(
-        self, span: Span, fates: Sequence[tuple[RawDoor | None, bool | None]], dropped: int
-    ) -> Measurement:
-        """Return what was counted of some flows."""
-        self._predicted = span.expected
-        self._kept_back = 0  # they are seen nowhere, as what rules drop is
-        self._dead = frozenset(e for e, kind in span.dead.items() if kind.is_dead)
-        self._kinds = span.dead
-        self._fates = Counter(fates[span.first : span.last])
-        waiting = [
-            door for door, answer in map(fates.__getitem__, span.in_flight) if answer is None
-        ]
-        self._in_flight = Counter(door_of(door) for door in waiting if door is not None)
-        found = self._measurement(span.last - span.first, None, dropped, span.ends - span.begins)
-        self._duplicates = 0  # told once
-        return found
-
-    def _death_of(self, endpoint: Endpoint) -> str | None:
-        kind = self._kinds.get(endpoint)
-        return None if kind is None else str(kind)
-
-
-@dataclass(frozen=True, slots=True)
-class Rulings:
-    """A dump that is in force at some time, and what it says of the route."""
-
-    name: str
-    ruleset: Rules
-    route: Route | None
+    def check(self) -> None:
+        """Raise a LabError where the kernel held other rules than it should."""
+        for ruleset, listing in self.listings:
+            while (text := listing.ended()) is None:
+                time.sleep(_TICK)
+            self.lab.backend.check(ruleset, text)
 
 
 class Course:
     """One run of a schedule.
 
     Args:
-        rulings: the dump that is loaded, and by their files those that take its place.
-        connections: called once the clock runs; gives the connections that are kept.
+        connections: called with the clock; gives the connections that are kept, once.
+        rate: new flows a second, of all routes together.
     """
 
     def __init__(
         self,
-        lab: Lab,
-        run: Phased,
+        sides: Sequence[Side],
         plan: Schedule,
-        rulings: dict[str, Rulings],
-        connections: Callable[[Callable[[], float]], tuple[Connections, int]],
+        connections: Callable[[Callable[[], float]], Connections],
         rate: float,
     ) -> None:
-        self._lab, self._run, self._plan, self._rate = lab, run, plan, rate
-        self._rulings = rulings
-        self._now = rulings[""]
+        self.sides, self._plan, self._rate = tuple(sides), plan, rate
+        self.runs = tuple(run for side in sides for run in side.runs)
         self._deaths: list[Death] = list(plan.first)
         self._zero: float | None = None
         self._connect = connections
-        #: When flows were sent, and how many had been by then.
-        self.marks: list[tuple[float, int]] = []
-        self._listings: list[tuple[Rules, Meanwhile]] = []
         self._waiting = list(plan.events)
-        self._changing: tuple[Planned, Meanwhile, float] | None = None
-        self.spans: list[Span] = []
+        self._changing: tuple[Planned, list[tuple[Side, Meanwhile]], float] | None = None
         self.events: list[Event] = []
         #: When the last flow was sent, in seconds.
         self.ended = 0.0
@@ -205,22 +124,30 @@ class Course:
         """Return the seconds since the run began."""
         return 0.0 if self._zero is None else time.monotonic() - self._zero
 
+    @property
+    def sent(self) -> int:
+        """Flows of all routes."""
+        return sum(each.sent for each in self.runs)
+
     def go(self, progress: Progress | None) -> Connections:
         """Let everything happen.
 
         Raises:
             LabError: something cannot be done, or the kernel holds other rules than it should.
         """
-        lab, run = self._lab, self._run
-        with lab.muted():
-            lab.forget_flows()
-            for each in self._deaths:
-                lab.dying.kill(each)
-            kept, number = self._connect(self.clock)
+        with ExitStack() as muted:
+            for side in self.sides:
+                muted.enter_context(side.lab.muted())
+                side.lab.forget_flows()
+                for each in self._deaths:
+                    side.lab.dying.kill(each)
+            kept = self._connect(self.clock)
             try:
-                kept.open(number, self._plan.slowest, lab.dying.serve)
-                lab.echo(())
-                run.captures_forget()
+                kept.open(self._plan.slowest, self._serve)
+                for side in self.sides:
+                    side.lab.echo(())
+                    for ear in side.ears.values():
+                        ear.captures.forget()
                 self._zero = time.monotonic()
                 kept.begin()
                 self._begin(0.0)
@@ -230,21 +157,24 @@ class Course:
             finally:
                 kept.close()
                 if self._changing is not None:
-                    self._changing[1].close()
+                    for _, program in self._changing[1]:
+                        program.close()
         if self.is_interrupted:  # what a terminal ends, it ends with all of our programs
-            for _, listing in self._listings:
+            for _, listing in (each for side in self.sides for each in side.listings):
                 listing.close()
             return kept
-        for ruleset, listing in self._listings:
-            while (text := listing.ended()) is None:
-                time.sleep(_TICK)
-            lab.backend.check(ruleset, text)
+        for side in self.sides:
+            side.check()
         return kept
 
     @property
     def unchecked(self) -> int:
         """How many changes of rules nobody has checked, since the run was ended before."""
-        return len(self._listings) if self.is_interrupted else 0
+        return sum(len(side.listings) for side in self.sides) if self.is_interrupted else 0
+
+    def _serve(self) -> None:
+        for side in self.sides:
+            side.lab.dying.serve()
 
     def _stop(self) -> None:
         self.is_interrupted = True
@@ -255,24 +185,30 @@ class Course:
             if self.is_interrupted:
                 break
             self._happen(now)
-            due = int(min(self.clock(), seconds) * self._rate) - self._run.sent
-            count = min(_AT_ONCE, due)
-            self._run.tick(count)
-            if count > 0:
-                self.marks.append((self.clock(), self._run.sent))
-                if progress is not None:
+            is_late = False
+            for each, due in self._due(int(min(self.clock(), seconds) * self._rate)):
+                count = min(_AT_ONCE, due)
+                each.tick(count, self.clock())
+                is_late |= due > count
+                if count and progress is not None:
                     progress(count)
-            kept.serve(0 if due > count else _TICK)
+            kept.serve(0 if is_late else _TICK)
         self.ended = self.clock()
-        self._end_span(self.ended)
+        self._end(self.ended)
+
+    def _due(self, flows: int) -> Iterator[tuple[Followed, int]]:
+        """Give how many flows of each route are to be sent, of so many of all by now."""
+        each_has, more = divmod(flows, len(self.runs))
+        for at, each in enumerate(self.runs):
+            yield each, max(0, each_has + (at < more) - each.sent)
 
     def _wait(self, kept: Connections) -> None:
         slowest = max((d.kind.milliseconds for d in self._deaths), default=0) / 1000
         deadline = time.monotonic() + _PATIENCE + slowest
-        span = self.spans[-1]
         while time.monotonic() < deadline:
-            self._run.tick(0)
-            if not self._run.unanswered(self._living(span), span.first):
+            for each in self.runs:
+                each.tick(0, self.clock())
+            if not any(each.unanswered() for each in self.runs):
                 return
             kept.serve(_TICK)
 
@@ -280,109 +216,59 @@ class Course:
 
     def _happen(self, now: float) -> None:
         if self._changing is not None:
-            event, program, begun = self._changing
-            if program.ended() is None:
+            event, programs, begun = self._changing
+            programs[:] = [each for each in programs if not self._is_over(*each)]
+            if programs:
                 return
             self._changing = None
-            listing = Meanwhile(self._lab.topology.node, self._lab.backend.listing())
-            self._listings.append((self._now.ruleset, listing))
             self._over(event, begun)
             now = self.clock()  # what follows begins behind it
             self._begin(now)
         if not self._waiting or self._waiting[0].at > now:
             return
         event = self._waiting.pop(0)
-        self._end_span(now)
-        old = self.spans[-1]
-        old.in_flight = frozenset(self._run.unanswered(self._living(old), old.first))
+        self._end(now)
+        old = [each.spans[-1] for each in self.runs]
+        for each, span in zip(self.runs, old, strict=True):
+            span.in_flight = each.unanswered()
         if event.death is not None:
-            change = self._lab.dying.kill if event.verb == "kill" else self._lab.dying.revive
-            change(event.death)
-            if event.verb == "kill":
-                self._deaths.append(event.death)
-            else:
-                self._deaths.remove(event.death)
-            self._at_event(now, old)
-            self._end_span(self.clock())
+            self._die(event, event.death)
+        else:
+            found = [(side, side.change(event)) for side in self.sides]
+            started = [(side, program) for side, program in found if program is not None]
+            self._changing = event, started, now
+        self._begin(now)
+        for each, span in zip(self.runs, old, strict=True):
+            each.change(span)
+        if event.death is not None:
             self._over(event, now)
             self._begin(self.clock())
-            return
-        if event.verb == "replace-rules":
-            self._now = self._rulings[event.file]
-            words, text = self._lab.backend.replacement(self._now.ruleset)
+
+    def _is_over(self, side: Side, program: Meanwhile) -> bool:
+        if program.ended() is None:
+            return False
+        side.read_back()
+        return True
+
+    def _die(self, event: Planned, death: Death) -> None:
+        for side in self.sides:
+            dying = side.lab.dying
+            (dying.kill if event.verb == "kill" else dying.revive)(death)
+        if event.verb == "kill":
+            self._deaths.append(death)
         else:
-            words, text = self._lab.backend.sync(self._now.ruleset)
-        self._at_event(now, old)
-        self._changing = event, Meanwhile(self._lab.topology.node, words, text), now
+            self._deaths.remove(death)
 
     def _over(self, event: Planned, begun: float) -> None:
-        if not self.spans[-1].ends:
-            self._end_span(self.clock())
-        self.events.append(Event(at=event.at, begun=begun, ended=self.clock(), says=event.says))
-
-    def _dead(self) -> dict[Endpoint, Kind]:
-        return {e: death.kind for death in self._deaths for e in death.endpoints}
-
-    def _living(self, span: Span) -> set[RawDoor]:
-        """Return the doors of endpoints that answer, as far as those of the protocol do."""
-        if self._run.protocol not in ANSWERED:
-            return set()
-        return {
-            raw_door(each.address.packed, each.port)
-            for ruling in self._rulings.values()
-            for each in (() if ruling.route is None else (s.endpoint for s in ruling.route.shares))
-            if each.port is not None
-            and not (span.dead.get(each) is not None and span.dead[each].is_dead)
-        }
+        now = self.clock()
+        self._end(now)
+        self.events.append(Event(at=event.at, begun=begun, ended=now, says=event.says))
 
     def _begin(self, now: float) -> None:
-        route = self._now.route
-        dead = self._dead()
-        expected = _UNKNOWN if route is None else self._run.arriving(route)
-        self.spans.append(
-            Span(
-                begins=now,
-                first=self._run.sent,
-                dead=dead,
-                names=tuple(f"{d.what} ({d.kind})" for d in self._deaths),
-                rules=self._now.name,
-                route=route,
-                expected=expected,
-                lost=_lost(expected, dead),
-            )
-        )
+        for side in self.sides:
+            side.begin(now, self._deaths)
 
-    def _at_event(self, now: float, old: Span) -> None:
-        self._begin(now)
-        span = self.spans[-1]
-        span.at_event = True
-        span.expected = either(old.expected, span.expected)
-        span.lost = hull(old.lost, span.lost)
-        if old.route is None:
-            span.route = None
-        span.dead = {**old.dead, **span.dead}
-
-    def _end_span(self, now: float) -> None:
-        self.spans[-1].ends, self.spans[-1].last = now, self._run.sent
-
-    # --- what came of it -----------------------------------------------------------
-
-    def measurements(self) -> list[tuple[Span, Measurement]]:
-        """Return what was counted of each span that has flows; each flow is of one."""
-        fates = self._run.fates()
-        found = []
-        dropped = self._run.dropped()
-        for span in self.spans:
-            if span.first < span.last:
-                found.append((span, self._run.measured(span, fates, dropped)))
-                dropped = 0
-        assert sum(each.flows for _, each in found) == self._run.sent
-        return found
-
-
-def _lost(expected: Arriving, dead: Mapping[Endpoint, Kind]) -> Bounds:
-    """Return the part of flows that no living endpoint gets."""
-    gone = {door_of_endpoint(e) for e, kind in dead.items() if kind.is_dead and e.port is not None}
-    living = [share for door, share in expected.shares.items() if door not in gone]
-    lower, upper = capped_sum(b.lower for b in living), capped_sum(b.upper for b in living)
-    return Bounds(~upper, ~lower)
+    def _end(self, now: float) -> None:
+        for each in self.runs:
+            if not each.spans[-1].ends:
+                each.end(now)

@@ -18,9 +18,10 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from analyzer.failure.agreement import Verdict, judge
+from analyzer.failure.agreement import judge_all
 from analyzer.inputs.recognised import Input
 from analyzer.kubeproxy.view import Route, ServicePort, Source
+from analyzer.model.measurement import Measurement
 from analyzer.model.rules import Ruleset
 from analyzer.questions.repairing import Made
 from analyzer.repair.chains import Graph
@@ -61,23 +62,24 @@ class Proof:
         Raises:
             LabError: the kernel does not take the repair, or holds other rules than it should.
         """
-        before = [self._measured(old, progress) for old, _ in places]
+        rounds = [[self._measured(old, progress) for old, _ in places]]
         kept = self._begun([old for old, _ in places])
         self._apply()
         self._go_on(kept)
-        after = [self._measured(new, progress) for _, new in places]
+        rounds.append([self._measured(new, progress) for _, new in places])
         self._sync()
-        synced = [self._measured(new, progress) for _, new in places]
+        rounds.append([self._measured(new, progress) for _, new in places])
         self._take_back()
-        for first, second, third in zip(before, after, synced, strict=True):
-            for a, b, c in zip(first, second, third, strict=True):
-                yield RepairedRoute(before=a, after=b, synced=c)
+        verdicts = iter(judge_all([m for each in rounds for some in each for m in some]))
+        before, after, synced = ([next(verdicts) for some in e for _ in some] for e in rounds)
+        for a, b, c in zip(before, after, synced, strict=True):
+            yield RepairedRoute(before=a, after=b, synced=c)
 
     def _check(self, says: str, holds: bool) -> None:
         self.checks.append(Check(says, holds))
 
-    def _measured(self, place: _Place, progress: Progress) -> list[Verdict]:
-        return [judge(each) for each in self._lab.measure(*place, progress, self._flows)]
+    def _measured(self, place: _Place, progress: Progress) -> list[Measurement]:
+        return list(self._lab.measure(*place, progress, self._flows))
 
     # --- rules ---------------------------------------------------------------------
 

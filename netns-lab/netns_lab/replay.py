@@ -39,6 +39,7 @@ class Flows:
         avoid: ports that no client has.
         in_turn: each client sends one before the first sends another.
         to: a struct sockaddr, where the sender's IP stack sends them, without the link's header.
+        number: of the first client in tags, where flows of others are on their way too.
     """
 
     def __init__(
@@ -52,8 +53,10 @@ class Flows:
         *,
         avoid: frozenset[int] = frozenset(),
         in_turn: bool = False,
+        number: int = 0,
     ) -> None:
         self._layout = layout
+        self._first = number
         self.room = room
         self.clients = tuple(clients)
         self.ports, *self._in_memory = _ports(avoid)
@@ -119,9 +122,11 @@ class Flows:
         what any port and its inverted one do.
         """
         first = bytes(_packet(self._layout, self.clients[0], destination, macs, _MOST << 16))
-        yield first
-        for number, client in enumerate(self.clients[1:], 1):
-            yield _of_client(first, self._layout, client, step * number << 1)
+        numbers = range(self._first, self._first + len(self.clients))
+        for number, client in zip(numbers, self.clients, strict=True):
+            yield (
+                first if not number else _of_client(first, self._layout, client, step * number << 1)
+            )
 
 
 class ChosenFlows(Flows):
@@ -141,6 +146,7 @@ class ChosenFlows(Flows):
         to: bytes | None = None,
     ) -> None:
         self._layout = layout
+        self._first = 0
         self.room = len(flows)
         self.clients = tuple(dict.fromkeys(client for client, _, _ in flows))
         self._chosen = flows

@@ -14,11 +14,14 @@ from analyzer.failure.agreement import (
     flows_needed,
     holm,
     judge,
+    judge_all,
     noticed_deviation,
     p_value_within,
+    rate_of_trials,
 )
 from analyzer.model.measurement import ClientTrial, Measurement
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
+from analyzer.model.value import replace
 from tests.support.answers import ALIVE, DEAD, HALF, counted, measured
 
 
@@ -203,3 +206,30 @@ def test_as_many_flows_as_are_needed_notice_a_share_that_is_off(
 def test_no_more_flows_are_needed_than_are_allowed() -> None:
     assert flows_needed(HALF, 0.001, 1e-6, 500) == 500
     assert flows_needed(Bounds(ALWAYS, ALWAYS), 0.2, 1e-6, 500) == 5
+
+
+def test_a_count_that_is_wrong_alone_may_be_chance_among_many() -> None:
+    """The run's rate is divided: what one of 100 measurements may be, one of one may not."""
+    landed = next(n for n in range(5_000, 6_000) if p_value_within(n, 10_000, HALF) < 3e-7)
+    odd = measured(counted("10.1.0.1", 10_000 - landed, dead=True), counted("10.1.0.2", landed))
+    assert not judge(odd).agrees
+    (alone,) = judge_all([odd])
+    assert (alone.agrees, alone.false_alarm_rate) == (False, FALSE_ALARM_RATE)
+    among = judge_all([odd, *[measured(DEAD, ALIVE)] * 99])
+    assert all(each.agrees for each in among)
+    assert {each.false_alarm_rate for each in among} == {FALSE_ALARM_RATE / 100}
+
+
+def test_trials_share_the_rate_of_those_that_are_predicted() -> None:
+    known = ClientTrial(
+        command="dig",
+        target="x",
+        family="ip",
+        runs=60,
+        succeeded=20,
+        succeeds=HALF,
+        failure_seconds=(),
+    )
+    unknown = replace(known, succeeds=None)
+    assert rate_of_trials([known, unknown, known]) == FALSE_ALARM_RATE / 2
+    assert rate_of_trials([unknown]) == FALSE_ALARM_RATE

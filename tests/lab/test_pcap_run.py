@@ -153,7 +153,7 @@ def test_what_is_cut_off_is_read_as_far_as_it_goes_and_said(tmp_path: Path) -> N
     path = Path(saved(tmp_path / "cut.pcap", mixed()))
     path.write_bytes(path.read_bytes()[:-10])
     status, found, errors = lab_run(*EXAMPLE, "--pcap", str(path))
-    assert status == 3
+    assert status == 0
     assert found["cut"] == f"it ends in the middle of packet {len(mixed())}"
     assert "read as far as it goes" in errors
 
@@ -192,7 +192,7 @@ def test_what_may_be_to_a_nodeport_is_not_passed_over_in_silence(
     packets += [tcp("10.244.0.9", 2000 + n, "10.96.1.3", 80) for n in range(40)]
     path = saved(tmp_path / "ports.pcap", [ETHER / each for each in packets])
     status, found, errors = lab_run(dump, "--pcap", path)
-    assert (status, found["agrees"], found["not_judged"]) == (3, True, 3)
+    assert (status, found["agrees"], found["not_judged"]) == (0, True, 3)
     assert "3 not replayed: possibly to a NodePort" in errors
     assert len(lab_run(dump, "--node-ip", "192.168.10.11", "--pcap", path)[1]["flows"]) == 43
 
@@ -230,7 +230,7 @@ def test_flows_of_every_route_that_the_lab_measures(given: Case, tmp_path: Path)
         packets += [make(client, 20_000 + 100 * number + n, to, int(port)) for n in range(40)]
     path = saved(tmp_path / "every.pcap", packets)
     status, found, errors = lab_run(*given.given, "--dead-node", given.victim, "--pcap", path)
-    assert status == (3 if found["not_judged"] else 0), (errors, found)
+    assert status == 0, (errors, found)
     routes = {(e["service"], e["frontend"], e["source"]) for e in found["measurements"]}
     assert asked <= routes
     assert found["counter_difference"] == found["conntrack_difference"] == 0

@@ -86,6 +86,19 @@ def test_a_measurement_can_be_judged_again(tmp_path: Path) -> None:
     assert "DISAGREES" in again.stdout
 
 
+def test_the_rate_is_that_of_the_run_and_each_measurement_has_its_part() -> None:
+    given = case("1.36.2-iptables-legacy/seed-dns@worker1")
+    words = [*given.given, "--dead-node", "master", "--service", "kube-dns", "--flows", "300"]
+    status, found, errors = lab_run(*words)
+    assert (status, found["rate"]) == (0, 1e-6), errors
+    levels = [each["false_alarm_rate"] for each in found["measurements"]]
+    assert len(levels) > 2
+    assert sum(levels) == pytest.approx(found["rate"])
+    shown = kubeodds("lab", "run", *words).stdout
+    assert shown.count("false-alarm rate") == 1
+    assert shown.rstrip().endswith("false-alarm rate 1e-06 for the whole run)")
+
+
 def test_a_changed_probability_is_found_out(tmp_path: Path) -> None:
     """The prediction is of one dump, the kernel's rules are of another."""
     given = case("1.36.2-iptables-legacy/seed-dns@worker1")

@@ -12,7 +12,7 @@ import pytest
 from analyzer.kubeproxy.generate import Layout
 from tests.support.clusters import GeneratedCluster
 from tests.support.effort import PROFILE
-from tests.support.lab.running import lab_run, python
+from tests.support.lab.running import kubeodds, lab_run, python
 
 pytestmark = pytest.mark.lab
 
@@ -79,7 +79,7 @@ class Given:
             *(self.write("node0.txt", made.dump), "--node", "node0"),
             *("--objects", self.write("objects.json", objects)),
             *("--rules", f"node1={self.write('node1.txt', elsewhere)}"),
-            *("--flows", "1000", *more),
+            *(more if "--for" in more else ("--flows", "1000", *more)),
         ]
 
 
@@ -154,3 +154,47 @@ def test_captures_of_both_nodes_agree(captures: Path) -> None:
         words += ["--rules", f"master={theirs / name}", "--from", "pod,external,node,pod-elsewhere"]
         status, found, errors = lab_run(*words, "--flows", "500")
         assert (status, found["agrees"]) == (0, True), errors
+
+
+#: Half a second each of life, silence and life again.
+DIES = ("--for", "1.5s", "--rate", "2400", "--kill", "node1@0.5s", "--revive", "node1@1s")
+
+
+def test_a_node_goes_silent_with_its_rules_and_what_comes_for_it_is_counted(given: Given) -> None:
+    """What its rules drop of the living they do not even see of the silent: it has come there."""
+    rule = "-A FORWARD -s 192.168.9.10/32 -d 10.244.1.0/24 -j DROP"
+    words = given.words(elsewhere(rule), *DIES, "--from", "pod,external")
+    status, found, errors = lab_run(*words)
+    assert (status, found["agrees"], found["unaccounted"]) == (0, True, 0), errors
+    assert {each["frontend"].split()[0] for each in found["routes"]} == {"ClusterIP", "NodePort"}
+    assert {each["source"] for each in found["routes"]} == {"pod", "external"}
+    for at, route in enumerate(found["routes"]):
+        # Masqueraded by node0 the flows have the address that is dropped.
+        drops = route["source"] == "external" or route["frontend"].startswith("NodePort")
+        phases = [each["measurement"] for each in found["phases"] if each["route"] == at]
+        before, silent, after = phases
+        for each in (before, after):
+            there = next(e for e in each["endpoints"] if e["node"] == "node1")
+            assert there["predicted"]["upper"]["value"] == (0 if drops else 0.5)
+            assert (bool(each["unaccounted"]), bool(there["landed"])) == (drops, not drops)
+        there = next(e for e in silent["endpoints"] if e["node"] == "node1")
+        assert (there["death"], there["predicted"]["lower"]["value"]) == ("silent", 0.5)
+        assert there["landed"] > 100
+        assert (there["answered"], silent["unaccounted"]) == (0, 0)
+
+
+def test_connections_to_a_silent_node_with_rules_hang_until_it_lives_again(given: Given) -> None:
+    times = ("--for", "3.4s", "--kill", "node1@0.4s", "--revive", "node1@1.6s")
+    _, found, errors = lab_run(*given.words(elsewhere(), *times, "--connections", "24"))
+    assert not errors.count("error")
+    assert found["agrees"], found["connections"]
+    fared = {(each["endpoint"], each["fate"]) for each in found["connections"]}
+    assert len(found["routes"]) == 2
+    assert fared == {("10.244.0.3:80", "survived"), ("10.244.1.3:80", "hung")}
+
+
+def test_a_node_with_rules_of_its_own_dies_in_no_other_way(given: Given) -> None:
+    words = given.words(elsewhere(), "--for", "1s", "--kill", "node1:reject@0.5s")
+    done = kubeodds("lab", "run", *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "goes silent or drop with them; for reject name its endpoints" in done.stderr

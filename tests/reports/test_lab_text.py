@@ -13,13 +13,13 @@ from tests.support.answers import ALIVE, DEAD, counted, measured
 
 def shown(*measurements: Measurement) -> str:
     verdicts = tuple(judge(each) for each in measurements)
-    return render_plain(render(LabAnswer(dead="node master", verdicts=verdicts)))
+    return render_plain(render(LabAnswer(dead="node master", verdicts=verdicts, rate=1e-6)))
 
 
 def test_what_the_prediction_rests_on_stands_before_the_verdict() -> None:
     told = Diagnostic(severity=Severity.INFO, code=ASSUMED, message="so it is", file="dump")
     answer = LabAnswer(
-        dead="node master", verdicts=(judge(measured(DEAD, ALIVE)),), diagnostics=(told,)
+        dead="node master", verdicts=(judge(measured(DEAD, ALIVE)),), rate=1e-6, diagnostics=(told,)
     )
     *_, last, verdict = render_plain(render(answer)).splitlines()
     assert last == "Assumed: so it is."

@@ -10,7 +10,7 @@ from analyzer.model.measurement import EndpointCount, Measurement
 from analyzer.model.probability import NEVER, Bounds, Dyadic
 from analyzer.model.value import replace
 from analyzer.reports.answers import LeftOut
-from analyzer.reports.lab_phases_answer import LabPhasesAnswer, Phase
+from analyzer.reports.lab_phases_answer import FollowedRoute, LabPhasesAnswer, Phase
 
 HALF: Final = Bounds(Dyadic.of(1, 1), Dyadic.of(1, 1))
 
@@ -73,6 +73,12 @@ PHASES: Final = LabPhasesAnswer(
     dead="nothing",
     seconds=20.0,
     rate=200.0,
+    routes=(
+        FollowedRoute(
+            service="ns/a:http", protocol="tcp", frontend="ClusterIP 10.96.0.1:80", source="pod",
+            connections=4,
+        ),
+    ),
     events=(
         Event(at=5.0, begun=5.01, ended=5.04, says="kill 10.0.0.1 (silent)"),
         Event(at=10.0, begun=10.0, ended=10.1, says="replace-rules later.txt"),
@@ -117,7 +123,7 @@ PHASES: Final = LabPhasesAnswer(
     left_out=(
         LeftOut(
             service="ns/a:http", protocol="tcp", frontend="NodePort *:30080", source="pod",
-            reason="a run with --for follows one route at a time",
+            reason="an endpoint that dies sends no flows",
         ),
     ),
 )  # fmt: skip

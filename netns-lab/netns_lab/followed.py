@@ -1,0 +1,306 @@
+"""Routes whose flows leave in turn while things happen, and what becomes of each flow.
+
+Flows of one protocol are heard by the same captures, whatever route they are of. The tag of each is
+its own in all the run, so that an answer that comes late is still that of its flow.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from analyzer.kubeproxy.view import Endpoint, Route, ServicePort
+from analyzer.model.addresses import Address
+from analyzer.model.measurement import ANSWERED, Measurement
+from analyzer.model.probability import Bounds, capped_sum
+from netns_lab.arriving import NOTHING, Arriving, arriving, door_of_endpoint, either, hull
+from netns_lab.count import Answered, Captures, Landed, RawDoor, door_of, raw_door, tag_of
+from netns_lab.deaths import Death, Kind
+from netns_lab.errors import LabError
+from netns_lab.layout import Layout
+from netns_lab.measure import MASQUERADE_ROOM, RouteRun
+from netns_lab.replay import Flows
+from netns_lab.topology import Host
+
+if TYPE_CHECKING:
+    from socket import socket
+
+    from netns_lab.experiment import Lab
+
+_UNKNOWN = Arriving({}, {}, NOTHING)
+Place = tuple[ServicePort, Route]
+#: Where a flow came to, and whether its client was answered.
+Fate = tuple[RawDoor | None, bool | None]
+
+
+@dataclass(slots=True)
+class Span:
+    """Flows of a route that were sent while nothing changed, or while something did.
+
+    Attributes:
+        first, last: numbers of flows, the last one not among them.
+        in_flight: those of its flows that were not answered when it ended.
+        route: of the dump in force; None: it does not tell of it.
+        lost: the part of them that is to be without an answer.
+        at_event: it is a change.
+    """
+
+    begins: float
+    first: int
+    dead: dict[Endpoint, Kind]
+    names: tuple[str, ...]
+    rules: str
+    route: Route | None
+    expected: Arriving
+    lost: Bounds
+    at_event: bool = False
+    ends: float = 0.0
+    last: int = 0
+    in_flight: frozenset[int] = frozenset()
+
+
+class Ear:
+    """What comes of the flows of one protocol in one lab, of all routes."""
+
+    def __init__(self, lab: Lab, captures: Captures) -> None:
+        self._lab, self.captures = lab, captures
+        self._echoes: dict[socket, None] = {}
+        self.landed: dict[int, RawDoor] = {}
+        #: By the address and port that was asked: from elsewhere nothing is an answer.
+        self.answered: dict[RawDoor, dict[int, bool]] = {}
+        self._duplicates = 0
+
+    def add(self, door: RawDoor, echoes: Sequence[socket]) -> None:
+        """Hear a route's answers too, and let its endpoints echo."""
+        self.answered.setdefault(door, {})
+        self._echoes.update(dict.fromkeys(echoes))
+
+    def drain(self) -> None:
+        """Hear what has come."""
+        captures, doors = self.captures, tuple(self.answered)
+        for host in captures.all_hosts:
+            for landed in host.take():
+                self._arrived(landed)
+        self._lab.echo(tuple(self._echoes))
+        for at_node, answers in captures.node.take(*doors):
+            self._arrived(at_node)
+            for each in answers:
+                self._answers(*each)
+        for gate in captures.gates:
+            for landed, _ in gate.take(*doors):
+                self._arrived(landed)
+        for client in captures.clients:
+            for each in client.take(*doors):
+                self._answers(*each)
+
+    def told_once(self) -> tuple[int, int]:
+        """Return how many flows arrived twice, and how many packets found no room."""
+        duplicates, self._duplicates = self._duplicates, 0
+        return duplicates, self.captures.dropped()
+
+    def _arrived(self, found: Landed) -> None:
+        tags, doors = found
+        before = len(self.landed)
+        self.landed.update(zip(tags, doors, strict=True))
+        self._duplicates += before + len(tags) - len(self.landed)
+
+    def _answers(self, door: RawDoor, found: Answered) -> None:
+        tags, accepted = found
+        self.answered[door].update(dict.fromkeys(tags, accepted))
+
+
+class Followed(RouteRun):
+    """One route: its flows in the order in which they are sent, and its phases.
+
+    Args:
+        places: the Service and the route in the dump that is loaded, and by their files in those
+            that take its place; None: one does not tell of it.
+        at: its number among all of the lab; its tags have that, and no other route's client its
+            port and address, as long as there are addresses.
+    """
+
+    def __init__(
+        self,
+        lab: Lab,
+        places: Mapping[str, Place | None],
+        flows: int,
+        ears: dict[Layout, Ear],
+        at: int = 0,
+    ) -> None:
+        self._at = at
+        first = places[""]
+        assert first is not None
+        service, route = first
+        super().__init__(lab, service, route, flows, None)
+        #: How many it will send, at most.
+        self.flows = flows
+        if self._layout not in ears:
+            ears[self._layout] = Ear(lab, self._captures)
+        self._ear = ears[self._layout]
+        for place in places.values():  # also endpoints that the first dump lacks
+            self._ear.add(self._door, () if place is None else lab.answering(place[0]))
+        self.service, self.route = service, route
+        self._rulings = {file: None if at is None else at[1] for file, at in places.items()}
+        self.sent = 0
+        #: When flows were sent, and how many had been by then.
+        self.marks: list[tuple[float, int]] = []
+        self.spans: list[Span] = []
+        self._kinds: dict[Endpoint, Kind] = {}
+
+    def _clients(self) -> tuple[tuple[Address, ...], Host, str]:
+        clients, host, gateway = super()._clients()
+        # The last one is for connections that stay open.
+        some = clients[:-1] or clients
+        return (some[self._at % len(some)],), host, gateway
+
+    def _prepared(self, clients: int) -> int:
+        del clients
+        return self._count_of_flows
+
+    def _packets(
+        self, clients: Sequence[Address], macs: tuple[str, str], to: bytes | None
+    ) -> Flows:
+        room = self._prepared(len(clients))
+        return Flows(self._layout, self._to, clients, macs, room, to=to, number=self._at)
+
+    @property
+    def to(self) -> tuple[Address, int]:
+        """The address and port that flows go to."""
+        return self._to
+
+    # --- flows ---------------------------------------------------------------------
+
+    def tick(self, count: int, clock: float) -> None:
+        """Send so many, and hear what has come."""
+        if count:
+            self._send(self.sent, count)
+            self.sent += count
+            self.marks.append((clock, self.sent))
+        else:
+            self._drain()
+
+    def _drain(self) -> None:
+        self._ear.drain()
+
+    def fates(self) -> list[Fate]:
+        """Return of each flow where it came to, and whether its client was answered."""
+        return [self._fate(number) for number in range(self.sent)]
+
+    def _fate(self, number: int) -> Fate:
+        tag = tag_of(self._at, self._flows.ports[number])
+        return self._ear.landed.get(tag), self._ear.answered[self._door].get(tag)
+
+    def unanswered(self) -> frozenset[int]:
+        """Return the flows of the last phase that wait for the answer of a living endpoint."""
+        span, living = self.spans[-1], self._living()
+        return frozenset(
+            number
+            for number in range(span.first, self.sent)
+            for door, answered in [self._fate(number)]
+            if door in living and answered is None
+        )
+
+    def _living(self) -> set[RawDoor]:
+        """Return the doors of endpoints that answer, as far as those of the protocol do."""
+        if self.service.protocol not in ANSWERED:
+            return set()
+        dead = self.spans[-1].dead
+        return {
+            raw_door(share.endpoint.address.packed, share.endpoint.port)
+            for route in self._rulings.values()
+            for share in (() if route is None else route.shares)
+            if share.endpoint.port is not None
+            and not (share.endpoint in dead and dead[share.endpoint].is_dead)
+        }
+
+    # --- phases --------------------------------------------------------------------
+
+    def begin(self, now: float, file: str, rules: str, deaths: Sequence[Death]) -> None:
+        """Begin a phase in which the dump `file` is in force, shown as `rules`."""
+        dead = {e: death.kind for death in deaths for e in death.endpoints}
+        route = self._rulings[file]
+        expected = _UNKNOWN
+        if route is not None:
+            expected = arriving(route, self._lab.beyond(self._client))
+        self.spans.append(
+            Span(
+                begins=now,
+                first=self.sent,
+                dead=dead,
+                names=tuple(f"{d.what} ({d.kind})" for d in deaths),
+                rules=rules,
+                route=route,
+                expected=expected,
+                lost=_lost(expected, dead),
+            )
+        )
+
+    def change(self, old: Span) -> None:
+        """Let the last phase be one in which each flow may fare as in `old`, or as after it."""
+        span = self.spans[-1]
+        span.at_event = True
+        span.expected = either(old.expected, span.expected)
+        span.lost = hull(old.lost, span.lost)
+        if old.route is None:
+            span.route = None
+        span.dead = {**old.dead, **span.dead}
+
+    def end(self, now: float) -> None:
+        """End the last phase."""
+        self.spans[-1].ends, self.spans[-1].last = now, self.sent
+
+    def measurements(self) -> list[tuple[Span, Measurement]]:
+        """Return what was counted of each phase that has flows; each flow is of one."""
+        fates = self.fates()
+        found = [
+            (span, self._measured(span, fates)) for span in self.spans if span.first < span.last
+        ]
+        assert sum(each.flows for _, each in found) == self.sent
+        return found
+
+    def _measured(self, span: Span, fates: Sequence[Fate]) -> Measurement:
+        self._predicted = span.expected
+        self._kept_back = 0  # they are seen nowhere, as what rules drop is
+        self._dead = frozenset(e for e, kind in span.dead.items() if kind.is_dead)
+        self._kinds = span.dead
+        self._fates = Counter(fates[span.first : span.last])
+        waiting = [
+            door for door, answer in map(fates.__getitem__, span.in_flight) if answer is None
+        ]
+        self._in_flight = Counter(door_of(door) for door in waiting if door is not None)
+        self._duplicates, dropped = self._ear.told_once()
+        return self._measurement(span.last - span.first, None, dropped, span.ends - span.begins)
+
+    def _death_of(self, endpoint: Endpoint) -> str | None:
+        kind = self._kinds.get(endpoint)
+        return None if kind is None else str(kind)
+
+    def endpoint_of(self, door: RawDoor) -> Endpoint:
+        """Return the endpoint of an address and port as they stand in memory."""
+        address, port = door_of(door)
+        return Endpoint(type(self._to[0])(address), port)
+
+
+def check_room(runs: Sequence[Followed]) -> None:
+    """Raise a LabError where more flows of a lab leave under the node's address than it has room.
+
+    conntrack forgets none of them during a run.
+    """
+    masqueraded = sum(
+        each.flows for each in runs if any(s.masquerade is not False for s in each.route.shares)
+    )
+    if masqueraded > MASQUERADE_ROOM:
+        raise LabError(
+            f"{masqueraded:,} new flows are more than the node can distinguish at one time: at "
+            f"most {MASQUERADE_ROOM:,}; lower --rate or --for"
+        )
+
+
+def _lost(expected: Arriving, dead: Mapping[Endpoint, Kind]) -> Bounds:
+    """Return the part of flows that no living endpoint gets."""
+    gone = {door_of_endpoint(e) for e, kind in dead.items() if kind.is_dead and e.port is not None}
+    living = [share for door, share in expected.shares.items() if door not in gone]
+    lower, upper = capped_sum(b.lower for b in living), capped_sum(b.upper for b in living)
+    return Bounds(~upper, ~lower)
