@@ -1,4 +1,4 @@
-"""The errors a caller may want to catch."""
+"""Exceptions that a caller may want to catch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What measures buy a Service: each is applied to the objects, and what comes of it is judged."""
+"""What each measure gains a Service: applied to its objects, predicted and compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who stands behind a Service's endpoints, as far as pods are among the objects."""
+"""The workload behind a Service's endpoints, as far as the objects include its pods."""
 
 from __future__ import annotations
 

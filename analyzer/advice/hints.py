@@ -1,4 +1,4 @@
-"""Topology hints as the EndpointSlice controller sets them.
+"""Topology hints, set the way the EndpointSlice controller sets them.
 
 With ``trafficDistribution`` they follow from where each endpoint is. With the annotation
 ``topology-mode: Auto`` the controller allots endpoints to zones by their nodes' CPUs: that is not

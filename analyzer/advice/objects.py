@@ -1,4 +1,4 @@
-"""API objects of one Service, and copies of them with some things changed.
+"""The API objects of one Service, and modified copies of them.
 
 Source: Kubernetes API reference: core/v1 Node, Pod, Service; discovery.k8s.io/v1 EndpointSlice.
 """

@@ -1,4 +1,4 @@
-"""A Service whose pods are on other nodes: what each measure of placement is made of."""
+"""A Service with its pods moved to other nodes: the building block of placement measures."""
 
 from __future__ import annotations
 

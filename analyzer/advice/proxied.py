@@ -1,4 +1,4 @@
-"""How a Service fares by a client that goes to its pods itself, past the rules of kube-proxy."""
+"""The loss of a Service for a client that connects to pod IPs, bypassing kube-proxy's rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What node failures cost one Service, as `what_if` says it of its ServicePorts."""
+"""What node failures cost one Service, as `what_if` reports for its ServicePorts."""
 
 from __future__ import annotations
 

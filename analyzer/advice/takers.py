@@ -1,4 +1,4 @@
-"""Which nodes can take a pod of a Service, as far as objects tell; and addresses for new pods.
+"""Which nodes can run a pod of a Service, as far as objects tell; and addresses for new pods.
 
 Source: Kubernetes, pkg/scheduler/framework/plugins: nodeunschedulable, tainttoleration and
 nodeaffinity. What else keeps a pod from a node (requests, volumes, affinity) is not looked at.

@@ -1,4 +1,4 @@
-"""Endpoints with the zones of their nodes, which older EndpointSlices leave out."""
+"""Endpoints with the zones of their nodes, which older EndpointSlices omit."""
 
 from __future__ import annotations
 

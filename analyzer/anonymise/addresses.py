@@ -1,4 +1,4 @@
-"""Addresses that keep their prefixes: two that share so many bits share as many afterwards.
+"""Prefix-preserving addresses: two that share n leading bits still share n afterwards.
 
 Theory of operation: bit by bit, as Crypto-PAn does. Whether a bit is flipped is told by a keyed
 hash of the bits before it, which makes a permutation of all addresses; the flips below one octet

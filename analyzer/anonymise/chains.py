@@ -1,4 +1,4 @@
-"""Names of chains of iptables: kube-proxy's are hashed anew, from the new names.
+"""Names of iptables chains: kube-proxy's are hashed again, from the new names.
 
 Theory of operation: a chain of kube-proxy ends in a hash of what it stands for. What that may be
 is told by the comments beside it and by the API's objects; where the hash of one of these is the

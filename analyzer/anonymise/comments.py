@@ -1,4 +1,4 @@
-"""Comments: sentences of known programs keep their words, and all others become a pseudonym.
+"""Comments: sentences of known programs keep their words; all others become a pseudonym.
 
 A sentence is known by its words with names, endpoints, chains and numbers left out. The words of
 no other comment are kept, however harmless each may look.

@@ -1,4 +1,4 @@
-"""Names of devices: what comes before a ``+`` or ``*`` still begins those that it began.
+"""Names of devices: a wildcard (``+``, ``*``) matches the same devices as before.
 
 Theory of operation: as addresses, letter by letter: which letter stands for which depends on those
 before it, and above a name that programs give their devices (``eth``, ``cali``) each stands for

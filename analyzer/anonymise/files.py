@@ -1,4 +1,4 @@
-"""The files that are anonymised together: each is told by its content, and gets a new path.
+"""The files that are anonymised together: each recognised by content and given a new path.
 
 Theory of operation: first every file tells what names there are, so that each chain's hash can be
 explained by any of them; then each is written anew. Paths tell names too (of nodes, of files): a

@@ -1,4 +1,4 @@
-"""A dump of iptables-save, line by line: what is damaged stays damaged in the same way.
+"""An iptables-save dump, line by line: damaged lines stay damaged in the same way.
 
 Theory of operation: a line is a table's head, a chain's declaration, a rule, the end of a table, a
 header, or nothing that iptables-save prints. Of the last nothing is kept but that such a line stood

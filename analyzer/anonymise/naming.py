@@ -1,4 +1,4 @@
-"""All that gives new names, together: of one salt, for all files that are anonymised at once."""
+"""Everything that makes new names, sharing one salt over all files of a run."""
 
 from __future__ import annotations
 

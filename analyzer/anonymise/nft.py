@@ -1,4 +1,4 @@
-"""A ruleset of nft under new names, as text or as JSON, as it came."""
+"""An nft ruleset with new names, as text or as JSON, whichever it was given as."""
 
 from __future__ import annotations
 

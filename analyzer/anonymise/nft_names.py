@@ -1,4 +1,4 @@
-"""Names of tables, chains, sets and objects of nft.
+"""New names of nft tables, chains, sets and stateful objects.
 
 kube-proxy writes into each name of nftables mode what it stands for, behind eight letters of its
 hash: both are made anew from the new names.

@@ -1,4 +1,4 @@
-"""Expressions and statements of nft with other names in them.
+"""nft expressions and statements with the names and addresses in them replaced.
 
 What a text stands for is told by what it is compared with: a device, an Ethernet address, a user.
 Any other text is kept if it is a word of nft's, and else what has it is not understood afterwards.

@@ -1,4 +1,4 @@
-"""What a node's own programs print besides rules: addresses, routes, neighbours, flows, sets.
+"""Other listings of a node: addresses, routes, neighbours, conntrack entries, ipsets.
 
 Each is read by the words that its program prints; of what is none of them nothing is kept.
 

@@ -1,4 +1,4 @@
-"""API objects under new names: what this program reads of them, and nothing else.
+"""API objects with new names: only the fields that this program reads.
 
 Each kind has a form (`_FORMS`): which fields are kept, and what stands in each. What no form has is
 removed: annotations, images, environments, arguments, uids, managed fields, status of containers.

@@ -1,4 +1,4 @@
-"""Other names for names: a keyed hash of each, by what it names."""
+"""Pseudonyms: a keyed hash of each name, by the kind of thing that it names."""
 
 from __future__ import annotations
 

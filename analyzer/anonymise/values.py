@@ -1,4 +1,4 @@
-"""Matches and targets of iptables with other names in them.
+"""iptables matches and targets with the names and addresses in them replaced.
 
 Every text of a value is handled by what its field holds (`_FIELDS`): one that is not in the table,
 and one that is not what its field should hold, makes the whole match or target one that is not

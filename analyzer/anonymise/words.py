@@ -1,4 +1,4 @@
-"""The words of netfilter that a value may hold as they are; no other word is kept."""
+"""The words of netfilter that values may keep; no other word is kept."""
 
 from __future__ import annotations
 

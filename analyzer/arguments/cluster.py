@@ -1,4 +1,4 @@
-"""The options of ``cluster`` and its verbs."""
+"""The options of ``cluster`` and its subcommands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The script that ``collect`` prints, for a node on which there is neither Python nor kubectl.
+"""The script that ``collect`` prints, for a node with neither Python nor kubectl.
 
 It is data of the package, ``data/collect.sh``. Options are numbers by the time that they come
 here, and only numbers are put into its text.

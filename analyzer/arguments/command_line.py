@@ -1,4 +1,4 @@
-"""What the command line takes: the options of each verb. Nothing is read or printed here."""
+"""The command line: options of each verb. Nothing is read or printed here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``gate`` is told on the command line."""
+"""The options and the help of ``gate``."""
 
 from __future__ import annotations
 

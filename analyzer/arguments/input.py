@@ -1,4 +1,4 @@
-"""What says which dumps to read, and what is known besides."""
+"""Options that name the dumps to read, and what is known besides."""
 
 from __future__ import annotations
 

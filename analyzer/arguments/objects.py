@@ -1,4 +1,4 @@
-"""The options that say what to predict without a dump, and of which kube-proxies."""
+"""Options for predictions without a dump, and the kube-proxies to predict for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""argparse's parser as our verbs have it.
+"""argparse's parser with this program's defaults for verbs.
 
 Options that take several values
 ================================

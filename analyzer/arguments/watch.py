@@ -1,4 +1,4 @@
-"""What ``watch`` is told, and what its help says."""
+"""The options and the help of ``watch``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``whatif`` is told besides the dump, and what its help says."""
+"""The options and the help of ``whatif``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pods that call: one on a dead node is dead too, and calls nobody."""
+"""The client pods: one on a dead node is dead too, and opens no connections."""
 
 from __future__ import annotations
 

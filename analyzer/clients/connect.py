@@ -1,4 +1,4 @@
-"""The plan of a connection: its tries, its pauses, and to whom."""
+"""The plan of a connection: its attempts, its pauses, and its destinations."""
 
 from __future__ import annotations
 

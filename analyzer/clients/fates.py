@@ -1,4 +1,4 @@
-"""What becomes of one new flow: it is answered, refused, reported unreachable, or meets silence.
+"""The end of one new flow: answered, refused, unreachable by ICMP, or silence.
 
 Theory of operation
 ===================

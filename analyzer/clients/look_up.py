@@ -1,4 +1,4 @@
-"""The plan of a look-up: which names, asked of which server, from which port, how often.
+"""The plan of a look-up: which names, to which server, from which port, how often.
 
 Theory of operation
 ===================

@@ -1,4 +1,4 @@
-"""What clients do, and what comes of it: look-ups, connections, and journeys made of both."""
+"""What clients do, and how it ends: look-ups, connections, and journeys made of both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What comes of a plan: how often it fails, how long it takes, and each way in which it ends."""
+"""The outcome of a plan: its chance of failure, its duration, and each way in which it ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client does, as a plan: each draw, each wait, until it ends; and what comes of it.
+"""What a client does, as a plan: each draw and each wait until it ends, with the outcome.
 
 Theory of operation
 ===================

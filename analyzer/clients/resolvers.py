@@ -1,4 +1,4 @@
-"""Libraries and programs that look names up: what each sends, in which order, from which port.
+"""Libraries and programs that resolve names: what each sends, in which order, from which port.
 
 A new one is a row of RESOLVERS. What is measured was held against the program itself on a kernel
 (tests/lab/test_client_plans.py); of the others only the source is known.

@@ -1,4 +1,4 @@
-"""Where a client stands: what its flows to each Service meet, at the nodes that may take them."""
+"""Where a client is: how its flows to each Service end, at each node that may handle them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions of the user's own to the tables of a store: one SELECT, which writes nothing.
+"""SQL queries of the user to the tables of a store: one read-only SELECT.
 
 Theory of operation: DuckDB takes a WITH that copies into files for part of a SELECT, and would
 write wherever it may read. Within another question it refuses such a WITH, so each is explained

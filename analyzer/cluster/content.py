@@ -1,4 +1,4 @@
-"""ServicePorts as rows of tables, named by what they say, and back again.
+"""ServicePorts as rows of tables, keyed by a hash of their content, and back again.
 
 Theory of operation
 ===================

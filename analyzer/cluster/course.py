@@ -1,4 +1,4 @@
-"""What was so when, of states that were looked at from time to time.
+"""The history of states that were observed from time to time.
 
 Theory of operation
 ===================

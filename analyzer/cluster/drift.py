@@ -1,4 +1,4 @@
-"""Which nodes' rules are not those of their cluster.
+"""Nodes whose rules differ from those of their cluster.
 
 Theory of operation
 ===================

@@ -1,4 +1,4 @@
-"""What of a node's rules, of no one Service, is not as on most nodes of its cluster."""
+"""Differences from most nodes of the cluster, in rules that belong to no one Service."""
 
 from __future__ import annotations
 

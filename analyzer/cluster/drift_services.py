@@ -1,4 +1,4 @@
-"""What is different between a ServicePort of a node and what it should be there."""
+"""Differences between a ServicePort on a node and what it should be there."""
 
 from __future__ import annotations
 

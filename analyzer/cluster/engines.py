@@ -1,4 +1,4 @@
-"""What dumps are read on: processes of this machine, or those of a Dask scheduler.
+"""Where dumps are read: in processes on this machine, or on those of a Dask scheduler.
 
 All of them are a `concurrent.futures.Executor`, and whoever uses one knows no more of it. Of
 Dask nothing is loaded unless it is asked for.

@@ -1,4 +1,4 @@
-"""What of a node's rules is not of any one Service: what nodes of one cluster have in common."""
+"""Facts of a node's rules beyond its Services, which nodes of one cluster have in common."""
 
 from __future__ import annotations
 

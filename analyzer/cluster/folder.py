@@ -1,4 +1,4 @@
-"""The folder of a store: its lock, what it was built of, files that count when they are whole."""
+"""The folder of a store: its lock, its sources, and files that are valid once complete."""
 
 from __future__ import annotations
 

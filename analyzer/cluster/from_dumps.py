@@ -1,4 +1,4 @@
-"""What an answer about a whole cluster rests on, where every node's rules were read."""
+"""What an answer about a whole cluster is based on, if every node's rules were read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which node of the objects is meant by what a dump calls it.
+"""Which Node object a dump's name for its node means.
 
 A kubelet registers its node by the machine's full name (``ip-10-0-0-1.ec2.internal``) in one
 cluster and by the first part of it in another; collectors write one or the other.

@@ -1,4 +1,4 @@
-"""Pieces of a dump's text, which another dump is searched for."""
+"""Pieces of a dump's text, looked up in the text of another dump."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dumps that are nearly like one that was read before: only what differs is read.
+"""Dumps that are almost the same as one read before: only the difference is parsed.
 
 Theory of operation
 ===================

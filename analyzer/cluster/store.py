@@ -1,4 +1,4 @@
-"""A folder in which a cluster's dumps are kept, understood: written piece by piece, and asked.
+"""A folder that keeps a cluster's dumps as recognised: written piece by piece, and queried.
 
 Theory of operation
 ===================

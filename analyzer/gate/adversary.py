@@ -1,4 +1,4 @@
-"""A scheduler that means ill: of all open nodes it takes those that will fail together."""
+"""An adversarial scheduler: among feasible nodes it picks those that will fail together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shapes of objects that the gate reads, and the fields which they may have.
+"""The API objects that the gate reads, and the fields that each may have.
 
 What says nothing of where pods are is only looked at as far as its kind goes: map, list, text.
 

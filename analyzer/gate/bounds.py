@@ -1,4 +1,4 @@
-"""What holds of every placement, without a look at each: how many pods some nodes hold at most.
+"""Bounds over all placements without enumerating them: the most pods that some nodes can hold.
 
 Each bound looks at one constraint and leaves out the others, which can only take placements away.
 """

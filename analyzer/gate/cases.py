@@ -1,4 +1,4 @@
-"""Placements judged: each becomes API objects, and `predict` and `what_if` say what is lost.
+"""Placements evaluated: each becomes API objects for `predict` and `what_if`.
 
 A Service with one of its placements is a case. Cases are judged together, each as a Service of its
 own, since rules of one Service do not depend on those of another.

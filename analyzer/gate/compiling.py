@@ -1,4 +1,4 @@
-"""A `Problem` out of workloads, nodes, and pods that run already."""
+"""A `Problem` built from workloads, nodes, and pods that run already."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every placement that the scheduler may end in, as far as they are few.
+"""Every placement that the scheduler may produce, if there are few enough.
 
 Whichever pod comes next and whichever open node takes it: a placement is an end where no node is
 open to any pod that is left. Nodes that are alike are told apart by nothing, so of placements that

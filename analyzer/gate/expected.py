@@ -1,4 +1,4 @@
-"""The placement that the default scheduler's scores give.
+"""The placement that the default scheduler's scores lead to.
 
 One pod after the other, DaemonSets' first, then in the order of the manifests; of the nodes that
 the filters leave the one with the highest score, of several the first, where the scheduler draws

@@ -1,4 +1,4 @@
-"""What would help: constraints and replicas that are tried on a workload, and judged again.
+"""Possible fixes: constraints and replicas, each applied to a workload and evaluated.
 
 Smaller changes are tried before those that have them as a part: nothing is advised that adds
 nothing to it.

@@ -1,4 +1,4 @@
-"""What selectors select.
+"""Label selectors: which labels each matches.
 
 Source: Kubernetes, staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/helpers.go,
 ``LabelSelectorAsSelector``; staging/src/k8s.io/component-helpers/scheduling/corev1/nodeaffinity.

@@ -1,4 +1,4 @@
-"""What a pod needs of the node that it comes to, whatever other pods there are.
+"""What a pod requires of its node, regardless of other pods.
 
 Source: Kubernetes, pkg/scheduler/framework/plugins: nodename, nodeaffinity, nodeports,
 tainttoleration, nodeunschedulable, noderesources; pkg/api/v1/resource/helpers.go, ``PodRequests``.

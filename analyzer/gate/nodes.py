@@ -1,4 +1,4 @@
-"""Nodes for pods to be placed on: those of a cluster, or of one that is only described.
+"""Nodes to place pods on: those of a cluster, or of a cluster that is only described.
 
 A description is ``3xzone=a,3xzone=b+cpu=4+memory=16Gi,1xcontrol-plane``: how many, and what each of
 them has.

@@ -1,4 +1,4 @@
-"""A placement as API objects: what `predict` and `whatif --from-objects` read.
+"""A placement as API objects: the input of `predict` and `whatif --from-objects`.
 
 Endpoints are all ready. What an API server would add is added: ClusterIPs, node ports, addresses of
 nodes and pods that nobody has.

@@ -1,4 +1,4 @@
-"""Which port of a pod a port of a Service leads to.
+"""The pod port that each port of a Service forwards to.
 
 Source: Kubernetes, staging/src/k8s.io/endpointslice/utils.go, ``FindPort``.
 """

@@ -1,4 +1,4 @@
-"""Groups of pods and nodes, with all that binds them, by number: what a `State` counts with."""
+"""Groups of pods, nodes and their constraints, by index: the input of a `State`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quantities of resources.
+"""Resource quantities of the Kubernetes API.
 
 Source: Kubernetes, staging/src/k8s.io/apimachinery/pkg/api/resource/quantity.go, ``ParseQuantity``,
 ``MilliValue`` and ``Value``, which round up.

@@ -1,4 +1,4 @@
-"""Why a placement is allowed, and why pods find no node, in words."""
+"""Why a placement is allowed, and why pods are unschedulable, in words."""
 
 from __future__ import annotations
 

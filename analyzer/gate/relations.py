@@ -1,4 +1,4 @@
-"""Which pods those are that a pod's affinity and topology spread constraints mean, and where.
+"""Which pods a pod's affinity and topology spread constraints refer to, and where they are.
 
 Source: Kubernetes, pkg/scheduler/framework/plugins/interpodaffinity; API reference, core/v1
 PodAffinityTerm.

@@ -1,4 +1,4 @@
-"""The worst placements over all numbers of pods that autoscalers may make.
+"""The worst placements over all replica counts that autoscalers may choose.
 
 A larger number need not be better: of three pods in two zones two are in one, of two only one is.
 So each number is looked at, as long as bounds do not say that it is no worse than what was found.

@@ -1,4 +1,4 @@
-"""Services of manifests: which pods each port leads to, and what of them no rules are for."""
+"""Services of manifests: which pods each port forwards to, and what gets no rules."""
 
 from __future__ import annotations
 

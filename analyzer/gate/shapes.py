@@ -1,4 +1,4 @@
-"""What may stand where in an API object: checks that are put together, and say where they fail.
+"""Validation of API objects: composable checks, which name the field at fault.
 
 A check is given a value and its path, such as ``spec.template.spec.containers[0].ports``. What is
 null is as if it were not there, as for the API.

@@ -1,4 +1,4 @@
-"""Where pods are so far, and which nodes the scheduler's filters leave for the next one.
+"""The pods placed so far, and the nodes that pass the scheduler's filters for the next one.
 
 Source: Kubernetes, pkg/scheduler/framework/plugins: noderesources/fit.go, ``fitsRequest``;
 nodeports; interpodaffinity/filtering.go, ``satisfyPodAffinity``,

@@ -1,4 +1,4 @@
-"""Pods before they are held against others: those of workloads, and those that run already.
+"""Pods before placement: those of workload templates, and those that run already.
 
 Pods of a StatefulSet have labels with their names and numbers. Those that a selector means by such
 a label are a template of their own, all others are alike.

@@ -1,4 +1,4 @@
-"""What objects of kinds that are not judged may do: make pods of Services, or change their number.
+"""What objects of unsupported kinds may do: create pods of Services, or scale them.
 
 Nothing has to be known of such a kind for that: a pod template is one wherever it stands, and a
 reference to a workload, as autoscalers have it, too.

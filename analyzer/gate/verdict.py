@@ -1,4 +1,4 @@
-"""The verdict on manifests: what the worst placement of each Service loses, and by how much."""
+"""The verdict on manifests: what the worst placement of each Service loses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What pods would rather have: what shapes the scheduler's scores, and keeps them from no node.
+"""Preferences of pods: they affect the scheduler's scores and exclude no node.
 
 Source: Kubernetes, pkg/scheduler/framework/plugins: nodeaffinity, tainttoleration,
 interpodaffinity, podtopologyspread, each ``Score``.

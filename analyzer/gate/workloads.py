@@ -1,4 +1,4 @@
-"""Workloads of manifests: who makes pods, how many, and of which template.
+"""Workloads of manifests: their controllers, replica counts and pod templates.
 
 Source: Kubernetes API reference, apps/v1, core/v1, autoscaling/v2; pkg/controller/daemon/util/
 daemonset_util.go, ``AddOrUpdateDaemonPodTolerations``.

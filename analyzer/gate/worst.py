@@ -1,4 +1,4 @@
-"""The worst placements of a Service's pods that the constraints allow, for each kind of failure.
+"""The worst allowed placements of a Service's pods, for each kind of failure.
 
 A flow is lost on a dead endpoint, each living one is drawn as often as another: the more of the
 pods are on the nodes that fail, the more is lost. So of all placements those are sought that have

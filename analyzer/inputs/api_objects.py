@@ -1,4 +1,4 @@
-"""What the API says, in the files that the options name."""
+"""API objects, from the files that the options name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A bundle in place of a dump: what ``collect`` or another collector took, an archive or a folder.
+"""A bundle in place of a dump: an archive or folder of ``collect`` or another collector.
 
 Theory of operation: a bundle stands for the dumps in it, which `dumps` tells apart as if they had
 been named one by one; for the API's objects, where no others are named; and for ``trace`` for the

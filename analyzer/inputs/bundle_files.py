@@ -1,4 +1,4 @@
-"""The files of a bundle: of a folder, of an archive, of archives in it.
+"""The files of a bundle: in a folder, in an archive, or in an archive inside one.
 
 Nothing is unpacked to disk, and no path of an archive is opened. Files pass by one after the other,
 and only those that are of use are kept (`bundled`).

@@ -1,4 +1,4 @@
-"""Which files of a bundle are of which node, and which of them are to be gone by.
+"""Which files of a bundle belong to which node, and which of them to read.
 
 Theory of operation: the files of a node stand together. Where a file above them, or beside, tells
 the machine's name (``MANIFEST`` of ours, ``hostname`` of sos and of Rancher's collector), all below

@@ -1,4 +1,4 @@
-"""Several dumps of one node, told apart by what is in them.
+"""Several dumps of one node, distinguished by content.
 
 Theory of operation: a node may have rules of iptables-legacy, of iptables-nft and of nft, for both
 IP versions, each in a dump of its own. A flow meets all rules of its version, whoever wrote them;

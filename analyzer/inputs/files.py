@@ -1,4 +1,4 @@
-"""Files that options name: the only module that opens files to read them."""
+"""Files that options name: the only module that opens files for reading."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dumps of several nodes in one call: which are whose, and what each node gives.
+"""Dumps of several nodes in one command: whose each is, and what each node's give.
 
 Theory of operation: `dumps` takes all dumps for those of one node, as long as they can be. They
 cannot where two of them were printed by the same program and both hold kube-proxy's rules of one IP

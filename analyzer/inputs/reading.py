@@ -1,4 +1,4 @@
-"""The files of one node: its rules, and what they ask for."""
+"""The files of one node: its rules, and the further files that they need."""
 
 from __future__ import annotations
 

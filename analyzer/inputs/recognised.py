@@ -1,4 +1,4 @@
-"""What the options name, read and recognised."""
+"""Input named by options, parsed, and recognised as Services."""
 
 from __future__ import annotations
 

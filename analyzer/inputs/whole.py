@@ -1,4 +1,4 @@
-"""All that the dumps of one node give, whichever programs printed them."""
+"""All rules of one node together, from the dumps of every program that has some."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes whose dumps are nearly like one that was read before (see `cluster.reference`)."""
+"""Nodes whose dumps are almost the same as one read before (see `cluster.reference`)."""
 
 from __future__ import annotations
 

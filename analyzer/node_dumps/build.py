@@ -1,4 +1,4 @@
-"""``cluster build``: every dump read once, whatever happens to whom reads it.
+"""``cluster build``: every dump read once, even if workers fail on the way.
 
 Theory of operation
 ===================

@@ -1,4 +1,4 @@
-"""Dumps of nodes with their times: which are whose, and when each was taken.
+"""Dumps of nodes with times: which node each is from, and when it was taken.
 
 Theory of operation: dumps are found as ``cluster build`` finds them, with the times still in their
 names, so that a node's legacy, nft and IPv6 dumps of one time stay together. Then the time is taken

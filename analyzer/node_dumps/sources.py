@@ -1,4 +1,4 @@
-"""The dumps of a cluster, as the command line names them: what is to be read, node by node.
+"""The dumps of a cluster that the command line names, node by node.
 
 Theory of operation: a DUMP may be a file, a folder of any depth, a pattern, or an archive. In a
 folder, files that stand together and are called alike but for words that tell programs apart

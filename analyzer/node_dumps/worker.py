@@ -1,4 +1,4 @@
-"""What a worker does: it reads the dumps of one node after the other, and says what is new.
+"""A worker: reads the dumps of one node after the other, and returns what is new.
 
 Theory of operation
 ===================

@@ -1,4 +1,4 @@
-"""What one API server's process costs that dies while its node lives: of default/kubernetes only.
+"""What the death of one API server process costs while its node lives.
 
 Its address stays an endpoint of that Service until its lease has expired, and no other Service
 has it as an endpoint.

@@ -1,4 +1,4 @@
-"""Why an endpoint is dead, and from that when rules leave it out and when a pod replaces it."""
+"""Why an endpoint is dead, and so when rules drop it and when a pod replaces it."""
 
 from __future__ import annotations
 

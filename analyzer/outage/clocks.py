@@ -1,4 +1,4 @@
-"""How long each step of healing takes: from a dead node to rules without its endpoints.
+"""How long each step of healing takes, from a dead node to rules without its endpoints.
 
 Theory of operation
 ===================

@@ -1,4 +1,4 @@
-"""What still works and what stops when a component of Kubernetes is down: a table with its sources.
+"""What still works and what stops when a Kubernetes component is down, with sources.
 
 No objects and no dump are needed for it: each row is what the component's own code does.
 """

@@ -1,4 +1,4 @@
-"""Whether the control plane goes on when nodes fail: etcd, the API, controllers, the scheduler.
+"""Whether the control plane survives node failures: etcd, API, controllers, scheduler.
 
 Theory of operation
 ===================

@@ -1,4 +1,4 @@
-"""How fast a zone's dead nodes are given up: the rate at which they get the taint that evicts pods.
+"""The rate at which a zone's dead nodes get the NoExecute taint that evicts their pods.
 
 Source: Kubernetes, pkg/controller/nodelifecycle/node_lifecycle_controller.go, ``ComputeZoneState``,
 ``handleDisruption``, ``setLimiterInZone``, ``ReducedQPSFunc``; the defaults: cmd/

@@ -1,4 +1,4 @@
-"""Which outage is played: what was said of it, and what follows from who is dead."""
+"""The outage to simulate: what options say, and what follows from the dead nodes."""
 
 from __future__ import annotations
 

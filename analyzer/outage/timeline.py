@@ -1,4 +1,4 @@
-"""An outage played: what share of new flows is lost, second by second, between two bounds.
+"""A simulated outage: the share of new flows lost over time, between two bounds.
 
 Theory of operation
 ===================

@@ -1,4 +1,4 @@
-"""Which control plane a cluster has: by what was said, else by what its objects say."""
+"""The control plane that a cluster has: from options, else from its objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``cluster drift``: which nodes' rules are not those of their cluster."""
+"""``cluster drift``: nodes whose rules differ from those of their cluster."""
 
 from __future__ import annotations
 

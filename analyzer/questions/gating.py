@@ -1,4 +1,4 @@
-"""Reads what ``gate`` is about: manifests, nodes, and pods that run already."""
+"""Reads the input of ``gate``: manifests, nodes, and pods that run already."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a dump can be judged, what cannot, and what a reader of the answer must know of it."""
+"""What of a dump is evaluated and what is not, with the notes that a reader needs."""
 
 from __future__ import annotations
 

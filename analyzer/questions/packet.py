@@ -1,4 +1,4 @@
-"""The packet that ``trace`` is asked about, out of the options of the command line."""
+"""The packet of ``trace``, from the options of the command line."""
 
 from __future__ import annotations
 

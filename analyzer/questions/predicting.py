@@ -1,4 +1,4 @@
-"""Answers from API objects alone: what kube-proxy would write, at one node or at every one."""
+"""Answers from API objects alone: the rules kube-proxy would write, on one node or all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The change that takes dead endpoints out of what was read, and what it does."""
+"""The change that removes dead endpoints from the rules that were read, and its effect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conntrack beside the rules: what of it is flows to Services, and whom it speaks against."""
+"""Conntrack entries beside the rules: flows to Services, and endpoints that look dead."""
 
 from __future__ import annotations
 

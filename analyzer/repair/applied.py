@@ -1,4 +1,4 @@
-"""A dump's rules with a repair applied to them: what iptables-restore ``--noflush`` does.
+"""A dump's rules after a repair: what iptables-restore ``--noflush`` would do.
 
 It is what the analyzer is asked again, as a witness that was told nothing of how a repair is made.
 """

@@ -1,4 +1,4 @@
-"""Copies of chains of iptables in which the dead are left out.
+"""Copies of iptables chains without the dead endpoints.
 
 Theory of operation
 ===================

@@ -1,4 +1,4 @@
-"""New draws among the endpoints that live."""
+"""New probabilities among the live endpoints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A repair of rules of iptables, as input of ``iptables-restore --noflush``.
+"""A repair of iptables rules, as input for ``iptables-restore --noflush``.
 
 Theory of operation
 ===================

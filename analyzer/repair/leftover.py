@@ -1,4 +1,4 @@
-"""What takes away a repair that is among the rules of a dump, whoever has lost its undo."""
+"""The commands that remove an earlier repair found in a dump, if its undo is lost."""
 
 from __future__ import annotations
 

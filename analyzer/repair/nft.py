@@ -1,4 +1,4 @@
-"""A repair of rules of nftables mode: a table of our own in front of kube-proxy's.
+"""A repair in nftables mode: a table of our own evaluated before kube-proxy's.
 
 Theory of operation
 ===================

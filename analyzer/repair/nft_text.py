@@ -1,4 +1,4 @@
-"""A table of nft as one transaction that makes it.
+"""An nft table as one transaction that creates it.
 
 Chains and sets come first, empty, since maps name chains and rules name sets: `nft list` prints
 them in an order that nft does not read. No string of a dump stands in it that could begin a

@@ -1,4 +1,4 @@
-"""What a repair of one node's rules consists of."""
+"""The parts of a repair of one node's rules."""
 
 from __future__ import annotations
 

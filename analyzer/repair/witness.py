@@ -1,4 +1,4 @@
-"""What a repair does, as the analyzer tells it of the rules with the repair among them."""
+"""The effect of a repair: the rules with the repair applied, analysed again."""
 
 from __future__ import annotations
 

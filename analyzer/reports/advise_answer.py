@@ -1,4 +1,4 @@
-"""What ``advise`` found, all that a report of it needs."""
+"""The answer of ``advise``, with everything its reports need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``kubeodds/advise/1``: what measures would buy Services, before and after.
+"""``kubeodds/advise/1``: what measures gain Services, before and after.
 
 Worst losses are exact, but for rounding as in ``whatif``; means are floats, right to 12 digits.
 """

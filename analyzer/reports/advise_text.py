@@ -1,4 +1,4 @@
-"""``advise`` for people: a table for each Service, what is better than now above what is not."""
+"""``advise`` for people: a table for each Service, measures that help above those that do not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Session affinity as reports tell it: where it is, and what it makes of a share.
+"""Session affinity in reports: where it applies, and how it affects a share.
 
 A share is of clients that no endpoint remembers. One that does gets all of a client's new flows,
 and each of them begins its time anew: the client stays for as long as it goes on asking.

@@ -1,4 +1,4 @@
-"""What each verb found, all that a report of it needs.
+"""The answer of each verb, with everything its reports need.
 
 They stand in one file, however long: whoever writes a renderer finds here what it is given.
 """

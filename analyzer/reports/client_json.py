@@ -1,4 +1,4 @@
-"""``kubeodds/client/1``: what comes of what clients do."""
+"""``kubeodds/client/1``: the outcome of client operations."""
 
 from __future__ import annotations
 

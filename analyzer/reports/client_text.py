@@ -1,4 +1,4 @@
-"""``client`` for people: how often each fails, how long it waits, and why."""
+"""``client`` for people: how often each operation fails, how long it waits, and why."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a client fares as it does, in sentences."""
+"""Sentences that explain a client's outcome."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``loss`` found at every node of a cluster, all that a report of it needs."""
+"""The answer of ``loss`` on every node of a cluster, with everything its reports need."""
 
 from __future__ import annotations
 

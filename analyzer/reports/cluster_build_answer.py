@@ -1,4 +1,4 @@
-"""What ``cluster build`` has read, all that a report of it needs."""
+"""The answer of ``cluster build``, with everything its reports need."""
 
 from __future__ import annotations
 

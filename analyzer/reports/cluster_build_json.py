@@ -1,4 +1,4 @@
-"""``kubeodds/cluster-build/1``: every node with its state, and how much is kept."""
+"""``kubeodds/cluster-build/1``: every node with its state, and the size of the store."""
 
 from __future__ import annotations
 

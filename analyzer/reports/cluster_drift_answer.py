@@ -1,4 +1,4 @@
-"""What ``cluster drift`` found, all that a report of it needs."""
+"""The answer of ``cluster drift``, with everything its reports need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``kubeodds/cluster-drift/1``: every difference with its nodes, and when they were dumped."""
+"""``kubeodds/cluster-drift/1``: every difference with its nodes and the times of their dumps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``cluster drift`` for other programs: a line for each difference at each node."""
+"""``cluster drift`` as TSV: one line for each difference on each node."""
 
 from __future__ import annotations
 

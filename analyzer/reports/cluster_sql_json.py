@@ -1,4 +1,4 @@
-"""``kubeodds/cluster-sql/1``: the columns, and the rows as lists in their order."""
+"""``kubeodds/cluster-sql/1``: the columns, and each row as a list of values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of ``cluster sql`` for other programs: the names of columns, then a line for each row."""
+"""``cluster sql`` as TSV: a header with the columns, then one line for each row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of nodes' rules over time: all that a report of it needs."""
+"""The answer of ``cluster timeline``, with everything its reports need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``cluster timeline`` for people: what was lost, what was wrong, and which sync changed what."""
+"""``cluster timeline`` for people: losses, differences, and the changes of each sync."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``cluster timeline`` for other programs: a line for each loss, difference and change."""
+"""``cluster timeline`` as TSV: one line for each loss, difference and change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``whatif --components`` for people: a table, and below it where each line is written."""
+"""``whatif --components`` for people: a table, with the source of each line below."""
 
 from __future__ import annotations
 

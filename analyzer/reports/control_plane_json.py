@@ -1,4 +1,4 @@
-"""The control plane in JSON documents: what it is made of, and what a failure leaves of it."""
+"""The control plane in JSON documents: its components, and what a failure leaves of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `whatif` tells people of the control plane: a word for each failure, and a few lines."""
+"""The control plane in reports of `whatif`: a word for each failure, and a few lines."""
 
 from __future__ import annotations
 

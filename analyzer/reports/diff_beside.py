@@ -1,4 +1,4 @@
-"""Of ``diff`` what becomes of flows to no Service, with the rules that say so."""
+"""Changes to non-Service traffic in ``diff``, with the rules responsible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``kubeodds/diff/2``.
+"""``kubeodds/diff/2``: what changes from A to B.
 
 Of a ServicePort each endpoint that anything is said of stands once, and is referred to by its
 place in that list; so is each rule by its place in the list of all.

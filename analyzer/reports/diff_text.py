@@ -1,4 +1,4 @@
-"""``diff`` for people: what changes from A to B, and in the last line whether it matters."""
+"""``diff`` for people: what changes from A to B, and last whether it matters."""
 
 from __future__ import annotations
 

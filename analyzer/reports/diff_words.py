@@ -1,4 +1,4 @@
-"""How ``diff`` tells in words which flows it means, and what becomes of them."""
+"""Flows and their outcomes in the words of ``diff``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The distributions of a ServicePort: one where frontends and sources agree, else several."""
+"""The distributions of a ServicePort: one if all frontends and sources agree, else several."""
 
 from __future__ import annotations
 

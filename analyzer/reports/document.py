@@ -1,4 +1,4 @@
-"""What a report for people is made of, before it is known where it will be shown.
+"""The parts of a report for people, independent of the output format.
 
 A report builds a `Document`; `plain` and `terminal` show it. Every text in it may come from a
 dump: it is data, and what shows it makes it printable.

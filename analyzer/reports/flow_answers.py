@@ -1,4 +1,4 @@
-"""What ``suspects`` and ``pinned`` found, all that reports of it need."""
+"""The answers of ``suspects`` and ``pinned``, with everything their reports need."""
 
 from __future__ import annotations
 

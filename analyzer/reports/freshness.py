@@ -1,4 +1,4 @@
-"""Of when rules and objects are, said first where that is not the same time."""
+"""When rules and objects were taken; comes first in a report if the times differ."""
 
 from __future__ import annotations
 

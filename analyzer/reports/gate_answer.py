@@ -1,4 +1,4 @@
-"""What ``gate`` has to say, before anybody knows how it is shown."""
+"""The answer of ``gate``, independent of the output format."""
 
 from __future__ import annotations
 

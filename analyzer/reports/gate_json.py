@@ -1,4 +1,4 @@
-"""``kubeodds/gate/1``: what the worst placements of manifests lose, and what breaks a threshold.
+"""``kubeodds/gate/1``: what the worst placements of manifests lose, and thresholds exceeded.
 
 Losses are exact, but for rounding as in ``whatif``.
 """

@@ -1,4 +1,4 @@
-"""``gate`` as JUnit's XML, for CI: a test case for each Service, threshold and kind of failure."""
+"""``gate`` as JUnit XML, for CI: a test case for each Service, threshold and kind of failure."""
 
 from __future__ import annotations
 

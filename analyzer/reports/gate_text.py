@@ -1,4 +1,4 @@
-"""``gate`` for people: a line for each Service, and what breaks a threshold in full."""
+"""``gate`` for people: a line for each Service, and each threshold exceeded in full."""
 
 from __future__ import annotations
 

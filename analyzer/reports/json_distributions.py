@@ -1,4 +1,4 @@
-"""How new flows are shared out, as JSON: each distribution once, in text that grows with it.
+"""Distributions of new flows as JSON: each once, so that output grows with distinct ones.
 
 Theory of operation: draws one after the other, as kube-proxy's iptables rules make them, give
 endpoint i the share ``t_i / 2**31 * prod(1 - t_j / 2**31)`` over all j before i. Its numerator has

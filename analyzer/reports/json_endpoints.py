@@ -1,4 +1,4 @@
-"""The endpoints of a ServicePort as JSON, each once, with where it is."""
+"""The endpoints of a ServicePort as JSON, each once, with its node and zone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pieces that JSON documents share. Fields may be added, never renamed.
+"""Values common to JSON documents. Fields may be added, never renamed.
 
 A document is given piece by piece, an entry of its lists a line: so that the largest takes little
 memory, `grep` finds an entry, and `diff` shows which ones differ. The encoder is json's own in C,

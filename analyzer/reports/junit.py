@@ -1,4 +1,4 @@
-"""JUnit's XML, as CI systems read it.
+"""JUnit XML, as CI systems read it.
 
 Source: https://github.com/testmoapp/junitxml, what CI systems read of it.
 """

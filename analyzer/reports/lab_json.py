@@ -1,4 +1,4 @@
-"""``kubeodds/lab/2``: what was counted, whole, so that `lab verify` can judge it again."""
+"""``kubeodds/lab/2``: complete counts, so that `lab judge` can test them again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``lab run --pcap`` answers."""
+"""The answer of ``lab run --pcap``."""
 
 from __future__ import annotations
 

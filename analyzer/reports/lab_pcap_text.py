@@ -1,4 +1,4 @@
-"""``lab run --pcap`` for people: expected beside measured, and where flows landed."""
+"""``lab run --pcap`` for people: expected and measured, and where flows went."""
 
 from __future__ import annotations
 

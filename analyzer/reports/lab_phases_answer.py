@@ -1,4 +1,4 @@
-"""What ``lab run --for`` answers."""
+"""The answer of ``lab run --for``."""
 
 from __future__ import annotations
 

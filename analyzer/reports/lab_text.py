@@ -1,4 +1,4 @@
-"""``lab run`` and ``lab verify`` for people: predicted beside measured."""
+"""``lab run`` and ``lab verify`` for people: predicted and measured, side by side."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``lab verify`` as JUnit's XML, for CI: a test case a measurement, and one a route left out.
+"""``lab verify`` as JUnit XML: a test case for each measurement and each route left out.
 
 Source: https://github.com/testmoapp/junitxml, what CI systems read of it.
 """

@@ -1,4 +1,4 @@
-"""``kubeodds/loss-cluster/1``: what each ServicePort loses at every node, predicted from objects.
+"""``kubeodds/loss-cluster/1``: what each ServicePort loses on each node, from objects alone.
 
 ``at`` has an entry for all nodes that lose the same; ``nodes`` is null where that is every node
 that lives. ``worst_loss`` and ``mean_loss`` are over those.

@@ -1,4 +1,4 @@
-"""``loss`` of every node for people: who is hurt, at its worst node and in the mean."""
+"""``loss`` on every node for people: each ServicePort's worst node and its mean."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``loss`` of every node for other programs: a line for each ServicePort and set of alike nodes.
+"""``loss`` on every node as TSV: one line for each ServicePort and set of equal nodes.
 
 Columns: the nodes, with commas between, or ``*`` for every node that lives; the mean over all of
 those, at least and at most; then those of ``loss`` of one node, which `loss_tsv` explains. What is

@@ -1,4 +1,4 @@
-"""``kubeodds/loss-nodes/1``: what each ServicePort loses at each of several nodes.
+"""``kubeodds/loss-nodes/1``: what each ServicePort loses on each of several nodes.
 
 ``nodes`` holds for each node what ``kubeodds/loss/2`` says of one; ``services`` the worst of them.
 """

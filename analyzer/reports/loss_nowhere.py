@@ -1,4 +1,4 @@
-"""What ``loss`` says of flows that are lost whatever is dead."""
+"""``loss`` of flows that reach no endpoint, whatever is dead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``loss`` where nothing is marked dead yet: what could be, and what could be judged."""
+"""``loss`` without any dead mark: what can be marked, and what can be evaluated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of ``loss``: a line a ServicePort, or all of its endpoints and routes."""
+"""Tables of ``loss``: one line for each ServicePort, or all of its endpoints and routes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What now: the few steps that help after a loss, each with its command, the greatest harm first.
+"""The next steps after a loss ("What now"), each with its command, greatest loss first.
 
 Source: kube-controller-manager, ``--node-monitor-grace-period``: 40 s up to 1.31, 50 s since; the
 node lifecycle controller then marks pods as not ready, and EndpointSlices follow. Taints of such a

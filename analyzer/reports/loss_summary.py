@@ -1,4 +1,4 @@
-"""How ``loss`` begins: at most ten lines that say who is hurt, how badly, and on which routes."""
+"""The start of ``loss``: at most ten lines on which Services lose how much, on which routes."""
 
 from __future__ import annotations
 

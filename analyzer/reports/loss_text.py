@@ -1,4 +1,4 @@
-"""``loss`` for people: who is hurt and how badly in a few lines, then the worst one by one."""
+"""``loss`` for people: a short summary, then the worst Services one by one."""
 
 from __future__ import annotations
 

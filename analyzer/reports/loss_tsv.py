@@ -1,4 +1,4 @@
-"""``loss`` for other programs: a line a ServicePort, tabs between, the greatest harm first.
+"""``loss`` as TSV: one line for each ServicePort, greatest loss first.
 
 Columns: ServicePort, protocol, family (``ip``, ``ip6``, or nothing where nothing of it tells),
 state as in JSON, lower and upper bound of the loss on its worst route, the frontend and the source

@@ -1,4 +1,4 @@
-"""Words of ``loss`` for people: what is dead, states, and which routes a number is of."""
+"""Words of ``loss`` for people: what is dead, states, and the routes of a number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is lost with nothing dead: by which rule, on the way of whom."""
+"""What is lost with nothing dead: by which rule, and on which sources' flows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A document as Markdown, for tickets: what people read, with tables as tables.
+"""A report as Markdown, for tickets, with real tables.
 
 Text of a dump is text there too: it makes no markup, no link, and names nobody.
 

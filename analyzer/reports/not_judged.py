@@ -1,4 +1,4 @@
-"""What of a dump, or of the objects, was not judged: said by `loss` and `whatif` alike."""
+"""What of a dump or the objects was not evaluated, for both `loss` and `whatif`."""
 
 from __future__ import annotations
 

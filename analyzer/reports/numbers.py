@@ -1,4 +1,4 @@
-"""Probabilities as people read them."""
+"""Probabilities, formatted for people."""
 
 from __future__ import annotations
 

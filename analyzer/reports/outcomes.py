@@ -1,4 +1,4 @@
-"""How the end of a traversal is told."""
+"""The end of a traversal, in words."""
 
 from __future__ import annotations
 

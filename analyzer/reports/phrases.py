@@ -1,4 +1,4 @@
-"""Phrases that several reports use."""
+"""Phrases common to several reports."""
 
 from __future__ import annotations
 

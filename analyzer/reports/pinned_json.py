@@ -1,4 +1,4 @@
-"""``kubeodds/pinned/1``: flows that stay where nobody answers them."""
+"""``kubeodds/pinned/1``: flows pinned to endpoints that do not answer."""
 
 from __future__ import annotations
 

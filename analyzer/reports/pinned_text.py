@@ -1,4 +1,4 @@
-"""``pinned`` for people."""
+"""``pinned`` for people: flows pinned to endpoints that do not answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A document as plain text, for pipes and files, and where rich is not installed."""
+"""A report as plain text, for pipes and files, and if rich is not installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an answer that was predicted from objects rests on, for programs."""
+"""The basis of an answer that was predicted from objects, as JSON."""
 
 from __future__ import annotations
 

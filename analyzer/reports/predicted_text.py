@@ -1,4 +1,4 @@
-"""What an answer that was predicted from objects rests on, for people."""
+"""The basis of an answer that was predicted from objects, for people."""
 
 from __future__ import annotations
 

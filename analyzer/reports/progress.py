@@ -1,4 +1,4 @@
-"""A progress bar on a person's stderr, for what takes longer than a second; else nothing."""
+"""A progress bar on a terminal's stderr, for work longer than a second."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prometheus' text format: metrics, each with all of its samples in one place.
+"""Prometheus' text format: metrics, each with all of its samples together.
 
 Source: Prometheus, docs/instrumenting/exposition_formats.md.
 """

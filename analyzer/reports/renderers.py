@@ -1,4 +1,4 @@
-"""Which report is shown how. Each verb has its formats; a new one is a file and a row here."""
+"""The formats of each verb: a new one is one file and one row here."""
 
 from __future__ import annotations
 

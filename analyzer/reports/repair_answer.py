@@ -1,4 +1,4 @@
-"""What ``repair`` found, all that a report of it needs."""
+"""The answer of ``repair``, with everything its reports need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``kubeodds/repair/1``: a change of one node's rules, and what it does."""
+"""``kubeodds/repair/1``: a change to one node's rules, and its effect."""
 
 from __future__ import annotations
 

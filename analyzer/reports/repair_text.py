@@ -1,4 +1,4 @@
-"""A repair as text: what iptables-restore or nft reads, with what a person must know on top.
+"""A repair as input for iptables-restore or nft, with notes for people at the top.
 
 Lines that begin with ``#`` are comments to both programs, so that the whole can be piped into one.
 """

@@ -1,4 +1,4 @@
-"""How a rule is shown, whichever program's it is."""
+"""A rule as text, of iptables or nft."""
 
 from __future__ import annotations
 

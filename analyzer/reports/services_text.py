@@ -1,4 +1,4 @@
-"""``services`` for people."""
+"""``services`` for people: ServicePorts, their endpoints and shares."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``services`` for other programs: a line an endpoint, tabs between, no matter how many there are.
+"""``services`` as TSV: one line for each endpoint, however many there are.
 
 Columns: ServicePort, protocol, frontend, endpoint, node, lower and upper bound of the share of new
 flows to the frontend, where these come from, the seconds of session affinity, or nothing, and the

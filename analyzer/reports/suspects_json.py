@@ -1,4 +1,4 @@
-"""``kubeodds/suspects/1``: endpoints by what conntrack speaks against them."""
+"""``kubeodds/suspects/1``: endpoints, with the evidence of conntrack against each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``suspects`` for people."""
+"""``suspects`` for people: endpoints that look dead, and why."""
 
 from __future__ import annotations
 

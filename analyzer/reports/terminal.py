@@ -1,4 +1,4 @@
-"""A document on a person's terminal, through rich: coloured, and fitted to its width."""
+"""A report on a terminal, through rich: coloured, and fitted to its width."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``kubeodds/timeline/1``: what each ServicePort loses as time goes on.
+"""``kubeodds/timeline/1``: what each ServicePort loses over time.
 
 Seconds and shares are exact fractions, but that those of more than 1,024 bits are rounded outwards.
 """

@@ -1,4 +1,4 @@
-"""A curve of losses as a picture in letters: what is certainly lost, and what may be."""
+"""A curve of losses in characters: the lower and the upper bound."""
 
 from __future__ import annotations
 

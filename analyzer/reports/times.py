@@ -1,4 +1,4 @@
-"""Seconds, shares and numbers of flows as people read them: bounds are rounded outwards."""
+"""Seconds, shares and numbers of flows for people: bounds are rounded outwards."""
 
 from __future__ import annotations
 

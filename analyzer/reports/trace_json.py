@@ -1,4 +1,4 @@
-"""``kubeodds/trace/2``: every way a packet can end, and the rules on one of the ways there.
+"""``kubeodds/trace/2``: every way a packet can end, with the rules on one path to it.
 
 ``probabilities`` is a distribution over the outcomes; rules are referred to by their place in the
 list of all, where each stands once.

@@ -1,4 +1,4 @@
-"""``kubeodds/tree/2``: a tree is a list of nodes, the first of them its root.
+"""``kubeodds/tree/2``: a tree as a list of nodes, root first.
 
 Node = {"rules": [number], "outcome": number}
      | {"rules", "chance": distribution over the branches, "branches": [number]}

@@ -1,4 +1,4 @@
-"""Cells of tables for other programs, which tabs part."""
+"""Tab-separated tables, for other programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a watch knows of a node's rules: of one look, and of the looks so far."""
+"""What ``watch`` knows of a node's rules: the latest check, and those so far."""
 
 from __future__ import annotations
 

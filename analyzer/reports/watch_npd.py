@@ -1,4 +1,4 @@
-"""One look as a plugin of the node-problem-detector tells it: a line, and an exit status.
+"""A check as a node-problem-detector plugin reports it: one line and an exit status.
 
 Source: kubernetes/node-problem-detector, docs/custom_plugin_monitor.md, and
 pkg/custompluginmonitor/types/types.go, ``OK``, ``NonOK``, ``Unknown`` (any other status);

@@ -1,4 +1,4 @@
-"""What a watch knows, as the textfile collector of the node exporter takes it.
+"""``watch`` for the textfile collector of the node exporter.
 
 Times are told and not ages, so that an age is right whenever somebody asks. Where a look failed
 there are no numbers of rules: those of an earlier look would be taken for those of now. Bounds are

@@ -1,4 +1,4 @@
-"""Which of the thresholds of ``whatif`` are broken, for people."""
+"""The thresholds of ``whatif`` that are exceeded, for people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``whatif`` as JUnit's XML, for CI: a test case a failure, and one a ServicePort.
+"""``whatif`` as JUnit XML, for CI: a test case for each failure and each ServicePort.
 
 A failure fails where it breaks ``--max-loss``, a ServicePort where it breaks ``--min-survives``;
 what was not judged fails where either was asked for, and is skipped else.

@@ -1,4 +1,4 @@
-"""Which failures and ServicePorts stand in a report, and in which order."""
+"""Which failures and ServicePorts a report lists, and in which order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``whatif`` as the textfile collector of the node exporter takes it: gauges, with labels.
+"""``whatif`` for the textfile collector of the node exporter: gauges with labels.
 
 Losses are upper bounds: what is not known counts as lost, so that an alarm is not missed. Sets of
 several nodes are counted, not listed: which are the worst changes from day to day.

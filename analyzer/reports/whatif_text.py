@@ -1,4 +1,4 @@
-"""``whatif`` for people: a sentence, the costliest failures, the ServicePorts that survive least.
+"""``whatif`` for people: a sentence, the costliest failures, the most fragile ServicePorts.
 
 Both tables fit on a screen: of each kind of failure the worst few are shown.
 """

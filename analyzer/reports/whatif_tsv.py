@@ -1,4 +1,4 @@
-"""``whatif`` for other programs: a line a failure, tabs between.
+"""``whatif`` as TSV: one line for each failure.
 
 Columns: kind of the failure; the nodes, or the zone, that fail, with commas between; lower and
 upper bound of the worst loss, the ServicePort and its protocol, frontend and source that it is of;

@@ -1,4 +1,4 @@
-"""Where a failure costs most, and the mean over nodes, in answers about every node."""
+"""The node where a failure costs most, and the mean over nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A route, as ``whatif`` names it for people."""
+"""A route in the words of ``whatif``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verb that says what measures would buy the Services that fare worst."""
+"""``advise``: what measures gain the Services that lose most."""
 
 from __future__ import annotations
 

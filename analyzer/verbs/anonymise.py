@@ -1,4 +1,4 @@
-"""``anonymise``: rules, objects and what else a node prints, under other names.
+"""``anonymise``: rules, objects and other listings of a node, with other names.
 
 One dump, or one file of objects, is printed again; several files and bundles become one bundle.
 """

@@ -1,4 +1,4 @@
-"""Names that clients look up, and the resolv.conf that they have."""
+"""The names that clients look up, and the resolv.conf that they use."""
 
 from __future__ import annotations
 

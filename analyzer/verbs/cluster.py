@@ -1,4 +1,4 @@
-"""``cluster`` and its verbs: the dumps of all nodes, read once and asked together."""
+"""``cluster`` and its subcommands: the dumps of all nodes, read once and queried together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who was dead when, and what ServicePorts lost by that."""
+"""Which nodes were dead when, and what ServicePorts lost by that."""
 
 from __future__ import annotations
 

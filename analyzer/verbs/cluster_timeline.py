@@ -1,4 +1,4 @@
-"""``cluster timeline``: what nodes' rules were when, and what that cost."""
+"""``cluster timeline``: nodes' rules over time, and what they cost."""
 
 from __future__ import annotations
 

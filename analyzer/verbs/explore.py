@@ -1,4 +1,4 @@
-"""``explore``: nodes marked dead and living again on a terminal, and what is lost with them."""
+"""``explore``: marks nodes as dead or alive on a terminal, and shows the losses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verbs that ask what failures do: every one of them, or one as time goes on."""
+"""``whatif`` and ``timeline``: the cost of every failure, or of one over time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verbs that read conntrack beside the rules: who is suspect, and what stays where."""
+"""``suspects`` and ``pinned``: conntrack read beside the rules."""
 
 from __future__ import annotations
 

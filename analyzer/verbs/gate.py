@@ -1,4 +1,4 @@
-"""The verb that judges manifests before they are deployed."""
+"""``gate``: evaluates manifests before they are deployed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``loss``: of one node's dumps, or of those of several nodes."""
+"""``loss``: from one node's dumps, or those of several nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``loss --from-objects``: of every node of a cluster."""
+"""``loss --from-objects``: on every node of a cluster."""
 
 from __future__ import annotations
 

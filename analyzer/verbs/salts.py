@@ -1,4 +1,4 @@
-"""Secrets that names are hashed with: files of their own, for their owner only."""
+"""Salts for hashing names: secret files that only their owner can read."""
 
 from __future__ import annotations
 

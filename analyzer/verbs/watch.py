@@ -1,4 +1,4 @@
-"""``watch``: looks at a node's rules every so often, and says what they come to.
+"""``watch``: checks a node's rules periodically and reports what they lose.
 
 Theory of operation
 ===================

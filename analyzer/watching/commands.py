@@ -1,4 +1,4 @@
-"""What a command of the user's prints: it has a time, a size, and no shell."""
+"""The output of a user's command, run without a shell, limited in time and size."""
 
 from __future__ import annotations
 

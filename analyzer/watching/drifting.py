@@ -1,4 +1,4 @@
-"""How a node's rules differ from the objects, again and again: only what has changed is compared.
+"""Repeated comparison of a node's rules with the objects: only changes are compared again.
 
 Theory of operation
 ===================

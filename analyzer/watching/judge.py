@@ -1,4 +1,4 @@
-"""What the rules of a node come to at one look: losses, and how they differ from the objects.
+"""One check of a node's rules: losses, and differences from the objects.
 
 Theory of operation
 ===================

@@ -1,4 +1,4 @@
-"""Signals that end a watch, or have it look again, heard while it waits for time or for bytes."""
+"""Signals that stop ``watch`` or start a check, handled while it waits."""
 
 from __future__ import annotations
 

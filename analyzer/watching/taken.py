@@ -1,4 +1,4 @@
-"""The bytes of rules, as they are now: of files, and of what commands print.
+"""The current bytes of rules: from files, and from the output of commands.
 
 Rules that say the same have the same digest. Counters, and the time that a program writes above
 what it prints, are no rules: they change from one look to the next.

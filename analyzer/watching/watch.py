@@ -1,4 +1,4 @@
-"""One look after the other at a node's rules.
+"""Periodic checks of a node's rules, one after the other.
 
 Theory of operation
 ===================

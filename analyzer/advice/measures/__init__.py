@@ -1,4 +1,4 @@
-"""The measures, by name: a new one is a file and a row.
+"""The measures, by name: a new one is one file and one row in the table.
 
 Of names with + between them one is done after the other.
 """

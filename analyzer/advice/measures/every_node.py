@@ -1,4 +1,4 @@
-"""A pod on every node that can take one: a DaemonSet, or an autoscaler by nodes that spreads."""
+"""A pod on every schedulable node: a DaemonSet, or an autoscaler by nodes that spreads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes more that carry the control plane, up to a number of them."""
+"""More control-plane nodes, up to a given number."""
 
 from __future__ import annotations
 

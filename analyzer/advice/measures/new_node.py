@@ -1,4 +1,4 @@
-"""A node more, and nothing on it yet."""
+"""One more node, without any pods yet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No pod on the control plane, as its taint keeps them off."""
+"""No pod on control-plane nodes, as their taint enforces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All pods on the control plane, so that they die with it and not before."""
+"""All pods on control-plane nodes, so that the Service fails only when they do."""
 
 from __future__ import annotations
 

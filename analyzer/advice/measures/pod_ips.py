@@ -1,4 +1,4 @@
-"""A proxy that goes to pods itself and tries the next: no rule of kube-proxy draws for it."""
+"""A proxy that connects to pod IPs and retries: kube-proxy's rules select no endpoint for it."""
 
 from __future__ import annotations
 

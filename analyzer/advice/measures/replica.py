@@ -1,4 +1,4 @@
-"""A pod more, on a node of its own, which the scheduler tries for and does not promise."""
+"""One more pod on a node of its own, which the scheduler prefers but does not guarantee."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pod more, beside others: what a replica is worth where nothing keeps pods apart."""
+"""One more pod on a node in use: what a replica gains where nothing keeps pods apart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A report for people as HTML: lines and tables, each text of a dump escaped.
+"""A report for people as HTML: lines and tables, with all text escaped.
 
 What a terminal would act on is replaced by signs, as everywhere; what a browser would act on is
 escaped. Names that are written from right to left stand in elements of their own, so that they

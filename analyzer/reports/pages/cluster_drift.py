@@ -1,4 +1,4 @@
-"""``cluster drift`` as a page: which nodes differ in what, to point at and to filter."""
+"""``cluster drift`` as a page: which nodes differ in what, with filters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``diff`` as a page: what changes, in tables that sort and filter."""
+"""``diff`` as a page: changes in tables that sort and filter."""
 
 from __future__ import annotations
 

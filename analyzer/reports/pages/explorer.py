@@ -1,4 +1,4 @@
-"""Where a reader marks nodes as dead: what is lost then, and the heat map of what each node costs.
+"""The part of a page where nodes are marked as dead, with losses and a heat map.
 
 Without scripts there is the table of ServicePorts as the answer has it.
 """

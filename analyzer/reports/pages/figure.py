@@ -1,4 +1,4 @@
-"""A picture in a page, with what it shows in words."""
+"""A picture in a page, with its description in words."""
 
 from __future__ import annotations
 

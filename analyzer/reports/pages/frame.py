@@ -1,4 +1,4 @@
-"""The page around an answer: one file, which loads nothing and says so to the browser.
+"""The HTML around an answer: one file, whose security policy forbids loading anything.
 
 Theory of operation: a Content-Security-Policy in the page allows the one style and the one script
 that stand in it, by their hashes, and nothing else: no network, no other script, no style of an

@@ -1,4 +1,4 @@
-"""What a page computes losses from: which share of which ServicePort is on which node.
+"""The data from which a page computes losses: each node's share of each ServicePort.
 
 `release/pages/src/incidence.js` reads it, and does what `failure/loss` does. Shares are exact:
 draws out of 2**31 where draws give them, else numerators in hexadecimal over powers of two. Names

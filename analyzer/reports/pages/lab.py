@@ -1,4 +1,4 @@
-"""``lab run`` and ``lab judge`` as a page: predicted beside measured."""
+"""``lab run`` and ``lab judge`` as a page: predicted and measured, side by side."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``lab verify`` as a page: every route, predicted beside measured."""
+"""``lab verify`` as a page: every route, predicted and measured."""
 
 from __future__ import annotations
 

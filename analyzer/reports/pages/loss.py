@@ -1,4 +1,4 @@
-"""``loss`` as a page: who is hurt, and what else would be with more nodes dead."""
+"""``loss`` as a page: which Services lose how much, and the effect of more dead nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``loss`` at every node as a page: each ServicePort at the nodes where it loses most."""
+"""``loss`` on every node as a page: each ServicePort on the nodes where it loses most."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``loss`` of several nodes' dumps as a page: each ServicePort at the node where it loses most."""
+"""``loss`` of several nodes' dumps as a page: each ServicePort on its worst node."""
 
 from __future__ import annotations
 

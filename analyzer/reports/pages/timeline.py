@@ -1,4 +1,4 @@
-"""``timeline`` as a page: what ServicePorts lose as time goes on."""
+"""``timeline`` as a page: what ServicePorts lose over time."""
 
 from __future__ import annotations
 

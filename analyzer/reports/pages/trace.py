@@ -1,4 +1,4 @@
-"""``trace`` as a page: all ways of one packet as an icicle."""
+"""``trace`` as a page: all paths of one packet as an icicle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Icicles in a page: pictures without scripts, which zoom and are searched with them."""
+"""Icicles in a page: pictures that scripts make zoomable and searchable."""
 
 from __future__ import annotations
 

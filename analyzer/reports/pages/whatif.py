@@ -1,4 +1,4 @@
-"""``whatif`` as a page: what each node costs each ServicePort, and any set of them."""
+"""``whatif`` as a page: what each node, or any set of them, costs each ServicePort."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A probability tree as cells, each behind the one that leads to it: rules, draws, and ends.
+"""A probability tree as cells, each next to its parent: rules, draws, and ends.
 
 A cell is as high as its share of the new flows. Where a rule may match or not, nobody knows how
 many flows take either way: such ways are drawn alike high, and say their bounds.

@@ -1,4 +1,4 @@
-"""What ServicePorts lose as time goes on: a strip each, one below the other.
+"""What ServicePorts lose over time: one strip each, one below the other.
 
 What is certainly lost is drawn full, what may be lost above it faintly; a line stands where
 something happens for the first time.

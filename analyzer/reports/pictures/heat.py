@@ -1,4 +1,4 @@
-"""What each node costs each ServicePort: a heat map, the greatest harm first.
+"""What each node costs each ServicePort: a heat map, greatest loss first.
 
 The darker, the more is lost; each cell says it in figures, so that nothing is told by colour alone.
 """

@@ -1,4 +1,4 @@
-"""What a picture of a route is called."""
+"""The title of a picture of a route."""
 
 from __future__ import annotations
 

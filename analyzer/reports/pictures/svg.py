@@ -1,4 +1,4 @@
-"""Pieces of SVG, made of text that is escaped.
+"""SVG elements, with all text escaped.
 
 A picture in a page takes its colours from the page. Alone it has a style of its own, light and
 dark; it loads nothing and holds no script.
