@@ -30,7 +30,7 @@ class Behind:
 
 
 def behind(items: Sequence[Object], key: Key) -> Behind:
-    """Return what pods say that stand behind a Service."""
+    """Return what is known of the pods behind a Service."""
     names: dict[str, None] = {}
     endpoints = 0
     for item in slices_of(items, key):

@@ -30,7 +30,7 @@ def proxied(
     cluster: Cluster,
     failures: Sequence[Failing],
 ) -> Score:
-    """Return the score of flows by that client, whose plan says how often it fails.
+    """Return the score for that client, whose plan gives the chance of failure.
 
     What a Service survives stays: with no living pod left every client fails.
     """

@@ -42,7 +42,7 @@ _MOST_DIGITS: Final = 5
 
 
 def renamed(key: bytes, name: str) -> str:
-    """Return what becomes of a device's name, which may end in ``+`` or ``*``."""
+    """Return the new name of a device, which may end in ``+`` or ``*``."""
     bare = name[:-1] if name[-1:] in {"+", "*"} else name
     found = [_letter(key, bare[:at], letter) for at, letter in enumerate(bare)]
     return "".join(found) + name[len(bare) :]

@@ -66,7 +66,7 @@ def set_name(naming: Naming, table: str, name: str) -> str:
 
 
 def of_iptables(family: str, table: str) -> bool:
-    """Tell whether a table is one that iptables-nft writes."""
+    """Return whether a table is one that iptables-nft writes."""
     return is_of_iptables(family, table)
 
 

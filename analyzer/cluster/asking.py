@@ -27,7 +27,7 @@ _ZONED: Final = "WITH TIME ZONE"
 
 
 def answer(db: Any, folder: str, sql: str) -> tuple[list[str], list[Row]]:
-    """Return the columns and rows of a question to the tables in a folder.
+    """Return the columns and rows of a query to the tables in a folder.
 
     `db` is a connection that has the views over them; it reads no other file from then on.
 

@@ -10,7 +10,7 @@ from collections.abc import Collection
 
 
 class NodeNames:
-    """Names of the objects' nodes, found by their first part too where that is of one alone."""
+    """Names of Node objects, also found by their first label if it is unambiguous."""
 
     def __init__(self, known: Collection[str]) -> None:
         self._known = known
@@ -22,7 +22,7 @@ class NodeNames:
         return name in self._known
 
     def called(self, name: str) -> str | None:
-        """Return the node that is meant; None: there is none, or more than one may be."""
+        """Return the node that a name means; None if there is none, or more than one may be."""
         if name in self._known:
             return name
         first, _, domain = name.partition(".")

@@ -31,7 +31,7 @@ _UNTOLD: Final = {"cpu": 100, "memory": 200 << 20}
 
 
 def expected_end(problem: Problem) -> Ended:
-    """Return where pods end if the scheduler goes by its scores."""
+    """Return the placement if the scheduler follows its scores."""
     state = State(problem)
     numbers = range(len(problem.groups))
     ordered = sorted(numbers, key=lambda each: not problem.groups[each].one_each)

@@ -26,7 +26,7 @@ _CPU: Final = "cpu"
 
 
 def quantity(resource: str, given: object) -> int:
-    """Return how much of a resource that is: of cpu in thousandths, of others in whole units.
+    """Return a resource quantity: cpu in thousandths, others in whole units.
 
     Raises:
         ValueError: it is no quantity.

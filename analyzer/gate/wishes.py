@@ -22,7 +22,7 @@ _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def wishes_of(relations: Relations, number: int, template: Template) -> Wishes:
-    """Return the wishes of a pod; `number` is its group."""
+    """Return the preferences of a pod; `number` is its group."""
     spec, affinity = template.spec, template.spec.get("affinity")
     rather = elements(affinity, "nodeAffinity", _PREFERRED)
     tolerations = elements(spec, "tolerations")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @value
 class Effect:
-    """What happens, why, and where that is written.
+    """What happens, why, and the source.
 
     Attributes:
         source: file and function in kubernetes/kubernetes, or a page of documentation.
@@ -27,7 +27,7 @@ class Effect:
 
 @value(kw_only=True)
 class Component:
-    """What one component's being down means.
+    """The effects of a component being down.
 
     Attributes:
         down: what of it is down; the rest of the cluster lives.

@@ -44,12 +44,12 @@ def family_of(options: SimpleNamespace, dumps: Sequence[Rules]) -> str:
 
 
 def is_named(options: SimpleNamespace) -> bool:
-    """Tell whether the packet is sent to a Service by name, or comes from a pod as such."""
+    """Return whether the packet is sent to a Service by name, or from a pod by name."""
     return options.source == "pod" or address_and_port_from_text(options.to) is None
 
 
 def resolved(options: SimpleNamespace, view: View) -> SimpleNamespace:
-    """Return the options with a Service's address, and a pod's, instead of their names.
+    """Return the options with the names of a Service and a pod replaced by addresses.
 
     Raises:
         UsageError: the name is none, or of several ports or addresses.
@@ -110,7 +110,7 @@ def question(
     files: Mapping[str, tuple[str, bytes]],
     family: str,
 ) -> Question:
-    """Return what is asked; `own` are the node's addresses that objects or options name.
+    """Return the packet to trace; `own` are the node's addresses from objects or options.
 
     `files` holds name and content of ``--addresses`` and ``--routes``, where given.
 

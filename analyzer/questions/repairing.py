@@ -49,7 +49,7 @@ class Made:
 
 
 def repair_of(options: SimpleNamespace, given: Input, died: Dead, objects: ApiObjects) -> Made:
-    """Return the change, judged by the rules that it leaves.
+    """Return the change, evaluated on the rules that it leaves.
 
     Raises:
         AnalyzerError: nothing is dead, or no change is made of such rules.
@@ -86,7 +86,7 @@ def _key(service: ServicePort) -> tuple[str, str, int | None]:
 
 
 def _api(before: Sequence[ServiceLoss]) -> Iterator[ServiceLoss]:
-    """Give the API's own Service where nobody is left of it.
+    """Yield the API's own Service where nobody is left of it.
 
     Its servers come back at the same addresses, and must not be refused by then.
     """
@@ -160,7 +160,7 @@ def _others(given: Input) -> Sequence[Rules]:
 
 
 def _pinned(before: Sequence[ServiceLoss], alone: Sequence[ServiceLoss]) -> Iterator[str]:
-    """Give the commands that free flows at dead endpoints, UDP first: those never end by timeout.
+    """Yield the commands that free flows at dead endpoints, UDP first: those never end by timeout.
 
     Source: conntrack(8).
     """

@@ -28,7 +28,7 @@ _ELEMENTS: Final = 100
 
 
 def transaction(table: Table) -> str:
-    """Return the commands; nft runs all of a file, or none.
+    """Return the commands; nft applies all of a file, or nothing.
 
     Raises:
         Refused: a name or string in it is none that kube-proxy writes.

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @value(kw_only=True)
 class AdviseAnswer:
-    """Of ``advise``: what measures buy Services, the one that fares worst first.
+    """The answer of ``advise``: what measures buy Services, the one that fares worst first.
 
     Attributes:
         not_judged: names of which nothing is told: malformed, not among the objects, or nothing

@@ -21,7 +21,7 @@ _VERSION = 1
 
 
 def render(answer: AdviseAnswer) -> Iterator[str]:
-    """Give the Services one by one."""
+    """Yield the Services one by one."""
     failures = answer.failures
     return values.document(
         "advise",

@@ -30,7 +30,7 @@ _HEADINGS = (
 
 
 def render(answer: AdviseAnswer) -> Iterator[str]:
-    """Give the lines, headings first."""
+    """Yield the lines, header first."""
     yield "\t".join(_HEADINGS) + "\n"
     for advice in answer.advice:
         yield _line(advice, "now", advice.now)

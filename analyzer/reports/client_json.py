@@ -19,7 +19,7 @@ _VERSION: Final = 1
 
 
 def render(answer: ClientAnswer) -> Iterator[str]:
-    """Give the operations one by one."""
+    """Yield the operations one by one."""
     dead = answer.dead
     return values.document(
         "client",

@@ -12,7 +12,7 @@ _VERSION = 1
 
 
 def render(answer: BuildAnswer) -> Iterator[str]:
-    """Give the nodes, one by one."""
+    """Yield the nodes, one by one."""
     return values.document(
         "cluster-build",
         {

@@ -13,7 +13,7 @@ _VERSION = 1
 
 
 def render(answer: DriftAnswer) -> Iterator[str]:
-    """Give the differences, one by one."""
+    """Yield the differences, one by one."""
     ages = {row.node: seconds for row, seconds in answer.behind()}
     taken = answer.objects_taken
     return values.document(

@@ -12,7 +12,7 @@ _VERSION = 1
 
 
 def render(answer: SqlAnswer) -> Iterator[str]:
-    """Give the rows, one by one; what JSON has no value for is text."""
+    """Yield the rows, one by one; values that JSON does not have become strings."""
     return values.document(
         "cluster-sql",
         {

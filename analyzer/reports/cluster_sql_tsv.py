@@ -9,7 +9,7 @@ from analyzer.reports.tsv import cell
 
 
 def render(answer: SqlAnswer) -> Iterator[str]:
-    """Give the lines, headings first."""
+    """Yield the lines, header first."""
     yield "\t".join(map(cell, answer.columns)) + "\n"
     for row in answer.rows:
         told = (

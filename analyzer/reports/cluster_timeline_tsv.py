@@ -25,7 +25,7 @@ _HEADINGS = (
 
 
 def render(answer: TimelineOfDumpsAnswer) -> Iterator[str]:
-    """Give the lines, headings first; what is not known is of the kind ``not-judged``."""
+    """Yield the lines, header first; what is not known has the kind ``not-judged``."""
     yield "\t".join(_HEADINGS) + "\n"
     for lost in answer.lost or ():
         total, most = lost.lost.total, lost.lost.most

@@ -20,7 +20,7 @@ _COLUMNS: Final = (
 
 
 def render(components: Sequence[Component]) -> Document:
-    """Return for each component what still works, what stops, from when; sources have numbers."""
+    """Return for each component what still works and what stops, with numbered sources."""
     sources: dict[str, int] = {}
     blocks: list[Block] = []
     for each in components:

@@ -22,7 +22,7 @@ from analyzer.semantics.base_chains import Rules
 
 
 def render(answer: DiffAnswer) -> Iterator[str]:
-    """Give what differs; whatever is not named is the same in both dumps."""
+    """Yield what differs; whatever is not mentioned is the same in both dumps."""
     found = answer.difference
     counted = {"gone": 0, "added": 0, "changed": 0, "unknown": 0}
     for change in found.changes:

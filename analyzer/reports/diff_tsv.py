@@ -23,7 +23,7 @@ _HEADINGS = ("service", "protocol", "flows", "change", "node", "a", "b", "verdic
 
 
 def render(answer: DiffAnswer) -> Iterator[str]:
-    """Give the lines, headings first."""
+    """Yield the lines, header first."""
     every = replace(answer, every=True)
     yield _line(_HEADINGS)
     for change in answer.difference.changes:

@@ -29,7 +29,7 @@ _VERSION = 1
 
 
 def render(answer: GateAnswer) -> Iterator[str]:
-    """Give the Services one by one."""
+    """Yield the Services one by one."""
     limits = answer.thresholds
     return values.document(
         "gate",

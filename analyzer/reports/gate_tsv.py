@@ -32,7 +32,7 @@ _HEADINGS = (
 
 
 def render(answer: GateAnswer) -> Iterator[str]:
-    """Give the header and the lines."""
+    """Yield the header and the lines."""
     yield "\t".join(_HEADINGS) + "\n"
     for judged in answer.judged:
         for found in judged.worst:

@@ -35,13 +35,13 @@ class Phase:
 
     @property
     def predicted(self) -> bool:
-        """Whether anything is."""
+        """Whether there is a prediction."""
         return self.lost_predicted is not None
 
 
 @value(kw_only=True)
 class LabPhasesAnswer:
-    """Of ``lab run --for``: phases, each judged, and connections.
+    """The answer of ``lab run --for``: phases, each tested, and connections.
 
     Attributes:
         rate: new flows a second.
@@ -63,7 +63,7 @@ class LabPhasesAnswer:
 
     @property
     def agrees(self) -> bool:
-        """Whether the kernel did what was predicted, in each phase and to each connection.
+        """Whether each phase and each connection agrees with the prediction.
 
         Where nothing was predicted it agrees with nothing.
         """
@@ -73,16 +73,16 @@ class LabPhasesAnswer:
 
     @property
     def is_whole(self) -> bool:
-        """Whether each phase is judged."""
+        """Whether each phase is tested."""
         return all(each.predicted for each in self.phases)
 
     @property
     def unaccounted(self) -> int:
-        """Flows that were sent and seen nowhere, where no rule may end any."""
+        """Flows that were sent and never seen again, if no rule may drop any."""
         measured = [each.verdict.measurement for each in self.phases]
         return sum(each.unaccounted for each in measured if not each.ended.upper)
 
 
 def lost_of(measurement: Measurement) -> int:
-    """Return how many flows were not answered."""
+    """Return how many flows got no answer."""
     return measurement.flows - sum(each.answered for each in measurement.endpoints)

@@ -14,7 +14,7 @@ _VERSION = 1
 
 
 def render(answer: LabPhasesAnswer) -> Iterator[str]:
-    """Give the document."""
+    """Yield the document."""
     return values.document(
         "lab-phases",
         {

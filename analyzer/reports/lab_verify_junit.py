@@ -13,7 +13,7 @@ from analyzer.reports.junit import Case, suite
 
 
 def render(answer: LabAnswer) -> Iterator[str]:
-    """Give a suite for each ServicePort, and one of what was not measured."""
+    """Yield a suite for each ServicePort, and one for what was not measured."""
     yield '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="kubeodds lab verify">\n'
     by_service: dict[str, list[Case]] = {}
     for verdict in answer.verdicts:

@@ -22,7 +22,7 @@ _VERSION = 1
 
 
 def render(answer: LossClusterAnswer) -> Iterator[str]:
-    """Give what each ServicePort loses, one by one."""
+    """Yield what each ServicePort loses, one by one."""
     counts = Counter(each.worst.state for each in answer.losses)
     return values.document(
         "loss-cluster",

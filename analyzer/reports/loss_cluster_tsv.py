@@ -15,7 +15,7 @@ from analyzer.reports.tsv import cell
 
 
 def render(answer: LossClusterAnswer) -> Iterator[str]:
-    """Give the lines, headings first."""
+    """Yield the lines, header first."""
     yield "\t".join(("nodes", "mean_lower", "mean_upper", *loss_tsv.HEADINGS)) + "\n"
     for each in answer.losses:
         mean = [repr(float(share)) for share in each.mean]

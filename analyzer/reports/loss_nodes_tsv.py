@@ -16,7 +16,7 @@ from analyzer.reports.tsv import cell
 
 
 def render(answer: LossNodesAnswer) -> Iterator[str]:
-    """Give the lines, headings first."""
+    """Yield the lines, header first."""
     yield "\t".join(("node", *loss_tsv.HEADINGS)) + "\n"
     missing: dict[str, list[tuple[str, ...]]] = {}
     for each in answer.worst:

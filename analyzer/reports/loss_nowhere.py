@@ -20,7 +20,7 @@ _MOST_SENTENCES: Final = 3
 
 
 def nowhere(answer: LossAnswer, told: Sequence[ServiceLoss]) -> Iterator[Line]:
-    """Name ServicePorts that lose flows though nothing of theirs is dead."""
+    """Yield ServicePorts that lose flows though none of their endpoints is dead."""
     known = set(map(id, told))
     groups: dict[Bounds, list[ServiceLoss]] = {}
     for loss in answer.losses:

@@ -56,7 +56,7 @@ def _may_lose(service: ServicePort) -> bool:
 
 
 def sentences(services: Iterable[ServicePort]) -> Iterator[Line]:
-    """Say which ServicePorts lose flows with nothing dead, the most certain and greatest first."""
+    """Yield which ServicePorts lose flows with nothing dead, certain and great losses first."""
     groups: dict[tuple[Ending, Bounds, str], list[ServiceLoss]] = {}
     for loss in _losing(services):
         for route, ending, counted in _told(loss):
@@ -76,7 +76,7 @@ def sentences(services: Iterable[ServicePort]) -> Iterator[Line]:
 
 
 def _told(loss: ServiceLoss) -> Iterator[tuple[RouteLoss, Ending, Bounds]]:
-    """Give how most flows are lost for certain, and how more of them may be, if they may."""
+    """Yield how most flows are lost for certain, and how more of them may be, if they may."""
     route = loss.otherwise
     if route is None:
         return

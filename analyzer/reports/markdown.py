@@ -26,7 +26,7 @@ _STRONG: Final = {Style.STRONG, Style.BAD}
 
 
 def render_markdown(document: Document) -> str:
-    """Return the document; lines whose places matter stand in code."""
+    """Return the document; preformatted lines become code."""
     return "".join(_blocks(document))
 
 

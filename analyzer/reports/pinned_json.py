@@ -12,7 +12,7 @@ _VERSION = 1
 
 
 def render(answer: PinnedAnswer) -> Iterator[str]:
-    """Give the document."""
+    """Yield the document."""
 
     def row(each: Pinned) -> str:
         return values.encode(

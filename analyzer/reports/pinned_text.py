@@ -29,7 +29,7 @@ _WORDS = {
 
 
 def render(answer: PinnedAnswer) -> Document:
-    """Return the flows by endpoint, and the commands that free them."""
+    """Return the flows by endpoint, and the commands that delete them."""
     return Document([*_blocks(answer)])
 
 

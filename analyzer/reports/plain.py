@@ -12,7 +12,7 @@ _GAP = "  "
 
 
 def render_plain(document: Document) -> str:
-    """Return the document with its tables aligned, without colour, lines as long as need be."""
+    """Return the document with aligned tables, without colour or line wrapping."""
     lines: list[str] = []
     for block in document.blocks:
         match block:

@@ -179,7 +179,7 @@ RENDERERS: Final[Mapping[str, Mapping[str, str]]] = {
 
 
 def renderer(verb: str, format_name: str) -> Renderer:
-    """Return what makes the report of a verb's answer."""
+    """Return the function that renders a verb's answer."""
     name, _, form = RENDERERS[verb][format_name].partition(" as ")
     found: Renderer = _loaded(name).render
     if form != "markdown":

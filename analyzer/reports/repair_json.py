@@ -14,7 +14,7 @@ _VERSION = 1
 
 
 def render(answer: RepairAnswer) -> Iterator[str]:
-    """Give the document."""
+    """Yield the document."""
     dead = answer.dead
     return values.document(
         "repair",

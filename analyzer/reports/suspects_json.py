@@ -12,7 +12,7 @@ _VERSION = 1
 
 
 def render(answer: SuspectsAnswer) -> Iterator[str]:
-    """Give the document."""
+    """Yield the document."""
 
     def row(each: Suspect) -> str:
         service = each.service

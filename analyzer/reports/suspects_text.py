@@ -27,7 +27,7 @@ _COLUMNS = (
 
 
 def render(answer: SuspectsAnswer) -> Document:
-    """Return who is suspect, with the numbers behind it, and what to run next."""
+    """Return which endpoints are suspect, the evidence, and what to run next."""
     return Document([*_blocks(answer)])
 
 

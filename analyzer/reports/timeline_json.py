@@ -25,7 +25,7 @@ _ROUNDED_TO: Final = 64
 
 
 def render(answer: TimelineAnswer) -> Iterator[str]:
-    """Give the events, the durations and the ServicePorts one by one."""
+    """Yield the events, the durations and the ServicePorts one by one."""
     scenario = answer.scenario
     outage, died = scenario.outage, scenario.died
     return values.document(

@@ -17,7 +17,7 @@ from analyzer.semantics.fate import End
 
 
 def render(answer: TraceAnswer) -> Iterator[str]:
-    """Give the ends, the likeliest first."""
+    """Yield the ends, most likely first."""
     rules = values.RuleNumbers()
     shares = [end.probability for end in answer.ends]
     return values.document(

@@ -24,7 +24,7 @@ from analyzer.semantics.tree import BySource, Chance, Either, Leaf, Tree
 
 
 def render(answer: TreeAnswer) -> Iterator[str]:
-    """Give the tree of each route that was asked for, one by one."""
+    """Yield the tree of each selected route, one by one."""
     rules = values.RuleNumbers()
     return values.document(
         "tree",

@@ -49,7 +49,7 @@ _TERNARY: Final = {Ternary.TRUE: "yes", Ternary.FALSE: "no", Ternary.UNKNOWN: "u
 
 
 def render(answer: WhatIfAnswer) -> Iterator[str]:
-    """Give the lines, headings first."""
+    """Yield the lines, header first."""
     yield "\t".join(_HEADINGS) + "\n"
     for failure in answer.found.failures():
         yield "\t".join(_columns(answer, failure)) + "\n"

@@ -28,7 +28,7 @@ _SCHEMA: Final = "kubeodds/anonymise-map/1"
 
 
 def anonymise(options: SimpleNamespace) -> int:
-    """Write the input under other names; return the exit status."""
+    """Write the input with other names; return the exit status."""
     from analyzer.anonymise.files import Anonymiser
     from analyzer.anonymise.naming import Naming
 

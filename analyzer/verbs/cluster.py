@@ -151,7 +151,7 @@ def _from_dumps(folder: str, nodes: Sequence[NodeRow], objects: ApiObjects) -> F
 def _lacking(
     services: Sequence[EveryNode], known: Sequence[NodeRow]
 ) -> Iterator[tuple[str, list[str]]]:
-    """Give ServicePorts with the nodes whose dumps do not show them.
+    """Yield ServicePorts with the nodes whose dumps do not show them.
 
     Of an IP version of which a node has no ServicePort at all, it may have no dump.
     """

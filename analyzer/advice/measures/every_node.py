@@ -11,7 +11,7 @@ from analyzer.advice.takers import Takers
 
 
 def change(situation: Situation, key: Key) -> Situation | Refused:
-    """Return a situation with just one pod on each node that can take one."""
+    """Return a situation with exactly one pod on each schedulable node."""
     return placed(situation, key, _placing)
 
 

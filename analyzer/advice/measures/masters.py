@@ -19,7 +19,7 @@ _COMPONENTS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-schedu
 
 
 def masters(number: int) -> Change:
-    """Return what makes so many nodes carry the control plane."""
+    """Return a measure that gives the cluster so many control-plane nodes."""
 
     def change(situation: Situation, _key: Key) -> Situation | Refused:
         roles = roles_of(situation.items)

@@ -9,7 +9,7 @@ from analyzer.advice.takers import control_plane_of
 
 
 def change(situation: Situation, key: Key) -> Situation | Refused:
-    """Return a situation in which all pods are on nodes of the control plane."""
+    """Return a situation in which all pods are on control-plane nodes."""
     masters = sorted(situation.said.control_plane or control_plane_of(situation.items))
     if not masters:
         return Refused("no node has the control plane's role label; --control-plane names them")

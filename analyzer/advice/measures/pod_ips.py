@@ -11,7 +11,7 @@ _CLIENT = "proxy-by-pod-ip"
 
 
 def change(situation: Situation, key: Key) -> Situation | Refused:
-    """Return a situation in which that proxy asks, and the objects are as they were."""
+    """Return a situation in which clients use that proxy, with the objects unchanged."""
     slices = slices_of(situation.items, key)
     if not any(is_usable(end) for each in slices for end in elements(each, "endpoints")):
         return Refused("it has no ready endpoints")

@@ -11,7 +11,7 @@ from analyzer.advice.takers import Takers
 
 
 def change(situation: Situation, key: Key) -> Situation | Refused:
-    """Return a situation with a pod more on the node that has most."""
+    """Return a situation with one more pod on the node that has most."""
     return placed(situation, key, _placing)
 
 

@@ -10,5 +10,5 @@ from analyzer.reports.pages.lab import page_of
 
 
 def render(answer: LabAnswer) -> Iterator[str]:
-    """Give the page in pieces."""
+    """Yield the page in pieces."""
     yield from page_of(answer, as_text(answer))

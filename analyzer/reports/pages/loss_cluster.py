@@ -17,7 +17,7 @@ from analyzer.reports.pages.incidence import Asked, incidence
 
 
 def render(answer: LossClusterAnswer) -> Iterator[str]:
-    """Give the page in pieces."""
+    """Yield the page in pieces."""
     ends: frozenset[Endpoint] = frozenset()
     if answer.dead.named:
         view = replace(answer.view, services=tuple(each.together for each in answer.every_node))

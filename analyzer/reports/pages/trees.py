@@ -11,7 +11,7 @@ from analyzer.reports.pictures.icicle import icicle
 
 
 def trees(found: Sequence[Cell]) -> tuple[Iterator[str], Mapping[str, Iterable[str]]]:
-    """Return the figures of trees, and what scripts draw them of."""
+    """Return the figures of trees, and the data that scripts draw them from."""
     return _figures(found), {"trees": _data(found)}
 
 

@@ -26,7 +26,7 @@ _MOST: Final = 60
 
 
 def measured(verdicts: Sequence[Verdict], *, alone: bool) -> Iterator[str]:
-    """Give the picture of some measurements."""
+    """Yield the picture of some measurements."""
     height = sum(_height(verdict) for verdict in verdicts)
     title = "Predicted and measured"
     yield from picture(_WIDTH, max(height, _HEAD), title, _drawn(verdicts), alone=alone)
