@@ -118,7 +118,7 @@ def _services(options: SimpleNamespace) -> int:
 
 
 def _specs(options: SimpleNamespace, given: Input) -> Mapping[tuple[str, str], ApiServicePort]:
-    """Return what the API says of ServicePorts, where the report tells of it."""
+    """Return the objects' ServicePorts, if the report uses them."""
     # Without EndpointSlices it would say of each that it has no endpoints.
     if options.format == "tsv" or not given.lists_endpoints:
         return {}
@@ -128,7 +128,7 @@ def _specs(options: SimpleNamespace, given: Input) -> Mapping[tuple[str, str], A
 def _check(
     options: SimpleNamespace, given: Input, others: tuple[Diagnostic, ...]
 ) -> tuple[int, tuple[Diagnostic, ...]]:
-    """Return how many invariants are broken, and all that is to be said of the dump.
+    """Return how many invariants are violated, and all notes on the dump.
 
     `others` is what is said of it anyhow.
     """

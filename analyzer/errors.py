@@ -1,4 +1,4 @@
-"""The errors a caller may want to catch."""
+"""Exceptions that a caller may want to catch."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ class AnalyzerError(Exception):
 
 
 class InputError(AnalyzerError):
-    """The input is no dump at all, or cannot be had; the message says what to do instead."""
+    """Input that is not a dump, or cannot be read; the message says what to do instead."""
 
 
 class UsageError(AnalyzerError):
-    """What was asked does not fit the input, as a dead node that does not occur in it."""
+    """A request that does not fit the input, for example a dead node that is not in it."""
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """Return the end of a message about an unknown name: what is like it, or what there is."""
+    """Return the end of a message about an unknown name: similar names, or all of them."""
     import difflib  # slow to load
 
     names = sorted(known)
@@ -60,7 +60,7 @@ class ParseError(AnalyzerError):
 
     @property
     def column(self) -> int:
-        """Where the fault begins, from 1."""
+        """Where the error begins, from 1."""
         return self.span[0] + 1
 
     def __str__(self) -> str:

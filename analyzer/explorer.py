@@ -1,4 +1,4 @@
-"""The screen of ``explore``: nodes and zones to mark as dead, beside what Services then lose.
+"""The screen of ``explore``: nodes and zones to mark as dead, beside the losses of Services.
 
 Numbers are those of ``loss`` with the same nodes dead, computed anew at each key. Every text of a
 dump is shown as it is: textual's markup is turned off for it.
@@ -51,7 +51,7 @@ q              quit
 
 @value(kw_only=True)
 class Asked:
-    """What there is to explore.
+    """What to explore.
 
     Attributes:
         dead: what is dead to begin with.
@@ -70,7 +70,7 @@ class Asked:
 
 
 class _Shown(ModalScreen[None]):  # type: ignore[misc]  # textual may not be installed
-    """A text over the rest, until somebody goes back."""
+    """A text shown above the rest until it is closed."""
 
     BINDINGS: ClassVar = [
         Binding("escape,q,question_mark", "dismiss", "Back"),
@@ -83,7 +83,7 @@ class _Shown(ModalScreen[None]):  # type: ignore[misc]  # textual may not be ins
         self._text = text
 
     def compose(self) -> ComposeResult:
-        """Give the text, which scrolls."""
+        """Yield the text, which scrolls."""
         with VerticalScroll(id="shown"):
             yield Static(self._text)
         yield Footer()
@@ -134,7 +134,7 @@ class Explorer(App[None]):  # type: ignore[misc]  # see above
         self.zones = sorted(asked.cluster.zones)
 
     def compose(self) -> ComposeResult:
-        """Give the status, the nodes, the table and the filter."""
+        """Yield the status, the nodes, the table and the filter."""
         yield Static(id="status")
         with Horizontal():
             with Vertical(id="side"):
@@ -153,7 +153,7 @@ class Explorer(App[None]):  # type: ignore[misc]  # see above
         return found
 
     def on_mount(self) -> None:
-        """Show what is dead to begin with."""
+        """Show what is dead at the start."""
         table = self.query_one(DataTable)
         for column in brief(()).columns:
             table.add_column(column.heading)
@@ -217,7 +217,7 @@ class Explorer(App[None]):  # type: ignore[misc]  # see above
     # --- keys -------------------------------------------------------------------
 
     def action_mark(self) -> None:
-        """Leave the key to a list: the one with the focus has taken it already."""
+        """Leave the key to a list, which has handled it if it has the focus."""
         self.query_one("#nodes").focus()
 
     def action_as_asked(self) -> None:
@@ -235,13 +235,13 @@ class Explorer(App[None]):  # type: ignore[misc]  # see above
             found.deselect_all()
 
     def action_move(self, where: str) -> None:
-        """Move in what has the focus."""
+        """Move in the widget that has the focus."""
         move = getattr(self.focused, f"action_cursor_{where}", None)
         if move is not None:
             move()
 
     def action_filter(self) -> None:
-        """Ask for part of a name."""
+        """Prompt for a part of a name."""
         field = self.query_one("#filter", Input)
         field.add_class("asked")
         field.focus()
@@ -256,7 +256,7 @@ class Explorer(App[None]):  # type: ignore[misc]  # see above
         self.query_one(DataTable).focus()
 
     def action_back(self) -> None:
-        """End the filter."""
+        """Remove the filter."""
         field = self.query_one("#filter", Input)
         field.value = ""
         field.remove_class("asked")

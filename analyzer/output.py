@@ -26,7 +26,7 @@ INTERRUPTED: Final = 130
 
 
 def complain(error: AnalyzerError) -> None:
-    """Print an error as compilers do, with its place where it has one."""
+    """Print an error as compilers do, with its location if it has one."""
     if isinstance(error, ParseError):
         for line in str(error).split("\n"):
             say(line)
@@ -35,7 +35,7 @@ def complain(error: AnalyzerError) -> None:
 
 
 def say(text: str) -> None:
-    """Print a line to stderr, with signs for what would act on a terminal."""
+    """Print a line to stderr, with control characters escaped."""
     print(printable(text), file=sys.stderr)  # noqa: T201  # the one place that does
 
 
@@ -47,7 +47,7 @@ def finish(
     *,
     no: bool,
 ) -> int:
-    """Show the answer, say what there is to say, and settle the exit status."""
+    """Show the answer, print all notes, and return the exit status."""
     for each in diagnostics:
         if each.severity is not Severity.INFO or options.verbose:
             say(_diagnostic(each))
@@ -95,7 +95,7 @@ def _text(document: Document, options: SimpleNamespace) -> str:
 
 
 def is_coloured(wanted: str, environment: Mapping[str, str], *, is_terminal: bool) -> bool:
-    """Tell whether to write colours; `wanted` is of ``--color``.
+    """Return whether to write colours; `wanted` is the value of ``--color``.
 
     Source: https://no-color.org, https://force-color.org; both count where they are not empty.
     """
@@ -109,7 +109,7 @@ def is_coloured(wanted: str, environment: Mapping[str, str], *, is_terminal: boo
 
 
 def _width() -> int:
-    """Return the columns of the terminal, also where a pager stands before it."""
+    """Return the columns of the terminal, also when output goes through a pager."""
     import shutil
 
     behind = 80
@@ -133,7 +133,7 @@ _IN_ASCII: Final[dict[str, str | int | None]] = {
 
 
 def _as_encoded(text: str) -> str:
-    """Return text whose lines of trees can be written to stdout, whatever its encoding."""
+    """Return text whose tree lines can be written to stdout in its encoding."""
     try:
         "".join(_IN_ASCII).encode(sys.stdout.encoding or "utf-8")
     except (UnicodeEncodeError, LookupError):

@@ -1,4 +1,4 @@
-"""Measures against losing Services with nodes, as numbers before and after.
+"""Measures that protect Services from node failures, with the loss before and after each.
 
 Theory of operation
 ===================

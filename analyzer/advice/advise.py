@@ -1,4 +1,4 @@
-"""What measures buy a Service: each is applied to the objects, and what comes of it is judged."""
+"""What each measure gains a Service: applied to its objects, predicted and compared."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _OF_SERVICE: Final = "kubernetes.io/service-name"
 
 @value(kw_only=True)
 class Failures:
-    """Which failures are judged: those that are named, or any of so many nodes together.
+    """Which failures are evaluated: named ones, or any set of so many nodes.
 
     Attributes:
         dead: names of nodes that fail together; none: any nodes.
@@ -46,7 +46,7 @@ class Failures:
     depth: int = 1
 
     def of(self, names: Sequence[str]) -> Sequence[Failing]:
-        """Return the sets of nodes, of those named, that fail together.
+        """Return the sets of nodes, among those named, that fail together.
 
         Raises:
             UsageError: there are too many of them, or a node that fails is none.
@@ -68,7 +68,7 @@ class Failures:
 
 @value(kw_only=True)
 class Outcome:
-    """How a Service fares.
+    """The losses of a Service.
 
     Attributes:
         places: the node of each of its ready endpoints; None where it is not known.
@@ -82,13 +82,13 @@ class Outcome:
     topology: Topology | None = None
 
     def key(self) -> tuple[int, ...]:
-        """Return what outcomes are ordered by, the best first."""
+        """Return the sort key of outcomes, best first."""
         return (0 if self.api is None else -self.api, *self.score.key())
 
 
 @value(kw_only=True)
 class Judged:
-    """A measure, and what comes of it: an outcome, or why there is none."""
+    """A measure with its outcome, or with the reason why there is none."""
 
     measure: Measure
     outcome: Outcome | Refused
@@ -96,7 +96,7 @@ class Judged:
 
 @value(kw_only=True)
 class Advice:
-    """What measures buy a Service, the most first.
+    """What measures gain a Service, the best first.
 
     Attributes:
         ports: names of its ServicePorts.
@@ -117,7 +117,7 @@ class Advice:
 
 
 class Adviser:
-    """Judges measures for Services of one cluster."""
+    """Evaluates measures for Services of one cluster."""
 
     def __init__(
         self,
@@ -140,7 +140,7 @@ class Adviser:
     def advice(
         self, key: Key, now: Sequence[EveryNode], cluster: Cluster, measures: Iterable[Measure]
     ) -> Advice | None:
-        """Return what measures buy a Service, of which `now` are the ServicePorts.
+        """Return what measures gain a Service, whose ServicePorts now are `now`.
 
         None: it has no endpoints, so that nothing can be lost.
         """
@@ -176,7 +176,7 @@ class Adviser:
     def judged(
         self, situation: Situation, key: Key, ports: Collection[object] | None = None
     ) -> Outcome | Refused:
-        """Return how a Service fares in a situation, all of it or these ports of it."""
+        """Return the losses of a Service in a situation, for all or some of its ports."""
         scores = []
         for each in situation.either or (key,):
             items = items_of(situation.items, each)
@@ -241,7 +241,7 @@ def _is_of(item: Object, key: Key) -> bool:
 
 
 def keys_of(services: Iterable[EveryNode], items: Sequence[Object]) -> Iterator[Key]:
-    """Give the Services of ServicePorts, each once, that are among the objects."""
+    """Yield the Services of ServicePorts, each once, if the objects include them."""
     there = {key_of(item) for item in items if item.get("kind") == "Service"}
     names = (each.service.name for each in services)
     yield from dict.fromkeys(

@@ -1,4 +1,4 @@
-"""Who stands behind a Service's endpoints, as far as pods are among the objects."""
+"""The workload behind a Service's endpoints, as far as the objects include its pods."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Behind:
 
 
 def behind(items: Sequence[Object], key: Key) -> Behind:
-    """Return what pods say that stand behind a Service."""
+    """Return what is known of the pods behind a Service."""
     names: dict[str, None] = {}
     endpoints = 0
     for item in slices_of(items, key):

@@ -1,4 +1,4 @@
-"""Topology hints as the EndpointSlice controller sets them.
+"""Topology hints, set the way the EndpointSlice controller sets them.
 
 With ``trafficDistribution`` they follow from where each endpoint is. With the annotation
 ``topology-mode: Auto`` the controller allots endpoints to zones by their nodes' CPUs: that is not
@@ -27,7 +27,7 @@ SAME_NODE: Final = "PreferSameNode"
 def rehinted(
     service: Object, before: Sequence[Object], slices: Sequence[Object]
 ) -> list[Object] | Refused:
-    """Return slices with the hints that they get, now that endpoints are elsewhere."""
+    """Return slices with the hints that they get after endpoints have moved."""
     if not any(at(e, "hints") for item in before for e in elements(item, "endpoints")):
         return [*slices]
     wanted = at(service, "spec", "trafficDistribution")

@@ -19,7 +19,7 @@ Key = tuple[str, str]
 
 @value(kw_only=True)
 class Situation:
-    """What measures change.
+    """What measures change: objects and the control plane.
 
     Attributes:
         items: the API objects, decoded; no measure changes one in place.
@@ -39,13 +39,13 @@ class Situation:
 
 @value
 class Refused:
-    """Why a measure changes nothing, or cannot be judged: a sentence without its end."""
+    """Why a measure changes nothing, or cannot be evaluated: a clause."""
 
     why: str
 
 
 def too_old(situation: Situation, since: int, what: str) -> Refused | None:
-    """Return why a kube-proxy before 1.`since` does not do what a measure asks for."""
+    """Return why a kube-proxy before 1.`since` does not support what a measure needs."""
     if situation.minor >= since:
         return None
     return Refused(f"kube-proxy 1.{situation.minor} ignores {what}: since 1.{since} it does not")
@@ -57,7 +57,7 @@ Change = Callable[[Situation, Key], Situation | Refused]
 
 @enum.unique
 class Subject(enum.Enum):
-    """Which Services a measure is for: any that pods answer, the cluster's DNS, the API's own."""
+    """The Services that a measure is for: any with pods, the cluster's DNS, or the API itself."""
 
     SERVICE = "service"
     DNS = "dns"
@@ -81,7 +81,7 @@ class Measure:
 
 
 def is_for(measure: Measure, key: Key) -> bool:
-    """Tell whether a measure is for a Service at all."""
+    """Return whether a measure is for a Service at all."""
     match measure.subject:
         case Subject.API:
             return key == API
@@ -92,7 +92,7 @@ def is_for(measure: Measure, key: Key) -> bool:
 
 
 def is_dns(key: Key) -> bool:
-    """Tell whether a Service is the cluster's DNS, which CoreDNS too calls by the older name."""
+    """Return whether a Service is the cluster's DNS, named kube-dns with CoreDNS too."""
     return key == ("kube-system", "kube-dns")
 
 

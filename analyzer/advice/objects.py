@@ -1,4 +1,4 @@
-"""API objects of one Service, and copies of them with some things changed.
+"""The API objects of one Service, and modified copies of them.
 
 Source: Kubernetes API reference: core/v1 Node, Pod, Service; discovery.k8s.io/v1 EndpointSlice.
 """
@@ -28,12 +28,12 @@ def key_of(item: Object) -> Key:
 
 
 def service_of(items: Iterable[Object], key: Key) -> Object | None:
-    """Return the first Service of that name, which is the one that counts."""
+    """Return the first Service of that name; later ones are ignored."""
     return next((i for i in items if i.get("kind") == "Service" and key_of(i) == key), None)
 
 
 def slices_of(items: Sequence[Object], key: Key) -> list[Object]:
-    """Return the EndpointSlices of a Service; of one that has none what its Endpoints say."""
+    """Return the EndpointSlices of a Service, or its Endpoints if it has none."""
     found: dict[Key, Object] = {}
     for item in items:
         if item.get("kind") == "EndpointSlice" and _owner(item) == key:
@@ -47,7 +47,7 @@ def slices_of(items: Sequence[Object], key: Key) -> list[Object]:
 def with_slices(
     items: Sequence[Object], key: Key, slices: Sequence[Object], gone: Iterable[Address] = ()
 ) -> list[Object]:
-    """Return objects with these EndpointSlices of a Service in place of all that tell of it.
+    """Return objects in which these EndpointSlices replace all others of a Service.
 
     Pods whose addresses are `gone` are left out too: they run elsewhere, under other names.
     """
@@ -77,7 +77,7 @@ def with_spec(service: Object, **fields: object) -> Object:
 
 
 def is_usable(endpoint: object) -> bool:
-    """Tell whether an endpoint is ready, as it is where nothing is said of it."""
+    """Return whether an endpoint is ready, which is the default."""
     return isinstance(endpoint, dict) and at(endpoint, "conditions", "ready") is not False
 
 
@@ -88,7 +88,7 @@ def address_of(endpoint: object) -> Address | None:
 
 
 def mapping(value: object) -> dict[str, Any]:
-    """Return what labels, annotations or a spec hold; nothing where they are none."""
+    """Return labels, annotations or a spec; empty if missing."""
     return value if isinstance(value, dict) else {}
 
 
@@ -114,7 +114,7 @@ def nodes_of(items: Iterable[Object]) -> dict[str, Object]:
 
 
 def moved(endpoint: Any, address: Address, node: str, zone: str | None) -> Any:
-    """Return a copy of an endpoint at another place: another pod, whose name nobody knows."""
+    """Return a copy of an endpoint on another node: another pod, whose name is not known."""
     kept = {
         k: v for k, v in endpoint.items() if k not in ("targetRef", "zone", "hints", "hostname")
     }
@@ -138,7 +138,7 @@ def _pod_addresses(pod: Object) -> tuple[Address, ...]:
 
 
 def _as_slices(endpoints: Object, key: Key) -> Iterator[Object]:
-    """Give what the mirroring controller makes of Endpoints, by IP version."""
+    """Yield what the mirroring controller makes of Endpoints, by IP version."""
     for number, subset in enumerate(elements(endpoints, "subsets")):
         for family, kind in _FAMILIES.items():
             listed = [

@@ -1,4 +1,4 @@
-"""A Service whose pods are on other nodes: what each measure of placement is made of."""
+"""A Service with its pods moved to other nodes: the building block of placement measures."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def places_of(items: Sequence[Object], key: Key, cluster: Cluster) -> list[str |
 
 
 def placed(situation: Situation, key: Key, placing: Placing) -> Situation | Refused:
-    """Return a situation in which the pods of a Service are where `placing` wants them."""
+    """Return a situation in which `placing` has chosen the nodes of a Service's pods."""
     free = Addresses(situation.items)
     slices = slices_of(situation.items, key)
     pods = _pods(slices)
@@ -93,13 +93,13 @@ class _Family:
         self.first = first
 
     def address(self, node: str) -> Address | None:
-        """Return an address for a pod more on a node; None: it has no other than those in use."""
+        """Return an address for one more pod on a node; None if all known ones are in use."""
         if not self.is_host:
             return self.free.new(node, self.first)
         return self.free.of_node(node, self.first.version)
 
     def put(self, address: Address | None, node: str, to: Address) -> None:
-        """Move a pod to a node, or add one like the first where there is none to move."""
+        """Move a pod to a node, or add a copy of the first if there is none to move."""
         ends = self.pods[self.first if address is None else address]
         for number, at, endpoint in ends:
             new = moved(endpoint, to, node, self.zones.get(node))
@@ -109,7 +109,7 @@ class _Family:
                 self.slices[number]["endpoints"][at] = new
 
     def drop(self, address: Address) -> None:
-        """Take a pod away."""
+        """Remove a pod."""
         for number, at, _ in self.pods[address]:
             self.slices[number]["endpoints"][at] = None
 

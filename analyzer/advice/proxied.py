@@ -1,4 +1,4 @@
-"""How a Service fares by a client that goes to its pods itself, past the rules of kube-proxy."""
+"""The loss of a Service for a client that connects to pod IPs, bypassing kube-proxy's rules."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def proxied(
     cluster: Cluster,
     failures: Sequence[Failing],
 ) -> Score:
-    """Return the score of flows by that client, whose plan says how often it fails.
+    """Return the score for that client, whose plan gives the chance of failure.
 
     What a Service survives stays: with no living pod left every client fails.
     """

@@ -1,4 +1,4 @@
-"""What node failures cost one Service, as `what_if` says it of its ServicePorts."""
+"""What node failures cost one Service, as `what_if` reports for its ServicePorts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NOTHING = Bounds(NEVER, NEVER)
 
 @value(kw_only=True)
 class Worst:
-    """The failure that costs most: the nodes that are gone, where it is felt, and what is lost.
+    """The costliest failure: the nodes that fail, the node it is seen from, and the loss.
 
     Attributes:
         at: names of the nodes where so much is lost; none: wherever a node lives.
@@ -33,7 +33,7 @@ class Worst:
 
 @value(kw_only=True)
 class Score:
-    """What is said of a Service: of its ServicePort that fares worst in each respect.
+    """The losses of a Service: of its worst ServicePort in each respect.
 
     Attributes:
         survives: it certainly survives the loss of so many nodes, whichever; None: it is not known
@@ -55,11 +55,11 @@ class Score:
 
     @property
     def mean_loss(self) -> Bounds:
-        """The mean, rounded as it is compared."""
+        """The mean loss, rounded as it is compared."""
         return Bounds(_share(self.mean[0]), _share(self.mean[1]))
 
     def key(self) -> tuple[int, ...]:
-        """Return what scores are ordered by, the best first.
+        """Return the sort key of scores, best first.
 
         Who drops flows while all is well comes behind all that does not. Of ranges the worse end
         counts, and the better one only where nothing else decides.
@@ -88,7 +88,7 @@ def _share(number: int) -> Dyadic:
 
 
 def found_of(services: Sequence[EveryNode], cluster: Cluster) -> WhatIf:
-    """Return what nodes carry of ServicePorts at every node.
+    """Return which share of each ServicePort's flows nodes carry, for every node.
 
     Raises:
         UsageError: nothing says where any endpoint is.
@@ -168,12 +168,12 @@ def _worst(found: WhatIf, at: int, failures: Sequence[tuple[int, ...]]) -> Worst
 
 
 def _takes_all(found: WhatIf, groups: Sequence[int]) -> bool:
-    """Tell whether no node is left to ask, which is a total loss whatever the policies are."""
+    """Return whether no node is left to ask, which is a total loss whatever the policies are."""
     return {found.nodes.groups[each] for each in groups}.issuperset(found.vantages)
 
 
 def worst_of(scores: Sequence[Score]) -> Score:
-    """Return the worst of several, in each respect for itself."""
+    """Return the worst of several scores, separately in each respect."""
     weakest = min(scores, key=lambda each: (each.survives or 0, each.at_most or 0))
     return Score(
         survives=weakest.survives,
@@ -186,7 +186,7 @@ def worst_of(scores: Sequence[Score]) -> Score:
 
 
 def either_of(scores: Sequence[Score]) -> Score:
-    """Return what holds of each of several, where nobody knows of which is asked."""
+    """Return bounds that hold for each of several scores, if it is not known which applies."""
     losses = [each.worst.loss for each in scores]
     lower = min(losses, key=lambda each: _exactly(each.lower)).lower
     worst = max((each.worst for each in scores), key=_loss)
@@ -209,7 +209,7 @@ def _loss(worst: Worst) -> tuple[int, int]:
 def of_service(
     services: Iterable[EveryNode], key: tuple[str, str], ports: Collection[object] | None = None
 ) -> Iterator[EveryNode]:
-    """Give the ServicePorts of one Service, all of them or those of these ports (`port_of`)."""
+    """Yield the ServicePorts of one Service, all or only these ports (`port_of`)."""
     for each in services:
         name = each.service.name
         if (name.namespace, name.service) == key and (ports is None or port_of(each) in ports):
@@ -217,5 +217,5 @@ def of_service(
 
 
 def port_of(service: EveryNode) -> object:
-    """Return what tells a ServicePort from others of its Service, whatever that is called."""
+    """Return what distinguishes a ServicePort from others of its Service, apart from its name."""
     return service.service.name.port, service.service.protocol

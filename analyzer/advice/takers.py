@@ -1,4 +1,4 @@
-"""Which nodes can take a pod of a Service, as far as objects tell; and addresses for new pods.
+"""Which nodes can run a pod of a Service, as far as objects tell; and addresses for new pods.
 
 Source: Kubernetes, pkg/scheduler/framework/plugins: nodeunschedulable, tainttoleration and
 nodeaffinity. What else keeps a pod from a node (requests, volumes, affinity) is not looked at.
@@ -30,7 +30,7 @@ _MOST_LOOKED_AT: Final = 4096
 
 @value(kw_only=True)
 class Takers:
-    """Nodes for pods of a Service.
+    """Nodes that can run pods of a Service.
 
     Attributes:
         names: of those that can take one, in the order of their names.
@@ -44,7 +44,7 @@ class Takers:
 def takers(
     items: Sequence[Object], now: Iterable[str], addresses_now: Collection[Address] = ()
 ) -> Takers:
-    """Return the nodes that can take a pod beside those that are `now` there, at these addresses.
+    """Return the nodes that can run a pod besides those in `now`, at these addresses.
 
     Which taints are tolerated pods say, where any of them is among the objects; else those are
     that a node has where such a pod runs.
@@ -82,19 +82,19 @@ def _is_one_of(pod: Object, known: Collection[Address]) -> bool:
 
 
 def _selects(pod: Object, node: Object) -> bool:
-    """Tell whether a node has all labels that a pod asks for."""
+    """Return whether a node has all labels that a pod asks for."""
     labels = mapping(at(node, "metadata", "labels"))
     wanted = mapping(at(pod, "spec", "nodeSelector"))
     return all(labels.get(key) == value for key, value in wanted.items())
 
 
 def _tolerates(pod: Object, taint: Taint) -> bool:
-    """Tell whether a pod tolerates a taint."""
+    """Return whether a pod tolerates a taint."""
     return any(tolerates(each, taint) for each in elements(pod, "spec", "tolerations"))
 
 
 def tolerates(toleration: object, taint: Taint) -> bool:
-    """Tell whether a toleration is of a taint.
+    """Return whether a toleration matches a taint.
 
     Source: Kubernetes, staging/src/k8s.io/api/core/v1/toleration.go, ``ToleratesTaint``.
     """
@@ -117,7 +117,7 @@ def _taints(node: Object) -> list[Taint]:
 
 
 class Addresses:
-    """Gives addresses that no object has."""
+    """Allocates addresses that no object has."""
 
     #: Of the objects that were asked about last, which several measures begin with. By identity;
     #: they are kept, so that no others get theirs.
@@ -133,7 +133,7 @@ class Addresses:
         self._own = {name: frozenset(node.addresses) for name, node in self.cluster.nodes.items()}
 
     def is_of_node(self, address: Address) -> bool:
-        """Tell whether it is a node's own, as that of pods in the host's network."""
+        """Return whether an address is a node's own, as for hostNetwork pods."""
         return any(address in own for own in self._own.values())
 
     def of_node(self, node: str, family: int) -> Address | None:
@@ -143,7 +143,7 @@ class Addresses:
         return next((each for each in listed if each.version == family), None)
 
     def new(self, node: str, like: Address) -> Address:
-        """Return an address of the node's network, or of no known one the next behind `like`."""
+        """Return an address in the node's pod network, or else the next free one after `like`."""
         known = self.cluster.nodes.get(node)
         networks = () if known is None else known.pod_networks
         if self.cluster.pod_networks.by_length:  # else the network plugin does not go by them
@@ -163,7 +163,7 @@ class Addresses:
 
 
 def _taken(items: Iterable[Object], cluster: Cluster) -> Iterator[Address]:
-    """Give the addresses that objects have."""
+    """Yield the addresses that objects have."""
     yield from cluster.placements
     for item in items:
         if item.get("kind") == "Service":
@@ -174,7 +174,7 @@ def _taken(items: Iterable[Object], cluster: Cluster) -> Iterator[Address]:
 
 
 def control_plane_of(items: Iterable[Object]) -> tuple[str, ...]:
-    """Return the nodes with the control plane's role label, in the order of their names."""
+    """Return the nodes with a control-plane role label, sorted by name."""
     from analyzer.parsers.roles import roles_of
 
     return tuple(sorted(roles_of([i for i in items if i.get("kind") == "Node"]).control_plane))

@@ -1,4 +1,4 @@
-"""Endpoints with the zones of their nodes, which older EndpointSlices leave out."""
+"""Endpoints with the zones of their nodes, which older EndpointSlices omit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from analyzer.parsers.api_objects import Object, at, elements, text
 
 
 def with_zones(items: Sequence[Object], slices: Sequence[Object]) -> list[Object]:
-    """Return slices whose endpoints say their zone wherever their node does."""
+    """Return slices whose endpoints have their zone, if their Node has one."""
     zones = {name: zone_of(node) for name, node in nodes_of(items).items()}
 
     def placed(endpoint: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The same rules and objects under other names: what a person may show to others.
+"""The same rules and objects with other names and addresses, so that they can be shared.
 
 Theory of operation: what is written is made anew from values that a reader of ours has understood,
 never from the input's own text. So what nobody understands cannot be carried along: a mark takes

@@ -1,4 +1,4 @@
-"""Addresses that keep their prefixes: two that share so many bits share as many afterwards.
+"""Prefix-preserving addresses: two that share n leading bits still share n afterwards.
 
 Theory of operation: bit by bit, as Crypto-PAn does. Whether a bit is flipped is told by a keyed
 hash of the bits before it, which makes a permutation of all addresses; the flips below one octet
@@ -40,7 +40,7 @@ _LOW: Final = 0xFFFFFFFF
 
 
 class AddressMap:
-    """The permutation that a key gives.
+    """The prefix-preserving permutation of addresses that a key selects.
 
     Attributes:
         seen: each address and network that was asked for, with what it became.
@@ -65,7 +65,7 @@ class AddressMap:
         self._kept = {version: frozenset(kept) for version, (kept, _) in networks.items()}
 
     def address(self, given: Address) -> Address:
-        """Return what becomes of an address."""
+        """Return the new address of an address."""
         found = self.seen.get(given)
         if found is None:
             width = WIDTHS[given.version]
@@ -75,7 +75,7 @@ class AddressMap:
         return found
 
     def network(self, given: Network) -> Network:
-        """Return what becomes of a network: that of all of its addresses."""
+        """Return the new network of a network: that of all of its addresses."""
         found = self.seen.get(given)
         if found is None:
             length = given.prefixlen
@@ -123,7 +123,7 @@ class AddressMap:
 
 
 def blocks(first: Address, last: Address) -> tuple[Network, ...]:
-    """Return the networks that a range of addresses consists of; none of one that is empty."""
+    """Return the networks that an address range consists of; none if it is empty."""
     from ipaddress import summarize_address_range
 
     if first.version != last.version or int(first) > int(last):
@@ -145,6 +145,6 @@ def _bits(text: str) -> tuple[int, int]:
 
 
 def _prefixes(length: int, bits: int) -> Iterator[tuple[int, int]]:
-    """Give all prefixes that are shorter."""
+    """Yield all prefixes that are shorter."""
     for shorter in range(length):
         yield shorter, bits >> (length - shorter)

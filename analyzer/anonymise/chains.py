@@ -1,4 +1,4 @@
-"""Names of chains of iptables: kube-proxy's are hashed anew, from the new names.
+"""Names of iptables chains: kube-proxy's are hashed again, from the new names.
 
 Theory of operation: a chain of kube-proxy ends in a hash of what it stands for. What that may be
 is told by the comments beside it and by the API's objects; where the hash of one of these is the
@@ -73,7 +73,7 @@ _NO_CHAINS: Final = frozenset(XTABLES_TARGETS) | frozenset(POLICIES)
 
 
 class Chains:
-    """What becomes of the names of chains.
+    """New names of chains.
 
     Hints come first, from everywhere: `learn`, `learn_endpoint`.
     """
@@ -89,13 +89,13 @@ class Chains:
         self._spellings: dict[Address, set[str]] = {}
 
     def learn_spelling(self, text: str) -> None:
-        """Take how an object spells an address of an endpoint."""
+        """Note how an object writes the address of an endpoint."""
         address = address_from_text(text)
         if address is not None and text != address_to_text(address):
             self._spellings.setdefault(address, set()).add(text)
 
     def learn(self, name: str, protocols: Iterable[str] = _PROTOCOLS) -> None:
-        """Take a name of a ServicePort that chains may be hashes of."""
+        """Note the name of a ServicePort that chain names may be hashes of."""
         if name in self._learnt:
             return
         self._learnt.add(name)
@@ -110,12 +110,12 @@ class Chains:
                 self._hashes[old] = chain_hash(new, protocol)
 
     def service_of(self, chain: str) -> tuple[str, str] | None:
-        """Return the ServicePort, and its protocol, that a chain's hash stands for."""
+        """Return the ServicePort, and its protocol, whose hash a chain's name contains."""
         found = _HASHED.fullmatch(chain)
         return None if found is None else self._services.get(found[2])
 
     def learn_endpoint(self, chain: str, names: Iterable[str], texts: Iterable[str]) -> None:
-        """Take what a chain of an endpoint may be the hash of: ServicePorts, and its address."""
+        """Note what an endpoint chain's name may be a hash of: ServicePorts, and its address."""
         found = _HASHED.fullmatch(chain)
         if found is None or found[2] in self._hashes:
             return
@@ -129,7 +129,7 @@ class Chains:
                             return
 
     def _spelt(self, text: str) -> Iterator[str]:
-        """Give the spellings of an endpoint."""
+        """Yield the spellings of an endpoint."""
         yield text
         place = address_and_port_from_text(text)
         if place is not None:
@@ -142,7 +142,7 @@ class Chains:
             self._hashes[old] = chain_hash(new, protocol, place)
 
     def hashed(self, chain: str) -> str | None:
-        """Return the new name of a chain that ends in kube-proxy's hash; None: it does not."""
+        """Return the new name of a chain that ends in kube-proxy's hash; None if it does not."""
         found = _HASHED.fullmatch(chain)
         if found is None:
             return chain if chain in FIXED else None
@@ -178,6 +178,6 @@ class Chains:
 
 
 def place_in(text: str) -> str:
-    """Return an endpoint as a comment or a rule spells it; empty: it is none."""
+    """Return an endpoint as written in a comment or a rule; empty if it is none."""
     place = address_and_port_from_text(text)
     return text if place is not None and place[1] is not None else ""

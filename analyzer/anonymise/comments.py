@@ -1,4 +1,4 @@
-"""Comments: sentences of known programs keep their words, and all others become a pseudonym.
+"""Comments: sentences of known programs keep their words; all others become a pseudonym.
 
 A sentence is known by its words with names, endpoints, chains and numbers left out. The words of
 no other comment are kept, however harmless each may look.
@@ -99,7 +99,7 @@ _NUMBER: Final = re.compile(r"\d{1,6}")
 
 
 class Comments:
-    """What becomes of comments; `chain` gives the new name of one that kube-proxy hashes."""
+    """New text of comments; `chain` gives the new name of a chain that kube-proxy hashes."""
 
     def __init__(self, names: Pseudonyms, chain: Callable[[str], str | None]) -> None:
         self._names = names
@@ -107,7 +107,7 @@ class Comments:
         self._done: dict[str, str] = {}
 
     def renamed(self, text: str) -> str:
-        """Return what becomes of a comment."""
+        """Return the new text of a comment."""
         found = self._done.get(text)
         if found is None:
             found = self._done[text] = self._names.note("comment", text, self._of(text))

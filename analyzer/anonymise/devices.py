@@ -1,4 +1,4 @@
-"""Names of devices: what comes before a ``+`` or ``*`` still begins those that it began.
+"""Names of devices: a wildcard (``+``, ``*``) matches the same devices as before.
 
 Theory of operation: as addresses, letter by letter: which letter stands for which depends on those
 before it, and above a name that programs give their devices (``eth``, ``cali``) each stands for
@@ -42,7 +42,7 @@ _MOST_DIGITS: Final = 5
 
 
 def renamed(key: bytes, name: str) -> str:
-    """Return what becomes of a device's name, which may end in ``+`` or ``*``."""
+    """Return the new name of a device, which may end in ``+`` or ``*``."""
     bare = name[:-1] if name[-1:] in {"+", "*"} else name
     found = [_letter(key, bare[:at], letter) for at, letter in enumerate(bare)]
     return "".join(found) + name[len(bare) :]

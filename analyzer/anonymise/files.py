@@ -1,4 +1,4 @@
-"""The files that are anonymised together: each is told by its content, and gets a new path.
+"""The files that are anonymised together: each recognised by content and given a new path.
 
 Theory of operation: first every file tells what names there are, so that each chain's hash can be
 explained by any of them; then each is written anew. Paths tell names too (of nodes, of files): a
@@ -68,7 +68,7 @@ class File:
 
 
 class Anonymiser:
-    """Writes files anew; `naming` is that of all of them.
+    """Rewrites files, all with the same `naming`.
 
     Attributes:
         told: what was not carried along, a sentence for each kind of thing.
@@ -111,11 +111,11 @@ class Anonymiser:
             self._objects.append(file)
 
     def objects(self) -> str:
-        """Return the objects of all files, as one List; empty: there are none."""
+        """Return the objects of all files, as one List; empty if there are none."""
         return objects.renamed(self._naming, self._items) if self._objects else ""
 
     def text(self, file: File) -> str:
-        """Return what becomes of a file, of any kind but objects.
+        """Return the new content of a file, of any kind but objects.
 
         Raises:
             AnalyzerError: it is not what its beginning promised.
@@ -156,7 +156,7 @@ class Anonymiser:
 
 
 def kind_of(name: str, data: bytes) -> str:
-    """Return the kind of a file that was named, of which somebody says that it is of use.
+    """Return the kind of a file that an option names.
 
     Raises:
         InputError: nobody knows what it is.
@@ -192,12 +192,12 @@ def kind_of(name: str, data: bytes) -> str:
 
 
 def collected_path(inside: str) -> str | None:
-    """Return the path of a file of `collect` below its folder; None: it is none of these."""
+    """Return the path of a file of `collect` below its folder; None if it is not one."""
     return inside if _COLLECTED.fullmatch(inside) is not None else None
 
 
 def called(kind: str) -> str:
-    """Return what a file of a kind is called."""
+    """Return the new file name for a file of a kind."""
     return _CALLED[kind]
 
 

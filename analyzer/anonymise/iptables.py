@@ -1,4 +1,4 @@
-"""A dump of iptables-save, line by line: what is damaged stays damaged in the same way.
+"""An iptables-save dump, line by line: damaged lines stay damaged in the same way.
 
 Theory of operation: a line is a table's head, a chain's declaration, a rule, the end of a table, a
 header, or nothing that iptables-save prints. Of the last nothing is kept but that such a line stood
@@ -75,7 +75,7 @@ _Line: TypeAlias = "_Row | tuple[str, str]"
 
 
 def lines_of(text: str) -> list[list[_Line]]:
-    """Return the lines of a dump, each with what stands on it."""
+    """Return the lines of a dump, each with its kind."""
     lines = [(number, unmarked(line)) for number, line in joined(text)]
     # What is declared is a chain, whatever it is called.
     declared = {
@@ -124,7 +124,7 @@ def _row(line: str, number: int, chains: Container[str]) -> _Row:
 
 
 def learn(naming: Naming, lines: Iterable[list[_Line]]) -> None:
-    """Take the names of ServicePorts that comments tell."""
+    """Note the names of ServicePorts in comments."""
     for row in _rows(lines):
         for text in _said(row):
             for word in names_in(text):
@@ -132,7 +132,7 @@ def learn(naming: Naming, lines: Iterable[list[_Line]]) -> None:
 
 
 def learn_endpoints(naming: Naming, lines: Iterable[list[_Line]]) -> None:
-    """Take what chains of endpoints stand for; names are learnt from all files before."""
+    """Note what endpoint chains stand for; names are learnt from all files before."""
     texts: dict[str, list[str]] = {}
     owners: dict[str, list[str]] = {}
     callers: dict[str, list[str]] = {}
@@ -171,7 +171,7 @@ def _said(row: _Row) -> list[str]:
 
 
 def renamed(naming: Naming, lines: list[list[_Line]], *, ends: bool, sort: bool) -> str:
-    """Return the text of a dump under new names.
+    """Return the text of a dump with new names.
 
     `ends`: whether the last line is whole. `sort`: nobody has touched the dump, so that chains may
     be put in the order of their names.
@@ -276,7 +276,7 @@ def _noise(naming: Naming, text: str) -> str:
 
 
 def _sorted(lines: list[str]) -> Iterator[str]:
-    """Give the lines with the declarations and the rules of each table by the names of chains.
+    """Yield the lines with the declarations and the rules of each table by the names of chains.
 
     Chains of the kernel stay first, as they are.
     """
@@ -301,7 +301,7 @@ def _sorted(lines: list[str]) -> Iterator[str]:
 
 
 def is_untouched(ruleset: Ruleset, lines: Iterable[list[_Line]]) -> bool:
-    """Tell whether a dump was read as iptables-save printed it, with all of its ends."""
+    """Return whether a dump is exactly as iptables-save printed it, line ends included."""
     usual = {"blank", "comment", "commit", "table", "chain", "header"}
     plain = all(isinstance(each, _Row) or each[0] in usual for line in lines for each in line)
     return (
@@ -312,7 +312,7 @@ def is_untouched(ruleset: Ruleset, lines: Iterable[list[_Line]]) -> bool:
 
 
 def text_of_listing(ruleset: Ruleset) -> str:
-    """Return a listing of ``iptables -nvL`` in the words of iptables-save.
+    """Return a listing of ``iptables -nvL`` as iptables-save would print it.
 
     Where it may lack rules a line stands that nobody understands, as it may be a rule of any chain.
     """

@@ -1,4 +1,4 @@
-"""All that gives new names, together: of one salt, for all files that are anonymised at once."""
+"""Everything that makes new names, sharing one salt over all files of a run."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Naming:
         self._named: dict[str, str] = {}
 
     def device(self, name: str) -> str:
-        """Return the new name of a device, or of those that one with ``+`` or ``*`` stands for."""
+        """Return the new name of a device, or of a wildcard ending in ``+`` or ``*``."""
         found = self._named.get(name)
         if found is None:
             found = self._named[name] = devices.renamed(self._devices, name)
@@ -46,20 +46,20 @@ class Naming:
         return found
 
     def list_name(self, name: str) -> str:
-        """Return the new name of a list of ``-m recent``, as of a chain of kube-proxy."""
+        """Return the new name of a ``-m recent`` list, which is that of a kube-proxy chain."""
         if name == "DEFAULT":
             return name
         return self.chains.hashed(name) or self.names.name("list", name)
 
     def mark(self, text: str) -> str:
-        """Return a word that stands for a text which is gone: the same for the same text."""
+        """Return a placeholder for a removed text: the same for the same text."""
         return self.names.hashed("removed", text).lower()
 
     def remove(self, what: str, text: str) -> None:
-        """Count a text that is gone."""
+        """Count a removed text."""
         del text  # of which nothing is kept
         self.removals[what] = self.removals.get(what, 0) + 1
 
     def rows(self) -> Iterator[Renamed]:
-        """Give the private map."""
+        """Yield the rows of the private map."""
         return self.names.rows()

@@ -1,4 +1,4 @@
-"""A ruleset of nft under new names, as text or as JSON, as it came."""
+"""An nft ruleset with new names, as text or as JSON, whichever it was given as."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ _MARK: Final = "\tremoved\n"
 
 
 def learn(naming: Naming, ruleset: NftRuleset) -> None:
-    """Take the names of ServicePorts that a ruleset tells."""
+    """Note the names of ServicePorts in a ruleset."""
     for table in ruleset.tables.values():
         for chain in table.chains.values():
             if table.name == nft_names.KUBE_PROXY:
@@ -93,7 +93,7 @@ def learn(naming: Naming, ruleset: NftRuleset) -> None:
 
 
 def renamed(naming: Naming, ruleset: NftRuleset) -> str:
-    """Return a ruleset under new names."""
+    """Return a ruleset with new names."""
     tables = {}
     for table in ruleset.tables.values():
         made = _table(naming, table)

@@ -1,4 +1,4 @@
-"""What nft calls parts of packets and of its own statements, and xtables its extensions.
+"""Keywords of nft, and names of xtables extensions, which are kept.
 
 Source: nft(8); iptables-extensions(8) of 1.8.11.
 """

@@ -1,4 +1,4 @@
-"""Names of tables, chains, sets and objects of nft.
+"""New names of nft tables, chains, sets and stateful objects.
 
 kube-proxy writes into each name of nftables mode what it stands for, behind eight letters of its
 hash: both are made anew from the new names.
@@ -66,7 +66,7 @@ def set_name(naming: Naming, table: str, name: str) -> str:
 
 
 def of_iptables(family: str, table: str) -> bool:
-    """Tell whether a table is one that iptables-nft writes."""
+    """Return whether a table is one that iptables-nft writes."""
     return is_of_iptables(family, table)
 
 

@@ -1,4 +1,4 @@
-"""Expressions and statements of nft with other names in them.
+"""nft expressions and statements with the names and addresses in them replaced.
 
 What a text stands for is told by what it is compared with: a device, an Ethernet address, a user.
 Any other text is kept if it is a word of nft's, and else what has it is not understood afterwards.
@@ -49,14 +49,14 @@ _MOST_ELEMENTS: Final = 4096
 
 @value
 class Place:
-    """Where a rule stands: the family and the old name of its table."""
+    """Where a rule is: the family and the old name of its table."""
 
     family: str
     table: str
 
 
 def role_of(left: object) -> Role:
-    """Return what texts name that an expression is compared with."""
+    """Return what kind of name the right-hand side of a comparison holds."""
     match left:
         case e.Meta(key):
             return (
@@ -87,7 +87,7 @@ def role_of(left: object) -> Role:
 
 
 def role_of_types(types: tuple[str, ...] | None) -> Role:
-    """Return what texts name in a set whose elements have these types."""
+    """Return what kind of name the elements of a set of these types hold."""
     if types is None:
         return None
     roles = tuple(_OF_TYPES.get(each) for each in types)
@@ -95,7 +95,7 @@ def role_of_types(types: tuple[str, ...] | None) -> Role:
 
 
 def renamed_statement(naming: Naming, place: Place, given: s.Statement) -> s.Statement:
-    """Return what becomes of a statement; what nobody can put into other words is unknown."""
+    """Return the renamed statement; an unsupported one becomes unknown."""
     try:
         made: s.Statement = _Values(naming, place).statement(given)
     except NotSaid:
@@ -107,12 +107,12 @@ def renamed_statement(naming: Naming, place: Place, given: s.Statement) -> s.Sta
 def renamed_elements(
     naming: Naming, place: Place, given: tuple[e.Element, ...], key: Role, data: Role
 ) -> tuple[e.Element, ...]:
-    """Return what becomes of the elements of a set or map."""
+    """Return the renamed elements of a set or map."""
     return tuple(_Values(naming, place).elements(given, key, data))
 
 
 def renamed_expression(naming: Naming, place: Place, given: e.Expression) -> e.Expression:
-    """Return what becomes of an expression.
+    """Return the renamed expression.
 
     Raises:
         NotSaid: nobody can put it into other words.
@@ -237,7 +237,7 @@ class _Values:
         return replace(given, right=int(self._names.address(old)))
 
     def any(self, given: Any, role: Role) -> Any:
-        """Return an expression, or any value, with its texts and addresses renamed."""
+        """Return an expression, or any value, with its strings and addresses renamed."""
         match given:
             case None | bool() | int():
                 return given
@@ -331,7 +331,7 @@ class _Values:
         return self.any(data, None)
 
     def elements(self, given: tuple[e.Element, ...], key: Role, data: Role) -> Iterator[e.Element]:
-        """Give the new elements; those of a range of addresses are its networks."""
+        """Yield the new elements; a range of addresses becomes its networks."""
         for each in given:
             try:
                 made = self._element(each, key, data)
@@ -352,7 +352,7 @@ class _Values:
         return [replace(given, key=made, value=of_value, comment=comment) for made in keys]
 
     def _expanded(self, given: Any, role: Role) -> Iterator[Any]:
-        """Give the expressions that stand for one key: of a range of addresses its networks."""
+        """Yield the expressions that stand for one key: of a range of addresses its networks."""
         match given:
             case e.Range(first, last) if isinstance(first, Address) and isinstance(last, Address):
                 networks = blocks(first, last)

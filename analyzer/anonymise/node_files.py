@@ -1,4 +1,4 @@
-"""What a node's own programs print besides rules: addresses, routes, neighbours, flows, sets.
+"""Other listings of a node: addresses, routes, neighbours, conntrack entries, ipsets.
 
 Each is read by the words that its program prints; of what is none of them nothing is kept.
 
@@ -69,17 +69,17 @@ _PORT: Final = re.compile(r"(?:([a-z0-9-]{1,20}):)?(\d{1,5}(?:-\d{1,5})?|\d{1,3}
 
 
 def addresses(naming: Naming, data: bytes) -> str:
-    """Return ``ip -j address`` under new names."""
+    """Return ``ip -j address`` with new names."""
     return _json(naming, data, _LINK)
 
 
 def routes(naming: Naming, data: bytes) -> str:
-    """Return ``ip -j route`` under new names."""
+    """Return ``ip -j route`` with new names."""
     return _json(naming, data, _ROUTE)
 
 
 def neighbours(naming: Naming, data: bytes) -> str:
-    """Return ``ip -j neighbour`` under new names."""
+    """Return ``ip -j neighbour`` with new names."""
     return _json(naming, data, _NEIGHBOUR)
 
 
@@ -189,7 +189,7 @@ def _kept(naming: Naming, given: Mapping[str, Any], form: Mapping[str, Any]) -> 
 
 
 def flows(naming: Naming, data: bytes) -> str:
-    """Return ``conntrack -L``, or /proc/net/nf_conntrack, under new names."""
+    """Return ``conntrack -L``, or /proc/net/nf_conntrack, with new names."""
     lines = []
     for line in data.decode("utf-8", "replace").split("\n"):
         words = line.split()
@@ -215,7 +215,7 @@ def _flow_word(naming: Naming, word: str) -> str | None:
 
 
 def ipsets(naming: Naming, data: bytes, file: str) -> str:
-    """Return ``ipset save`` under new names.
+    """Return ``ipset save`` with new names.
 
     Raises:
         ParseError: a line is none of it.
@@ -333,7 +333,7 @@ def _part(naming: Naming, kind: str, text: str) -> list[str]:
 
 
 def metrics(_: Naming, data: bytes) -> str:
-    """Return of kube-proxy's metrics when it last wrote its rules; empty: they do not tell."""
+    """Return when kube-proxy last wrote its rules, from its metrics; empty if they lack it."""
     when = last_sync(data)
     if when is None:
         return ""

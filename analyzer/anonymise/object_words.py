@@ -1,4 +1,4 @@
-"""Words of the Kubernetes API, and labels, taints and annotations of Kubernetes' own.
+"""Words of the Kubernetes API, and its well-known labels, taints and annotations.
 
 Source: Kubernetes API reference; "Well-Known Labels, Annotations and Taints".
 """

@@ -1,4 +1,4 @@
-"""API objects under new names: what this program reads of them, and nothing else.
+"""API objects with new names: only the fields that this program reads.
 
 Each kind has a form (`_FORMS`): which fields are kept, and what stands in each. What no form has is
 removed: annotations, images, environments, arguments, uids, managed fields, status of containers.
@@ -323,7 +323,7 @@ _FORMS: Final[Mapping[str, Mapping[str, Form]]] = {
 
 
 def learn(naming: Naming, items: Iterable[Mapping[str, Any]]) -> None:
-    """Take the names of ServicePorts that objects tell, and how they spell endpoints."""
+    """Note the names of ServicePorts in objects, and how they write endpoints."""
     for item in items:
         for text in _spelt(item):
             naming.chains.learn_spelling(text)
@@ -340,7 +340,7 @@ def learn(naming: Naming, items: Iterable[Mapping[str, Any]]) -> None:
 
 
 def _spelt(item: Mapping[str, Any]) -> Iterator[str]:
-    """Give the addresses of the endpoints that an object lists."""
+    """Yield the addresses of the endpoints that an object lists."""
     for endpoint in elements(item, "endpoints"):
         yield from (each for each in elements(endpoint, "addresses") if isinstance(each, str))
     for subset in elements(item, "subsets"):
@@ -350,7 +350,7 @@ def _spelt(item: Mapping[str, Any]) -> Iterator[str]:
 
 
 def renamed(naming: Naming, items: Iterable[Mapping[str, Any]]) -> str:
-    """Return objects as a JSON List under new names, in the order of these."""
+    """Return objects as a JSON List with new names, in the given order."""
     found = []
     for item in items:
         kind = item.get("kind")

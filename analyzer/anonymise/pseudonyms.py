@@ -1,4 +1,4 @@
-"""Other names for names: a keyed hash of each, by what it names."""
+"""Pseudonyms: a keyed hash of each name, by the kind of thing that it names."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _BEGINS: Final = {
 
 @value
 class Renamed:
-    """A row of the private map: what it was called, what it is called, and what that is."""
+    """A row of the private map: the old name, the new one, and the kind of thing it names."""
 
     kind: str
     old: str
@@ -66,7 +66,7 @@ class Renamed:
 
 
 class Pseudonyms:
-    """All other names that a salt gives.
+    """All new names that a salt leads to.
 
     `well_known`: the Services that every cluster has keep their names, with their namespaces.
     """
@@ -80,7 +80,7 @@ class Pseudonyms:
         self._noted: dict[tuple[str, str], str] = {}
 
     def rows(self) -> Iterator[Renamed]:
-        """Give the private map."""
+        """Yield the rows of the private map."""
         for (kind, old), new in (*self._names.items(), *self._noted.items()):
             yield Renamed(kind, old, new)
         seen: set[str] = set()
@@ -95,18 +95,18 @@ class Pseudonyms:
                 yield Renamed(kind, old, new)
 
     def note(self, kind: str, old: str, new: str) -> str:
-        """Keep what somebody else renamed for the map, and return its new name."""
+        """Record a name that was renamed elsewhere in the map, and return its new name."""
         self._noted[kind, old] = new
         return new
 
     def hashed(self, kind: str, old: str, letters: int = _LETTERS) -> str:
-        """Return so many letters of base32 of a keyed hash, in capitals."""
+        """Return the first letters of the base32 of a keyed hash, in capitals."""
         told = f"{kind}\0{old}".encode("utf-8", "surrogateescape")
         digest = hmac.digest(self._key, told, "sha256")
         return base64.b32encode(digest).decode("ascii")[:letters]
 
     def name(self, kind: str, old: str) -> str:
-        """Return the pseudonym of a name; the same whatever stands around it."""
+        """Return the pseudonym of a name; the same in every context."""
         found = self._names.get((kind, old))
         if found is None:
             letters = self.hashed(kind, old)
@@ -127,7 +127,7 @@ class Pseudonyms:
         return self.name("service", old)
 
     def port(self, namespace: str, service: str, old: str) -> str:
-        """Return the pseudonym of a port's name; empty: it has none."""
+        """Return the pseudonym of a port's name; empty if it has none."""
         if not old:
             return ""
         if self._well_known and old in _SERVICES.get((namespace, service), ()):
@@ -135,7 +135,7 @@ class Pseudonyms:
         return self.name("port", old)
 
     def service_port(self, text: str) -> str | None:
-        """Return what becomes of ``ns/name[:port]``; None: it is none."""
+        """Return the new form of ``ns/name[:port]``; None if it is not one."""
         found = _SERVICE_PORT.fullmatch(text)
         if found is None:
             return None
@@ -146,15 +146,15 @@ class Pseudonyms:
         return self.note("ServicePort", text, new + self.port(namespace, service, port or ""))
 
     def address(self, given: Address) -> Address:
-        """Return what becomes of an address."""
+        """Return the new address of an address."""
         return self.addresses.address(given)
 
     def network(self, given: Network) -> Network:
-        """Return what becomes of a network."""
+        """Return the new network of a network."""
         return self.addresses.network(given)
 
     def address_text(self, text: object) -> str | None:
-        """Return what becomes of the text of an address or network; None: it is none."""
+        """Return the new text of an address or network; None if it is neither."""
         if not isinstance(text, str):
             return None
         address = address_from_text(text)
@@ -164,7 +164,7 @@ class Pseudonyms:
         return None if network is None else network_to_text(self.network(network))
 
     def endpoint_text(self, text: str) -> str | None:
-        """Return what becomes of ``address:port``; None: it is none."""
+        """Return the new form of ``address:port``; None if it is not one."""
         place = address_and_port_from_text(text)
         if place is None or place[1] is None:
             return None
@@ -173,7 +173,7 @@ class Pseudonyms:
         return f"{host}:{place[1]}"
 
     def hardware(self, text: str) -> str | None:
-        """Return what becomes of an Ethernet address; None: it is none.
+        """Return the new MAC address; None if it is not one.
 
         A group stays a group, so do broadcast and the address of zeros.
         """
@@ -189,5 +189,5 @@ class Pseudonyms:
         return self.note("hardware", text.lower(), ":".join(found))
 
     def user(self, text: str) -> str:
-        """Return what becomes of a user: a number stays."""
+        """Return the new name of a user; a numeric uid is kept."""
         return text if _DIGITS.fullmatch(text) else self.name("user", text)

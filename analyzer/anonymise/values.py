@@ -1,4 +1,4 @@
-"""Matches and targets of iptables with other names in them.
+"""iptables matches and targets with the names and addresses in them replaced.
 
 Every text of a value is handled by what its field holds (`_FIELDS`): one that is not in the table,
 and one that is not what its field should hold, makes the whole match or target one that is not
@@ -40,7 +40,7 @@ _TARGET: Final = re.compile(r"-[jg] (\S+)")
 
 
 class NotSaid(Exception):  # noqa: N818  # no error: what has it is not understood afterwards
-    """A value holds a text that nobody can put into other words."""
+    """A value holds a text that cannot be renamed."""
 
 
 def _checked(is_good: Callable[[str], bool]) -> Callable[[Naming, str], str]:
@@ -158,7 +158,7 @@ FIELDS: Final[Mapping[tuple[type, str], Callable[[Naming, str], str]]] = {
 
 
 def renamed_matches(naming: Naming, given: tuple[Match, ...]) -> list[tuple[Match, ...]]:
-    """Return what becomes of a rule's matches: of one rule, or of several that stand for it.
+    """Return the renamed matches of a rule, which may become several rules.
 
     A range of addresses keeps no order: it becomes the networks that it consists of.
     """
@@ -238,7 +238,7 @@ def _unknown(naming: Naming, text: str) -> m.MatchUnknown:
 
 
 def renamed_target(naming: Naming, target: Target | None) -> Target | None:
-    """Return what becomes of a rule's target."""
+    """Return the renamed target of a rule."""
     if target is None:
         return None
     if isinstance(target, t.TargetUnknown):

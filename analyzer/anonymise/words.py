@@ -1,4 +1,4 @@
-"""The words of netfilter that a value may hold as they are; no other word is kept."""
+"""The words of netfilter that values may keep; no other word is kept."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def listed(text: str) -> tuple[str, ...]:
-    """Return the words of a list that is written with blanks between them."""
+    """Return the words of a blank-separated list."""
     return tuple(text.split())
 
 
@@ -85,7 +85,7 @@ _NFT: Final = frozenset(
 
 
 def is_word(text: str) -> bool:
-    """Tell whether a text consists of words of netfilter, with commas between them, or a number."""
+    """Return whether a text is a number, or words of netfilter with commas between them."""
     if _NUMBER.fullmatch(text) or _RATE.fullmatch(text):
         return True
     return all(
@@ -99,10 +99,10 @@ def _is_flagged(text: str) -> bool:
 
 
 def is_protocol(text: str) -> bool:
-    """Tell whether a text names a protocol of IP, or is its number."""
+    """Return whether a text is the name or number of an IP protocol."""
     return text in PROTOCOLS or _NUMBER.fullmatch(text) is not None
 
 
 def is_nft_word(text: str) -> bool:
-    """Tell whether nft prints a text as the name of a number."""
+    """Return whether a text is a symbolic constant that nft prints for a number."""
     return text in _NFT or text in _HELPERS

@@ -1,1 +1,1 @@
-"""What the command line takes: the options of each verb, and what its help says."""
+"""The command line: options of each verb, and the text of its help."""

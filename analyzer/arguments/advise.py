@@ -1,4 +1,4 @@
-"""What ``advise`` is told besides the objects, and what its help says."""
+"""The options and the help of ``advise``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``anonymise`` is told on the command line."""
+"""The options and the help of ``anonymise``."""
 
 from __future__ import annotations
 

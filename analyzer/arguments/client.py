@@ -1,4 +1,4 @@
-"""What ``client`` is told besides the dump and who is dead, and what its help says."""
+"""The options and the help of ``client``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options of ``cluster`` and its verbs."""
+"""The options of ``cluster`` and its subcommands."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _MOST_WORKERS: Final = 1024
 
 
 def parse(words: Sequence[str]) -> SimpleNamespace:
-    """Return the verb, as ``cluster build``, and its options, of the words behind ``cluster``."""
+    """Return the verb, for example ``cluster build``, and its options, from the words after it."""
     given: SimpleNamespace = parser().parse_args(words, SimpleNamespace())
     given.verb = f"cluster {given.verb}"
     return given

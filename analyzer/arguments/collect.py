@@ -1,4 +1,4 @@
-"""The script that ``collect`` prints, for a node on which there is neither Python nor kubectl.
+"""The script that ``collect`` prints, for a node with neither Python nor kubectl.
 
 It is data of the package, ``data/collect.sh``. Options are numbers by the time that they come
 here, and only numbers are put into its text.
@@ -29,7 +29,7 @@ _MOST_DIGITS: Final = 4
 
 
 def add_options(parser: ArgumentParser) -> None:
-    """Add what the script is told."""
+    """Add the options of the script."""
     parser.add_argument(
         "--twice",
         metavar="TIME",
@@ -57,7 +57,7 @@ def add_options(parser: ArgumentParser) -> None:
 
 
 def seconds_from_text(text: str) -> int:
-    """Return a time written as ``10``, ``10s`` or ``2m``, in seconds."""
+    """Return a time written ``10``, ``10s`` or ``2m``, in seconds."""
     unit = _UNITS.get(text[-1:], 0)
     digits = text[:-1] if unit else text
     good = digits.isascii() and digits.isdecimal() and len(digits) <= _MOST_DIGITS
@@ -68,7 +68,7 @@ def seconds_from_text(text: str) -> int:
 
 
 def script(*, twice: int, timeout: int, salt: bytes = b"") -> str:
-    """Return the script; `twice` and `timeout` are seconds, `twice` 0 for one look only.
+    """Return the script; `twice` and `timeout` are seconds, `twice` is 0 to collect once only.
 
     With a `salt` names are hashed.
     """

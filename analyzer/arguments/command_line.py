@@ -1,4 +1,4 @@
-"""What the command line takes: the options of each verb. Nothing is read or printed here."""
+"""The command line: options of each verb. Nothing is read or printed here."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _is_option(word: str) -> bool:
 
 
 def parser_of(verb: str) -> Parser:
-    """Return what reads the options of a verb, or exits with help or with what is wrong."""
+    """Return the parser of a verb's options, or exit with help or an error."""
     says, add_options = _VERBS[verb]
     assert add_options is not None  # the lab's own parser declares them
     parser = Parser(
@@ -94,7 +94,7 @@ def parser_of(verb: str) -> Parser:
 
 
 def every_verb() -> Parser:
-    """Return what lists the verbs, or says that a word is none."""
+    """Return the list of verbs, or an error for an unknown one."""
     found = Parser(
         prog="kubeodds",
         description="The odds that a new connection through kube-proxy's rules reaches a live "
@@ -108,7 +108,7 @@ def every_verb() -> Parser:
 
 
 def add_dead_options(parser: ArgumentParser) -> None:
-    """Add what says who is dead."""
+    """Add options that mark endpoints, nodes and zones as dead."""
     for option, metavar, says in (
         (
             "--dead",
@@ -122,7 +122,7 @@ def add_dead_options(parser: ArgumentParser) -> None:
 
 
 def add_all(parser: ArgumentParser, options: Mapping[str, Mapping[str, Any]]) -> None:
-    """Add options by their names, blanks between the names of each."""
+    """Add options by their names, which are separated by blanks."""
     for names, kinds in options.items():
         parser.add_argument(*names.split(), **kinds)
 
@@ -137,13 +137,13 @@ def _add_filtered(
 
 
 def add_filters(parser: ArgumentParser) -> None:
-    """Add what says which Services are shown."""
+    """Add options that select the Services to show."""
     add_service_option(parser)
     _add_namespace(parser)
 
 
 def add_service_option(parser: ArgumentParser) -> None:
-    """Add what names Services."""
+    """Add the option that names Services."""
     parser.add_argument(
         "--service",
         metavar="NAME",
@@ -158,7 +158,7 @@ def _add_namespace(parser: ArgumentParser) -> None:
 
 
 def add_order(parser: ArgumentParser, loss: str) -> None:
-    """Add what says in which order Services are shown; `loss` tells what that is."""
+    """Add the option that sorts Services; `loss` describes the default order."""
     parser.add_argument(
         "--sort",
         choices=["name", "endpoints", "loss"],

@@ -1,4 +1,4 @@
-"""The script with which a shell completes our command line: data of the package, by shell.
+"""Shell completion scripts: data files of the package, one for each shell.
 
 ``release/completion.py`` makes them of the parser; a test holds that they are what it makes.
 """

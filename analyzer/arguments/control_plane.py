@@ -1,4 +1,4 @@
-"""What verbs are told of the control plane: which nodes carry which part of it."""
+"""Options that describe the control plane: which nodes run which of its components."""
 
 from __future__ import annotations
 

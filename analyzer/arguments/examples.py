@@ -1,4 +1,4 @@
-"""Command lines with which the help of each verb ends."""
+"""Example command lines at the end of each verb's help."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``explore`` is told besides the dump and who is dead, and which keys it has."""
+"""The options and the help of ``explore``, and its keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``suspects`` and ``pinned`` are told besides the dump, and what their help says."""
+"""The options and the help of ``suspects`` and ``pinned``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``gate`` is told on the command line."""
+"""The options and the help of ``gate``."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _nodes(text: str) -> list[str]:
 
 
 def add_options(parser: ArgumentParser) -> None:
-    """Add what is judged, on which nodes, and what is asked for."""
+    """Add options for the manifests, the nodes, and the thresholds."""
     parser.add_argument(
         "manifests",
         metavar="MANIFEST",

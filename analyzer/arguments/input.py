@@ -1,4 +1,4 @@
-"""What says which dumps to read, and what is known besides."""
+"""Options that name the dumps to read, and what is known besides."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from analyzer.parsers.formats import FORMATS
 
 
 def add_input_options(parser: ArgumentParser, number: str = "+") -> None:
-    """Add what says which dumps to read, `number` as of argparse, and what is known besides."""
+    """Add options for the dumps to read, `number` as in argparse, and further input."""
     parser.add_argument(
         "dumps",
         metavar="DUMP",
@@ -27,7 +27,7 @@ def add_input_options(parser: ArgumentParser, number: str = "+") -> None:
 
 
 def add_two_dumps(parser: ArgumentParser) -> None:
-    """Add what says which two dumps to compare; the options are of both, or of B."""
+    """Add the two dumps to compare; the options apply to both, or to B."""
     parser.add_argument(
         "a", metavar="A", help="output of iptables-save or `nft list ruleset`; - for stdin"
     )
@@ -83,7 +83,7 @@ def _add_what_is_known(parser: ArgumentParser) -> None:
 
 
 def add_places(parser: ArgumentParser, node: str) -> None:
-    """Add what says where pods are, and the rules; `node` is what ``--node`` names."""
+    """Add options for the nodes of pods and of the rules; `node` describes ``--node``."""
     parser.add_argument(
         "--node-of",
         metavar="CIDR=NODE",
@@ -120,7 +120,7 @@ def add_node_files(parser: ArgumentParser) -> None:
 
 
 def add_reading_options(parser: ArgumentParser, strict: str) -> None:
-    """Add how much is read, and what is said of it; `strict` is what that option does."""
+    """Add options for limits and warnings; `strict` describes that option."""
     parser.add_argument(
         "--max-input",
         metavar="SIZE",

@@ -1,4 +1,4 @@
-"""What only ``loss`` is told, and what its answer means."""
+"""The options of ``loss`` alone, and what its answer means."""
 
 from __future__ import annotations
 

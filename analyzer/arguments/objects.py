@@ -1,4 +1,4 @@
-"""The options that say what to predict without a dump, and of which kube-proxies."""
+"""Options for predictions without a dump, and the kube-proxies to predict for."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WHERE: Final = {"services": "at --node", "advise": "at every node"}
 
 
 def add_prediction_options(parser: ArgumentParser, verb: str) -> None:
-    """Add what says from what to predict rules, and of which kube-proxy."""
+    """Add options for predicted rules: their objects, and the kube-proxy."""
     group = parser.add_argument_group("without a dump")
     where = _WHERE.get(verb, "at every node, or at --node")
     group.add_argument(
@@ -37,7 +37,7 @@ def add_prediction_options(parser: ArgumentParser, verb: str) -> None:
 
 
 def add_proxy_options(group: _ActionsContainer) -> None:
-    """Add what says of which kube-proxies rules are predicted."""
+    """Add options for the kube-proxies to predict."""
     group.add_argument(
         "--kube-proxy",
         metavar="VERSION",
@@ -66,7 +66,7 @@ def add_proxy_options(group: _ActionsContainer) -> None:
 
 
 def check_prediction_options(options: SimpleNamespace) -> str:
-    """Return what is wrong with them together; nothing where all is well.
+    """Return what is wrong with their combination; empty if nothing is.
 
     What is predicted from tells where endpoints are, too: it is added to the objects.
     """

@@ -1,4 +1,4 @@
-"""What says how and where an answer is shown."""
+"""Options that choose how and where an answer is shown."""
 
 from __future__ import annotations
 

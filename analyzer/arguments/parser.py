@@ -1,4 +1,4 @@
-"""argparse's parser as our verbs have it.
+"""argparse's parser with this program's defaults for verbs.
 
 Options that take several values
 ================================
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def several(read: Callable[[str], Any] = str) -> dict[str, Any]:
-    """Return how argparse is told of an option that takes several values, each read by `read`."""
+    """Return argparse's arguments for an option with several values, each parsed by `read`."""
 
     def values(text: str) -> list[Any]:
         # A file may have a comma in its name.
@@ -36,7 +36,7 @@ def several(read: Callable[[str], Any] = str) -> dict[str, Any]:
 
 
 class Joined(argparse.Action):
-    """Keeps the values of an option that is repeated as one, with commas between."""
+    """Joins the values of a repeated option with commas."""
 
     def __call__(
         self, _parser: object, namespace: argparse.Namespace, values: Any, _option: Any = None
@@ -47,7 +47,7 @@ class Joined(argparse.Action):
 
 
 def size_of(text: str) -> int:
-    """Return a size in bytes, of the value of an option.
+    """Return a size in bytes, from the value of an option.
 
     Raises:
         ArgumentTypeError: it is none.
@@ -59,7 +59,7 @@ def size_of(text: str) -> int:
 
 
 def percentage(text: str) -> Fraction:
-    """Return a share that is given as a percentage."""
+    """Return a share, from a percentage."""
     from fractions import Fraction
 
     try:
@@ -74,7 +74,7 @@ def percentage(text: str) -> Fraction:
 
 
 def duration_of(text: str) -> Fraction:
-    """Return seconds, of ``40s`` or ``1m30s``; there may be none.
+    """Return seconds, zero or more, from ``40s`` or ``1m30s``.
 
     Raises:
         ArgumentTypeError: it is no duration.
@@ -88,7 +88,7 @@ def duration_of(text: str) -> Fraction:
 
 
 def time_of(text: str) -> Fraction:
-    """Return seconds, more than none.
+    """Return seconds, more than zero.
 
     Raises:
         ArgumentTypeError: it is no such time.
@@ -100,7 +100,7 @@ def time_of(text: str) -> Fraction:
 
 
 def address_of(text: str) -> Address:
-    """Return an address, of the value of an option.
+    """Return an address, from the value of an option.
 
     Raises:
         ArgumentTypeError: it is none.
@@ -112,7 +112,7 @@ def address_of(text: str) -> Address:
 
 
 def network_of_node(text: str) -> tuple[Network, str]:
-    """Return a network and the node whose it is.
+    """Return a network and the node that it belongs to.
 
     Raises:
         ArgumentTypeError: it is no pair of these.
@@ -151,7 +151,7 @@ class Parser(argparse.ArgumentParser):
         return found + (f"\nexamples:\n{examples}" if examples else "")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse `args` as argparse does, but for ``--option=--``: it would take that for a list."""
+        """Parse `args` as argparse does, except ``--option=--``, which it takes for a list."""
         words = list(args or ())
         for word in words:
             if word == "--":
@@ -161,7 +161,7 @@ class Parser(argparse.ArgumentParser):
         return super().parse_known_args(self._spelled_out(words), namespace)
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong and which option may have been meant, and exit with 2.
+        """Print what is wrong and which option may have been meant, and exit with 2.
 
         Of the usage, which fills a screen and pushes the message out of it, only where it is.
         """
@@ -204,7 +204,7 @@ class Parser(argparse.ArgumentParser):
         return [f"{further[at]}={word}" if at in further else word for at, word in enumerate(words)]
 
     def _told(self, words: Sequence[str]) -> Iterator[tuple[int, str | None]]:
-        """Give the places of words that are no options nor their first value.
+        """Yield the places of words that are no options nor their first value.
 
         With each comes the option of several values right behind which it stands. A file is no
         value of an option that takes none.
@@ -231,7 +231,7 @@ class Parser(argparse.ArgumentParser):
 
 
 class HelpFormatter(argparse.HelpFormatter):
-    """argparse's own, which asks for the terminal's width only when help is shown.
+    """argparse's formatter, which asks for the terminal's width only if help is shown.
 
     It is made anew for each option that is added, and to ask takes a module and a system call.
     """

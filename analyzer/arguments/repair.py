@@ -1,4 +1,4 @@
-"""What ``repair`` is told besides the dump, and what its help says."""
+"""The options and the help of ``repair``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``timeline`` is told besides the dump and who is dead, and what its help says."""
+"""The options and the help of ``timeline``."""
 
 from __future__ import annotations
 

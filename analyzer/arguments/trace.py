@@ -1,4 +1,4 @@
-"""What ``trace`` is told besides the dump: the packet, and the node that it goes through."""
+"""The options of ``trace``: the packet, and the node that it goes through."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``watch`` is told, and what its help says."""
+"""The options and the help of ``watch``."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ FILES: Final = {
 
 
 def add_watch_options(parser: ArgumentParser) -> None:
-    """Add all of them."""
+    """Add the options of ``watch``."""
     parser.epilog = EPILOG
     _add_input(parser)
     command_line.add_dead_options(parser)
@@ -157,7 +157,7 @@ def _every(text: str) -> Fraction:
 
 
 def check_watch_options(options: SimpleNamespace) -> str:
-    """Return what is wrong with them together; nothing where all is well."""
+    """Return what is wrong with their combination; empty if nothing is."""
     if options.print is not None:
         return ""
     if not options.rules and not options.command:

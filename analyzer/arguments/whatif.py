@@ -1,4 +1,4 @@
-"""What ``whatif`` is told besides the dump, and what its help says."""
+"""The options and the help of ``whatif``."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ EPILOG: Final = (
 
 
 def components_parser(add_output_options: Callable[[ArgumentParser, str], None]) -> Parser:
-    """Return what reads ``whatif --components``, which takes no dump and no objects."""
+    """Return the parser of ``whatif --components``, which takes no dump and no objects."""
     parser = Parser(
         prog="kubeodds whatif",
         description="what still works and what stops when a component is down",

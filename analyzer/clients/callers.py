@@ -1,4 +1,4 @@
-"""The pods that call: one on a dead node is dead too, and calls nobody."""
+"""The client pods: one on a dead node is dead too, and opens no connections."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from analyzer.model.value import value
 
 @value(kw_only=True)
 class Callers:
-    """Pods by name, each with its node.
+    """Client pods by name, each with its node.
 
     Attributes:
         dead: those that die with their node.
@@ -30,7 +30,7 @@ class Callers:
         return len(self.living) + len(self.dead) + len(self.unplaced)
 
     def without_answer(self, fails: Range) -> Range:
-        """Return the share of all callers that get no answer: the dead, and those that fail."""
+        """Return the share of client pods without an answer: those dead, and those that fail."""
         dead, unplaced, number = len(self.dead), len(self.unplaced), self.number
         least, most = fails
         return (
@@ -40,7 +40,7 @@ class Callers:
 
 
 def callers(pods: Mapping[str, str | None], dead: Dead, cluster: Cluster) -> Callers:
-    """Return who of these pods, given with their nodes, lives.
+    """Return which of these pods, given with their nodes, are alive.
 
     A pod without a node does not run: it is counted among those of which nobody knows.
     """

@@ -1,4 +1,4 @@
-"""The plan of a connection: its tries, its pauses, and to whom."""
+"""The plan of a connection: its attempts, its pauses, and its destinations."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def connect(connector: Connector, target: Target, pins: Pins, finish: Finish) ->
 def connect_to_pods(
     connector: Connector, sure: Counts, perhaps: Counts, pins: Pins, finish: Finish
 ) -> Plan:
-    """Return the plan of a connection to one endpoint after the other, in an order drawn once.
+    """Return the plan of connecting to endpoints one by one, in an order drawn once.
 
     Of endpoints it is known how many certainly have each fate (`sure`), and how many may have it
     and else live (`perhaps`).
@@ -46,7 +46,7 @@ def connect_to_pods(
 
 
 def _every(sure: Counts, perhaps: Counts) -> Iterator[dict[Fate, int]]:
-    """Give all that the numbers of endpoints may be."""
+    """Yield all that the numbers of endpoints may be."""
     found = [dict(sure)]
     for fate, number in perhaps.items():
         found = [
@@ -68,12 +68,12 @@ class _Tries:
         self.connector = connector
 
     def timeout(self, number: int) -> Time:
-        """Return how long a try waits for an answer."""
+        """Return how long an attempt waits for an answer."""
         every = self.connector.timeout
         return exactly(every[min(number, len(every) - 1)]) if every else SYNS
 
     def failed(self, fate: Fate, number: int, again: _Behind, ends: _Behind) -> Plan:
-        """Return the plan behind a try that met `fate`: another one, or the end."""
+        """Return the plan after an attempt that ended in `fate`: a retry, or the end."""
         stays = again if self.connector.goes_on else ends
         timeout = self.timeout(number)
         waits = after(timeout, again(Result.TIMED_OUT))
@@ -97,7 +97,7 @@ class _Connect:
         self._known: dict[tuple[int, Pins], Plan] = {}
 
     def begin(self, pins: Pins) -> Plan:
-        """Return the plan from its beginning."""
+        """Return the whole plan."""
         if not self._connector.is_open:
             return self._try(0, pins)
         lot = self._target.lot
@@ -149,7 +149,7 @@ class _Pick:
         self._known: dict[tuple[Any, ...], Plan] = {}
 
     def begin(self) -> Plan:
-        """Return the plan from its beginning."""
+        """Return the whole plan."""
         if not self._number:
             return self._finish(Result.REFUSED, self._pins)
         return self._try(())

@@ -45,7 +45,7 @@ DATA: Final = Time(Fraction(9246, 10), 16 * 120 * (1 + _LATE))
 
 @value(kw_only=True)
 class Connector:
-    """How connections are opened.
+    """How a client opens connections.
 
     Attributes:
         says: what is meant by its name.

@@ -1,4 +1,4 @@
-"""What becomes of one new flow: it is answered, refused, reported unreachable, or meets silence.
+"""The end of one new flow: answered, refused, unreachable by ICMP, or silence.
 
 Theory of operation
 ===================
@@ -34,7 +34,7 @@ _ROUNDED_TO: Final = 256
 
 @enum.unique
 class Fate(enum.Enum):
-    """What the first packet of a flow meets.
+    """How the first packet of a flow ends.
 
     ANSWERED: a living endpoint. SILENT: nothing comes back. REFUSED: an RST, or ICMP port
     unreachable. UNREACHABLE: ICMP host unreachable, or no neighbour.
@@ -86,11 +86,11 @@ class Lot:
         return 1 - upper, 1 - lower
 
     def possible(self) -> tuple[Fate, ...]:
-        """Return the fates that may be."""
+        """Return the possible fates."""
         return tuple(f for f, (_, upper) in zip(FATES, self.bounds, strict=True) if upper)
 
     def least(self, values: Sequence[Fraction]) -> Fraction:
-        """Return the least mean of `values`, one for each fate, over all chances in the bounds."""
+        """Return the least mean of `values`, one for each fate, over all possible chances."""
         found, rest = Fraction(0), Fraction(1)
         for each, (lower, _) in zip(values, self.bounds, strict=True):
             found += each * lower
@@ -106,19 +106,19 @@ class Lot:
 
 
 def certain(fate: Fate) -> Lot:
-    """Return the lot of which the fate is known."""
+    """Return the lot of a known fate."""
     one = (Fraction(1), Fraction(1))
     return Lot(tuple(one if each is fate else (Fraction(0), Fraction(0)) for each in FATES))
 
 
 def of_fates(fates: Iterable[Fate]) -> Lot:
-    """Return the lot of which no more is known than what fates it may have."""
+    """Return the lot if only the set of possible fates is known."""
     some = frozenset(fates)
     return lot([(Fraction(0), Fraction(1), some)])
 
 
 def lot(pieces: Iterable[Piece]) -> Lot:
-    """Return the lot of flows of which each piece is a share with the same possible fates."""
+    """Return the lot of flows that consist of pieces: shares with the same possible fates."""
     every = [*pieces]
     least = {f: sum((lo for lo, _, may in every if may == {f}), Fraction(0)) for f in FATES}
     most = {f: sum((up for _, up, may in every if f in may), Fraction(0)) for f in FATES}
@@ -141,7 +141,7 @@ def _rounded(lower: Fraction, upper: Fraction) -> tuple[Fraction, Fraction]:
 
 
 def mixed(lots: Iterable[tuple[Fraction, Lot]]) -> Lot:
-    """Return the lot of a draw among lots, each with its chance; these sum to 1."""
+    """Return the mixture of lots, each with its probability; these sum to 1."""
     every = [*lots]
     return Lot(
         tuple(
@@ -213,7 +213,7 @@ def _grouped(pieces: Iterable[Piece]) -> list[Piece]:
 def counted(
     endpoints: Iterable[Endpoint], dead: Dead, fate_of: FateOf
 ) -> tuple[Mapping[Fate, int], Mapping[Fate, int]]:
-    """Return how many endpoints certainly have each fate, and how many may, or be alive."""
+    """Return for each fate how many endpoints certainly have it, and how many may have it."""
     sure: dict[Fate, int] = {}
     perhaps: dict[Fate, int] = {}
     for each in endpoints:

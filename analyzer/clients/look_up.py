@@ -1,4 +1,4 @@
-"""The plan of a look-up: which names, asked of which server, from which port, how often.
+"""The plan of a look-up: which names, to which server, from which port, how often.
 
 Theory of operation
 ===================
@@ -38,7 +38,7 @@ Finish: TypeAlias = Callable[[Result, Pins], Plan]
 
 @value
 class Candidate:
-    """A name that is asked for.
+    """A name that a query is sent for.
 
     Attributes:
         as_given: whether it is the name that was looked up, no domain behind it.
@@ -53,7 +53,7 @@ class Candidate:
 def candidates(
     resolver: Resolver, conf: ResolvConf, name: str, exists: Callable[[str], bool]
 ) -> tuple[Candidate, ...]:
-    """Return the names that are asked for one after the other, as long as none has an address."""
+    """Return the names to query in turn until one has an address."""
     bare = name.rstrip(".")
     given = Candidate(bare, as_given=True, exists=exists(bare))
     if name.endswith(".") or not resolver.searches:
@@ -67,7 +67,7 @@ def candidates(
 
 
 def with_options(resolver: Resolver, conf: ResolvConf) -> Resolver:
-    """Return the resolver with the time-out and the attempts that resolv.conf gives it."""
+    """Return the resolver with the timeout and the attempts of resolv.conf."""
     if resolver.fixed:
         return resolver
     timeout, attempts = conf.timeout, conf.attempts
@@ -86,7 +86,7 @@ def look_up(
     pins: Pins,
     finish: Finish,
 ) -> Plan:
-    """Return the plan of a look-up, of a resolver with its options, at these name servers."""
+    """Return the plan of a look-up by a resolver with its options, at these name servers."""
     return _LookUp(resolver, asked, servers, finish).candidate(0, pins, (None, None))
 
 
@@ -126,7 +126,7 @@ class _LookUp:
         return self._known[key]
 
     def candidate(self, at: int, pins: Pins, errors: _Errors) -> Plan:
-        """Return the plan from a candidate on."""
+        """Return the plan starting at a candidate."""
         if at == len(self._asked):
             return self._over(pins, errors)
         if self._resolver.parallel:
@@ -194,7 +194,7 @@ class _LookUp:
                 return Either((goes_on(earlier, pins), fresh))
 
     def _again(self) -> Port:
-        """Tell whether what is sent again to a silent server is the same flow to conntrack."""
+        """Return whether what is sent again to a silent server is the same flow to conntrack."""
         resolver = self._resolver
         if resolver.port is not Port.SAME:
             return resolver.port

@@ -1,4 +1,4 @@
-"""What clients do, and what comes of it: look-ups, connections, and journeys made of both."""
+"""What clients do, and how it ends: look-ups, connections, and journeys made of both."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from analyzer.model.value import replace, value
 
 @value(kw_only=True)
 class LookUp:
-    """A name that is looked up.
+    """The look-up of a name.
 
     Attributes:
         exists: tells which of the candidates have an address.
@@ -34,7 +34,7 @@ class LookUp:
 
     @property
     def client(self) -> str:
-        """Who does it."""
+        """The name of the client."""
         return self.resolver.name
 
     @property
@@ -44,7 +44,7 @@ class LookUp:
 
     @property
     def asked(self) -> tuple[Candidate, ...]:
-        """The names that are asked for.
+        """The names that are queried.
 
         Who tries no search domains is given the name in full.
         """
@@ -55,7 +55,7 @@ class LookUp:
         return tuple(replace(each, as_given=True) for each in every if each.exists)[:1] or found
 
     def plan(self, world: World, pins: Pins, finish: Finish) -> Plan:
-        """Return what it does."""
+        """Return the plan of the operation."""
         return self._plan(with_options(self.resolver, self.conf), world, pins, finish)
 
     def _plan(self, resolver: Resolver, world: World, pins: Pins, finish: Finish) -> Plan:
@@ -70,13 +70,13 @@ class LookUp:
         return plans[0] if len(plans) == 1 else Either(plans)
 
     def _orders(self, servers: Sequence[Target]) -> Iterator[Sequence[Target]]:
-        """Give the orders in which servers may be asked: with `rotate` any may be the first."""
+        """Yield the orders in which servers may be asked: with `rotate` any may be the first."""
         turns = len(servers) if self.conf.rotate and not self.resolver.parallel else 1
         for turn in range(turns):
             yield [*servers[turn:], *servers[:turn]]
 
     def alternatives(self, world: World) -> dict[str, Range]:
-        """Return the chance to fail with one attempt, or from new ports, by what is changed."""
+        """Return the chance of failure with one attempt, or with new source ports, by change."""
         resolver = with_options(self.resolver, self.conf)
         others = {}
         if resolver.attempts > 1 and resolver.port is Port.SAME:
@@ -90,7 +90,7 @@ class LookUp:
 
 @value(kw_only=True)
 class Connection:
-    """A connection that is opened.
+    """A connection to a Service.
 
     Attributes:
         frontend: by which the client reaches the ServicePort; None: it goes to the pods themselves,
@@ -103,7 +103,7 @@ class Connection:
 
     @property
     def client(self) -> str:
-        """Who does it."""
+        """The name of the client."""
         return self.connector.name
 
     @property
@@ -114,7 +114,7 @@ class Connection:
         return f"reach {self.service.name.text}{by}"
 
     def plan(self, world: World, pins: Pins, finish: Finish) -> Plan:
-        """Return what it does."""
+        """Return the plan of the operation."""
         return self._plan(self.connector, world, pins, finish)
 
     def _plan(self, connector: Connector, world: World, pins: Pins, finish: Finish) -> Plan:
@@ -124,7 +124,7 @@ class Connection:
         return connect_to_pods(connector, sure, perhaps, pins, finish)
 
     def alternatives(self, world: World) -> dict[str, Range]:
-        """Return the chance to fail with one try, where it has more, by what is changed."""
+        """Return the chance of failure with a single attempt, if it has more, by change."""
         if self.connector.tries == 1:
             return {}
         one = replace(self.connector, tries=1)
@@ -136,14 +136,14 @@ Step = LookUp | Connection
 
 @value(kw_only=True)
 class Journey:
-    """Steps one after the other, of which all have to succeed."""
+    """Steps in sequence, all of which have to succeed."""
 
     name: str
     steps: tuple[Step, ...]
 
     @property
     def client(self) -> str:
-        """What it is called."""
+        """The name of the client."""
         return self.name
 
     @property
@@ -152,7 +152,7 @@ class Journey:
         return ", then ".join(each.says for each in self.steps)
 
     def plan(self, world: World, pins: Pins, finish: Finish) -> Plan:
-        """Return what it does."""
+        """Return the plan of the operation."""
         known: dict[tuple[int, Pins], Plan] = {}
 
         def begin(at: int, pins: Pins) -> Plan:
@@ -171,7 +171,7 @@ class Journey:
         return begin(0, pins)
 
     def alternatives(self, world: World) -> dict[str, Range]:
-        """Return the chance that each step would fail alone."""
+        """Return the chance of failure of each step alone."""
         return {
             f"{number}. {each.says}": fails(each.plan(world, (), ends))
             for number, each in enumerate(self.steps, start=1)
@@ -183,7 +183,7 @@ Operation = Step | Journey
 
 @value(kw_only=True)
 class Judged:
-    """An operation, and what comes of it.
+    """An operation with its outcome.
 
     Attributes:
         flow: the chance that one new flow fails, of its only target; None: it has several, or none
@@ -200,12 +200,12 @@ class Judged:
 
 
 def ends(result: Result, _: Pins) -> Plan:
-    """Return the plan of which nothing follows."""
+    """Return the plan that ends here."""
     return End(result)
 
 
 def judge(operation: Operation, world: World) -> Judged:
-    """Return what comes of an operation."""
+    """Return the outcome of an operation."""
     targets = _targets(operation, world)
     one = targets[0] if len(targets) == 1 else None
     return Judged(

@@ -1,4 +1,4 @@
-"""What comes of a plan: how often it fails, how long it takes, and each way in which it ends."""
+"""The outcome of a plan: its chance of failure, its duration, and each way in which it ends."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Ending:
 
 @value(kw_only=True)
 class Outcome:
-    """What comes of an operation.
+    """How often an operation fails, and how long it takes.
 
     Attributes:
         fails: the chance that it does.
@@ -49,11 +49,11 @@ class Outcome:
 
     @property
     def is_exact(self) -> bool:
-        """Whether the chance to fail is known."""
+        """Whether the chance of failure is known exactly."""
         return self.fails[0] == self.fails[1]
 
     def failing(self) -> Time | None:
-        """Return what operations that fail take; None: none does."""
+        """Return the durations of operations that fail; None if none does."""
         found = [e.time for e in self.endings if e.result is not Result.ANSWERED and e.chance[1]]
         if not found:
             return None
@@ -61,7 +61,7 @@ class Outcome:
 
 
 def outcome(plan: Plan) -> Outcome:
-    """Return what comes of a plan."""
+    """Return the outcome of a plan."""
     walk = Walk(plan)
     found = walk.ends()
     return Outcome(

@@ -1,4 +1,4 @@
-"""What a client does, as a plan: each draw, each wait, until it ends; and what comes of it.
+"""What a client does, as a plan: each draw and each wait until it ends, with the outcome.
 
 Theory of operation
 ===================
@@ -44,7 +44,7 @@ class Result(enum.Enum):
 
 @value
 class Time:
-    """Seconds that something takes, at least and at most."""
+    """A duration in seconds, at least and at most."""
 
     least: Fraction
     most: Fraction
@@ -60,7 +60,7 @@ AT_ONCE: Final = Time(ZERO, ZERO)
 
 
 def exactly(seconds: Fraction) -> Time:
-    """Return a time that is known."""
+    """Return a known duration."""
     return Time(seconds, seconds)
 
 
@@ -73,7 +73,7 @@ class End:
 
 @value
 class Wait:
-    """Time goes by."""
+    """A wait, and the plan after it."""
 
     time: Time
     then: Plan
@@ -81,7 +81,7 @@ class Wait:
 
 @value
 class Draw:
-    """A new flow: how the plan goes on for each fate that it may have."""
+    """A new flow, and the plan after each fate that it may have."""
 
     lot: Lot
     then: Mapping[Fate, Plan]
@@ -89,7 +89,7 @@ class Draw:
 
 @value
 class Either:
-    """The plan goes on in one of these ways, and nobody knows in which."""
+    """One of these plans, and it is not known which."""
 
     plans: tuple[Plan, ...]
 
@@ -103,5 +103,5 @@ def after(time: Time, then: Plan) -> Plan:
 
 
 def draw(lot: Lot, goes_on: Callable[[Fate], Plan]) -> Plan:
-    """Return a plan that draws, of which only the fates that may be are gone on with."""
+    """Return a plan that opens a new flow, with the continuations of its possible fates."""
     return Draw(lot, {fate: goes_on(fate) for fate in lot.possible()})

@@ -1,4 +1,4 @@
-"""Libraries and programs that look names up: what each sends, in which order, from which port.
+"""Libraries and programs that resolve names: what each sends, in which order, from which port.
 
 A new one is a row of RESOLVERS. What is measured was held against the program itself on a kernel
 (tests/lab/test_client_plans.py); of the others only the source is known.
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @enum.unique
 class Port(enum.Enum):
-    """From where a query is sent again to a name server that was silent.
+    """The source port of a query that is retried after a silent name server.
 
     SAME: from the same socket, so that conntrack sends it to the same endpoint. NEW: from another,
     so that the rules draw anew. EITHER: nobody knows.
@@ -33,7 +33,7 @@ class Port(enum.Enum):
 
 @enum.unique
 class Search(enum.Enum):
-    """What follows a candidate that nobody has answered.
+    """The next step after a candidate that no server has answered.
 
     STOP: the look-up fails. AS_IS: the name as it was given, where that was not tried. NEXT: the
     next candidate.
@@ -46,7 +46,7 @@ class Search(enum.Enum):
 
 @value(kw_only=True)
 class Resolver:
-    """How names are looked up.
+    """How a client resolves names.
 
     Attributes:
         says: what is meant by its name.

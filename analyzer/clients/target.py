@@ -1,4 +1,4 @@
-"""What a client's flows are drawn among, and whether the first draw is the last."""
+"""The destinations that a client's flows are drawn among, and whether its draw is sticky."""
 
 from __future__ import annotations
 

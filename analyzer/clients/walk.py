@@ -89,7 +89,7 @@ class Walk:
         return int(seconds * self._unit)
 
     def fails(self) -> Range:
-        """Return the chance that it ends without an answer."""
+        """Return the chance that the plan ends without an answer."""
         found: list[Range] = []
         for node in self._nodes:
             if isinstance(node, _Ended):
@@ -99,7 +99,7 @@ class Walk:
         return found[-1]
 
     def delay(self) -> Range:
-        """Return the mean of the seconds until it ends."""
+        """Return the mean number of seconds until the plan ends."""
         found: list[Range] = []
         for node in self._nodes:
             if isinstance(node, _Ended):
@@ -113,7 +113,7 @@ class Walk:
         return least / self._unit, most / self._unit
 
     def ends(self) -> list[tuple[Result, Time]]:
-        """Return all ways in which it may end, the soonest first."""
+        """Return all possible ends, the earliest first."""
         found: list[set[tuple[Result, int, int]]] = []
         for node in self._nodes:
             match node:
@@ -131,7 +131,7 @@ class Walk:
         return [(r, Time(Fraction(a, unit), Fraction(b, unit))) for r, a, b in ends]
 
     def chance(self, result: Result, time: Time) -> Range:
-        """Return the chance that it ends so and then."""
+        """Return the chance of this end at this time."""
         last = len(self._nodes) - 1
         return self._chance(last, result, self._whole(time.least), self._whole(time.most))
 
@@ -152,7 +152,7 @@ class Walk:
         return self._known[key]
 
     def over_by(self, seconds: Fraction) -> Range:
-        """Return the share of ends that certainly are not later, and of those that may not be."""
+        """Return the share of ends that are certainly over by then, and of those that may be."""
         last, left = len(self._nodes) - 1, seconds * self._unit // 1
         return self._over_by(last, left, slow=True)[0], self._over_by(last, left, slow=False)[1]
 

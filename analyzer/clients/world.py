@@ -1,4 +1,4 @@
-"""Where a client stands: what its flows to each Service meet, at the nodes that may take them."""
+"""Where a client is: how its flows to each Service end, at each node that may handle them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _OUTSIDE: Final = (
 
 @value(kw_only=True)
 class Entry:
-    """A node that takes a client's flows.
+    """A node that a client's flows enter at.
 
     Attributes:
         chance: that a new flow comes to it.
@@ -51,7 +51,7 @@ class Entry:
 
 @value(kw_only=True)
 class World:
-    """What decides what becomes of a client's flows.
+    """Everything that decides how a client's flows end.
 
     Attributes:
         entries: the nodes that take them; one, unless a balancer draws.
@@ -66,11 +66,11 @@ class World:
 
     @property
     def view(self) -> View:
-        """The Services of the first node of which they are known."""
+        """The Services of the first node where they are known."""
         return next(each.view for each in self.entries if each.view is not None)
 
     def services(self) -> Sequence[ServicePort]:
-        """Return the ServicePorts that a client may reach from where it is."""
+        """Return the ServicePorts that a client can reach from its node."""
         return [each for each in self.view.services if self._route(each) is not None]
 
     def target(self, service: ServicePort) -> Target:
@@ -104,7 +104,7 @@ class World:
         return lot_of(route_loss(route, self.dead), self.dead, self.fate_of, refusal)
 
     def route(self, service: ServicePort) -> Route:
-        """Return the way of a client's flows to a ServicePort of `services`."""
+        """Return the route of a client's flows to a ServicePort of `services`."""
         found = self._route(service)
         assert found is not None
         return found
@@ -120,16 +120,16 @@ class World:
         return min(plain, key=lambda r: order.index(r.frontend.kind), default=None)
 
     def is_stopped(self, service: ServicePort) -> bool:
-        """Tell whether rules of the node itself may drop or reject flows to its endpoints."""
+        """Return whether rules of the node itself may drop or reject flows to its endpoints."""
         route = self._route(service)
         return route is not None and bool(route.losses())
 
     def pods(self, service: ServicePort) -> tuple[Mapping[Fate, int], Mapping[Fate, int]]:
-        """Return how many endpoints of a ServicePort have each fate, and how many may have."""
+        """Return for each fate how many endpoints certainly have it, and how many may."""
         return counted(service.endpoints, self.dead, self.fate_of)
 
     def name_server(self, address: Address) -> Target:
-        """Return what look-ups at an address meet; of one that is no Service nobody knows."""
+        """Return how look-ups at an address end; not known unless it is a Service's."""
         service = dns_at(self.view.services, address)
         if service is None:
             return Target(name=f"{address}", lot=of_fates(FATES))
@@ -137,7 +137,7 @@ class World:
 
 
 def dns_at(services: Iterable[ServicePort], address: Address) -> ServicePort | None:
-    """Return the ServicePort that takes queries at an address."""
+    """Return the ServicePort that receives queries to an address."""
     for each in services:
         asked = ((f.address, f.port) for f in each.frontends)
         if each.protocol == "udp" and (address, _DNS_PORT) in asked:

@@ -1,1 +1,1 @@
-"""A whole cluster's dumps: what is said once is kept once, and every question is one question."""
+"""The dumps of a whole cluster: what is the same is stored once, and computed once."""

@@ -1,4 +1,4 @@
-"""Questions of the user's own to the tables of a store: one SELECT, which writes nothing.
+"""SQL queries of the user to the tables of a store: one read-only SELECT.
 
 Theory of operation: DuckDB takes a WITH that copies into files for part of a SELECT, and would
 write wherever it may read. Within another question it refuses such a WITH, so each is explained
@@ -27,7 +27,7 @@ _ZONED: Final = "WITH TIME ZONE"
 
 
 def answer(db: Any, folder: str, sql: str) -> tuple[list[str], list[Row]]:
-    """Return the columns and rows of a question to the tables in a folder.
+    """Return the columns and rows of a query to the tables in a folder.
 
     `db` is a connection that has the views over them; it reads no other file from then on.
 

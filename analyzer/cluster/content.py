@@ -1,4 +1,4 @@
-"""ServicePorts as rows of tables, named by what they say, and back again.
+"""ServicePorts as rows of tables, keyed by a hash of their content, and back again.
 
 Theory of operation
 ===================
@@ -51,14 +51,14 @@ BLOCKS: Final = 256
 
 
 def digest_of(said: object) -> str:
-    """Return the name of a content, in hexadecimal digits; `said` is what JSON can write."""
+    """Return the digest of a content, in hexadecimal; `said` is what JSON can write."""
     text = json.dumps(said, separators=(",", ":"), ensure_ascii=True)
     return blake2b(text.encode("ascii"), digest_size=_BYTES).hexdigest()
 
 
 @value(kw_only=True)
 class New:
-    """Contents by name, as rows; of each table those that a reader has not given before."""
+    """Contents by digest, as rows: for each table, those that a reader has not returned before."""
 
     service_ports: dict[str, Row]
     routes: dict[str, tuple[Row, ...]]
@@ -69,17 +69,17 @@ class New:
 
     @classmethod
     def nothing(cls) -> New:
-        """Return none at all."""
+        """Return an empty one."""
         return cls(service_ports={}, routes={}, endpoints={}, distributions={}, blocks={}, maps={})
 
     def add(self, other: New) -> None:
-        """Add contents of another; those of one name are the same."""
+        """Add the contents of another; those with the same digest are equal."""
         for name in fields_of(New):
             getattr(self, name).update(getattr(other, name))
 
 
 class Encoder:
-    """Writes ServicePorts as rows, and gives each content once.
+    """Writes ServicePorts as rows, each content once.
 
     `new` holds what was not `given` yet; who has passed it on calls `taken`.
     """
@@ -93,18 +93,18 @@ class Encoder:
         self._ends: dict[int, tuple[object, str]] = {}
 
     def forget(self) -> None:
-        """Give everything again: somebody has lost what was given."""
+        """Return everything again: what was returned before has been lost."""
         self.__init__()  # type: ignore[misc]  # all of it, as if nothing had been
 
     def taken(self) -> New:
-        """Return what is new, and count it as given."""
+        """Return what is new, and mark it as returned."""
         new, self.new = self.new, New.nothing()
         self._shares.clear()  # of lists of one dump
         self._ends.clear()
         return new
 
     def encode(self, service: ServicePort) -> str:
-        """Return the digest of a ServicePort, whose rows are then among the new or the given."""
+        """Return the digest of a ServicePort, whose rows are then among those new or returned."""
         frontends = [_frontend(each) for each in service.frontends]
         at = {frontend: number for number, frontend in enumerate(service.frontends)}
         head = (
@@ -179,7 +179,7 @@ class Encoder:
         return found
 
     def block(self, digests: Iterable[str]) -> str:
-        """Return the name of a block of a map: of ServicePorts, in any order."""
+        """Return the digest of a block of a map: of ServicePorts, in any order."""
         held = tuple(sorted(digests))
         found = digest_of(["block", held])
         if found not in self._given:
@@ -188,7 +188,7 @@ class Encoder:
         return found
 
     def map(self, blocks: Iterable[str]) -> str:
-        """Return the name of a map, by the names of its blocks."""
+        """Return the digest of a map, from those of its blocks."""
         held = tuple(sorted(blocks))
         found = digest_of(["map", held])
         if found not in self._given:
@@ -198,7 +198,7 @@ class Encoder:
 
 
 def block_of(service: ServicePort) -> int:
-    """Return the number of the block in which a ServicePort is, the same at every node."""
+    """Return the number of the block that a ServicePort is in, the same at every node."""
     text = f"{service.name.text} {service.protocol} {service.version}"
     return blake2b(text.encode("utf-8", "surrogateescape"), digest_size=1).digest()[0] % BLOCKS
 
@@ -334,7 +334,7 @@ def _endings_of(rows: Iterable[Sequence[Any]]) -> Endings:
 
 
 class Contents:
-    """ServicePorts by their digests, each kept once and apart from the dump that it was read of."""
+    """ServicePorts by their digests, each kept once, independent of the dump they come from."""
 
     def __init__(self) -> None:
         self._encoder = Encoder()
@@ -359,7 +359,7 @@ class Contents:
 
 
 class StoredShares(Sequence[Share]):
-    """Shares of one route, each made when it is looked at; lists are those of all alike routes."""
+    """Shares of one route, decoded on access; routes with the same lists share them."""
 
     __slots__ = ("_endpoints", "_lost", "_masquerades", "_shares")
 
@@ -386,11 +386,11 @@ class StoredShares(Sequence[Share]):
         return [str(each) for each in self._endpoints], self._shares
 
     def masquerades(self) -> Sequence[bool | None]:
-        """Return of each endpoint whether its flows are masqueraded."""
+        """Return for each endpoint whether its flows are masqueraded."""
         return self._masquerades
 
     def losses(self) -> Sequence[Endings]:
-        """Return of each endpoint how its flows are lost; empty where none of any is."""
+        """Return for each endpoint how its flows are lost; empty if none are."""
         return self._lost
 
     if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""What was so when, of states that were looked at from time to time.
+"""The history of states that were observed from time to time.
 
 Theory of operation
 ===================
@@ -50,7 +50,7 @@ NO_TIME: Final = Length(_NONE, _NONE)
 
 @value(kw_only=True)
 class Moment:
-    """A time between two others at none of which, or all of whose inside, anything was seen.
+    """A time interval between two consecutive observations, or an instant.
 
     Attributes:
         rules: numbers of the looks at rules, one of which tells the state; `objects` likewise.
@@ -67,7 +67,7 @@ class Moment:
         return self.end - self.start
 
     def pairs(self) -> Iterator[tuple[int, int]]:
-        """Give each state of the rules with each of the objects that it may go with."""
+        """Yield each state of the rules with each of the objects that may coincide with it."""
         for rule in self.rules:
             for of_objects in self.objects:
                 yield rule, of_objects
@@ -76,7 +76,7 @@ class Moment:
 def moments(
     rules: Sequence[Fraction], objects: Sequence[Fraction], others: Iterable[Fraction] = ()
 ) -> tuple[Moment, ...]:
-    """Return the time from the first look at rules to the last, cut where anything is known.
+    """Return the time from the first to the last dump, split wherever anything was observed.
 
     `rules` and `objects` are the times of looks, in order; `others` are more times to cut at. Of
     objects that nobody looked at, the number is 0.
@@ -104,7 +104,7 @@ def _possible(times: Sequence[Fraction], start: Fraction, end: Fraction) -> tupl
 
 
 def time_of(found: Iterable[Moment], holds: Callable[[int, int], bool]) -> Length:
-    """Return for how long something was so, given the states with which it is."""
+    """Return for how long something held, given the states in which it does."""
     lower = upper = _NONE
     for each in found:
         answers = [holds(rule, of_objects) for rule, of_objects in each.pairs()]
@@ -115,7 +115,7 @@ def time_of(found: Iterable[Moment], holds: Callable[[int, int], bool]) -> Lengt
 
 @value(kw_only=True)
 class Stretch:
-    """A time for which a loss has the same bounds."""
+    """A period in which a loss has the same bounds."""
 
     start: Fraction
     end: Fraction
@@ -140,7 +140,7 @@ class Lost:
 
 
 def lost_over(found: Iterable[Moment], loss: Callable[[Moment, int, int], Bounds | None]) -> Lost:
-    """Return what was lost; `loss` tells the share of new flows of states at some moment.
+    """Return what was lost; `loss` gives the share of new flows lost in a state.
 
     None: nothing can be lost then, for want of anything to ask for.
     """
@@ -166,7 +166,7 @@ def lost_over(found: Iterable[Moment], loss: Callable[[Moment, int, int], Bounds
 
 @value(kw_only=True)
 class Stood:
-    """How long a state stood before a change between two looks; no upper: nobody saw it begin."""
+    """How long a state lasted before it changed; no upper bound if its start was not observed."""
 
     lower: Fraction
     upper: Fraction | None

@@ -1,4 +1,4 @@
-"""Which nodes' rules are not those of their cluster.
+"""Nodes whose rules differ from those of their cluster.
 
 Theory of operation
 ===================
@@ -42,7 +42,7 @@ _BEHIND: Final = frozenset({Drift.OTHER_MARK, Drift.OTHER_POLICY})
 
 @value(kw_only=True)
 class Drifted:
-    """What was found.
+    """The differences found.
 
     Attributes:
         findings: by node, then by ServicePort.
@@ -67,7 +67,7 @@ def drift(
     is_nodes: Callable[[Address], bool],
     untold: Collection[str] = (),
 ) -> Drifted:
-    """Return how nodes that were read differ; `wanted` is what objects say, None: nothing.
+    """Return how nodes' rules differ; `wanted` is from the objects, None if there are none.
 
     `untold` are names of ServicePorts that objects have, and of which they do not say enough.
     """
@@ -120,7 +120,7 @@ class _Comparison:
         self.not_judged: list[str] = []
 
     def families(self, services: Iterable[EveryNode]) -> Iterator[Finding]:
-        """Give nodes that have nothing of an IP version that most have."""
+        """Yield nodes that lack an IP version which most nodes have."""
         of_version: dict[int | None, set[str]] = {}
         for each in services:
             own = of_version.setdefault(each.service.version, set())
@@ -142,7 +142,7 @@ class _Comparison:
         expected: Mapping[Key, EveryNode] | None,
         masked: set[str],
     ) -> Iterator[Finding]:
-        """Give the differences of all ServicePorts."""
+        """Yield the differences of all ServicePorts."""
         versions = {key[:2] for key in expected or () if key[2] is not None}
         for key in dict.fromkeys([*found, *(expected or ())]):
             if key[2] is None and key[:2] in versions:  # what is left of it tells no IP version
@@ -170,7 +170,7 @@ class _Comparison:
                         yield from self._at(key, told, nodes - masked)
 
     def _is_split(self, at: Sequence[tuple[ServicePort, frozenset[str]]]) -> bool:
-        """Tell whether more than half of the nodes have it, and no half alike."""
+        """Return whether more than half of the nodes have it, and no half alike."""
         return 2 * sum(len(nodes) for _, nodes in at) > len(self._names)
 
     def _usual(self, at: Sequence[tuple[ServicePort, frozenset[str]]]) -> ServicePort | None:

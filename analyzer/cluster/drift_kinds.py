@@ -9,7 +9,7 @@ from analyzer.model.value import value
 
 @enum.unique
 class Drift(enum.Enum):
-    """One way; its value is the code that programs see."""
+    """A kind of difference; its value is the code in JSON and TSV."""
 
     # --- of a node
     NO_SERVICES = "no-services"

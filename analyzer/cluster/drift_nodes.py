@@ -1,4 +1,4 @@
-"""What of a node's rules, of no one Service, is not as on most nodes of its cluster."""
+"""Differences from most nodes of the cluster, in rules that belong to no one Service."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from analyzer.cluster.store import NodeRow
 
 
 def drift_of_nodes(nodes: Sequence[NodeRow]) -> Iterator[Finding]:
-    """Give the differences of nodes that were read; most nodes tell what is usual."""
+    """Yield the differences of nodes that were read, from what most nodes have."""
     shown = [each for each in nodes if not each.unseen]
     for each in nodes:
         if each.unseen:
@@ -69,7 +69,7 @@ def _marks(facts: dict[str, Facts]) -> Iterator[Finding]:
 def _of_sets(
     held: dict[str, tuple[str, ...]], missing: Drift, extra: Drift | None
 ) -> Iterator[Finding]:
-    """Give what a node lacks that more than half have, and has what less than half have.
+    """Yield what a node lacks that more than half have, and has what less than half have.
 
     Of a family whose rules a node does not have at all nothing of it is missing.
     """

@@ -1,4 +1,4 @@
-"""What is different between a ServicePort of a node and what it should be there."""
+"""Differences between a ServicePort on a node and what it should be there."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @value(kw_only=True)
 class Told:
-    """What the objects say of endpoints.
+    """What objects say about endpoints.
 
     Attributes:
         services: by name and protocol.
@@ -46,7 +46,7 @@ class Told:
 
 
 def differences(found: ServicePort, wanted: ServicePort, told: Told) -> Iterator[Difference]:
-    """Give what of a ServicePort is not as it should be at a node."""
+    """Yield the differences of a ServicePort on a node from what it should be there."""
     ours, theirs = _places(found), _places(wanted)
     for missing in theirs.keys() - ours.keys():
         yield Drift.MISSING_FRONTEND, str(theirs[missing])
@@ -119,7 +119,7 @@ def _of_endpoints(found: ServicePort, wanted: ServicePort, told: Told) -> Iterat
 
 
 def _is_local(ours: set[Endpoint], theirs: set[Endpoint], told: Told) -> bool:
-    """Tell whether some endpoints are those of one node among others, all of them."""
+    """Return whether some endpoints are those of one node among others, all of them."""
     places = {told.place(end.address) for end in ours}
     (place,) = places if len(places) == 1 else (None,)
     return place is not None and all(
@@ -128,7 +128,7 @@ def _is_local(ours: set[Endpoint], theirs: set[Endpoint], told: Told) -> bool:
 
 
 def _of_routes(found: ServicePort, wanted: ServicePort) -> Iterator[Difference]:
-    """Give a difference of which endpoints get flows from where, and how many."""
+    """Yield a difference of which endpoints get flows from where, and how many."""
     ours, theirs = _routes(found), _routes(wanted)
     for way in theirs:
         if way not in ours:
@@ -164,7 +164,7 @@ def _shown(route: Route) -> str:
 def behind(
     found: ServicePort, usual: ServicePort, is_nodes: Callable[[Address], bool]
 ) -> Iterator[Difference]:
-    """Give what becomes of flows behind their DNAT that is not so on most nodes.
+    """Yield differences from most nodes in the rules that flows traverse after DNAT.
 
     No flag of kube-proxy and no rule of others is in any object. Endpoints that nodes tell apart
     (`is_nodes`) are left out, and so are those that only one of both has.

@@ -1,4 +1,4 @@
-"""What dumps are read on: processes of this machine, or those of a Dask scheduler.
+"""Where dumps are read: in processes on this machine, or on those of a Dask scheduler.
 
 All of them are a `concurrent.futures.Executor`, and whoever uses one knows no more of it. Of
 Dask nothing is loaded unless it is asked for.
@@ -26,7 +26,7 @@ _PATIENCE: Final = 10
 
 
 def check_engine(text: str) -> str:
-    """Return what ``--engine`` names.
+    """Return the engine that ``--engine`` names.
 
     Raises:
         UsageError: it is no engine.
@@ -45,7 +45,7 @@ def workers_here() -> int:
 
 
 class Engine:
-    """Makes executors, anew where one has broken.
+    """Makes executors, and a new one if the last has broken.
 
     Attributes:
         workers: how many tasks it works on at once.
@@ -60,7 +60,7 @@ class Engine:
 
     @contextmanager
     def executor(self) -> Iterator[Executor]:
-        """Give an executor; its workers are gone behind it, whatever they were doing."""
+        """Yield an executor; its workers are gone afterwards, whatever they were doing."""
         if self.name == SERIAL:
             yield Serial()
             return
@@ -84,7 +84,7 @@ class Engine:
                 each.join()
 
     def close(self) -> None:
-        """Leave a scheduler, if one was used."""
+        """Disconnect from a scheduler, if one was used."""
         if self._client is not None:
             self._client.close()
 
@@ -120,10 +120,10 @@ def _client(address: str) -> Any:
 
 
 class Serial(Executor):
-    """Does each task when it is given."""
+    """Runs each task when it is submitted."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Return what is done already."""
+        """Run a task and return its finished future."""
         found: Future[Any] = Future()
         try:
             found.set_result(fn(*args, **kwargs))

@@ -1,4 +1,4 @@
-"""What of a node's rules is not of any one Service: what nodes of one cluster have in common."""
+"""Facts of a node's rules beyond its Services, which nodes of one cluster have in common."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NFT_TABLE: Final = "kube-proxy"
 
 @value(kw_only=True)
 class Facts:
-    """Of one node.
+    """Facts of one node's rules.
 
     Attributes:
         backends: that hold kube-proxy's rules: legacy, nft, nftables; ``iptables`` where a dump
@@ -45,7 +45,7 @@ class Facts:
 
 
 def facts_of(rulesets: Iterable[Rules]) -> Facts:
-    """Return what the rules of one node say."""
+    """Return the facts of the rules of one node."""
     found: dict[str, set[str]] = {name: set() for name in _FIELDS}
     for ruleset in rulesets:
         if isinstance(ruleset, Ruleset):
@@ -56,12 +56,12 @@ def facts_of(rulesets: Iterable[Rules]) -> Facts:
 
 
 def as_text(facts: Facts) -> str:
-    """Return them as the table of nodes keeps them."""
+    """Return the facts as stored in the table of nodes."""
     return json.dumps({name: list(getattr(facts, name)) for name in _FIELDS})
 
 
 def from_text(text: str) -> Facts:
-    """Return what `as_text` wrote."""
+    """Return the facts that `as_text` wrote."""
     told: dict[str, Any] = json.loads(text)
     return Facts(**{name: tuple(told.get(name, ())) for name in _FIELDS})
 

@@ -1,4 +1,4 @@
-"""The folder of a store: its lock, what it was built of, files that count when they are whole."""
+"""The folder of a store: its lock, its sources, and files that are valid once complete."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def engine() -> Any:
 
 
 def checked(folder: str) -> str:
-    """Return where a folder is.
+    """Return the path of a folder.
 
     Raises:
         UsageError: DuckDB would not accept its name.
@@ -69,7 +69,7 @@ def locked(path: str, folder: str) -> int:
 
 
 def about_of(path: str, folder: str) -> dict[str, Any]:
-    """Return what a folder says that it is.
+    """Return the description that a folder has of itself.
 
     Raises:
         InputError: it is no store.
@@ -90,7 +90,7 @@ def about_of(path: str, folder: str) -> dict[str, Any]:
 
 
 def check_asked(before: object, asked: Mapping[str, Any], folder: str) -> None:
-    """Refuse a folder that was built otherwise.
+    """Refuse a folder that was built with other options.
 
     Raises:
         UsageError: it was.
@@ -103,7 +103,7 @@ def check_asked(before: object, asked: Mapping[str, Any], folder: str) -> None:
 
 
 def prepare(path: str, about: Mapping[str, Any], objects: Sequence[Any]) -> None:
-    """Make empty tables, and then what says that they are there."""
+    """Make empty tables, and then the description that declares them complete."""
     if os.stat(path).st_uid == os.geteuid():  # noqa: PTH116  # as above
         os.chmod(path, 0o700)  # noqa: PTH101  # it may have been there, empty
     db = engine().connect(":memory:")
@@ -131,7 +131,7 @@ def _put(path: str, content: bytes) -> None:
 
 
 def writable(said: Any) -> Any:
-    """Return a value of a table; bytes that are no UTF-8 are told by their numbers."""
+    """Return a value of a table; bytes that are not UTF-8 are escaped."""
     if isinstance(said, list):
         return [writable(each) for each in said]
     if isinstance(said, str) and not said.isascii():
@@ -140,7 +140,7 @@ def writable(said: Any) -> Any:
 
 
 def settle(new: str, path: str) -> None:
-    """Move a file to where it counts, for its owner only, once its content is on the disk."""
+    """Move a file into place, readable by its owner only, once its content is on disk."""
     held = os.open(new, os.O_RDONLY)
     try:
         os.fchmod(held, 0o600)  # DuckDB writes as the umask has it

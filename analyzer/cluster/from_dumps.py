@@ -1,4 +1,4 @@
-"""What an answer about a whole cluster rests on, where every node's rules were read."""
+"""What an answer about a whole cluster is based on, if every node's rules were read."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class FromDumps:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Names of the nodes that nothing is known of."""
+        """Names of the nodes whose rules are not known."""
         return tuple(dict.fromkeys([*(n for n, _ in (*self.failed, *self.unseen)), *self.without]))
 
     def but(self, names: Collection[str]) -> FromDumps:
-        """Return the same where nothing needs to be known of some nodes: the dead send no flows."""
+        """Return the same without nodes that do not matter: dead ones send no flows."""
         return replace(
             self,
             failed=tuple(each for each in self.failed if each[0] not in names),
@@ -43,5 +43,5 @@ class FromDumps:
 
     @property
     def is_whole(self) -> bool:
-        """Whether every node's rules are known, and whose they are."""
+        """Whether every node's rules are known, and their node too."""
         return not self.missing and not self.unknown

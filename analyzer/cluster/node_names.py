@@ -1,4 +1,4 @@
-"""Which node of the objects is meant by what a dump calls it.
+"""Which Node object a dump's name for its node means.
 
 A kubelet registers its node by the machine's full name (``ip-10-0-0-1.ec2.internal``) in one
 cluster and by the first part of it in another; collectors write one or the other.
@@ -10,7 +10,7 @@ from collections.abc import Collection
 
 
 class NodeNames:
-    """Names of the objects' nodes, found by their first part too where that is of one alone."""
+    """Names of Node objects, also found by their first label if it is unambiguous."""
 
     def __init__(self, known: Collection[str]) -> None:
         self._known = known
@@ -22,7 +22,7 @@ class NodeNames:
         return name in self._known
 
     def called(self, name: str) -> str | None:
-        """Return the node that is meant; None: there is none, or more than one may be."""
+        """Return the node that a name means; None if there is none, or more than one may be."""
         if name in self._known:
             return name
         first, _, domain = name.partition(".")

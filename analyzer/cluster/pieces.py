@@ -1,4 +1,4 @@
-"""Pieces of a dump's text, which another dump is searched for."""
+"""Pieces of a dump's text, looked up in the text of another dump."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WINDOW: Final = 1 << 18
 
 @value
 class Piece:
-    """Text of chains that stand one after the other, and the place of each in it.
+    """Text of consecutive chains, with the offset of each in it.
 
     Attributes:
         window: bytes within which it is looked for, behind the piece before it.
@@ -32,7 +32,7 @@ class Piece:
 
 
 def lines_but(data: bytes, passed: Sequence[tuple[int, int]]) -> Iterator[tuple[int, bytes]]:
-    """Give the lines outside of some pieces, each with its place."""
+    """Yield the lines outside some pieces, each with its offset."""
     at = 0
     for first, last in [*passed, (len(data), len(data))]:
         for line in data[at:first].splitlines(keepends=True):
@@ -42,7 +42,7 @@ def lines_but(data: bytes, passed: Sequence[tuple[int, int]]) -> Iterator[tuple[
 
 
 def find(data: bytes, text: bytes, first: bytes, start: int, within: tuple[int, int]) -> int | None:
-    """Return where whole lines stand, from `start` on and not far from it; None: nowhere.
+    """Return where whole lines are, from `start` on and not far from it; None if nowhere.
 
     `first` is the first of them; `within`: where nat ends, and how far to look.
     """
@@ -60,7 +60,7 @@ _NEWLINE: Final = 10
 def pieces_of(
     data: bytes, run: Sequence[tuple[bytes, int, int]], behind: int, *, is_declaration: bool
 ) -> Iterator[Piece]:
-    """Give chains that stand one after the other in pieces of a good size.
+    """Yield consecutive chains in pieces of a suitable size.
 
     `behind` is where the chains before them end.
     """

@@ -1,4 +1,4 @@
-"""Dumps that are nearly like one that was read before: only what differs is read.
+"""Dumps that are almost the same as one read before: only the difference is parsed.
 
 Theory of operation
 ===================
@@ -57,7 +57,7 @@ _TO_HOST: Final = re.compile(rb"(?<!! )-d ([^ /]+)/(?:32|128) ")
 
 
 def key_of(service: ServicePort) -> Key:
-    """Return what tells a ServicePort from the others of its node."""
+    """Return what distinguishes a ServicePort from the others of its node."""
     return service.name.text, service.protocol, service.version
 
 
@@ -81,7 +81,7 @@ class _Plain:
 
 @value(kw_only=True)
 class Left:
-    """What is left of a dump, and what was passed over.
+    """What is left of a dump to parse, and what was skipped.
 
     Attributes:
         text: the rows that are to be read.
@@ -96,7 +96,7 @@ class Left:
 
 
 class Reference:
-    """One dump of iptables-save that was read in whole, prepared for comparison."""
+    """One iptables-save dump that was parsed in full, prepared for comparison."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class Reference:
 
     @property
     def is_useful(self) -> bool:
-        """Whether enough can be passed over."""
+        """Whether enough can be skipped."""
         return len(self.plain) >= _FEWEST and bool(self._pieces)
 
     def _plain(self, data: bytes, view: View, digests: Mapping[Key, str]) -> Iterator[_Plain]:
@@ -194,7 +194,7 @@ class Reference:
             )
 
     def _cut(self, data: bytes, start: int) -> Iterator[Piece]:
-        """Give the declarations and rows of the chains, those together that stand together."""
+        """Yield the declarations and rows of the chains, those together that stand together."""
         behind = start
         for is_declaration, chains in ((True, self._declared(data, start)), (False, self._rows_at)):
             run: list[tuple[bytes, int, int]] = []
@@ -222,7 +222,7 @@ class Reference:
         return ((name, *span) for name, span in self._groups.items() if name in self.user)
 
     def with_endpoints_at(self, addresses: Iterable[Address]) -> Iterator[int]:
-        """Give the ServicePorts that have an endpoint with one of these addresses."""
+        """Yield the ServicePorts that have an endpoint at one of these addresses."""
         if self._ends is None:
             self._ends = {}
             for _, service in self.grounds.services:
@@ -235,7 +235,7 @@ class Reference:
             yield from self._ends.get(str(address), ())
 
     def at_host(self, host: bytes) -> Sequence[int]:
-        """Return the ServicePorts whose address this is, as rules write it."""
+        """Return the ServicePorts with this address, as rules write it."""
         if self._places is None:
             self._places = {}
             for at, each in enumerate(self.plain):
@@ -245,7 +245,7 @@ class Reference:
         return self._places.get(host, ())
 
     def left_of(self, data: bytes, special: Sequence[Address]) -> Left | None:
-        """Return what is to be read of a dump; None: all of it."""
+        """Return what has to be parsed of a dump; None if all of it."""
         start = data.find(_NAT)
         if start < 0 or (start and data[start - 1 : start] != b"\n"):
             return None

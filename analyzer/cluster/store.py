@@ -1,4 +1,4 @@
-"""A folder in which a cluster's dumps are kept, understood: written piece by piece, and asked.
+"""A folder that keeps a cluster's dumps as recognised: written piece by piece, and queried.
 
 Theory of operation
 ===================
@@ -58,7 +58,7 @@ _CONTENTS: Final = ("endpoints", "distributions", "routes", "service_ports", "bl
 
 @value(kw_only=True)
 class NodeRow:
-    """What is kept of one node's dumps: a row of the table of nodes.
+    """What is stored for one node's dumps: a row of the table of nodes.
 
     Attributes:
         source: what was read, as the build tells sources apart; a bundle's nodes have one.
@@ -102,7 +102,7 @@ REPLACED: Final = "replaced"
 
 @value
 class ServicePortAt:
-    """A ServicePort by its digest, with the nodes that have it so."""
+    """A ServicePort by its digest, with the nodes that have it in this form."""
 
     digest: str
     service: ServicePort
@@ -110,7 +110,7 @@ class ServicePortAt:
 
 
 class Store:
-    """A folder of tables; `create` makes one, and `open` finds one."""
+    """A folder of tables; `create` makes one, and `open` opens one."""
 
     def __init__(self, folder: str, about: Mapping[str, Any]) -> None:
         self.folder = folder
@@ -128,7 +128,7 @@ class Store:
 
     @classmethod
     def create(cls, folder: str, asked: Mapping[str, Any], objects: Sequence[Any]) -> Store:
-        """Make the folder, or go on with what an earlier run left; locked until it is closed.
+        """Make the folder, or continue what an earlier run left; locked until it is closed.
 
         Raises:
             UsageError: it is something else, another build's, or another run is at work on it.
@@ -158,7 +158,7 @@ class Store:
 
     @classmethod
     def open(cls, folder: str) -> Store:
-        """Return a folder that was built.
+        """Return a store that was built.
 
         Raises:
             InputError: it is none.
@@ -168,7 +168,7 @@ class Store:
         return cls(path, about_of(path, folder))
 
     def close(self) -> None:
-        """Let others build, and forget the database."""
+        """Release the lock, and close the database."""
         self._db.close()
         if self._lock is not None:
             os.close(self._lock)
@@ -176,14 +176,14 @@ class Store:
 
     @property
     def objects(self) -> str:
-        """The file with the API objects that it was built with; empty where there were none."""
+        """The file with the API objects that it was built with; empty if there were none."""
         path = f"{self.folder}/{OBJECTS}"
         return path if os.path.exists(path) else ""  # noqa: PTH110  # as above
 
     # --- writing ------------------------------------------------------------------
 
     def lacks(self, node: NodeRow, new: New) -> bool:
-        """Tell whether a node refers to a content that is neither known nor among the new."""
+        """Return whether a node refers to a content that is neither known nor new."""
         if not node.map or node.map in self._known:
             return False
         blocks = new.maps.get(node.map)
@@ -206,7 +206,7 @@ class Store:
         diagnostics: Sequence[Row],
         cluster: Cluster,
     ) -> None:
-        """Keep what was read of some nodes: all of it, or, if we are killed, nothing of it.
+        """Store what was read of some nodes: all of it, or, if killed, none of it.
 
         `diagnostics` begin with the node and its source.
         """
@@ -253,7 +253,7 @@ class Store:
     # --- asking -------------------------------------------------------------------
 
     def nodes(self) -> tuple[NodeRow, ...]:
-        """Return what is kept of each node, by name and source."""
+        """Return the stored row of each node, by name and source."""
         columns = [name for name in TABLES["nodes"] if name != "written"]
         told = ", ".join(columns)
         rows = self._db.execute(f"SELECT {told} FROM nodes ORDER BY node, source")  # noqa: S608  # names of ours
@@ -277,7 +277,7 @@ class Store:
         return found
 
     def query(self, sql: str) -> tuple[list[str], list[Row]]:
-        """Return the columns and rows of a question of the user's own.
+        """Return the columns and rows of a user's query.
 
         It may read these tables, and no other file.
 
@@ -287,7 +287,7 @@ class Store:
         return answer(self._db, self.folder, sql)
 
     def by_digest(self) -> Iterator[ServicePortAt]:
-        """Give each content of a ServicePort that a node has, with those nodes."""
+        """Yield each content of a ServicePort that any node has, with those nodes."""
         nodes = self._nodes_of_contents()
         lists = self._lists()
         routes: dict[str, list[Row]] = {}
@@ -307,7 +307,7 @@ class Store:
                 yield ServicePortAt(row[0], service, nodes[row[0]])
 
     def every_node(self) -> tuple[EveryNode, ...]:
-        """Return each ServicePort at the nodes whose dumps show it."""
+        """Return each ServicePort with the nodes whose dumps have it."""
         grouped: dict[object, list[At]] = {}
         for each in self.by_digest():
             of = each.service

@@ -1,4 +1,4 @@
-"""The tables of a store: their columns, and the views over them that a question is put to.
+"""The tables of a store: their columns, and the views for SQL queries.
 
 Each table is a folder of Parquet files of the same columns; docs/cluster.md tells what each column
 means. DuckDB reads and writes them: they need nothing of ours.

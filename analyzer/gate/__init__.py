@@ -1,4 +1,4 @@
-"""Whether manifests hold before they are deployed: where pods may come to be, and what that loses.
+"""Whether manifests are safe to deploy: where their pods may be scheduled, and what that loses.
 
 Theory of operation: manifests become groups of pods that are alike, and nodes (`workloads`,
 `nodes`, `problem`). A `State` says where pods are so far, and which nodes the scheduler's filters

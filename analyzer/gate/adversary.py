@@ -1,4 +1,4 @@
-"""A scheduler that means ill: of all open nodes it takes those that will fail together."""
+"""An adversarial scheduler: among feasible nodes it picks those that will fail together."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from analyzer.gate.state import State
 def adverse_ends(
     problem: Problem, groups: Sequence[int], ends: Collection[int], nodes: Collection[int]
 ) -> Iterator[Ended]:
-    """Give placements of `groups` with many pods of `ends`, some of them, on these nodes.
+    """Yield placements of `groups` that favour these nodes for pods of some `ends`.
 
     Each is one that the scheduler may end in.
     """
@@ -25,7 +25,7 @@ def adverse_ends(
 
 
 def crowded_end(problem: Problem, ends: Collection[int], nodes: Collection[int]) -> Ended:
-    """Return a placement in which all other pods came first, and took these nodes last."""
+    """Return a placement of all other pods first, on these nodes only as a last resort."""
     groups = range(len(problem.groups))
     others = [g for g in groups if g not in ends]
     away = frozenset(range(len(problem.nodes))).difference(nodes)

@@ -1,4 +1,4 @@
-"""The shapes of objects that the gate reads, and the fields which they may have.
+"""The API objects that the gate reads, and the fields that each may have.
 
 What says nothing of where pods are is only looked at as far as its kind goes: map, list, text.
 
@@ -258,7 +258,7 @@ class UnknownField:
 
 
 def check_manifest(given: Manifest) -> Iterator[UnknownField]:
-    """Give the fields of a manifest that are not known.
+    """Yield the unknown fields of a manifest.
 
     Raises:
         ParseError: a value in it is none that the API takes.
@@ -272,12 +272,12 @@ def check_manifest(given: Manifest) -> Iterator[UnknownField]:
 
 
 def explained(message: str, unknown: Sequence[str]) -> str:
-    """Return why a manifest is refused, with an unknown field of it, which may be the cause."""
+    """Return why a manifest is refused, with an unknown field that may be the cause."""
     return f"{message}; unknown field: {unknown[0]}" if unknown else message
 
 
 def check_of_cluster(item: object, kind: str) -> None:
-    """Check an object of a cluster; kinds that nothing is read of may be anything.
+    """Check an object of a cluster; kinds that are not read may hold anything.
 
     Raises:
         MalformedError: a value is none that the API takes.

@@ -1,4 +1,4 @@
-"""What holds of every placement, without a look at each: how many pods some nodes hold at most.
+"""Bounds over all placements without enumerating them: the most pods that some nodes can hold.
 
 Each bound looks at one constraint and leaves out the others, which can only take placements away.
 """
@@ -11,7 +11,7 @@ from analyzer.gate.problem import Group, Problem, Spread, Term
 
 
 def most_on(problem: Problem, g: int, nodes: Collection[int]) -> int:
-    """Return how many pods of a group these nodes hold at most, together."""
+    """Return the most pods of a group that these nodes can hold together."""
     group = problem.groups[g]
     running = sum(group.fixed.get(v, 0) for v in nodes)
     if group.stuck or not group.number:
@@ -72,7 +72,7 @@ def _most_spread(problem: Problem, g: int, spread: Spread, nodes: frozenset[int]
 
 
 def least_placed(problem: Problem, g: int) -> int:
-    """Return how many pods of a group are placed in any case; 0 where that is not plain."""
+    """Return how many pods of a group are placed in any case; 0 if that is not evident."""
     group = problem.groups[g]
     running = sum(group.fixed.values())
     if group.stuck or not group.number or group.affine is not None:
@@ -108,7 +108,7 @@ def _domains(term: Term, nodes: Iterable[int]) -> int:
 
 
 def _is_always_open(group: Group, spread: Spread, g: int) -> bool:
-    """Tell whether the emptiest domain of a constraint takes a pod however others stand."""
+    """Return whether the emptiest domain of a constraint takes a pod however others stand."""
     if spread.groups - {g} or not spread.own:
         return False
     counted = {spread.domains[v] for v in spread.counted}
@@ -118,7 +118,7 @@ def _is_always_open(group: Group, spread: Spread, g: int) -> bool:
 
 
 def is_free(problem: Problem, g: int) -> bool:
-    """Tell whether other pods cannot leave a group's pods Pending by what they request alone."""
+    """Return whether other pods' requests alone cannot leave a group's pods Pending."""
     group = problem.groups[g]
     blocked = blockable(problem, g)
     if not blocked or not group.number:
@@ -142,7 +142,7 @@ def _sizes(spread: Spread, nodes: Iterable[int]) -> list[int]:
 
 
 def blockable(problem: Problem, g: int) -> int:
-    """Return how many nodes all other pods can fill at most, so that they take none of a group.
+    """Return the most nodes that all other pods can fill, so that none is left for a group.
 
     Of each resource the nodes with least room are filled first, as far as all requests go.
     """

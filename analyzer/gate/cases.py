@@ -1,4 +1,4 @@
-"""Placements judged: each becomes API objects, and `predict` and `what_if` say what is lost.
+"""Placements evaluated: each becomes API objects for `predict` and `what_if`.
 
 A Service with one of its placements is a case. Cases are judged together, each as a Service of its
 own, since rules of one Service do not depend on those of another.
@@ -40,7 +40,7 @@ _NOTHING: Final = Bounds(NEVER, NEVER)
 
 @value(kw_only=True)
 class Case:
-    """A Service with its pods at one placement, and what failures cost it then.
+    """A Service with its pods at one placement, and what failures cost it there.
 
     Attributes:
         found: None where no pod of it is placed anywhere.
@@ -53,7 +53,7 @@ class Case:
     dropping: int = 0
 
     def failure(self, kind: Kind) -> Failure | None:
-        """Return the failure of a kind that costs most."""
+        """Return the costliest failure of a kind."""
         found = self.found
         if found is None:
             return None
@@ -69,13 +69,13 @@ class Case:
                 return sets[0].worst[0] if sets and sets[0].worst else None
 
     def loss(self, kind: Kind) -> Bounds:
-        """Return what that costs at most, by the worst route at the worst node that lives."""
+        """Return the most that it costs, by the worst route on the worst live node."""
         failure = self.failure(kind)
         return (failure.worst if failure is not None else None) or _NOTHING
 
     @property
     def survives(self) -> int:
-        """The number of nodes, whichever, that it certainly survives; -1: it has no endpoint."""
+        """The number of nodes, whichever they are, that it can lose; -1 without endpoints."""
         if self.found is None:
             return -1
         told = [self.found.survives(n) for n in range(len(self.found.services))]
@@ -87,12 +87,12 @@ class Case:
         return self.end.held(self.service.groups)
 
     def places(self, problem: Problem) -> list[tuple[str, int]]:
-        """Return the nodes with pods of it, and how many these are."""
+        """Return the nodes with its pods, and how many they are."""
         return [(problem.nodes[v].name, number) for v, number in enumerate(self.held) if number]
 
 
 class Judge:
-    """Judges cases of one cluster.
+    """Evaluates cases of one cluster.
 
     Attributes:
         prediction: of the cases that were judged last.

@@ -1,4 +1,4 @@
-"""A `Problem` out of workloads, nodes, and pods that run already."""
+"""A `Problem` built from workloads, nodes, and pods that run already."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def problem_of(
     *,
     is_described: bool,
 ) -> Problem:
-    """Return the problem that pods and nodes make.
+    """Return the problem of placing these pods on these nodes.
 
     `namespaces` are labels by name; `is_described`: nodes say nothing of resources beyond what
     every node has.
@@ -64,7 +64,7 @@ class _Compiler:
         self._ports = [host_ports(each.spec) for each in templates]
 
     def problem(self) -> Problem:
-        """Return it."""
+        """Return the problem."""
         anti = [self._told(n, self._anti) for n in range(len(self._templates))]
         groups = [self._told(n, self._group, anti) for n in range(len(self._templates))]
         room = tuple(

@@ -1,4 +1,4 @@
-"""Every placement that the scheduler may end in, as far as they are few.
+"""Every placement that the scheduler may produce, if there are few enough.
 
 Whichever pod comes next and whichever open node takes it: a placement is an end where no node is
 open to any pod that is left. Nodes that are alike are told apart by nothing, so of placements that
@@ -27,7 +27,7 @@ _MOST_PODS: Final = 120
 
 @value
 class Ended:
-    """A placement in which the scheduler ends.
+    """A placement that the scheduler may end with.
 
     Attributes:
         counts: how many pods of each group are on each node.
@@ -38,19 +38,19 @@ class Ended:
     left: tuple[int, ...]
 
     def held(self, groups: Iterator[int] | Sequence[int]) -> list[int]:
-        """Return how many pods of these groups are on each node."""
+        """Return how many pods of these groups each node has."""
         return [sum(column) for column in zip(*(self.counts[g] for g in groups), strict=True)]
 
 
 def ended(state: State) -> Ended:
-    """Return where a state ended."""
+    """Return the placement of a state."""
     return Ended(state.frozen(), tuple(state.left))
 
 
 def every_end(
     problem: Problem, groups: Sequence[int], most: int | None = None
 ) -> list[Ended] | None:
-    """Return the placements of these groups, of alike ones one; None: they are too many.
+    """Return the placements of these groups, equivalent ones once; None if too many.
 
     `most`: pods that are too many in any case, where these are more.
     """
@@ -73,7 +73,7 @@ class _Search:
         self.ends: list[Ended] = []
 
     def run(self) -> bool:
-        """Look at what can come of the state; False: it takes too long."""
+        """Enumerate what the state can lead to; False if it takes too long."""
         key = self._key()
         if key in self._seen:
             return True

@@ -1,4 +1,4 @@
-"""The placement that the default scheduler's scores give.
+"""The placement that the default scheduler's scores lead to.
 
 One pod after the other, DaemonSets' first, then in the order of the manifests; of the nodes that
 the filters leave the one with the highest score, of several the first, where the scheduler draws
@@ -31,7 +31,7 @@ _UNTOLD: Final = {"cpu": 100, "memory": 200 << 20}
 
 
 def expected_end(problem: Problem) -> Ended:
-    """Return where pods end if the scheduler goes by its scores."""
+    """Return the placement if the scheduler follows its scores."""
     state = State(problem)
     numbers = range(len(problem.groups))
     ordered = sorted(numbers, key=lambda each: not problem.groups[each].one_each)

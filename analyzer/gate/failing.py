@@ -19,7 +19,7 @@ _MOST_SETS: Final = 2_000
 
 @value
 class Failing:
-    """Failures of each kind, as sets of nodes by number.
+    """Failures of each kind, as sets of node indices.
 
     Attributes:
         kinds: those that are judged, in the order in which they are told.
@@ -34,7 +34,7 @@ class Failing:
     control_plane: frozenset[int]
 
     def most(self, kind: Kind, held: Sequence[int]) -> int:
-        """Return how much of what each node holds a failure of a kind takes at most."""
+        """Return the most of what nodes hold that one failure of a kind can take."""
         match kind:
             case Kind.NODE:
                 return max(held, default=0)
@@ -46,7 +46,7 @@ class Failing:
                 return sum(held[v] for v in self.control_plane)
 
     def sets(self, kind: Kind, problem: Problem) -> Iterable[frozenset[int]] | None:
-        """Return the failures of a kind, of those that are alike one; None: they are too many."""
+        """Return the failures of a kind, equivalent ones once; None if too many."""
         match kind:
             case Kind.NODE:
                 return sets_of(problem, 1)
@@ -61,7 +61,7 @@ class Failing:
 def failing_of(
     problem: Problem, control_plane: Collection[str], kinds: Collection[Kind], depth: int
 ) -> Failing:
-    """Return the failures to judge: zones where there are several, the control plane if known."""
+    """Return the failures to evaluate: zones if there are several, the control plane if known."""
     # A node that does not say its zone may be in any.
     told = problem.zones()
     known = {v for each in told.values() for v in each}
@@ -82,7 +82,7 @@ def failing_of(
 
 
 def sets_of(problem: Problem, size: int) -> list[frozenset[int]] | None:
-    """Return sets of so many nodes, one of those that are alike; None: they are too many."""
+    """Return sets of so many nodes, equivalent ones once; None if too many."""
     classes: dict[int, list[int]] = {}
     for v, number in enumerate(problem.classes):
         classes.setdefault(number, []).append(v)

@@ -1,4 +1,4 @@
-"""What would help: constraints and replicas that are tried on a workload, and judged again.
+"""Possible fixes: constraints and replicas, each applied to a workload and evaluated.
 
 Smaller changes are tried before those that have them as a part: nothing is advised that adds
 nothing to it.
@@ -39,7 +39,7 @@ _MOST_WORK = 8_000
 
 @value
 class Patch:
-    """A change of one manifest, as a merge patch of JSON (RFC 7386)."""
+    """A change to one manifest, as a JSON merge patch (RFC 7386)."""
 
     manifest: Manifest
     merge: Mapping[str, Any]
@@ -47,7 +47,7 @@ class Patch:
 
 @value(kw_only=True)
 class Fix:
-    """A change of the manifests, and how the Service fares then.
+    """A change to the manifests, and what the Service loses then.
 
     Attributes:
         says: what to change, in few words.
@@ -60,7 +60,7 @@ class Fix:
 
     @property
     def is_enough(self) -> bool:
-        """Whether no threshold is broken then, and no pod is without a node."""
+        """Whether all thresholds are met then, and no pod is Pending."""
         return not self.then.violations and not self.then.pending
 
 
@@ -80,7 +80,7 @@ def fix_of(
     judge: Judge,
     thresholds: Thresholds,
 ) -> Fix | None:
-    """Return the first change with which all thresholds are kept, else that which loses least.
+    """Return the first change that meets all thresholds, else the one with the least loss.
 
     None: none that was tried is proven to be better.
     """
@@ -105,7 +105,7 @@ def fix_of(
 
 
 def _is_better(then: Judged, broken: Judged) -> bool:
-    """Tell whether what breaks a threshold is less for sure, and no failure costs more."""
+    """Return whether what breaks a threshold is less for sure, and no failure costs more."""
     pairs = [*zip(then.worst, broken.worst, strict=True)]
     if any(_at_most(now) > _loss(before) for now, before in pairs):
         return False
@@ -147,7 +147,7 @@ def _survived(found: Found) -> int:
 
 
 def _changes(broken: Judged, templates: Sequence[Template], failing: Failing) -> Iterator[_Change]:
-    """Give changes, the mildest first."""
+    """Yield changes, the mildest first."""
     service = broken.service
     every = [templates[g].workload for g in service.groups]
     own = [*{id(each): each for each in every if each is not None}.values()]
@@ -181,7 +181,7 @@ def _changes(broken: Judged, templates: Sequence[Template], failing: Failing) ->
 
 
 def _is_counting_taints(workload: Workload) -> bool:
-    """Tell whether nodes that its pods do not tolerate count as empty domains."""
+    """Return whether nodes that its pods do not tolerate count as empty domains."""
     constraints = elements(workload.spec, "topologySpreadConstraints")
     return any(at(each, "nodeTaintsPolicy") != "Honor" for each in constraints)
 

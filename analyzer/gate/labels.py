@@ -1,4 +1,4 @@
-"""What selectors select.
+"""Label selectors: which labels each matches.
 
 Source: Kubernetes, staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/helpers.go,
 ``LabelSelectorAsSelector``; staging/src/k8s.io/component-helpers/scheduling/corev1/nodeaffinity.
@@ -14,7 +14,7 @@ Labels = Mapping[str, str]
 
 
 def labels_of(given: object, what: str) -> dict[str, str]:
-    """Return labels, or what a selector wants of them.
+    """Return labels, or the ``matchLabels`` of a selector.
 
     Raises:
         ValueError: they are no texts by texts; `what` they are.
@@ -31,7 +31,7 @@ def labels_of(given: object, what: str) -> dict[str, str]:
 
 
 def selects(selector: object, labels: Labels) -> bool:
-    """Tell whether a LabelSelector selects labels: one that is missing nothing, {} everything.
+    """Return whether a LabelSelector matches labels: a missing one matches nothing, {} everything.
 
     Raises:
         ValueError: it is malformed.
@@ -45,7 +45,7 @@ def selects(selector: object, labels: Labels) -> bool:
 
 
 def is_empty(selector: object) -> bool:
-    """Tell whether a LabelSelector is there and asks for nothing, as {}."""
+    """Return whether a LabelSelector is present and empty: {}."""
     return (
         isinstance(selector, dict)
         and not selector.get("matchLabels")
@@ -54,7 +54,7 @@ def is_empty(selector: object) -> bool:
 
 
 def meets(expression: object, labels: Labels) -> bool:
-    """Tell whether labels meet one of ``matchExpressions``, of pods or of nodes.
+    """Return whether labels match one of ``matchExpressions``, of pods or of nodes.
 
     Raises:
         ValueError: it is malformed.
@@ -93,13 +93,13 @@ def _compared(label: str, operator: str, values: list[str], key: str) -> bool:
 
 
 def is_integer(given: str) -> bool:
-    """Tell whether a text is an integer of the API, which has 64 bits."""
+    """Return whether a text is a 64-bit integer of the API."""
     digits = given.removeprefix("-")
     return digits.isascii() and digits.isdecimal() and len(digits) < 19  # noqa: PLR2004  # of int64
 
 
 def meets_node_selector(terms: object, name: str, labels: Labels) -> bool:
-    """Tell whether a node meets one of ``nodeSelectorTerms``; a term without anything meets none.
+    """Return whether a node matches one of ``nodeSelectorTerms``; an empty term matches none.
 
     Raises:
         ValueError: a term is malformed.
@@ -108,7 +108,7 @@ def meets_node_selector(terms: object, name: str, labels: Labels) -> bool:
 
 
 def meets_term(term: object, name: str, labels: Labels) -> bool:
-    """Tell whether a node meets a term: all its expressions, and those on its fields."""
+    """Return whether a node matches a term: all its expressions, and those on its fields."""
     expressions, fields = elements(term, "matchExpressions"), elements(term, "matchFields")
     if not expressions and not fields:
         return False

@@ -1,4 +1,4 @@
-"""What a pod needs of the node that it comes to, whatever other pods there are.
+"""What a pod requires of its node, regardless of other pods.
 
 Source: Kubernetes, pkg/scheduler/framework/plugins: nodename, nodeaffinity, nodeports,
 tainttoleration, nodeunschedulable, noderesources; pkg/api/v1/resource/helpers.go, ``PodRequests``.
@@ -32,7 +32,7 @@ _ANY: Final = ("", "0.0.0.0", "::")  # noqa: S104  # how a pod names all address
 
 
 def why_not(spec: Spec, node: SchedulingNode) -> str:
-    """Return why a node is out of the question for a pod; empty where it is not.
+    """Return why a pod cannot run on a node; empty if it can.
 
     Raises:
         ValueError: the pod's spec is malformed.
@@ -47,7 +47,7 @@ def why_not(spec: Spec, node: SchedulingNode) -> str:
 
 
 def is_selected(spec: Spec, node: SchedulingNode) -> bool:
-    """Tell whether nodeSelector and the required nodeAffinity of a pod let it to a node."""
+    """Return whether a pod's nodeSelector and required nodeAffinity match a node."""
     wanted = labels_of(spec.get("nodeSelector"), "nodeSelector")
     terms = at(spec.get("affinity"), "nodeAffinity", _REQUIRED)
     meets = terms is None or meets_node_selector(terms, node.name, node.labels)
@@ -55,7 +55,7 @@ def is_selected(spec: Spec, node: SchedulingNode) -> bool:
 
 
 def untolerated(spec: Spec, node: SchedulingNode) -> Taint | None:
-    """Return the first taint that keeps a pod from a node."""
+    """Return the first taint that a pod does not tolerate."""
     tolerations = elements(spec, "tolerations")
     for taint in node.taints:
         if taint[2] in _KEPT_OUT and not any(tolerates(each, taint) for each in tolerations):
@@ -64,7 +64,7 @@ def untolerated(spec: Spec, node: SchedulingNode) -> Taint | None:
 
 
 def host_ports(spec: Spec) -> frozenset[HostPort]:
-    """Return the ports of its node that a pod takes."""
+    """Return the host ports that a pod uses."""
     is_host = spec.get("hostNetwork") is True
     found = set()
     for container in elements(spec, "containers"):
@@ -78,7 +78,7 @@ def host_ports(spec: Spec) -> frozenset[HostPort]:
 
 
 def conflicts(one: frozenset[HostPort], other: frozenset[HostPort]) -> bool:
-    """Tell whether two pods cannot be on one node, since both take a port of it."""
+    """Return whether two pods use the same host port, so that one node cannot run both."""
     return any(
         (a[1:] == b[1:]) and (not a[0] or not b[0] or a[0] == b[0]) for a in one for b in other
     )

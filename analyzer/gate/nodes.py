@@ -1,4 +1,4 @@
-"""Nodes for pods to be placed on: those of a cluster, or of one that is only described.
+"""Nodes to place pods on: those of a cluster, or of a cluster that is only described.
 
 A description is ``3xzone=a,3xzone=b+cpu=4+memory=16Gi,1xcontrol-plane``: how many, and what each of
 them has.
@@ -39,7 +39,7 @@ _VALUE: Final = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?")
 
 @value(kw_only=True)
 class SchedulingNode:
-    """What the scheduler looks at of a node.
+    """What the scheduler considers of a node.
 
     Attributes:
         taints: all of them, that of ``spec.unschedulable`` included.
@@ -55,12 +55,12 @@ class SchedulingNode:
 
 
 def is_description(text: str) -> bool:
-    """Tell whether a value of ``--nodes`` describes nodes, and names no file."""
+    """Return whether a value of ``--nodes`` describes nodes rather than naming a file."""
     return _GROUP.fullmatch(text) is not None
 
 
 def described(groups: Sequence[str]) -> list[Object]:
-    """Return Nodes as the groups of a description have them.
+    """Return the Nodes of a description's groups.
 
     Raises:
         UsageError: a group is malformed.
@@ -135,7 +135,7 @@ def _taint(group: str, told: str) -> Object:
 
 
 def scheduling_nodes(items: Iterable[Object]) -> list[SchedulingNode]:
-    """Return the nodes among API objects, each name once, in their order.
+    """Return the Nodes among API objects, each name once, in their order.
 
     Raises:
         ValueError: one of them is malformed; the message names it.

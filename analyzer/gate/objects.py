@@ -1,4 +1,4 @@
-"""A placement as API objects: what `predict` and `whatif --from-objects` read.
+"""A placement as API objects: the input of `predict` and `whatif --from-objects`.
 
 Endpoints are all ready. What an API server would add is added: ClusterIPs, node ports, addresses of
 nodes and pods that nobody has.
@@ -42,7 +42,7 @@ _MOST_OF_NODE: Final = 250
 
 
 class Addresses:
-    """Gives nodes and pods their addresses, always the same to the same place.
+    """Gives nodes and pods addresses that depend on their index only.
 
     Attributes:
         nodes: the Nodes, with addresses and, where none of them has one, with podCIDRs.
@@ -62,7 +62,7 @@ class Addresses:
         return None if found is None else str(found)
 
     def of_pod(self, v: int, number: int, family: int) -> str:
-        """Return the address of the pod of that number on a node."""
+        """Return the address of the pod with that index on a node."""
         networks = pod_networks_of(self.nodes[v], family)
         if networks and number + _FIRST < min(_MOST_OF_NODE, networks[0].num_addresses - 1):
             return str(networks[0][number + _FIRST])
@@ -97,7 +97,7 @@ def families_of(service: Object) -> list[int]:
 
 
 def alone(service: Object, number: int) -> Object:
-    """Return a Service whose addresses and node ports no other number's has."""
+    """Return a Service with addresses and node ports that no other Service has."""
     kept = {
         key: each
         for key, each in at(service, "spec").items()
@@ -139,7 +139,7 @@ def slices(
     counts: Mapping[int, Sequence[int]],
     addresses: Addresses,
 ) -> Iterator[Object]:
-    """Give the EndpointSlices of a Service, `counts` being its pods by group and node.
+    """Yield the EndpointSlices of a Service, `counts` being its pods by group and node.
 
     Pods whose ports have other numbers are in slices of their own.
     """

@@ -1,4 +1,4 @@
-"""Which port of a pod a port of a Service leads to.
+"""The pod port that each port of a Service forwards to.
 
 Source: Kubernetes, staging/src/k8s.io/endpointslice/utils.go, ``FindPort``.
 """
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def ports_of(service: Object, spec: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    """Give the ports of a Service by name, each with its number at these pods; others have none."""
+    """Yield the ports of a Service by name with their port number on these pods, if any."""
     for port in elements(service, "spec", "ports"):
         target = at(port, "targetPort")
         target = at(port, "port") if target in (None, "", 0) else target

@@ -1,4 +1,4 @@
-"""Groups of pods and nodes, with all that binds them, by number: what a `State` counts with."""
+"""Groups of pods, nodes and their constraints, by index: the input of a `State`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Term:
 
 @value(kw_only=True)
 class Spread:
-    """A topologySpreadConstraint that must be kept.
+    """A topologySpreadConstraint with ``DoNotSchedule``.
 
     Attributes:
         domains: the domain of each node; -1: it has no such label.
@@ -47,7 +47,7 @@ class Spread:
 
 @value(kw_only=True)
 class Wishes:
-    """What pods would rather have, which keeps them from no node.
+    """Preferences of pods, which exclude no node.
 
     Attributes:
         nodes: of each node, the weights of preferred nodeAffinity that it meets.
@@ -65,7 +65,7 @@ class Wishes:
 
 @value(kw_only=True)
 class Group:
-    """Pods that are alike to the scheduler.
+    """Pods that are equivalent to the scheduler.
 
     Attributes:
         workload: whose they are; None: they run already.
@@ -101,12 +101,12 @@ class Group:
 
     @property
     def asked(self) -> int:
-        """How many pods there are to be: those to place, and those that are there already."""
+        """How many pods there are: those to place, and those that run already."""
         return self.number + sum(self.fixed.values())
 
     @property
     def related(self) -> frozenset[int]:
-        """Groups whose pods matter to where these may be, besides by what they request."""
+        """Groups whose pods affect where these may be, other than by their requests."""
         found = set(self.conflicting) | set(self.affine or ())
         for term in (*self.anti, *self.kept_from):
             found |= term.groups
@@ -117,7 +117,7 @@ class Group:
 
 @value(kw_only=True)
 class Scale:
-    """A workload whose number an autoscaler changes.
+    """A workload that an autoscaler scales.
 
     Attributes:
         least: the number that its groups have to begin with.
@@ -130,7 +130,7 @@ class Scale:
     groups: Mapping[int, int | None]
 
     def numbers(self, replicas: int) -> Iterator[tuple[int, int]]:
-        """Give how many pods each of its groups has of so many replicas."""
+        """Yield how many pods each of its groups has with so many replicas."""
         apart = [each for each in self.groups.values() if each is not None]
         for g, place in self.groups.items():
             yield g, numbered(place, apart, replicas)
@@ -138,7 +138,7 @@ class Scale:
 
 @value(kw_only=True)
 class Problem:
-    """What is to be placed where.
+    """Pods to place, and nodes to place them on.
 
     Attributes:
         scales: workloads whose numbers may be others; groups have the least of them.
@@ -153,7 +153,7 @@ class Problem:
     scales: tuple[Scale, ...] = ()
 
     def scaled(self, replicas: Sequence[int]) -> Problem:
-        """Return the same with other numbers of what is scaled, in the order of `scales`."""
+        """Return the same problem with other replica counts, in the order of `scales`."""
         groups = [*self.groups]
         for scale, told in zip(self.scales, replicas, strict=True):
             for g, number in scale.numbers(told):
@@ -165,13 +165,13 @@ class Problem:
 
     @property
     def fullest(self) -> Problem:
-        """The same with the most of all that is scaled."""
+        """The same problem with the most replicas of every scaled workload."""
         return self.scaled([each.most for each in self.scales])
 
     def replicas(
         self, counts: Sequence[Sequence[int]], left: Sequence[int]
     ) -> Iterator[tuple[Scale, int]]:
-        """Give the numbers with which pods ended so, of what is scaled and was placed."""
+        """Yield the replica counts of scaled workloads at which this placement came about."""
         for scale in self.scales:
             number = sum(sum(counts[g]) + left[g] for g in scale.groups)
             if number >= scale.least:

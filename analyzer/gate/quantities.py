@@ -1,4 +1,4 @@
-"""Quantities of resources.
+"""Resource quantities of the Kubernetes API.
 
 Source: Kubernetes, staging/src/k8s.io/apimachinery/pkg/api/resource/quantity.go, ``ParseQuantity``,
 ``MilliValue`` and ``Value``, which round up.
@@ -26,7 +26,7 @@ _CPU: Final = "cpu"
 
 
 def quantity(resource: str, given: object) -> int:
-    """Return how much of a resource that is: of cpu in thousandths, of others in whole units.
+    """Return a resource quantity: cpu in thousandths, others in whole units.
 
     Raises:
         ValueError: it is no quantity.

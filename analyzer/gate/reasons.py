@@ -1,4 +1,4 @@
-"""Why a placement is allowed, and why pods find no node, in words."""
+"""Why a placement is allowed, and why pods are unschedulable, in words."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def why_allowed(spec: Mapping[str, Any]) -> str:
-    """Return which constraints of a pod's spec say where pods are, beside those of one node."""
+    """Return which constraints of a pod's spec allow this placement, beyond those of one node."""
     required, rather = [*_apart(spec, required=True)], [*_apart(spec, required=False)]
     if required:
         return f"allowed by {' and '.join(required)}"
@@ -48,7 +48,7 @@ def _counts_none(constraint: object) -> bool:
 
 
 def why_pending(problem: Problem, group: Group) -> str:
-    """Return why pods find no node, as an event of the scheduler has it."""
+    """Return why pods are unschedulable, as an event of the scheduler words it."""
     if group.stuck:
         return group.stuck
     every = len(problem.nodes)

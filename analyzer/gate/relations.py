@@ -1,4 +1,4 @@
-"""Which pods those are that a pod's affinity and topology spread constraints mean, and where.
+"""Which pods a pod's affinity and topology spread constraints refer to, and where they are.
 
 Source: Kubernetes, pkg/scheduler/framework/plugins/interpodaffinity; API reference, core/v1
 PodAffinityTerm.
@@ -23,7 +23,7 @@ _METADATA_NAME: Final = "kubernetes.io/metadata.name"
 
 
 class Relations:
-    """Templates, nodes and namespaces, which selectors and topology keys are held against.
+    """Templates, nodes and namespaces that selectors and topology keys are matched against.
 
     Attributes:
         domains: by topologyKey, the domain of each node; -1: it has no such label.
@@ -49,7 +49,7 @@ class Relations:
         )
 
     def meant(self, template: Template, term: object) -> frozenset[int]:
-        """Return the groups whose pods a term of (anti)affinity means."""
+        """Return the groups whose pods a term of (anti)affinity matches."""
         within = self._within(template, term)
         return frozenset(
             number
@@ -73,7 +73,7 @@ class Relations:
         return within
 
     def domains_of(self, key: str) -> list[int]:
-        """Return the domain of each node by a topologyKey; -1: it has no such label."""
+        """Return the domain of each node by a topologyKey; -1 if it lacks the label."""
         if key not in self.domains:
             numbers: dict[str, int] = {}
             told = (node.labels.get(key) for node in self.nodes)
@@ -84,7 +84,7 @@ class Relations:
 
 
 def alike(one: Template, other: Template, keys: Iterable[str]) -> bool:
-    """Tell whether pods have the values of one's labels; keys that it lacks do not count."""
+    """Return whether pods have the same values of one's labels; keys that it lacks do not count."""
     return all(one.labels[k] == other.labels.get(k) for k in keys if k in one.labels)
 
 

@@ -1,4 +1,4 @@
-"""The worst placements over all numbers of pods that autoscalers may make.
+"""The worst placements over all replica counts that autoscalers may choose.
 
 A larger number need not be better: of three pods in two zones two are in one, of two only one is.
 So each number is looked at, as long as bounds do not say that it is no worse than what was found.
@@ -38,7 +38,7 @@ def scaled_placements(
     want_every: bool = False,
     work: int = _MOST_WORK,
 ) -> Placements:
-    """Return what `placements` does, of all numbers that autoscalers may make.
+    """Return the worst of `placements` over all replica counts of autoscalers.
 
     How many pods wait is told of the least numbers, at most of all. Beyond `work`, pods times
     nodes, bounds are all that is told.
@@ -64,7 +64,7 @@ def _ranges(problem: Problem, ends: Sequence[int]) -> list[range]:
 
 
 def _combined(ranges: Sequence[range]) -> Iterator[tuple[int, ...]]:
-    """Give the combinations with the smaller numbers first, as far as all are looked at."""
+    """Yield the combinations with the smaller numbers first, as far as all are looked at."""
     most = max(map(len, ranges))
     while math.prod(min(len(each), most) for each in ranges) > _MOST_LOOKED_AT:
         most -= 1
@@ -97,7 +97,7 @@ class _Search:
         self.found = found
 
     def run(self, ranges: Sequence[range]) -> None:
-        """Look at all combinations, or at many and take the worst for granted of the rest."""
+        """Evaluate all combinations, or many, assuming the worst of the rest."""
         first = tuple(each.start for each in ranges)
         looked_at = 1
         for numbers in _combined(ranges):

@@ -1,4 +1,4 @@
-"""Services of manifests: which pods each port leads to, and what of them no rules are for."""
+"""Services of manifests: which pods each port forwards to, and what gets no rules."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MODES: Final = (
 
 @value(kw_only=True)
 class GatedService:
-    """Ports of a Service that lead to the same pods.
+    """Ports of a Service that forward to the same pods.
 
     Attributes:
         ports: their names; of a port without one the empty name.
@@ -47,7 +47,7 @@ class GatedService:
 
     @property
     def name(self) -> str:
-        """Namespace and name, and the ports where these are not all."""
+        """Namespace and name, and the ports if these are not all."""
         whole = len(elements(self.item, "spec", "ports"))
         ports = "" if len(self.ports) == whole else f":{','.join(self.ports)}"
         return "/".join(self.key) + ports
@@ -59,19 +59,19 @@ class GatedService:
 
     @property
     def prefers_places(self) -> bool:
-        """Whether its rules choose endpoints by where they are, and others where none is near."""
+        """Whether its rules prefer near endpoints, and use others if there are none."""
         return not self.is_local and bool(at(self.item, "spec", "trafficDistribution"))
 
     @property
     def is_inside(self) -> bool:
-        """Whether its ClusterIP is the only way to it."""
+        """Whether it can be reached through its ClusterIP only."""
         spec = at(self.item, "spec")
         return at(spec, "type") in (None, "ClusterIP") and not elements(spec, "externalIPs")
 
 
 @value
 class Unjudged:
-    """A Service that no answer is about.
+    """A Service that is not evaluated.
 
     Attributes:
         matters: whether it has rules that nothing is known of; else it has none, as a headless one.
@@ -85,7 +85,7 @@ class Unjudged:
 def services_of(
     given: Iterable[Manifest], templates: Sequence[Template]
 ) -> Iterator[GatedService | Unjudged]:
-    """Give the Services of manifests, in parts where not all ports lead to the same pods.
+    """Yield the Services of manifests, split if not all ports forward to the same pods.
 
     Raises:
         ParseError: one of them is malformed.

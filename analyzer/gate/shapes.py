@@ -1,4 +1,4 @@
-"""What may stand where in an API object: checks that are put together, and say where they fail.
+"""Validation of API objects: composable checks, which name the field at fault.
 
 A check is given a value and its path, such as ``spec.template.spec.containers[0].ports``. What is
 null is as if it were not there, as for the API.
@@ -24,11 +24,11 @@ _MOST_SHOWN: Final = 40
 
 
 class MalformedError(ValueError):
-    """A value is none that the API takes; the message begins with its path."""
+    """A value that the API does not accept; the message begins with its path."""
 
 
 def fail(path: str, wanted: str, given: object) -> None:
-    """Refuse a value.
+    """Raise an error for a value.
 
     Raises:
         MalformedError: always.
@@ -37,7 +37,7 @@ def fail(path: str, wanted: str, given: object) -> None:
 
 
 def shown(given: object) -> str:
-    """Return a value in few words: texts between quotes, maps and lists by their kind."""
+    """Return a value in brief: strings quoted, maps and lists by their kind."""
     if isinstance(given, (dict, list)):
         return "a map" if isinstance(given, dict) else "a list"
     if isinstance(given, bool):
@@ -49,7 +49,7 @@ def shown(given: object) -> str:
 
 
 def fields(needed: Collection[str] = (), /, **known: Check) -> Check:
-    """Return the check of a map with these fields; `needed` ones have to be there."""
+    """Return the check of a map with these fields; `needed` ones are required."""
 
     def check(given: object, path: str, unknown: Unknown) -> None:
         if not isinstance(given, dict):
@@ -80,7 +80,7 @@ def list_of(check: Check) -> Check:
 
 
 def map_of(check: Check) -> Check:
-    """Return the check of a map of such values, whatever its keys; null is none of them."""
+    """Return the check of a map of such values with any keys; null is not allowed."""
 
     def check_all(given: object, path: str, unknown: Unknown) -> None:
         if not isinstance(given, dict):
@@ -93,7 +93,7 @@ def map_of(check: Check) -> Check:
 
 
 def one_of(*words: str) -> Check:
-    """Return the check of a text that is one of these."""
+    """Return the check of a string that is one of these."""
 
     def check(given: object, path: str, _: Unknown) -> None:
         if given not in words or not isinstance(given, str):
@@ -114,14 +114,14 @@ def number(least: int, most: int = (1 << 31) - 1) -> Check:
 
 
 def text(given: object, path: str, _: Unknown) -> None:
-    """Check that it is a text, which may be empty."""
+    """Check that it is a string, which may be empty."""
     if not isinstance(given, str):
         hint = "" if given is None or isinstance(given, (dict, list)) else "; put quotes around it"
         raise MalformedError(f"{path}: expected text, not {shown(given)}{hint}")
 
 
 def name(given: object, path: str, unknown: Unknown) -> None:
-    """Check that it is a text that is not empty."""
+    """Check that it is a string that is not empty."""
     text(given, path, unknown)
     if not given:
         raise MalformedError(f"{path}: empty")
@@ -134,7 +134,7 @@ def boolean(given: object, path: str, _: Unknown) -> None:
 
 
 def amount(given: object, path: str, _: Unknown) -> None:
-    """Check that it is a quantity, of any resource; null is none of it."""
+    """Check that it is a quantity of any resource; null is not."""
     if given is None:
         return
     try:
@@ -144,7 +144,7 @@ def amount(given: object, path: str, _: Unknown) -> None:
 
 
 def port(given: object, path: str, _: Unknown) -> None:
-    """Check that it is the number of a port, or a port's name."""
+    """Check that it is a port number or a port's name."""
     if isinstance(given, str) or (type(given) is int and 0 <= given <= 65_535):  # noqa: PLR2004  # of a port
         return
     fail(path, "a port's number or name", given)
@@ -178,13 +178,13 @@ def expression(*operators: str) -> Check:
 
 
 def map_(given: object, path: str, _: Unknown) -> None:
-    """Check that it is a map, whatever is in it."""
+    """Check that it is a map of anything."""
     if not isinstance(given, dict):
         fail(path, "a map", given)
 
 
 def anything(given: object, path: str, unknown: Unknown) -> None:
-    """Check nothing: what says nothing of where pods are may be anything."""
+    """Check nothing, for fields that do not affect where pods are."""
 
 
 def _below(path: str, key: str) -> str:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def spreads(relations: Relations, number: int, template: Template) -> Iterator[Spread]:
-    """Give the constraints of a pod that must be kept; `number` is its group."""
+    """Yield the DoNotSchedule constraints of a pod; `number` is its group."""
     given = elements(template.spec, "topologySpreadConstraints")
     wanted = [each for each in given if each["whenUnsatisfiable"] == "DoNotSchedule"]
     every = [relations.domains_of(each["topologyKey"]) for each in wanted]
@@ -61,7 +61,7 @@ def _counted_groups(relations: Relations, template: Template, constraint: object
 def soft_spreads(
     relations: Relations, number: int, template: Template
 ) -> Iterator[tuple[Sequence[int], int, frozenset[int]]]:
-    """Give those that shape scores alone: domains, maxSkew, and the groups whose pods count."""
+    """Yield the ScheduleAnyway constraints: domains, maxSkew, and the groups that count."""
     given = elements(template.spec, "topologySpreadConstraints")
     if not given and template.number is not None and template.workload is not None:
         # Source: plugin.go, ``systemDefaultConstraints``.
@@ -74,7 +74,7 @@ def soft_spreads(
 
 
 def _counts(constraint: object, spec: Mapping[str, Any], node: SchedulingNode) -> bool:
-    """Tell whether a node counts for a constraint, by its policies."""
+    """Return whether a node counts for a constraint, by its policies."""
     honours = at(constraint, "nodeAffinityPolicy") != "Ignore"
     if honours and not is_selected(spec, node):
         return False

@@ -1,4 +1,4 @@
-"""Where pods are so far, and which nodes the scheduler's filters leave for the next one.
+"""The pods placed so far, and the nodes that pass the scheduler's filters for the next one.
 
 Source: Kubernetes, pkg/scheduler/framework/plugins: noderesources/fit.go, ``fitsRequest``;
 nodeports; interpodaffinity/filtering.go, ``satisfyPodAffinity``,
@@ -48,7 +48,7 @@ class State:
         self._take(self.problem.groups[g], v, 1)
 
     def remove(self, g: int, v: int) -> None:
-        """Take back the last that was placed there."""
+        """Remove the last pod that was placed there."""
         self.counts[g][v] -= 1
         self.left[g] += 1
         self._take(self.problem.groups[g], v, -1)
@@ -60,11 +60,11 @@ class State:
                 free[key] -= need * number
 
     def free(self, v: int) -> dict[str, int]:
-        """Return how much of each resource is left of a node."""
+        """Return how much of each resource a node has left."""
         return self._free[v]
 
     def open(self, g: int) -> list[int]:
-        """Return the nodes that would take a pod of a group now."""
+        """Return the nodes that are feasible for a pod of a group now."""
         group = self.problem.groups[g]
         if not self.left[g]:
             return []
@@ -122,5 +122,5 @@ class State:
                 yield v
 
     def frozen(self) -> Counts:
-        """Return the counts as a value."""
+        """Return the counts as an immutable value."""
         return tuple(tuple(row) for row in self.counts)

@@ -1,4 +1,4 @@
-"""Pods before they are held against others: those of workloads, and those that run already.
+"""Pods before placement: those of workload templates, and those that run already.
 
 Pods of a StatefulSet have labels with their names and numbers. Those that a selector means by such
 a label are a template of their own, all others are alike.
@@ -28,7 +28,7 @@ _MOST_APART: Final = 32
 
 @value(kw_only=True)
 class Template:
-    """Pods before they are held against others.
+    """Pods before placement.
 
     Attributes:
         number: of a DaemonSet None: one on each node that takes one.
@@ -68,13 +68,13 @@ def templates_of(workloads: Iterable[Workload], others: Iterable[Object] = ()) -
 
 
 def remade(templates: Sequence[Template], workload: Workload, changed: Workload) -> list[Template]:
-    """Return templates with a workload changed, each in its place."""
+    """Return templates with one workload changed, in the same order."""
     places = {t.place for t in templates if t.workload is workload and t.place is not None}
     return [_template(changed, t.place, places) if t.workload is workload else t for t in templates]
 
 
 def _of(workload: Workload, named: set[str], *, is_each: bool) -> Iterator[Template]:
-    """Give the pods of a workload, those first that selectors tell apart."""
+    """Yield the pods of a workload, those first that selectors tell apart."""
     places: list[int] = []
     if workload.kind == "StatefulSet":
         every = range(workload.most)
@@ -113,7 +113,7 @@ def _template(workload: Workload, place: int | None, apart: Collection[int]) -> 
 
 
 def numbered(place: int | None, apart: Collection[int], replicas: int) -> int:
-    """Return how many of so many replicas are in this place, or in none that is told apart."""
+    """Return how many of so many replicas have this ordinal, or one that is not singled out."""
     if place is not None:
         return int(place < replicas)
     return replicas - sum(each < replicas for each in apart)
@@ -126,7 +126,7 @@ def _identity(workload: Workload, place: int) -> dict[str, str]:
 
 
 def _selectors(given: Iterable[Workload | Object]) -> Iterator[object]:
-    """Give all that selects pods by labels: of pods' specs, and of Services."""
+    """Yield all that selects pods by labels: of pods' specs, and of Services."""
     for each in given:
         if isinstance(each, Workload):
             spec: object = each.spec
@@ -138,7 +138,7 @@ def _selectors(given: Iterable[Workload | Object]) -> Iterator[object]:
 
 
 def _values(selector: object) -> Iterator[str | None]:
-    """Give the names and numbers of pods that a selector has; None: it tells each apart."""
+    """Yield the names and numbers of pods that a selector has; None: it tells each apart."""
     waiting = [selector]
     while waiting:
         given = waiting.pop()

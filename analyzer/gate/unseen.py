@@ -1,4 +1,4 @@
-"""What objects of kinds that are not judged may do: make pods of Services, or change their number.
+"""What objects of unsupported kinds may do: create pods of Services, or scale them.
 
 Nothing has to be known of such a kind for that: a pod template is one wherever it stands, and a
 reference to a workload, as autoscalers have it, too.
@@ -29,7 +29,7 @@ _USUAL_KIND: Final = "Deployment"
 def judged_or_not(
     service: GatedService, unseen: Iterable[Manifest], templates: Sequence[Template]
 ) -> GatedService | Unjudged:
-    """Return a Service, or why nobody knows what its pods are."""
+    """Return a Service, or why its pods are not known."""
     own = [templates[g].workload for g in service.groups]
     for each in unseen:
         for labels in _pods_of(each.item):
@@ -45,7 +45,7 @@ def judged_or_not(
 
 
 def adrift(found: Iterable[Manifest], own: Iterable[Workload]) -> Iterator[tuple[Manifest, str]]:
-    """Give the autoscalers that scale nothing of the manifests, each with what it would scale."""
+    """Yield the autoscalers whose target is not in the manifests, each with that target."""
     there = {(each.kind, each.manifest.key) for each in own}
     for each in found:
         if each.kind == "HorizontalPodAutoscaler":
@@ -67,7 +67,7 @@ def _is(workload: Workload, kind: str, namespace: str, name: str) -> bool:
 
 
 def _pods_of(item: Object) -> Iterator[object]:
-    """Give the labels of each pod template in an object, wherever it stands."""
+    """Yield the labels of each pod template in an object, wherever it stands."""
     for each in _inside(item):
         spec = each.get("spec")
         if isinstance(spec, dict) and isinstance(spec.get("containers"), list):
@@ -75,7 +75,7 @@ def _pods_of(item: Object) -> Iterator[object]:
 
 
 def _referred(item: Object) -> Iterator[tuple[str, str]]:
-    """Give kind and name of the workloads that an object refers to."""
+    """Yield kind and name of the workloads that an object refers to."""
     for each in _inside(item):
         for field in _REFERENCES:
             name = text(at(each, field, "name"))
@@ -85,7 +85,7 @@ def _referred(item: Object) -> Iterator[tuple[str, str]]:
 
 
 def _inside(item: Object) -> Iterator[dict[str, object]]:
-    """Give all maps in an object, itself the first."""
+    """Yield all maps in an object, itself the first."""
     rest: list[object] = [item]
     while rest:
         each = rest.pop()

@@ -1,4 +1,4 @@
-"""The verdict on manifests: what the worst placement of each Service loses, and by how much."""
+"""The verdict on manifests: what the worst placement of each Service loses."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from analyzer.model.value import value
 
 @value
 class Thresholds:
-    """What was asked for: the most that a failure may cost, the nodes that each has to survive."""
+    """What is required: the most that a failure may cost, the node failures to survive."""
 
     max_loss: Fraction | None = None
     min_survives: int | None = None
 
     @property
     def are_any(self) -> bool:
-        """Whether any was asked for."""
+        """Whether any threshold was given."""
         return self.max_loss is not None or self.min_survives is not None
 
 
 @value(kw_only=True)
 class Found:
-    """The placement that is worst in one respect.
+    """The worst placement in one respect.
 
     Attributes:
         kind: of failure; None: it is on the fewest nodes, so that it survives least.
@@ -50,13 +50,13 @@ class Found:
 
     @property
     def is_proven(self) -> bool:
-        """Whether no placement is worse."""
+        """Whether it is proven that no placement is worse."""
         return self.most is None
 
 
 @value(kw_only=True)
 class Violation:
-    """How a Service breaks a threshold.
+    """How a Service exceeds a threshold.
 
     Attributes:
         breach: as `whatif` has it; None: no placement that was found breaks it, and it is not
@@ -69,7 +69,7 @@ class Violation:
 
 @value(kw_only=True)
 class Judged:
-    """A Service, and the placements that are worst for it.
+    """A Service, and its worst placements.
 
     Attributes:
         worst: for each kind of failure.
@@ -87,12 +87,12 @@ class Judged:
 
     @property
     def dropping(self) -> int:
-        """Nodes that drop its flows whatever fails, at the placement with most of them."""
+        """Nodes that drop its flows without any failure, at the placement with most of them."""
         return max(c.dropping for c in (self.expected, *(each.case for each in self.worst)))
 
     @property
     def pending(self) -> int:
-        """How many of its pods no node takes, however the others are placed."""
+        """The fewest of its pods that are unschedulable, over all placements."""
         return self.placements.pending[0]
 
 
@@ -136,7 +136,7 @@ def judged_with(
 
 
 def _asked(service: GatedService, found: Placements, expected: Ended) -> Iterator[Ended]:
-    """Give the placements of a Service that are judged, the expected one first."""
+    """Yield the placements of a Service that are judged, the expected one first."""
     yield expected
     if service.prefers_places and found.every is not None:
         yield from found.every

@@ -1,4 +1,4 @@
-"""What pods would rather have: what shapes the scheduler's scores, and keeps them from no node.
+"""Preferences of pods: they affect the scheduler's scores and exclude no node.
 
 Source: Kubernetes, pkg/scheduler/framework/plugins: nodeaffinity, tainttoleration,
 interpodaffinity, podtopologyspread, each ``Score``.
@@ -22,7 +22,7 @@ _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def wishes_of(relations: Relations, number: int, template: Template) -> Wishes:
-    """Return the wishes of a pod; `number` is its group."""
+    """Return the preferences of a pod; `number` is its group."""
     spec, affinity = template.spec, template.spec.get("affinity")
     rather = elements(affinity, "nodeAffinity", _PREFERRED)
     tolerations = elements(spec, "tolerations")

@@ -1,4 +1,4 @@
-"""Workloads of manifests: who makes pods, how many, and of which template.
+"""Workloads of manifests: their controllers, replica counts and pod templates.
 
 Source: Kubernetes API reference, apps/v1, core/v1, autoscaling/v2; pkg/controller/daemon/util/
 daemonset_util.go, ``AddOrUpdateDaemonPodTolerations``.
@@ -35,7 +35,7 @@ _DAEMON_TOLERATES: Final = (
 
 @value(kw_only=True)
 class Workload:
-    """Pods that are alike.
+    """Pods of one template.
 
     Attributes:
         labels: of its pods, with those that its controller adds.
@@ -65,12 +65,12 @@ class Workload:
 
     @property
     def name(self) -> str:
-        """Kind, namespace and name, as kubectl takes them."""
+        """Kind, namespace and name, as kubectl accepts them."""
         return f"{self.kind.lower()} {self.namespace}/{self.manifest.name}"
 
 
 def workloads(given: Sequence[Manifest]) -> list[Workload]:
-    """Return the workloads of manifests, the number of their pods as an autoscaler may have it.
+    """Return the workloads of manifests, with the replica counts that an autoscaler may choose.
 
     Raises:
         ParseError: one of them is malformed.

@@ -1,4 +1,4 @@
-"""The worst placements of a Service's pods that the constraints allow, for each kind of failure.
+"""The worst allowed placements of a Service's pods, for each kind of failure.
 
 A flow is lost on a dead endpoint, each living one is drawn as often as another: the more of the
 pods are on the nodes that fail, the more is lost. So of all placements those are sought that have
@@ -81,7 +81,7 @@ class Placements:
 def placements(
     problem: Problem, ends: Sequence[int], failing: Failing, *, want_every: bool = False
 ) -> Placements:
-    """Return the worst placements of the pods of `ends`, groups that one Service has.
+    """Return the worst placements of the pods of `ends`, the groups of one Service.
 
     `want_every`: all placements are wanted, be the worst known without them or not.
     """
@@ -105,7 +105,7 @@ def placements(
 
 @value
 class Bounded:
-    """What is known of all placements without a look for any.
+    """What is known of all placements without searching for any.
 
     Attributes:
         parts: by kind of failure, the part of the pods on nodes that fail which none exceeds.
@@ -119,7 +119,7 @@ class Bounded:
 
 
 def bounds_of(problem: Problem, ends: Sequence[int], failing: Failing, fewest: int) -> Bounded:
-    """Return what holds of all placements of the pods of `ends`; `surely` is below `fewest`."""
+    """Return bounds over all placements of the pods of `ends`; `surely` is below `fewest`."""
     known = _Known(problem, ends, failing, ())
     least = sum(least_placed(problem, g) for g in ends)
     parts = {kind: known.bound(kind, least) for kind in failing.kinds}
@@ -131,7 +131,7 @@ def _is_proven(found: Placements) -> bool:
 
 
 def bound_to(problem: Problem, ends: Iterable[int]) -> tuple[int, ...]:
-    """Return these groups and all that matter to where they may be, besides by their requests."""
+    """Return these groups and all that affect where they may be, other than by requests."""
     found = set(ends)
     waiting = [*found]
     while waiting:
@@ -186,7 +186,7 @@ class _Known:
         self._number = sum(problem.groups[g].asked for g in ends)
 
     def judged(self, groups: tuple[int, ...]) -> Placements:
-        """Return what is known where only some placements were looked at."""
+        """Return what is known if only some placements were evaluated."""
         least = sum(least_placed(self._problem, g) for g in self._ends)
         worst = {}
         for kind in self._failing.kinds:
@@ -206,7 +206,7 @@ class _Known:
         )
 
     def judged_of_all(self, groups: tuple[int, ...]) -> Placements:
-        """Return the same where these are all placements that there are."""
+        """Return the same if these are all placements."""
         worst = {}
         for kind in self._failing.kinds:
             end, part = self._worst(kind)
@@ -225,7 +225,7 @@ class _Known:
 
     @property
     def least_left(self) -> int:
-        """How many pods find no node at least, at the placements that were looked at."""
+        """The fewest unschedulable pods at the placements that were evaluated."""
         return min(map(self._left, self._found))
 
     def _left(self, end: Ended) -> int:
@@ -246,7 +246,7 @@ class _Known:
         return end, part(end)
 
     def bound(self, kind: Kind, least: int) -> Fraction:
-        """Return the part of the pods that no placement exceeds, of so many pods at least."""
+        """Return the share of the pods that no placement exceeds, of at least so many pods."""
         sets = self._failing.sets(kind, self._problem)
         if sets is None:
             return Fraction(1)
@@ -256,7 +256,7 @@ class _Known:
         return min(Fraction(1), Fraction(most, least)) if least else Fraction(1)
 
     def left(self, least: int) -> int | None:
-        """Return how many find no node at most, where so many do at least."""
+        """Return the most pods that are unschedulable, if at least so many are placed."""
         return self._number - least if least or not self._number else None
 
     def surely(self, least: int, most: int) -> int:
@@ -273,12 +273,12 @@ class _Known:
         return sum(most_on(self._problem, g, nodes) for g in self._ends)
 
     def _holds_none(self, size: int, least: int) -> bool:
-        """Tell whether so many nodes never hold all that is placed."""
+        """Return whether so many nodes never hold all that is placed."""
         sets = sets_of(self._problem, size)
         return sets is not None and all(self._most_on(each) < least for each in sets)
 
 
 def candidates(found: Placements) -> Iterator[Ended]:
-    """Give the placements that may be the worst, each once."""
+    """Yield the placements that may be the worst, each once."""
     told = [each.end for each in found.worst.values()]
     yield from dict.fromkeys([*told, found.fewest[0]])

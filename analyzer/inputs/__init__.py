@@ -1,1 +1,1 @@
-"""What the options name: files, bundles and nodes, read and recognised."""
+"""Input named by options: files, bundles and nodes, read and recognised."""

@@ -1,4 +1,4 @@
-"""What the API says, in the files that the options name."""
+"""API objects, from the files that the options name."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MOST_NAMED: Final = 5
 
 
 class ApiObjects:
-    """What is known from the API: the files of ``--objects``, decoded once, and ``--node-of``.
+    """What is known from the API: the files of ``--objects``, and ``--node-of``.
 
     Attributes:
         cluster: nodes, and where addresses live.
@@ -55,11 +55,11 @@ class ApiObjects:
 
     @property
     def lists_endpoints(self) -> bool:
-        """Whether any endpoints are listed; ``kubectl cluster-info dump`` leaves them out."""
+        """Whether there are any endpoints; ``kubectl cluster-info dump`` omits them."""
         return any(item.get("kind") in {"EndpointSlice", "Endpoints"} for item in self._items)
 
     def taken(self) -> datetime | None:
-        """Return when they were taken or shortly before; None: they do not tell."""
+        """Return when they were taken, or a time shortly before; None if that is not known."""
         if not self._items:
             return None
         from analyzer.parsers.ages import objects_taken
@@ -67,25 +67,25 @@ class ApiObjects:
         return objects_taken(self._items)
 
     def pods(self) -> Mapping[str, Sequence[str]]:
-        """Return where each pod answers, by ``ns/name``."""
+        """Return the addresses of each pod, by ``ns/name``."""
         from analyzer.parsers.pod_addresses import pod_addresses
 
         return pod_addresses(self._items)
 
     def callers(self, namespace: str, selector: str) -> Mapping[str, str | None]:
-        """Return the pods that a selector means, by ``ns/name``, each with its node."""
+        """Return the pods that match a selector, by ``ns/name``, each with its node."""
         from analyzer.parsers.callers import callers_of
 
         return callers_of(self._items, namespace, selector)
 
     def roles(self) -> Roles:
-        """Return which nodes carry which part of the control plane."""
+        """Return which nodes run which component of the control plane."""
         from analyzer.parsers.roles import roles_of
 
         return roles_of(self._items)
 
     def workloads(self) -> Workloads:
-        """Return who stands behind endpoints."""
+        """Return the workloads behind endpoints."""
         from analyzer.parsers.workloads import workloads_of
 
         return workloads_of(self._items)

@@ -1,4 +1,4 @@
-"""A bundle in place of a dump: what ``collect`` or another collector took, an archive or a folder.
+"""A bundle in place of a dump: an archive or folder of ``collect`` or another collector.
 
 Theory of operation: a bundle stands for the dumps in it, which `dumps` tells apart as if they had
 been named one by one; for the API's objects, where no others are named; and for ``trace`` for the
@@ -87,7 +87,7 @@ def opened(options: SimpleNamespace, tell: Callable[[str], None]) -> SimpleNames
 
 
 def _takes_several(options: SimpleNamespace) -> bool:
-    """Tell whether a verb judges several nodes."""
+    """Return whether a verb judges several nodes."""
     return options.verb == "loss" or bool(getattr(options, "balancer", None))
 
 
@@ -112,7 +112,7 @@ class _Bundle:
         self._seen = [each.path for each in files if each.kind == "list-without-devices"]
 
     def chosen(self, node: str | None, *, several: bool) -> tuple[list[NodeFiles], str | None]:
-        """Return the nodes that are asked about, and what ``--node`` is then, if that changes.
+        """Return the nodes to analyse, and the value of ``--node`` for them, if that changes.
 
         Raises:
             UsageError: they are several, and the verb takes one.
@@ -158,7 +158,7 @@ class _Bundle:
         )
 
     def others(self, nodes: Sequence[NodeFiles]) -> dict[str, Member]:
-        """Return by option the one file that it could name."""
+        """Return for each option the only file that it could name."""
         if len(nodes) != 1:
             return {}
         by_kind = {option: nodes[0].others.get(kind, []) for option, kind in _OPTIONS.items()}
@@ -166,7 +166,7 @@ class _Bundle:
 
     @staticmethod
     def several(nodes: Sequence[NodeFiles]) -> dict[str, list[Member]]:
-        """Return by option the files that it could name; of several nodes none."""
+        """Return for each option the files that it could name; none if there are several nodes."""
         if len(nodes) != 1:
             return {}
         return {
@@ -176,7 +176,7 @@ class _Bundle:
         }
 
     def used(self, files: Sequence[str]) -> str:
-        """Return what says which files are gone by, and which rules are not known."""
+        """Return a note of the files that are used, and of the rules that are not known."""
         inside = [
             file.removeprefix(f"{self._name}:").removeprefix(f"{self._name}/") for file in files
         ]
@@ -190,7 +190,7 @@ class _Bundle:
         return f"{self._name}: using {', '.join(names)}{self._unknown(self._nodes)}"
 
     def has_unknown(self) -> bool:
-        """Tell whether a program that is there gave no rules."""
+        """Return whether a program is there without any rules."""
         return any(each.failed for each in self._nodes)
 
     @staticmethod

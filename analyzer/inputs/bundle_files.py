@@ -1,4 +1,4 @@
-"""The files of a bundle: of a folder, of an archive, of archives in it.
+"""The files of a bundle: in a folder, in an archive, or in an archive inside one.
 
 Nothing is unpacked to disk, and no path of an archive is opened. Files pass by one after the other,
 and only those that are of use are kept (`bundled`).
@@ -31,7 +31,7 @@ _DEEPEST: Final = 2
 
 @value
 class Kept:
-    """A file of a bundle that is of use: its path, what it is, and what it holds."""
+    """A file of a bundle that can be used: its path, kind, and content."""
 
     path: str
     kind: str
@@ -39,7 +39,7 @@ class Kept:
 
 
 def kept_files(name: str, most: int) -> list[Kept] | None:
-    """Return the files of use of a folder or an archive; None: it is neither.
+    """Return the usable files of a folder or an archive; None if it is neither.
 
     Raises:
         InputError: there is too much of it, or it is damaged.
@@ -62,7 +62,7 @@ def kept_files(name: str, most: int) -> list[Kept] | None:
 
 
 def files_one_by_one(name: str, most: int) -> Iterator[Kept]:
-    """Give the files of use of an archive of any length, of which one is held at a time.
+    """Yield the usable files of an archive of any size, with one in memory at a time.
 
     Raises:
         InputError: one file is too much, or the archive is damaged.
@@ -80,7 +80,7 @@ def files_one_by_one(name: str, most: int) -> Iterator[Kept]:
 
 
 def is_archive_file(name: str, most: int) -> bool:
-    """Tell whether a file is an archive, packed or not, and no packed dump.
+    """Return whether a file is an archive, compressed or not, rather than a compressed dump.
 
     Raises:
         OSError: it cannot be read.
@@ -145,7 +145,7 @@ def _kept(entries: Iterator[Entry], budget: Budget, depth: int) -> Iterator[Kept
 
 
 def _kept_of_packed(entry: Entry, budget: Budget, depth: int) -> Iterator[Kept]:
-    """Give the files of an archive in an archive, or the one file that is packed."""
+    """Yield the files of an archive in an archive, or the one file that is packed."""
     path = _plain(entry.name)
     try:
         file = io.BytesIO(entry.content())
@@ -182,7 +182,7 @@ def _kept_of_packed(entry: Entry, budget: Budget, depth: int) -> Iterator[Kept]:
 
 
 def _files_of_folder(folder: str, budget: Budget) -> Iterator[Entry]:
-    """Give the plain files of a folder and of all below it; links are not followed."""
+    """Yield the plain files of a folder and of all below it; links are not followed."""
     waiting = [folder]
     while waiting:
         with os.scandir(waiting.pop()) as listed:

@@ -1,4 +1,4 @@
-"""Which files of a bundle are of which node, and which of them are to be gone by.
+"""Which files of a bundle belong to which node, and which of them to read.
 
 Theory of operation: the files of a node stand together. Where a file above them, or beside, tells
 the machine's name (``MANIFEST`` of ours, ``hostname`` of sos and of Rancher's collector), all below
@@ -57,7 +57,7 @@ _TABLES: Final = re.compile(rb"^\*(\w+)", re.MULTILINE)
 
 @value(kw_only=True)
 class NodeFiles:
-    """What a bundle holds of one node.
+    """The files of one node in a bundle.
 
     Attributes:
         label: what the node is called; that of its files, where they do not say its name.
@@ -77,7 +77,7 @@ class NodeFiles:
 
 
 def nodes_of(bundle: str, files: Sequence[Kept]) -> list[NodeFiles]:
-    """Return the nodes of which a bundle holds rules, each with its files.
+    """Return the nodes whose rules a bundle has, each with its files.
 
     Raises:
         InputError: rules of a node are not whole.
@@ -100,7 +100,7 @@ def nodes_of(bundle: str, files: Sequence[Kept]) -> list[NodeFiles]:
 
 
 def parted(files: NodeFiles) -> list[NodeFiles]:
-    """Return the nodes whose dumps stand in one folder, each under the name of its files.
+    """Return the nodes whose dumps are all in one folder, each under the name of its files.
 
     One node has the rules of one backend and IP version once. What tells its name is not parted.
     """
@@ -127,7 +127,7 @@ def parted(files: NodeFiles) -> list[NodeFiles]:
 
 
 def roots_of(files: Sequence[Kept]) -> dict[str, tuple[str, bytes | None]]:
-    """Return by folder the name of the machine whose files are below it, and its manifest."""
+    """Return for each folder the machine whose files are below it, and its manifest."""
     found: dict[str, tuple[str, bytes | None]] = {}
     for each in files:
         folder = each.path[: each.path.rfind("/") + 1]
@@ -143,7 +143,7 @@ def roots_of(files: Sequence[Kept]) -> dict[str, tuple[str, bytes | None]]:
 
 
 def root_of(path: str, roots: Mapping[str, tuple[str, bytes | None]]) -> str:
-    """Return the folder of a file's node: the nearest that tells its name, else its own."""
+    """Return the folder of a file's node: the nearest that names it, else its own."""
     folder = own = path[: path.rfind("/") + 1]
     while folder not in roots:
         if not folder:
@@ -153,7 +153,7 @@ def root_of(path: str, roots: Mapping[str, tuple[str, bytes | None]]) -> str:
 
 
 def _is_aside(path: str, roots: Mapping[str, tuple[str, bytes | None]]) -> bool:
-    """Tell whether a file of `collect` is of its second look, or is not whole."""
+    """Return whether a file of `collect` is of its second look, or is not whole."""
     root = root_of(path, roots)
     manifest = roots[root][1] if root in roots else None
     inside = path.removeprefix(root)
@@ -212,7 +212,7 @@ def _node(
 
 
 def chosen_rules(files: Sequence[Kept]) -> tuple[list[Kept], dict[str, str]]:
-    """Return the files with rules of one node that are to be gone by.
+    """Return the files of one node's rules that are used.
 
     And by path which backend a listing is of, where that is known.
     """
@@ -277,7 +277,7 @@ def _parsed(file: Kept) -> Ruleset:
 
 
 def _is_in(listing: Kept, nft: Kept) -> bool:
-    """Tell whether a listing is of tables that nft has too, which iptables-nft has written then."""
+    """Return whether nft has all tables of a listing, which iptables-nft has written then."""
     chains = [chain for table in _parsed(listing).tables.values() for chain in table.chains]
     return all(
         f"chain {chain} {{".encode() in nft.data or f'"{chain}"'.encode() in nft.data
@@ -288,7 +288,7 @@ def _is_in(listing: Kept, nft: Kept) -> bool:
 def _incomplete(
     root: str, files: Sequence[Kept], failed: Sequence[tuple[str, str]]
 ) -> Iterator[str]:
-    """Give the files of rules that were cut off, or not waited for."""
+    """Yield the files of rules that were cut off, or not waited for."""
     own = {each.path.removeprefix(root) for each in files if each.path.startswith(root)}
     cut = {file.removesuffix(_PART) for file in own if file.endswith(_PART)}
     cut |= {file for file, result in failed if result != "failed"}
@@ -315,7 +315,7 @@ def _begun(manifest: bytes) -> str:
 
 
 def _failed(manifest: bytes) -> Iterator[tuple[str, str]]:
-    """Give file and result of rules that could not be taken, and not for want of a program."""
+    """Yield file and result of rules that could not be taken, and not for want of a program."""
     for line in manifest.decode("utf-8", "replace").split("\n"):
         row = line.split("\t")
         if len(row) != _COLUMNS or not row[_NAME].startswith(_RULES):

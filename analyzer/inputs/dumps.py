@@ -1,4 +1,4 @@
-"""Several dumps of one node, told apart by what is in them.
+"""Several dumps of one node, distinguished by content.
 
 Theory of operation: a node may have rules of iptables-legacy, of iptables-nft and of nft, for both
 IP versions, each in a dump of its own. A flow meets all rules of its version, whoever wrote them;
@@ -28,7 +28,7 @@ _TABLE: Final = "kube-proxy"
 
 
 def told_apart(dumps: Sequence[Rules], others: Sequence[Rules]) -> Iterator[tuple[Rules, ...]]:
-    """Give for each IP version, or for both, the dump to ask about and the node's other rules.
+    """Yield for each IP version, or for both, the dump to analyse and the node's other rules.
 
     `others` are those of ``--with``: of the version of a dump only their rules count.
 
@@ -50,7 +50,7 @@ def told_apart(dumps: Sequence[Rules], others: Sequence[Rules]) -> Iterator[tupl
 
 
 def once(dumps: Sequence[Rules]) -> list[Rules]:
-    """Return the dumps without tables of nft that are iptables-nft's, and told by a dump of it."""
+    """Return the dumps without nft tables that belong to iptables-nft and are in its own dump."""
     told = {
         (each.family, name)
         for each in dumps
@@ -84,14 +84,14 @@ def _first(dumps: Sequence[Rules]) -> Rules:
 
 
 def goes_with(one: Rules, other: Rules) -> bool:
-    """Tell whether there is a flow that meets the rules of both."""
+    """Return whether any flow can traverse the rules of both."""
     if isinstance(one, Ruleset) and isinstance(other, Ruleset):
         return one.family == other.family
     return True
 
 
 def has_services(ruleset: Rules) -> bool:
-    """Tell whether a dump has kube-proxy's rules of Services."""
+    """Return whether a dump has kube-proxy's rules of Services."""
     if not isinstance(ruleset, Ruleset):
         return any(name == _TABLE for _, name in ruleset.tables)
     nat = ruleset.tables.get("nat")
@@ -100,7 +100,7 @@ def has_services(ruleset: Rules) -> bool:
 
 
 def of_version(dumps: Sequence[Rules], family: str) -> tuple[Rules, ...]:
-    """Return the dumps whose rules a packet of a family meets, that with Services first."""
+    """Return the dumps whose rules match packets of a family, the one with Services first."""
     every = once(dumps)
     fitting = [
         each for each in every if not isinstance(each, Ruleset) or each.family == family

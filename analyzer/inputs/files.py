@@ -1,4 +1,4 @@
-"""Files that options name: the only module that opens files to read them."""
+"""Files that options name: the only module that opens files for reading."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PACKED: Final = frozenset(("gz", "bz2", "xz", "zst"))
 
 
 class Member(str):
-    """The name of a file in a bundle, as reports show it, and what the file holds.
+    """The name of a file in a bundle, as reports show it, and its content.
 
     Attributes:
         bundle: what the bundle is called on the command line.
@@ -50,7 +50,7 @@ class Member(str):
 
     @classmethod
     def of(cls, bundle: str, file: str, data: bytes, node: str) -> Self:
-        """Return the name of a file in a bundle, with the file's content."""
+        """Return the name of a file in a bundle, with its content."""
         found = cls(f"{bundle}:{file}")
         found.data = data
         found.bundle, found.node = bundle, node
@@ -67,7 +67,7 @@ def read_rules(
     *,
     most: int,
 ) -> Rules:
-    """Return the rules of one dump; of ``-``, standard input.
+    """Return the rules of one dump; ``-`` is standard input.
 
     Raises:
         AnalyzerError: it is none.
@@ -85,7 +85,7 @@ def read_rules(
 
 
 def files_of_objects(names: Sequence[str], most: int) -> Iterator[tuple[str, bytes]]:
-    """Give name and content of each file; of a folder, of all that hold objects by their names.
+    """Yield name and content of each file; for a folder, of those named like objects.
 
     Raises:
         InputError: a folder holds none, more than can be meant, or a link that leads out of it.
@@ -114,7 +114,7 @@ def files_of_objects(names: Sequence[str], most: int) -> Iterator[tuple[str, byt
 
 
 def may_be_bundle(name: str) -> bool:
-    """Tell whether a name is of a folder, or of a file that an archive may be in."""
+    """Return whether a name is a folder, or a file that may be an archive."""
     if isinstance(name, Member):
         return False
     if name == "-":
@@ -140,7 +140,7 @@ def _may_be_archive(head: bytes) -> bool:
 
 
 def _objects_of_file(name: str, most: int) -> Iterator[tuple[str, bytes]]:
-    """Give the file itself; of an archive, those in it that hold objects."""
+    """Yield the file itself; of an archive, those in it that hold objects."""
     bundled = None
     if name != "-" and may_be_bundle(name):
         from analyzer.inputs.bundle_files import kept_files
@@ -156,7 +156,7 @@ def _objects_of_file(name: str, most: int) -> Iterator[tuple[str, bytes]]:
 
 
 def _files_below(folder: str) -> Iterator[str]:
-    """Give the files of a folder, and of all folders in it, that may hold objects.
+    """Yield the files of a folder, and of all folders in it, that may hold objects.
 
     Of a link that leads to somewhere in the folder nothing is lost: what it leads to is read
     where it stands. What is no file (a pipe has no end) is left out.
@@ -187,7 +187,7 @@ def _refuse_link_out(folder: str, link: os.DirEntry[str], inside: str) -> None:
 
 
 def _is_named_as_objects(name: str) -> bool:
-    """Tell whether a name ends as those of JSON and YAML do, packed or not."""
+    """Return whether a name ends as those of JSON and YAML do, packed or not."""
     *parts, last = name.lower().split(".")
     if last in _PACKED and parts:
         last = parts.pop()
@@ -195,7 +195,7 @@ def _is_named_as_objects(name: str) -> bool:
 
 
 def read_file(name: str, most: int) -> bytes:
-    """Return what a file holds, unpacked; of ``-``, standard input.
+    """Return the content of a file, decompressed; ``-`` is standard input.
 
     Raises:
         InputError: that is more than `most` bytes, or damaged.

@@ -1,4 +1,4 @@
-"""Dumps of several nodes in one call: which are whose, and what each node gives.
+"""Dumps of several nodes in one command: whose each is, and what each node's give.
 
 Theory of operation: `dumps` takes all dumps for those of one node, as long as they can be. They
 cannot where two of them were printed by the same program and both hold kube-proxy's rules of one IP
@@ -45,7 +45,7 @@ _HOW: Final = "say which node each is from: --node NAME,NAME,..., in the order o
 
 @value
 class OfNode:
-    """Dumps of one node.
+    """The dumps of one node.
 
     Attributes:
         name: what the node is called in reports: its own name, or what files tell it by.
@@ -70,7 +70,7 @@ _OF_ONE_NODE: Final = {
 
 @value
 class NodeInput:
-    """What one of several nodes gives; the options are those of its dumps alone."""
+    """The input from one of several nodes, with the options for its dumps only."""
 
     of: OfNode
     given: Input
@@ -78,7 +78,7 @@ class NodeInput:
 
 
 def read_nodes(options: SimpleNamespace) -> tuple[NodeInput, ...]:
-    """Read the dumps that the options name; one entry: they are all of one node.
+    """Read the dumps that the options name; one entry if they are all from one node.
 
     Raises:
         AnalyzerError: the input is none, or does not fit what was asked.
@@ -129,7 +129,7 @@ def parted_by_node(
 
 
 def _is_folder(unit: Sequence[str]) -> bool:
-    """Tell whether a bundle may be no more than a folder of dumps: it names no node."""
+    """Return whether a bundle may be no more than a folder of dumps: it names no node."""
     return not any(isinstance(file, Member) and file.node for file in unit)
 
 
@@ -168,7 +168,7 @@ def _clash(dumps: Sequence[Rules]) -> tuple[Rules, Rules] | None:
 def _by_files(
     dumps: Sequence[Rules], files: Sequence[str], clash: tuple[Rules, Rules] | None
 ) -> Iterator[tuple[str, ...]]:
-    """Give the files of each node: each is of another, or those are together that are named alike.
+    """Yield the files of each node: each is of another, or those are together that are named alike.
 
     Raises:
         UsageError: the two that clash may be one node's, or names do not tell.
@@ -207,7 +207,7 @@ def _versions(dump: Rules) -> str:
 
 
 def _labelled(groups: Sequence[tuple[str, ...]], known: Collection[str]) -> Iterator[OfNode]:
-    """Give the nodes with the first of their possible names that no other has."""
+    """Yield the nodes with the first of their possible names that no other has."""
     bundles = {file.bundle for group in groups for file in group if isinstance(file, Member)}
     # Of one folder the files tell nodes apart, else the bundles do.
     is_whole = len(bundles) == len(groups)
@@ -223,7 +223,7 @@ def _labelled(groups: Sequence[tuple[str, ...]], known: Collection[str]) -> Iter
 
 
 def _names(file: str, known: Collection[str], *, is_whole: bool) -> Iterator[str]:
-    """Give what the node of a file may be called, the best first; `is_whole`: of its bundle."""
+    """Yield what the node of a file may be called, the best first; `is_whole`: of its bundle."""
     if isinstance(file, Member):
         if file.node:
             yield file.node
@@ -239,5 +239,5 @@ def _names(file: str, known: Collection[str], *, is_whole: bool) -> Iterator[str
 
 
 def without_program(file: str) -> str:
-    """Return the name of a file without what tells the program that printed it."""
+    """Return the name of a file without the part that names its program."""
     return re.sub(r"[-_.]{2,}", "-", re.sub(_PROGRAM, "", file)).strip("-_.")

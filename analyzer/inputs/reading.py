@@ -1,4 +1,4 @@
-"""The files of one node: its rules, and what they ask for."""
+"""The files of one node: its rules, and the further files that they need."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # only what is asked for is loaded
 def read_all(
     options: SimpleNamespace, advance: Advance | None, skim: Skim | None = None
 ) -> tuple[list[Rules], list[Rules]]:
-    """Read the dumps, and what ``--with`` names, with the ipsets that they ask for.
+    """Read the dumps, and those of ``--with``, with the ipsets that their rules refer to.
 
     Raises:
         AnalyzerError: a file is not what it should be.

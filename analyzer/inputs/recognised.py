@@ -1,4 +1,4 @@
-"""What the options name, read and recognised."""
+"""Input named by options, parsed, and recognised as Services."""
 
 from __future__ import annotations
 
@@ -73,12 +73,12 @@ class Input:
 
     @property
     def ruleset(self) -> Rules:
-        """The dump that was asked about."""
+        """The dump to analyse."""
         return self.rulesets[0]
 
     @property
     def every_ruleset(self) -> tuple[Rules, ...]:
-        """All that the node has, of all IP versions."""
+        """All rules of the node, of all IP versions."""
         found = {id(each): each for part in self.parts or (self,) for each in part.rulesets}
         return tuple(found.values())
 
@@ -90,7 +90,7 @@ class Input:
         return _versions(self.ruleset)
 
     def absent(self) -> Absent:
-        """Return the ServicePorts that the objects list and the dump does not show."""
+        """Return the ServicePorts that are in the objects but not in the dump."""
         from analyzer.kubeproxy.absent import Absent, absent
 
         if self.parts:
@@ -106,7 +106,7 @@ class Input:
         return absent(self.ruleset, self.view, specs, self.other_services())
 
     def side(self, version: int) -> Side:
-        """Return what can be compared with another dump, of one IP version."""
+        """Return this input as one side of a comparison, for one IP version."""
         from analyzer.kubeproxy.diff.side import Side
 
         if isinstance(self.recogniser, Recognisers):
@@ -153,7 +153,7 @@ def _one_or_several(dumps: str | list[str]) -> list[str]:
 
 
 def read_input(options: SimpleNamespace, objects: ApiObjects | None = None) -> Input:
-    """Read what the options name, and recognise the Services; `objects`, if they are read already.
+    """Read the input and recognise the Services; `objects`, if they have been read already.
 
     Raises:
         AnalyzerError: the input is none, or does not fit what was asked.
@@ -173,7 +173,7 @@ def input_of(
     known: ApiObjects,
     advance: Advance | None,
 ) -> Input:
-    """Return what the dumps of one node give; `others` are those of ``--with``.
+    """Return the input from the dumps of one node; `others` are those of ``--with``.
 
     Raises:
         AnalyzerError: they do not fit together, or what was asked.
@@ -245,14 +245,14 @@ def _combined(parts: Sequence[Input]) -> Input:
 
 
 class Recognisers:
-    """Those of dumps of both IP versions: each is asked about its own Services."""
+    """The recognisers of dumps of both IP versions, each for its own Services."""
 
     def __init__(self, parts: Sequence[Input]) -> None:
         self._parts = parts
         self._asked: list[Recogniser | NftRecogniser | Recognisers] = []
 
     def tree(self, service: ServicePort, route: Route) -> Tree:
-        """Return what becomes of a new flow on a route."""
+        """Return the probability tree of a new flow on a route."""
         for part in self._parts:
             if any(each is service for each in part.view.services):
                 self._asked.append(part.recogniser)
@@ -260,7 +260,7 @@ class Recognisers:
         raise AssertionError(service.name.text)
 
     def assumed(self) -> tuple[Diagnostic, ...]:
-        """Return what trees rest on besides the dumps."""
+        """Return what trees are based on besides the dumps."""
         return tuple(dict.fromkeys(each for one in self._asked for each in one.assumed()))
 
 
@@ -316,7 +316,7 @@ def told_by_services(
     objects: ApiObjects,
     own: tuple[Address, ...],
 ) -> Known:
-    """Return what the Services of the rules tell of addresses.
+    """Return what Services in the rules say about addresses.
 
     They are read when that is asked, and not before.
     """
@@ -352,7 +352,7 @@ def told_by_services(
 def read_dumps(
     options: SimpleNamespace, advance: Advance | None
 ) -> tuple[tuple[Rules, ...], ApiObjects]:
-    """Read the dumps in the order in which they are named, and the objects.
+    """Read the dumps in the order given, and the objects.
 
     Raises:
         AnalyzerError: the input is none, or does not fit what was asked.

@@ -1,4 +1,4 @@
-"""All that the dumps of one node give, whichever programs printed them."""
+"""All rules of one node together, from the dumps of every program that has some."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def read_whole(options: SimpleNamespace, objects: ApiObjects) -> Input:
-    """Return what the dumps that the options name give, as any verb reads them.
+    """Return the rules of all the dumps that the options name, as every verb reads them.
 
     Raises:
         AnalyzerError: they are none, or do not fit together.

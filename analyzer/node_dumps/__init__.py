@@ -1,1 +1,1 @@
-"""The dumps of a cluster's nodes, read once each, by one process or by many."""
+"""The dumps of a cluster's nodes, each read once, by one process or many."""

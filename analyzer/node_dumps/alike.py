@@ -1,4 +1,4 @@
-"""Nodes whose dumps are nearly like one that was read before (see `cluster.reference`)."""
+"""Nodes whose dumps are almost the same as one read before (see `cluster.reference`)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @value(kw_only=True)
 class Read:
-    """What a node's dumps say, of which only some was read.
+    """The content of a node's dumps, only part of which was parsed.
 
     Attributes:
         given: what was read.
@@ -47,7 +47,7 @@ class Read:
 
 
 class Alike:
-    """The dumps with which others are compared, the last few of each IP version."""
+    """The last few dumps of each IP version, with which others are compared."""
 
     def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
@@ -58,12 +58,12 @@ class Alike:
         self.compared = self.whole = 0
 
     def forget(self) -> None:
-        """Give the names of contents anew: somebody has lost those that were given."""
+        """Return all contents again: those returned before have been lost."""
         self._references.clear()
         self._blocks.clear()
 
     def read(self, options: SimpleNamespace, objects: ApiObjects) -> Read | None:
-        """Return what the dumps of a node say; None: they have to be read in whole."""
+        """Return the content of a node's dumps; None if they have to be parsed in full."""
         try:
             found = self._read(options, objects) if self._references else None
         except AnalyzerError:
@@ -142,7 +142,7 @@ class Alike:
         given: Input,
         digests: Mapping[Key, str],
     ) -> None:
-        """Keep dumps that were read in whole, to compare others with them.
+        """Keep dumps that were parsed in full, to compare others with them.
 
         Where that has been in vain for some dumps, only now and then.
         """
@@ -207,7 +207,7 @@ def _program(data: bytes) -> str:
 
 
 def _holds(part: Input, dump: _Dump) -> bool:
-    """Tell whether what was read shows that what was passed over is as it was elsewhere."""
+    """Return whether what was read shows that what was passed over is as it was elsewhere."""
     if dump.held is None or len(part.rulesets) > 1 or not isinstance(part.recogniser, Recogniser):
         return False
     known = dump.held.reference.grounds

@@ -1,4 +1,4 @@
-"""``cluster build``: every dump read once, whatever happens to whom reads it.
+"""``cluster build``: every dump read once, even if workers fail on the way.
 
 Theory of operation
 ===================
@@ -55,7 +55,7 @@ _DIED: Final = (
 
 
 def build(options: SimpleNamespace) -> int:
-    """Read what is not read yet, and say what there is."""
+    """Read what has not been read yet, and report the state of the store."""
     check_engine(options.engine)
     pattern = None if options.name_from is None else checked_pattern(options.name_from)
     if options.workers is not None and options.engine.startswith(("tcp:", "tls:", "ucx:")):
@@ -140,7 +140,7 @@ class _Build:
     # --- tasks --------------------------------------------------------------------
 
     def read(self, sources: Sources, advance: Advance | None) -> None:
-        """Read what is not done."""
+        """Read what remains."""
         tasks = self._tasks(sources)
         again: deque[Task] = deque()
         deaths: dict[str, int] = {}
@@ -177,7 +177,7 @@ class _Build:
         self.keep()
 
     def _tasks(self, sources: Sources) -> Iterator[Task]:
-        """Give what is to be read, each node once."""
+        """Yield what is to be read, each node once."""
         seen: dict[str, str] = {}
         for task in sources.tasks(self._done):
             other = seen.setdefault(task.node, task.source) if task.node else task.source
@@ -219,7 +219,7 @@ class _Build:
     def _suspects(
         self, waiting: dict[Future[Result], Task], deaths: dict[str, int]
     ) -> Iterator[Task]:
-        """Give the tasks that a broken pool was at and that are to be tried alone."""
+        """Yield the tasks that a broken pool was at and that are to be tried alone."""
         alone = len(waiting) == 1
         for task in waiting.values():
             deaths[task.source] = deaths.get(task.source, 0) + alone

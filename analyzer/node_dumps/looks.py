@@ -1,4 +1,4 @@
-"""Dumps of nodes with their times: which are whose, and when each was taken.
+"""Dumps of nodes with times: which node each is from, and when it was taken.
 
 Theory of operation: dumps are found as ``cluster build`` finds them, with the times still in their
 names, so that a node's legacy, nft and IPv6 dumps of one time stay together. Then the time is taken
@@ -55,7 +55,7 @@ class Dumped:
 
 
 def dumped(options: SimpleNamespace, names: NodeNames) -> list[Dumped]:
-    """Return all dumps that were named, by time; `names` are of the objects' nodes.
+    """Return all dumps that were named, by time; `names` are those of Node objects.
 
     Raises:
         InputError: there are none.
@@ -138,7 +138,7 @@ def _time(
 def time_of_objects(
     path: str, options: SimpleNamespace, taken: Fraction | None
 ) -> tuple[Fraction, str]:
-    """Return when a file of objects was, and what says so; `taken` is what the objects tell."""
+    """Return when a file of objects was taken, and the source of that time."""
     found = None if options.time_from is None else re.search(options.time_from, path)
     at = None if found is None else time_in(found[1] if found.re.groups else found[0])
     if at is not None:

@@ -1,4 +1,4 @@
-"""The dumps of a cluster, as the command line names them: what is to be read, node by node.
+"""The dumps of a cluster that the command line names, node by node.
 
 Theory of operation: a DUMP may be a file, a folder of any depth, a pattern, or an archive. In a
 folder, files that stand together and are called alike but for words that tell programs apart
@@ -46,7 +46,7 @@ _LOOKED_AT: Final = 8
 
 @value(kw_only=True)
 class Task:
-    """The dumps of one node, or a bundle, to be read.
+    """The dumps of one node, or a bundle, to read.
 
     Attributes:
         source: what tells it from others, the same in each run.
@@ -67,7 +67,7 @@ class Task:
 
 
 class Sources:
-    """What is to be read of the dumps that were named.
+    """What has to be read of the dumps that were named.
 
     `known` are the names of the objects' nodes; `name_from` has one group, or none and is the name.
     """
@@ -87,7 +87,7 @@ class Sources:
         self._whole: set[str] = set()
 
     def lacks(self, source: str) -> bool:
-        """Tell whether what was read at some time is gone, by now that all tasks were given.
+        """Return whether something read earlier is gone, once all tasks have been returned.
 
         What was not named this time, and is where it was, is not.
         """
@@ -96,7 +96,7 @@ class Sources:
         return any(source.startswith(f"{each}:") for each in self._whole) or not is_there(source)
 
     def tasks(self, is_done: Collection[tuple[str, str]]) -> Iterator[Task]:
-        """Give what is to be read and is not done, by source and fingerprint.
+        """Yield what has yet to be read, by source and fingerprint.
 
         Raises:
             InputError: nothing is there.
@@ -111,7 +111,7 @@ class Sources:
                 yield from self._of_archive(each, is_done)
 
     def listed(self) -> list[Task | str]:
-        """Return tasks, and names of archives of which nobody knows yet what is in them."""
+        """Return tasks, and names of archives whose content is not known yet."""
         if self._listed is None:
             # From wherever a later run is called, or a worker elsewhere reads.
             paths = map(os.path.abspath, self._dumps)
@@ -201,7 +201,7 @@ class Sources:
         )
 
     def _is_bundle(self, path: str) -> bool:
-        """Tell whether an archive says of which machine it is, or is of one node alone."""
+        """Return whether an archive says of which machine it is, or is of one node alone."""
         keys = set()
         for at, each in enumerate(files_one_by_one(path, self._most)):
             if each.kind in {MANIFEST, HOSTNAME}:
@@ -278,7 +278,7 @@ class Sources:
 
 
 def is_there(source: str) -> bool:
-    """Tell whether the file of a source is there, or the archive that it is in."""
+    """Return whether the file of a source exists, or the archive that it is in."""
     ends = [at for at, each in enumerate(source) if each == ":"]
     return any(os.path.lexists(source[:end]) for end in (None, *ends))
 
@@ -323,13 +323,13 @@ def _is_named_as_rules(entry: os.DirEntry[str]) -> bool:
 
 
 def _is_read(entry: os.DirEntry[str]) -> bool:
-    """Tell whether a file may hold rules; of a link that leads nowhere, that is to be said."""
+    """Return whether a file may hold rules; of a link that leads nowhere, that is to be said."""
     leads_nowhere = entry.is_symlink() and not os.path.exists(entry.path)  # noqa: PTH110  # as above
     return (entry.is_file() or leads_nowhere) and _is_named_as_rules(entry)
 
 
 def _is_objects(path: str) -> bool:
-    """Tell whether a file is of API objects, which may lie beside the dumps."""
+    """Return whether a file is of API objects, which may lie beside the dumps."""
     if not path.endswith((".json", ".json.gz")):
         return False
     if path.endswith(".gz"):

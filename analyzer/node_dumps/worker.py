@@ -1,4 +1,4 @@
-"""What a worker does: it reads the dumps of one node after the other, and says what is new.
+"""A worker: reads the dumps of one node after the other, and returns what is new.
 
 Theory of operation
 ===================
@@ -52,7 +52,7 @@ _MOST_TOLD: Final = 200
 
 @value(kw_only=True)
 class Settings:
-    """How dumps are read, the same for all of a build.
+    """How dumps are read, the same for a whole build.
 
     Attributes:
         objects: the file of API objects; empty: there are none.
@@ -71,7 +71,7 @@ class Settings:
 
 @value(kw_only=True)
 class Result:
-    """What became of a task: a row for each of its nodes, and the contents that are new.
+    """The result of a task: a row for each of its nodes, and new contents.
 
     Attributes:
         diagnostics: by the name of the node.
@@ -88,7 +88,7 @@ class Result:
 
     @classmethod
     def failed(cls, node: NodeRow) -> Result:
-        """Return that one node was not read."""
+        """Return the row of a node that was not read."""
         return cls(nodes=(node,), new=New.nothing(), diagnostics={}, seconds=0.0)
 
 
@@ -98,7 +98,7 @@ _ONE: Final = threading.Lock()
 
 
 def begin(memory: int) -> None:
-    """Make a process of a pool ready.
+    """Prepare a process of a pool.
 
     Interrupts are its parent's affair, with whom it ends. `memory` is its limit in bytes; 0: none.
     """
@@ -122,7 +122,7 @@ def begin(memory: int) -> None:
 
 
 def work(settings: Settings, task: Task) -> Result:
-    """Read the dumps of a task; in whichever process this is, with what it has kept."""
+    """Read the dumps of a task in this process, with what it has cached."""
     key = settings.objects, settings.run, repr(sorted(settings.options.items()))
     with _ONE:  # workers of Dask may have several threads
         reader = _READERS.get(key)
@@ -172,7 +172,7 @@ class Reader:
         return SimpleNamespace(**given)
 
     def read(self, task: Task, *, forget: bool = False) -> Result:
-        """Return what the dumps of a task say, or why that is not known."""
+        """Return the content of a task's dumps, or why it is not known."""
         if forget:
             self._encoder.forget()
             if self.alike is not None:
@@ -199,7 +199,7 @@ class Reader:
         return read_whole(options, self._objects).view.services
 
     def _nodes(self, task: Task, told: dict[str, tuple[Row, ...]]) -> Iterator[NodeRow]:
-        """Give a row for each node of a task."""
+        """Yield a row for each node of a task."""
         if task.why:
             yield failed(task, task.node, task.why)
             return
@@ -262,7 +262,7 @@ class Reader:
 
 
 def parts_of(task: Task, most: int, names: NodeNames) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Give name and files of each node of a task; `names` are of the objects' nodes.
+    """Yield name and files of each node of a task; `names` are those of Node objects.
 
     Raises:
         InputError: a bundle holds no rules, or is damaged.
@@ -317,7 +317,7 @@ def failed(task: Task, node: str, why: str) -> NodeRow:
 
 
 def why_not(error: BaseException) -> str:
-    """Return why a dump could not be read, in words for who reads of it."""
+    """Return why a dump could not be read, in words for people."""
     if isinstance(error, MemoryError):
         return "reading it takes more memory than a worker may have; see --worker-memory"
     if isinstance(error, RecursionError):

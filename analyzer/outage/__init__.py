@@ -1,1 +1,1 @@
-"""What an outage does besides losing endpoints: to the control plane, and as time goes on."""
+"""What an outage does beyond dead endpoints: to the control plane, and over time."""

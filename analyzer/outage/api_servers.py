@@ -1,4 +1,4 @@
-"""What one API server's process costs that dies while its node lives: of default/kubernetes only.
+"""What the death of one API server process costs while its node lives.
 
 Its address stays an endpoint of that Service until its lease has expired, and no other Service
 has it as an endpoint.
@@ -17,7 +17,7 @@ from analyzer.model.value import value
 
 @value
 class ApiProcess:
-    """An API server whose process dies.
+    """An API server whose process is dead.
 
     Attributes:
         node: where it runs; None: not known, so that it may be no node of the cluster.
@@ -29,12 +29,12 @@ class ApiProcess:
 
 
 def is_api(service: ServicePort) -> bool:
-    """Tell whether a Service is the API's own."""
+    """Return whether a Service is that of the API itself."""
     return service.name.namespace == "default" and service.name.service == "kubernetes"
 
 
 def api_processes(services: Iterable[ServicePort], cluster: Cluster) -> tuple[ApiProcess, ...]:
-    """Return what default/kubernetes loses with each of its endpoints alone."""
+    """Return what default/kubernetes loses with each of its endpoints alone dead."""
     return tuple(
         ApiProcess(
             endpoint,

@@ -1,4 +1,4 @@
-"""Why an endpoint is dead, and from that when rules leave it out and when a pod replaces it."""
+"""Why an endpoint is dead, and so when rules drop it and when a pod replaces it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @enum.unique
 class Cause(enum.Enum):
-    """Who stands behind a dead endpoint, which decides what becomes of it."""
+    """The owner of a dead endpoint, which decides how it is replaced."""
 
     REPLACED = "pods that are replaced elsewhere"
     DAEMON_SET = "DaemonSet: not moved"
@@ -43,7 +43,7 @@ class Cause(enum.Enum):
 
 @enum.unique
 class Reconciler(enum.Enum):
-    """How API servers agree on the endpoints of default/kubernetes.
+    """How API servers maintain the endpoints of default/kubernetes.
 
     MASTER_COUNT: by a number of API servers that somebody set; the dead stay. The default up to
     1.8. Source: Kubernetes, pkg/controlplane/reconcilers/instancecount.go.
@@ -55,7 +55,7 @@ class Reconciler(enum.Enum):
 
 @value(kw_only=True)
 class Fate:
-    """What becomes of one dead endpoint, in seconds from the outage's beginning.
+    """When one dead endpoint leaves the rules and is replaced, in seconds from the start.
 
     Attributes:
         removed: rules no longer lead to it.
@@ -71,7 +71,7 @@ class Fate:
 
 @value(kw_only=True)
 class Outage:
-    """What happens, besides who is dead.
+    """What happens, besides which nodes are dead.
 
     Attributes:
         writes: the API is written: default/kubernetes goes on.
@@ -104,7 +104,7 @@ _REPLACING: Final = ("ReplicaSet", "ReplicationController")
 
 
 class Causes:
-    """Finds the fate of each dead endpoint."""
+    """Determines the fate of each dead endpoint."""
 
     def __init__(
         self,
@@ -133,11 +133,11 @@ class Causes:
         self.api_removed = self._healing(outage.writes, clocks.api_removed(is_stuck=stuck), gone)
 
     def fates(self, service: ServicePort, dead: Iterable[Endpoint]) -> dict[Endpoint, Fate]:
-        """Return what becomes of dead endpoints of a ServicePort."""
+        """Return the fates of dead endpoints of a ServicePort."""
         return {end: self._frozen_by_proxy(self._fate(service, end)) for end in dead}
 
     def evicted(self, node: str | None, tolerates: Span) -> Span:
-        """Return when pods of a dead node are deleted, which stay for so long."""
+        """Return when pods of a dead node are deleted, given their tolerationSeconds."""
         facts = self._workloads.nodes.get(node or "")
         waiting = self._waits.get(node or "", ANY_TIME)
         found = self.not_ready + self._clocks.tainted(waiting) + tolerates
@@ -247,13 +247,13 @@ class Causes:
 
 
 def dead_nodes(died: Dead, cluster: Cluster) -> frozenset[str]:
-    """Return the nodes that are dead, by themselves or with their zone."""
+    """Return the nodes that are dead, alone or with their zone."""
     of_zones = [name for name in cluster.node_names if cluster.zone_of(name) in died.zones]
     return frozenset([*died.nodes, *(of_zones if died.zones else ())])
 
 
 def by_cause(fates: Mapping[Endpoint, Fate]) -> Iterator[tuple[Fate, Collection[Endpoint]]]:
-    """Give each fate with the endpoints that share it, those with most endpoints first."""
+    """Yield each fate with its endpoints, those with most endpoints first."""
     found: dict[tuple[object, ...], tuple[Fate, list[Endpoint]]] = {}
     for end, fate in fates.items():
         spans = fate.removed, fate.replaced, fate.returns

@@ -1,4 +1,4 @@
-"""How long each step of healing takes: from a dead node to rules without its endpoints.
+"""How long each step of healing takes, from a dead node to rules without its endpoints.
 
 Theory of operation
 ===================
@@ -34,7 +34,7 @@ _ZERO: Final = Fraction(0)
 
 @value
 class Span:
-    """When something happens, in seconds: not before `earliest`, and at `latest` for certain.
+    """When something happens, in seconds: not before `earliest`, and by `latest` for certain.
 
     Attributes:
         earliest: None: never.
@@ -56,12 +56,12 @@ class Span:
         )
 
     def perhaps(self) -> Span:
-        """Return the same for what may also never happen."""
+        """Return the same time for an event that may also never happen."""
         return Span(self.earliest, None)
 
 
 def least(one: Fraction | None, other: Fraction | None) -> Fraction | None:
-    """Return the earlier of two times, of which None is never."""
+    """Return the earlier of two times; None is never."""
     if one is None or other is None:
         return other if one is None else one
     return min(one, other)
@@ -78,13 +78,13 @@ ANY_TIME: Final = Span(_ZERO, None)
 
 
 def within(most: Fraction) -> Span:
-    """Return a time of which the most is known."""
+    """Return a time known only by its maximum."""
     return Span(_ZERO, most)
 
 
 @value(kw_only=True)
 class Duration:
-    """A duration that an outage rests on.
+    """A duration that the timeline is based on.
 
     Attributes:
         option: which says another.
@@ -205,7 +205,7 @@ _ETCD_SLACK: Final = Fraction(2)
 
 @value(kw_only=True)
 class Clocks:
-    """The durations of an outage, by the names of `DURATIONS`; said or by default."""
+    """The durations of an outage, by the names of `DURATIONS`; given or by default."""
 
     said: Mapping[str, Span]
     newest_kubelet: tuple[int, int] | None = None
@@ -237,7 +237,7 @@ class Clocks:
         return _no_less(lease, self._look(retry).latest) + look + look + self.of("latency")
 
     def not_ready(self, *, may_elect: bool = False, is_stuck: bool = False) -> Span:
-        """From a node's death until its pods are not ready.
+        """From a node's death until its pods are NotReady.
 
         `may_elect`: the controller may have to be elected first. A new one has seen no node yet,
         and begins to count when it starts. `is_stuck`: a part of the control plane may be waited
@@ -255,7 +255,7 @@ class Clocks:
         return found | election + counted if may_elect else found
 
     def after_outage(self) -> Span:
-        """From the return of the API until pods of a node that is dead by then are not ready.
+        """From the return of the API until pods of a node that died meanwhile are NotReady.
 
         A controller that lived on has long seen enough; one that starts, or is elected, has not.
         """
@@ -263,7 +263,7 @@ class Clocks:
         return Span(_ZERO, (self.election + grace + look + look + self.of("latency")).latest)
 
     def tainted(self, waits: Span) -> Span:
-        """From pods' not being ready until their node has the taint, which waits for its turn."""
+        """From pods being NotReady until their node gets the taint, which is rate-limited."""
         return self._look("node-monitor-period") + within(Fraction(1, 10)) + waits
 
     def api_removed(self, *, is_stuck: bool = False) -> Span:
@@ -273,7 +273,7 @@ class Clocks:
         return (self._held(found, look) if is_stuck else found) + self.reaches_rules
 
     def unsettled(self) -> Span | None:
-        """From when to when living nodes may count as not ready; None: they do not.
+        """When living nodes may count as NotReady, from and to; None if they never do.
 
         Their kubelets keep a connection to an API server whose node is dead, and renew no lease.
         """

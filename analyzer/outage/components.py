@@ -1,4 +1,4 @@
-"""What still works and what stops when a component of Kubernetes is down: a table with its sources.
+"""What still works and what stops when a Kubernetes component is down, with sources.
 
 No objects and no dump are needed for it: each row is what the component's own code does.
 """
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @value
 class Effect:
-    """What happens, why, and where that is written.
+    """What happens, why, and the source.
 
     Attributes:
         source: file and function in kubernetes/kubernetes, or a page of documentation.
@@ -27,7 +27,7 @@ class Effect:
 
 @value(kw_only=True)
 class Component:
-    """What one component's being down means.
+    """The effects of a component being down.
 
     Attributes:
         down: what of it is down; the rest of the cluster lives.

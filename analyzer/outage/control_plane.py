@@ -1,4 +1,4 @@
-"""Whether the control plane goes on when nodes fail: etcd, the API, controllers, the scheduler.
+"""Whether the control plane survives node failures: etcd, API, controllers, scheduler.
 
 Theory of operation
 ===================
@@ -28,7 +28,7 @@ from analyzer.model.value import value
 
 @enum.unique
 class Etcd(enum.Enum):
-    """Where the members of etcd are.
+    """Where etcd members run.
 
     NODES: on nodes that are known. EXTERNAL: on machines that are no nodes of the cluster, which do
     not fail with them. UNKNOWN: stacked on the control plane's nodes, or external.
@@ -41,7 +41,7 @@ class Etcd(enum.Enum):
 
 @enum.unique
 class LoadBalancer(enum.Enum):
-    """How clients, kubelets and kube-proxy first of all, come to an API server.
+    """How clients, foremost kubelets and kube-proxy, reach an API server.
 
     NONE: there is one API server, and they ask it themselves. CLIENT_SIDE: each node tries all of
     them. EXTERNAL: something that is no node. NODES: some nodes, of which one will do. UNKNOWN:
@@ -57,7 +57,7 @@ class LoadBalancer(enum.Enum):
 
 @enum.unique
 class State(enum.Enum):
-    """What of the API is left.
+    """How much of the API still works.
 
     READ_ONLY: nothing is written, and at best reads from a cache go on. UNKNOWN: it may be up.
     """
@@ -70,7 +70,7 @@ class State(enum.Enum):
 
 @value(kw_only=True)
 class Topology:
-    """Which node carries what.
+    """Which node runs which component.
 
     Attributes:
         api: nodes with an API server.
@@ -92,14 +92,14 @@ class Topology:
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """All nodes that carry any of it, in the order of their names."""
+        """All nodes that run any of it, sorted by name."""
         every = (self.api, self.members, self.controllers, self.schedulers, self.balancers)
         return tuple(sorted({name for names in every for name in names}))
 
 
 @value(kw_only=True)
 class Judgement:
-    """What is left of a control plane.
+    """What still works of a control plane.
 
     Attributes:
         api, members, controllers, schedulers: how many live, and of how many.
@@ -121,22 +121,22 @@ class Judgement:
 
     @property
     def writes(self) -> Ternary:
-        """Whether the API writes what it is told."""
+        """Whether the API accepts writes."""
         return self.has_quorum & self.is_reachable
 
     @property
     def heals(self) -> Ternary:
-        """Whether dead endpoints leave EndpointSlices."""
+        """Whether dead endpoints are removed from EndpointSlices."""
         return self.writes & Ternary.of(self.controllers[0] > 0)
 
     @property
     def replaces(self) -> Ternary:
-        """Whether pods of dead nodes are replaced elsewhere."""
+        """Whether pods of dead nodes are replaced on others."""
         return self.heals & Ternary.of(self.schedulers[0] > 0)
 
     @property
     def state(self) -> State:
-        """What is left of the API, in a word."""
+        """The state of the API, in a word."""
         if self.is_reachable is Ternary.FALSE:
             return State.DOWN
         match self.writes:
@@ -149,12 +149,12 @@ class Judgement:
 
 
 def quorum(members: int) -> int:
-    """Return how many members of etcd have to live; 3 of 5, 3 of 4."""
+    """Return how many members of etcd have to be alive: 2 of 3, 3 of 4, 3 of 5."""
     return members // 2 + 1
 
 
 def judge(topology: Topology, dead: Collection[str], processes: Collection[str] = ()) -> Judgement:
-    """Return what is left of a control plane whose dead nodes are these.
+    """Return what still works of a control plane with these nodes dead.
 
     Nodes that carry nothing of it do not count. Of `processes` the API server alone is dead, its
     node lives.
@@ -177,7 +177,7 @@ def judge(topology: Topology, dead: Collection[str], processes: Collection[str] 
 
 
 def survives(topology: Topology) -> int:
-    """Return of how many nodes, whichever they are, the loss certainly leaves `heals` true.
+    """Return how many nodes, whichever they are, it can lose with `heals` still true.
 
     -1 where that is not certain with nothing dead. Each way to break it is to lose so and so many
     nodes of one kind: the way that takes fewest decides.

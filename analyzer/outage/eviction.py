@@ -1,4 +1,4 @@
-"""How fast a zone's dead nodes are given up: the rate at which they get the taint that evicts pods.
+"""The rate at which a zone's dead nodes get the NoExecute taint that evicts their pods.
 
 Source: Kubernetes, pkg/controller/nodelifecycle/node_lifecycle_controller.go, ``ComputeZoneState``,
 ``handleDisruption``, ``setLimiterInZone``, ``ReducedQPSFunc``; the defaults: cmd/
@@ -27,7 +27,7 @@ _FEWEST: Final = 3
 
 @value(kw_only=True)
 class Rates:
-    """How fast nodes are tainted, and when slower.
+    """How many nodes are tainted per second, and when that slows down.
 
     Attributes:
         normal: nodes of a zone a second.
@@ -43,7 +43,7 @@ class Rates:
 
 @enum.unique
 class ZoneState(enum.Enum):
-    """Of a zone, as the controller has it."""
+    """The state of a zone, as the node lifecycle controller defines it."""
 
     NORMAL = "normal"
     PARTIAL = "partial disruption"
@@ -51,7 +51,7 @@ class ZoneState(enum.Enum):
 
 
 def zone_state(unhealthy: int, nodes: int, rates: Rates) -> ZoneState:
-    """Return the state of a zone of so many nodes, one or more, of which so many are unhealthy."""
+    """Return the state of a zone with so many nodes, so many of them unhealthy."""
     if unhealthy == nodes:
         return ZoneState.FULL
     if unhealthy >= _FEWEST and Fraction(unhealthy, nodes) >= rates.threshold:
@@ -60,14 +60,14 @@ def zone_state(unhealthy: int, nodes: int, rates: Rates) -> ZoneState:
 
 
 def rate(state: ZoneState, nodes: int, rates: Rates) -> Fraction:
-    """Return how many nodes of a zone a second are tainted, while other zones have living ones."""
+    """Return how many nodes of a zone are tainted per second, while other zones have live ones."""
     if state is ZoneState.PARTIAL:
         return rates.secondary if nodes > rates.large else Fraction(0)
     return rates.normal
 
 
 def waits(dead: Collection[str], nodes: Mapping[str, NodeFacts], rates: Rates) -> dict[str, Span]:
-    """Return for each dead node how long it waits for its taint, once it is not ready.
+    """Return how long each dead node waits for its taint, once it is NotReady.
 
     Nodes of a zone are found dead one after the other, so that a zone may still be normal when the
     first of them is tainted: the least is what the normal rate gives, and the most what the state

@@ -1,4 +1,4 @@
-"""Which outage is played: what was said of it, and what follows from who is dead."""
+"""The outage to simulate: what options say, and what follows from the dead nodes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NOT_KNOWN: Final = (
 
 @value(kw_only=True)
 class Asked:
-    """What was said of an outage, besides who is dead.
+    """The options of an outage, besides which nodes are dead.
 
     Attributes:
         heals: whether the control plane lives; None: by who is dead.
@@ -61,7 +61,7 @@ class Event:
 
 @value(kw_only=True)
 class Scenario:
-    """An outage to play.
+    """An outage to simulate.
 
     Attributes:
         died: who is dead, those that die with the API among them.
@@ -92,7 +92,7 @@ def scenario(
     topology: Topology | None,
     workloads: Workloads,
 ) -> Scenario:
-    """Return what is to be played.
+    """Return the outage to simulate.
 
     Raises:
         UsageError: what was said needs an API that is gone, and it is not.
@@ -234,7 +234,7 @@ def _events(
     dead: frozenset[Endpoint],
     reboot: Reboot | None,
 ) -> Iterator[Event]:
-    """Give what happens to nodes and the control plane, in the order in which it may begin."""
+    """Yield what happens to nodes and the control plane, in the order in which it may begin."""
     yield Event("what is marked dead is dead", AT_ONCE)
     found = []
     if reboot is not None:

@@ -1,4 +1,4 @@
-"""An outage played: what share of new flows is lost, second by second, between two bounds.
+"""A simulated outage: the share of new flows lost over time, between two bounds.
 
 Theory of operation
 ===================
@@ -44,7 +44,7 @@ _OFF: Final = Fraction(1, 1 << 31)
 
 @value
 class Step:
-    """What share of new flows is lost from some second on, until the next step."""
+    """The share of new flows lost from some second on, until the next step."""
 
     since: Fraction
     lower: Fraction
@@ -53,7 +53,7 @@ class Step:
 
 @value(kw_only=True)
 class Curve:
-    """The share that a route loses, as steps; the first is at 0.
+    """The share that a route loses over time, as steps; the first is at 0.
 
     Attributes:
         until: seconds; where it ends.
@@ -63,13 +63,13 @@ class Curve:
     until: Fraction
 
     def pieces(self) -> Iterable[tuple[Step, Fraction]]:
-        """Give each step with the second at which it ends."""
+        """Yield each step with the second at which it ends."""
         ends = [*(step.since for step in self.steps[1:]), self.until]
         return zip(self.steps, ends, strict=True)
 
     @property
     def lost(self) -> tuple[Fraction, Fraction]:
-        """The seconds of all flows that are lost, at least and at most: the integral."""
+        """Seconds in which all flows would be lost, at least and at most: the integral."""
         pieces = [*self.pieces()]
         lower = sum((step.lower * (end - step.since) for step, end in pieces), _ZERO)
         upper = sum((step.upper * (end - step.since) for step, end in pieces), _ZERO)
@@ -77,7 +77,7 @@ class Curve:
 
     @property
     def over(self) -> Span:
-        """When nothing is lost any more; None of a bound: not before the end."""
+        """When losses end; None of a bound: not before the end."""
         return Span(self._gone(lambda step: step.lower), self._gone(lambda step: step.upper))
 
     def at(self, second: Fraction) -> Step:
@@ -94,7 +94,7 @@ class Curve:
 
 @value(kw_only=True)
 class Played:
-    """What becomes of one ServicePort.
+    """The simulated losses of one ServicePort.
 
     Attributes:
         route: of all its routes the one that loses most in the end; None: none loses anything.
@@ -111,7 +111,7 @@ class Played:
 
 @value(kw_only=True)
 class Reboot:
-    """The dump's node restarts at some second while the API cannot be asked.
+    """The dump's node restarts at some second while the API is unavailable.
 
     Attributes:
         rules: when it has rules again.
@@ -130,7 +130,7 @@ def play(
     reboot: Reboot | None = None,
     unsettled: Sequence[Span] = (),
 ) -> tuple[Played, ...]:
-    """Return what becomes of each ServicePort until some second.
+    """Return the losses of each ServicePort until some second.
 
     Args:
         services: of a dump.
@@ -166,7 +166,7 @@ class _Player:
         self._unsettled = unsettled
 
     def played(self, service: ServicePort, spec: ApiServicePort | None) -> Played:
-        """Return what becomes of one ServicePort, on the route that loses most."""
+        """Return the losses of one ServicePort, on the route that loses most."""
         died = self._died
         gone = [end for end in service.endpoints if end in died.endpoints or end in died.uncertain]
         found = self._fates(service, gone)
@@ -201,7 +201,7 @@ class _Player:
 
 
 def _is_local(route: Route, spec: ApiServicePort | None) -> bool:
-    """Tell whether a policy leaves the route only endpoints of the node."""
+    """Return whether a policy leaves the route only endpoints of the node."""
     if spec is None:
         return False
     if route.frontend.kind is FrontendKind.CLUSTER_IP:

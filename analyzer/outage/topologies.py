@@ -1,4 +1,4 @@
-"""Which control plane a cluster has: by what was said, else by what its objects say."""
+"""The control plane that a cluster has: from options, else from its objects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @value
 class Preset:
-    """What a way to build a cluster settles; None: it leaves that open."""
+    """What a way of building a cluster determines; None where it leaves that open."""
 
     etcd: Etcd | None
     load_balancer: LoadBalancer | None
@@ -39,7 +39,7 @@ CLIENT_SIDE: Final = "client-side"
 
 @value(kw_only=True)
 class Said:
-    """What the options say; nothing: what the objects do.
+    """What the options say; the objects decide the rest.
 
     Attributes:
         etcd: names of nodes, or just ``external``.
@@ -53,12 +53,12 @@ class Said:
 
     @property
     def is_anything(self) -> bool:
-        """Whether any of it was said."""
+        """Whether any option was given."""
         return bool(self.preset or self.control_plane or self.etcd or self.load_balancer)
 
 
 def topology(said: Said, roles: Roles, nodes: Collection[str]) -> Topology | None:
-    """Return the control plane; None: nothing says which nodes carry it.
+    """Return the control plane; None if its nodes are not known.
 
     Args:
         said: what the options say, which goes before what the objects do.
@@ -139,7 +139,7 @@ def _load_balancer(said: Said, api: Sequence[str]) -> tuple[LoadBalancer, tuple[
 
 
 def _assumed(found: Topology) -> Iterator[str]:
-    """Give what nobody said, and the answer rests on."""
+    """Yield what nobody said, and the answer rests on."""
     match found.load_balancer:
         case LoadBalancer.EXTERNAL:
             yield (

@@ -1,1 +1,1 @@
-"""What was read, put to the layers below: answers that verbs print."""
+"""Answers that verbs print, computed by the layers below from what was read."""

@@ -1,4 +1,4 @@
-"""``cluster drift``: which nodes' rules are not those of their cluster."""
+"""``cluster drift``: nodes whose rules differ from those of their cluster."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SEED: Final = 1
 
 
 def drift_of(options: SimpleNamespace) -> int:
-    """Say what differs, and return the exit status."""
+    """Show the differences, and return the exit status."""
     store = Store.open(options.folder)
     if not options.objects and store.objects:
         options.objects = [store.objects]
@@ -71,7 +71,7 @@ def drift_of(options: SimpleNamespace) -> int:
 def wanted_of(
     options: SimpleNamespace, objects: ApiObjects, found: Sequence[str]
 ) -> tuple[tuple[EveryNode, ...] | None, tuple[str, ...], tuple[str, ...]]:
-    """Return what kube-proxy would write, what that rests on, and what of it is not known.
+    """Return what kube-proxy would write, its basis, and what of it is not known.
 
     `found` are the modes of the nodes that were read. None: most nodes tell it.
 
@@ -96,7 +96,7 @@ def wanted_of(
 
 
 def told_of(objects: ApiObjects) -> Told:
-    """Return what objects say of endpoints."""
+    """Return what objects say about endpoints."""
     services: dict[tuple[str, str, int | None], ApiServicePort] = {
         (each.name, each.protocol, version): each
         for version in (4, 6)

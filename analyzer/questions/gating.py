@@ -1,4 +1,4 @@
-"""Reads what ``gate`` is about: manifests, nodes, and pods that run already."""
+"""Reads the input of ``gate``: manifests, nodes, and pods that run already."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _DEFAULT_SCHEDULER: Final = "default-scheduler"
 
 @value(kw_only=True)
 class Given:
-    """What was read.
+    """The input of ``gate``.
 
     Attributes:
         unknown: fields of manifests that nothing is known of: misspelt ones, or new ones.
@@ -58,12 +58,12 @@ class Given:
     ignored: Mapping[str, int] = {}  # never changed: values are not
 
     def problem(self, templates: Sequence[Template]) -> Problem:
-        """Return the problem that templates make on these nodes."""
+        """Return the problem of placing the templates' pods on these nodes."""
         return problem_of(templates, self.nodes, self.namespaces, is_described=self.is_described)
 
 
 def read(options: SimpleNamespace) -> Given:
-    """Return what the options name.
+    """Return the input that the options name.
 
     Raises:
         AnalyzerError: it cannot be read, or is malformed.
@@ -77,7 +77,7 @@ def read(options: SimpleNamespace) -> Given:
 def given_of(
     files: Sequence[tuple[str, bytes]], items: Sequence[Object], *, is_described: bool
 ) -> Given:
-    """Return what manifests, given as name and content, and the objects of a cluster say.
+    """Return the input from manifests, as name and content, and objects of a cluster.
 
     Raises:
         AnalyzerError: they are malformed.
@@ -150,7 +150,7 @@ def _given(found: list[Manifest], items: Sequence[Object], *, is_described: bool
 
 
 def _is_looked_at(given: Manifest) -> bool:
-    """Tell whether it is of a kind that matters; groups of other people's APIs have a dot."""
+    """Return whether it is of a kind that matters; groups of other people's APIs have a dot."""
     return given.kind in KINDS | OTHERS and "." not in given.group
 
 
@@ -186,7 +186,7 @@ def _nodes(options: SimpleNamespace) -> tuple[list[Object], bool]:
 
 
 def _of_cluster(files: Iterable[tuple[str, bytes]]) -> Iterator[Object]:
-    """Give the objects of files of a cluster.
+    """Yield the objects of files of a cluster.
 
     Raises:
         AnalyzerError: they cannot be read, or one of them is malformed.
@@ -294,7 +294,7 @@ def _elsewhere(service: GatedService, templates: Sequence[Template]) -> GatedSer
 
 
 def narrowed(given: Given, names: Collection[str], namespaces: Collection[str]) -> Given:
-    """Return the Services that were asked for.
+    """Return the selected Services.
 
     Raises:
         UsageError: there is none of a name.

@@ -1,4 +1,4 @@
-"""What of a dump can be judged, what cannot, and what a reader of the answer must know of it."""
+"""What of a dump is evaluated and what is not, with the notes that a reader needs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # what `services` does not need without objects is not loaded
 
 
 def judged(options: SimpleNamespace, given: Input) -> tuple[Absent, tuple[ServicePort, ...]]:
-    """Return the ServicePorts that were asked for: those that the dump lacks, those that it has.
+    """Return the selected ServicePorts: those missing from the dump, and those in it.
 
     Raises:
         InputError: it has none of them; the message says what to give instead.
@@ -104,7 +104,7 @@ def _places_of(name: str, options: SimpleNamespace, given: Input | Shown) -> Seq
 
 
 def check_marked(options: SimpleNamespace, died: Dead) -> None:
-    """Refuse to tell a program that nothing is lost where nothing is dead.
+    """Refuse to report to a program that nothing is lost if nothing is marked dead.
 
     Raises:
         UsageError: people get an overview instead.
@@ -117,7 +117,7 @@ def check_marked(options: SimpleNamespace, died: Dead) -> None:
 
 
 def lacking(given: Input) -> Iterator[Diagnostic]:
-    """Give what there is to say of ServicePorts that the objects have and the dump lacks.
+    """Yield notes on ServicePorts that are in the objects but not in the dump.
 
     And of objects of another time.
     """
@@ -135,7 +135,7 @@ def lacking(given: Input) -> Iterator[Diagnostic]:
 
 
 def unlisted_endpoints(given: Input) -> Iterator[Diagnostic]:
-    """Give what a reader of a check must know of objects that list Services and no endpoints."""
+    """Yield a note for ``--check`` on objects that have Services but no endpoints."""
     if given.services() and not given.lists_endpoints:
         yield _told(
             given,
@@ -147,7 +147,7 @@ def unlisted_endpoints(given: Input) -> Iterator[Diagnostic]:
 
 
 def warnings_of_dead(options: SimpleNamespace, given: Input, died: Dead) -> Iterator[Diagnostic]:
-    """Give what a reader of losses must know of what is dead, and of where it is."""
+    """Yield notes for readers of losses on what is dead, and where endpoints are."""
     yield from another_time(given)
     if died.takes(options.node, given.cluster):
         yield _told(
@@ -170,7 +170,7 @@ def warnings_of_dead(options: SimpleNamespace, given: Input, died: Dead) -> Iter
 
 
 def warnings_of_places(given: Input) -> Iterator[Diagnostic]:
-    """Give what a reader of `whatif` must know of where endpoints are."""
+    """Yield notes for readers of `whatif` on where endpoints are."""
     yield from another_time(given)
     if not given.cluster.pod_networks.by_length:
         return
@@ -181,7 +181,7 @@ def warnings_of_places(given: Input) -> Iterator[Diagnostic]:
 
 
 def freshness(options: SimpleNamespace, given: Input) -> Freshness:
-    """Return of when the rules and the objects are, as far as they or their bundle tell."""
+    """Return when the rules and the objects were taken, as far as known."""
     from analyzer.inputs.files import Member
     from analyzer.reports.freshness import Freshness
 
@@ -204,7 +204,7 @@ def freshness(options: SimpleNamespace, given: Input) -> Freshness:
 
 
 def another_time(given: Input) -> Iterator[Diagnostic]:
-    """Say that the objects are of another time than the dump, where both tell when they are of."""
+    """Warn if the objects were taken at another time than the dump."""
     ruleset = given.ruleset
     header = getattr(ruleset, "taken", "")  # nft tells none
     seen = given.taken() if header else None

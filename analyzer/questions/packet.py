@@ -1,4 +1,4 @@
-"""The packet that ``trace`` is asked about, out of the options of the command line."""
+"""The packet of ``trace``, from the options of the command line."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def family_of(options: SimpleNamespace, dumps: Sequence[Rules]) -> str:
 
 
 def is_named(options: SimpleNamespace) -> bool:
-    """Tell whether the packet is sent to a Service by name, or comes from a pod as such."""
+    """Return whether the packet is sent to a Service by name, or from a pod by name."""
     return options.source == "pod" or address_and_port_from_text(options.to) is None
 
 
 def resolved(options: SimpleNamespace, view: View) -> SimpleNamespace:
-    """Return the options with a Service's address, and a pod's, instead of their names.
+    """Return the options with the names of a Service and a pod replaced by addresses.
 
     Raises:
         UsageError: the name is none, or of several ports or addresses.

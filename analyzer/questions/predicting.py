@@ -1,4 +1,4 @@
-"""Answers from API objects alone: what kube-proxy would write, at one node or at every one."""
+"""Answers from API objects alone: the rules kube-proxy would write, on one node or all."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _WANTED: Final = "take them with `kubectl get services,endpointslices,nodes,pods
 
 @value
 class Shown:
-    """What can be dead in a cluster, as `Input` tells it of one node."""
+    """What can be dead in a cluster, in the way `Input` has it for one node."""
 
     view: View
     cluster: Cluster
@@ -63,23 +63,23 @@ class Everywhere:
 
     @property
     def prediction(self) -> Prediction:
-        """What they were predicted by; there is none where they were read."""
+        """How they were predicted; None if they were read."""
         assert isinstance(self.grounds, Prediction)
         return self.grounds
 
 
 def is_asked(options: SimpleNamespace) -> bool:
-    """Tell whether rules are to be predicted at all."""
+    """Return whether rules are to be predicted."""
     return bool(getattr(options, "from_objects", None))
 
 
 def is_everywhere(options: SimpleNamespace) -> bool:
-    """Tell whether every node is asked about, and not one alone."""
+    """Return whether every node is meant, and not one alone."""
     return is_asked(options) and bool(options.dumps or options.node is None)
 
 
 def predicted_input(options: SimpleNamespace, objects: ApiObjects) -> Input:
-    """Return what the rules that are predicted of ``--node`` give, read as its dump would be.
+    """Return the input from the rules predicted for ``--node``, as if read from a dump.
 
     Raises:
         AnalyzerError: there is no such node, or the objects do not tell its rules.
@@ -116,7 +116,7 @@ def predicted_input(options: SimpleNamespace, objects: ApiObjects) -> Input:
 
 
 def predicted_node(options: SimpleNamespace) -> NodeInput:
-    """Return the same as `read_nodes` has it."""
+    """Return the same in the form of `read_nodes`."""
     from analyzer.inputs.nodes import NodeInput, OfNode
 
     given = predicted_input(options, ApiObjects(options))
@@ -124,7 +124,7 @@ def predicted_node(options: SimpleNamespace) -> NodeInput:
 
 
 def everywhere(options: SimpleNamespace, objects: ApiObjects) -> Everywhere:
-    """Return the ServicePorts that were asked for, at every node.
+    """Return the selected ServicePorts on every node.
 
     Raises:
         AnalyzerError: the objects do not tell them, or a dump does not fit.
@@ -189,7 +189,7 @@ def _random() -> int:
 
 
 def assumed_of(options: SimpleNamespace, objects: ApiObjects) -> Assumed:
-    """Return the settings of kube-proxies, once the objects are seen to tell what is needed.
+    """Return the settings of kube-proxies, after checking that the objects suffice.
 
     Raises:
         AnalyzerError: they do not, or the options do not fit.

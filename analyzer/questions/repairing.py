@@ -1,4 +1,4 @@
-"""The change that takes dead endpoints out of what was read, and what it does."""
+"""The change that removes dead endpoints from the rules that were read, and its effect."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Made:
 
 
 def repair_of(options: SimpleNamespace, given: Input, died: Dead, objects: ApiObjects) -> Made:
-    """Return the change, judged by the rules that it leaves.
+    """Return the change, evaluated on the rules that it leaves.
 
     Raises:
         AnalyzerError: nothing is dead, or no change is made of such rules.
@@ -87,7 +87,7 @@ def _key(service: ServicePort) -> tuple[str, str, int | None]:
 
 
 def _api(before: Sequence[ServiceLoss]) -> Iterator[ServiceLoss]:
-    """Give the API's own Service where nobody is left of it.
+    """Yield the API's own Service where nobody is left of it.
 
     Its servers come back at the same addresses, and must not be refused by then.
     """
@@ -161,7 +161,7 @@ def _others(given: Input) -> Sequence[Rules]:
 
 
 def _pinned(before: Sequence[ServiceLoss], alone: Sequence[ServiceLoss]) -> Iterator[str]:
-    """Give the commands that free flows at dead endpoints, UDP first: those never end by timeout.
+    """Yield the commands that free flows at dead endpoints, UDP first: those never end by timeout.
 
     Source: conntrack(8).
     """

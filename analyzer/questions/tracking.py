@@ -1,4 +1,4 @@
-"""Conntrack beside the rules: what of it is flows to Services, and whom it speaks against."""
+"""Conntrack entries beside the rules: flows to Services, and endpoints that look dead."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def suggested(options: SimpleNamespace, given: Input) -> str:
-    """Return the command that asks about those whom a bundle's conntrack speaks against.
+    """Return the command to run for endpoints that look dead in a bundle's conntrack.
 
     Empty where it has none, or speaks against nobody.
     """
@@ -39,7 +39,7 @@ def suggested(options: SimpleNamespace, given: Input) -> str:
 
 
 def dump_of(options: SimpleNamespace) -> str:
-    """Return the dump, or the bundle, as it stood on the command line."""
+    """Return the dump, or the bundle, as given on the command line."""
     first = options.dumps[0]
     return first.bundle if isinstance(first, Member) else str(first)
 
@@ -47,7 +47,7 @@ def dump_of(options: SimpleNamespace) -> str:
 def owned_flows(
     options: SimpleNamespace, given: Input
 ) -> tuple[Sequence[Tracked], Sequence[Owned], Sequence[Diagnostic]]:
-    """Return the flows that conntrack has, those to Services, and what was not understood.
+    """Return the conntrack entries, those to Services, and what was not understood.
 
     Raises:
         AnalyzerError: none are given, or a file is something else.
@@ -103,7 +103,7 @@ def reached(options: SimpleNamespace, given: Input) -> Reached:
 
 
 def drawn_between(options: SimpleNamespace, given: Input) -> Mapping[Door, int]:
-    """Return how many new flows each endpoint's DNAT counted between two takes.
+    """Return how many new flows each endpoint's DNAT counted between two dumps.
 
     None of those whose rules were taken once, or without counters, or in nftables mode, where they
     count nothing; or count less than before, as rules do that were written anew.
@@ -117,7 +117,7 @@ def drawn_between(options: SimpleNamespace, given: Input) -> Mapping[Door, int]:
 
 
 def proposal(found: Sequence[Suspect], given: Input, options: SimpleNamespace) -> str:
-    """Return the command that asks what those cost that are suspect; empty where nobody is."""
+    """Return the command for the cost of suspect endpoints; empty if there are none."""
     named = [each for each in found if each.is_suspect]
     if not named:
         return ""
@@ -142,14 +142,14 @@ def _doors(rows: Sequence[Suspect]) -> Iterator[Endpoint]:
 
 
 def _all_of(node: str, found: Sequence[Suspect], given: Input) -> bool:
-    """Tell whether several pods of a node are suspect, and nobody there answers."""
+    """Return whether several pods of a node are suspect, and nobody there answers."""
     there = [e for e in found if given.cluster.placement(e.endpoint.address).node == node]
     addresses = {each.endpoint.address for each in there if each.is_suspect}
     return len(addresses) > 1 and not any(each.answered for each in there)
 
 
 def wrong_doors(given: Input) -> Mapping[Endpoint, str]:
-    """Return endpoints of the rules whose address the objects give to another pod, and which.
+    """Return endpoints in the rules whose address now belongs to another pod, and which.
 
     One that a Service's EndpointSlices list, or that is a pod of its own namespace where none
     are listed, is where it should be.

@@ -1,1 +1,1 @@
-"""Changes that take dead endpoints out of a node's rules until kube-proxy is back."""
+"""Changes that remove dead endpoints from a node's rules until kube-proxy is back."""

@@ -1,4 +1,4 @@
-"""A dump's rules with a repair applied to them: what iptables-restore ``--noflush`` does.
+"""A dump's rules after a repair: what iptables-restore ``--noflush`` would do.
 
 It is what the analyzer is asked again, as a witness that was told nothing of how a repair is made.
 """
@@ -19,7 +19,7 @@ _HOOKS: Final = ("INPUT", "FORWARD", "OUTPUT")
 
 
 class RestoreError(ValueError):
-    """A line that iptables-restore would refuse, so that nothing of the table is changed."""
+    """A line that iptables-restore would reject, so that the table stays unchanged."""
 
 
 class Tables:
@@ -41,7 +41,7 @@ class Tables:
                 self._rows[table][line.split(" ", 2)[1]].append(_spec(line))
 
     def run(self, commands: str) -> None:
-        """Run the lines of a repair, or of its undo.
+        """Apply the lines of a repair, or of its undo.
 
         Raises:
             RestoreError: one of them would be refused.
@@ -86,7 +86,7 @@ class Tables:
                 raise RestoreError(line)
 
     def lines(self) -> Iterator[str]:
-        """Give the lines of a dump of all tables."""
+        """Yield the lines of a dump of all tables."""
         for table, rows in self._rows.items():
             yield f"*{table}"
             yield from (f":{name} {head}" for name, head in self._heads[table].items())
@@ -102,7 +102,7 @@ def _spec(line: str) -> str:
 
 
 def applied(ruleset: Ruleset, commands: str) -> Ruleset:
-    """Return the ruleset that `commands` leave behind.
+    """Return the ruleset after `commands`.
 
     Raises:
         RestoreError: a line of them would be refused.
@@ -125,7 +125,7 @@ def applied(ruleset: Ruleset, commands: str) -> Ruleset:
 
 
 def has_repair(ruleset: Ruleset) -> bool:
-    """Tell whether a repair is among the rules."""
+    """Return whether the rules contain a repair."""
     return any(
         name.startswith(PREFIX) for table in ruleset.tables.values() for name in table.chains
     )

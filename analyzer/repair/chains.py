@@ -1,4 +1,4 @@
-"""Copies of chains of iptables in which the dead are left out.
+"""Copies of iptables chains without the dead endpoints.
 
 Theory of operation
 ===================
@@ -48,7 +48,7 @@ _DESTINATION: Final = re.compile(r" --to-destination (\S+)")
 
 
 def copied(chain: str) -> str:
-    """Return what the copy of one of kube-proxy's chains is called, in at most 28 characters.
+    """Return the name of the copy of a kube-proxy chain, at most 28 characters long.
 
     Raises:
         Refused: it is none of kube-proxy's.
@@ -73,13 +73,13 @@ def texts(chain: Chain) -> Sequence[str]:
 
 
 def target_in(row: str) -> str | None:
-    """Return the chain or target without options that a row ends with."""
+    """Return the chain or the target without options at the end of a row."""
     found = _JUMP.search(row)
     return None if found is None else found[1]
 
 
 class Graph:
-    """Which chains lead to which, and which of them to dead endpoints.
+    """Which chains jump to which, and which of them lead to dead endpoints.
 
     Attributes:
         gone: chains of endpoints that are dead.
@@ -121,7 +121,7 @@ class Graph:
 
 
 class Copies:
-    """The copies of chains, made as rules need them.
+    """Copies of chains, made when a rule needs them.
 
     Attributes:
         rows: of each copy, by its name.
@@ -136,7 +136,7 @@ class Copies:
         self._open: list[str] = []
 
     def entered(self, entries: Sequence[Callable[[], str]]) -> list[str]:
-        """Return the rows that all of `entries` give, whose copies are kept if all succeed.
+        """Return the rows for all `entries`, whose copies are kept if all succeed.
 
         Raises:
             Refused: one of them leads to what cannot be copied.
@@ -149,7 +149,7 @@ class Copies:
             raise
 
     def row(self, chain: str, rule: Rule, to: str | None = None) -> str:
-        """Return a rule as a row of `chain`, which leads to the copy of where it leads to.
+        """Return a rule as a row of `chain`, which jumps to the copy of its target.
 
         Raises:
             Refused: it holds what is not understood, or leads to what cannot be copied.
@@ -172,7 +172,7 @@ class Copies:
         return row
 
     def of(self, chain: str) -> str:
-        """Return the name of the copy of a chain, made if it is not yet there.
+        """Return the name of the copy of a chain, making it if needed.
 
         Raises:
             Refused: it cannot be copied.
@@ -225,7 +225,7 @@ class Copies:
                 return False
 
     def _draws(self, rules: Sequence[Rule], at: int) -> Iterator[Rule]:
-        """Give the rules from `at` on that together draw an endpoint."""
+        """Yield the rules from `at` on that together draw an endpoint."""
         for rule in rules[at:]:
             match rule.target:
                 case Jump(to) | Goto(to) if to in self._graph.endpoints:
@@ -239,7 +239,7 @@ class Copies:
                 return
 
     def _anew(self, chain: str, name: str, drawn: Sequence[Rule]) -> Iterator[str]:
-        """Give draws among the living, or the end of nat's part where none is left.
+        """Yield draws among the living, or the end of nat's part where none is left.
 
         Raises:
             Refused: the draws leave flows over, so that what they mean is not known.

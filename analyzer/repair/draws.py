@@ -1,4 +1,4 @@
-"""New draws among the endpoints that live."""
+"""New probabilities among the live endpoints."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from analyzer.model.probability import XT_STATISTIC_BITS
 
 
 def thresholds(number: int) -> Sequence[int | None]:
-    """Return what each of `number` rules, one behind the other, draws out of 2**31.
+    """Return the threshold, out of 2**31, of each of `number` consecutive rules.
 
     Of what the rules before it have left each takes an equal part, as near as an integer comes;
     None: the last takes all. A share is off from 1/number by less than 2**-31.

@@ -1,4 +1,4 @@
-"""A repair of rules of iptables, as input of ``iptables-restore --noflush``.
+"""A repair of iptables rules, as input for ``iptables-restore --noflush``.
 
 Theory of operation
 ===================
@@ -66,7 +66,7 @@ class _Group:
 
 
 def patch_of(ruleset: Ruleset, dead: Collection[Endpoint], spared: Collection[Door] = ()) -> Patch:
-    """Return the change that takes `dead` out of the rules; without text where there is none.
+    """Return the change that removes `dead` from the rules; without text if there is none.
 
     Flows that come by one of `spared` go on as they did, to the dead too.
     """
@@ -131,7 +131,7 @@ class _Maker:
     # --- nat -----------------------------------------------------------------------
 
     def _of(self, chain: str, name: str) -> Iterator[_Group]:
-        """Give the frontends whose flows come to dead endpoints from one chain."""
+        """Yield the frontends whose flows come to dead endpoints from one chain."""
         rows = texts(self._nat.chains[chain])
         targets = [target_in(row) for row in rows]
         keys = [_key(row) for row in rows]
@@ -184,14 +184,14 @@ class _Maker:
                 return False
 
     def _to_node_ports(self) -> Iterator[Rule]:
-        """Give the rules by which flows come to NodePorts."""
+        """Yield the rules by which flows come to NodePorts."""
         chain = self._nat.chains[names.SERVICES]
         for at, row in enumerate(texts(chain)):
             if target_in(row) == names.NODE_PORTS:
                 yield chain.rules[at]
 
     def _guards(self) -> Iterator[str]:
-        """Give rules that leave to kube-proxy what it takes before it looks at NodePorts."""
+        """Yield rules that leave to kube-proxy what it takes before it looks at NodePorts."""
         ports = {key[1:] for key in (each.key for each in self._ports)}
         own = {each.key for each in self._groups}
         for row in texts(self._nat.chains[names.SERVICES]):
@@ -205,7 +205,7 @@ class _Maker:
                 )
 
     def _entrances(self) -> Iterator[tuple[str, int, Rule]]:
-        """Give the base chains that lead to KUBE-SERVICES, and the place of the rule, from 1."""
+        """Yield the base chains that lead to KUBE-SERVICES, and the place of the rule, from 1."""
         for name, chain in self._nat.chains.items():
             for at, row in enumerate(texts(chain)):
                 if target_in(row) != names.SERVICES:
@@ -252,7 +252,7 @@ class _Maker:
             yield f"-A {_NODE_PORTS} -p {protocol} -m {protocol} --dport {port} {reject}"
 
     def _filter_places(self) -> Iterator[tuple[str, int]]:
-        """Give the place in each base chain: in front, but behind what does not admit sources."""
+        """Yield the place in each base chain: in front, but behind what does not admit sources."""
         for name in _FILTER:
             chain = None if self._filter is None else self._filter.chains.get(name)
             rows = () if chain is None else texts(chain)
@@ -262,7 +262,7 @@ class _Maker:
     # --- text ----------------------------------------------------------------------
 
     def apply(self) -> str:
-        """Return the input of iptables-restore; filter first, so that refusals are there."""
+        """Return the input of iptables-restore; filter first, so that rejects are in place."""
         if not self._groups and not self._ports:
             return ""
         lines: list[str] = []
@@ -282,7 +282,7 @@ class _Maker:
         return "\n".join(lines) + "\n"
 
     def undo(self) -> str:
-        """Return what takes all of it away; nat first, so that kube-proxy has the flows again."""
+        """Return its inverse; nat first, so that kube-proxy's rules apply to flows again."""
         lines = ["*nat", *(f"-D {name} {_jump(rule)}" for name, _, rule in self._entries)]
         lines += [f"-F {name}" for name in self._nat_chains()]
         lines += [f"-X {name}" for name in self._nat_chains()]

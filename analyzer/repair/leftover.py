@@ -1,4 +1,4 @@
-"""What takes away a repair that is among the rules of a dump, whoever has lost its undo."""
+"""The commands that remove an earlier repair found in a dump, if its undo is lost."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def undo_of(ruleset: Rules) -> str:
-    """Return the commands; empty where there is no repair.
+    """Return the commands; empty if there is no repair.
 
     Raises:
         Refused: a rule that leads to it is not understood.
@@ -42,7 +42,7 @@ def _lines(ruleset: Ruleset) -> Iterator[str]:
 
 
 def _entrances(table: Table) -> Iterator[str]:
-    """Give what deletes the rules by which other chains lead to ours."""
+    """Yield what deletes the rules by which other chains lead to ours."""
     for chain in table.chains.values():
         if chain.name.startswith(PREFIX):
             continue

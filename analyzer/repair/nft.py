@@ -1,4 +1,4 @@
-"""A repair of rules of nftables mode: a table of our own in front of kube-proxy's.
+"""A repair in nftables mode: a table of our own evaluated before kube-proxy's.
 
 Theory of operation
 ===================
@@ -65,7 +65,7 @@ _DEEPEST: Final = 30
 def repaired_tables(
     ruleset: NftRuleset, dead: Collection[Endpoint], spared: Collection[Door] = ()
 ) -> tuple[tuple[Table, ...], tuple[Patch, ...]]:
-    """Return for each IP version the table that takes `dead` out, where there is one; and text.
+    """Return the table that removes `dead`, for each IP version that has some; and text.
 
     Flows that come by one of `spared` go on as they did, to the dead too.
     """
@@ -98,7 +98,7 @@ def repaired_tables(
 def table_of(
     table: Table, dead: Collection[Endpoint], spared: Collection[Door] = ()
 ) -> tuple[Table | None, tuple[str, ...]]:
-    """Return the table that goes in front, None where there is nothing to repair; and problems."""
+    """Return the table to put in front, None if there is nothing to repair; and problems."""
     where = f"table {table.family} {table.name}"
     if not table.complete:
         return None, (f"{where} is incomplete in the dump; take it again",)
@@ -127,7 +127,7 @@ class _Maker:
         self.problems: list[str] = []
 
     def table(self) -> Table | None:
-        """Return the table; None: nothing leads to the dead.
+        """Return the table; None if nothing leads to dead endpoints.
 
         Raises:
             Refused: something on the way is not understood.
@@ -181,7 +181,7 @@ class _Maker:
         return tuple(found)
 
     def _guards(self, name: str) -> Iterator[Element]:
-        """Give what leaves flows to kube-proxy that it takes before it looks at NodePorts."""
+        """Yield what leaves flows to kube-proxy that it takes before it looks at NodePorts."""
         if name != _SERVICES or _NODE_PORTS not in self._keys:
             return
         ports = {key.parts for key in self._keys[_NODE_PORTS] if isinstance(key, Concat)}
@@ -217,7 +217,7 @@ class _Maker:
         return isinstance(to, Concat) and tuple(to.parts) in self._dead
 
     def _is_gone(self, name: str) -> bool:
-        """Tell whether a chain is that of a dead endpoint: all that it sends on goes there."""
+        """Return whether a chain is that of a dead endpoint: all that it sends on goes there."""
         if name not in self._gone:
             chain = self._table.chains.get(name)
             every = [s for rule in (() if chain is None else chain.rules) for s in rule.statements]
@@ -230,7 +230,7 @@ class _Maker:
     # --- copies --------------------------------------------------------------------
 
     def _entry(self, chain: Chain) -> Iterator[Rule]:
-        """Give the rules by which flows come in, of chains that are entered by any flow."""
+        """Yield the rules by which flows come in, of chains that are entered by any flow."""
         for rule in chain.rules:
             yield self._rule(rule, 0)
 
@@ -386,7 +386,7 @@ class _Maker:
 
 
 def with_table(ruleset: NftRuleset, own: Iterable[Table]) -> NftRuleset:
-    """Return the ruleset with tables of ours beside the others."""
+    """Return the ruleset with tables of ours added."""
     tables: Mapping[tuple[str, str], Table] = {
         **ruleset.tables,
         **{(each.family, each.name): each for each in own},
@@ -395,5 +395,5 @@ def with_table(ruleset: NftRuleset, own: Iterable[Table]) -> NftRuleset:
 
 
 def has_repair(ruleset: NftRuleset) -> bool:
-    """Tell whether a repair is among the rules."""
+    """Return whether the rules contain a repair."""
     return any(name == TABLE for _, name in ruleset.tables)

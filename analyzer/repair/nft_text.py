@@ -1,4 +1,4 @@
-"""A table of nft as one transaction that makes it.
+"""An nft table as one transaction that creates it.
 
 Chains and sets come first, empty, since maps name chains and rules name sets: `nft list` prints
 them in an order that nft does not read. No string of a dump stands in it that could begin a
@@ -28,7 +28,7 @@ _ELEMENTS: Final = 100
 
 
 def transaction(table: Table) -> str:
-    """Return the commands; nft runs all of a file, or none.
+    """Return the commands; nft applies all of a file, or nothing.
 
     Raises:
         Refused: a name or string in it is none that kube-proxy writes.

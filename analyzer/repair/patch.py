@@ -1,4 +1,4 @@
-"""What a repair of one node's rules consists of."""
+"""The parts of a repair of one node's rules."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TABLE: Final = "kubeodds"
 
 @value(kw_only=True)
 class Patch:
-    """A change of one table set, ready for the program that applies it, all of it or nothing.
+    """A change to one table set, ready for the program that applies it atomically.
 
     Attributes:
         family: ``ip`` or ``ip6``.
@@ -39,4 +39,4 @@ class Patch:
 
 
 class Refused(Exception):  # noqa: N818  # it is no fault: the rules in question stay as they are
-    """Rules that are not copied; the message says why."""
+    """Rules that cannot be copied; the message says why."""

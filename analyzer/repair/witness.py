@@ -1,4 +1,4 @@
-"""What a repair does, as the analyzer tells it of the rules with the repair among them."""
+"""The effect of a repair: the rules with the repair applied, analysed again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @enum.unique
 class Fate(enum.Enum):
-    """What becomes of the flows of a route that landed on dead endpoints, or may have.
+    """How flows of a route end that landed on dead endpoints, or may have.
 
     COVERED: they reach living ones. REFUSED: nobody is left on this route; they are refused at
     once. LEFT: some may still land there.
@@ -32,7 +32,7 @@ class Fate(enum.Enum):
 
 @value(kw_only=True)
 class Repaired:
-    """One ServicePort of which some routes led to dead endpoints.
+    """One ServicePort with routes that led to dead endpoints.
 
     Attributes:
         routes: those, as they were, and what becomes of their flows.
@@ -42,12 +42,12 @@ class Repaired:
     routes: tuple[tuple[RouteLoss, Fate], ...]
 
     def of(self, fate: Fate) -> tuple[RouteLoss, ...]:
-        """Return the routes of one fate."""
+        """Return the routes with one fate."""
         return tuple(route for route, found in self.routes if found is fate)
 
     @property
     def fate(self) -> Fate:
-        """The worst of any route."""
+        """The worst fate of any route."""
         found = {each for _, each in self.routes}
         return next(f for f in (Fate.LEFT, Fate.REFUSED, Fate.COVERED) if f in found)
 
@@ -58,7 +58,7 @@ _Key = tuple["Frontend", Source, "Network | None"]
 def repaired(
     before: Iterable[ServiceLoss], after: Iterable[ServiceLoss], file: str
 ) -> Iterator[Repaired]:
-    """Give the ServicePorts that a repair is for, and what it does for each.
+    """Yield the ServicePorts that a repair affects, and its effect on each.
 
     Raises:
         InputError: it would change what it has no business with, so that nobody should apply it.
@@ -105,7 +105,7 @@ def _fate(before: RouteLoss, after: Mapping[_Key, RouteLoss]) -> Fate:
 
 
 def _is_same(before: RouteLoss, after: RouteLoss | None) -> bool:
-    """Tell whether flows go where they went, with the source that they had."""
+    """Return whether flows go where they went, with the source that they had."""
     return after is not None and _drawn(before) == _drawn(after)
 
 

@@ -1,1 +1,1 @@
-"""Values become text, JSON and pictures."""
+"""Renders answers as text, JSON and pictures."""

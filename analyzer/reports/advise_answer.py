@@ -1,4 +1,4 @@
-"""What ``advise`` found, all that a report of it needs."""
+"""The answer of ``advise``, with everything its reports need."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @value(kw_only=True)
 class AdviseAnswer:
-    """Of ``advise``: what measures buy Services, the one that fares worst first.
+    """The answer of ``advise``: what measures buy Services, the one that fares worst first.
 
     Attributes:
         not_judged: names of which nothing is told: malformed, not among the objects, or nothing

@@ -1,4 +1,4 @@
-"""``kubeodds/advise/1``: what measures would buy Services, before and after.
+"""``kubeodds/advise/1``: what measures gain Services, before and after.
 
 Worst losses are exact, but for rounding as in ``whatif``; means are floats, right to 12 digits.
 """
@@ -21,7 +21,7 @@ _VERSION = 1
 
 
 def render(answer: AdviseAnswer) -> Iterator[str]:
-    """Give the Services one by one."""
+    """Yield the Services one by one."""
     failures = answer.failures
     return values.document(
         "advise",

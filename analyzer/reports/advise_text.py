@@ -1,4 +1,4 @@
-"""``advise`` for people: a table for each Service, what is better than now above what is not."""
+"""``advise`` for people: a table for each Service, measures that help above those that do not."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NOW: Final = "now"
 
 
 def render(answer: AdviseAnswer) -> Document:
-    """Return what measures buy, Service by Service, and what the numbers rest on."""
+    """Return what measures gain, Service by Service, and what the numbers are based on."""
     blocks: list[Block] = [*_summary(answer), *_scope(answer), *head(answer.prediction)]
     for each in answer.advice:
         blocks += [Line(), *_service(answer, each)]
@@ -60,7 +60,7 @@ def better(advice: Advice) -> list[Judged]:
 
 
 def _summary(answer: AdviseAnswer) -> Iterator[Line]:
-    """Give the best of the Service that fares worst."""
+    """Yield the best of the Service that fares worst."""
     if not answer.advice:
         yield Line((Span("No Service has endpoints, so no measure helps.", Style.STRONG),))
         return
@@ -110,7 +110,7 @@ def _number(number: int | None) -> str:
 
 
 def _scope(answer: AdviseAnswer) -> Iterator[Line]:
-    """Give which failures are judged, and what the columns are."""
+    """Yield which failures are judged, and what the columns are."""
     says = f"Worst and mean loss of new flows {_if(answer.failures)}."
     yield Line((Span(says, Style.FAINT),))
 
@@ -207,7 +207,7 @@ def _style(loss: Bounds) -> Style:
 
 
 def _refused(answer: AdviseAnswer, advice: Advice) -> Iterator[Line]:
-    """Give what cannot be judged; measures that change nothing only where all is asked for."""
+    """Yield what cannot be judged; measures that change nothing only where all is asked for."""
     refused = [
         (m.measure, m.outcome.why) for m in advice.measures if isinstance(m.outcome, Refused)
     ]
@@ -221,7 +221,7 @@ def _refused(answer: AdviseAnswer, advice: Advice) -> Iterator[Line]:
 
 
 def _pods(advice: Advice) -> Iterator[Line]:
-    """Give what the objects say of who stands behind the endpoints."""
+    """Yield what the objects say of who stands behind the endpoints."""
     found = advice.behind
     if found.held:
         says = f"Volumes, claims or affinity may tie {count(found.held, 'pod')} to their node."
@@ -246,7 +246,7 @@ def _not_judged(answer: AdviseAnswer) -> Iterator[Line]:
 
 
 def _unsaid(answer: AdviseAnswer) -> Iterator[Line]:
-    """Give what the objects do not show, of measures that are shown."""
+    """Yield what the objects do not show, of measures that are shown."""
     if not answer.advice:
         return
     listed_pods = all(a.behind.listed == a.behind.endpoints for a in answer.advice)
@@ -259,7 +259,7 @@ def _unsaid(answer: AdviseAnswer) -> Iterator[Line]:
 
 
 def assumed_of(answer: AdviseAnswer) -> list[str]:
-    """Return what is assumed of the control plane, where one is judged."""
+    """Return what is assumed about the control plane, if it affects a measure."""
     outcomes = [o for a in answer.advice for o in (a.now, *(m.outcome for m in a.measures))]
     planes = [o.topology for o in outcomes if isinstance(o, Outcome) and o.topology is not None]
     return [*dict.fromkeys(each for plane in planes for each in plane.assumed)]

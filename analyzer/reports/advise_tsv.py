@@ -1,4 +1,4 @@
-"""``advise`` for other programs: a line for each Service as it is and after each measure.
+"""``advise`` as TSV: one line for each Service now, and one for each measure.
 
 Columns: the Service; the measure, or ``now``; how many nodes it survives, and at most; lower and
 upper bound of the worst loss and of the mean loss; how many nodes drop its flows whatever fails;
@@ -30,7 +30,7 @@ _HEADINGS = (
 
 
 def render(answer: AdviseAnswer) -> Iterator[str]:
-    """Give the lines, headings first."""
+    """Yield the lines, header first."""
     yield "\t".join(_HEADINGS) + "\n"
     for advice in answer.advice:
         yield _line(advice, "now", advice.now)

@@ -1,4 +1,4 @@
-"""Session affinity as reports tell it: where it is, and what it makes of a share.
+"""Session affinity in reports: where it applies, and how it affects a share.
 
 A share is of clients that no endpoint remembers. One that does gets all of a client's new flows,
 and each of them begins its time anew: the client stays for as long as it goes on asking.
@@ -25,7 +25,7 @@ _UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 
 def duration(seconds: int) -> str:
-    """Return ``3 h``, ``90 s``: the largest unit of which it is a whole number."""
+    """Return ``3 h``, ``90 s``: in the largest unit that divides it."""
     for length, unit in _UNITS:
         if seconds >= length and seconds % length == 0:
             return f"{seconds // length:,} {unit}"
@@ -33,7 +33,7 @@ def duration(seconds: int) -> str:
 
 
 def affinity_note(services: Iterable[ServicePort], mode: str, *, lost: bool) -> Iterator[Line]:
-    """Say what affinity means for the clients of these ServicePorts, if any has it.
+    """Yield what affinity means for clients of these ServicePorts, if any has it.
 
     `lost` tells whether shares are of flows to dead endpoints.
     """

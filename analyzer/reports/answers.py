@@ -1,4 +1,4 @@
-"""What each verb found, all that a report of it needs.
+"""The answer of each verb, with everything its reports need.
 
 They stand in one file, however long: whoever writes a renderer finds here what it is given.
 """
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 @value(kw_only=True)
 class ServicesAnswer:
-    """Of ``services``: the Services, of all that the dump has or of those asked for.
+    """The answer of ``services``: the Services, of all that the dump has or of those asked for.
 
     Attributes:
         every: whether a person wants to see each endpoint of a Service with many.
@@ -76,7 +76,7 @@ class ServicesAnswer:
 
 @value(kw_only=True)
 class TreeAnswer:
-    """Of ``tree``: the tree of each route that was asked for.
+    """The answer of ``tree``: the tree of each route that was asked for.
 
     Attributes:
         every: whether a person wants to see each of many branches.
@@ -92,7 +92,7 @@ class TreeAnswer:
 
 @value(kw_only=True)
 class LossAnswer:
-    """Of ``loss``: what each ServicePort loses.
+    """The answer of ``loss``: what each ServicePort loses.
 
     Attributes:
         absent: ServicePorts of the objects that the dump does not show, of those asked for.
@@ -142,7 +142,7 @@ class LossAnswer:
 
 @value(kw_only=True)
 class LossNode:
-    """One of several nodes: what `loss` says of its dumps.
+    """One of several nodes, with the losses by its dumps.
 
     Attributes:
         name: what tells it from the others: its own name, or that of a file.
@@ -162,7 +162,7 @@ class LossNode:
 
 @value(kw_only=True)
 class LossNodesAnswer:
-    """Of ``loss`` of several nodes' dumps: what each ServicePort loses at each of them.
+    """The answer of ``loss`` for several dumps: what each ServicePort loses on each node.
 
     Attributes:
         worst: what each loses at worst, at the nodes that are judged.
@@ -202,7 +202,7 @@ class LossNodesAnswer:
 
 @value(kw_only=True)
 class WhatIfAnswer:
-    """Of ``whatif``: what each failure costs, and what each ServicePort survives.
+    """The answer of ``whatif``: what each failure costs, and what each ServicePort survives.
 
     Attributes:
         absent: ServicePorts of the objects that the dump does not show, of those asked for.
@@ -273,7 +273,7 @@ class WhatIfAnswer:
 
 @value(kw_only=True)
 class TimelineAnswer:
-    """Of ``timeline``: what each ServicePort loses as time goes on.
+    """The answer of ``timeline``: what each ServicePort loses over time.
 
     Attributes:
         absent: ServicePorts of the objects that the dump does not show, of those asked for.
@@ -310,7 +310,7 @@ class TimelineAnswer:
 
 @value(kw_only=True)
 class ClientAnswer:
-    """Of ``client``: what comes of what clients do.
+    """The answer of ``client``: the outcomes of client operations.
 
     Attributes:
         fates: what was said that the dead do, by name.
@@ -353,7 +353,7 @@ class ClientAnswer:
 
 @value(kw_only=True)
 class TraceAnswer:
-    """Of ``trace``: all ways of one packet.
+    """The answer of ``trace``: all paths of one packet.
 
     Attributes:
         assumptions: what they rest on besides the dump.
@@ -373,7 +373,7 @@ class TraceAnswer:
     dead: Dead | None = None
 
     def is_dead(self, fate: Fate) -> bool | None:
-        """Tell whether a flow ends at a dead endpoint; None: nobody knows where that is."""
+        """Return whether a flow ends at a dead endpoint; None: nobody knows where that is."""
         ends = {(each.address, each.port) for each in self.dead.endpoints} if self.dead else set()
         perhaps = {(e.address, e.port) for e in self.dead.uncertain} if self.dead else set()
         place = fate.address, fate.port
@@ -384,7 +384,7 @@ class TraceAnswer:
 
 @value(kw_only=True)
 class DiffAnswer:
-    """Of ``diff``: what is not the same in two dumps.
+    """The answer of ``diff``: what differs between two dumps.
 
     Attributes:
         versions: the IP versions that both have, which were compared.
@@ -403,7 +403,7 @@ class DiffAnswer:
 
 @value(kw_only=True)
 class LeftOut:
-    """A route that the lab does not measure, and why not."""
+    """A route that the lab does not measure, with the reason."""
 
     service: str
     protocol: str
@@ -414,7 +414,7 @@ class LeftOut:
 
 @value(kw_only=True)
 class LabAnswer:
-    """Of ``lab run``, ``lab verify`` and ``lab judge``: each measurement, judged.
+    """The answer of ``lab run``, ``lab verify`` and ``lab judge``: each measurement, tested.
 
     Attributes:
         routes: how many were measured; of a hairpin route each endpoint is a measurement.
@@ -453,7 +453,7 @@ class RepairedRoute:
 
 @value
 class Check:
-    """Something else that has to hold of a repair, and whether it did."""
+    """Another property that a repair must have, and whether it had it."""
 
     says: str
     holds: bool
@@ -461,7 +461,7 @@ class Check:
 
 @value(kw_only=True)
 class LabRepairAnswer:
-    """Of ``lab repair``: what a repair did on the kernel."""
+    """The answer of ``lab repair``: the effect of a repair on the kernel."""
 
     dead: str
     node: str | None
@@ -479,7 +479,7 @@ class LabRepairAnswer:
 
 @value(kw_only=True)
 class ClientsAnswer:
-    """Of ``lab clients``: what real programs met."""
+    """The answer of ``lab clients``: the outcomes of real programs."""
 
     dead: str
     node: str | None

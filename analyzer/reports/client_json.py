@@ -1,4 +1,4 @@
-"""``kubeodds/client/1``: what comes of what clients do."""
+"""``kubeodds/client/1``: the outcome of client operations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _VERSION: Final = 1
 
 
 def render(answer: ClientAnswer) -> Iterator[str]:
-    """Give the operations one by one."""
+    """Yield the operations one by one."""
     dead = answer.dead
     return values.document(
         "client",

@@ -1,4 +1,4 @@
-"""``client`` for people: how often each fails, how long it waits, and why."""
+"""``client`` for people: how often each operation fails, how long it waits, and why."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _RESULTS: Final = {
 
 
 def render(answer: ClientAnswer) -> Document:
-    """Return a line for each client, the reasons, and what it rests on."""
+    """Return a line for each client, the reasons, and what they are based on."""
     blocks: list[Block] = [*_head(answer), *lines(answer.view, answer.absent), Line()]
     blocks += [Table(_COLUMNS, tuple(map(_row, answer.found))), Line()]
     blocks += _why(answer)
@@ -101,7 +101,7 @@ def _row(judged: Judged) -> tuple[Cell, ...]:
 
 
 def known_from(judged: Judged) -> str:
-    """Return whether a client's plan was measured, or read in its source."""
+    """Return whether a client's plan was measured, or read from its source."""
     match judged.operation:
         case LookUp(resolver=resolver):
             return "measured" if resolver.measured else "source"

@@ -1,4 +1,4 @@
-"""Why a client fares as it does, in sentences."""
+"""Sentences that explain a client's outcome."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from analyzer.reports.times import share
 
 
 def why(judged: Judged) -> tuple[str, ...]:
-    """Return what makes a client fail as often as it does; nothing where it never does."""
+    """Return what makes a client fail that often; nothing if it never does."""
     if not judged.outcome.fails[1] and not judged.outcome.delay[1]:
         return ()
     match judged.operation:

@@ -1,4 +1,4 @@
-"""``kubeodds/clients/2``."""
+"""``kubeodds/clients/2``: predicted and measured outcomes of real clients in the lab."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``loss`` found at every node of a cluster, all that a report of it needs."""
+"""The answer of ``loss`` on every node of a cluster, with everything its reports need."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @value(kw_only=True)
 class LossClusterAnswer:
-    """Of ``loss`` of every node of a cluster, predicted from objects or read from dumps.
+    """The answer of ``loss`` for every node, predicted from objects or read from dumps.
 
     Attributes:
         losses: of the ServicePorts that a living node has in its rules, in the order of the report.
@@ -46,12 +46,12 @@ class LossClusterAnswer:
 
     @property
     def not_judged(self) -> tuple[str, ...]:
-        """Names of ServicePorts of which nothing is told, or not all."""
+        """Names of ServicePorts that are not evaluated, or not in full."""
         return self.view.left_out
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing is known to be left out."""
+        """Whether the answer is known to be complete."""
         return not self.not_judged and self.knows_every_node
 
     @property

@@ -1,4 +1,4 @@
-"""What ``cluster build`` has read, all that a report of it needs."""
+"""The answer of ``cluster build``, with everything its reports need."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from analyzer.model.value import value
 
 @value(kw_only=True)
 class BuildAnswer:
-    """Of one folder.
+    """The state of one store.
 
     Attributes:
         nodes: all that are kept there, done or failed.
@@ -40,7 +40,7 @@ class BuildAnswer:
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """What a reader must know of it."""
+        """Notes for its reader."""
         return tuple(self._told())
 
     def _told(self) -> Iterator[Diagnostic]:

@@ -1,4 +1,4 @@
-"""``kubeodds/cluster-build/1``: every node with its state, and how much is kept."""
+"""``kubeodds/cluster-build/1``: every node with its state, and the size of the store."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _VERSION = 1
 
 
 def render(answer: BuildAnswer) -> Iterator[str]:
-    """Give the nodes, one by one."""
+    """Yield the nodes, one by one."""
     return values.document(
         "cluster-build",
         {

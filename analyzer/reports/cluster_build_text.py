@@ -1,4 +1,4 @@
-"""``cluster build`` for people: what was read, what was not, and what it takes."""
+"""``cluster build`` for people: what was read, what was not, and how long it took."""
 
 from __future__ import annotations
 

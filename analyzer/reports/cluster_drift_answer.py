@@ -1,4 +1,4 @@
-"""What ``cluster drift`` found, all that a report of it needs."""
+"""The answer of ``cluster drift``, with everything its reports need."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @value(kw_only=True)
 class Alike:
-    """One difference, at all nodes that have it."""
+    """One difference, with all nodes that have it."""
 
     drift: Drift
     service: str
@@ -28,7 +28,7 @@ class Alike:
 
 @value(kw_only=True)
 class DriftAnswer:
-    """Of one folder.
+    """The differences in one store.
 
     Attributes:
         rows: of all nodes, read or not.
@@ -47,7 +47,7 @@ class DriftAnswer:
 
     @property
     def alike(self) -> tuple[Alike, ...]:
-        """The differences, each once with its nodes; those of nodes first, then of most."""
+        """The differences, each once with its nodes; those of nodes first, then the most common."""
         found: dict[tuple[Drift, str, str, str], list[str]] = {}
         for each in self.drifted.findings:
             key = each.drift, each.service, each.protocol, each.what
@@ -70,7 +70,7 @@ class DriftAnswer:
         return tuple(dict.fromkeys(each.node for each in self.drifted.findings))
 
     def behind(self) -> Iterator[tuple[NodeRow, float]]:
-        """Give nodes that differ with how long before its dump each one's rules were written."""
+        """Yield drifting nodes with the age of their rules when they were dumped."""
         from analyzer.parsers.ages import time_from_text
 
         names = set(self.drifting)

@@ -1,4 +1,4 @@
-"""``kubeodds/cluster-drift/1``: every difference with its nodes, and when they were dumped."""
+"""``kubeodds/cluster-drift/1``: every difference with its nodes and the times of their dumps."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _VERSION = 1
 
 
 def render(answer: DriftAnswer) -> Iterator[str]:
-    """Give the differences, one by one."""
+    """Yield the differences, one by one."""
     ages = {row.node: seconds for row, seconds in answer.behind()}
     taken = answer.objects_taken
     return values.document(

@@ -28,7 +28,7 @@ _MOST_AGES: Final = 5
 
 
 def render(answer: DriftAnswer) -> Document:
-    """Return how many nodes differ and in what, then each difference with its nodes."""
+    """Return how many nodes drift and in what, then each difference with its nodes."""
     rows = answer.alike
     shown = rows if answer.every else rows[:_MOST]
     blocks: list[Block] = [*summary(answer), *_kinds(answer), *ages(answer)]
@@ -46,7 +46,7 @@ def differences(rows: Sequence[Alike]) -> Table:
 
 
 def summary(answer: DriftAnswer) -> Iterator[Line]:
-    """Say how many nodes differ."""
+    """Yield how many nodes drift."""
     nodes, drifting = answer.drifted.nodes, answer.drifting
     if not drifting:
         says = f"No difference at {count(len(nodes), 'node')}."
@@ -62,7 +62,7 @@ def summary(answer: DriftAnswer) -> Iterator[Line]:
 
 
 def _kinds(answer: DriftAnswer) -> Iterator[Line]:
-    """Give what each kind of difference means, and how many nodes it is at."""
+    """Yield what each kind of difference means, and how many nodes it is at."""
     nodes: dict[str, set[str]] = {}
     words = {}
     for each in answer.drifted.findings:
@@ -74,7 +74,7 @@ def _kinds(answer: DriftAnswer) -> Iterator[Line]:
 
 
 def ages(answer: DriftAnswer) -> Iterator[Line]:
-    """Say for how long rules may have been wrong, where kube-proxy's metrics tell."""
+    """Yield for how long rules may have been wrong, if kube-proxy's metrics are known."""
     found = sorted(answer.behind(), key=lambda each: -each[1])
     for row, seconds in found[:_MOST_AGES]:
         says = f"{row.node}: its rules were last written {long(seconds)} before the dump"
@@ -95,7 +95,7 @@ def _row(each: Alike) -> tuple[Cell, ...]:
 
 
 def undecided(answer: DriftAnswer) -> Iterator[Line]:
-    """Name what is not judged."""
+    """Yield what is not evaluated."""
     if answer.drifted.not_judged:
         names = listed(answer.drifted.not_judged)
         says = f"Not judged, since it is not known what is right: {names}."
@@ -103,7 +103,7 @@ def undecided(answer: DriftAnswer) -> Iterator[Line]:
 
 
 def grounds(answer: DriftAnswer) -> Iterator[Line]:
-    """Say what was held against what."""
+    """Yield what was compared with what."""
     compared = count(answer.drifted.compared, "ServicePort")
     if not answer.drifted.by_objects:
         says = f"Compared {compared} at nodes with what more than half of the nodes have."

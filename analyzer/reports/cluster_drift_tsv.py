@@ -1,4 +1,4 @@
-"""``cluster drift`` for other programs: a line for each difference at each node."""
+"""``cluster drift`` as TSV: one line for each difference on each node."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from analyzer.reports.tsv import cell
 
 
 def render(answer: DriftAnswer) -> Iterator[str]:
-    """Give the lines, headings first; ServicePorts that are not judged are of the node ``*``."""
+    """Yield the lines, header first; ServicePorts that are not evaluated have the node ``*``."""
     yield "node\tdrift\tservice_port\tprotocol\twhat\n"
     for each in answer.drifted.findings:
         told = each.node, each.drift.value, each.service, each.protocol, each.what

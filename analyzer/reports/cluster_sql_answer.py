@@ -1,4 +1,4 @@
-"""Rows that a question to the tables of a cluster gave."""
+"""The rows that a SQL query to a store returned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``kubeodds/cluster-sql/1``: the columns, and the rows as lists in their order."""
+"""``kubeodds/cluster-sql/1``: the columns, and each row as a list of values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _VERSION = 1
 
 
 def render(answer: SqlAnswer) -> Iterator[str]:
-    """Give the rows, one by one; what JSON has no value for is text."""
+    """Yield the rows, one by one; values that JSON does not have become strings."""
     return values.document(
         "cluster-sql",
         {

@@ -1,4 +1,4 @@
-"""Rows of ``cluster sql`` for people."""
+"""``cluster sql`` for people: rows as a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of ``cluster sql`` for other programs: the names of columns, then a line for each row."""
+"""``cluster sql`` as TSV: a header with the columns, then one line for each row."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from analyzer.reports.tsv import cell
 
 
 def render(answer: SqlAnswer) -> Iterator[str]:
-    """Give the lines, headings first."""
+    """Yield the lines, header first."""
     yield "\t".join(map(cell, answer.columns)) + "\n"
     for row in answer.rows:
         told = (

@@ -1,4 +1,4 @@
-"""What became of nodes' rules over time: all that a report of it needs."""
+"""The answer of ``cluster timeline``, with everything its reports need."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Look:
 
 @value(kw_only=True)
 class Changed:
-    """A ServicePort that is another at a look than at the one before.
+    """A ServicePort that differs from the dump before.
 
     Attributes:
         whole: added or gone, where all of it is; else empty.
@@ -59,7 +59,7 @@ class Changed:
 
 @value(kw_only=True)
 class Wrong:
-    """A difference to what kube-proxy would write by the objects, and for how long it was there."""
+    """A difference from what kube-proxy would write for the objects, and its duration."""
 
     node: str
     service: str
@@ -71,7 +71,7 @@ class Wrong:
 
 @value(kw_only=True)
 class LostAt:
-    """What a ServicePort lost over time at a node, by its worst route at each moment.
+    """What a ServicePort lost over time on a node, by its worst route at each moment.
 
     Attributes:
         absent: for how long the rules had none for it; what that cost is not counted.
@@ -87,26 +87,26 @@ class LostAt:
 
 @value(kw_only=True)
 class NodeCourse:
-    """One node: its dumps in time, those that could not be read with them."""
+    """One node: its dumps in order of time, including those that could not be read."""
 
     node: str
     looks: tuple[Look, ...]
 
     @property
     def good(self) -> tuple[Look, ...]:
-        """Those that say something."""
+        """Those that could be read."""
         return tuple(each for each in self.looks if not each.why)
 
     @property
     def is_twice_at_once(self) -> bool:
-        """Whether two of these are of the same time."""
+        """Whether two of these have the same time."""
         times = [each.at for each in self.good]
         return len(set(times)) < len(times)
 
 
 @value(kw_only=True)
 class TimelineOfDumpsAnswer:
-    """Of ``cluster timeline``.
+    """The answer of ``cluster timeline``.
 
     Attributes:
         objects: when each state of the objects was, with what says so and its file.
@@ -133,7 +133,7 @@ class TimelineOfDumpsAnswer:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all dumps were read, and nothing of them is left out."""
+        """Whether all dumps were read in full."""
         failed = any(each.why for node in self.nodes for each in node.looks)
         alone = any(len(node.good) < 2 for node in self.nodes)  # noqa: PLR2004  # a course has two
         together = any(node.is_twice_at_once for node in self.nodes)

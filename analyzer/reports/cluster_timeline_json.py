@@ -21,7 +21,7 @@ _VERSION = 1
 
 
 def render(answer: TimelineOfDumpsAnswer) -> Iterator[str]:
-    """Give the nodes with their dumps, then what was found."""
+    """Yield the nodes with their dumps, then the findings."""
     wrong = None if answer.wrong is None else answer.wrong
     return values.document(
         "cluster-timeline",

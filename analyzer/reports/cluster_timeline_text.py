@@ -1,4 +1,4 @@
-"""``cluster timeline`` for people: what was lost, what was wrong, and which sync changed what."""
+"""``cluster timeline`` for people: losses, differences, and the changes of each sync."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _CHANGES: Final = (
 
 
 def render(answer: TimelineOfDumpsAnswer) -> Document:
-    """Return the head, and a table of each kind of finding that there is."""
+    """Return the summary, and a table for each kind of finding."""
     blocks: list[Block] = [*_head(answer)]
     if answer.lost is not None:
         blocks += _table(_LOST, [_lost_row(each) for each in _losing(answer)], answer, "loss")
@@ -177,7 +177,7 @@ def _changed_row(each: Changed, answer: TimelineOfDumpsAnswer) -> tuple[Cell, ..
 
 
 def in_words(each: Changed) -> str:
-    """Return what of a ServicePort has changed."""
+    """Return what has changed about a ServicePort."""
     said = [f"all of it {each.whole}"] if each.whole else []
     for names, what in (
         (each.gone, "gone"),

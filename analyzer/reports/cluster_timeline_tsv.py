@@ -1,4 +1,4 @@
-"""``cluster timeline`` for other programs: a line for each loss, difference and change."""
+"""``cluster timeline`` as TSV: one line for each loss, difference and change."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _HEADINGS = (
 
 
 def render(answer: TimelineOfDumpsAnswer) -> Iterator[str]:
-    """Give the lines, headings first; what is not known is of the kind ``not-judged``."""
+    """Yield the lines, header first; what is not known has the kind ``not-judged``."""
     yield "\t".join(_HEADINGS) + "\n"
     for lost in answer.lost or ():
         total, most = lost.lost.total, lost.lost.most

@@ -12,7 +12,7 @@ _VERSION: Final = 1
 
 
 def render(components: Sequence[Component]) -> Iterator[str]:
-    """Give the components one by one."""
+    """Yield the components one by one."""
     return values.document("components", {"components": map(_component, components)}, _VERSION)
 
 

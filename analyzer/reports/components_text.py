@@ -1,4 +1,4 @@
-"""``whatif --components`` for people: a table, and below it where each line is written."""
+"""``whatif --components`` for people: a table, with the source of each line below."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _COLUMNS: Final = (
 
 
 def render(components: Sequence[Component]) -> Document:
-    """Return for each component what still works, what stops, from when; sources have numbers."""
+    """Return for each component what still works and what stops, with numbered sources."""
     sources: dict[str, int] = {}
     blocks: list[Block] = []
     for each in components:

@@ -1,4 +1,4 @@
-"""The control plane in JSON documents: what it is made of, and what a failure leaves of it."""
+"""The control plane in JSON documents: its components, and what a failure leaves of it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TERNARY: Final = {Ternary.TRUE: True, Ternary.FALSE: False, Ternary.UNKNOWN: Non
 
 
 def topology(answer: WhatIfAnswer) -> dict[str, Any] | None:
-    """Return which nodes carry what, and how many may fail; nothing where that is not known."""
+    """Return which nodes run which component, and how many may fail; empty if not known."""
     found = answer.topology
     if found is None:
         return None
@@ -32,7 +32,7 @@ def topology(answer: WhatIfAnswer) -> dict[str, Any] | None:
 
 
 def control_plane(judgement: Judgement | None) -> dict[str, Any] | None:
-    """Return what a failure leaves of the control plane; nothing where that is not known."""
+    """Return what still works after a failure; empty if not known."""
     if judgement is None:
         return None
     return {

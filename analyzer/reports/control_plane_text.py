@@ -1,4 +1,4 @@
-"""What `whatif` tells people of the control plane: a word for each failure, and a few lines."""
+"""The control plane in reports of `whatif`: a word for each failure, and a few lines."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _WORDS: Final = {
 
 
 def word(judgement: Judgement | None) -> Span | str:
-    """Return what is left of the API, in a word; nothing where nobody knows of it."""
+    """Return how much of the API still works, in a word; nothing if not known."""
     if judgement is None:
         return ""
     text, style = _WORDS[judgement.state]
@@ -41,7 +41,7 @@ def word(judgement: Judgement | None) -> Span | str:
 
 
 def lines(answer: WhatIfAnswer, shown: Sequence[Failure]) -> Iterator[Line]:
-    """Give what the control plane survives, and what its own failure costs."""
+    """Yield what the control plane survives, and the cost of its failure."""
     found = answer.topology
     if found is None:
         says = "Control plane: not known, since no node has its role label. Pass --control-plane."
@@ -55,7 +55,7 @@ def lines(answer: WhatIfAnswer, shown: Sequence[Failure]) -> Iterator[Line]:
 
 
 def _doubts(answer: WhatIfAnswer, shown: Sequence[Failure]) -> Iterator[Line]:
-    """Give why the API is neither up nor down, of the first failure of each such kind."""
+    """Yield why the API is neither up nor down, of the first failure of each such kind."""
     told: set[State] = set()
     for failure in shown:
         judgement = answer.judged(failure)
@@ -69,7 +69,7 @@ def _doubts(answer: WhatIfAnswer, shown: Sequence[Failure]) -> Iterator[Line]:
 
 
 def made_of(found: Topology) -> str:
-    """Return of what a control plane is made, in a few words."""
+    """Return the components of a control plane, in a few words."""
     parts = [f"{count(len(found.api), 'API server')} ({listed(found.api)})"]
     match found.etcd:
         case Etcd.NODES:
@@ -94,7 +94,7 @@ def made_of(found: Topology) -> str:
 
 
 def survival(found: Topology) -> str:
-    """Return whose loss a control plane survives, as a clause."""
+    """Return which failures a control plane survives, as a clause."""
     number = survives(found)
     if number > 0:
         return f"it survives the loss of any {count(number, 'node')}"
@@ -106,7 +106,7 @@ def survival(found: Topology) -> str:
 
 
 def _processes(answer: WhatIfAnswer) -> Iterator[Line]:
-    """Give what one API server's process costs that dies with its node alive, the worst of them."""
+    """Yield the cost of the death of one API server's process alone: the worst of them."""
     worst = max(
         answer.api_processes,
         key=lambda each: (each.loss.worst.upper, each.loss.worst.lower),

@@ -1,4 +1,4 @@
-"""Of ``diff`` what becomes of flows to no Service, with the rules that say so."""
+"""Changes to non-Service traffic in ``diff``, with the rules responsible."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _HAIRPINS: Final = frozenset({Topic.HAIRPIN_ELSEWHERE, Topic.HAIRPIN_THROUGH_NOD
 
 
 def beside_blocks(found: Sequence[Beside]) -> Iterator[Block]:
-    """Give a table of the answers that differ, and below it the rules that decide."""
+    """Yield a table of the outcomes that differ, with the rules responsible below."""
     if not found:
         return
     yield Table(_COLUMNS, tuple([_row(each) for each in found]))
@@ -58,13 +58,13 @@ def beside_blocks(found: Sequence[Beside]) -> Iterator[Block]:
 
 
 def sources_of(each: Beside) -> str:
-    """Return whose flows were asked about."""
+    """Return the sources of the flows that were evaluated."""
     # Those of other nodes were not: they come in as those of this one do.
     return ", ".join("pods" if s is Source.POD else sources({s})[0] for s in each.sources)
 
 
 def lost(found: Sequence[Beside]) -> list[str]:
-    """Return what works in A, and in B is meant not to.
+    """Return what works in A and is dropped or rejected by design in B.
 
     To a ClusterIP no flows of other nodes' endpoints come, so that nobody misses anything.
     """

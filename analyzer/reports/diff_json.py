@@ -1,4 +1,4 @@
-"""``kubeodds/diff/2``.
+"""``kubeodds/diff/2``: what changes from A to B.
 
 Of a ServicePort each endpoint that anything is said of stands once, and is referred to by its
 place in that list; so is each rule by its place in the list of all.
@@ -22,7 +22,7 @@ from analyzer.semantics.base_chains import Rules
 
 
 def render(answer: DiffAnswer) -> Iterator[str]:
-    """Give what differs; whatever is not named is the same in both dumps."""
+    """Yield what differs; whatever is not mentioned is the same in both dumps."""
     found = answer.difference
     counted = {"gone": 0, "added": 0, "changed": 0, "unknown": 0}
     for change in found.changes:

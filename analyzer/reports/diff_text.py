@@ -1,4 +1,4 @@
-"""``diff`` for people: what changes from A to B, and in the last line whether it matters."""
+"""``diff`` for people: what changes from A to B, and last whether it matters."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _Change: TypeAlias = tuple[Span, str, str, str]
 
 
 def render(answer: DiffAnswer) -> Document:
-    """Return what differs as a table, then flows to no Service, then the verdict."""
+    """Return the differences as a table, then non-Service traffic, then the verdict."""
     found = answer.difference
     blocks: list[Block] = [
         _head("A", answer.a, answer),
@@ -83,7 +83,7 @@ def _head(letter: str, dump: Dump, answer: DiffAnswer) -> Line:
 
 
 def _rows(change: ServiceChange, answer: DiffAnswer) -> Iterator[tuple[Cell, ...]]:
-    """Give the rows of a ServicePort, its name in the first."""
+    """Yield the rows of a ServicePort, its name in the first."""
     head: tuple[Cell, Cell] = (Span(change.name.text, Style.STRONG), change.protocol)
     for flows_told, changes in changes_of(change, answer):
         first = flows_told
@@ -95,7 +95,7 @@ def _rows(change: ServiceChange, answer: DiffAnswer) -> Iterator[tuple[Cell, ...
 def changes_of(
     change: ServiceChange, answer: DiffAnswer
 ) -> Iterator[tuple[str, Iterable[_Change]]]:
-    """Give what changes of a ServicePort, with the flows that notice them."""
+    """Yield the changes of a ServicePort, with the flows that are affected."""
     for frontend in change.gone:
         said, style = ("perhaps gone", Style.WARNING) if change.cut else ("gone", Style.BAD)
         gone = Span(f"{frontend.kind.value} {frontend} {said}", style)
@@ -145,7 +145,7 @@ _UNKNOWN: Final = {SHARES: "shares", MASQUERADE: "source address", OTHERWISE: "o
 def _endpoints(
     changes: Sequence[EndpointChange], what: str, style: Style, answer: DiffAnswer
 ) -> Iterator[_Change]:
-    """Give each endpoint, or of many those of each node together."""
+    """Yield each endpoint, or of many those of each node together."""
     if len(changes) <= _MOST_ENDPOINTS or answer.every:
         for each in changes:
             node = answer.cluster.placement(each.endpoint.address).node
@@ -182,7 +182,7 @@ def _sum(shares: Iterable[Bounds | None]) -> str:
 
 
 def _by_node(changes: Sequence[ServiceChange], answer: DiffAnswer) -> Iterator[Line]:
-    """Give the endpoints that are gone and added by node, where it is known where they are."""
+    """Yield the endpoints that are gone and added by node, where it is known where they are."""
     for what, is_one in (("gone", _is_gone), ("added", _is_added)):
         found = dict.fromkeys(
             (each.endpoint.address, change.name.text)
@@ -227,7 +227,7 @@ def _verdict(answer: DiffAnswer) -> Iterator[Line]:
 
 
 def verdict(answer: DiffAnswer) -> Line:
-    """Return in a sentence whether it matters what differs."""
+    """Return in a sentence whether the differences matter."""
     return Line((_SENTENCES[answer.difference.verdict](answer),))
 
 

@@ -1,4 +1,4 @@
-"""``diff`` for other programs: a line a change, tabs between, no matter how many there are.
+"""``diff`` as TSV: one line for each change, however many there are.
 
 Columns: ServicePort, protocol, the flows that notice it, what changes, the node of an endpoint,
 how it is in A, how it is in B, and whether that is ``certain``, ``intended`` by nftables mode, or
@@ -23,7 +23,7 @@ _HEADINGS = ("service", "protocol", "flows", "change", "node", "a", "b", "verdic
 
 
 def render(answer: DiffAnswer) -> Iterator[str]:
-    """Give the lines, headings first."""
+    """Yield the lines, header first."""
     every = replace(answer, every=True)
     yield _line(_HEADINGS)
     for change in answer.difference.changes:

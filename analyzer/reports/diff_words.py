@@ -1,4 +1,4 @@
-"""How ``diff`` tells in words which flows it means, and what becomes of them."""
+"""Flows and their outcomes in the words of ``diff``."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _network(way: Way, told: set[tuple[Source, Network | None]]) -> str:
 
 
 def sources(kinds: set[Source]) -> list[str]:
-    """Return kinds of source in words, both kinds of pods as one."""
+    """Return kinds of source in words, with both kinds of pods as one."""
     named = ["pods"] if kinds >= _PODS else [_FROM[s] for s in Source if s in kinds & _PODS]
     rest = [s for s in Source if s in kinds - _PODS]
     # What the endpoint itself meets is told where a pod does not meet it too.
@@ -85,10 +85,10 @@ def ends(found: Otherwise) -> str:
 
 
 def affinity(seconds: int | None) -> str:
-    """Return a session affinity's timeout."""
+    """Return the timeout of session affinity."""
     return "none" if seconds is None else f"{seconds:,} s"
 
 
 def source_address(masqueraded: bool) -> str:
-    """Return whose source address an endpoint sees."""
+    """Return the source address that an endpoint sees."""
     return "the node's" if masqueraded else "the client's"

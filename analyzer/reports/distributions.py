@@ -1,4 +1,4 @@
-"""The distributions of a ServicePort: one where frontends and sources agree, else several."""
+"""The distributions of a ServicePort: one if all frontends and sources agree, else several."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PODS: Final = (Source.POD, Source.POD_ELSEWHERE)
 
 @value
 class Distribution:
-    """What flows from some kinds of source meet alike.
+    """The common distribution of flows from some kinds of source.
 
     Attributes:
         route: one of those that have it.
@@ -37,14 +37,14 @@ class Distribution:
 
 @value
 class Group:
-    """Frontends that lead to the same distributions."""
+    """Frontends with the same distributions."""
 
     frontends: tuple[Frontend, ...]
     distributions: tuple[Distribution, ...]
 
 
 def groups(service: ServicePort) -> list[Group]:
-    """Return the frontends of a ServicePort, those together that have the same distributions."""
+    """Return the frontends of a ServicePort, grouped by their distributions."""
     by_frontend: dict[Frontend, list[Route]] = {f: [] for f in service.frontends}
     for route in service.differing_routes():
         by_frontend[route.frontend].append(route)

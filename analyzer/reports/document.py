@@ -1,4 +1,4 @@
-"""What a report for people is made of, before it is known where it will be shown.
+"""The parts of a report for people, independent of the output format.
 
 A report builds a `Document`; `plain` and `terminal` show it. Every text in it may come from a
 dump: it is data, and what shows it makes it printable.
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @enum.unique
 class Style(enum.Enum):
-    """What a piece of text is; how that looks is the terminal's affair."""
+    """The meaning of a piece of text; the terminal decides its look."""
 
     PLAIN = enum.auto()
     STRONG = enum.auto()
@@ -30,7 +30,7 @@ class Style(enum.Enum):
 
 @value
 class Span:
-    """Text of one style."""
+    """Text in one style."""
 
     text: str
     style: Style = Style.PLAIN
@@ -43,7 +43,7 @@ Cell: TypeAlias = Piece | tuple[Piece, ...]
 
 @value
 class Line:
-    """Pieces side by side; none: an empty line.
+    """Spans side by side; none for an empty line.
 
     Attributes:
         whole: it holds a command, which is not broken where the terminal is narrow: it would not
@@ -56,7 +56,7 @@ class Line:
 
 @value
 class Column:
-    """A column of a table; numbers stand to the right.
+    """A column of a table; numbers are right-aligned.
 
     Attributes:
         foldable: it may take several lines where the terminal is narrow: sentences.
@@ -76,7 +76,7 @@ class Column:
 
 @value
 class Table:
-    """Rows below headings; a row that lacks cells is filled with empty ones."""
+    """Rows below a header; missing cells are empty."""
 
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
@@ -93,6 +93,6 @@ class Document:
 
 
 def spans(cell: Cell) -> tuple[Span, ...]:
-    """Return the spans that a cell is made of."""
+    """Return the spans of a cell."""
     pieces = cell if isinstance(cell, tuple) else (cell,)
     return tuple(Span(p) if isinstance(p, str) else p for p in pieces)

@@ -1,4 +1,4 @@
-"""What ``suspects`` and ``pinned`` found, all that reports of it need."""
+"""The answers of ``suspects`` and ``pinned``, with everything their reports need."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @value(kw_only=True)
 class SuspectsAnswer:
-    """Of ``suspects``: endpoints by what conntrack speaks against them.
+    """The answer of ``suspects``: endpoints that look dead in conntrack.
 
     Attributes:
         flows: how many conntrack has; `owned` of them are to Services.
@@ -40,7 +40,9 @@ class SuspectsAnswer:
 
 @value(kw_only=True)
 class PinnedAnswer:
-    """Of ``pinned``: flows that stay where nobody answers them; the fields as of the other.
+    """The answer of ``pinned``: flows pinned to endpoints that do not answer.
+
+    Fields without a line here are as in `SuspectsAnswer`.
 
     Attributes:
         doors: endpoints of the rules whose address the objects give to another pod, and which.

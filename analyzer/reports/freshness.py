@@ -1,4 +1,4 @@
-"""Of when rules and objects are, said first where that is not the same time."""
+"""When rules and objects were taken; comes first in a report if the times differ."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SAME_TIME: Final = 900
 
 @value(kw_only=True)
 class Freshness:
-    """Of when what an answer rests on is, as far as that is told; None: it is not.
+    """When the data behind an answer was taken; None where not known.
 
     Attributes:
         rules: when the dump was taken; by its node's clock, which is taken to be in UTC.
@@ -37,7 +37,7 @@ UNKNOWN: Final = Freshness()
 
 
 def freshness_line(found: Freshness) -> Iterator[Line]:
-    """Give a line that says so where times are further apart than they look."""
+    """Yield a line that says so if the times are far apart."""
     told = (
         ("rules of", found.rules),
         (
@@ -58,7 +58,7 @@ def freshness_line(found: Freshness) -> Iterator[Line]:
 
 
 def freshness_json(found: Freshness) -> dict[str, str | None]:
-    """Return the times as JSON has them, each as RFC 3339 in UTC."""
+    """Return the times for JSON, as RFC 3339 in UTC."""
     times = {"rules": found.rules, "last_sync": found.synced, "objects": found.objects}
     return {
         name: None if time is None else f"{time:%Y-%m-%dT%H:%M:%SZ}" for name, time in times.items()
@@ -66,7 +66,7 @@ def freshness_json(found: Freshness) -> dict[str, str | None]:
 
 
 def long(seconds: float) -> str:
-    """Return how long that is, in its greatest unit, rounded down."""
+    """Return a duration in its largest unit, rounded down."""
     for length, unit in ((86_400, "day"), (3_600, "hour")):
         if seconds >= length:
             return count(int(seconds // length), unit)

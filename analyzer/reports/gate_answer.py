@@ -1,4 +1,4 @@
-"""What ``gate`` has to say, before anybody knows how it is shown."""
+"""The answer of ``gate``, independent of the output format."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NODES_SHOWN = 6
 
 @value
 class Pending:
-    """Pods that find no node.
+    """Pods that are unschedulable.
 
     Attributes:
         least: so many of them, wherever the others are.
@@ -41,14 +41,14 @@ class Pending:
 
     @property
     def manifest(self) -> Manifest:
-        """The workload's."""
+        """The manifest of the workload."""
         assert self.group.workload is not None  # what runs is not Pending
         return self.group.workload.manifest
 
 
 @value(kw_only=True)
 class GateAnswer:
-    """Of ``gate``: what the worst placements lose, and the thresholds that they break.
+    """The answer of ``gate``: what the worst placements lose, and the thresholds exceeded.
 
     Attributes:
         fixes: what would help, by the place of a Service in `judged`.
@@ -79,12 +79,12 @@ class GateAnswer:
 
     @property
     def not_judged(self) -> tuple[Unjudged, ...]:
-        """Services that have rules of which nothing is known."""
+        """Services whose rules are not known."""
         return tuple(each for each in self.unjudged if each.matters)
 
     @property
     def is_broken(self) -> bool:
-        """Whether what was asked for is not so, or not known to be so; or pods stay Pending."""
+        """Whether a threshold is exceeded, or may be; or pods stay Pending."""
         if any(each.violations for each in self.judged) or any(p.least for p in self.pending):
             return True
         return self.thresholds.are_any and (
@@ -93,7 +93,7 @@ class GateAnswer:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no Service at all, as where a chart was not rendered."""
+        """Whether there are no Services at all, for example if a chart was not rendered."""
         return not self.judged and not self.unjudged
 
 
@@ -113,7 +113,7 @@ def failing_names(case: Case, kind: Kind) -> str:
 
 
 def loss_words(found: Found) -> str:
-    """Return the worst loss of a kind: ``50.0%``, ``33.3 to 100.0%`` where it is not proven."""
+    """Return the worst loss of a kind: ``50.0%``, ``33.3 to 100.0%`` if it is not proven."""
     assert found.kind is not None  # of a failure
     if found.case.found is None:
         return "no pods"
@@ -130,13 +130,13 @@ def placed_words(answer: GateAnswer, case: Case, most: int = _NODES_SHOWN) -> st
 
 
 def replicas_of(answer: GateAnswer, case: Case) -> list[tuple[Workload, int]]:
-    """Return the numbers of pods at a placement, of workloads that an autoscaler scales."""
+    """Return the replica counts of scaled workloads at a placement."""
     told = answer.problem.replicas(case.end.counts, case.end.left)
     return [(scale.workload, number) for scale, number in told]
 
 
 def replicas_words(answer: GateAnswer, case: Case) -> str:
-    """Return at which number of pods that is, where an autoscaler changes it; else nothing."""
+    """Return the replica counts that an autoscaler chose, if any; else nothing."""
     found = replicas_of(answer, case)
     if not found:
         return ""
@@ -153,7 +153,7 @@ def workloads_of(answer: GateAnswer, service: GatedService) -> list[Workload]:
 
 
 def violation_words(answer: GateAnswer, judged: Judged, violation: Violation) -> str:
-    """Return a violation as a sentence without its end."""
+    """Return a violation as a clause."""
     found, limits = violation.found, answer.thresholds
     name = judged.service.name
     if found.case.found is None:
@@ -181,7 +181,7 @@ def violation_words(answer: GateAnswer, judged: Judged, violation: Violation) ->
 
 
 def allowed_words(answer: GateAnswer, judged: Judged) -> Iterator[str]:
-    """Give why the placement is allowed, for each workload behind a Service."""
+    """Yield why the placement is allowed, for each workload behind a Service."""
     for each in workloads_of(answer, judged.service):
         if each.kind == "DaemonSet":
             says = "one pod on each node that takes one"
@@ -200,7 +200,7 @@ def _most_of(answer: GateAnswer, service: GatedService, workload: Workload) -> i
 
 
 def fix_words(fix: Fix) -> str:
-    """Return a fix as a sentence without its end, with what is left of the loss."""
+    """Return a fix as a clause, with the loss that remains."""
     told = [
         f"{loss_words(each)} if {_one(each.kind)} fails"
         for each in fix.then.worst
@@ -224,13 +224,13 @@ def _one(kind: Kind) -> str:
 
 
 def unknown_words(each: UnknownField) -> str:
-    """Return that a field is not known, and what may be meant."""
+    """Return that a field is unknown, and which may be meant."""
     last = each.path.rpartition(".")[2]
     return f"{each.manifest.title}: {each.path}: unknown field{suggestion(last, each.known)}"
 
 
 def pending_words(each: Pending) -> str:
-    """Return that pods find no node, as a sentence without its end."""
+    """Return that pods are unschedulable, as a clause."""
     number, whole = each.least or each.expected, each.group.number
     surely = "stay" if each.least else "may stay"
     return f"{each.group.name}: {number:,} of {count(whole, 'pod')} {surely} Pending: {each.why}"

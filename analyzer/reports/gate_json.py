@@ -1,4 +1,4 @@
-"""``kubeodds/gate/1``: what the worst placements of manifests lose, and what breaks a threshold.
+"""``kubeodds/gate/1``: what the worst placements of manifests lose, and thresholds exceeded.
 
 Losses are exact, but for rounding as in ``whatif``.
 """
@@ -29,7 +29,7 @@ _VERSION = 1
 
 
 def render(answer: GateAnswer) -> Iterator[str]:
-    """Give the Services one by one."""
+    """Yield the Services one by one."""
     limits = answer.thresholds
     return values.document(
         "gate",

@@ -1,4 +1,4 @@
-"""``gate`` as JUnit's XML, for CI: a test case for each Service, threshold and kind of failure."""
+"""``gate`` as JUnit XML, for CI: a test case for each Service, threshold and kind of failure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from analyzer.reports.phrases import count
 
 
 def render(answer: GateAnswer) -> Iterator[str]:
-    """Give one suite after the other."""
+    """Yield the suites one after the other."""
     yield '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="kubeodds gate">\n'
     for kind in answer.failing.kinds:
         cases = [

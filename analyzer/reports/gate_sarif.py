@@ -1,4 +1,4 @@
-"""``gate`` as SARIF, for reviews of code: what fails, at the manifest that says so.
+"""``gate`` as SARIF, for code review: each failure, at the manifest that causes it.
 
 Source: OASIS, Static Analysis Results Interchange Format 2.1.0; what GitHub's code scanning reads
 of it.

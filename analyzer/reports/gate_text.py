@@ -1,4 +1,4 @@
-"""``gate`` for people: a line for each Service, and what breaks a threshold in full."""
+"""``gate`` for people: a line for each Service, and each threshold exceeded in full."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MOST: Final = 10
 
 
 def render(answer: GateAnswer) -> Document:
-    """Return the verdict, a table of all Services, and what is wrong with those that fail."""
+    """Return the verdict, a table of all Services, and the faults of those that fail."""
     broken = [n for n, each in enumerate(answer.judged) if each.violations or each.pending]
     shown = broken if answer.every else broken[:_MOST]
     blocks: list[Block] = [*_summary(answer), *_scope(answer), *head(answer.prediction)]

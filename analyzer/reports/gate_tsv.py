@@ -1,4 +1,4 @@
-"""``gate`` for other programs: a line for each Service and kind of failure.
+"""``gate`` as TSV: one line for each Service and kind of failure.
 
 Columns: the Service; the kind of failure; lower and upper bound of the worst loss; whether it is
 proven that no placement is worse; the loss at the expected placement; how many nodes it survives at
@@ -32,7 +32,7 @@ _HEADINGS = (
 
 
 def render(answer: GateAnswer) -> Iterator[str]:
-    """Give the header and the lines."""
+    """Yield the header and the lines."""
     yield "\t".join(_HEADINGS) + "\n"
     for judged in answer.judged:
         for found in judged.worst:

@@ -1,4 +1,4 @@
-"""How new flows are shared out, as JSON: each distribution once, in text that grows with it.
+"""Distributions of new flows as JSON: each once, so that output grows with distinct ones.
 
 Theory of operation: draws one after the other, as kube-proxy's iptables rules make them, give
 endpoint i the share ``t_i / 2**31 * prod(1 - t_j / 2**31)`` over all j before i. Its numerator has
@@ -28,7 +28,7 @@ _ENTRY: Final = 300
 
 @value
 class Draws:
-    """Draws one after the other.
+    """Consecutive draws.
 
     Attributes:
         order: who is drawn first, second, and so on: places in what was asked of.
@@ -41,7 +41,7 @@ class Draws:
 
 
 def draws_of(shares: Sequence[Dyadic]) -> Draws | None:
-    """Return the draws that give just these shares; None: none do."""
+    """Return the draws that give exactly these shares; None if none do."""
     if not shares:
         return None
     order = tuple(range(len(shares)))
@@ -58,7 +58,7 @@ def draws_of(shares: Sequence[Dyadic]) -> Draws | None:
 
 
 def shares_of(thresholds: Sequence[int], size: int) -> tuple[Dyadic, ...]:
-    """Return the shares that draws give to `size` of whom the last may take what is left.
+    """Return the shares of `size` endpoints by draws, the last of which may take the rest.
 
     Raises:
         ValueError: there are too few draws or too many, or one is no number of 31 bits.
@@ -103,7 +103,7 @@ def _over(share: Dyadic, exponent: int) -> int | None:
 
 
 class Distributions:
-    """Numbers the distributions of a document in the order in which they come, each once.
+    """Numbers the distributions of a document in order of first use, each once.
 
     What is known again without being encoded is given up for room after `most_kept` characters.
     """
@@ -122,7 +122,7 @@ class Distributions:
         size: int,
         unresolved: Dyadic = NEVER,
     ) -> int:
-        """Return the place, from 0, of a distribution over `size` endpoints in `written`.
+        """Return the index, from 0, of a distribution over `size` endpoints in `written`.
 
         `places` says of which of them each share is; None: of all, in their order. Who is not
         among them is never drawn, but for what is `unresolved`.
@@ -147,7 +147,7 @@ class Distributions:
         return number
 
     def written(self) -> Iterator[str]:
-        """Give each distribution, encoded."""
+        """Yield each distribution, encoded."""
         yield from self._numbers
 
     def _make_room(self, more: int) -> None:
@@ -164,7 +164,7 @@ def distribution(
     size: int,
     unresolved: Dyadic | None = NEVER,
 ) -> dict[str, Any]:
-    """Return one distribution, as `Distributions.number` tells; no `unresolved`: it is left out."""
+    """Return one distribution, as described in `number`; empty `unresolved` is left out."""
     if places is not None and len(places) == size and all(i == at for i, at in enumerate(places)):
         places = None
     where: Sequence[int] = range(size) if places is None else places

@@ -1,4 +1,4 @@
-"""The endpoints of a ServicePort as JSON, each once, with where it is."""
+"""The endpoints of a ServicePort as JSON, each once, with its node and zone."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ _NOWHERE: Final = '"node":null,"zone":null,"pod":null}'
 
 
 class EndpointTexts:
-    """Writes endpoints: address, port, node, zone and pod."""
+    """Encodes endpoints: address, port, node, zone and pod."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
     def of(self, endpoints: Sequence[Endpoint]) -> list[str]:
-        """Return endpoints with where they are, each encoded."""
+        """Return endpoints with their node and zone, each encoded."""
         told = (self._told(each) for each in endpoints)
         return [encode(dict(zip(_FIELDS, each, strict=True))) for each in told]
 
     def columns(self, endpoints: Sequence[Endpoint]) -> str:
-        """Return endpoints with where they are, as columns: `column` says what one is."""
+        """Return endpoints with node and zone, as columns (see `column`)."""
         rows = [self._told(each) for each in endpoints]
         addresses, *others = map(list, zip(*rows, strict=True)) if rows else ([] for _ in _FIELDS)
         told: list[Any] = [addresses, *map(column, others)]
         return encode(dict(zip(_FIELDS, told, strict=True)))
 
     def columns_of_printed(self, printed: Sequence[str]) -> str:
-        """Return what `columns` does of endpoints of which nobody says where they are."""
+        """Return what `columns` does, for endpoints whose nodes are not known."""
         together = "\n".join(printed)
         if _OF_IPV4.fullmatch(together) and together.count(":") == len(printed):
             # All at once: a call for each would take most of the time of a large document.

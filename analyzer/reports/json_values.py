@@ -1,4 +1,4 @@
-"""The pieces that JSON documents share. Fields may be added, never renamed.
+"""Values common to JSON documents. Fields may be added, never renamed.
 
 A document is given piece by piece, an entry of its lists a line: so that the largest takes little
 memory, `grep` finds an entry, and `diff` shows which ones differ. The encoder is json's own in C,
@@ -31,7 +31,7 @@ encode: Final = json.JSONEncoder(separators=(",", ":")).encode
 def document(
     verb: str, fields: Mapping[str, str | Iterable[str]], version: int = VERSION
 ) -> Iterator[str]:
-    """Give one JSON document that names its schema first.
+    """Yield one JSON document that names its schema first.
 
     Of a field the encoded value is given, or the encoded entries of a list, which are asked for
     in the order of the fields: one may hold what the entries of another before it have left.
@@ -51,7 +51,7 @@ def document(
 
 
 def column(values: Sequence[Any]) -> Any:
-    """Return what stands for one value of each endpoint: the value where it is that of all.
+    """Return a column of one value for each endpoint: just the value if all are equal.
 
     No value is a list, so that who reads it can tell the two apart.
     """
@@ -77,12 +77,12 @@ def bounds(value: Bounds) -> dict[str, Any]:
 
 
 def family(version: int | None) -> str | None:
-    """Return how nft names an IP version; None where nothing tells which one it is."""
+    """Return nft's name of an IP version; None if the version is not known."""
     return None if version is None else _FAMILIES[version]
 
 
 def frontend(value: Frontend) -> dict[str, Any]:
-    """Return a frontend; no address: any address of the node."""
+    """Return a frontend; without an address for any address of the node."""
     return {
         "kind": _KINDS[value.kind],
         "address": None if value.address is None else str(value.address),
@@ -103,7 +103,7 @@ def name(service: ServicePort) -> dict[str, Any]:
 
 
 def diagnostics(values: Sequence[Diagnostic]) -> Iterator[str]:
-    """Give all diagnostics, encoded."""
+    """Yield all diagnostics, encoded."""
     for value in values:
         yield encode(
             {
@@ -118,7 +118,7 @@ def diagnostics(values: Sequence[Diagnostic]) -> Iterator[str]:
 
 
 class RuleNumbers:
-    """Numbers rules in the order in which they are first asked for, so that each is written once.
+    """Numbers rules in order of first use, so that each is written once.
 
     A map of nft with all its elements is one rule, and each of a thousand ways goes through it.
     """
@@ -133,7 +133,7 @@ class RuleNumbers:
         return [numbers.setdefault(id(rule), (len(numbers), rule))[0] for rule in rules]
 
     def written(self) -> Iterator[str]:
-        """Give each rule as evidence, encoded: where it stands and what it says."""
+        """Yield each rule as evidence, encoded: its location and its text."""
         from analyzer.reports.rules import program
         from analyzer.semantics.onward import chain_of
 
@@ -150,7 +150,7 @@ class RuleNumbers:
 
 
 def endings(found: Endings) -> list[dict[str, Any]]:
-    """Return how flows end that reach no endpoint, and the share of each."""
+    """Return how flows end that reach no endpoint, with the share of each."""
     from analyzer.model.programs import program_of
 
     return [

@@ -1,4 +1,4 @@
-"""JUnit's XML, as CI systems read it.
+"""JUnit XML, as CI systems read it.
 
 Source: https://github.com/testmoapp/junitxml, what CI systems read of it.
 """
@@ -13,7 +13,7 @@ from analyzer.model.value import value
 
 @value
 class Case:
-    """A test case; its outcome is failure, skipped, or nothing where it passes."""
+    """A test case; its outcome is failure, skipped, or nothing if it passes."""
 
     name: str
     outcome: str
@@ -21,7 +21,7 @@ class Case:
 
 
 def suite(name: str, cases: list[Case]) -> Iterator[str]:
-    """Give a test suite, if it has cases."""
+    """Yield a test suite, if it has cases."""
     if not cases:
         return
     name = _escaped(name)

@@ -1,4 +1,4 @@
-"""``kubeodds/lab/2``: what was counted, whole, so that `lab verify` can judge it again."""
+"""``kubeodds/lab/2``: complete counts, so that `lab judge` can test them again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from analyzer.reports.answers import LabAnswer, LeftOut
 
 
 def render(answer: LabAnswer) -> Iterator[str]:
-    """Give each measurement with its verdict."""
+    """Yield each measurement with its verdict."""
     return values.document(
         "lab",
         {
@@ -41,7 +41,7 @@ def _trace(each: FlowTrace) -> dict[str, Any]:
 
 
 def left_out(each: LeftOut) -> dict[str, str]:
-    """Return a route that was not measured, and why."""
+    """Return a route that was not measured, with the reason."""
     return {
         "service": each.service,
         "protocol": each.protocol,
@@ -52,7 +52,7 @@ def left_out(each: LeftOut) -> dict[str, str]:
 
 
 def measurement(verdict: Verdict) -> dict[str, Any]:
-    """Return a measurement, whole, with its verdict."""
+    """Return a complete measurement, with its verdict."""
     measured = verdict.measurement
     return {
         "service": measured.service,

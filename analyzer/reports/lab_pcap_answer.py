@@ -1,4 +1,4 @@
-"""What ``lab run --pcap`` answers."""
+"""The answer of ``lab run --pcap``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from analyzer.model.value import value
 
 @value(kw_only=True)
 class LabPcapAnswer:
-    """Of ``lab run --pcap``: each flow, and each route judged.
+    """The answer of ``lab run --pcap``: each flow, and each route tested.
 
     Attributes:
         packets: of the capture: flows that were replayed and packets passed over sum to them.
@@ -38,11 +38,11 @@ class LabPcapAnswer:
 
     @property
     def agrees(self) -> bool:
-        """Whether the kernel did what was predicted on every route, as everybody counted."""
+        """Whether all counts of every route agree with the prediction."""
         same = not self.counters and not self.conntrack
         return same and bool(self.verdicts) and all(each.agrees for each in self.verdicts)
 
     @property
     def not_judged(self) -> int:
-        """Flows to Services of the dump of which nothing is said."""
+        """Flows to Services of the dump that are not tested."""
         return sum(each.packets for each in self.passed_over if not each.judged)

@@ -1,4 +1,4 @@
-"""``kubeodds/lab-pcap/1``: the flows of a capture, where each landed, and each route judged."""
+"""``kubeodds/lab-pcap/1``: the flows of a capture, their destinations, and each route's test."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _VERSION = 1
 
 
 def render(answer: LabPcapAnswer) -> Iterator[str]:
-    """Give the document."""
+    """Yield the document."""
     return values.document(
         "lab-pcap",
         {

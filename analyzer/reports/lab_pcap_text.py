@@ -1,4 +1,4 @@
-"""``lab run --pcap`` for people: expected beside measured, and where flows landed."""
+"""``lab run --pcap`` for people: expected and measured, and where flows went."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _MOST: Final = 20
 
 
 def render(answer: LabPcapAnswer) -> Document:
-    """Return what came of the flows of a capture, and what speaks against the prediction."""
+    """Return the outcomes of a capture's flows, and the evidence against the prediction."""
     return Document([*_blocks(answer), *assumed(answer.diagnostics), *_end(answer)])
 
 
@@ -96,7 +96,7 @@ def _more(number: int, noun: str) -> Iterator[Line]:
 
 
 def _route(verdict: Verdict) -> Iterator[tuple[Cell, ...]]:
-    """Give a row for each end that flows of a route have, or should have."""
+    """Yield a row for each end that flows of a route have, or should have."""
     measured = verdict.measurement
     name = measured.service, measured.protocol, measured.frontend, measured.source
     rows: list[tuple[Cell, ...]] = []

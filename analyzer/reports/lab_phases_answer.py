@@ -1,4 +1,4 @@
-"""What ``lab run --for`` answers."""
+"""The answer of ``lab run --for``."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ class Phase:
 
     @property
     def predicted(self) -> bool:
-        """Whether anything is."""
+        """Whether there is a prediction."""
         return self.lost_predicted is not None
 
 
 @value(kw_only=True)
 class LabPhasesAnswer:
-    """Of ``lab run --for``: phases, each judged, and connections.
+    """The answer of ``lab run --for``: phases, each tested, and connections.
 
     Attributes:
         rate: new flows a second, of all routes together.
@@ -106,5 +106,5 @@ class LabPhasesAnswer:
 
 
 def lost_of(measurement: Measurement) -> int:
-    """Return how many flows were not answered."""
+    """Return how many flows got no answer."""
     return measurement.flows - sum(each.answered for each in measurement.endpoints)

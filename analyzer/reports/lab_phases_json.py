@@ -1,4 +1,4 @@
-"""``kubeodds/lab-phases/1``: what new flows and open connections met while things happened."""
+"""``kubeodds/lab-phases/1``: new flows and open connections during a timed run of events."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _VERSION = 1
 
 
 def render(answer: LabPhasesAnswer) -> Iterator[str]:
-    """Give the document."""
+    """Yield the document."""
     return values.document(
         "lab-phases",
         {

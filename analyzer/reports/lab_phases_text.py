@@ -58,7 +58,7 @@ _WIDE: Final = 20
 
 
 def render(answer: LabPhasesAnswer) -> Document:
-    """Return what happened, phase by phase, and what speaks against the prediction."""
+    """Return the events, phase by phase, and the evidence against the prediction."""
     return Document([*_blocks(answer), *assumed(answer.diagnostics), *_end(answer)])
 
 

@@ -1,4 +1,4 @@
-"""``kubeodds/lab-repair/1``: what a repair did on the kernel."""
+"""``kubeodds/lab-repair/1``: the measured effect of a repair on the kernel."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _VERSION = 1
 
 
 def render(answer: LabRepairAnswer) -> Iterator[str]:
-    """Give the document."""
+    """Yield the document."""
     return values.document(
         "lab-repair",
         {

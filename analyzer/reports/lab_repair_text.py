@@ -77,7 +77,7 @@ def _row(each: RepairedRoute) -> Iterator[Cell]:
 
 
 def lost(verdict: Verdict) -> int:
-    """Return how many flows came to dead endpoints."""
+    """Return how many flows went to dead endpoints."""
     return sum(e.landed for e in verdict.measurement.endpoints if e.dead)
 
 

@@ -1,4 +1,4 @@
-"""``lab run`` and ``lab verify`` for people: predicted beside measured."""
+"""``lab run`` and ``lab verify`` for people: predicted and measured, side by side."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ BACKENDS: Final[Mapping[str, str]] = {"legacy": "iptables-legacy", "nft": "iptab
 
 
 def render(answer: LabAnswer) -> Document:
-    """Return a table for each measurement, and what speaks against the prediction."""
+    """Return a table for each measurement, and the evidence against the prediction."""
     blocks: list[Block] = []
     for verdict in answer.verdicts:
         blocks += _measurement(verdict, answer.dead)
@@ -101,7 +101,7 @@ def judged(*, agrees: bool) -> Span:
 
 
 def verdict_of_all(*, agrees: bool, as_far: str, rate: float, of: str) -> Line:
-    """Return the verdict on all that was measured.
+    """Return the verdict on all measurements.
 
     `of` says what that is, for example ``the whole run``, and `as_far` what was not judged, if
     anything.

@@ -1,4 +1,4 @@
-"""``lab verify`` as JUnit's XML, for CI: a test case a measurement, and one a route left out.
+"""``lab verify`` as JUnit XML: a test case for each measurement and each route left out.
 
 Source: https://github.com/testmoapp/junitxml, what CI systems read of it.
 """
@@ -13,7 +13,7 @@ from analyzer.reports.junit import Case, suite
 
 
 def render(answer: LabAnswer) -> Iterator[str]:
-    """Give a suite for each ServicePort, and one of what was not measured."""
+    """Yield a suite for each ServicePort, and one for what was not measured."""
     yield '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="kubeodds lab verify">\n'
     by_service: dict[str, list[Case]] = {}
     for verdict in answer.verdicts:

@@ -26,7 +26,7 @@ _FEW: Final = 3
 
 
 def render(answer: LabAnswer) -> Document:
-    """Return the table, what speaks against the prediction, and what was not measured."""
+    """Return the table, the evidence against the prediction, and what was not measured."""
     by_service: dict[tuple[str, str], list[Verdict]] = {}
     for verdict in answer.verdicts:
         measured = verdict.measurement

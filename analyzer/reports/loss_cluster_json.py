@@ -1,4 +1,4 @@
-"""``kubeodds/loss-cluster/1``: what each ServicePort loses at every node, predicted from objects.
+"""``kubeodds/loss-cluster/1``: what each ServicePort loses on each node, from objects alone.
 
 ``at`` has an entry for all nodes that lose the same; ``nodes`` is null where that is every node
 that lives. ``worst_loss`` and ``mean_loss`` are over those.
@@ -22,7 +22,7 @@ _VERSION = 1
 
 
 def render(answer: LossClusterAnswer) -> Iterator[str]:
-    """Give what each ServicePort loses, one by one."""
+    """Yield what each ServicePort loses, one by one."""
     counts = Counter(each.worst.state for each in answer.losses)
     return values.document(
         "loss-cluster",

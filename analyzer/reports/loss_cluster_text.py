@@ -1,4 +1,4 @@
-"""``loss`` of every node for people: who is hurt, at its worst node and in the mean."""
+"""``loss`` on every node for people: each ServicePort's worst node and its mean."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def render(answer: LossClusterAnswer) -> Document:
 
 
 def summary(answer: LossClusterAnswer) -> Iterator[Line]:
-    """Say who is dead, who is asked, and how bad it is."""
+    """Yield what is dead, which nodes are evaluated, and how much is lost."""
     losses = answer.losses
     at = {id(each.worst): _nodes(each, len(answer.alive)) for each in losses}
     yield Line(("Dead: ", Span(dead_words(answer.dead), Style.STRONG)))
@@ -72,7 +72,7 @@ def service_ports(losses: Sequence[LossAtEveryNode], alive: int) -> Table:
 
 
 def ending(answer: LossClusterAnswer) -> Iterator[Line]:
-    """Say which clients stay with an endpoint, and what the answer rests on."""
+    """Yield which clients stay with an endpoint, and what the answer is based on."""
     hit = [each.worst.service for each in answer.losses if each.worst.worst.upper]
     yield from affinity_note(hit, answer.view.mode, lost=True)
     yield from grounds(answer.prediction)

@@ -1,4 +1,4 @@
-"""``loss`` of every node for other programs: a line for each ServicePort and set of alike nodes.
+"""``loss`` on every node as TSV: one line for each ServicePort and set of equal nodes.
 
 Columns: the nodes, with commas between, or ``*`` for every node that lives; the mean over all of
 those, at least and at most; then those of ``loss`` of one node, which `loss_tsv` explains. What is
@@ -15,7 +15,7 @@ from analyzer.reports.tsv import cell
 
 
 def render(answer: LossClusterAnswer) -> Iterator[str]:
-    """Give the lines, headings first."""
+    """Yield the lines, header first."""
     yield "\t".join(("nodes", "mean_lower", "mean_upper", *loss_tsv.HEADINGS)) + "\n"
     for each in answer.losses:
         mean = [repr(float(share)) for share in each.mean]

@@ -22,7 +22,7 @@ from analyzer.reports.json_endpoints import EndpointTexts
 
 
 def render(answer: LossAnswer) -> Iterator[str]:
-    """Give what each ServicePort loses, one by one."""
+    """Yield what each ServicePort loses, one by one."""
     counts = Counter(loss.state for loss in answer.losses)
     return values.document(
         "loss",
@@ -40,12 +40,12 @@ def render(answer: LossAnswer) -> Iterator[str]:
 
 
 def services(answer: LossAnswer) -> Iterator[str]:
-    """Give what each ServicePort loses, encoded."""
+    """Yield what each ServicePort loses, encoded."""
     return map(_Writer(answer).service, answer.losses)
 
 
 def dead(died: Dead) -> dict[str, Any]:
-    """Return what is dead, as it was named, and which endpoints are."""
+    """Return what is dead, as named by the options, and the endpoints that are."""
     return {
         "nodes": list(died.nodes),
         "zones": list(died.zones),

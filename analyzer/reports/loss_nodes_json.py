@@ -1,4 +1,4 @@
-"""``kubeodds/loss-nodes/1``: what each ServicePort loses at each of several nodes.
+"""``kubeodds/loss-nodes/1``: what each ServicePort loses on each of several nodes.
 
 ``nodes`` holds for each node what ``kubeodds/loss/2`` says of one; ``services`` the worst of them.
 """
@@ -18,7 +18,7 @@ _VERSION = 1
 
 
 def render(answer: LossNodesAnswer) -> Iterator[str]:
-    """Give what each ServicePort loses at worst, then node by node."""
+    """Yield the most that each ServicePort loses, then node by node."""
     counts = Counter(each.loss.state for each in answer.worst)
     return values.document(
         "loss-nodes",

@@ -192,7 +192,7 @@ def _number(counted: int, state: State) -> Span:
 def _worst(
     answer: LossNodesAnswer, losses: Sequence[ServiceLoss], at: Mapping[int, str]
 ) -> Iterator[Block]:
-    """Give a line for each ServicePort that is hit, or for all, at its worst node."""
+    """Yield a line for each ServicePort that is hit, or for all, at its worst node."""
     each_node = answer.every or answer.narrowed
     rows = losses if answer.brief else [each for each in losses if each.worst.upper]
     is_all = answer.brief or each_node or len(rows) <= _MOST
@@ -209,7 +209,7 @@ def _worst(
 
 
 def _notes(answer: LossNodesAnswer) -> Iterator[Line]:
-    """Give what is not judged, where, and what reaches no endpoint anyway."""
+    """Yield what is not judged, where, and what reaches no endpoint anyway."""
     missing: dict[tuple[str, ...], list[str]] = {}
     for each in answer.worst:
         name = each.loss.service.name.text
@@ -231,7 +231,7 @@ def _notes(answer: LossNodesAnswer) -> Iterator[Line]:
 
 
 def _section(kind: _Alike, answer: LossNodesAnswer) -> Iterator[Block]:
-    """Give what is lost at nodes that are alike, each ServicePort with its endpoints."""
+    """Yield what is lost at nodes that are alike, each ServicePort with its endpoints."""
     files = [str(file) for each in answer.nodes if each.name in kind.nodes for file in each.files]
     yield Line()
     told = Span(f"  ({listed(files)})", Style.FAINT)

@@ -1,4 +1,4 @@
-"""``loss`` of several nodes for other programs: a line for each ServicePort at each node.
+"""``loss`` of several nodes as TSV: one line for each ServicePort on each node.
 
 Columns: the node, then those of ``loss`` of one node, which `loss_tsv` explains. Of a node of which
 nothing is judged there is one line with the state ``not-judged`` and no name of a ServicePort; a
@@ -16,7 +16,7 @@ from analyzer.reports.tsv import cell
 
 
 def render(answer: LossNodesAnswer) -> Iterator[str]:
-    """Give the lines, headings first."""
+    """Yield the lines, header first."""
     yield "\t".join(("node", *loss_tsv.HEADINGS)) + "\n"
     missing: dict[str, list[tuple[str, ...]]] = {}
     for each in answer.worst:

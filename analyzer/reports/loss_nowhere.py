@@ -1,4 +1,4 @@
-"""What ``loss`` says of flows that are lost whatever is dead."""
+"""``loss`` of flows that reach no endpoint, whatever is dead."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_SENTENCES: Final = 3
 
 
 def nowhere(answer: LossAnswer, told: Sequence[ServiceLoss]) -> Iterator[Line]:
-    """Name ServicePorts that lose flows though nothing of theirs is dead."""
+    """Yield ServicePorts that lose flows though none of their endpoints is dead."""
     known = set(map(id, told))
     groups: dict[Bounds, list[ServiceLoss]] = {}
     for loss in answer.losses:

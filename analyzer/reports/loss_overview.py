@@ -1,4 +1,4 @@
-"""``loss`` where nothing is marked dead yet: what could be, and what could be judged."""
+"""``loss`` without any dead mark: what can be marked, and what can be evaluated."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _MOST_JUDGED: Final = 20_000
 
 
 def overview(answer: LossAnswer) -> Document:
-    """Return what could be marked dead, those with most endpoints first, and what it would cost."""
+    """Return what can be marked dead, those with most endpoints first, and the cost."""
     blocks: list[Block] = [
         *sentences(each.service for each in answer.losses),
         Line((f"Nothing marked dead{at_node(answer.view)}.",)),
@@ -114,7 +114,7 @@ class _Costs:
             self._on.setdefault(where.node if kind == "node" else where.zone, set()).add(endpoint)
 
     def of(self, name: str) -> tuple[Cell, ...]:
-        """Return the worst loss if that dies, and whose it is."""
+        """Return the worst loss if that fails, and the Service that has it."""
         uncertain = frozenset(self._on.get(None, ()))
         dying = frozenset(self._on[name])
         died = Dead(endpoints=dying, uncertain=uncertain, named=(name,))

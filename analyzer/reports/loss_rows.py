@@ -1,4 +1,4 @@
-"""Tables of ``loss``: a line a ServicePort, or all of its endpoints and routes."""
+"""Tables of ``loss``: one line for each ServicePort, or all of its endpoints and routes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _MOST_ENDPOINTS: Final = 10
 
 
 def brief(losses: Sequence[ServiceLoss], at: Mapping[int, str] | None = None) -> Table:
-    """Return a line a ServicePort, with what its worst route loses.
+    """Return one line for each ServicePort, with what its worst route loses.
 
     `at`: of several nodes, by the identity of a loss, where that is so.
     """
@@ -50,7 +50,7 @@ def brief(losses: Sequence[ServiceLoss], at: Mapping[int, str] | None = None) ->
 
 
 def whole(losses: Sequence[ServiceLoss], answer: LossAnswer) -> Table:
-    """Return a table of ServicePorts with their endpoints, and routes that lose otherwise."""
+    """Return a table of ServicePorts with their endpoints, and routes with other losses."""
     rows = tuple(row for each in losses for row in _rows(each, answer))
     number = len(_WHOLE)
     if any(row[number:] != ("",) for row in rows if row[number:]):
@@ -59,7 +59,7 @@ def whole(losses: Sequence[ServiceLoss], answer: LossAnswer) -> Table:
 
 
 def height(loss: ServiceLoss) -> int:
-    """Return at most how many lines a ServicePort takes in `whole`."""
+    """Return the most lines that a ServicePort takes in `whole`."""
     return 1 + min(len(loss.service.endpoints), _MOST_ENDPOINTS + 1) + _others(loss)
 
 

@@ -1,4 +1,4 @@
-"""What now: the few steps that help after a loss, each with its command, the greatest harm first.
+"""The next steps after a loss ("What now"), each with its command, greatest loss first.
 
 Source: kube-controller-manager, ``--node-monitor-grace-period``: 40 s up to 1.31, 50 s since; the
 node lifecycle controller then marks pods as not ready, and EndpointSlices follow. Taints of such a
@@ -45,7 +45,7 @@ class _Step:
 
 
 def steps(answer: LossAnswer) -> Iterator[Line]:
-    """Give the steps for ServicePorts that certainly lose flows; nothing where none does."""
+    """Yield the steps for ServicePorts that certainly lose flows; nothing if none do."""
     hurt = [e for e in by_harm(answer.losses) if e.state in {State.SILENCED, State.DEGRADED}]
     if not hurt:
         return
@@ -56,7 +56,7 @@ def steps(answer: LossAnswer) -> Iterator[Line]:
 
 
 def _lines(number: int, step: _Step, *, every: bool) -> Iterator[Line]:
-    """Give the lines of a step: its first command, or all of them."""
+    """Yield the lines of a step: its first command, or all of them."""
     first, others = step.commands[:1], step.commands[1:]
     number_of = "" if step.open else f"{len(others):,} "
     more = f"{number_of}more with --all" if others and not every else ""
@@ -97,7 +97,7 @@ def _parted(pods: Sequence[str]) -> Iterator[tuple[str, str, str]]:
 
 
 def _without_api(answer: LossAnswer) -> bool:
-    """Tell whether every API server that pods can reach is dead."""
+    """Return whether every API server that pods can reach is dead."""
     api = [e for e in answer.view.services if f"{e.name.text}:".startswith(f"{_API}:")]
     return any(service_loss(each, answer.dead).state is State.SILENCED for each in api)
 

@@ -1,4 +1,4 @@
-"""How ``loss`` begins: at most ten lines that say who is hurt, how badly, and on which routes."""
+"""The start of ``loss``: at most ten lines on which Services lose how much, on which routes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _NAMED: Final = {
 
 
 def summary(answer: LossAnswer, losses: Sequence[ServiceLoss]) -> Iterator[Line]:
-    """Give the lines; `losses` are all that was judged, the greatest harm first."""
+    """Yield the lines; `losses` are all that were evaluated, greatest loss first."""
     yield from freshness_line(answer.freshness)
     yield Line((f"Dead{at_node(answer.view)}: ", Span(dead_words(answer.dead), Style.STRONG)))
     yield from sentences(each.service for each in losses)
@@ -48,7 +48,7 @@ def summary(answer: LossAnswer, losses: Sequence[ServiceLoss]) -> Iterator[Line]
 def harm(
     losses: Sequence[ServiceLoss], *, is_whole: bool, at: Mapping[int, str] | None = None
 ) -> Iterator[Line]:
-    """Give who is hurt, how badly, and on which routes.
+    """Yield which Services lose how much, and on which routes.
 
     `at` tells where dumps of several nodes are judged: for each of the losses, by identity, the
     nodes where it is so.
@@ -78,7 +78,7 @@ def harm(
 
 
 def doubts(dead: Dead) -> Iterator[Line]:
-    """Give what the losses rest on, as far as where endpoints are is not certain."""
+    """Yield what losses are based on where the nodes of endpoints are not certain."""
     if dead.uncertain:
         number = count(len(dead.uncertain), "endpoint")
         says = f"Node unknown for {number}: losses are ranges. Pass --objects or --node-of."

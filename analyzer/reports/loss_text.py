@@ -1,4 +1,4 @@
-"""``loss`` for people: who is hurt and how badly in a few lines, then the worst one by one."""
+"""``loss`` for people: a short summary, then the worst Services one by one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FEWER: Final = 4
 
 
 def render(answer: LossAnswer) -> Document:
-    """Return the summary, then as much of what is hit as fits on a screen or was asked for."""
+    """Return the summary, then as many losses as fit on a screen or as the options select."""
     if not answer.dead.is_anything:
         return overview(answer)
     losses = list(answer.losses) if answer.in_order else by_harm(answer.losses)
@@ -54,7 +54,7 @@ def render(answer: LossAnswer) -> Document:
 def table(
     answer: LossAnswer, losses: Sequence[ServiceLoss], hit: Sequence[ServiceLoss]
 ) -> Iterator[Block]:
-    """Give as much of what is hit as was asked for, or leaves room for the rest on a screen."""
+    """Yield as many losses as the options select, or as fit on a screen."""
     if answer.brief:
         yield brief(losses)
         return

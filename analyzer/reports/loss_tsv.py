@@ -1,4 +1,4 @@
-"""``loss`` for other programs: a line a ServicePort, tabs between, the greatest harm first.
+"""``loss`` as TSV: one line for each ServicePort, greatest loss first.
 
 Columns: ServicePort, protocol, family (``ip``, ``ip6``, or nothing where nothing of it tells),
 state as in JSON, lower and upper bound of the loss on its worst route, the frontend and the source
@@ -45,7 +45,7 @@ _ANY = ("not-judged", "0.0", "1.0", *("" for _ in HEADINGS[6:]))
 
 
 def render(answer: LossAnswer) -> Iterator[str]:
-    """Give the lines, headings first."""
+    """Yield the lines, header first."""
     lines = ["\t".join(HEADINGS) + "\n"]
     for row in rows(answer):
         lines.append("\t".join(row) + "\n")
@@ -56,14 +56,14 @@ def render(answer: LossAnswer) -> Iterator[str]:
 
 
 def rows(answer: LossAnswer) -> Iterator[tuple[str, ...]]:
-    """Give the cells of each line, without headings."""
+    """Yield the cells of each line, without a header."""
     yield from map(cells, answer.losses if answer.in_order else by_harm(answer.losses))
     for name in (*answer.not_judged, *([""] if answer.view.cut else [])):
         yield (cell(name), "", "", *_ANY)
 
 
 def not_judged(service: ServicePort | None) -> tuple[str, ...]:
-    """Return the cells of a ServicePort, or of all of them, of which nothing is known."""
+    """Return the cells of a ServicePort, or of all, that is not evaluated."""
     if service is None:
         return ("", "", "", *_ANY)
     return (cell(service.name.text), service.protocol, family(service.version) or "", *_ANY)
@@ -93,7 +93,7 @@ def cells(loss: ServiceLoss) -> tuple[str, ...]:
 
 
 def _ways(route: RouteLoss | None) -> Iterator[str]:
-    """Give the share, at most, that is lost in each way."""
+    """Yield the share, at most, that is lost in each way."""
     if route is None:
         yield from ("",) * (len(HEADINGS) - HEADINGS.index("on_dead"))
         return

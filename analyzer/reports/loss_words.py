@@ -1,4 +1,4 @@
-"""Words of ``loss`` for people: what is dead, states, and which routes a number is of."""
+"""Words of ``loss`` for people: what is dead, states, and the routes of a number."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MOST_NAMED: Final = 3
 
 
 def by_harm(losses: Iterable[ServiceLoss]) -> list[ServiceLoss]:
-    """Return the losses, total ones first, then the greatest, those that are alike by name."""
+    """Return the losses, total ones first, then the greatest, equal ones by name."""
     name = sorted(losses, key=lambda each: (each.service.name.text, each.service.protocol))
     return sorted(
         name,
@@ -46,7 +46,7 @@ def by_harm(losses: Iterable[ServiceLoss]) -> list[ServiceLoss]:
 
 
 def dead_words(dead: Dead) -> str:
-    """Return what is dead, as it was named, and how many addresses of endpoints are."""
+    """Return what is dead, as named by the options, and how many endpoint addresses are."""
     named = [f"node {n}" for n in dead.nodes] + [f"zone {z}" for z in dead.zones]
     named += [f"endpoint {e}" for e in dead.named]
     addresses = len({e.address for e in dead.endpoints})
@@ -57,7 +57,7 @@ def dead_words(dead: Dead) -> str:
 
 
 def services_named(losses: Sequence[ServiceLoss]) -> tuple[str, str]:
-    """Return ``ns/a, ns/dns (3 ports)`` and `` and 5 more``, the ports of a Service as one."""
+    """Return ``ns/a, ns/dns (3 ports)`` and `` and 5 more``, a Service's ports as one."""
     ports: dict[str, list[str]] = {}
     for loss in losses:
         name = loss.service.name
@@ -73,7 +73,7 @@ def services_named(losses: Sequence[ServiceLoss]) -> tuple[str, str]:
 
 
 def routes_judged(losses: Iterable[ServiceLoss]) -> str:
-    """Return whose new flows to what the numbers are of: ``pod, node to ClusterIP``."""
+    """Return which new flows the numbers describe: ``pod, node to ClusterIP``."""
     found = {(r.route.source, r.route.frontend.kind) for e in losses for r in e.routes if r.leads}
     plain = {_AS_POD.get(source, source) for source, _ in found}
     sources = ", ".join(each.value for each in Source if each in plain)
@@ -82,7 +82,7 @@ def routes_judged(losses: Iterable[ServiceLoss]) -> str:
 
 
 def worst_routes(loss: ServiceLoss) -> str:
-    """Return which routes lose what `loss.worst` says: ``every route``, or the first of them."""
+    """Return the routes with the loss in `loss.worst`: ``every route``, or the first ones."""
     leading = [each for each in loss.routes if each.leads]
     worst = [each for each in leading if each.loss == loss.worst]
     if len(worst) == len(leading):

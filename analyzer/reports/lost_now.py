@@ -1,4 +1,4 @@
-"""What is lost with nothing dead: by which rule, on the way of whom."""
+"""What is lost with nothing dead: by which rule, and on which sources' flows."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def sentences(services: Iterable[ServicePort]) -> Iterator[Line]:
 
 
 def _told(loss: ServiceLoss) -> Iterator[tuple[RouteLoss, Ending, Bounds]]:
-    """Give how most flows are lost for certain, and how more of them may be, if they may."""
+    """Yield how most flows are lost for certain, and how more of them may be, if they may."""
     route = loss.otherwise
     if route is None:
         return

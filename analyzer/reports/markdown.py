@@ -1,4 +1,4 @@
-"""A document as Markdown, for tickets: what people read, with tables as tables.
+"""A report as Markdown, for tickets, with real tables.
 
 Text of a dump is text there too: it makes no markup, no link, and names nobody.
 
@@ -26,7 +26,7 @@ _STRONG: Final = {Style.STRONG, Style.BAD}
 
 
 def render_markdown(document: Document) -> str:
-    """Return the document; lines whose places matter stand in code."""
+    """Return the document; preformatted lines become code."""
     return "".join(_blocks(document))
 
 

@@ -1,4 +1,4 @@
-"""What of a dump, or of the objects, was not judged: said by `loss` and `whatif` alike."""
+"""What of a dump or the objects was not evaluated, for both `loss` and `whatif`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def not_judged(view: View, absent: Absent) -> tuple[str, ...]:
-    """Return the names of ServicePorts whose loss, or a part of it, is not told.
+    """Return the names of ServicePorts whose loss is not evaluated, or not in full.
 
     With the IP version where the ServicePort of the same name of the other one is judged.
     """
@@ -24,7 +24,7 @@ def not_judged(view: View, absent: Absent) -> tuple[str, ...]:
 
 
 def names(view: View, absent: Iterable[ServicePort]) -> tuple[str, ...]:
-    """Return the names of ServicePorts that are not judged, as in `not_judged`."""
+    """Return the names of ServicePorts that are not evaluated, as in `not_judged`."""
     judged = {service.name.text for service in view.services}
     return tuple(
         f"{each.name.text} (IPv{each.version})" if each.name.text in judged else each.name.text
@@ -33,7 +33,7 @@ def names(view: View, absent: Iterable[ServicePort]) -> tuple[str, ...]:
 
 
 def lines(view: View, absent: Absent) -> Iterator[Line]:
-    """Name what is not judged, each with the reason."""
+    """Yield what is not evaluated, each with the reason."""
     for says in _reasons(view, absent):
         yield Line((Span(says, Style.WARNING),))
 

@@ -1,4 +1,4 @@
-"""Probabilities as people read them."""
+"""Probabilities, formatted for people."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def fraction(value: Dyadic) -> str:
 
 
 def nearest_fraction(number: float, most: int) -> tuple[int, int]:
-    """Return numerator and denominator of what is nearest to `number`, no denominator over `most`.
+    """Return the fraction nearest to `number` whose denominator is at most `most`.
 
     `number` is from 0 to 1, `most` 1 or more.
     It is what `Fraction.limit_denominator` gives, whose module takes as long to load as a report
@@ -84,7 +84,7 @@ def percent(value: Dyadic, digits: int = 1) -> str:
 
 
 def fraction_percent(value: Fraction) -> str:
-    """Return ``50.0%``, of a share that somebody asked for or that pods have of each other."""
+    """Return ``50.0%``, for a share from an option or of pods."""
     return f"{float(100 * value):.1f}%"
 
 
@@ -96,5 +96,5 @@ def bounds_percent(bounds: Bounds) -> str:
 
 
 def bounds_fraction(bounds: Bounds) -> str:
-    """Return the fraction of an exact share; nothing for bounds."""
+    """Return the fraction of an exact share; empty for bounds."""
     return fraction(bounds.lower) if bounds.is_exact else ""

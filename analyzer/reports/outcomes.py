@@ -1,4 +1,4 @@
-"""How the end of a traversal is told."""
+"""The end of a traversal, in words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from analyzer.semantics.tree import Delivered, FellThrough, Leaf, PolicyDrop, Un
 
 @value
 class Told:
-    """An outcome's kind, as JSON names it, and a phrase for people."""
+    """The kind of an outcome, as JSON names it, and a phrase for people."""
 
     kind: str
     text: str
@@ -20,7 +20,7 @@ class Told:
 
 
 def describe(leaf: Leaf) -> Told:
-    """Return how the end of a new flow is told."""
+    """Return the words for the end of a new flow."""
     match leaf.outcome:
         case Dnat() if leaf.packet.destination is not None:
             endpoint = Endpoint(leaf.packet.destination, leaf.packet.destination_port)

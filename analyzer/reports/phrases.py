@@ -1,4 +1,4 @@
-"""Phrases that several reports use."""
+"""Phrases common to several reports."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SOURCES: Final = {
 
 
 def count(number: int, noun: str, plural: str | None = None) -> str:
-    """Return ``1 rule``, ``1,001 rules``; `plural` where it is not formed by an s."""
+    """Return ``1 rule``, ``1,001 rules``; `plural` if it is irregular."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
@@ -39,12 +39,12 @@ def listed(names: Sequence[str]) -> str:
 
 
 def at_node(view: View) -> str:
-    """Return `` at node worker1``, or nothing where nobody said whose dump it is."""
+    """Return `` at node worker1``, or nothing if the dump's node is not known."""
     return f" at node {view.node}" if view.node else ""
 
 
 def assumed(diagnostics: Iterable[Diagnostic]) -> Iterator[Line]:
-    """Give what an answer rests on besides the dump."""
+    """Yield what an answer is based on besides the dump."""
     found = dict.fromkeys(each.message for each in diagnostics if each.code == ASSUMED)
     for message in found:
         yield Line((Span(f"Assumed: {message}.", Style.FAINT),))
@@ -53,7 +53,7 @@ def assumed(diagnostics: Iterable[Diagnostic]) -> Iterator[Line]:
 def state_of_frontend(
     service: ServicePort, frontend: Frontend, state: FrontendState
 ) -> tuple[Piece, ...]:
-    """Return what stands behind a frontend that does not simply lead to endpoints."""
+    """Return what flows to a frontend meet if not simply endpoints."""
     refusal = dict(service.refusals).get(frontend)
     if refusal is not None:
         some = state is FrontendState.ENDPOINTS

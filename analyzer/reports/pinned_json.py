@@ -1,4 +1,4 @@
-"""``kubeodds/pinned/1``: flows that stay where nobody answers them."""
+"""``kubeodds/pinned/1``: flows pinned to endpoints that do not answer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _VERSION = 1
 
 
 def render(answer: PinnedAnswer) -> Iterator[str]:
-    """Give the document."""
+    """Yield the document."""
 
     def row(each: Pinned) -> str:
         return values.encode(

@@ -1,4 +1,4 @@
-"""``pinned`` for people."""
+"""``pinned`` for people: flows pinned to endpoints that do not answer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _WORDS = {
 
 
 def render(answer: PinnedAnswer) -> Document:
-    """Return the flows by endpoint, and the commands that free them."""
+    """Return the flows by endpoint, and the commands that delete them."""
     return Document([*_blocks(answer)])
 
 

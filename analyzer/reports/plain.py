@@ -1,4 +1,4 @@
-"""A document as plain text, for pipes and files, and where rich is not installed."""
+"""A report as plain text, for pipes and files, and if rich is not installed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _GAP = "  "
 
 
 def render_plain(document: Document) -> str:
-    """Return the document with its tables aligned, without colour, lines as long as need be."""
+    """Return the document with aligned tables, without colour or line wrapping."""
     lines: list[str] = []
     for block in document.blocks:
         match block:

@@ -1,4 +1,4 @@
-"""What an answer that was predicted from objects rests on, for programs."""
+"""The basis of an answer that was predicted from objects, as JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from analyzer.kubeproxy.predict.cluster import Prediction
 
 
 def dumps(given: Prediction | FromDumps | None) -> dict[str, Any] | None:
-    """Return of which nodes rules were read, and of which not; None: of one, or they were not."""
+    """Return the nodes whose rules were read, and not read; None unless several were."""
     if not isinstance(given, FromDumps):
         return None
     return {
@@ -21,7 +21,7 @@ def dumps(given: Prediction | FromDumps | None) -> dict[str, Any] | None:
 
 
 def prediction(given: Prediction | FromDumps | None) -> dict[str, Any] | None:
-    """Return it as JSON has it; None: rules were read."""
+    """Return the prediction for JSON; None if rules were read."""
     if given is None or isinstance(given, FromDumps):
         return None
     settings = given.settings

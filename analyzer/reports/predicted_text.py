@@ -1,4 +1,4 @@
-"""What an answer that was predicted from objects rests on, for people."""
+"""The basis of an answer that was predicted from objects, for people."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_REASONS: Final = 3
 
 
 def head(prediction: Prediction | FromDumps) -> Iterator[Line]:
-    """Say that rules were predicted, and whose; or read, and whose not."""
+    """Yield which nodes' rules were predicted; or read, and which were not."""
     if isinstance(prediction, FromDumps):
         yield from _read(prediction)
         return
@@ -45,7 +45,7 @@ def _read(given: FromDumps) -> Iterator[Line]:
 
 
 def grounds(prediction: Prediction | FromDumps) -> Iterator[Line]:
-    """Give what was assumed, and what was held against walks; of rules that were read nothing."""
+    """Yield what was assumed, and what was verified by traversal; nothing for rules read."""
     if isinstance(prediction, FromDumps):
         return
     yield _faint(f"Assumed: {'; '.join(prediction.assumed)}.")
@@ -58,7 +58,7 @@ def grounds(prediction: Prediction | FromDumps) -> Iterator[Line]:
 
 
 def dropped(services: Sequence[EveryNode]) -> Iterator[Line]:
-    """Name ServicePorts whose flows some nodes drop, since they have no endpoint of their own."""
+    """Yield ServicePorts whose flows some nodes drop for lack of a local endpoint."""
     told = []
     for each in services:
         every = sum(len(at.nodes) for at in each.at)
@@ -73,7 +73,7 @@ def dropped(services: Sequence[EveryNode]) -> Iterator[Line]:
 
 
 def at_nodes(names: Sequence[str], number: int) -> str:
-    """Return which nodes these are, of so many; nothing where they are all."""
+    """Return which of so many nodes these are; nothing if all."""
     if len(names) >= number or not names:
         return ""
     more = f" and {len(names) - 1:,} more" if names[1:] else ""

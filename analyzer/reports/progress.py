@@ -1,4 +1,4 @@
-"""A progress bar on a person's stderr, for what takes longer than a second; else nothing."""
+"""A progress bar on a terminal's stderr, for work longer than a second."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _QUIET: Final = 1.0
 
 
 class progress:  # noqa: N801  # used as a function is, and contextlib takes time to load
-    """Gives a function to report progress with; `what` is counted: ``ServicePorts``.
+    """Yield a function to report progress with; `what` is counted: ``ServicePorts``.
 
     With `rate` it is also told how many a second.
     """
@@ -37,7 +37,7 @@ class progress:  # noqa: N801  # used as a function is, and contextlib takes tim
 
 
 def up_to(total: int | None, advance: Advance | None) -> Callable[[int], None] | None:
-    """Return what is told only how much was done, of `total`."""
+    """Return a function that takes only how much is done, of `total`."""
     return None if advance is None else lambda done: advance(done, total)
 
 

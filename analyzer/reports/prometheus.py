@@ -1,4 +1,4 @@
-"""Prometheus' text format: metrics, each with all of its samples in one place.
+"""Prometheus' text format: metrics, each with all of its samples together.
 
 Source: Prometheus, docs/instrumenting/exposition_formats.md.
 """
@@ -25,7 +25,7 @@ def metric(
     worse: Callable[[float, float], float] = max,
     kind: str = "gauge",
 ) -> Iterator[str]:
-    """Give a metric in pieces; nothing where it has no samples.
+    """Yield a metric in pieces; nothing if it has no samples.
 
     Two samples of one series would make a collector drop the whole file: the `worse` stays.
     """
@@ -40,12 +40,12 @@ def metric(
 
 
 def escaped(text: str) -> str:
-    """Return the value of a label; line ends are shown by signs, as all that acts on terminals."""
+    """Return the value of a label, with newlines and control characters escaped."""
     return printable(text).replace("\\", "\\\\").replace('"', '\\"')
 
 
 def at_most(value: Dyadic) -> float:
-    """Return the nearest float that is no less: an upper bound stays one."""
+    """Return the nearest float that is not less, so that an upper bound stays one."""
     from math import inf, nextafter
 
     found = float(value)
@@ -53,7 +53,7 @@ def at_most(value: Dyadic) -> float:
 
 
 def at_least(value: Dyadic) -> float:
-    """Return the nearest float that is no more."""
+    """Return the nearest float that is not more."""
     from math import nextafter
 
     found = float(value)

@@ -1,4 +1,4 @@
-"""Which report is shown how. Each verb has its formats; a new one is a file and a row here."""
+"""The formats of each verb: a new one is one file and one row here."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ RENDERERS: Final[Mapping[str, Mapping[str, str]]] = {
 
 
 def renderer(verb: str, format_name: str) -> Renderer:
-    """Return what makes the report of a verb's answer."""
+    """Return the function that renders a verb's answer."""
     name, _, form = RENDERERS[verb][format_name].partition(" as ")
     found: Renderer = _loaded(name).render
     if form != "markdown":

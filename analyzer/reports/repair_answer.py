@@ -1,4 +1,4 @@
-"""What ``repair`` found, all that a report of it needs."""
+"""The answer of ``repair``, with everything its reports need."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @value(kw_only=True)
 class RepairAnswer:
-    """Of ``repair``: a change of one node's rules, and what it does.
+    """The answer of ``repair``: a change to one node's rules, and its effect.
 
     Attributes:
         prints: of text, what is asked for: patch, undo or conntrack.
@@ -41,5 +41,5 @@ class RepairAnswer:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What the rules held that could not be copied."""
+        """Rules that could not be copied."""
         return tuple(each for patch in self.patches for each in patch.problems)

@@ -1,4 +1,4 @@
-"""``kubeodds/repair/1``: a change of one node's rules, and what it does."""
+"""``kubeodds/repair/1``: a change to one node's rules, and its effect."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _VERSION = 1
 
 
 def render(answer: RepairAnswer) -> Iterator[str]:
-    """Give the document."""
+    """Yield the document."""
     dead = answer.dead
     return values.document(
         "repair",

@@ -1,4 +1,4 @@
-"""A repair as text: what iptables-restore or nft reads, with what a person must know on top.
+"""A repair as input for iptables-restore or nft, with notes for people at the top.
 
 Lines that begin with ``#`` are comments to both programs, so that the whole can be piped into one.
 """
@@ -22,7 +22,7 @@ _WIDTH: Final = 96
 
 
 def render(answer: RepairAnswer) -> Iterator[str]:
-    """Give the lines of what was asked for."""
+    """Yield the lines that the options select."""
     match answer.prints:
         case "undo":
             yield from (each.undo for each in answer.patches)
@@ -34,7 +34,7 @@ def render(answer: RepairAnswer) -> Iterator[str]:
 
 
 def _head(answer: RepairAnswer) -> Iterator[str]:
-    """Give the comments: what this is for, how to apply it and how to take it back."""
+    """Yield the comments: what this is for, how to apply it and how to take it back."""
     node = f" of node {answer.view.node}" if answer.view.node else ""
     yield from _said(f"kubeodds repair: excludes {_dead(answer)} from new flows{node}.")
     by_fate = {fate: [s for s in answer.services if s.of(fate)] for fate in Fate}
@@ -119,7 +119,7 @@ def _routes(service: Repaired, fate: Fate) -> str:
 
 
 def _said(text: str) -> Iterator[str]:
-    """Give a sentence in lines of comments; no character of a name can end one."""
+    """Yield a sentence in lines of comments; no character of a name can end one."""
     line = "#"
     for word in printable(text).split(" "):
         if len(line) + 1 + len(word) > _WIDTH and line != "#":

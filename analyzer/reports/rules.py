@@ -1,4 +1,4 @@
-"""How a rule is shown, whichever program's it is."""
+"""A rule as text, of iptables or nft."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST: Final = 3
 
 
 def says(rule: AnyRule) -> str:
-    """Return what a rule does, in a few words; a rule of nft also what it asks for."""
+    """Return what a rule does, in a few words; for an nft rule also its matches."""
     if isinstance(rule, Rule):
         if rule.target is None:
             return "(counts)"
@@ -35,18 +35,18 @@ def says(rule: AnyRule) -> str:
 
 
 def place(rule: AnyRule) -> str:
-    """Return where a rule stands: its line, or in JSON the number of the object."""
+    """Return where a rule is: its line, or in JSON the index of the object."""
     what = "object" if not isinstance(rule, Rule) and _is_json(rule) else "line"
     return f"{what} {rule.location.line}"
 
 
 def program(rule: AnyRule) -> str | None:
-    """Return the program that has written a rule, as far as names and comments tell."""
+    """Return the program that wrote a rule, judging by names and comments."""
     return program_of(chain_of(rule), rule.raw, rule.location.table)
 
 
 def signed_place(rule: AnyRule) -> str:
-    """Return where a rule stands, and whose it is if it is not kube-proxy's."""
+    """Return where a rule is, and whose it is if not kube-proxy's."""
     written_by = program(rule)
     return place(rule) if written_by in {None, KUBE_PROXY} else f"{place(rule)}, {written_by}"
 

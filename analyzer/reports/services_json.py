@@ -21,7 +21,7 @@ from analyzer.reports.json_endpoints import EndpointTexts
 
 
 def render(answer: ServicesAnswer) -> Iterator[str]:
-    """Give the Services with their exact shares, one by one."""
+    """Yield the Services with their exact shares, one by one."""
     source = {
         "format": answer.ruleset.input_format,
         "mode": answer.view.mode,
@@ -75,12 +75,12 @@ class _Writer:
         return f'{values.encode(head)[:-1]},"endpoints":{endpoints},"routes":{number}{api}}}'
 
     def routes(self) -> Iterator[str]:
-        """Give the lists of routes that ServicePorts have referred to, encoded."""
+        """Yield the lists of routes that ServicePorts have referred to, encoded."""
         for written in self._routes:
             yield f"[{written}]"
 
     def distributions(self) -> Iterator[str]:
-        """Give the distributions that routes have referred to, encoded."""
+        """Yield the distributions that routes have referred to, encoded."""
         return self._distributions.written()
 
 

@@ -1,4 +1,4 @@
-"""``services`` for people."""
+"""``services`` for people: ServicePorts, their endpoints and shares."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _AS_BELOW: Final = Span("as below", Style.FAINT)
 
 
 def render(answer: ServicesAnswer) -> Document:
-    """Return a table: a line an endpoint, with the share of new flows."""
+    """Return a table: one line for each endpoint, with its share of new flows."""
     view = answer.view
     services = count(len(answer.services), "ServicePort")
     rules = count(answer.rules, "rule")
@@ -191,7 +191,7 @@ class _Numbers:
 
 
 def _by_node(shares: Sequence[Share], cluster: Cluster) -> Iterator[_Row]:
-    """Give a row a node, those with most endpoints first."""
+    """Yield a row a node, those with most endpoints first."""
     by_node: dict[str | None, list[Share]] = {}
     for share in shares:
         by_node.setdefault(cluster.placement(share.endpoint.address).node, []).append(share)

@@ -1,4 +1,4 @@
-"""``services`` for other programs: a line an endpoint, tabs between, no matter how many there are.
+"""``services`` as TSV: one line for each endpoint, however many there are.
 
 Columns: ServicePort, protocol, frontend, endpoint, node, lower and upper bound of the share of new
 flows to the frontend, where these come from, the seconds of session affinity, or nothing, and the
@@ -45,7 +45,7 @@ _SOURCES = {source: source.value for source in Source}
 
 
 def render(answer: ServicesAnswer) -> Iterator[str]:
-    """Give the lines piece by piece, headings first."""
+    """Yield the lines piece by piece, header first."""
     lines = ["\t".join(_HEADINGS) + "\n"]
     writer = _Writer(answer.cluster)
     for service in answer.services:
@@ -68,7 +68,7 @@ class _Alike:
         self.unresolved = route.unresolved
 
     def has(self, route: Route, endpoints: Sequence[str], draws: Sequence[Bounds]) -> bool:
-        """Tell whether a route is alike."""
+        """Return whether a route has the same lines."""
         return (
             route.unresolved == self.unresolved
             and (*endpoints,) == (*self.endpoints,)
@@ -85,7 +85,7 @@ class _Writer:
         self._tails: dict[tuple[int, str], tuple[Sequence[Bounds], list[str]]] = {}
 
     def routes(self, service: ServicePort) -> Iterator[str]:
-        """Give the lines of each route, joined, which takes less memory."""
+        """Yield the lines of each route, joined to save memory."""
         name = cell(service.name.text)
         for frontend, groups in _by_frontend(service.differing_routes()):
             head = f"{name}\t{service.protocol}\t{frontend.kind.value} {frontend}\t"

@@ -1,4 +1,4 @@
-"""``kubeodds/suspects/1``: endpoints by what conntrack speaks against them."""
+"""``kubeodds/suspects/1``: endpoints, with the evidence of conntrack against each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _VERSION = 1
 
 
 def render(answer: SuspectsAnswer) -> Iterator[str]:
-    """Give the document."""
+    """Yield the document."""
 
     def row(each: Suspect) -> str:
         service = each.service

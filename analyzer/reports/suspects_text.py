@@ -1,4 +1,4 @@
-"""``suspects`` for people."""
+"""``suspects`` for people: endpoints that look dead, and why."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _COLUMNS = (
 
 
 def render(answer: SuspectsAnswer) -> Document:
-    """Return who is suspect, with the numbers behind it, and what to run next."""
+    """Return which endpoints are suspect, the evidence, and what to run next."""
     return Document([*_blocks(answer)])
 
 

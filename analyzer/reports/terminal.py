@@ -1,4 +1,4 @@
-"""A document on a person's terminal, through rich: coloured, and fitted to its width."""
+"""A report on a terminal, through rich: coloured, and fitted to its width."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def render_terminal(document: Document, *, width: int, colour: bool) -> str:
 
 
 def _wrapped(text: Text, console: Console, width: int) -> Iterator[Text]:
-    """Give the lines that a text takes, all as deep in their tree as the first."""
+    """Yield the lines that a text takes, all as deep in their tree as the first."""
     lead = len(text.plain) - len(text.plain.lstrip(_BRANCHES))
     if text.cell_len <= width or not 0 < lead < width // 2:
         yield text
@@ -85,7 +85,7 @@ def _wrapped(text: Text, console: Console, width: int) -> Iterator[Text]:
 
 
 def cell_text(cell: Cell) -> Text:
-    """Return a cell, or the pieces of a line, with its colours."""
+    """Return a cell, or the spans of a line, with its colours."""
     text = Text()
     for span in spans(cell):
         text.append(printable(span.text), _STYLES[span.style])
@@ -93,7 +93,7 @@ def cell_text(cell: Cell) -> Text:
 
 
 def _stacked(table: Table, width: int) -> Iterator[Text]:
-    """Give the rows of a table that is too wide as lines, so that no address is cut.
+    """Yield the rows of a table that is too wide as lines, so that no address is cut.
 
     A row goes on in another line before columns that begin one; a line stands the deeper the more
     columns are before it, so that what is left empty stands for what is above.

@@ -1,4 +1,4 @@
-"""``kubeodds/timeline/1``: what each ServicePort loses as time goes on.
+"""``kubeodds/timeline/1``: what each ServicePort loses over time.
 
 Seconds and shares are exact fractions, but that those of more than 1,024 bits are rounded outwards.
 """
@@ -25,7 +25,7 @@ _ROUNDED_TO: Final = 64
 
 
 def render(answer: TimelineAnswer) -> Iterator[str]:
-    """Give the events, the durations and the ServicePorts one by one."""
+    """Yield the events, the durations and the ServicePorts one by one."""
     scenario = answer.scenario
     outage, died = scenario.outage, scenario.died
     return values.document(

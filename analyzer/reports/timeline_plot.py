@@ -1,4 +1,4 @@
-"""A curve of losses as a picture in letters: what is certainly lost, and what may be."""
+"""A curve of losses in characters: the lower and the upper bound."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PERHAPS: Final = ":"
 
 
 def plot(curve: Curve) -> Iterator[str]:
-    """Give the lines of a picture.
+    """Yield the lines of the plot.
 
     A column is a slice of time: in it the sign of a row is that of what is lost for certain there
     all of the time, or may be for some of it, if that is half of the row or more, or the lowest

@@ -17,6 +17,6 @@ _MOST: Final = 5
 
 
 def render(answer: TimelineAnswer) -> Iterator[str]:
-    """Give the picture in pieces."""
+    """Yield the picture in pieces."""
     lost = in_order(answer)
     yield from curves(lost if answer.every else lost[:_MOST], answer.scenario.events, alone=True)

@@ -28,7 +28,7 @@ _MOST: Final = 5
 
 
 def render(answer: TimelineAnswer) -> Document:
-    """Return what a person needs first, then events, losses, causes, and what it rests on."""
+    """Return the summary, then events, losses, causes, and what they are based on."""
     lost = in_order(answer)
     shown = lost if answer.every else lost[:_MOST]
     blocks: list[Block] = [
@@ -48,7 +48,7 @@ def render(answer: TimelineAnswer) -> Document:
 
 
 def in_order(answer: TimelineAnswer) -> list[Played]:
-    """Return the ServicePorts that may lose something, those that lose most first."""
+    """Return the ServicePorts that may lose something, greatest loss first."""
     lost = [each for each in answer.played if each.curve.lost[1]]
     return sorted(
         lost,
@@ -183,7 +183,7 @@ def _comes(fate: Fate) -> str:
 
 
 def _durations(answer: TimelineAnswer) -> Iterator[Line]:
-    """Give each duration, what it means, and below that where it stands."""
+    """Yield each duration, what it means, and below that where it stands."""
     clocks = answer.scenario.clocks
     for name, each in DURATIONS.items():
         value = clocks.of(name)
@@ -196,7 +196,7 @@ def _durations(answer: TimelineAnswer) -> Iterator[Line]:
 
 
 def _rates(rates: Rates) -> Iterator[Line]:
-    """Give how fast nodes are given up, and where the defaults of that stand."""
+    """Yield how fast nodes are given up, and where the defaults of that stand."""
     usual = Rates()
     for option, shown, says, is_usual in (
         (
@@ -248,7 +248,7 @@ def _totals(answer: TimelineAnswer, lost: Sequence[Played], shown: int) -> Itera
 
 
 def _assumed(answer: TimelineAnswer) -> Iterator[Line]:
-    """Give what the answer rests on besides the dump and the objects."""
+    """Yield what the answer rests on besides the dump and the objects."""
     clocks, outage = answer.scenario.clocks, answer.scenario.outage
     told = ["what is marked dead stays dead", *answer.scenario.assumed]
     if outage.api_back != NEVER:

@@ -1,4 +1,4 @@
-"""Seconds, shares and numbers of flows as people read them: bounds are rounded outwards."""
+"""Seconds, shares and numbers of flows for people: bounds are rounded outwards."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FINE: Final = 120
 
 
 def seconds(value: Fraction, *, up: bool = False) -> str:
-    """Return ``29.6s``, ``6m14s`` or ``1h``, as durations are written; `up` rounds upwards."""
+    """Return ``29.6s``, ``6m14s`` or ``1h``; `up` rounds upwards."""
     sign = -1 if up else 1
     if value < _FINE:
         tenths = sign * (sign * value * 10 // 1)
@@ -60,6 +60,6 @@ def amount(lower: Fraction, upper: Fraction) -> str:
 
 
 def length(lower: Fraction, upper: Fraction) -> str:
-    """Return how long something lasts."""
+    """Return a duration."""
     one, other = seconds(lower), seconds(upper, up=True)
     return one if one == other or lower == upper else f"{one} to {other}"

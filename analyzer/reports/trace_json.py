@@ -1,4 +1,4 @@
-"""``kubeodds/trace/2``: every way a packet can end, and the rules on one of the ways there.
+"""``kubeodds/trace/2``: every way a packet can end, with the rules on one path to it.
 
 ``probabilities`` is a distribution over the outcomes; rules are referred to by their place in the
 list of all, where each stands once.
@@ -17,7 +17,7 @@ from analyzer.semantics.fate import End
 
 
 def render(answer: TraceAnswer) -> Iterator[str]:
-    """Give the ends, the likeliest first."""
+    """Yield the ends, most likely first."""
     rules = values.RuleNumbers()
     shares = [end.probability for end in answer.ends]
     return values.document(

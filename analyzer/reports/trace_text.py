@@ -40,7 +40,7 @@ _STYLES: Final = {
 
 
 def render(answer: TraceAnswer) -> Document:
-    """Return the ends as a table, then the journey, then what all of it rests on."""
+    """Return the ends as a table, then the path, then what both are based on."""
     at = f", at node {answer.node}" if answer.node else ""
     blocks: list[Block] = [Line((Span(asked_of(answer.packet), Style.STRONG), at)), Line()]
     rows = [_row(end, answer) for end in answer.ends]
@@ -66,7 +66,7 @@ def render(answer: TraceAnswer) -> Document:
 
 
 def asked_of(packet: Packet) -> str:
-    """Return what is asked about a packet, as a phrase."""
+    """Return the description of a packet, as a phrase."""
     source = "the node" if packet.in_interface == "" else "somebody"
     if packet.source is not None:
         source = str(Endpoint(packet.source, packet.source_port))
@@ -117,7 +117,7 @@ def told(fate: Fate) -> str:
 
 
 def end_of(answer: TraceAnswer, leaf: Leaf) -> Pieces:
-    """Return how a way ends; the style tells whether the packet is lost."""
+    """Return how a path ends; the style shows whether the packet is lost."""
     if isinstance(leaf.outcome, Unresolved):
         return (Span(f"=> unknown: {leaf.outcome.text}", Style.WARNING),)
     fate = fate_of(leaf)

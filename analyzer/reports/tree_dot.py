@@ -31,7 +31,7 @@ _OTHER: Final = 'style="filled,rounded", fillcolor="#fbe8c0"'
 
 
 def render(answer: TreeAnswer) -> str:
-    """Return one graph with the tree of each route; what ways share is one node."""
+    """Return one graph with the tree of each route; shared subtrees are one node."""
     lines = [_HEAD]
     for number, (service, route, tree) in enumerate(answer.trees):
         frontend = f"{route.frontend.kind.value} {route.frontend}"

@@ -1,4 +1,4 @@
-"""``kubeodds/tree/2``: a tree is a list of nodes, the first of them its root.
+"""``kubeodds/tree/2``: a tree as a list of nodes, root first.
 
 Node = {"rules": [number], "outcome": number}
      | {"rules", "chance": distribution over the branches, "branches": [number]}
@@ -24,7 +24,7 @@ from analyzer.semantics.tree import BySource, Chance, Either, Leaf, Tree
 
 
 def render(answer: TreeAnswer) -> Iterator[str]:
-    """Give the tree of each route that was asked for, one by one."""
+    """Yield the tree of each selected route, one by one."""
     rules = values.RuleNumbers()
     return values.document(
         "tree",

@@ -1,4 +1,4 @@
-"""A tree as lines, branches indented below what they branch from."""
+"""A tree as lines, with branches indented."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _EVERY: Final = 1_000
 
 
 def render(answer: TreeAnswer) -> Iterator[str]:
-    """Give the picture in pieces."""
+    """Yield the picture in pieces."""
     end = partial(end_of, answer)
     most = _EVERY if answer.every else _MOST
     yield from icicles(

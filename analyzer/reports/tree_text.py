@@ -22,7 +22,7 @@ _MOST: Final = 8
 
 
 def render(answer: TreeAnswer) -> Document:
-    """Return each route's tree, the branches with their share of its new flows."""
+    """Return each route's tree, each branch with its share of new flows."""
     blocks: list[Block] = []
     for service, route, tree in answer.trees:
         within = "" if route.network is None else f" ({route.network})"
@@ -58,12 +58,12 @@ def _affinity(service: ServicePort) -> tuple[Piece, ...]:
 
 
 def _meets_several(tree: Tree) -> bool:
-    """Tell whether rules of several tables are shown, which then have to be told apart."""
+    """Return whether rules of several tables are shown, which then have to be told apart."""
     return len({rule.location.table for node in every_node(tree) for rule in node.rules}) > 1
 
 
 def end_of(answer: TreeAnswer, leaf: Leaf) -> tuple[Piece, ...]:
-    """Return how a way ends; the style tells whether new flows are lost there."""
+    """Return how a path ends; the style shows whether new flows are lost there."""
     told = describe(leaf)
     if told.endpoint is None:
         return (Span(f"=> {told.text}", Style.WARNING),)

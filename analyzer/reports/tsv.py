@@ -1,4 +1,4 @@
-"""Cells of tables for other programs, which tabs part."""
+"""Tab-separated tables, for other programs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from analyzer.model.text import printable
 
 
 def cell(text: str) -> str:
-    """Return text that no spreadsheet takes for a formula."""
+    """Return text that no spreadsheet mistakes for a formula."""
     shown = printable(text)
     return f"'{shown}" if shown[:1] in {"=", "+", "-", "@"} else shown

@@ -1,4 +1,4 @@
-"""What a watch knows of a node's rules: of one look, and of the looks so far."""
+"""What ``watch`` knows of a node's rules: the latest check, and those so far."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Seen:
 
     @property
     def is_affected(self) -> bool:
-        """Whether there is anything to say of it."""
+        """Whether it loses anything, or may."""
         return bool(self.loss.upper or self.dead or self.drift or self.state not in _FINE)
 
 
@@ -56,7 +56,7 @@ _NUMBERS: Final = count(1)
 
 @value(kw_only=True)
 class Judgement:
-    """What a node's rules come to.
+    """The result of a check.
 
     Attributes:
         rules: how many there are.
@@ -86,38 +86,38 @@ class Judgement:
 
     @property
     def worst(self) -> Seen | None:
-        """The ServicePort that may lose most; None: none loses any."""
+        """The ServicePort that may lose most; None if none loses any."""
         some = [each for each in self.services if each.loss.upper]
         return max(some, key=lambda each: (each.loss.upper, each.loss.lower), default=None)
 
     @property
     def worst_loss(self) -> Bounds:
-        """The greatest lower and the greatest upper bound of any."""
+        """The greatest lower and the greatest upper bound of all."""
         lower = max((each.loss.lower for each in self.services), default=NEVER)
         upper = max((each.loss.upper for each in self.services), default=NEVER)
         return Bounds(lower, upper)
 
     @property
     def beyond(self) -> tuple[Seen, ...]:
-        """Those that may lose more than is allowed; first those that do, then the worst."""
+        """Those that may exceed the threshold; those that certainly do first, then the worst."""
         found = [each for each in self.services if each.beyond]
         found.sort(key=lambda each: (not each.surely, -float(each.loss.upper), each.name))
         return tuple(found)
 
     @property
     def differences(self) -> int:
-        """How many there are to the objects, as far as that is known."""
+        """How many differences from the objects there are, as far as known."""
         return sum((self.drift or {}).values())
 
 
 def numbered() -> int:
-    """Return a number that no judgement has had."""
+    """Return a number that no result has had."""
     return next(_NUMBERS)
 
 
 @value(kw_only=True)
 class Ages:
-    """When things were, in seconds since 1970; None: not known, or there are none.
+    """Times of events, in seconds since 1970; None if not known, or if there are none.
 
     Attributes:
         success: the last look at which all could be read and judged.
@@ -135,7 +135,7 @@ class Ages:
 
 @value(kw_only=True)
 class Watched:
-    """All that is known behind one look.
+    """All that is known after a check.
 
     Attributes:
         at: when that was, in seconds since 1970.

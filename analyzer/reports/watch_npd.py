@@ -1,4 +1,4 @@
-"""One look as a plugin of the node-problem-detector tells it: a line, and an exit status.
+"""A check as a node-problem-detector plugin reports it: one line and an exit status.
 
 Source: kubernetes/node-problem-detector, docs/custom_plugin_monitor.md, and
 pkg/custompluginmonitor/types/types.go, ``OK``, ``NonOK``, ``Unknown`` (any other status);
@@ -24,7 +24,7 @@ MOST: Final = 80
 
 
 def verdict(found: Watched, *, allow_drift: bool) -> tuple[int, str]:
-    """Return exit status and line; what is not judged is never OK."""
+    """Return exit status and line; what is not evaluated is never OK."""
     judgement = found.judgement
     if judgement is None:
         return UNKNOWN, fitted(f"unknown: {found.why}")
@@ -63,6 +63,6 @@ def _why_unknown(found: Judgement) -> str:
 
 
 def fitted(text: str) -> str:
-    """Return a line of at most so many characters, all ASCII: the detector counts bytes."""
+    """Return a line shortened to so many characters, all ASCII: the detector counts bytes."""
     line = printable(" ".join(text.split())).encode("ascii", "replace").decode()
     return line if len(line) <= MOST else f"{line[: MOST - 3]}..."

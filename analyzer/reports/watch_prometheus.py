@@ -1,4 +1,4 @@
-"""What a watch knows, as the textfile collector of the node exporter takes it.
+"""``watch`` for the textfile collector of the node exporter.
 
 Times are told and not ages, so that an age is right whenever somebody asks. Where a look failed
 there are no numbers of rules: those of an earlier look would be taken for those of now. Bounds are
@@ -26,14 +26,14 @@ PER_SERVICE: Final = ("all", "affected", "no")
 
 
 def render(found: Watched, per_service: str) -> Iterator[str]:
-    """Give the whole page; `per_service` is of PER_SERVICE."""
+    """Yield the whole page; `per_service` is a value of PER_SERVICE."""
     yield head(found)
     if found.judgement is not None:
         yield body(found.judgement, per_service, since=found.every is not None)
 
 
 def head(found: Watched) -> str:
-    """Return what every look tells: whether it succeeded, and of when all is."""
+    """Return the metrics of every check: whether it succeeded, and the times of its data."""
     return "".join(_head(found))
 
 
@@ -80,7 +80,7 @@ def _head(found: Watched) -> Iterator[str]:
 
 
 def body(found: Judgement, per_service: str, *, since: bool) -> str:
-    """Return what the rules come to, the same as long as they are; `since` when: whether told."""
+    """Return the metrics of the rules, unchanged as long as they are; `since` adds its time."""
     return "".join([*_whole(found), *_of_services(found, per_service, since=since)])
 
 

@@ -1,4 +1,4 @@
-"""Which of the thresholds of ``whatif`` are broken, for people."""
+"""The thresholds of ``whatif`` that are exceeded, for people."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_NAMES: Final = 3
 
 
 def breaches(answer: WhatIfAnswer) -> Iterator[Line]:
-    """Give which thresholds are broken, and by what."""
+    """Yield which thresholds are exceeded, and by what."""
     for each in answer.breaches:
         if each.kind is None or each.none is None:
             continue
@@ -51,7 +51,7 @@ def _failing(kind: Kind, names: Sequence[str]) -> str:
 
 
 def some(names: Sequence[str]) -> str:
-    """Return names, those beyond the first few as their number."""
+    """Return the first few names, and the number of the others."""
     if len(names) <= MOST_NAMES:
         return ", ".join(names)
     return f"{', '.join(names[:MOST_NAMES])} and {len(names) - MOST_NAMES:,} more"

@@ -31,7 +31,7 @@ _ROUNDED_TO: Final = 64
 
 
 def render(answer: WhatIfAnswer) -> Iterator[str]:
-    """Give the failures and the ServicePorts one by one."""
+    """Yield the failures and the ServicePorts one by one."""
     found = answer.found
     writer = _Writer(answer)
     vantage = [] if answer.view.node is None else [answer.view.node]
@@ -91,7 +91,7 @@ class _Writer:
         )
 
     def sets(self, sets: Sets) -> str:
-        """Return what there is to say of all sets of one size, encoded."""
+        """Return the findings for all sets of one size, encoded."""
         most = sets.most
         return values.encode(
             {
@@ -108,7 +108,7 @@ class _Writer:
         )
 
     def service(self, at: int) -> str:
-        """Return what one ServicePort survives, encoded; nothing without endpoints."""
+        """Return what one ServicePort survives, encoded; empty without endpoints."""
         found = self._found
         survival = found.survival(at)
         if survival is None:
@@ -157,7 +157,7 @@ class _Writer:
         ]
 
     def breach(self, breach: Breach) -> str:
-        """Return how a threshold is broken, encoded."""
+        """Return how a threshold is exceeded, encoded."""
         none = breach.none
         return values.encode(
             {
@@ -223,7 +223,7 @@ def _way(row: Row) -> dict[str, Any]:
 
 
 def rounded(share: Dyadic, *, up: bool = False) -> Dyadic:
-    """Return a share, rounded where writing all of it would take pages."""
+    """Return a share, rounded if its exact form would be very long."""
     if share.exponent <= _MOST_BITS:
         return share
     shift = share.exponent - _ROUNDED_TO

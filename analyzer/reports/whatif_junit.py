@@ -1,4 +1,4 @@
-"""``whatif`` as JUnit's XML, for CI: a test case a failure, and one a ServicePort.
+"""``whatif`` as JUnit XML, for CI: a test case for each failure and each ServicePort.
 
 A failure fails where it breaks ``--max-loss``, a ServicePort where it breaks ``--min-survives``;
 what was not judged fails where either was asked for, and is skipped else.
@@ -39,7 +39,7 @@ _SUITES: Final = {
 
 
 def render(answer: WhatIfAnswer) -> Iterator[str]:
-    """Give one suite after the other."""
+    """Yield the suites one after the other."""
     yield '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="kubeodds whatif">\n'
     for kind, name in _SUITES.items():
         failures = [each for each in answer.found.failures() if each.kind is kind]
@@ -102,7 +102,7 @@ def _beyond(answer: WhatIfAnswer, found: Exceeding) -> str:
 
 
 def _other_sets(answer: WhatIfAnswer, shown: list[Failure]) -> Iterator[Case]:
-    """Give the set that breaks the threshold, where it is not among those that are listed."""
+    """Yield the set that breaks the threshold, where it is not among those that are listed."""
     listed = {frozenset(each.names) for each in shown}
     for each in answer.breaches:
         if each.kind is Kind.SET and each.none is not None and frozenset(each.names) not in listed:

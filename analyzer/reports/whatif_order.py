@@ -1,4 +1,4 @@
-"""Which failures and ServicePorts stand in a report, and in which order."""
+"""Which failures and ServicePorts a report lists, and in which order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from analyzer.reports.numbers import bounds_percent, percent
 
 
 def shown_failures(answer: WhatIfAnswer) -> list[Failure]:
-    """Return the failures that a person sees: the control plane, then the worst of each kind."""
+    """Return the failures to show: the control plane, then the worst of each kind."""
     found, top = answer.found, answer.top
     kinds: list[Sequence[Failure]] = [found.of_zones, found.of_nodes]
     first = [] if found.control_plane is None else [found.control_plane]
@@ -29,7 +29,7 @@ def shown_failures(answer: WhatIfAnswer) -> list[Failure]:
 
 
 def services_in_order(answer: WhatIfAnswer) -> list[tuple[int, Survival]]:
-    """Return the ServicePorts with endpoints, by their places: who survives least first."""
+    """Return the indices of ServicePorts with endpoints, most fragile first."""
     found = answer.found
     survivals = [
         (at, survival)
@@ -55,7 +55,7 @@ def _most(survival: Survival) -> int:
 
 
 def mean_loss(answer: WhatIfAnswer, cost: Cost) -> tuple[float, float]:
-    """Return the mean over all ServicePorts with endpoints, at least and at most, to 12 digits."""
+    """Return bounds on the mean over all ServicePorts with endpoints, to 12 digits."""
     counted = answer.found.nodes.counted
     if not counted:
         return 0.0, 0.0
@@ -65,7 +65,7 @@ def mean_loss(answer: WhatIfAnswer, cost: Cost) -> tuple[float, float]:
 
 
 def mean(answer: WhatIfAnswer, cost: Cost) -> str:
-    """Return the same for people."""
+    """Return the mean for people."""
     counted = max(1, answer.found.nodes.counted)
     most = rank(ONE)
     lower, upper = (

@@ -1,4 +1,4 @@
-"""``whatif`` as the textfile collector of the node exporter takes it: gauges, with labels.
+"""``whatif`` for the textfile collector of the node exporter: gauges with labels.
 
 Losses are upper bounds: what is not known counts as lost, so that an alarm is not missed. Sets of
 several nodes are counted, not listed: which are the worst changes from day to day.
@@ -28,7 +28,7 @@ _PREFIX: Final = "kubeodds_whatif"
 
 
 def render(answer: WhatIfAnswer) -> Iterator[str]:
-    """Give all samples of one metric after the other."""
+    """Yield all samples of one metric after the other."""
 
     def worst(failure: Failure) -> float:
         return 0.0 if failure.worst is None else float(failure.worst.upper)
@@ -71,7 +71,7 @@ def render(answer: WhatIfAnswer) -> Iterator[str]:
 
 
 def _control_plane(answer: WhatIfAnswer, failures: list[Failure]) -> Iterator[str]:
-    """Give what failures leave of the control plane, where one is known."""
+    """Yield what failures leave of the control plane, where one is known."""
     if answer.topology is None:
         return
     judged = [(_failing(f), j) for f in failures if (j := answer.judged(f)) is not None]

@@ -18,12 +18,12 @@ _MOST_NODES: Final = 20
 
 
 def render(answer: WhatIfAnswer) -> Iterator[str]:
-    """Give the picture in pieces."""
+    """Yield the picture in pieces."""
     yield from drawn(answer, alone=True)
 
 
 def drawn(answer: WhatIfAnswer, *, alone: bool) -> Iterator[str]:
-    """Give the picture of those that survive least, and of the nodes that cost most."""
+    """Yield the picture of the most fragile ServicePorts and the costliest nodes."""
     found = answer.found
     services = [at for at, _ in services_in_order(answer)]
     nodes = [each.groups[0] for each in found.of_nodes] or [*range(len(found.nodes.groups))]

@@ -1,4 +1,4 @@
-"""``whatif`` for people: a sentence, the costliest failures, the ServicePorts that survive least.
+"""``whatif`` for people: a sentence, the costliest failures, the most fragile ServicePorts.
 
 Both tables fit on a screen: of each kind of failure the worst few are shown.
 """
@@ -59,7 +59,7 @@ _MOST_SERVICES: Final = 5
 
 
 def render(answer: WhatIfAnswer) -> Document:
-    """Return what a person needs first, then both tables, then what was not judged."""
+    """Return the summary, then both tables, then what was not evaluated."""
     services = services_in_order(answer)
     blocks: list[Block] = [
         *freshness_line(answer.freshness),
@@ -95,7 +95,7 @@ def render(answer: WhatIfAnswer) -> Document:
 
 
 def _summary(answer: WhatIfAnswer) -> Iterator[Line]:
-    """Give who is nearest to total loss, and what the worst node costs."""
+    """Yield who is nearest to total loss, and what the worst node costs."""
     if not answer.found.nodes.counted:
         some = any(service.endpoints for service in answer.view.services)
         says = "No new flow reaches an endpoint" if some else "No ServicePort has endpoints"
@@ -162,7 +162,7 @@ def _partial(answer: WhatIfAnswer, failure: Failure) -> str:
 
 
 def _totals(answer: WhatIfAnswer, services: Sequence[tuple[int, Survival]]) -> Iterator[Line]:
-    """Give how many ServicePorts survive how many failures, and of which routes that is."""
+    """Yield how many ServicePorts survive how many failures, and of which routes that is."""
     if not services:
         return
     counts = Counter(each.survives for _, each in services)
@@ -203,7 +203,7 @@ def _without(answer: WhatIfAnswer) -> Iterator[Line]:
 
 
 def _doubts(answer: WhatIfAnswer) -> Iterator[Line]:
-    """Give what the numbers rest on, as far as where endpoints are is not certain."""
+    """Yield what the numbers rest on, as far as where endpoints are is not certain."""
     found = answer.found
     if found.unplaced:
         number = count(len(found.unplaced), "endpoint")
@@ -354,7 +354,7 @@ def _hidden(number: int) -> Iterator[Line]:
 
 
 def _sets(answer: WhatIfAnswer) -> Iterator[Line]:
-    """Give what sets of several nodes silence."""
+    """Yield what sets of several nodes silence."""
     for sets in answer.found.sets:
         if sets.silencing is not None:
             put = "puts" if sets.silencing == 1 else "put"

@@ -1,4 +1,4 @@
-"""``whatif`` for other programs: a line a failure, tabs between.
+"""``whatif`` as TSV: one line for each failure.
 
 Columns: kind of the failure; the nodes, or the zone, that fail, with commas between; lower and
 upper bound of the worst loss, the ServicePort and its protocol, frontend and source that it is of;
@@ -49,7 +49,7 @@ _TERNARY: Final = {Ternary.TRUE: "yes", Ternary.FALSE: "no", Ternary.UNKNOWN: "u
 
 
 def render(answer: WhatIfAnswer) -> Iterator[str]:
-    """Give the lines, headings first."""
+    """Yield the lines, header first."""
     yield "\t".join(_HEADINGS) + "\n"
     for failure in answer.found.failures():
         yield "\t".join(_columns(answer, failure)) + "\n"

@@ -1,4 +1,4 @@
-"""Where a failure costs most, and the mean over nodes, in answers about every node."""
+"""The node where a failure costs most, and the mean over nodes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def dead_nodes(answer: WhatIfAnswer, failure: Failure) -> Collection[str]:
 
 
 def at_cell(answer: WhatIfAnswer, row: Row | None, dead: Collection[str]) -> str:
-    """Return at which nodes a route is one, for a cell; nothing where it is at all."""
+    """Return the nodes that a route exists on, for a cell; nothing if all."""
     if row is None or row.at is None:
         return ""
     found = answer.found
@@ -32,14 +32,14 @@ def at_cell(answer: WhatIfAnswer, row: Row | None, dead: Collection[str]) -> str
 
 
 def names_at(answer: WhatIfAnswer, row: Row | None, dead: Collection[str]) -> list[str] | None:
-    """Return the same by name, for programs; None: every node that lives."""
+    """Return the nodes by name, for programs; None for every live node."""
     if row is None or row.at is None:
         return None
     return list(worst_at(answer.found, row, dead))
 
 
 def mean_cell(answer: WhatIfAnswer, at: int, survival: Survival) -> str:
-    """Return the mean over nodes of what the worst node's loss costs a ServicePort."""
+    """Return the mean over nodes of what the worst failure costs a ServicePort."""
     if not answer.found.vantages or survival.worst is None:
         return ""
     mean = mean_over_nodes(answer.found, at, (survival.worst,))
@@ -47,7 +47,7 @@ def mean_cell(answer: WhatIfAnswer, at: int, survival: Survival) -> str:
 
 
 def mean_numbers(mean: MeanLoss) -> dict[str, Any]:
-    """Return a mean for programs, right to 12 digits."""
+    """Return a mean for programs, correct to 12 digits."""
     ends = (round(min(1.0, rank(n) / rank(ONE)), 12) for n in (mean.lower, mean.upper))
     lower, upper = ends
     return {"lower": lower, "upper": upper, "nodes": mean.nodes}

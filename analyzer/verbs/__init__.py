@@ -1,1 +1,1 @@
-"""What each verb does, from its options to its exit status."""
+"""The verbs: from options to exit status."""

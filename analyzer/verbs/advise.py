@@ -1,4 +1,4 @@
-"""The verb that says what measures would buy the Services that fare worst."""
+"""``advise``: what measures gain the Services that lose most."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def advise(options: SimpleNamespace) -> int:
-    """Say what measures would buy, or print the objects as one would leave them."""
+    """Show what measures would gain, or print the objects after one of them."""
     if options.node is not None and not options.dumps:
         raise UsageError("--node: advise covers every node; --node only names the node of a DUMP")
     if options.node_of:

@@ -1,4 +1,4 @@
-"""``anonymise``: rules, objects and what else a node prints, under other names.
+"""``anonymise``: rules, objects and other listings of a node, with other names.
 
 One dump, or one file of objects, is printed again; several files and bundles become one bundle.
 """
@@ -28,7 +28,7 @@ _SCHEMA: Final = "kubeodds/anonymise-map/1"
 
 
 def anonymise(options: SimpleNamespace) -> int:
-    """Write the input under other names; return the exit status."""
+    """Write the input with other names; return the exit status."""
     from analyzer.anonymise.files import Anonymiser
     from analyzer.anonymise.naming import Naming
 

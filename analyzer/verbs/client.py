@@ -41,7 +41,7 @@ _USUAL: Final = {"lookup": "glibc", "connect": "tcp"}
 
 
 def client(options: SimpleNamespace) -> int:
-    """Say what clients see, and return the exit status."""
+    """Show what clients see, and return the exit status."""
     asked = _Asked(options)
     operations = asked.operations()
     found = tuple(judge(each, asked.world) for each in operations)
@@ -73,7 +73,7 @@ class _Fates:
     given: Input
 
     def of(self, endpoint: Endpoint) -> Fate:
-        """Return what a dead endpoint does; what is said of it goes before what is of its node."""
+        """Return how a dead endpoint behaves, by its own options or else those of its node."""
         place = self.given.cluster.placement(endpoint.address)
         for name in (str(endpoint), str(endpoint.address), place.node, place.zone):
             if name is not None and name in self.said:
@@ -147,7 +147,7 @@ class _Asked:
     # --- a balancer -------------------------------------------------------------------
 
     def _balanced(self, fates: _Fates) -> Iterator[Entry]:
-        """Give the nodes among which a balancer draws."""
+        """Yield the nodes among which a balancer draws."""
         weights = self._weights()
         whole = sum(weights.values())
         unknown = []
@@ -197,7 +197,7 @@ class _Asked:
     # --- what is done -----------------------------------------------------------------
 
     def operations(self) -> tuple[Operation, ...]:
-        """Return what clients do.
+        """Return the operations of clients.
 
         Raises:
             UsageError: there is nothing that they can do, or a name is not known.
@@ -338,7 +338,7 @@ class _Asked:
     # --- who calls --------------------------------------------------------------------
 
     def callers(self) -> Callers | None:
-        """Return who calls, and who of them is dead; None: that was not asked.
+        """Return the client pods, and which of them are dead; None if not selected.
 
         Raises:
             UsageError: the objects have no such pod.

@@ -1,4 +1,4 @@
-"""Names that clients look up, and the resolv.conf that they have."""
+"""The names that clients look up, and the resolv.conf that they use."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST_DOMAINS: Final = 32
 
 
 class Names:
-    """What the options, the dump and the objects say of names; what is assumed is noted."""
+    """What options, dump and objects say about names; assumptions are noted."""
 
     def __init__(
         self, options: SimpleNamespace, view: View, absent: Absent, assumed: list[str]
@@ -76,7 +76,7 @@ class Names:
         return lambda candidate: candidate == bare
 
     def conf(self, *, must: bool) -> ResolvConf | None:
-        """Return the resolv.conf that clients have; None: nothing tells their name server.
+        """Return the resolv.conf of clients; None if their name server is not known.
 
         Raises:
             UsageError: it must be told.

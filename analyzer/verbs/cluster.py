@@ -1,4 +1,4 @@
-"""``cluster`` and its verbs: the dumps of all nodes, read once and asked together."""
+"""``cluster`` and its subcommands: the dumps of all nodes, read once and queried together."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def _from_dumps(folder: str, nodes: Sequence[NodeRow], objects: ApiObjects) -> F
 def _lacking(
     services: Sequence[EveryNode], known: Sequence[NodeRow]
 ) -> Iterator[tuple[str, list[str]]]:
-    """Give ServicePorts with the nodes whose dumps do not show them.
+    """Yield ServicePorts with the nodes whose dumps do not show them.
 
     Of an IP version of which a node has no ServicePort at all, it may have no dump.
     """

@@ -1,4 +1,4 @@
-"""Who was dead when, and what ServicePorts lost by that."""
+"""Which nodes were dead when, and what ServicePorts lost by that."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @value(kw_only=True)
 class Objects:
-    """The objects at one time, and what is known by them.
+    """The objects at one time, and what they tell.
 
     Attributes:
         look: None: there are none.
@@ -44,7 +44,7 @@ class Objects:
 
 
 def windows_of(options: SimpleNamespace) -> tuple[Window, ...]:
-    """Return what the options say of who was dead, and when."""
+    """Return which nodes were dead when, according to the options."""
     return tuple(
         (option, *each)
         for option in ("dead", "dead_node", "dead_zone")
@@ -53,7 +53,7 @@ def windows_of(options: SimpleNamespace) -> tuple[Window, ...]:
 
 
 def in_words(options: SimpleNamespace) -> Iterator[str]:
-    """Give the same as reports say it."""
+    """Yield the same as reports word it."""
     kinds = {"dead": "", "dead_node": "node ", "dead_zone": "zone "}
     for option, name, _, _ in windows_of(options):
         yield f"{kinds[option]}{name}"
@@ -62,7 +62,7 @@ def in_words(options: SimpleNamespace) -> Iterator[str]:
 
 
 class Losses:
-    """What ServicePorts lose, by what they were, who was dead, and what objects said."""
+    """Losses of ServicePorts, by their rules, the dead nodes, and the objects at the time."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Losses:
         self._asked: set[Window] = set()
 
     def of(self, digest: str | None, moment: Moment, at: int) -> Bounds | None:
-        """Return the loss of a ServicePort at a moment, by the objects of number `at`."""
+        """Return the loss of a ServicePort at a moment, by the objects with index `at`."""
         if digest is None:
             return None
         active = tuple(
@@ -119,7 +119,7 @@ class Losses:
         return self._dead[active, at]
 
     def told(self, file: str) -> Iterator[Diagnostic]:
-        """Give what was called dead and no dump has, and what was so while there are no dumps."""
+        """Yield notes on dead marks that no dump has, and on times without dumps."""
         for name, is_seen in self._seen.items():
             if not is_seen:
                 says = f"{name} is in none of the dumps, so it loses nothing there"

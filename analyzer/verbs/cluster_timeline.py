@@ -1,4 +1,4 @@
-"""``cluster timeline``: what nodes' rules were when, and what that cost."""
+"""``cluster timeline``: nodes' rules over time, and what they cost."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _NOTHING: Final = "its rules have no Service; is the dump complete?"
 
 
 def timeline(options: SimpleNamespace) -> int:
-    """Say what became of the rules, and return the exit status."""
+    """Show how the rules changed, and return the exit status."""
     if options.dead_by_objects and not options.objects:
         raise UsageError("--dead-by-objects: needs --objects")
     if options.max_lost is not None and not (options.dead_by_objects or [*in_words(options)]):
@@ -115,7 +115,7 @@ class _Courses:
         self._asked: Collection[str] | None = None
 
     def answer(self) -> TimelineOfDumpsAnswer:
-        """Return all that there is to say."""
+        """Return the whole answer."""
         by_node: dict[str, list[Dumped]] = {}
         for each in dumped(self._options, self._names):
             by_node.setdefault(each.node, []).append(each)
@@ -216,7 +216,7 @@ class _Courses:
     def _changed(
         self, node: str, states: Sequence[_State], a: Input, b: Input
     ) -> Iterator[Changed]:
-        """Give the ServicePorts that are not the same in the last two states of a node."""
+        """Yield the ServicePorts that are not the same in the last two states of a node."""
         times = [each.at for each in states]
         one, other = states[-2].digests, states[-1].digests
         differing = [key for key in {**one, **other} if one.get(key) != other.get(key)]

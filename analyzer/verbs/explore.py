@@ -1,4 +1,4 @@
-"""``explore``: nodes marked dead and living again on a terminal, and what is lost with them."""
+"""``explore``: marks nodes as dead or alive on a terminal, and shows the losses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def explore(options: SimpleNamespace) -> int:
-    """Run until somebody quits."""
+    """Run until the user quits."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
             "explore needs a terminal; kubeodds loss prints the same once, and kubeodds whatif "
@@ -28,7 +28,7 @@ def explore(options: SimpleNamespace) -> int:
 
 
 def app(options: SimpleNamespace) -> Any:
-    """Return what is shown, with all that was asked for read.
+    """Return the application, with all of its input read.
 
     Raises:
         UsageError: textual is not installed; or a name that does not occur.

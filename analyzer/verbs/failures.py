@@ -1,4 +1,4 @@
-"""The verbs that ask what failures do: every one of them, or one as time goes on."""
+"""``whatif`` and ``timeline``: the cost of every failure, or of one over time."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _TOP: Final = 100
 
 
 def whatif(options: SimpleNamespace) -> int:
-    """Say what each failure would cost, or with ``--components`` that of each component."""
+    """Show what each failure would cost, or with ``--components`` that of each component."""
     if options.components:
         return _components(options)
     return whatif_of(options, ApiObjects(options), None)
 
 
 def whatif_of(options: SimpleNamespace, objects: ApiObjects, every: Everywhere | None) -> int:
-    """Say what each failure would cost, at every node of those that were found, if any were."""
+    """Show what each failure would cost, on every node of `every` if it is given."""
     from analyzer.failure.reaching import is_lost_beyond, reaching, reaching_at_every_node
     from analyzer.failure.thresholds import breaches
     from analyzer.failure.whatif import Asked, Kind, control_plane_of, what_if
@@ -99,7 +99,7 @@ def whatif_of(options: SimpleNamespace, objects: ApiObjects, every: Everywhere |
 
 
 def topology_of(options: SimpleNamespace, objects: ApiObjects) -> Topology | None:
-    """Return the control plane, by what the options say, else the objects; None: not known.
+    """Return the control plane, from options, else from objects; None if not known.
 
     Raises:
         UsageError: a name that is no node's, or options that contradict each other.
@@ -110,7 +110,7 @@ def topology_of(options: SimpleNamespace, objects: ApiObjects) -> Topology | Non
 
 
 def said_of(options: SimpleNamespace) -> Said:
-    """Return what the options say of the control plane."""
+    """Return what the options say about the control plane."""
     from analyzer.outage.topologies import Said
 
     return Said(
@@ -129,7 +129,7 @@ def _components(options: SimpleNamespace) -> int:
 
 
 def timeline(options: SimpleNamespace) -> int:
-    """Say what an outage costs as time goes on."""
+    """Show what an outage costs over time."""
     from analyzer.failure.reaching import reaching
     from analyzer.outage.scenario import scenario
     from analyzer.outage.timeline import play

@@ -1,4 +1,4 @@
-"""The verbs that read conntrack beside the rules: who is suspect, and what stays where."""
+"""``suspects`` and ``pinned``: conntrack read beside the rules."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def suspects(options: SimpleNamespace) -> int:
-    """Say which endpoints conntrack speaks against, and return the exit status."""
+    """Show which endpoints look dead in conntrack, and return the exit status."""
     given = read_input(options)
     flows, owned, unread = owned_flows(options, given)
     found = suspect_endpoints(
@@ -38,7 +38,7 @@ def suspects(options: SimpleNamespace) -> int:
 
 
 def pinned(options: SimpleNamespace) -> int:
-    """Say which flows stay where nobody answers, and return the exit status."""
+    """Show which flows are pinned to endpoints that do not answer; return the exit status."""
     given = read_input(options)
     flows, owned, unread = owned_flows(options, given)
     died = dead_of(options, given)

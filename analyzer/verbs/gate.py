@@ -1,4 +1,4 @@
-"""The verb that judges manifests before they are deployed."""
+"""``gate``: evaluates manifests before they are deployed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def gate(options: SimpleNamespace) -> int:
-    """Judge manifests, or print the objects of a placement."""
+    """Evaluate manifests, or print the objects of a placement."""
     given = narrowed(read(options), options.service, options.namespace)
     if options.objects_of is not None:
         return _objects_of(options, given)
@@ -40,7 +40,7 @@ def gate(options: SimpleNamespace) -> int:
 
 
 def answer_of(options: SimpleNamespace, given: Given) -> GateAnswer:
-    """Return the verdict on what was read.
+    """Return the verdict on the input.
 
     Raises:
         AnalyzerError: a manifest is malformed, or what was asked for is not there.
@@ -149,7 +149,7 @@ def _objects_of(options: SimpleNamespace, given: Given) -> int:
 
 
 def _pending(problem: Problem, found: Sequence[Judged]) -> Iterator[Pending]:
-    """Give the workloads whose pods find no node, certainly or where the scores lead.
+    """Yield the workloads whose pods find no node, certainly or where the scores lead.
 
     Of those that an autoscaler makes more of also how many more of these find none.
     """
@@ -169,7 +169,7 @@ def _pending(problem: Problem, found: Sequence[Judged]) -> Iterator[Pending]:
 
 
 def _waiting(problem: Problem) -> Iterator[tuple[int, Group, int, int]]:
-    """Give groups of pods with how many find no node for sure, and where the scores lead."""
+    """Yield groups of pods with how many find no node for sure, and where the scores lead."""
     expected = expected_end(problem)
     every = range(len(problem.nodes))
     for g, group in enumerate(problem.groups):
@@ -179,7 +179,7 @@ def _waiting(problem: Problem) -> Iterator[tuple[int, Group, int, int]]:
 
 
 def _assumed(given: Given, problem: Problem) -> Iterator[str]:
-    """Give what the answer rests on, in words."""
+    """Yield what the answer rests on, in words."""
     yield "new pods are ready, and no pods of an older revision are left"
     for each in given.workloads:
         if each.scaler is not None and each.most > (each.replicas or 0):

@@ -1,4 +1,4 @@
-"""``loss``: of one node's dumps, or of those of several nodes."""
+"""``loss``: from one node's dumps, or those of several nodes."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _OF_REPAIR: Final = {
 
 
 def loss(options: SimpleNamespace) -> int:
-    """Say what is lost, and return the exit status."""
+    """Show what is lost, and return the exit status."""
     if options.from_objects:
         from analyzer.questions.predicting import is_everywhere, predicted_node
 
@@ -128,7 +128,7 @@ def _answer(
 
 
 def _is_beyond(answer: LossAnswer, most: Fraction | None) -> bool:
-    """Tell whether a threshold is broken; of what is not judged nobody knows that it loses less."""
+    """Return whether a threshold is exceeded, or may be where not all is evaluated."""
     if most is None:
         return False
     lost = (route for each in answer.losses for route in each.routes)

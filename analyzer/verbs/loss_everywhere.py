@@ -1,4 +1,4 @@
-"""``loss --from-objects``: of every node of a cluster."""
+"""``loss --from-objects``: on every node of a cluster."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 
 def loss_everywhere(options: SimpleNamespace) -> int:
-    """Say what is lost at every node, and return the exit status."""
+    """Show what is lost on every node, and return the exit status."""
     objects = ApiObjects(options)
     return loss_of(options, objects, everywhere(options, objects))
 
 
 def loss_of(options: SimpleNamespace, objects: ApiObjects, found: Everywhere) -> int:
-    """Say what is lost at every node of those that were found."""
+    """Show what is lost on each of these nodes."""
     together = tuple(each.together for each in found.services)
     died = dead_of(
         options, Shown(replace(found.view, services=together), objects.cluster, objects.pods)

@@ -1,4 +1,4 @@
-"""``repair``: the change that takes dead endpoints out of a node's rules."""
+"""``repair``: the change that removes dead endpoints from a node's rules."""
 
 from __future__ import annotations
 

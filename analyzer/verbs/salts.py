@@ -1,4 +1,4 @@
-"""Secrets that names are hashed with: files of their own, for their owner only."""
+"""Salts for hashing names: secret files that only their owner can read."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _READ_BY_OTHERS: Final = stat.S_IRGRP | stat.S_IROTH
 
 
 def new_salt() -> bytes:
-    """Return a secret that nobody has."""
+    """Return a fresh random salt."""
     return os.urandom(_NEW_SALT)
 
 
 def salt_of(name: str) -> bytes:
-    """Return the secret in a file, which is made if it is not there.
+    """Return the salt in a file, which is created if it does not exist.
 
     Raises:
         InputError: it is too short for one.

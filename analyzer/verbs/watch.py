@@ -1,4 +1,4 @@
-"""``watch``: looks at a node's rules every so often, and says what they come to.
+"""``watch``: checks a node's rules periodically and reports what they lose.
 
 Theory of operation
 ===================
@@ -37,7 +37,7 @@ _MODE: Final = 0o644
 
 
 def watch(options: SimpleNamespace) -> int:
-    """Look until a signal ends it, or once, and return the exit status."""
+    """Check until a signal stops it, or once, and return the exit status."""
     if options.print is not None:
         sys.stdout.write(file_of(options.print))
         return DONE
@@ -55,7 +55,7 @@ def watch(options: SimpleNamespace) -> int:
 
 
 def file_of(name: str) -> str:
-    """Return a file that goes with a watch; `name` is of `watch_arguments.FILES`."""
+    """Return a data file for ``watch``; `name` is a key of `watch_arguments.FILES`."""
     from importlib.resources import files
 
     found = files("analyzer").joinpath("data/watch").joinpath(FILES[name])
@@ -111,7 +111,7 @@ class _Page:
         self._failed = ""
 
     def show(self, found: Watched) -> None:
-        """Write the metrics of a look; say what has failed, and when it has not any more.
+        """Write the metrics of a check; report failures, and when they have ended.
 
         Raises:
             OSError: they cannot be written.

@@ -1,1 +1,1 @@
-"""Judging a node's rules again and again, for a monitoring system."""
+"""Periodic checks of a node's rules, for a monitoring system."""

@@ -1,4 +1,4 @@
-"""What a command of the user's prints: it has a time, a size, and no shell."""
+"""The output of a user's command, run without a shell, limited in time and size."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _POLL: Final = 0.02
 
 
 def printed(words: Sequence[str], seconds: float, most: int, signals: Signals) -> bytes:
-    """Return what a command prints to stdout; `seconds` and `most` bytes are what it is given.
+    """Return the stdout of a command, limited to `seconds` and `most` bytes.
 
     It runs in a group of its own, which ends with it: what it starts is not left behind.
 
@@ -98,7 +98,7 @@ def _read(
 
 
 def _has_ended(number: int) -> bool:
-    """Tell whether a child has, and leave it to be waited for."""
+    """Return whether a child has, and leave it to be waited for."""
     return os.waitid(os.P_PID, number, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
 
 

@@ -1,4 +1,4 @@
-"""How a node's rules differ from the objects, again and again: only what has changed is compared.
+"""Repeated comparison of a node's rules with the objects: only changes are compared again.
 
 Theory of operation
 ===================
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @value(kw_only=True)
 class Drift:
-    """What differs: at the node itself, and of each ServicePort of which something does.
+    """What differs: on the node itself, and for each ServicePort with a difference.
 
     Attributes:
         not_judged: names of ServicePorts of which that is not known.
@@ -56,7 +56,7 @@ class Drift:
         return dict(Counter(each.drift.value for each in self.findings()))
 
     def findings(self) -> tuple[Finding, ...]:
-        """Return all of it."""
+        """Return all differences."""
         of_services = [each for found in self.of_services.values() for each in found]
         return (*self.of_node, *of_services)
 
@@ -71,7 +71,7 @@ class _Known:
 
 
 class Drifting:
-    """Compares the rules of a node with what kube-proxy would write there by some objects."""
+    """Compares a node's rules with those that kube-proxy would write for the objects."""
 
     def __init__(
         self, options: SimpleNamespace, objects: ApiObjects, predictions: Predictions | None = None
@@ -87,7 +87,7 @@ class Drifting:
         self._mode = ""
 
     def of(self, given: Input, digests: Mapping[Name, Mapping[int | None, str]]) -> Drift | str:
-        """Return how rules differ, or why nobody knows; `digests` are of their ServicePorts."""
+        """Return how rules differ, or why that is unknown; `digests` are those of ServicePorts."""
         if self._options.no_drift:
             return "--no-drift"
         if not self._objects.items:

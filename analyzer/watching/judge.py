@@ -1,4 +1,4 @@
-"""What the rules of a node come to at one look: losses, and how they differ from the objects.
+"""One check of a node's rules: losses, and differences from the objects.
 
 Theory of operation
 ===================
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 class LookError(AnalyzerError):
-    """A look came to nothing; `failure` is one of `reports.watch_answer.FAILURES`."""
+    """A check that failed; `failure` is one of `reports.watch_answer.FAILURES`."""
 
     def __init__(self, failure: str, why: str) -> None:
         super().__init__(why)
@@ -54,14 +54,14 @@ class LookError(AnalyzerError):
 
 @value
 class Known:
-    """A ServicePort at the last look: its digest, and what was said of it."""
+    """A ServicePort at the last check: its digest, and its result."""
 
     digest: str
     seen: Seen
 
 
 class Judge:
-    """Judges rules by the same options and objects, again and again.
+    """Repeatedly evaluates rules with the same options and objects.
 
     Attributes:
         known: what was said of each ServicePort at the last look.
@@ -84,7 +84,7 @@ class Judge:
     def judgement(
         self, found: Sequence[Member], dead: Mapping[str, Sequence[str]], at: float
     ) -> Judgement:
-        """Return what rules come to; `dead` are values of the options that say so.
+        """Return the result for rules; `dead` are values of the options that mark as dead.
 
         Raises:
             LookError: nothing can be judged.
@@ -213,7 +213,7 @@ def _of(lost: ServiceLoss, most: Fraction, since: float | None) -> Seen:
 
 
 def names_of_dead(text: str) -> Iterator[tuple[str, str]]:
-    """Give option and value for each line of a file that says who is dead.
+    """Yield option and value for each line of a file of dead marks.
 
     A line is a value of ``--dead``, or ``node NAME`` or ``zone NAME``; ``#`` begins a comment.
 

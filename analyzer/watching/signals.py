@@ -1,4 +1,4 @@
-"""Signals that end a watch, or have it look again, heard while it waits for time or for bytes."""
+"""Signals that stop ``watch`` or start a check, handled while it waits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AGAIN: Final = signal.SIGHUP
 
 
 class Signals:
-    """Hears signals as long as it is entered.
+    """Handles signals while its context is active.
 
     A handler only notes what came, and a byte in a pipe wakes whoever waits: nothing is cut off
     in the middle.
@@ -59,11 +59,11 @@ class Signals:
             self._ended = True
 
     def is_ended(self) -> bool:
-        """Tell whether a signal has asked for the end."""
+        """Return whether a signal has asked to stop."""
         return self._ended
 
     def wait(self, seconds: float, readable: Sequence[int] = ()) -> list[int]:
-        """Wait so long, or until a signal comes; give which of `readable` have something to read.
+        """Wait so long, or until a signal; return those of `readable` that have data.
 
         Raises:
             OSError: one of them cannot be waited for.

@@ -1,4 +1,4 @@
-"""The bytes of rules, as they are now: of files, and of what commands print.
+"""The current bytes of rules: from files, and from the output of commands.
 
 Rules that say the same have the same digest. Counters, and the time that a program writes above
 what it prints, are no rules: they change from one look to the next.
@@ -39,7 +39,7 @@ _BYTES: Final = 16
 
 
 def taken(name: str, data: bytes) -> Member:
-    """Return bytes under the name by which reports call them."""
+    """Return bytes with the name that reports use for them."""
     found = Member(name)
     found.data, found.bundle, found.node = data, name, ""
     found.backend, found.synced, found.taken = None, None, ""
@@ -47,7 +47,7 @@ def taken(name: str, data: bytes) -> Member:
 
 
 def of_file(name: str, most: int) -> Member:
-    """Return what a file holds; a pipe is none, since it can be read once only.
+    """Return the content of a file; not of a pipe, which can be read only once.
 
     Raises:
         InputError: it is no file, or larger than `most` bytes.
@@ -59,7 +59,7 @@ def of_file(name: str, most: int) -> Member:
 
 
 def digest(found: Iterable[Member]) -> str:
-    """Return what is the same as long as the rules are."""
+    """Return a digest of the rules."""
     whole = blake2b(digest_size=_BYTES)
     for each in found:
         rules = _rules_alone(each.data)
@@ -84,7 +84,7 @@ def _rules_alone(data: bytes) -> bytes:
 
 
 def signature(names: Iterable[str]) -> tuple[tuple[str, int, int, int], ...]:
-    """Return what changes when files do, or when a file in one of these folders does.
+    """Return a value that changes when files do, or a file in one of these folders.
 
     Raises:
         OSError: one of them is not there.
@@ -103,6 +103,6 @@ def _signature(name: str) -> list[tuple[str, int, int, int]]:
 
 
 def modified(found: Iterable[tuple[str, int, int, int]]) -> float | None:
-    """Return when the youngest of files was written, in seconds since 1970; None: of none."""
+    """Return the newest modification time, in seconds since 1970; None without files."""
     youngest = max((ns for _, _, ns, _ in found), default=None)
     return None if youngest is None else youngest / 1e9

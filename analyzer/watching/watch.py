@@ -1,4 +1,4 @@
-"""One look after the other at a node's rules.
+"""Periodic checks of a node's rules, one after the other.
 
 Theory of operation
 ===================
@@ -47,7 +47,7 @@ _SETTLED: Final = 2.0
 
 
 class Watch:
-    """Looks at rules; `now` tells the time in seconds since 1970.
+    """Checks rules; `now` returns the time in seconds since 1970.
 
     Attributes:
         judgement: the last one, of the rules as they were at the last look that succeeded.
@@ -72,11 +72,11 @@ class Watch:
         self._looks = {"judged": 0, "unchanged": 0, "failed": 0}
 
     def forget(self) -> None:
-        """Read all anew at the next look, changed or not."""
+        """Read everything again at the next check, changed or not."""
         self._objects = self._key = self._last = None
 
     def look(self) -> Watched:
-        """Look once, and return what is known then."""
+        """Check once, and return what is known then."""
         begun, at = time.monotonic(), self._now()
         found: Sequence[Member] = ()
         objects: Signature = ()
@@ -121,7 +121,7 @@ class Watch:
         )
 
     def is_ok(self, found: Judgement) -> bool:
-        """Tell whether all was judged, and nothing is beyond what is allowed."""
+        """Return whether everything was evaluated, and no threshold is exceeded."""
         differs = found.differences and not self._options.allow_drift
         # Who gave objects wants to know of drift.
         unknown = (found.drift is None or found.drift_unknown) and self._asks_for_drift

@@ -1,4 +1,4 @@
-"""The measures, by name: a new one is a file and a row.
+"""The measures, by name: a new one is one file and one row in the table.
 
 Of names with + between them one is done after the other.
 """
@@ -57,7 +57,7 @@ USUAL: Final = (
 
 
 def measure_of(name: str) -> Measure | None:
-    """Return a measure, or several one after the other; None: there is none of that name.
+    """Return a measure, or several combined; None if no measure has that name.
 
     What is for the API's own Service goes with nothing else.
     """

@@ -1,4 +1,4 @@
-"""A pod on every node that can take one: a DaemonSet, or an autoscaler by nodes that spreads."""
+"""A pod on every schedulable node: a DaemonSet, or an autoscaler by nodes that spreads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from analyzer.advice.takers import Takers
 
 
 def change(situation: Situation, key: Key) -> Situation | Refused:
-    """Return a situation with just one pod on each node that can take one."""
+    """Return a situation with exactly one pod on each schedulable node."""
     return placed(situation, key, _placing)
 
 

@@ -1,4 +1,4 @@
-"""A load balancer on each node in place of one address in front of several API servers."""
+"""A load balancer on each node instead of one address in front of several API servers."""
 
 from __future__ import annotations
 

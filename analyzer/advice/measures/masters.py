@@ -1,4 +1,4 @@
-"""Nodes more that carry the control plane, up to a number of them."""
+"""More control-plane nodes, up to a given number."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COMPONENTS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-schedu
 
 
 def masters(number: int) -> Change:
-    """Return what makes so many nodes carry the control plane."""
+    """Return a measure that gives the cluster so many control-plane nodes."""
 
     def change(situation: Situation, _key: Key) -> Situation | Refused:
         roles = roles_of(situation.items)

@@ -1,4 +1,4 @@
-"""A node more, and nothing on it yet."""
+"""One more node, without any pods yet."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from analyzer.parsers.api_objects import Object, at, elements
 
 
 def change(situation: Situation, _key: Key) -> Situation | Refused:
-    """Return a situation with a node more, in no zone."""
+    """Return a situation with one more node, in no zone."""
     nodes = nodes_of(situation.items)
     if not nodes:
         return Refused("the objects have no nodes")
@@ -24,7 +24,7 @@ def change(situation: Situation, _key: Key) -> Situation | Refused:
 
 
 def unused(name: str, known: Any) -> str:
-    """Return a name that no object has: this, or with a number."""
+    """Return a name that no object has: this one, or with a number appended."""
     number, found = 1, name
     while found in known:
         number += 1
@@ -33,7 +33,7 @@ def unused(name: str, known: Any) -> str:
 
 
 def node_like(node: Object, name: str, free: Addresses, labels: dict[str, str]) -> Object:
-    """Return a Node like another one, which has its own name and addresses, and these labels."""
+    """Return a copy of a Node with its own name, addresses and these labels."""
     listed = []
     for each in elements(node, "status", "addresses"):
         address = address_from_text(str(at(each, "address")))

@@ -1,4 +1,4 @@
-"""NodeLocal DNSCache: a cache on each node answers, and asks the cluster's DNS for what it lacks.
+"""NodeLocal DNSCache: a cache on each node, which forwards misses to the cluster's DNS.
 
 Source: https://kubernetes.io/docs/tasks/administer-cluster/nodelocaldns; the add-on's
 nodelocaldns.yaml: the Service ``kube-dns-upstream`` has the selector of kube-dns.

@@ -1,4 +1,4 @@
-"""No pod on the control plane, as its taint keeps them off."""
+"""No pod on control-plane nodes, as their taint enforces."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from analyzer.advice.takers import Takers, control_plane_of
 
 
 def change(situation: Situation, key: Key) -> Situation | Refused:
-    """Return a situation in which pods of the control plane's nodes are on other nodes."""
+    """Return a situation in which pods on control-plane nodes have moved to other nodes."""
     masters = situation.said.control_plane or control_plane_of(situation.items)
     if not masters:
         return Refused("no node has the control plane's role label; --control-plane names them")
@@ -20,7 +20,7 @@ def change(situation: Situation, key: Key) -> Situation | Refused:
 
 
 def away(now: Sequence[str], can: Takers, masters: Collection[str]) -> Sequence[str] | Refused:
-    """Return the places of pods that leave some nodes for the emptiest others."""
+    """Return the nodes of pods after those on some nodes moved to the emptiest others."""
     stay = [name for name in now if name not in masters]
     others = [name for name in can.names if name not in masters]
     if len(stay) == len(now):
@@ -31,7 +31,7 @@ def away(now: Sequence[str], can: Takers, masters: Collection[str]) -> Sequence[
 
 
 def emptiest(now: Sequence[str], names: Sequence[str], number: int) -> list[str]:
-    """Return the nodes, of those named, to which so many pods go one after the other."""
+    """Return the nodes, among those named, that so many pods are added to one by one."""
     held = Counter(now)
     found = []
     for _ in range(number):

@@ -1,4 +1,4 @@
-"""All pods on the control plane, so that they die with it and not before."""
+"""All pods on control-plane nodes, so that the Service fails only when they do."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from analyzer.advice.takers import control_plane_of
 
 
 def change(situation: Situation, key: Key) -> Situation | Refused:
-    """Return a situation in which all pods are on nodes of the control plane."""
+    """Return a situation in which all pods are on control-plane nodes."""
     masters = sorted(situation.said.control_plane or control_plane_of(situation.items))
     if not masters:
         return Refused("no node has the control plane's role label; --control-plane names them")

@@ -1,4 +1,4 @@
-"""A proxy that goes to pods itself and tries the next: no rule of kube-proxy draws for it."""
+"""A proxy that connects to pod IPs and retries: kube-proxy's rules select no endpoint for it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _CLIENT = "proxy-by-pod-ip"
 
 
 def change(situation: Situation, key: Key) -> Situation | Refused:
-    """Return a situation in which that proxy asks, and the objects are as they were."""
+    """Return a situation in which clients use that proxy, with the objects unchanged."""
     slices = slices_of(situation.items, key)
     if not any(is_usable(end) for each in slices for end in elements(each, "endpoints")):
         return Refused("it has no ready endpoints")

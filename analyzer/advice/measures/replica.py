@@ -1,4 +1,4 @@
-"""A pod more, on a node of its own, which the scheduler tries for and does not promise."""
+"""One more pod on a node of its own, which the scheduler prefers but does not guarantee."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from analyzer.advice.takers import Takers
 
 
 def change(situation: Situation, key: Key) -> Situation | Refused:
-    """Return a situation with a pod more, on the first node that can take one and has none."""
+    """Return a situation with one more pod, on the first schedulable node without one."""
     return placed(situation, key, _placing)
 
 
@@ -22,7 +22,7 @@ def _placing(now: Sequence[str], can: Takers) -> Sequence[str] | Refused:
 
 
 def why_not(can: Takers) -> str:
-    """Return which nodes cannot take a pod, and why, for the end of a sentence."""
+    """Return which nodes cannot run a pod, and why, for the end of a sentence."""
     told = [f"{name} is {why}" for name, why in sorted(can.refused.items())]
     more = f" and {len(told) - 1:,} more" if told[1:] else ""
     return f" ({told[0]}{more})" if told else ""

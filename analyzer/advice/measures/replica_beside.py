@@ -1,4 +1,4 @@
-"""A pod more, beside others: what a replica is worth where nothing keeps pods apart."""
+"""One more pod on a node in use: what a replica gains where nothing keeps pods apart."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from analyzer.advice.takers import Takers
 
 
 def change(situation: Situation, key: Key) -> Situation | Refused:
-    """Return a situation with a pod more on the node that has most."""
+    """Return a situation with one more pod on the node that has most."""
     return placed(situation, key, _placing)
 
 

@@ -24,7 +24,7 @@ _SINCE = 34
 
 
 def change(situation: Situation, key: Key) -> Situation | Refused:
-    """Return a situation in which each ready endpoint is hinted for its own node, and zone.
+    """Return a situation in which each ready endpoint has hints for its own node and zone.
 
     Source: KEP-3015; kube-proxy looks at hints for nodes since 1.34.
     """

@@ -29,7 +29,7 @@ _ANNOTATION = "service.kubernetes.io/topology-mode"
 
 
 def change(situation: Situation, key: Key) -> Situation | Refused:
-    """Return a situation in which each ready endpoint is hinted for its own zone.
+    """Return a situation in which each ready endpoint has a hint for its own zone.
 
     Source: KEP-2433, KEP-4444.
     """

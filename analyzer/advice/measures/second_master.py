@@ -1,4 +1,4 @@
-"""Two nodes that carry the control plane."""
+"""Two control-plane nodes."""
 
 from __future__ import annotations
 

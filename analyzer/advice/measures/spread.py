@@ -11,7 +11,7 @@ from analyzer.advice.takers import Takers
 
 
 def change(situation: Situation, key: Key) -> Situation | Refused:
-    """Return a situation in which no node has two pods while another that can has none."""
+    """Return a situation in which no node has two pods while another schedulable one has none."""
     return placed(situation, key, _placing)
 
 

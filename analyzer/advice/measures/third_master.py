@@ -1,4 +1,4 @@
-"""Three nodes that carry the control plane."""
+"""Three control-plane nodes."""
 
 from __future__ import annotations
 

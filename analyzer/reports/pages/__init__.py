@@ -1,1 +1,1 @@
-"""Answers as pages: one file of HTML each, which opens anywhere and loads nothing."""
+"""Answers as HTML pages: one self-contained file each, which loads nothing."""

@@ -1,4 +1,4 @@
-"""A report for people as HTML: lines and tables, each text of a dump escaped.
+"""A report for people as HTML: lines and tables, with all text escaped.
 
 What a terminal would act on is replaced by signs, as everywhere; what a browser would act on is
 escaped. Names that are written from right to left stand in elements of their own, so that they
@@ -31,12 +31,12 @@ _PLACED: Final = (" ", "\u251c", "\u2514", "\u2502")
 
 
 def escape(text: str) -> str:
-    """Return text of a dump for HTML, in an element or between quotation marks."""
+    """Return text escaped for HTML, in an element or in a quoted attribute."""
     return printable(text).translate(_TABLE)
 
 
 def html_of(blocks: Sequence[Block]) -> Iterator[str]:
-    """Give blocks as HTML; lines among which places matter, as in trees, stand as printed."""
+    """Yield blocks as HTML; preformatted lines, for example trees, as printed."""
     lines: list[Line] = []
     for block in blocks:
         if isinstance(block, Line) and block.pieces:
@@ -71,7 +71,7 @@ def _pre(lines: Sequence[str]) -> str:
 def table(
     found: Table, *, name: str = "", caption: str = "", sorts: bool = True, most: int | None = None
 ) -> Iterator[str]:
-    """Give a table; with a `name` scripts find it, and `sorts` says that they may sort it.
+    """Yield a table; scripts find it by `name`, and `sorts` allows them to sort it.
 
     Of its rows the first `most` are given.
     """

@@ -1,4 +1,4 @@
-"""``cluster drift`` as a page: which nodes differ in what, to point at and to filter."""
+"""``cluster drift`` as a page: which nodes differ in what, with filters."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _KINDS: Final = (Column("DRIFT"), Column("NODES", right=True), Column("MEANS", f
 
 
 def render(answer: DriftAnswer) -> Iterator[str]:
-    """Give the page in pieces."""
+    """Yield the page in pieces."""
     kinds = _kinds(answer)
     yield from rendered(
         Page(
@@ -81,7 +81,7 @@ def _matrix(answer: DriftAnswer, kinds: tuple[Drift, ...]) -> Table:
 
 
 def _data(answer: DriftAnswer, kinds: dict[Drift, int]) -> Iterator[str]:
-    """Give kinds, names of nodes, and every difference with the places of its nodes."""
+    """Yield kinds, names of nodes, and every difference with the places of its nodes."""
     nodes = {name: at for at, name in enumerate(answer.drifting)}
     places = {kind: at for at, kind in enumerate(kinds)}
     told = [[kind.value, WORDS[kind]] for kind in kinds]

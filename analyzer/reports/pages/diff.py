@@ -1,4 +1,4 @@
-"""``diff`` as a page: what changes, in tables that sort and filter."""
+"""``diff`` as a page: changes in tables that sort and filter."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from analyzer.reports.pages.frame import Page, rendered, until_table
 
 
 def render(answer: DiffAnswer) -> Iterator[str]:
-    """Give the page in pieces."""
+    """Yield the page in pieces."""
     head, rest = until_table(as_text(answer).blocks)
     # The verdict is near the end of the text, and the first thing that a reader wants.
     first = verdict(answer)

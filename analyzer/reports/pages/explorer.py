@@ -1,4 +1,4 @@
-"""Where a reader marks nodes as dead: what is lost then, and the heat map of what each node costs.
+"""The part of a page where nodes are marked as dead, with losses and a heat map.
 
 Without scripts there is the table of ServicePorts as the answer has it.
 """
@@ -25,7 +25,7 @@ _BEFORE: Final = """\
 
 
 def explorer(instead: Iterable[str], *, note: str = "") -> Iterator[str]:
-    """Give the section; `instead` is what a page shows in its place without scripts."""
+    """Yield the section; `instead` is shown without scripts."""
     yield _BEFORE
     if note:
         yield f"<p>{note}</p>\n"
@@ -35,7 +35,7 @@ def explorer(instead: Iterable[str], *, note: str = "") -> Iterator[str]:
 
 
 def services(found: Table) -> Iterator[str]:
-    """Give a table of ServicePorts, the greatest harm first."""
+    """Yield a table of ServicePorts, greatest loss first."""
     yield from table(found, name="services", caption="ServicePorts", sorts=False, most=_MOST)
     if len(found.rows) > _MOST:
         yield f"<p>The first {_MOST:,} of {len(found.rows):,}; scripts show all.</p>\n"

@@ -1,4 +1,4 @@
-"""A picture in a page, with what it shows in words."""
+"""A picture in a page, with its description in words."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from analyzer.reports.pages.blocks import escape
 
 
 def figure(title: str, says: str, inside: Iterable[str]) -> Iterator[str]:
-    """Give a section with one picture."""
+    """Yield a section with one picture."""
     yield f'<section class="picture"><h2>{escape(title)}</h2>\n<figure>'
     yield f"<figcaption>{escape(says)}</figcaption>\n"
     yield f'<div class="wide" tabindex="0" role="group" aria-label="{escape(title)}">\n'

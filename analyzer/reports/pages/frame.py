@@ -1,4 +1,4 @@
-"""The page around an answer: one file, which loads nothing and says so to the browser.
+"""The HTML around an answer: one file, whose security policy forbids loading anything.
 
 Theory of operation: a Content-Security-Policy in the page allows the one style and the one script
 that stand in it, by their hashes, and nothing else: no network, no other script, no style of an
@@ -48,7 +48,7 @@ class Page:
 
 
 def rendered(page: Page) -> Iterator[str]:
-    """Give the page in pieces."""
+    """Yield the page in pieces."""
     from analyzer import __version__
 
     style, script = bundled("page.css"), bundled("page.js")
@@ -107,7 +107,7 @@ def until_table(blocks: Sequence[Block]) -> tuple[Sequence[Block], Sequence[Bloc
 
 
 def bundled(name: str) -> str:
-    """Return a file that ``make pages`` made: ``page.css`` or ``page.js``."""
+    """Return a file built by ``make pages``: ``page.css`` or ``page.js``."""
     from importlib.resources import files
 
     return files("analyzer").joinpath("data", "pages", name).read_text(encoding="utf-8")

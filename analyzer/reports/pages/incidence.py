@@ -1,4 +1,4 @@
-"""What a page computes losses from: which share of which ServicePort is on which node.
+"""The data from which a page computes losses: each node's share of each ServicePort.
 
 `release/pages/src/incidence.js` reads it, and does what `failure/loss` does. Shares are exact:
 draws out of 2**31 where draws give them, else numerators in hexadecimal over powers of two. Names
@@ -36,7 +36,7 @@ _SOURCES: Final = {source: at for at, source in enumerate(Source)}
 
 @value(kw_only=True)
 class Asked:
-    """What losses are computed of.
+    """What losses are computed from.
 
     Attributes:
         services: of each ServicePort, how some nodes have it; all that it is at any node.
@@ -57,7 +57,7 @@ class Asked:
 
 
 def incidence(asked: Asked) -> Iterator[str]:
-    """Give one JSON document, in pieces."""
+    """Yield one JSON document, in pieces."""
     writer = _Writer(asked.cluster)
     dead = asked.dead
     yield '{"services":['
@@ -126,7 +126,7 @@ class _Writer:
         ]
 
     def distribution(self, shares: Sequence[Bounds]) -> int:
-        """Return the place of a distribution."""
+        """Return the index of a distribution."""
         known = self._known.get(id(shares))
         if known is None:
             text = encode(_distribution(shares))
@@ -169,7 +169,7 @@ class _Variant:
         self._draws: list[list[Any]] = []
 
     def told(self) -> tuple[list[list[Any]], list[list[Any]], int]:
-        """Return the draws, the routes that lead to them, and the number of endpoints."""
+        """Return the draws, their routes, and the number of endpoints."""
         routes = [
             told
             for route in self._service.routes

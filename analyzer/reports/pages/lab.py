@@ -1,4 +1,4 @@
-"""``lab run`` and ``lab judge`` as a page: predicted beside measured."""
+"""``lab run`` and ``lab judge`` as a page: predicted and measured, side by side."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _MOST: Final = 40
 
 
 def render(answer: LabAnswer) -> Iterator[str]:
-    """Give the page in pieces."""
+    """Yield the page in pieces."""
     yield from page_of(answer, as_text(answer))
 
 
 def page_of(answer: LabAnswer, told: Document) -> Iterator[str]:
-    """Give a page of measurements with a report in words."""
+    """Yield a page of measurements with a report in words."""
     verdicts = sorted(answer.verdicts, key=lambda verdict: verdict.agrees)[:_MOST]
     word = "agrees" if answer.agrees else "DISAGREES"
     number = count(len(answer.verdicts), "measurement")

@@ -1,4 +1,4 @@
-"""``lab verify`` as a page: every route, predicted beside measured."""
+"""``lab verify`` as a page: every route, predicted and measured."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from analyzer.reports.pages.lab import page_of
 
 
 def render(answer: LabAnswer) -> Iterator[str]:
-    """Give the page in pieces."""
+    """Yield the page in pieces."""
     yield from page_of(answer, as_text(answer))

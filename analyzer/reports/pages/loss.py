@@ -1,4 +1,4 @@
-"""``loss`` as a page: who is hurt, and what else would be with more nodes dead."""
+"""``loss`` as a page: which Services lose how much, and the effect of more dead nodes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MOST: Final = 20
 
 
 def render(answer: LossAnswer) -> Iterator[str]:
-    """Give the page in pieces."""
+    """Yield the page in pieces."""
     losses = list(answer.losses) if answer.in_order else by_harm(answer.losses)
     hit = [loss for loss in losses if loss.worst.upper]
     rest: list[Block] = []
@@ -66,7 +66,7 @@ def render(answer: LossAnswer) -> Iterator[str]:
 
 
 def named(answer: LossAnswer) -> frozenset[Endpoint]:
-    """Return the endpoints that are dead by their own names."""
+    """Return the endpoints that are marked dead individually."""
     if not answer.dead.named:
         return frozenset()
     return dead(answer.view, answer.cluster, endpoints=answer.dead.named).endpoints

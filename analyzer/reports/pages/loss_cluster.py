@@ -1,4 +1,4 @@
-"""``loss`` at every node as a page: each ServicePort at the nodes where it loses most."""
+"""``loss`` on every node as a page: each ServicePort on the nodes where it loses most."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from analyzer.reports.pages.incidence import Asked, incidence
 
 
 def render(answer: LossClusterAnswer) -> Iterator[str]:
-    """Give the page in pieces."""
+    """Yield the page in pieces."""
     ends: frozenset[Endpoint] = frozenset()
     if answer.dead.named:
         view = replace(answer.view, services=tuple(each.together for each in answer.every_node))

@@ -1,4 +1,4 @@
-"""``loss`` of several nodes' dumps as a page: each ServicePort at the node where it loses most."""
+"""``loss`` of several nodes' dumps as a page: each ServicePort on its worst node."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from analyzer.reports.phrases import count
 
 
 def render(answer: LossNodesAnswer) -> Iterator[str]:
-    """Give the page in pieces."""
+    """Yield the page in pieces."""
     head, rest = until_table(as_text(answer).blocks)
     told = [each.answer for each in answer.nodes if each.answer is not None]
     ends: frozenset[Endpoint] = frozenset().union(*map(named, told))

@@ -1,4 +1,4 @@
-"""``timeline`` as a page: what ServicePorts lose as time goes on."""
+"""``timeline`` as a page: what ServicePorts lose over time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST: Final = 20
 
 
 def render(answer: TimelineAnswer) -> Iterator[str]:
-    """Give the page in pieces."""
+    """Yield the page in pieces."""
     head, rest = until_table(as_text(answer).blocks)
     lost = in_order(answer)
     shown = lost if answer.every else lost[:_MOST]
@@ -44,7 +44,7 @@ def render(answer: TimelineAnswer) -> Iterator[str]:
 
 
 def _without_letters(blocks: Sequence[Block]) -> Iterator[Block]:
-    """Give blocks without the picture in letters, and its title: here it is one of lines."""
+    """Yield blocks without the picture in letters, and its title: here it is one of lines."""
     for each, follows in zip_longest(blocks, blocks[1:]):
         if not any(isinstance(line, Line) and line.whole for line in (each, follows)):
             yield each

@@ -1,4 +1,4 @@
-"""``trace`` as a page: all ways of one packet as an icicle."""
+"""``trace`` as a page: all paths of one packet as an icicle."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST: Final = 1_000
 
 
 def render(answer: TraceAnswer) -> Iterator[str]:
-    """Give the page in pieces."""
+    """Yield the page in pieces."""
     asked = asked_of(answer.packet)
     root = cells(asked, answer.tree, partial(end_of, answer), _MOST)
     head, rest = until_table(as_text(answer).blocks)

@@ -23,7 +23,7 @@ _MOST: Final = 1_000
 
 
 def render(answer: TreeAnswer) -> Iterator[str]:
-    """Give the page in pieces."""
+    """Yield the page in pieces."""
     end = partial(end_of, answer)
     found: list[Cell] = [
         cells(route_title(service, route), tree, end, _MOST)

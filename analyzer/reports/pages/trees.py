@@ -1,4 +1,4 @@
-"""Icicles in a page: pictures without scripts, which zoom and are searched with them."""
+"""Icicles in a page: pictures that scripts make zoomable and searchable."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from analyzer.reports.pictures.icicle import icicle
 
 
 def trees(found: Sequence[Cell]) -> tuple[Iterator[str], Mapping[str, Iterable[str]]]:
-    """Return the figures of trees, and what scripts draw them of."""
+    """Return the figures of trees, and the data that scripts draw them from."""
     return _figures(found), {"trees": _data(found)}
 
 

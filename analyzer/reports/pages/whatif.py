@@ -1,4 +1,4 @@
-"""``whatif`` as a page: what each node costs each ServicePort, and any set of them."""
+"""``whatif`` as a page: what each node, or any set of them, costs each ServicePort."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TOP: Final = 20
 
 
 def render(answer: WhatIfAnswer) -> Iterator[str]:
-    """Give the page in pieces."""
+    """Yield the page in pieces."""
     blocks = as_text(replace(answer, top=_TOP)).blocks
     head, rest = until_table(blocks)
     where = at_node(answer.view)

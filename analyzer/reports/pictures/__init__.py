@@ -1,1 +1,1 @@
-"""Answers as pictures: SVG, alone in a file or in a page."""
+"""Answers as SVG pictures, in a file of their own or in a page."""

@@ -1,4 +1,4 @@
-"""A probability tree as cells, each behind the one that leads to it: rules, draws, and ends.
+"""A probability tree as cells, each next to its parent: rules, draws, and ends.
 
 A cell is as high as its share of the new flows. Where a rule may match or not, nobody knows how
 many flows take either way: such ways are drawn alike high, and say their bounds.
@@ -31,7 +31,7 @@ _MOST_CELLS: Final = 6_000
 
 
 class Cell:
-    """One cell; `low` and `high` bound its share of the new flows, `size` is how high it is drawn.
+    """One cell; `low` and `high` bound its share of the new flows, `size` is its height.
 
     Attributes:
         title: the chain of a rule, or what an end is.
@@ -59,7 +59,7 @@ class Cell:
         return f"{bounds_fraction(self.bounds)} {bounds_percent(self.bounds)}".strip()
 
     def encoded(self) -> dict[str, Any]:
-        """Return it and what follows as pages take it."""
+        """Return it and its children as pages need them."""
         found: dict[str, Any] = {}
         rest: list[tuple[Cell, dict[str, Any]]] = [(self, found)]
         while rest:
@@ -73,7 +73,7 @@ class Cell:
 
 
 def cells(title: str, tree: Tree, end_of: EndOf, most: int) -> Cell:
-    """Return the first cell, of all new flows; of a draw at most so many branches are told."""
+    """Return the first cell, of all new flows; a draw has at most so many branches."""
     root = Cell(title, "", "", "branch", Bounds(ALWAYS, ALWAYS), 1.0)
     left = _MOST_CELLS
     last: list[tuple[Cell, Cell]] = []  # what stands below the branches that are told
@@ -140,7 +140,7 @@ def _times(bounds: Bounds, weight: Dyadic) -> Bounds:
 
 
 def every(root: Cell) -> Iterator[tuple[Cell, int, float]]:
-    """Give each cell with how many lead to it, and where it begins, from 0 to 1."""
+    """Yield each cell with its depth and its start, from 0 to 1."""
     rest = [(root, 0, 0.0)]
     while rest:
         cell, depth, begins = rest.pop()

@@ -1,4 +1,4 @@
-"""What ServicePorts lose as time goes on: a strip each, one below the other.
+"""What ServicePorts lose over time: one strip each, one below the other.
 
 What is certainly lost is drawn full, what may be lost above it faintly; a line stands where
 something happens for the first time.
@@ -29,7 +29,7 @@ _TICKS: Final = 4
 
 
 def curves(played: Sequence[Played], events: Sequence[Event], *, alone: bool) -> Iterator[str]:
-    """Give the picture."""
+    """Yield the picture."""
     title = "Share of new flows that is lost, over time"
     height = max(1, len(played)) * _STRIP
     inside = _strips(played, events) if played else iter([text(0, 20, "Nothing is lost.")])

@@ -1,4 +1,4 @@
-"""What each node costs each ServicePort: a heat map, the greatest harm first.
+"""What each node costs each ServicePort: a heat map, greatest loss first.
 
 The darker, the more is lost; each cell says it in figures, so that nothing is told by colour alone.
 """
@@ -30,7 +30,7 @@ _MUCH: Final = 2
 def heat(
     found: WhatIf, services: Sequence[int], nodes: Sequence[int], *, alone: bool
 ) -> Iterator[str]:
-    """Give the picture of some ServicePorts and nodes, by their places."""
+    """Yield the picture of some ServicePorts and nodes, by their places."""
     width = _LEFT + _COLUMN * len(nodes) + 60
     height = _TOP + _ROW * len(services) + _BELOW
     title = "Share of new flows that each ServicePort loses when a node dies"

@@ -33,7 +33,7 @@ _TWO, _THREE = 34.0, 49.0
 
 
 def icicle(root: Cell, *, alone: bool) -> Iterator[str]:
-    """Give the picture of one tree."""
+    """Yield the picture of one tree."""
     found = [*every(root)]
     height = _height(found)
     inside = (_drawn(cell, depth, begins * height, height) for cell, depth, begins in found)
@@ -41,7 +41,7 @@ def icicle(root: Cell, *, alone: bool) -> Iterator[str]:
 
 
 def icicles(roots: Sequence[Cell]) -> Iterator[str]:
-    """Give a picture of several trees, one below the other, for a file of its own."""
+    """Yield a picture of several trees, one below the other, for a file of its own."""
     all_of_them = [[*every(root)] for root in roots]
     width = max(map(_width, all_of_them), default=_COLUMN)
     height = sum(_height(found) + _HEAD for found in all_of_them)

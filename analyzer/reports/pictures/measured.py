@@ -1,4 +1,4 @@
-"""What the kernel did beside what was predicted: a line for each endpoint.
+"""The kernel's counts beside the prediction: one line for each endpoint.
 
 The band is where a count may be and agrees; a count outside of it is called wrong. It is of the
 exact binomial test by which `lab` judges, one endpoint of all taken at its strictest.
@@ -26,7 +26,7 @@ _MOST: Final = 60
 
 
 def measured(verdicts: Sequence[Verdict], *, alone: bool) -> Iterator[str]:
-    """Give the picture of some measurements."""
+    """Yield the picture of some measurements."""
     height = sum(_height(verdict) for verdict in verdicts)
     title = "Predicted and measured"
     yield from picture(_WIDTH, max(height, _HEAD), title, _drawn(verdicts), alone=alone)

@@ -1,4 +1,4 @@
-"""What a picture of a route is called."""
+"""The title of a picture of a route."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from analyzer.reports.phrases import SOURCES
 
 
 def route_title(service: ServicePort, route: Route) -> str:
-    """Return whose new flows to what a route is of."""
+    """Return the source and the frontend of a route."""
     within = "" if route.network is None else f" ({route.network})"
     frontend = f"{route.frontend.kind.value} {route.frontend}"
     source = f"{SOURCES[route.source]}{within}"

@@ -1,4 +1,4 @@
-"""Pieces of SVG, made of text that is escaped.
+"""SVG elements, with all text escaped.
 
 A picture in a page takes its colours from the page. Alone it has a style of its own, light and
 dark; it loads nothing and holds no script.
@@ -49,7 +49,7 @@ text { fill: #e6edf3; } .faint { fill: #9da7b3; } .line { stroke: #9da7b3; }
 def picture(
     width: float, height: float, title: str, inside: Iterable[str], *, alone: bool
 ) -> Iterator[str]:
-    """Give a picture with its name; `alone`: as a file of its own."""
+    """Yield a picture with its name; `alone` for a file of its own."""
     size = f'viewBox="0 0 {number(width)} {number(height)}" width="{number(width)}"'
     kind = 'xmlns="http://www.w3.org/2000/svg"' if alone else 'class="chart"'
     yield f'<svg {kind} {size} role="img"><title>{escape(title)}</title>\n'
@@ -60,7 +60,7 @@ def picture(
 
 
 def number(value: float) -> str:
-    """Return a length, to a hundredth."""
+    """Return a length, rounded to a hundredth."""
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
@@ -74,7 +74,7 @@ def rect(x: float, y: float, width: float, height: float, kind: str = "") -> str
 
 
 def text(x: float, y: float, words: str, kind: str = "", anchor: str = "start") -> str:
-    """Return text on a line that begins, has its middle, or ends at a place."""
+    """Return text anchored at its start, middle, or end."""
     of = f' class="{kind}"' if kind else ""
     at = "" if anchor == "start" else f' text-anchor="{anchor}"'
     return f'<text{of} x="{number(x)}" y="{number(y)}"{at}>{escape(words)}</text>'
@@ -90,7 +90,7 @@ def line(x1: float, y1: float, x2: float, y2: float, kind: str = "line") -> str:
 
 
 def fitting(words: str, width: float, size: float = 12) -> str:
-    """Return as much of a text as is about so wide, without its middle."""
+    """Return a text shortened in the middle to about that width."""
     room = int(width / (size * _WIDTH))
     if len(words) <= room:
         return words
