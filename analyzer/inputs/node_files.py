@@ -52,7 +52,13 @@ def _addresses_of(options: SimpleNamespace) -> tuple[Address, ...]:
     from analyzer.parsers.iproute import parse_addresses
 
     name = options.addresses
-    return parse_addresses(_read("--addresses", name, options), name)
+    data = _read("--addresses", name, options)
+    try:
+        return parse_addresses(data, name)
+    except InputError:
+        if isinstance(name, Member):  # of a namespace without any, or of a command that failed
+            return ()
+        raise
 
 
 def routes_of(options: SimpleNamespace) -> Routes:

@@ -13,6 +13,7 @@ import pytest
 from analyzer.arguments.command_line import parse
 from analyzer.errors import InputError, UsageError
 from analyzer.inputs.api_objects import ApiObjects
+from analyzer.inputs.files import Member
 from analyzer.inputs.node_files import node_addresses, routes_of
 from tests.support.commands import Command
 from tests.support.noise import DEAD, KNOWN, NOISE, dump
@@ -124,3 +125,11 @@ def test_of_several_nodes_files_of_one_are_refused(tmp_path: Path, command: Comm
     done = command("loss", *dumps, "--node", "master,worker1", *KNOWN[:2], *given)
     assert done.status == 2
     assert "--routes: from which node? There are dumps of 2" in done.err
+
+
+def test_a_bundle_of_a_namespace_without_addresses_tells_none() -> None:
+    member = Member("node.tar.gz:addresses.json")
+    member.data = b"[{}]"
+    options = parse(["services", dump("base")])
+    options.addresses = member
+    assert node_addresses(options, ApiObjects(options).cluster) == ()

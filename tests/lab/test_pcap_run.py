@@ -254,7 +254,7 @@ def test_flows_of_ipv6_and_with_affinity_are_replayed_too(captures: Path, tmp_pa
             ETHER / of / layer(sport=20_000 + 100 * number + n, dport=int(port)) for n in range(40)
         ]
     status, found, errors = lab_run(*given, "--pcap", saved(tmp_path / "six.pcap", packets))
-    assert (status, found["agrees"]) == (3, True), (errors, found)
+    assert (status, found["agrees"]) == (0, True), (errors, found)
     assert {each["protocol"] for each in found["flows"]} <= {"tcp", "udp"}
     # A client that session affinity knows from one frontend is not judged at another.
     assert len(found["flows"]) + found["not_judged"] == len(packets)
@@ -271,7 +271,7 @@ def test_a_client_with_session_affinity_stays(captures: Path, tmp_path: Path) ->
     packets = [tcp(c, 2000 + n, "10.96.7.1", 80) for n in range(3) for c in clients]
     path = saved(tmp_path / "affine.pcap", [ETHER / each for each in packets])
     status, found, _ = lab_run(*given, "--pcap", path)
-    assert (status, found["agrees"]) == (3, True)
+    assert (status, found["agrees"]) == (0, True)
     (measured,) = found["measurements"]
     assert (measured["flows"], measured["repeated"], measured["strayed"]) == (100, 200, 0)
     assert Counter(each["repeated"] for each in found["flows"]) == {False: 100, True: 200}
