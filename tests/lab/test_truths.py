@@ -15,8 +15,8 @@ from typing import Final
 
 import pytest
 
-from tests.lab.test_two_nodes import cluster
 from tests.support.lab.running import kubeodds
+from tests.support.lab.two_nodes import cluster
 
 pytestmark = pytest.mark.lab
 

@@ -5,62 +5,17 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from analyzer.kubeproxy.generate import Layout
-from tests.support.clusters import GeneratedCluster
 from tests.support.effort import PROFILE
 from tests.support.lab.running import kubeodds, lab_run, python
+from tests.support.lab.two_nodes import cluster
 
 pytestmark = pytest.mark.lab
 
 #: Targets beside DROP: the deep check's.
 DEEP = () if PROFILE == "quick" else ("REJECT --reject-with icmp-port-unreachable",)
-
-
-def cluster() -> GeneratedCluster:
-    """Two nodes, and a Service with a NodePort that has an endpoint on each."""
-    items: list[Any] = [
-        {
-            "kind": "Node",
-            "metadata": {"name": f"node{at}", "labels": {}},
-            "spec": {"podCIDR": f"10.244.{at}.0/24", "podCIDRs": [f"10.244.{at}.0/24"]},
-            "status": {"addresses": [{"type": "InternalIP", "address": f"192.168.9.{10 + at}"}]},
-        }
-        for at in (0, 1)
-    ]
-    port = {"name": "http", "protocol": "TCP", "port": 80}
-    meta = {"name": "shop", "namespace": "default"}
-    spec = {
-        "type": "NodePort",
-        "clusterIP": "10.96.7.7",
-        "clusterIPs": ["10.96.7.7"],
-        "ports": [{**port, "nodePort": 30080}],
-        "internalTrafficPolicy": "Cluster",
-        "externalTrafficPolicy": "Cluster",
-        "sessionAffinity": "None",
-    }
-    items.append({"kind": "Service", "metadata": meta, "spec": spec, "status": {}})
-    labels = {"kubernetes.io/service-name": "shop"}
-    items.append(
-        {
-            "kind": "EndpointSlice",
-            "addressType": "IPv4",
-            "metadata": {"name": "shop-0", "namespace": "default", "labels": labels},
-            "endpoints": [
-                {
-                    "addresses": [f"10.244.{at}.3"],
-                    "conditions": {"ready": True, "serving": True, "terminating": False},
-                    "nodeName": f"node{at}",
-                }
-                for at in (0, 1)
-            ],
-            "ports": [port],
-        }
-    )
-    return GeneratedCluster(items, ("--cluster-cidr=10.244.0.0/16",), Layout.V1_36, 4, "node0")
 
 
 @dataclass(frozen=True)
