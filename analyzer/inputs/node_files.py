@@ -52,13 +52,10 @@ def _addresses_of(options: SimpleNamespace) -> tuple[Address, ...]:
     from analyzer.parsers.iproute import parse_addresses
 
     name = options.addresses
-    data = _read("--addresses", name, options)
-    try:
-        return parse_addresses(data, name)
-    except InputError:
-        if isinstance(name, Member):  # of a namespace without any, or of a command that failed
-            return ()
-        raise
+    found = parse_addresses(_read("--addresses", name, options), name)
+    if not found and not isinstance(name, Member):  # a bundle may be of a namespace without any
+        raise InputError(f"{name}: it contains no address; expected the output of `ip -j address`")
+    return found
 
 
 def routes_of(options: SimpleNamespace) -> Routes:
@@ -101,7 +98,9 @@ def told_by_routes(
     from analyzer.kubeproxy.pod_places import pod_places
     from analyzer.kubeproxy.routed_devices import devices_of_pods
 
-    places = [pod_places(version, cluster, options.node, own) for version in (4, 6)]
+    # Pods with the node's network have its addresses: where these are not known, any may be one.
+    node = options.node if own else None
+    places = [pod_places(version, cluster, node, own) for version in (4, 6)]
     found = devices_of_pods(routes_of(options), places, own)
     if not found:
         return options

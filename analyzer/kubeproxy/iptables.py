@@ -23,6 +23,7 @@ from analyzer.kubeproxy.holes import without_holes
 from analyzer.kubeproxy.iptables_entrances import Entrance, Entrances
 from analyzer.kubeproxy.iptables_notes import Notes
 from analyzer.kubeproxy.iptables_plain import PlainWays
+from analyzer.kubeproxy.node_port_address import answering_first
 from analyzer.kubeproxy.plain import PlainTable
 from analyzer.kubeproxy.plain_shares import PlainRoutes
 from analyzer.kubeproxy.sources import pod_networks, source_addresses
@@ -114,8 +115,9 @@ class Recogniser:
         self._cluster = cluster
         self._node = node
         version = VERSIONS[ruleset.family]
-        self._own = tuple(a for a in node_addresses if a.version == version)
         self._nat = ruleset.tables.get("nat") or Table(ruleset.family, "nat", {})
+        own = tuple(a for a in node_addresses if a.version == version)
+        self._own = answering_first(self._nat, own)
         self._plain = PlainTable(
             self._nat if plainly else Table(ruleset.family, "nat", {}),
             None if advance is None else lambda rules: advance(rules, ruleset.rules),

@@ -1,8 +1,8 @@
 """Which devices a node's pods are behind, as its routes tell.
 
 A pod of the node is reached without a next hop: by a route of its own (Calico, AWS, Cilium with
-endpoint routes), or by one to the bridge of all of them. By what leads to a next hop the node
-reaches others, so no pod is behind that device, even if a pod elsewhere is a neighbour on it.
+endpoint routes), or by one to the bridge of all of them. A device that leads to a next hop, or to
+pods elsewhere as neighbours, does not tell pods of the node from others.
 """
 
 from __future__ import annotations
@@ -46,11 +46,12 @@ def _leads_to_pods(route: Route, device: str, places: Sequence[PodPlaces]) -> bo
     of_version = [
         each for each, version in zip(places, (4, 6), strict=True) if version == network.version
     ]
+    if any(common_of(each.elsewhere, held) for each in of_version):
+        return False  # pods elsewhere are neighbours on it, too
     if any(common_of(each.here, held) for each in of_version):
         return True
     is_alone = network.prefixlen == WIDTHS[network.version]
-    is_elsewhere = any(common_of(each.elsewhere, held) for each in of_version)
-    return is_alone and not is_elsewhere and _pattern(device) != device
+    return is_alone and _pattern(device) != device
 
 
 def _pattern(device: str) -> str:

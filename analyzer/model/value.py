@@ -9,6 +9,7 @@ its own. Type checkers see dataclasses.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from operator import attrgetter
 from types import FunctionType
 
@@ -198,11 +199,13 @@ def _replacing(cls: type, names: tuple[str, ...]) -> _Replacing:
     if unknown:
         raise TypeError(f"{cls.__name__} has no field {', '.join(unknown)}")
     owner = next(each for each in cls.__mro__ if "__value_fields__" in each.__dict__)
-    if len(fields) > 1:
-        read: Callable[[Any], Iterable[Any]] = attrgetter(*fields)
-    else:  # of one field it would give that alone
-        read = lambda old: [getattr(old, name) for name in fields]  # noqa: E731
+    # Of one field it would give that alone.
+    read = attrgetter(*fields) if len(fields) > 1 else partial(_few, fields)
     return read, tuple(map(fields.index, names)), _setting(owner, fields, kw_only=False)
+
+
+def _few(names: tuple[str, ...], old: object) -> list[Any]:
+    return [getattr(old, name) for name in names]
 
 
 def _repair_class_cell(function: object, old: type, new: type) -> None:

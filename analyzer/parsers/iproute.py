@@ -22,20 +22,21 @@ _CLOSED: Final = frozenset({"unreachable", "blackhole", "prohibit", "throw"})
 
 
 def parse_addresses(data: bytes, file: str) -> tuple[Address, ...]:
-    """Return all addresses of ``ip -j address``.
+    """Return all addresses of ``ip -j address``; links may have none.
 
     Raises:
         InputError: it is something else.
     """
     found: list[Address] = []
-    for link in _dictionaries(_lists(data, file, "ip -j address")):
+    links = list(_dictionaries(_lists(data, file, "ip -j address")))
+    for link in links:
         infos = link.get("addr_info")
         for each in _dictionaries(infos if isinstance(infos, list) else []):
             address = address_from_text(str(each.get("local")))
             if address is not None:
                 found.append(address)
-    if not found:
-        raise InputError(f"{file}: it contains no address; expected the output of `ip -j address`")
+    if not any("ifname" in link for link in links):
+        raise InputError(f"{file}: it contains no link; expected the output of `ip -j address`")
     return tuple(found)
 
 

@@ -48,7 +48,7 @@ def _losing(services: Iterable[ServicePort]) -> Iterator[tuple[ServicePort, Sequ
     known: dict[Hashable, Sequence[_Told]] = {}
     losses: list[KnownLosses] = []
     for service in services:
-        alike = _class_of(service)
+        alike = class_of(service)
         told = None if alike is None else known.get(alike)
         if told is None:
             told = _told_of(service, losses) if _may_lose(service) else ()
@@ -58,7 +58,7 @@ def _losing(services: Iterable[ServicePort]) -> Iterator[tuple[ServicePort, Sequ
             yield service, told
 
 
-def _class_of(service: ServicePort) -> Hashable:
+def class_of(service: ServicePort) -> Hashable:
     """Return what is the same of ServicePorts of which the same is to be said; or None."""
     routes = service.routes
     if service.unfilled or not isinstance(routes, PlainRoutes) or routes.is_quiet:

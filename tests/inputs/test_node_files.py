@@ -14,7 +14,7 @@ from analyzer.arguments.command_line import parse
 from analyzer.errors import InputError, UsageError
 from analyzer.inputs.api_objects import ApiObjects
 from analyzer.inputs.files import Member
-from analyzer.inputs.node_files import node_addresses, routes_of
+from analyzer.inputs.node_files import node_addresses, routes_of, told_by_routes
 from tests.support.commands import Command
 from tests.support.noise import DEAD, KNOWN, NOISE, dump
 
@@ -67,6 +67,23 @@ def test_routes_of_several_files_are_those_of_one_node(tmp_path: Path) -> None:
         ["services", "d", "--routes", file(tmp_path, "four.json", ROUTES), "--routes", six]
     )
     assert routes_of(options).device(ip_address("10.244.1.9")) == "br-pods"
+
+
+def test_a_node_whose_own_file_has_no_address_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="it contains no address"):
+        own("--addresses", file(tmp_path, "none.json", [{"ifname": "lo", "addr_info": []}]))
+
+
+def test_routes_tell_no_devices_where_any_network_may_be_the_nodes(tmp_path: Path) -> None:
+    """Endpoints with the node's network have its addresses, which nothing tells apart then."""
+    direct = [{"dst": "192.168.0.0/24", "dev": "eth1"}, *ROUTES[:1]]
+    words = "--routes", file(tmp_path, "routes.json", direct)
+    placed = "--node-of", "192.168.0.0/24=worker1", "--node", "worker1"
+    options = parse(["services", dump("base"), *words, *placed])
+    cluster = ApiObjects(options).cluster
+    assert told_by_routes(options, cluster, ()) is options
+    told = told_by_routes(options, cluster, (ip_address("192.168.0.11"),))
+    assert told.assumed["pod-interface"] == "eth1"
 
 
 @pytest.mark.parametrize("option", ["--routes", "--addresses"])
@@ -129,7 +146,10 @@ def test_of_several_nodes_files_of_one_are_refused(tmp_path: Path, command: Comm
 
 def test_a_bundle_of_a_namespace_without_addresses_tells_none() -> None:
     member = Member("node.tar.gz:addresses.json")
-    member.data = b"[{}]"
+    member.data = b'[{"ifname": "lo", "addr_info": []}]'
     options = parse(["services", dump("base")])
     options.addresses = member
     assert node_addresses(options, ApiObjects(options).cluster) == ()
+    member.data = b"[{}]"
+    with pytest.raises(InputError, match="expected the output of `ip -j address`"):
+        node_addresses(options, ApiObjects(options).cluster)

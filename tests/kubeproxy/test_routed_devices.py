@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from analyzer.kubeproxy.routed_devices import devices_of_pods
-from analyzer.model.region import span
+from analyzer.model.region import span, without
 from analyzer.model.routing import Route, Routes
 from analyzer.semantics.devices import PodPlaces
 
@@ -60,11 +60,17 @@ def test_pods_of_the_node_are_reached_without_a_next_hop(
 
 def test_pods_elsewhere_may_be_neighbours_and_their_device_is_no_pods() -> None:
     """On AWS all nodes' pods are in the network of the nodes, each pod with a route of its own."""
-    wide = PodPlaces((span(ip_network("192.168.0.77/32")),), (span(ip_network("192.168.0.0/25")),))
-    mine = to("192.168.0.77/32", "eni7")
-    assert found(mine, places=(wide, PodPlaces())) == ("eni+",)
+    mine = (span(ip_network("192.168.0.77/32")),)
+    wide = PodPlaces(mine, without((span(ip_network("192.168.0.0/25")),), mine))
+    alone = to("192.168.0.77/32", "eni7")
+    assert found(alone, places=(wide, PodPlaces())) == ("eni+",)
     # Nor is that of a bridge which is not of pods, or of a peer that is one address.
-    assert found(mine, to("10.8.0.2/32", "tun0"), places=NOWHERE) == ("eni+",)
+    assert found(alone, to("10.8.0.2/32", "tun0"), places=NOWHERE) == ("eni+",)
+
+
+def test_a_bridge_that_pods_elsewhere_are_on_too_tells_nothing() -> None:
+    wide = PodPlaces((span(ip_network("10.244.1.0/24")),), (span(ip_network("10.244.2.0/24")),))
+    assert found(to("10.244.0.0/16", "br0"), places=(wide, PodPlaces())) == ()
 
 
 def test_without_places_only_what_plugins_name_so_is_told() -> None:

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 import pytest
 
+from analyzer.kubeproxy.generate import iptables_save, services
+from analyzer.kubeproxy.iptables import Recogniser
+from analyzer.kubeproxy.masquerade import MANY
+from analyzer.model.cluster import Cluster
+from analyzer.parsers.iptables_save import parse
+from analyzer.reports import lost_now
+from analyzer.reports.lost_now import sentences
+from analyzer.semantics.assumed import DEFAULTS
 from tests.support.captures import ROOT
 from tests.support.commands import Command
 
@@ -91,3 +100,33 @@ def test_what_one_rule_takes_before_and_behind_the_dnat_is_counted_together(
         r"100.0% of new flows from pod, pod-elsewhere, external.* are dropped now \(table filter, "
     )
     assert re.search(said + r"\S+: -A FORWARD -j DROP\)", done.out.splitlines()[0])
+
+
+#: What the filter table does to all endpoints alike, or to some: of one Service, or of its mark.
+FILTERED = (
+    "-A FORWARD -j DROP\n",
+    "-A FORWARD -m mark --mark 0x4000/0x4000 -j DROP\n",
+    "-A FORWARD -s 10.0.0.0/9 -j DROP\n",
+    "-A FORWARD -d 10.0.3.0/24 -j REJECT\n",
+    "-A FORWARD -p tcp -m tcp --dport 8080 -m limit --limit 5/sec -j DROP\n",
+    "",
+)
+
+
+@pytest.mark.parametrize("rows", FILTERED)
+@pytest.mark.parametrize("assumed", [DEFAULTS, {}], ids=["assumed", "nothing"])
+def test_what_is_told_of_alike_services_once_is_what_each_loses(
+    monkeypatch: pytest.MonkeyPatch, rows: str, assumed: Mapping[str, str]
+) -> None:
+    """Of so many endpoints that what becomes of all is judged at once."""
+    text = iptables_save(list(services(16, endpoints=(10, 10, 10, 3))))
+    assert text.count(":KUBE-SEP") > MANY
+    text += f"*filter\n:FORWARD ACCEPT [0:0]\n{rows}COMMIT\n"
+    view = Recogniser(parse(text, "dump"), Cluster(), assumed=assumed).view()
+    classes = [lost_now.class_of(each) for each in view.services]
+    if rows == FILTERED[0]:
+        assert len({each for each in classes if each is not None}) < len(classes) - 4
+    told = list(sentences(view.services))
+    monkeypatch.setattr(lost_now, "class_of", lambda _: None)
+    assert told == list(sentences(view.services))
+    assert bool(told) is bool(rows)
