@@ -22,9 +22,10 @@ from analyzer.kubeproxy.generate import (
     service_ports,
     services,
 )
-from analyzer.kubeproxy.plain_shares import PlainRoutes
+from analyzer.kubeproxy.plain_shares import Drawn, Fares, PlainRoutes
 from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Source
 from analyzer.model.cluster import Cluster
+from analyzer.model.probability import ALWAYS, Bounds
 from analyzer.model.value import replace
 from analyzer.parsers.formats import read_ruleset
 from analyzer.reports import services_text, services_tsv
@@ -99,3 +100,27 @@ def test_one_route_stands_for_all_in_generated_dumps(kind: str) -> None:
         assert all(each.differing_routes()[0].source is Source.HAIRPIN for each in quick)
     if kind == "mixed":
         assert 0 < len(quick) < len(every)
+
+
+DRAWS = (Bounds(ALWAYS, ALWAYS),)
+OTHER_DRAWS = (Bounds(ALWAYS, ALWAYS), Bounds(ALWAYS, ALWAYS))
+FARES: Fares = ("lost",)
+OTHER_FARES: Fares = ("not lost",)
+
+
+def class_routes(draws: tuple[Bounds, ...] | None, fares: Fares) -> PlainRoutes:
+    drawn = None if draws is None else Drawn(None, "", ("10.0.0.1:80",), draws)
+    return PlainRoutes(lambda _: iter(()), lambda: False, drawn, lambda: fares)
+
+
+def test_a_class_is_of_equal_draws_and_of_flows_that_fare_alike() -> None:
+    one = class_routes(DRAWS, FARES).class_of()
+    assert one is not None
+    assert one == class_routes(DRAWS, FARES).class_of()
+    assert one != class_routes(OTHER_DRAWS, FARES).class_of()
+    assert one != class_routes(DRAWS, OTHER_FARES).class_of()
+
+
+def test_where_endpoints_fare_otherwise_than_others_each_is_its_own_class() -> None:
+    assert class_routes(DRAWS, None).class_of() is None
+    assert class_routes(None, FARES).class_of() is None
