@@ -204,11 +204,13 @@ def asked_otherwise(chain: Chain) -> Iterator[str]:
                 yield from (name for name in _ASKED.findall(line) if name not in by_destination)
         return
     for _, body in source:
-        for each in body.get("expr") or ():
+        expressions = body.get("expr")
+        for each in expressions if isinstance(expressions, list) else ():
             vmap = each.get("vmap") if isinstance(each, dict) else None
             if isinstance(vmap, dict) and isinstance(vmap.get("data"), str):
                 key = vmap.get("key")
-                parts = key["concat"] if isinstance(key, dict) and "concat" in key else [key]
+                joined = key.get("concat") if isinstance(key, dict) else None
+                parts = joined if isinstance(joined, list) else [key]
                 if not all(map(_is_sent_to, parts)):
                     yield vmap["data"].removeprefix("@")
 
