@@ -91,9 +91,9 @@ def _rows(source: Any) -> list[Row] | None:
 def _row_of(given: Any) -> Row:
     key, data = given
     address, protocol, port = key["concat"]
-    chain = data["goto"]["target"]
+    chain = _target_of(data["goto"])
     strange = len(key) != 1 or len(data) != 1 or protocol not in _PROTOCOLS
-    if strange or type(port) is not int or type(address) is not str or type(chain) is not str:
+    if strange or type(port) is not int or type(address) is not str:
         raise ValueError(given)
     return ip_address(address), protocol, port, chain
 
@@ -224,8 +224,16 @@ def _of_json(rules: list[Any], table: Table) -> PlainChain | None:
     vmap = drawn["vmap"]
     elements = vmap["data"]["set"]
     _check_numgen(vmap["key"], [key for key, _ in elements])
-    ends = [_end_of_json(verdict["goto"]["target"], table) for _, verdict in elements]
-    return _joined(ends, marks, [verdict["goto"]["target"] for _, verdict in elements])
+    names = [_target_of(verdict["goto"]) for _, verdict in elements]
+    return _joined([_end_of_json(name, table) for name in names], marks, names)
+
+
+def _target_of(verdict: Any) -> str:
+    """Return the chain of a jump or goto, which may be anything in JSON."""
+    chain = verdict["target"]
+    if type(chain) is not str:
+        raise ValueError(verdict)
+    return chain
 
 
 def _map_of_json(protocol: Any, translation: Any) -> PlainChain:
@@ -272,9 +280,10 @@ def _marks_of_json(daddr: Any, dport: Any, saddr: Any, jump: Any) -> tuple[str, 
         ("!=", {"payload": {"protocol": family, "field": "saddr"}}, saddr["right"]),
     ]
     found = [(each["op"], each["left"], each["right"]) for each in (daddr, dport, saddr)]
-    if found != wanted or protocol not in _PROTOCOLS or family not in {"ip", "ip6"}:
+    strange = type(address) is not str or type(port) is not int
+    if strange or found != wanted or protocol not in _PROTOCOLS or family not in {"ip", "ip6"}:
         raise ValueError(found)
-    return address, protocol, port, f"{network['addr']}/{network['len']}", jump["jump"]["target"]
+    return address, protocol, port, f"{network['addr']}/{network['len']}", _target_of(jump["jump"])
 
 
 def _end_of_json(name: str, table: Table) -> _End | None:
@@ -294,4 +303,4 @@ def _end_of_json(name: str, table: Table) -> _End | None:
     }
     if match != {"match": wanted} or set(jump) != {"jump"}:
         return None
-    return plain.protocol, endpoint, jump["jump"]["target"]
+    return plain.protocol, endpoint, _target_of(jump["jump"])

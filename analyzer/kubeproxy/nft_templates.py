@@ -266,7 +266,8 @@ def _endpoints(rule: str, *, is_json: bool) -> tuple[Endpoint, ...] | None:
         return ()
     pairs = list(_of_json(json.loads(rule)) if is_json else _of_text(rule))
     found = [(address_from_text(address), port) for address, port in pairs]
-    known = [Endpoint(address, int(port)) for address, port in found if address is not None]
+    # In JSON a port may be true, or below zero.
+    known = [Endpoint(a, int(port)) for a, port in found if a is not None and port.isdecimal()]
     return tuple(known) if known and len(known) == len(found) else None
 
 

@@ -277,8 +277,15 @@ def everything(version: int) -> Interval:
 
 
 def networks_of(version: int, intervals: Sequence[Interval]) -> Iterator[Network]:
-    """Give the fewest networks that hold just what is in some intervals."""
-    for first, last in intervals:
+    """Give the fewest networks that hold just what is in some intervals.
+
+    What is no address, as a number in a damaged set may be, is in none.
+    """
+    highest = everything(version)[1]
+    for first, end in intervals:
+        last = min(end, highest)
+        if first > last:
+            continue
         if version == IPV4:
             yield from summarize_address_range(IPv4Address(first), IPv4Address(last))
         else:

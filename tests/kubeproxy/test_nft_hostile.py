@@ -60,6 +60,9 @@ def look(read: Any, text: str) -> None:
 @examples(10, 200)  # each takes long
 @given(st.sampled_from(range(len(SAMPLES))), st.integers(0, 1 << 32), st.integers(1, 4))
 @example(0, 39916800, 2)  # the expressions of a rule are no list
+@example(0, 1000762, 3)  # the target of a jump is no chain's name
+@example(0, 9001188, 1)  # a port is true
+@example(1, 9000605, 2)  # an element of a set of addresses is larger than any
 def test_damaged_json(sample: int, seed: int, faults: int) -> None:
     chance = random.Random(seed)  # no secret
     given = copy.deepcopy(SAMPLES[sample])
