@@ -73,15 +73,21 @@ def _goes_on(packet: Packet, sent: Packet) -> bool:
 def asked_of_others(told: OnwardBySource, address: int) -> Asked:
     """Return what rules asked of the sources of flows to an address, it itself left aside.
 
-    Where its own flows come back lost, and those of others do not so, it is one of the sources.
+    Where flows back to itself are lost otherwise than those of others, it is one of the sources:
+    the others are those that no other question tells from it.
     """
     parts, asked = told
     own = ((address, address),)
     if own not in asked:
         return asked
-    itself = {held.lost for where, held in parts if holds(where, address)}
-    others = {held.lost for where, held in parts if where != own}
-    return asked if itself - others else asked - {own}
+    others = asked - {own}
+    itself = [holds(each, address) for each in others]
+    bounds = {
+        n for where in (*asked, *(w for w, _ in parts if w)) for a, b in where for n in (a, b + 1)
+    }
+    alike = [n for n in {0, *bounds} if [holds(each, n) for each in others] == itself]
+    lost = {held.lost for n in alike for where, held in parts if holds(where, n)}
+    return asked if len(lost) > 1 else others
 
 
 def one_of(given: Iterable[Onward]) -> Onward:

@@ -147,6 +147,12 @@ def test_plain_rows_say_what_walks_find_beside_rules_of_others(
 @examples(4, 300)
 @given(st.lists(st.builds("".join, st.tuples(*map(st.sampled_from, FORWARDED))), max_size=3))
 @example(["ip saddr . ip daddr vmap @end"])
+@example(
+    [
+        "ip saddr . ip daddr . th dport @any meta mark & 0x4000 == 0x4000 drop",
+        "ip saddr . ip daddr != @own ip saddr 10.244.1.0/24 drop",
+    ]
+)
 def test_plain_rows_say_what_walks_find_of_flows_that_come_back(forwarded: list[str]) -> None:
     check(TWO_NODES, others([], [], forwarded))
 
