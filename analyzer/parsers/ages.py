@@ -21,17 +21,26 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-_CTIME: Final = "%a %b %d %H:%M:%S %Y"
+#: Names of ctime(3) are those of the C locale, and its times of one form: `strptime`, which reads
+#: others too, takes a twentieth of the time of a small dump to load.
+_DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTHS: Final = (
+    *("Jan", "Feb", "Mar", "Apr", "May", "Jun"),
+    *("Jul", "Aug", "Sep", "Oct", "Nov", "Dec"),
+)
 
 
 def dump_taken(header: str) -> datetime | None:
     """Return when a dump was taken, read as UTC; None: that is no time as ctime(3) writes it."""
-    words = header.split()
+    match header.split():
+        case [weekday, month, day, clock, year] if weekday in _DAYS and month in _MONTHS:
+            number = _MONTHS.index(month) + 1
+        case _:
+            return None
     try:
-        found = datetime.strptime(" ".join(words), _CTIME)  # noqa: DTZ007  # it has no zone
+        return datetime.fromisoformat(f"{year}-{number:02}-{day:0>2}T{clock}+00:00")
     except ValueError:
         return None
-    return found.replace(tzinfo=UTC)
 
 
 def time_from_text(text: str) -> datetime | None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from analyzer.parsers.ages import dump_taken, objects_taken
 from analyzer.parsers.formats import read_ruleset
@@ -39,8 +42,22 @@ def test_what_has_no_time_tells_none(text: str) -> None:
 
 def test_a_time_is_read_as_utc() -> None:
     assert dump_taken("Fri Nov  6 09:02:47 2026") == datetime(2026, 11, 6, 9, 2, 47, tzinfo=UTC)
-    for text in ("", "yesterday", "Fri Nov 31 09:02:47 2026", "Fri Nov  6 09:02:47 2026 CET"):
+    for text in (
+        "",
+        "yesterday",
+        "Fri Nov 31 09:02:47 2026",
+        "Fri Nov  6 09:02:47 2026 CET",
+        "Fre Nov  6 09:02:47 2026",
+        "Fri Nov  6 09:02:47+02:00 2026",
+        "Fri Nov  6 24:02:47 2026",
+        "Fri Nov  -1 09:02:47 2026",
+    ):
         assert dump_taken(text) is None
+
+
+@given(st.datetimes(min_value=datetime(1000, 1, 1)))  # noqa: DTZ001  # as ctime writes them
+def test_what_ctime_writes_is_read(when: datetime) -> None:
+    assert dump_taken(time.asctime(when.timetuple())) == when.replace(tzinfo=UTC, microsecond=0)
 
 
 def test_the_youngest_sign_of_life_counts() -> None:
