@@ -33,7 +33,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-_COMMENT: Final = re.compile(r' -m comment --comment (?:"(?:[^"\\\n]|\\.)*"|\S+)')
+_COMMENT: Final = re.compile(r' -m comment --comment (?:"[^"\\\n]*(?:\\.[^"\\\n]*)*"|\S+)')
 _COUNTERS: Final = re.compile(r"\n\[\d+:\d+\] ")
 #: A row that may match, and then sets bits of the mark, returns, or leads to another chain.
 _PLAIN: Final = re.compile(
@@ -56,18 +56,18 @@ class ByDevice:
         self._table = table
         self._asked_bits = asked_bits
         self._bits: int | None = None
-        self._said: dict[str, Sequence[str] | None] = {}
+        self._said: dict[str, str | None] = {}
         self._inert: dict[str, bool] = {}
         self._like: dict[str, str] = {}
         self._weights: dict[str, int] = {}
-        self._first: dict[tuple[str, ...], str] = {}
+        self._first: dict[str, str] = {}
 
     def is_inert(self, chain: str, depth: int = 0) -> bool:
         """Tell whether no packet fares otherwise for having been in a chain, which it leaves."""
         found = self._inert.get(chain)
         if found is None:
-            rows = self._rows(chain) if depth < _DEEPEST else None
-            found = rows is not None and all(self._does_nothing(row, depth) for row in rows)
+            said = self._text(chain) if depth < _DEEPEST else None
+            found = said is not None and all(self._does_nothing(row, depth) for row in _rows(said))
             self._inert[chain] = found
         return found
 
@@ -75,9 +75,8 @@ class ByDevice:
         """Return the first chain that was asked for and says the same, which may be itself."""
         found = self._like.get(chain)
         if found is None:
-            said = tuple(self._rows(chain) or (f"no {chain}",))
-            is_plain = not any(map(_ASKS_DEVICE.search, said))
-            found = self._first.setdefault(said, chain) if is_plain else chain
+            said = self._text(chain) or f"no {chain}"
+            found = chain if _ASKS_DEVICE.search(said) else self._first.setdefault(said, chain)
             self._like[chain] = found
         return found
 
@@ -99,14 +98,15 @@ class ByDevice:
         """
         found = self._weights.get(chain)
         if found is None:
-            named = (_SENDS.search(row) for row in self._rows(chain) or ())
+            named = (_SENDS.search(row) for row in _rows(self._text(chain) or ""))
             likes = {self.like(each[1]) for each in named if each and not self.is_inert(each[1])}
-            found = self._weights[chain] = sum(len(self._rows(each) or ()) for each in likes)
+            found = sum((self._text(each) or "").count("\n") for each in likes)
+            self._weights[chain] = found
         return found
 
     def asks_device(self, chain: str) -> bool:
         """Tell whether a chain itself asks for devices."""
-        return any(map(_ASKS_DEVICE.search, self._rows(chain) or ()))
+        return _ASKS_DEVICE.search(self._text(chain) or "") is not None
 
     @staticmethod
     def told_apart(
@@ -134,12 +134,15 @@ class ByDevice:
             return inside, outside if certain else packet
         return packet, packet
 
-    def _rows(self, chain: str) -> Sequence[str] | None:
-        """Return what the rules of a chain say, without its name; None: not all is known."""
+    def _text(self, chain: str) -> str | None:
+        """Return what the rules of a chain say, each on a line, without the chain's name.
+
+        None: not all is known.
+        """
         if chain not in self._said:
             known = self._table.chains.get(chain)
             rows = None if known is None else _text(known.rules)
-            self._said[chain] = rows and _without_names(chain, rows)
+            self._said[chain] = None if rows is None else _without_names(chain, rows)
         return self._said[chain]
 
     def _does_nothing(self, row: str, depth: int) -> bool:
@@ -156,15 +159,21 @@ class ByDevice:
         )
 
 
-def _without_names(chain: str, rows: Sequence[str]) -> Sequence[str]:
-    """Return the rows of a chain without its name, counters and comments.
+def _without_names(chain: str, rows: Sequence[str]) -> str:
+    """Return the rows of a chain, each on a line, without its name, counters and comments.
 
     Thousands of rows take less time at once than one by one.
     """
-    text = "\n" + "\n".join(rows)
+    if not rows:
+        return ""
+    text = "\n".join(["", *rows, ""])
     if "\n[" in text:
         text = _COUNTERS.sub("\n", text)
-    return _COMMENT.sub("", text.replace(f"\n-A {chain} ", "\n "))[1:].split("\n")
+    return _COMMENT.sub("", text.replace(f"\n-A {chain} ", "\n "))[1:]
+
+
+def _rows(said: str) -> Sequence[str]:
+    return said.split("\n")[:-1]
 
 
 def _text(rules: Sequence[Rule]) -> Sequence[str] | None:
