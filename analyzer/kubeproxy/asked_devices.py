@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from analyzer.kubeproxy.asked_bits import rows_of
+from analyzer.kubeproxy.row_texts import found, rows_of, says, sent_by_device
 from analyzer.model.rules import LazyRules, Rule, Ruleset, Table
 from analyzer.semantics.base_chains import Rules
 
@@ -40,7 +40,7 @@ def asked_devices(rulesets: Iterable[Rules]) -> frozenset[str]:
 def asks_where_from(rulesets: Iterable[Rules]) -> bool:
     """Tell whether a rule may match on the device that a packet comes in by."""
     return any(
-        any(option in rows_of(table) for table in each.tables.values() for option in _IN)
+        any(says(table, *_IN) for table in each.tables.values())
         if isinstance(each, Ruleset)
         else any(True for _ in _saying(each, "iif"))
         for each in rulesets
@@ -70,8 +70,7 @@ def dispatched(rulesets: Iterable[Rules], *, leaving: bool) -> dict[str, frozens
 
 def _sent_on(table: Table, option: str) -> Iterator[tuple[str, frozenset[str]]]:
     sends = re.compile(rf"-A \S+ -{option} (\S+) -g (\S+)")
-    row = rf"(?m)^(?:\[\d+:\d+\] )?-A (\S+) -{option} (\S+) .*-g (\S+)$"
-    asking = re.findall(row, rows_of(table))
+    asking = list(sent_by_device(table, option))
     chains: dict[str, list[tuple[str, str]]] = {}
     for chain in dict.fromkeys(chain for chain, _, _ in asking):
         rows = [_BARE.sub("", rule) for rule in _rows_in(table, chain)]
@@ -149,7 +148,7 @@ def _text(rules: Sequence[Rule]) -> Sequence[str]:
 def _named(ruleset: Rules) -> Iterator[str]:
     if isinstance(ruleset, Ruleset):
         for table in ruleset.tables.values():
-            yield from set(_IN_ROWS.findall(rows_of(table)))
+            yield from {each[1] for each in found(table, _IN_ROWS)}
     else:
         yield from _of_nft(ruleset)
 

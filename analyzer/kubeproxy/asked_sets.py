@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from analyzer.kubeproxy.asked_bits import rows_of
+from analyzer.kubeproxy.row_texts import found, says
 from analyzer.model.diagnostics import Diagnostic, partial_warning
 from analyzer.model.nft import NftRuleset
 from analyzer.model.rules import Ruleset, Table
@@ -29,7 +29,7 @@ def node_ipsets(rulesets: Sequence[Rules]) -> NodeIpsets:
 
 
 def _changed(rulesets: Iterable[Rules]) -> Iterator[str]:
-    return (name for table in _tables(rulesets) for name in _CHANGED.findall(rows_of(table)))
+    return (each[1] for table in _tables(rulesets) for each in found(table, _CHANGED))
 
 
 def _tables(rulesets: Iterable[Rules]) -> Iterator[Table]:
@@ -38,7 +38,7 @@ def _tables(rulesets: Iterable[Rules]) -> Iterator[Table]:
 
 def asks_sets(rulesets: Iterable[Rules]) -> bool:
     """Tell whether a rule matches on an ipset."""
-    return any("--match-set" in rows_of(table) for table in _tables(rulesets))
+    return any(says(table, "--match-set") for table in _tables(rulesets))
 
 
 def asks_pairs(rulesets: Iterable[Rules]) -> bool:

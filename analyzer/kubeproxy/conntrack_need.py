@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from analyzer.kubeproxy.asked_bits import says
+from analyzer.kubeproxy.row_texts import says
 from analyzer.model import matches as m
 from analyzer.model import nft_statements as s
 from analyzer.model import targets as t

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 
 from analyzer.errors import InputError
-from analyzer.kubeproxy.asked_bits import rows_of
+from analyzer.kubeproxy.row_texts import rows_of
 from analyzer.kubeproxy.view import Endpoint
 from analyzer.model.addresses import address_and_port_from_text
 from analyzer.model.rules import Ruleset

@@ -135,10 +135,10 @@ class FlowWalks:
     @cached_property
     def asks_bridges(self) -> bool:
         """Whether a rule may match on ports of bridges."""
-        from analyzer.kubeproxy.asked_bits import rows_of
+        from analyzer.kubeproxy.row_texts import says
 
         tables = (t for r in self._rulesets if isinstance(r, Ruleset) for t in r.tables.values())
-        return any("physdev" in rows_of(table) for table in tables)
+        return any(says(table, "physdev") for table in tables)
 
     def tells(self, address: Address) -> Hashable:
         """Return what rules can tell of an address by what they do not spell out."""
