@@ -7,14 +7,15 @@ the captured nodes of fixtures/noise, from which they are taken.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import analyzer
 from analyzer.kubeproxy.generate import iptables_save, nft_text, services
+from netns_lab.command import program
 from netns_lab.contender import Contender, alternate, kubeodds
+from netns_lab.namespace import Namespace
 
 _NOISE: Final = Path(analyzer.__file__).parents[1] / "fixtures" / "noise"
 #: Services of the dumps that rules of others are put beside.
@@ -23,7 +24,6 @@ _SOME: Final = 1_000
 #: Rows of Calico's chains in the table filter: a node with many policies.
 _ROWS: Final = 50_000
 _ROWS_OF_CHAIN: Final = 50
-_READ: Final = "import sys\nfor line in open(sys.argv[1]):\n    line.split()\n"
 #: As iptables-nft's rules of Docker are listed.
 _DOCKER: Final = """\
 table ip nat {
@@ -100,25 +100,28 @@ def _raw(name: str) -> str:
 
 
 def _policies(folder: Path, rounds: int) -> None:
-    """Compare a dump with many rows in chains of Calico to the same without, and to a reading."""
+    """Compare a dump with many rows in chains of Calico to the same without.
+
+    What these rows cost is compared to what `iptables-legacy-restore --test` takes to read them.
+    """
     text = iptables_save(list(services(_SOME)))
-    paths = [folder / name for name in ("policies-without", "policies", "rows")]
+    paths = [folder / name for name in ("policies-without", "policies")]
     rows = "".join(_calico())
     whole = f"{text}*filter\n:FORWARD ACCEPT [0:0]\n{_chains()}{rows}COMMIT\n"
-    for path, content in zip(paths, (text, whole, rows), strict=True):
+    for path, content in zip(paths, (text, whole), strict=True):
         path.write_text(content, encoding="ascii")
-    runs = [
-        *(kubeodds("services", path) for path in paths[:2]),
-        Contender("line.split() loop", [sys.executable, "-c", _READ, str(paths[2])]),
-    ]
-    alternate(runs, rounds)
-    without, with_rows, reading = runs
-    more = with_rows.median - without.median
+    restore = [program("iptables-legacy-restore"), "--test"]
+    ours = [kubeodds("services", path) for path in paths]
+    theirs = [Contender("restore", [*restore, str(path)]) for path in paths]
+    with Namespace("restore") as namespace:
+        alternate([*ours, *theirs], rounds, namespace)
+    without, with_rows = ours
+    more, read = (b.median - a.median for a, b in (ours, theirs))
     name = f"{_SOME:,} Services and {_ROWS:,} rows of Calico's in filter"
     _told(name, with_rows, without)
     print(
-        f"    {more:.3f} s more, {more / _ROWS * 1e6:.1f} us a row; a loop of line.split() over "
-        f"these rows takes {reading.median:.3f} s"
+        f"    {more:.3f} s more, {more / _ROWS * 1e6:.1f} us a row; iptables-legacy-restore --test "
+        f"takes {read:.3f} s more to read them"
     )
 
 

@@ -77,8 +77,10 @@ def kubeodds(*words: str | Path) -> Contender:
     return Contender(name, [*program, *map(str, words)], statuses)
 
 
-def alternate(contenders: Sequence[Contender], rounds: int) -> None:
+def alternate(
+    contenders: Sequence[Contender], rounds: int, namespace: Namespace | None = None
+) -> None:
     """Run each once a round, so that what else the machine does hits all of them alike."""
     for _ in range(rounds):
         for each in contenders:
-            each.run()
+            each.run(namespace)
