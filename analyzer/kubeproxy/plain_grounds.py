@@ -15,7 +15,7 @@ from analyzer.kubeproxy.plain_shares import PlainService
 from analyzer.kubeproxy.quiet import Quiet
 from analyzer.kubeproxy.sources import PodNetworks
 from analyzer.kubeproxy.view import Source
-from analyzer.model.addresses import Address, Network
+from analyzer.model.addresses import Address, Network, smallest_with
 from analyzer.model.rules import Ruleset
 from analyzer.model.value import value
 
@@ -86,14 +86,12 @@ def usual_ways(
 
     As `plain_shares.told_otherwise` tells them of a Service with endpoints elsewhere alone.
     """
-    from analyzer.kubeproxy.source_routes import smallest
-
     for source, of in parts.items():
         known: dict[Network | None, bool | None] = {}
         for network, address in of:
             fares = masquerade.usual(source, address, unmarked).masquerade
             if len(of) > 1 and address is not None:
-                within = smallest(known, address)
+                within = smallest_with(known, address)
                 around = known.get(within)
                 is_alike = within in known and fares is around
                 known[network] = fares

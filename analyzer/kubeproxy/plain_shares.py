@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 
 from analyzer.kubeproxy.shapes import host
 from analyzer.kubeproxy.view import Endpoint, Route, Share, Source
+from analyzer.model.addresses import Address, Network, smallest_with
 from analyzer.model.endings import Endings
 from analyzer.model.probability import Bounds
 from analyzer.model.value import value
@@ -13,8 +14,6 @@ from analyzer.model.value import value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeAlias, overload
-
-    from analyzer.model.addresses import Address, Network
 
     #: Sources that rules do not tell apart: the network, an address, and a judge.
     JudgedPart: TypeAlias = tuple[Network | None, Address | None, "Judge"]
@@ -68,12 +67,10 @@ def told_otherwise(service: PlainService, parts: Sequence[JudgedPart]) -> Iterat
     if len(parts) == 1:
         yield from parts
         return
-    from analyzer.kubeproxy.source_routes import smallest
-
     judges: dict[Network | None, Judge] = {}
     for network, address, judge in parts:
         if address is not None:
-            around = judges.get(smallest(judges, address))
+            around = judges.get(smallest_with(judges, address))
             judges[network] = judge
             if around is not None and service.is_judged_alike(judge, around, address):
                 continue

@@ -5,14 +5,14 @@ Each kind of source is walked once, whatever rules tell apart of it (`explored`)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from analyzer.kubeproxy.explored import Explored
 from analyzer.kubeproxy.flows import FlowWalks
 from analyzer.kubeproxy.source_parts import SourceParts
 from analyzer.kubeproxy.view import Frontend, Route, Share, Source, open_as
-from analyzer.model.addresses import Address, Network
+from analyzer.model.addresses import Address, Network, smallest_with
 from analyzer.model.devices import Side
 from analyzer.model.probability import NEVER
 from analyzer.model.region import Region, everything, joined
@@ -117,7 +117,7 @@ class SourceRoutes:
             if folded:
                 shares = tuple([replace(share, masquerade=None) for share in route.shares])
                 route = replace(route, shares=shares)
-            around = None if address is None else known.get(smallest(known, address))
+            around = None if address is None else known.get(smallest_with(known, address))
             known[network] = route
             if around is None or not _is_same(route, around, address):
                 yield route, address
@@ -155,12 +155,6 @@ class SourceRoutes:
             unresolved = max(unresolved, open_)
             found += [] if share is None else [share]
         return Route(frontend, Source.HAIRPIN, tuple(found), unresolved)
-
-
-def smallest(networks: Iterable[Network | None], address: Address) -> Network | None:
-    """Return the smallest of some networks that holds an address; None: none does."""
-    holding = [n for n in networks if n is not None and address in n]
-    return max(holding, key=lambda network: network.prefixlen, default=None)
 
 
 def _is_same(one: Route, other: Route, address: Address | None) -> bool:

@@ -6,6 +6,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Final, TypeAlias
 
 Address: TypeAlias = IPv4Address | IPv6Address
@@ -93,3 +94,9 @@ def network_from_text(text: str) -> Network | None:
     # Python takes 0.0.0.255 for the mask of a router's access list; netfilter compares its bits.
     mask = text.partition("/")[2]
     return None if "." in mask and mask != str(network.netmask) else network
+
+
+def smallest_with(networks: Iterable[Network | None], address: Address) -> Network | None:
+    """Return the smallest of some networks that holds an address; None: none does."""
+    holding = [n for n in networks if n is not None and address in n]
+    return max(holding, key=lambda network: network.prefixlen, default=None)
