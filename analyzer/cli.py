@@ -188,9 +188,9 @@ def _tree(options: SimpleNamespace) -> int:
 
 def _trace(options: SimpleNamespace) -> int:
     from analyzer.inputs.dumps import of_version
-    from analyzer.kubeproxy.asked_sets import not_told
-    from analyzer.kubeproxy.exceeded import bounded
-    from analyzer.kubeproxy.trace import trace
+    from analyzer.kubeproxy.matched.sets import not_told
+    from analyzer.kubeproxy.routes.exceeded import bounded
+    from analyzer.kubeproxy.routes.trace import trace
     from analyzer.parsers.survey import survey_any
     from analyzer.questions.judging import dead_of
     from analyzer.questions.packet import family_of, is_named, question, resolved

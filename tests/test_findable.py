@@ -69,11 +69,13 @@ ANALYZER: Final = (
     ),
     Row(
         "semantics/nft_covering semantics/nft_pairs",
-        "semantics/test_nft_matching.py kubeproxy/test_leaving.py",
+        "semantics/test_nft_matching.py kubeproxy/routes/test_leaving.py",
         "what operands and elements hold; packets that go to where they come from",
     ),
-    Row("kubeproxy/asked_nft", "kubeproxy/test_asked_bits.py", "marks that rules of nft ask for"),
-    Row("kubeproxy/astray_nft", "kubeproxy/test_astray.py", "of rules of nft too"),
+    Row(
+        "kubeproxy/matched/nft", "kubeproxy/matched/test_bits.py", "marks that rules of nft ask for"
+    ),
+    Row("kubeproxy/routes/astray_nft", "kubeproxy/routes/test_astray.py", "of rules of nft too"),
     Row(
         "__init__ __main__",
         "test_main.py test_process.py",
@@ -197,7 +199,7 @@ ANALYZER: Final = (
         "which dumps are read, by whom, and what happens when a worker dies",
     ),
     Row(
-        "cluster/pieces cluster/reference kubeproxy/plain_grounds",
+        "cluster/pieces cluster/reference kubeproxy/fastpath/grounds",
         "node_dumps/test_alike.py",
         "dumps nearly alike",
     ),
@@ -255,8 +257,12 @@ ANALYZER: Final = (
         "parsers/nft/test_round_trip.py semantics/test_nft_matching.py",
         "plain values: read, printed and judged there",
     ),
-    Row("kubeproxy/destinations", "kubeproxy/test_leaving.py", "packets to many, against each"),
-    Row("kubeproxy/drawn", "test_cli_flows.py", "counters of two takes, of files and bundles"),
+    Row(
+        "kubeproxy/routes/destinations",
+        "kubeproxy/routes/test_leaving.py",
+        "packets to many, against each",
+    ),
+    Row("kubeproxy/rows/drawn", "test_cli_flows.py", "counters of two takes, of files and bundles"),
     Row("model/devices", "semantics/test_devices.py", "names of devices, with what asks for them"),
     Row("model/ipsets", "parsers/test_ipset_save.py", "plain values, which that reader makes"),
     Row("model/roles", "parsers/test_roles.py", "plain values, which that reader makes"),
@@ -308,12 +314,12 @@ ANALYZER: Final = (
     ),
     # --- Services out of rules
     Row(
-        "kubeproxy/host_ports kubeproxy/untracked",
+        "kubeproxy/dispatch/host_ports kubeproxy/routes/untracked",
         "test_noise_told.py",
         "nodes with portmap and NodeLocal DNSCache, as a user sees them",
     ),
     Row(
-        "kubeproxy/asked_devices kubeproxy/asked_sets",
+        "kubeproxy/matched/devices kubeproxy/matched/sets",
         "test_noise_told.py semantics/test_nft_devices.py",
         "devices and sets that rules name, by what that makes of flows",
     ),
@@ -339,13 +345,14 @@ ANALYZER: Final = (
         "rules made of a capture's objects are the captured rules, line by line",
     ),
     Row(
-        "kubeproxy/entries kubeproxy/flows kubeproxy/iptables_entrances kubeproxy/iptables_notes "
-        "kubeproxy/iptables_plain kubeproxy/masquerade kubeproxy/walks",
-        "kubeproxy/test_iptables.py kubeproxy/test_sources.py kubeproxy/test_round_trip.py",
+        "kubeproxy/dispatch/entries kubeproxy/routes/flows kubeproxy/dispatch/iptables "
+        "kubeproxy/iptables_notes kubeproxy/fastpath/iptables kubeproxy/fastpath/masquerade "
+        "kubeproxy/routes/walks",
+        "kubeproxy/test_iptables.py kubeproxy/routes/test_sources.py kubeproxy/test_round_trip.py",
         "steps of the recogniser of iptables mode, which is asked as a whole",
     ),
     Row(
-        "kubeproxy/nft_clients",
+        "kubeproxy/dispatch/nft_clients",
         "kubeproxy/test_nftables.py kubeproxy/test_nft_sources.py",
         "networks that are spared and clients that are kept, by the Services that come out",
     ),
@@ -360,10 +367,17 @@ ANALYZER: Final = (
         "test_cli_predicted.py",
         "what is said, assumed and refused, as a user sees it",
     ),
-    Row("kubeproxy/classes", "kubeproxy/test_alike.py", "what one walk of a class is carried to"),
-    Row("kubeproxy/shapes", "kubeproxy/test_endpoint_rows.py", "shapes of rows, of real rows"),
     Row(
-        "kubeproxy/nft_entrances kubeproxy/nft_family kubeproxy/nft_frame kubeproxy/nft_rows",
+        "kubeproxy/fastpath/classes",
+        "kubeproxy/fastpath/test_alike.py",
+        "what one walk of a class is carried to",
+    ),
+    Row(
+        "kubeproxy/rows/shapes", "kubeproxy/rows/test_endpoints.py", "shapes of rows, of real rows"
+    ),
+    Row(
+        "kubeproxy/dispatch/nft kubeproxy/nft_family kubeproxy/dispatch/nft_frame "
+        "kubeproxy/rows/nft",
         "kubeproxy/test_nftables.py kubeproxy/test_nft_round_trip.py kubeproxy/test_nft_edited.py",
         "steps of the recogniser of nftables mode, which is asked as a whole",
     ),

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.shapes import mark_of, uncommented
+from analyzer.kubeproxy.rows.shapes import mark_of, uncommented
 from analyzer.model.rules import Ruleset
 from analyzer.model.value import value
 from analyzer.parsers.rows import RuleRows

@@ -13,7 +13,7 @@ the node's.
 Why that is the answer of the whole dump: a row that leads to a plain Service takes flows to one
 address and port, and rows of other addresses take none of them; so to leave out the rows of one
 does nothing to others. And the routes of a plain Service follow from its own rows and from grounds
-that all of them share (`kubeproxy.plain_grounds`), which are compared, as the witness shows them.
+that all of them share (`kubeproxy.fastpath.grounds`), which are compared, as the witness shows.
 Where anything stands in the way (the grounds differ, a rule asks for an endpoint's address, a
 Service is passed over and named elsewhere) the dump is read whole, and is the next to compare with.
 Properties hold it to the answer of reading each dump alone.
@@ -30,8 +30,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from analyzer.cluster.content import block_of
 from analyzer.cluster.pieces import Piece, find, lines_but, pieces_of
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.plain_grounds import PlainGrounds
-from analyzer.kubeproxy.plain_shares import PlainRoutes
+from analyzer.kubeproxy.fastpath.grounds import PlainGrounds
+from analyzer.kubeproxy.rows.plain_shares import PlainRoutes
 from analyzer.model.value import value
 
 TYPE_CHECKING = False

@@ -95,8 +95,8 @@ def told_by_routes(
 
     if not options.routes or options.assumed.get(POD_INTERFACE) != DEFAULTS[POD_INTERFACE]:
         return options
-    from analyzer.kubeproxy.pod_places import pod_places
-    from analyzer.kubeproxy.routed_devices import devices_of_pods
+    from analyzer.kubeproxy.matched.routed_devices import devices_of_pods
+    from analyzer.kubeproxy.routes.pod_places import pod_places
 
     # Pods with the node's network have its addresses: where these are not known, any may be one.
     node = options.node if own else None

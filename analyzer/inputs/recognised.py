@@ -11,8 +11,8 @@ from analyzer.inputs.api_objects import ApiObjects
 from analyzer.inputs.dumps import told_apart
 from analyzer.inputs.node_files import node_addresses, told_by_routes
 from analyzer.inputs.reading import read_all
-from analyzer.kubeproxy.endpoint_rows import EndpointRows
 from analyzer.kubeproxy.iptables import Recogniser
+from analyzer.kubeproxy.rows.endpoints import EndpointRows
 from analyzer.kubeproxy.view import FrontendKind, View
 from analyzer.model.addresses import VERSIONS, Address
 from analyzer.model.cluster import Cluster
@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # only what is asked for is loaded
     from analyzer.kubeproxy.absent import Absent
     from analyzer.kubeproxy.diff.side import Side
     from analyzer.kubeproxy.nftables import NftRecogniser
-    from analyzer.kubeproxy.trace import Known
+    from analyzer.kubeproxy.routes.trace import Known
     from analyzer.kubeproxy.view import Route, ServicePort
     from analyzer.model.diagnostics import Diagnostic
     from analyzer.model.services import ApiServicePort
@@ -282,7 +282,7 @@ def _recogniser(
     ruleset, *others = rulesets
     names = None
     if options.objects:
-        from analyzer.kubeproxy.object_names import ObjectNames
+        from analyzer.kubeproxy.dispatch.object_names import ObjectNames
 
         names = ObjectNames(lambda: _services(_versions(ruleset), objects))
     if isinstance(ruleset, Ruleset):
@@ -320,7 +320,7 @@ def told_by_services(
 
     They are read when that is asked, and not before.
     """
-    from analyzer.kubeproxy.trace import Known
+    from analyzer.kubeproxy.routes.trace import Known
 
     def recogniser() -> Recogniser | NftRecogniser:
         return _recogniser(options, rulesets, objects, own, None)
@@ -342,7 +342,7 @@ def told_by_services(
         return {f.kind for f in frontends if f.address == address} == {FrontendKind.CLUSTER_IP}
 
     def places(version: int) -> PodPlaces:
-        from analyzer.kubeproxy.pod_places import pod_places
+        from analyzer.kubeproxy.routes.pod_places import pod_places
 
         return pod_places(version, objects.cluster, options.node, own)
 

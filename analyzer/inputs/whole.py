@@ -5,7 +5,7 @@ from __future__ import annotations
 from analyzer.inputs.dumps import goes_with, has_services
 from analyzer.inputs.reading import read_all
 from analyzer.inputs.recognised import Input, input_of
-from analyzer.kubeproxy.endpoint_rows import EndpointRows
+from analyzer.kubeproxy.rows.endpoints import EndpointRows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -19,14 +19,14 @@ from functools import cached_property
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.assumed import rests_on
-from analyzer.kubeproxy.holes import without_holes
-from analyzer.kubeproxy.iptables_entrances import Entrance, Entrances
+from analyzer.kubeproxy.dispatch.iptables import Entrance, Entrances
+from analyzer.kubeproxy.dispatch.node_port_address import answering_first
+from analyzer.kubeproxy.fastpath.iptables import PlainWays
 from analyzer.kubeproxy.iptables_notes import Notes
-from analyzer.kubeproxy.iptables_plain import PlainWays
-from analyzer.kubeproxy.node_port_address import answering_first
-from analyzer.kubeproxy.plain import PlainTable
-from analyzer.kubeproxy.plain_shares import PlainRoutes
-from analyzer.kubeproxy.sources import pod_networks, source_addresses
+from analyzer.kubeproxy.routes.sources import pod_networks, source_addresses
+from analyzer.kubeproxy.rows.holes import without_holes
+from analyzer.kubeproxy.rows.plain import PlainTable
+from analyzer.kubeproxy.rows.plain_shares import PlainRoutes
 from analyzer.kubeproxy.view import (
     Frontend,
     Route,
@@ -45,13 +45,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # what a plain dump does not need is not loaded
     from typing import Final
 
-    from analyzer.kubeproxy.classes import Classes
-    from analyzer.kubeproxy.iptables_plain import Way as PlainWay
-    from analyzer.kubeproxy.object_names import ObjectNames
-    from analyzer.kubeproxy.plain_grounds import PlainGrounds
-    from analyzer.kubeproxy.source_parts import SourceParts
-    from analyzer.kubeproxy.source_routes import SourceRoutes, Way
-    from analyzer.kubeproxy.walks import NatWalks
+    from analyzer.kubeproxy.dispatch.object_names import ObjectNames
+    from analyzer.kubeproxy.fastpath.classes import Classes
+    from analyzer.kubeproxy.fastpath.grounds import PlainGrounds
+    from analyzer.kubeproxy.fastpath.iptables import Way as PlainWay
+    from analyzer.kubeproxy.routes.source_parts import SourceParts
+    from analyzer.kubeproxy.routes.source_routes import SourceRoutes, Way
+    from analyzer.kubeproxy.routes.walks import NatWalks
     from analyzer.semantics.base_chains import Rules
     from analyzer.semantics.devices import PodPlaces
     from analyzer.semantics.tree import Tree
@@ -105,7 +105,7 @@ class Recogniser:
         self._whole = ruleset
         self._advance = advance
         if _has_holes(ruleset):
-            from analyzer.kubeproxy.fragments import mended
+            from analyzer.kubeproxy.rows.fragments import mended
 
             ruleset, self._mended = mended(ruleset)
         lost = without_holes(ruleset, self._whole)
@@ -134,7 +134,7 @@ class Recogniser:
 
     @cached_property
     def _walks(self) -> NatWalks:
-        from analyzer.kubeproxy.walks import NatWalks
+        from analyzer.kubeproxy.routes.walks import NatWalks
         from analyzer.semantics.assumed import CLUSTER_IP, DEFAULTS
 
         rulesets = (self._ruleset, *self._others)
@@ -149,14 +149,14 @@ class Recogniser:
 
         The dump is of one IP version, which is not looked at.
         """
-        from analyzer.kubeproxy.pod_places import pod_places
+        from analyzer.kubeproxy.routes.pod_places import pod_places
 
         version = VERSIONS[self._ruleset.family]
         return pod_places(version, self._cluster, self._node, self._own)
 
     @cached_property
     def _parts(self) -> SourceParts:
-        from analyzer.kubeproxy.source_parts import Known, SourceParts
+        from analyzer.kubeproxy.routes.source_parts import Known, SourceParts
 
         known = Known(
             addresses=self._sources,
@@ -174,16 +174,16 @@ class Recogniser:
         """The answers of frontends that are alike; None: each is walked for itself."""
         if not self._by_class or self._walks.are_told_by_ports_of_sets:
             return None
-        from analyzer.kubeproxy.alike import Closures
-        from analyzer.kubeproxy.classes import Classes
-        from analyzer.kubeproxy.families import Families
+        from analyzer.kubeproxy.fastpath.alike import Closures
+        from analyzer.kubeproxy.fastpath.classes import Classes
+        from analyzer.kubeproxy.fastpath.families import Families
 
         closures = Closures(self._ruleset, self._own, self._pods, self._walks.tells)
         return Classes(closures, self._is_taken, Families(closures))
 
     @cached_property
     def _routes_of(self) -> SourceRoutes:
-        from analyzer.kubeproxy.source_routes import SourceRoutes
+        from analyzer.kubeproxy.routes.source_routes import SourceRoutes
 
         return SourceRoutes(self._walks, self._parts, self._own)
 
@@ -196,7 +196,7 @@ class Recogniser:
         diagnostics += [notes.unfilled(s) for s in services if s.unfilled]
         raw = self._ruleset.tables.get("raw")
         if raw is not None and raw.rules:
-            from analyzer.kubeproxy import untracked
+            from analyzer.kubeproxy.routes import untracked
 
             places = untracked.untracked(self._ruleset)
             diagnostics += untracked.node_local_dns(services, places, self._ruleset.file)
@@ -214,8 +214,8 @@ class Recogniser:
         if any(each.code == "lost-rows" for each in found):  # then an empty chain is no chain
             found = [each for each in found if each.code != "empty-chain"]
         if "_walks" in self.__dict__:  # which are not made where nothing has to be walked
-            from analyzer.kubeproxy.asked_sets import not_told
-            from analyzer.kubeproxy.exceeded import bounded
+            from analyzer.kubeproxy.matched.sets import not_told
+            from analyzer.kubeproxy.routes.exceeded import bounded
 
             diagnostics += bounded(self._walks.exceeded, self._ruleset.file)
             diagnostics += not_told(self._walks.missed_sets, self._ruleset.file)
@@ -286,7 +286,7 @@ class Recogniser:
             grouped.setdefault((entrance.name, entrance.protocol), []).append(entrance)
         refusing = [each for each in self._rulesets_of_family() if _may_refuse(each)]
         if refusing:
-            from analyzer.kubeproxy.entries import refusals
+            from analyzer.kubeproxy.dispatch.entries import refusals
 
             known = {_place(e.protocol, e.frontend): e.frontend for e in self._entrances.found}
             every = (each for rules in refusing for each in refusals(rules, self._object_names))
@@ -338,7 +338,7 @@ class Recogniser:
     ) -> Sequence[Route]:
         if not refusals or isinstance(routes, PlainRoutes):
             return routes
-        from analyzer.kubeproxy.astray import as_refused
+        from analyzer.kubeproxy.routes.astray import as_refused
 
         return as_refused(routes, refusals)
 

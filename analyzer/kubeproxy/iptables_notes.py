@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # what a plain dump does not need is not loaded
     from typing import Final
 
-    from analyzer.kubeproxy.entries import OddRule
+    from analyzer.kubeproxy.dispatch.entries import OddRule
     from analyzer.kubeproxy.view import ServicePort
     from analyzer.model.rules import Rule, Ruleset, Table
 

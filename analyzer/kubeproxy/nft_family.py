@@ -7,21 +7,21 @@ from functools import cached_property
 from ipaddress import IPv4Address, IPv6Address
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.asked_sets import not_told
-from analyzer.kubeproxy.astray import as_refused
-from analyzer.kubeproxy.classes import Classes
-from analyzer.kubeproxy.exceeded import bounded
-from analyzer.kubeproxy.flows import USUAL, FlowWalks
-from analyzer.kubeproxy.nft_alike import NftClosures
-from analyzer.kubeproxy.nft_chains import destinations, no_map, reached_by
-from analyzer.kubeproxy.nft_clients import affinity, unmarked_network
-from analyzer.kubeproxy.nft_entrances import NAT_HOOKS, Entrance, Entrances, base_chains
-from analyzer.kubeproxy.nft_frame import Frame
-from analyzer.kubeproxy.nft_plain import PlainPlace, PlainServices
-from analyzer.kubeproxy.pod_places import pod_places
-from analyzer.kubeproxy.source_parts import Known, SourceParts
-from analyzer.kubeproxy.source_routes import SourceRoutes
-from analyzer.kubeproxy.sources import PodNetworks, pod_networks, source_addresses
+from analyzer.kubeproxy.dispatch.nft import NAT_HOOKS, Entrance, Entrances, base_chains
+from analyzer.kubeproxy.dispatch.nft_chains import destinations, no_map, reached_by
+from analyzer.kubeproxy.dispatch.nft_clients import affinity, unmarked_network
+from analyzer.kubeproxy.dispatch.nft_frame import Frame
+from analyzer.kubeproxy.fastpath.classes import Classes
+from analyzer.kubeproxy.fastpath.nft import PlainPlace, PlainServices
+from analyzer.kubeproxy.fastpath.nft_alike import NftClosures
+from analyzer.kubeproxy.matched.sets import not_told
+from analyzer.kubeproxy.routes.astray import as_refused
+from analyzer.kubeproxy.routes.exceeded import bounded
+from analyzer.kubeproxy.routes.flows import USUAL, FlowWalks
+from analyzer.kubeproxy.routes.pod_places import pod_places
+from analyzer.kubeproxy.routes.source_parts import Known, SourceParts
+from analyzer.kubeproxy.routes.source_routes import SourceRoutes
+from analyzer.kubeproxy.routes.sources import PodNetworks, pod_networks, source_addresses
 from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Source
 from analyzer.model.addresses import VERSIONS, Address, Network
 from analyzer.model.cluster import Cluster
@@ -36,7 +36,7 @@ from analyzer.semantics.tree import Tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from analyzer.kubeproxy.object_names import ObjectNames
+    from analyzer.kubeproxy.dispatch.object_names import ObjectNames
 
 
 class Family:

@@ -39,7 +39,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-    from analyzer.kubeproxy.object_names import ObjectNames
+    from analyzer.kubeproxy.dispatch.object_names import ObjectNames
 
 _FAMILIES: Final = ("ip", "ip6")
 #: The table of kube-proxy, in either family.

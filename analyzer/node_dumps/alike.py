@@ -11,9 +11,9 @@ from analyzer.errors import AnalyzerError
 from analyzer.inputs.files import read_file
 from analyzer.inputs.node_files import node_addresses
 from analyzer.inputs.recognised import Input, input_of
-from analyzer.kubeproxy.endpoint_rows import EndpointRows
 from analyzer.kubeproxy.iptables import Recogniser
-from analyzer.kubeproxy.plain_shares import PlainRoutes
+from analyzer.kubeproxy.rows.endpoints import EndpointRows
+from analyzer.kubeproxy.rows.plain_shares import PlainRoutes
 from analyzer.model.rules import Ruleset
 from analyzer.model.value import replace, value
 from analyzer.parsers.formats import read_ruleset

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 from typing import Final
 
 from analyzer.errors import UsageError
+from analyzer.kubeproxy.routes.trace import Question
 from analyzer.kubeproxy.select import select
-from analyzer.kubeproxy.trace import Question
 from analyzer.kubeproxy.view import Endpoint, FrontendKind, ServicePort, View
 from analyzer.model.addresses import (
     VERSIONS,

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from analyzer.errors import InputError, UsageError, suggestion
 from analyzer.inputs.api_objects import ApiObjects
 from analyzer.inputs.recognised import Input, input_of
-from analyzer.kubeproxy.endpoint_rows import EndpointRows
 from analyzer.kubeproxy.predict.assumptions import Assumed, Said, assumed
 from analyzer.kubeproxy.predict.cluster import Prediction, predict, rules_of_node
 from analyzer.kubeproxy.predict.every_node import At, EveryNode
 from analyzer.kubeproxy.predict.settings import names_of_nodes
+from analyzer.kubeproxy.rows.endpoints import EndpointRows
 from analyzer.kubeproxy.view import ServicePort, View
 from analyzer.model.cluster import Cluster
 from analyzer.model.diagnostics import Diagnostic, Severity

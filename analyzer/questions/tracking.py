@@ -12,7 +12,7 @@ from analyzer.failure.suspects import Suspect, suspects
 from analyzer.failure.tracked import Owned, Owners
 from analyzer.inputs.files import Member, read_file
 from analyzer.inputs.recognised import Input
-from analyzer.kubeproxy.drawn import Door, drawn_in_rows, drawn_in_texts
+from analyzer.kubeproxy.rows.drawn import Door, drawn_in_rows, drawn_in_texts
 from analyzer.kubeproxy.view import Endpoint
 from analyzer.model.diagnostics import Diagnostic, partial_warning
 from analyzer.model.value import replace

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from analyzer.kubeproxy.plain_shares import PlainRoutes
+from analyzer.kubeproxy.rows.plain_shares import PlainRoutes
 from analyzer.kubeproxy.view import ServicePort, Source
 from analyzer.model.endings import Ending, EndKind
 from analyzer.model.probability import ALWAYS, NEVER, Bounds

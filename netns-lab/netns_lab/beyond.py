@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from analyzer.errors import ParseError
 from analyzer.inputs.recognised import Input
-from analyzer.kubeproxy.trace import Question, trace
+from analyzer.kubeproxy.routes.trace import Question, trace
 from analyzer.kubeproxy.view import Share
 from analyzer.model.addresses import VERSIONS, Address
 from analyzer.model.packet import Packet

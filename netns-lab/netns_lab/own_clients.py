@@ -17,7 +17,7 @@ from itertools import islice
 from typing import Final
 
 from analyzer.errors import ParseError
-from analyzer.kubeproxy.trace import Question, trace
+from analyzer.kubeproxy.routes.trace import Question, trace
 from analyzer.kubeproxy.view import Route, ServicePort, Source
 from analyzer.model.addresses import VERSIONS, Address, Network, network_of
 from analyzer.model.cluster import Cluster

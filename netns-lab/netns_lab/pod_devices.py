@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from analyzer.kubeproxy.asked_devices import asked_devices
+from analyzer.kubeproxy.matched.devices import asked_devices
 from analyzer.model.devices import Side, covers
 from analyzer.semantics.assumed import POD_INTERFACE, UNKNOWN
 from analyzer.semantics.base_chains import Rules

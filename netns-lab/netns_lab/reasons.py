@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.row_texts import rows_of
+from analyzer.kubeproxy.rows.texts import rows_of
 from analyzer.kubeproxy.view import FrontendKind, Route, ServicePort, Source
 from analyzer.model.rules import Ruleset
 from analyzer.semantics.base_chains import Rules

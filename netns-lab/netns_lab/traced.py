@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from analyzer.inputs.recognised import Input
-from analyzer.kubeproxy.trace import Question, trace
+from analyzer.kubeproxy.routes.trace import Question, trace
 from analyzer.kubeproxy.view import Route, ServicePort, Source
 from analyzer.model.addresses import IPV4, VERSIONS, Address
 from analyzer.model.flow_trace import FlowTrace

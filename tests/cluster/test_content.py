@@ -17,9 +17,9 @@ from analyzer.cluster.content import (
     endpoint_from_row,
     service_from_rows,
 )
-from analyzer.kubeproxy.endpoint_rows import EndpointRows
 from analyzer.kubeproxy.generate import Layout
 from analyzer.kubeproxy.iptables import Recogniser
+from analyzer.kubeproxy.rows.endpoints import EndpointRows
 from analyzer.kubeproxy.view import ServicePort
 from analyzer.model.cluster import Cluster
 from analyzer.model.rules import Ruleset

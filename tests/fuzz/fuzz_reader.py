@@ -14,9 +14,9 @@ import atheris
 
 with atheris.instrument_imports(include=["analyzer"]):
     # Loaded later than here, they would be watched no more.
-    import analyzer.kubeproxy.entries
-    import analyzer.kubeproxy.quiet
-    import analyzer.kubeproxy.walks
+    import analyzer.kubeproxy.dispatch.entries
+    import analyzer.kubeproxy.fastpath.quiet
+    import analyzer.kubeproxy.routes.walks
     import analyzer.parsers.careful
     import analyzer.parsers.compression
     import analyzer.parsers.xt.rule  # noqa: F401  # loaded under atheris

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from analyzer.kubeproxy.classes import Classes
-from analyzer.kubeproxy.source_routes import Way
+from analyzer.kubeproxy.fastpath.classes import Classes
+from analyzer.kubeproxy.routes.source_routes import Way
 from analyzer.kubeproxy.view import Frontend
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from analyzer.kubeproxy.trace import Known, Question, Trace, trace
+from analyzer.kubeproxy.routes.trace import Known, Question, Trace, trace
 from analyzer.kubeproxy.view import Endpoint, FrontendKind, Route, ServicePort, Source, View
 from analyzer.model.addresses import Address
 from analyzer.model.endings import Ending, EndKind, total

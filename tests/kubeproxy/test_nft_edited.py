@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from analyzer.errors import InputError
 from analyzer.kubeproxy.generate import Layout
 from analyzer.kubeproxy.nftables import NftRecogniser
-from analyzer.kubeproxy.plain_shares import PlainRoutes
+from analyzer.kubeproxy.rows.plain_shares import PlainRoutes
 from analyzer.kubeproxy.view import View
 from analyzer.model.addresses import Address
 from analyzer.model.cluster import Cluster

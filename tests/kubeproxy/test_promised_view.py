@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from analyzer.kubeproxy.object_names import ObjectNames
+from analyzer.kubeproxy.dispatch.object_names import ObjectNames
 from analyzer.kubeproxy.view import Frontend, Route, ServicePort, View
 from analyzer.kubeproxy.view import Source as Kind
 from analyzer.model.addresses import Address

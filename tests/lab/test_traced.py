@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzer.kubeproxy.trace import Question, trace
+from analyzer.kubeproxy.routes.trace import Question, trace
 from analyzer.model.packet import Packet
 from analyzer.parsers.iptables_save import parse
 from analyzer.semantics.tree import BySource, Chance, Either, Leaf, Tree

@@ -9,7 +9,7 @@ import pytest
 
 from analyzer.arguments.command_line import parse
 from analyzer.errors import UsageError
-from analyzer.kubeproxy.trace import Question
+from analyzer.kubeproxy.routes.trace import Question
 from analyzer.model.packet import Mark, Packet
 from analyzer.model.routing import Route, Routes
 from analyzer.model.value import replace

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 import pytest
 
+from analyzer.kubeproxy.fastpath.masquerade import MANY
 from analyzer.kubeproxy.generate import iptables_save, services
 from analyzer.kubeproxy.iptables import Recogniser
-from analyzer.kubeproxy.masquerade import MANY
 from analyzer.model.cluster import Cluster
 from analyzer.parsers.iptables_save import parse
 from analyzer.reports import lost_now

@@ -4,7 +4,7 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
-from analyzer.kubeproxy.trace import Question, trace
+from analyzer.kubeproxy.routes.trace import Question, trace
 from analyzer.model.cluster import Cluster
 from analyzer.model.packet import Packet
 from analyzer.model.value import replace

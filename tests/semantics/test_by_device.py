@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from analyzer.kubeproxy.asked_devices import asked_devices, dispatched
+from analyzer.kubeproxy.matched.devices import asked_devices, dispatched
 from analyzer.model.addresses import VERSIONS
 from analyzer.model.devices import Devices, Side
 from analyzer.model.packet import Packet

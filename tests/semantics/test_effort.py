@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from analyzer.kubeproxy.asked_bits import asked_bits
+from analyzer.kubeproxy.matched.bits import asked_bits
 from analyzer.model.addresses import Address
 from analyzer.model.nft import Table as NftTable
 from analyzer.model.packet import Packet

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from analyzer.kubeproxy.asked_devices import asked_devices, asks_where_from
+from analyzer.kubeproxy.matched.devices import asked_devices, asks_where_from
 from analyzer.model.devices import Side
 from analyzer.model.packet import Packet
 from analyzer.model.targets import Drop

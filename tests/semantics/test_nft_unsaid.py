@@ -10,7 +10,7 @@ from ipaddress import IPv4Address, IPv6Address
 
 import pytest
 
-from analyzer.kubeproxy.trace import Question, trace
+from analyzer.kubeproxy.routes.trace import Question, trace
 from analyzer.model.addresses import Address
 from analyzer.model.packet import Packet
 from analyzer.parsers import iptables_save, nft_text

@@ -29,7 +29,7 @@ from analyzer.kubeproxy.diff.difference import difference
 from analyzer.kubeproxy.diff.dumps import Dump
 from analyzer.kubeproxy.diff.side import Side
 from analyzer.kubeproxy.iptables import Recogniser
-from analyzer.kubeproxy.trace import Question, trace
+from analyzer.kubeproxy.routes.trace import Question, trace
 from analyzer.kubeproxy.view import Source
 from analyzer.model.addresses import address_from_text
 from analyzer.model.cluster import Cluster, Placement

@@ -26,7 +26,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 
-from analyzer.kubeproxy.trace import Question, trace
+from analyzer.kubeproxy.routes.trace import Question, trace
 from analyzer.model.addresses import Address, address_and_port_from_text
 from analyzer.model.cluster import Cluster
 from analyzer.model.packet import Packet

@@ -6,7 +6,7 @@ from collections import Counter
 from ipaddress import ip_address
 from pathlib import Path
 
-from analyzer.kubeproxy.trace import Question, trace
+from analyzer.kubeproxy.routes.trace import Question, trace
 from analyzer.model.packet import Packet
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.fate import End

@@ -24,7 +24,7 @@ from tests.support.clusters import GeneratedCluster
 from tests.support.promises import Frontend, Promise, Promises, Source
 from tests.support.reading import read_ruleset
 
-#: Where the view's flows from outside come from; see `analyzer.kubeproxy.sources`.
+#: Where the view's flows from outside come from; see `analyzer.kubeproxy.routes.sources`.
 OUTSIDE: Final[dict[int, Address]] = {
     4: ip_address("203.0.113.1"),
     6: ip_address("2001:db8:ffff::1"),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from analyzer.failure.loss import losses
 from analyzer.failure.models import Dead
-from analyzer.kubeproxy.trace import Question, trace
+from analyzer.kubeproxy.routes.trace import Question, trace
 from analyzer.kubeproxy.view import View
 from analyzer.model.addresses import address_from_text
 from analyzer.model.packet import Packet

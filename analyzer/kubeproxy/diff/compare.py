@@ -18,7 +18,7 @@ from analyzer.kubeproxy.diff.networks import by_network, inner_networks
 from analyzer.kubeproxy.diff.pairs import common_frontends, pairs, place, version_of
 from analyzer.kubeproxy.diff.routes import Asked, RouteComparer
 from analyzer.kubeproxy.diff.side import Side
-from analyzer.kubeproxy.plain_shares import Fares, PlainRoutes
+from analyzer.kubeproxy.rows.plain_shares import Fares, PlainRoutes
 from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Source
 from analyzer.model.probability import NEVER
 from analyzer.model.value import replace, value

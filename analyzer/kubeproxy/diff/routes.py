@@ -23,7 +23,7 @@ from analyzer.kubeproxy.diff.shares import (
     evenly_drawn,
     total,
 )
-from analyzer.kubeproxy.plain_shares import Drawn
+from analyzer.kubeproxy.rows.plain_shares import Drawn
 from analyzer.kubeproxy.view import Endpoint, Route, Source
 from analyzer.model.probability import ALWAYS, NEVER, Bounds
 from analyzer.model.value import value

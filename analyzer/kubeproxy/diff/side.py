@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from analyzer.errors import UsageError
-from analyzer.kubeproxy.asked_devices import asked_devices, dispatched
 from analyzer.kubeproxy.diff.changes import NO_SERVICE, UNRESOLVED, Otherwise, Way
-from analyzer.kubeproxy.flows import SIDES, bridge_port
-from analyzer.kubeproxy.trace import Question, trace, way
+from analyzer.kubeproxy.matched.devices import asked_devices, dispatched
+from analyzer.kubeproxy.routes.flows import SIDES, bridge_port
+from analyzer.kubeproxy.routes.trace import Question, trace, way
 from analyzer.kubeproxy.view import Frontend, FrontendKind, Route, Source, View
 from analyzer.model.addresses import IPV4, Address, Network
 from analyzer.model.cluster import Cluster

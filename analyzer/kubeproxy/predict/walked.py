@@ -32,8 +32,8 @@ def walked(
         return NftRecogniser(
             ruleset, cluster, node=proxy.node, node_addresses=node.addresses
         ).view()
-    from analyzer.kubeproxy.endpoint_rows import EndpointRows
     from analyzer.kubeproxy.iptables import Recogniser
+    from analyzer.kubeproxy.rows.endpoints import EndpointRows
     from analyzer.parsers import iptables_save
 
     rows = iptables_save.parse(data.decode(), "generated", None, None, EndpointRows.skim)

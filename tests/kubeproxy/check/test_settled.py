@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from analyzer.kubeproxy.check.facts import Facts
 from analyzer.kubeproxy.check.findings import Checked
 from analyzer.kubeproxy.check.invariants import check
-from analyzer.kubeproxy.endpoint_rows import EndpointRows
 from analyzer.kubeproxy.generate import api_objects, iptables_save, services
+from analyzer.kubeproxy.rows.endpoints import EndpointRows
 from analyzer.parsers.api_objects import decode
 from analyzer.parsers.iptables_save import parse
 from analyzer.parsers.services import parse_services

@@ -7,7 +7,7 @@ from functools import cache
 from random import Random
 
 from analyzer.errors import AnalyzerError
-from analyzer.kubeproxy.holes import is_whole
+from analyzer.kubeproxy.rows.holes import is_whole
 from analyzer.kubeproxy.view import Route, ServicePort, View
 from analyzer.model.rules import Ruleset
 from analyzer.parsers.survey import survey

@@ -22,7 +22,7 @@ from random import Random
 from typing import Final
 
 from analyzer.failure.agreement import binomial_p_value
-from analyzer.kubeproxy.trace import Question, trace
+from analyzer.kubeproxy.routes.trace import Question, trace
 from analyzer.model import targets as t
 from analyzer.model.packet import Packet
 from analyzer.model.rules import Ruleset

@@ -25,7 +25,7 @@ from typing import Any, Final, TypeAlias, assert_never
 
 from analyzer.errors import InputError
 from analyzer.failure.agreement import binomial_p_value
-from analyzer.kubeproxy.trace import Question, trace
+from analyzer.kubeproxy.routes.trace import Question, trace
 from analyzer.model.addresses import Address
 from analyzer.model.nft import NftRuleset, Rule
 from analyzer.model.packet import Packet

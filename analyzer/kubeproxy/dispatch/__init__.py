@@ -1,0 +1,1 @@
+"""Finds the frontends of Services: which rules send flows to which chains, in either backend."""

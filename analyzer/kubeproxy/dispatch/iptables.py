@@ -1,0 +1,176 @@
+"""The frontends of an iptables dump: rules that send flows to chains of Services.
+
+Source: kubernetes, pkg/proxy/iptables/proxier.go, ``syncProxyRules``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from analyzer.kubeproxy import names
+from analyzer.kubeproxy.rows.plain import PlainTable
+from analyzer.kubeproxy.rows.plain_shares import PlainService
+from analyzer.kubeproxy.rows.shapes import host
+from analyzer.kubeproxy.view import Frontend, FrontendKind
+from analyzer.model.addresses import Address, Network, network_from_text
+from analyzer.model.cluster import Cluster
+from analyzer.model.rules import Rule, Table
+from analyzer.model.value import value
+from analyzer.parsers.rows import RuleRows
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # what a plain dump does not need is not loaded
+    from typing import Final
+
+    from analyzer.kubeproxy.dispatch.entries import OddRule
+    from analyzer.kubeproxy.dispatch.host_ports import HostPort
+    from analyzer.kubeproxy.dispatch.object_names import ObjectNames
+
+#: Quicker than to call the enumeration, which a dump does for each of its Services.
+_KINDS: Final = {kind.value: kind for kind in FrontendKind}
+
+
+@value
+class Entrance:
+    """One frontend of one ServicePort, and the plain rows behind it, if it has just those."""
+
+    name: str
+    protocol: str
+    frontend: Frontend
+    chain: str
+    plain: PlainService | None = None
+
+
+class Entrances:
+    """What leads to Services, read off table nat.
+
+    `plain` are the rows of it that have the plainest shapes; `object_names` names Services whose
+    rules carry no comment; `own` are the node's addresses, if known.
+
+    Attributes:
+        found: all frontends, those of plain rows first.
+        odd: rules that lead to chains of Services, of more than one address or port.
+        unnamed: how many frontends have no name, but what they are.
+        written: the network of pods as rules name it.
+    """
+
+    def __init__(
+        self,
+        nat: Table,
+        plain: PlainTable,
+        object_names: ObjectNames | None,
+        cluster: Cluster,
+        own: tuple[Address, ...],
+    ) -> None:
+        self._nat = nat
+        self._plain = plain
+        self._object_names = object_names
+        self._cluster = cluster
+        self._own = own
+        self.odd: list[OddRule] = []
+        self.unnamed = 0
+        self.found = list(self._find())
+        self.written = self._unmarked_network()
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The names of Services to which a rule leads that is of no frontend."""
+        return tuple(dict.fromkeys(odd.name for odd in self.odd if not odd.lacks_port))
+
+    def _find(self) -> Iterator[Entrance]:
+        for service in self._plain.services.values():
+            name, kind = names.name_and_kind(service.comment)
+            address = host(service.address)
+            if name is None and self._object_names is not None:
+                way = service.chain, address, service.port, service.protocol
+                name, kind = self._object_names.of(*way)
+            frontend = Frontend(_KINDS[kind or "ClusterIP"], address, service.port)
+            self.unnamed += name is None
+            yield Entrance(
+                name or str(frontend), service.protocol, frontend, service.chain, service
+            )
+        for chain in (names.SERVICES, names.NODE_PORTS):
+            rules = list(self._other_rules(chain))
+            if not rules:
+                continue
+            from analyzer.kubeproxy.dispatch.entries import Entry, entries
+
+            for each in entries(chain, rules, self._object_names):
+                if isinstance(each, Entry):
+                    self.unnamed += each.name == str(each.frontend)
+                    yield Entrance(each.name, each.protocol, each.frontend, each.chain)
+                else:
+                    self.odd.append(each)
+
+        for host_port in self._host_ports():
+            yield Entrance(host_port.name, host_port.protocol, host_port.frontend, host_port.chain)
+
+    def _host_ports(self) -> Iterator[HostPort]:
+        if any(name.startswith(names.HOST_PORTS) for name in self._nat.chains):
+            from analyzer.kubeproxy.dispatch.host_ports import host_ports
+
+            yield from host_ports(self._nat)
+
+    def _other_rules(self, name: str) -> Iterator[Rule]:
+        """Give the rules of a chain that may be frontends and are not plain."""
+        chain = self._nat.chains.get(name)
+        if chain is None:
+            return
+        if name != names.SERVICES or not isinstance(chain.rules, RuleRows):
+            yield from chain.rules
+        elif len(self._plain.read_rows) < len(chain.rules):
+            for at, (number, line) in enumerate(chain.rules.rows):
+                if at not in self._plain.read_rows:
+                    yield chain.rules.understand(number, line)
+
+    def _unmarked_network(self) -> Network | None:
+        """Return the network of pods as the rules name it: they spare it from masquerade."""
+        for service in self._plain.services.values():
+            written = network_from_text(service.unmarked) if service.unmarked else None
+            if written is not None:
+                return written
+        others = [e for e in self.found if e.plain is None]
+        others = [e for e in others if e.frontend.kind is not FrontendKind.HOST_PORT]
+        if others:
+            from analyzer.kubeproxy.dispatch.entries import network_of_pods, unmarked_network
+
+            chains = [e.chain for e in others]
+            written = unmarked_network(self._nat, [names.SERVICES, *chains])
+            return network_of_pods(self._nat) if written is None else written
+        return None
+
+    def taken(self) -> Callable[[Address], bool]:
+        """Return what tells whether an address is somebody's: a node's, a pod's, a Service's."""
+        placements = self._cluster.placements
+        taken = {*self._own}
+        others = [e.frontend.address for e in self.found if e.plain is None]
+        taken.update(address for address in others if address is not None)
+        if not self._plain.has_all_endpoints:
+            from analyzer.kubeproxy.dispatch.entries import endpoint_sources
+
+            taken |= endpoint_sources(self._nat, self._plain.endpoints.__contains__)
+        services = {service.address for service in self._plain.services.values()}
+        return lambda address: (
+            address in taken
+            or address in placements
+            or str(address) in services
+            or self._plain.endpoints.has_address(address)
+        )
+
+    def is_empty(self, entrance: Entrance) -> bool:
+        """Tell whether a frontend leads to a chain without rules."""
+        if entrance.plain is not None:
+            return False
+        chain = self._nat.chains.get(entrance.chain)
+        return chain is not None and not len(chain.rules)
+
+    def affinity(self, entrances: list[Entrance]) -> int | None:
+        """Return for how many seconds clients stay with an endpoint; None: they do not."""
+        for entrance in entrances:
+            if entrance.plain is None:
+                from analyzer.kubeproxy.dispatch.entries import affinity
+
+                found = affinity(self._nat, entrance.chain)
+                if found is not None:
+                    return found
+        return None

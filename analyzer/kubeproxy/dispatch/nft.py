@@ -1,0 +1,298 @@
+"""Frontends of Services in nft tables, and those that the filter hooks refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+from functools import cached_property
+
+from analyzer.kubeproxy import names
+from analyzer.kubeproxy.dispatch.nft_chains import reached_by
+from analyzer.kubeproxy.dispatch.nft_places import Place, places
+from analyzer.kubeproxy.rows.nft import PlainChain, Row, chain_of, rows_of
+from analyzer.kubeproxy.view import Frontend, FrontendKind
+from analyzer.model import targets
+from analyzer.model.addresses import VERSIONS, Address
+from analyzer.model.nft import Chain, NftRuleset, Table
+from analyzer.model.nft_expressions import Drop, Goto, Jump
+from analyzer.model.nft_statements import Reject
+from analyzer.model.packet import UNKNOWN_PACKET
+from analyzer.model.value import value
+from analyzer.semantics.nft_traverse import NftTraversal
+from analyzer.semantics.situation import Situation
+from analyzer.semantics.tree import Leaf
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final, TypeAlias, TypeVar
+
+    from analyzer.kubeproxy.dispatch.object_names import ObjectNames
+
+    #: Protocol, address and port.
+    Key: TypeAlias = tuple[str | None, Address | None, int | None]
+    T = TypeVar("T")
+    #: Of protocol and port, by address; None: of whatever address.
+    _ByPort: TypeAlias = dict[tuple[str | None, int | None], dict[Address | None, list[T]]]
+
+#: Where flows are sent to endpoints.
+NAT_HOOKS: Final = frozenset({"prerouting", "output"})
+FILTER_HOOKS: Final = frozenset({"prerouting", "input", "forward", "output"})
+#: The table of kube-proxy, and where it says which addresses are ClusterIPs.
+_TABLE: Final = "kube-proxy"
+_CLUSTER_IPS: Final = "cluster-ips"
+#: What the names of chains begin with that flows from outside are sent to.
+_EXTERNAL: Final = "external-"
+
+
+def base_chains(table: Table, hooks: Container[str], kind: str) -> list[str]:
+    """Return the names of a table's base chains of a type that any of `hooks` calls."""
+    bases = [chain for chain in table.chains.values() if chain.hook is not None]
+    return [chain.name for chain in bases if chain.hook in hooks and chain.type == kind]
+
+
+@value(kw_only=True)
+class Entrance:
+    """One frontend of one ServicePort, and the chain that it leads to."""
+
+    name: str
+    protocol: str
+    frontend: Frontend
+    chain: str
+    table: Table
+    among: str | None = None
+    plain: PlainChain | None = None
+
+
+class Entrances:
+    """The frontends of one family, `family`: ``ip`` or ``ip6``, in a ruleset.
+
+    `plainly`: elements of the plainest shape are read as rows.
+
+    Attributes:
+        tables: those that packets of the family meet.
+        guards: what the filter hooks do that is not the same for all, by what they do it to.
+        refused: what they refuse for certain, and how: reject or drop.
+        guessed: where frontends are of which the rules do not tell the kind.
+        plain_map: the map whose elements are read as rows.
+        plain_maps: the same by family, table and name, where all that it leads to is there.
+        plain_addresses: the endpoints of the chains behind it, as written.
+    """
+
+    def __init__(
+        self,
+        ruleset: NftRuleset,
+        family: str,
+        object_names: ObjectNames | None,
+        *,
+        plainly: bool,
+    ) -> None:
+        self._family = family
+        self._version = VERSIONS[family]
+        self._object_names = object_names
+        self._plainly = plainly
+        self.tables = [
+            table
+            for table in ruleset.tables.values()
+            if table.family in {family, "inet"} and "dormant" not in table.flags
+        ]
+        self.guessed: set[Key] = set()
+        self.plain_map: str | None = None
+        self.plain_maps: set[tuple[str, str, str]] = set()
+        self.plain_addresses: set[str] = set()
+        self._known_ips = {
+            address
+            for table in self.tables
+            if _CLUSTER_IPS in table.sets
+            for address in (element.key for element in table.sets[_CLUSTER_IPS].elements)
+        }
+        self._refusing: dict[tuple[Place, str, str], Table] = {}
+        #: By table and name.
+        self._chains: dict[tuple[int, str], list[Chain]] = {}
+        #: Where packets to a port are sent to, whatever their address.
+        self._anywhere: list[tuple[Place, Table]] = []
+        self.guards = self._read_guards()
+        self.entrances = list(self._read_entrances())
+        ours = {id(entrance.table) for entrance in self.entrances}
+        # What others refuse, as a firewall does, is no Service.
+        self.refused: list[tuple[Place, str]] = [
+            (place, answer)
+            for (place, answer, _), table in self._refusing.items()
+            if id(table) in ours or table.name == _TABLE
+        ]
+
+    def _read_entrances(self) -> Iterator[Entrance]:
+        for table in self.tables:
+            yield from self._read_table(table)
+
+    def _read_table(self, table: Table) -> Iterator[Entrance]:
+        rows: list[Row] = []
+
+        def take(name: str) -> bool:
+            # What a second map has for the same address only a walk tells.
+            if self.plain_map is not None or not self._plainly or table.family != self._family:
+                return self.plain_map == name and bool(rows)
+            found = rows_of(table.sets[name]) if name in table.sets else None
+            if found is None:
+                return False
+            self.plain_map = name
+            rows.extend(found)
+            return True
+
+        others = list(places(table, base_chains(table, NAT_HOOKS, "nat"), take))
+        if rows and all(chain in table.chains for *_, chain in rows):
+            self.plain_maps.add((table.family, table.name, str(self.plain_map)))
+        for row in rows:
+            yield self._of_row(row, table)
+        for place in filter(self._is_mine, others):
+            match place.verdict:
+                case Jump(chain) | Goto(chain):
+                    if place.is_of_service:
+                        yield self._entrance(place, chain, table)
+                    else:
+                        self._anywhere.append((place, table))
+                case _:
+                    pass
+
+    def _is_mine(self, place: Place) -> bool:
+        """Tell whether packets of this family can be meant; a table may be of both."""
+        return place.address is None or place.address.version == self._version
+
+    def _of_row(self, row: Row, table: Table) -> Entrance:
+        address, protocol, port, chain = row
+        place = Place(address=address, protocol=protocol, port=port)
+        name, frontend = self.named(place, chain)
+        plain = chain_of(table, chain)
+        if plain is not None:
+            self.plain_addresses.update(text.rpartition(":")[0] for text in plain.texts)
+        return Entrance(
+            name=name,
+            protocol=protocol,
+            frontend=frontend,
+            chain=chain,
+            table=table,
+            plain=plain,
+        )
+
+    def _entrance(self, place: Place, chain: str, table: Table) -> Entrance:
+        name, frontend = self.named(place, chain)
+        return Entrance(
+            name=name,
+            protocol=str(place.protocol),
+            frontend=frontend,
+            chain=chain,
+            table=table,
+            among=place.among,
+        )
+
+    def named(self, place: Place, chain: str) -> tuple[str, Frontend]:
+        """Return the name of a Service and the frontend that packets to a place are for."""
+        name = place.comment or names.name_in_chain(chain)
+        address = place.address
+        kind: str | None = None
+        if self._object_names is not None:
+            told, kind = self._object_names.of("", address, place.port or 0, str(place.protocol))
+            kind = kind if name in {None, told} else None
+            name = name or told
+        if address is None:
+            frontend = Frontend(FrontendKind.NODE_PORT, None, place.port)
+        else:
+            frontend = Frontend(self._kind(place, chain, kind), address, place.port)
+        return name or str(frontend), frontend
+
+    def _kind(self, place: Place, chain: str, told: str | None) -> FrontendKind:
+        if told is not None:
+            return FrontendKind(told)
+        if place.address in self._known_ips:
+            return FrontendKind.CLUSTER_IP
+        if self._known_ips or chain.startswith(_EXTERNAL):
+            self.guessed.add(_key(place))
+            # Only a balancer's address has source ranges.
+            guarded = _key(place) in self.guards
+            return FrontendKind.LOAD_BALANCER_IP if guarded else FrontendKind.EXTERNAL_IP
+        return FrontendKind.CLUSTER_IP
+
+    def chains(self, table: Table, name: str) -> list[Chain]:
+        """Return a chain and those that it leads to."""
+        key = id(table), name
+        found = self._chains.get(key)
+        if found is None:
+            found = self._chains[key] = list(reached_by(table, [name]))
+        return found
+
+    def led_to(self, protocol: str, frontend: Frontend) -> Iterator[tuple[Table, str]]:
+        """Give the chains, each with its table, that nat may send flows to a frontend to."""
+        yield from _met(self._led, protocol, frontend)
+
+    def guards_of(self, protocol: str, frontend: Frontend) -> Iterator[Place]:
+        """Give what the filter hooks may do to flows to a frontend, but not to all."""
+        yield from _met(self._guards_by_port, protocol, frontend)
+
+    @cached_property
+    def _led(self) -> _ByPort[tuple[Table, str]]:
+        found: _ByPort[tuple[Table, str]] = {}
+        for each in self.entrances:
+            address, port = each.frontend.address, each.frontend.port
+            of_port = found.setdefault((each.protocol, port), {})
+            of_port.setdefault(address, []).append((each.table, each.chain))
+        for place, table in self._anywhere:
+            match place.verdict:
+                case Jump(chain) | Goto(chain):
+                    of_port = found.setdefault((place.protocol, place.port), {})
+                    of_port.setdefault(None, []).append((table, chain))
+                case _:
+                    pass
+        return found
+
+    @cached_property
+    def _guards_by_port(self) -> _ByPort[Place]:
+        found: _ByPort[Place] = {}
+        for (protocol, address, port), guards in self.guards.items():
+            found.setdefault((protocol, port), {})[address] = guards
+        return found
+
+    def _read_guards(self) -> dict[Key, list[Place]]:
+        """Return what rules in the filter hooks do, by what they do it to."""
+        found: dict[Key, list[Place]] = {}
+        for table in self.tables:
+            walk = NftTraversal(table, self._family, Situation())
+            answers: dict[object, str | None] = {}
+            found_here = places(table, base_chains(table, FILTER_HOOKS, "filter"))
+            for place in filter(self._is_mine, found_here):
+                if place.verdict not in answers:
+                    answers[place.verdict] = _answer(place, walk)
+                answer = answers[place.verdict]
+                if answer is None:
+                    found.setdefault(_key(place), []).append(place)
+                elif place.is_of_service:
+                    self._refusing.setdefault((place, answer, table.name), table)
+        return found
+
+
+def _key(place: Place) -> Key:
+    return place.protocol, place.address, place.port
+
+
+def _met(held: _ByPort[T], protocol: str, frontend: Frontend) -> Iterator[T]:
+    """Give what flows to a frontend may meet; to one of no address, at any."""
+    of_port = held.get((protocol, frontend.port), {})
+    addresses = of_port if frontend.address is None else (frontend.address, None)
+    for address in addresses:
+        yield from of_port.get(address, ())
+
+
+def _answer(place: Place, walk: NftTraversal) -> str | None:
+    """Return how packets are refused for certain; None: they are not, or not all."""
+    match place.verdict:
+        case Drop():
+            return "drop"
+        case Reject():
+            return "reject"
+        case Jump(chain) | Goto(chain):
+            match walk.tree(chain, UNKNOWN_PACKET):
+                case Leaf(targets.Reject()):
+                    return "reject"
+                case Leaf(targets.Drop()):
+                    return "drop"
+                case _:
+                    return None
+        case _:
+            return None

@@ -1,0 +1,259 @@
+"""What the rules around the chains of Services match on a flow's destination.
+
+Two flows of which all these questions have the same answers, and that come from the same source,
+fare alike until they come to the chain of their Service, and again behind it. So one of them is
+walked, and the others are told by it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from functools import cached_property
+
+from analyzer.kubeproxy.dispatch.nft_chains import elements_of, no_map, reached_by
+from analyzer.kubeproxy.rows.nft import words_of
+from analyzer.model.nft import Rule, Table
+from analyzer.model.nft_expressions import (
+    Accept,
+    AnonymousSet,
+    Binary,
+    Concat,
+    Continue,
+    Ct,
+    Drop,
+    Expression,
+    Fib,
+    Goto,
+    Jump,
+    Meta,
+    Payload,
+    Return,
+    SetRef,
+)
+from analyzer.model.nft_statements import (
+    Counter,
+    CtSet,
+    Dnat,
+    Limit,
+    Log,
+    Masquerade,
+    Match,
+    MetaSet,
+    Notrack,
+    Redirect,
+    Reject,
+    SetUpdate,
+    Snat,
+    Vmap,
+    Xt,
+)
+from analyzer.model.packet import Packet
+from analyzer.model.value import value
+from analyzer.semantics.nft_matching import Lookups
+from analyzer.semantics.situation import Situation
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+#: Statements that ask nothing, and answer nothing that depends on where a flow is sent to.
+_SILENT: Final = (
+    Accept,
+    Continue,
+    Counter,
+    Drop,
+    Goto,
+    Jump,
+    Limit,
+    Log,
+    Notrack,
+    Reject,
+    Return,
+    SetUpdate,
+    Xt,
+)
+#: What does not depend on it.
+_ELSEWHERE: Final = frozenset(
+    {"mark", "l4proto", "nfproto", "protocol", "iifname", "iif", "random", "skuid", "skgid"}
+)
+#: No answer: the flow goes where a map says.
+_LED_AWAY: Final = "led away"
+_WORD: Final = re.compile(r"[\w.:]+")
+_OF_FLOW: Final = frozenset({"state", "mark", "status", "direction"})
+
+
+@value
+class _Asked:
+    """One question, of one table: a comparison, or a look-up in a map."""
+
+    lookups: Lookups
+    table: Table
+    question: Match | Vmap
+
+
+class Frame:
+    """The questions that some chains of several tables ask.
+
+    Those chains are the base chains of each table at `hooks`, and what they lead to; rules in one
+    chain behind the map `plain`, which sends a flow on for good, are not met.
+    """
+
+    def __init__(
+        self,
+        tables: Iterable[Table],
+        hooks: frozenset[str],
+        family: str,
+        situation: Situation,
+        plain: str | None = None,
+    ) -> None:
+        self._plain = plain
+        self._asked: list[_Asked] = []
+        #: Whether all rules are ones whose questions are known.
+        self.is_plain = True
+        for table in tables:
+            lookups = Lookups(table, family, situation)
+            bases = [chain.name for chain in table.chains.values() if chain.hook in hooks]
+            for chain in reached_by(table, bases, no_map):
+                for rule in chain.rules:
+                    self._ask(rule, table, lookups)
+                    if self._is_plain_map(rule):
+                        break
+
+    def _is_plain_map(self, rule: Rule) -> bool:
+        plain = SetRef(self._plain or "")
+        return any(isinstance(each, Vmap) and each.map == plain for each in rule.statements)
+
+    def _ask(self, rule: Rule, table: Table, lookups: Lookups) -> None:
+        for statement in rule.statements:
+            match statement:
+                case Match(_, left, right):
+                    if _depends(left) or _depends(right):
+                        self._asked.append(_Asked(lookups, table, statement))
+                case Vmap(_, SetRef(name)) if name == self._plain:
+                    pass
+                case Vmap(key):
+                    if _depends(key):
+                        self._asked.append(_Asked(lookups, table, statement))
+                    elif not _leads_nowhere(statement, table):
+                        self.is_plain = False
+                case MetaSet(_, operand) | CtSet(_, operand) if not _depends(operand):
+                    pass
+                case Dnat() | Redirect() | Snat() | Masquerade() if not self._picks(statement):
+                    pass
+                case _ if isinstance(statement, _SILENT):
+                    pass
+                case _:
+                    self.is_plain = False
+
+    def _picks(self, given: Dnat | Redirect | Snat | Masquerade) -> bool:
+        """Tell whether it depends on what is asked what an address becomes, or whether it does."""
+        parts = [given.port, given.address if isinstance(given, Dnat | Snat) else None]
+        return any(part is not None and _depends(part) for part in parts)
+
+    @cached_property
+    def _quick(self) -> list[tuple[_Asked, frozenset[str], bool]]:
+        """Questions with the words that hold all addresses they ask for; whether just those."""
+        found = []
+        for each in self._asked:
+            words = _addresses(each)
+            of_parts = _words_of_parts(each) if words is None else None
+            if words is not None:
+                found.append((each, words, True))
+            elif of_parts is not None:
+                found.append((each, of_parts, False))
+        return found
+
+    @cached_property
+    def _others(self) -> list[_Asked]:
+        quick = [each for each, _, _ in self._quick]
+        return [each for each in self._asked if not any(each is one for one in quick)]
+
+    def answers(self, address: str, packet: Callable[[], Packet]) -> tuple[object, ...] | None:
+        """Return the answers for a packet, which is sent to `address` as nft writes it.
+
+        None: a map sends it elsewhere. The packet is made where the address alone does not tell.
+        """
+        found: list[object] = []
+        for asked, words, just in self._quick:
+            known = address in words
+            found.append(known if just or not known else _answer(asked, packet()))
+        if self._others:
+            made = packet()
+            found += [_answer(asked, made) for asked in self._others]
+        return None if _LED_AWAY in found else tuple(found)
+
+
+def _answer(asked: _Asked, packet: Packet) -> object:
+    question = asked.question
+    if isinstance(question, Match):
+        result = asked.lookups.judge(question, packet)
+        return result.known, result.chance
+    # What no element covers goes on as if it had not been asked.
+    return _LED_AWAY if asked.lookups.find(question, packet).hits else False
+
+
+def _addresses(asked: _Asked) -> frozenset[str] | None:
+    """Return the set that a question asks for the destination; None: it asks something else."""
+    match asked.question:
+        case Match("==" | "!=", Payload("ip" | "ip6", "daddr"), SetRef(name)):
+            held = asked.table.sets.get(name)
+            return None if held is None or held.flags else words_of(held)
+        case _:
+            return None
+
+
+def _words_of_parts(asked: _Asked) -> frozenset[str] | None:
+    """Return all words of a set or map whose keys have the destination as a part.
+
+    A destination that is none of them is in no element.
+    """
+    match asked.question:
+        case Match("==", Concat(parts), SetRef(name)) | Vmap(Concat(parts), SetRef(name)):
+            held = asked.table.sets.get(name)
+            if held is None or held.flags or not any(map(_is_destination, parts)):
+                return None
+            source = getattr(held.elements, "source", held.elements)
+            return frozenset(_WORD.findall(str(source)))
+        case _:
+            return None
+
+
+def _is_destination(given: Expression) -> bool:
+    return isinstance(given, Payload) and given.field == "daddr"
+
+
+def _leads_nowhere(given: Vmap, table: Table) -> bool:
+    """Tell whether a map that asks for something else sends flows to no chain."""
+    verdicts = [element.value for element in elements_of(given, table)]
+    return not any(isinstance(verdict, Jump | Goto) for verdict in verdicts)
+
+
+def _depends(given: Expression) -> bool:
+    """Tell whether an expression may depend on where a flow is sent to."""
+    match given:
+        case Payload(_, "saddr" | "sport"):
+            return False
+        case Meta(key):
+            return key not in _ELSEWHERE
+        case Ct(key, direction):
+            return key not in _OF_FLOW or direction is not None
+        case Fib(_, flags):
+            return "daddr" in flags
+        case Concat(parts):
+            return any(_depends(part) for part in parts)
+        case Binary(_, left, right):
+            return any(_depends(part) for part in (left, right))
+        case AnonymousSet() | SetRef():
+            return False
+        case _:
+            return _is_expression(given)
+
+
+def _is_expression(given: Expression) -> bool:
+    """Tell whether something is read of the packet, and is no constant."""
+    return type(given).__module__.endswith("nft_expressions") and type(given).__name__ not in {
+        "Prefix",
+        "Range",
+        "Flags",
+    }

@@ -1,0 +1,1 @@
+"""Answers Services from plain rows, or one of a class for all of it, where a walk would agree."""

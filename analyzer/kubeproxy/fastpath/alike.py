@@ -1,0 +1,425 @@
+"""Frontends in iptables mode whose rules are alike up to names and addresses.
+
+Theory of operation
+===================
+
+What becomes of flows to a frontend follows from the rows that such flows may meet. Of these most
+are the Service's own: the rows of KUBE-SERVICES and KUBE-NODEPORTS for its address and port, and
+the chains behind them. Here their text is taken with the names of chains, the addresses and the
+ports of the frontend and of the endpoints replaced by numbers in the order of appearance. Two
+frontends with the same text have the same answer, with one's endpoints in the place of the
+other's, if the rest of the rules cannot tell their addresses and ports apart: so it is noted, for
+each of them, in which networks and port ranges that stand anywhere in the dump it lies, and
+whether it is the node's own or in a network of pods.
+
+One frontend of each class is walked. Who is in doubt (a row that was not kept as text, a port that
+rows match in other ways than by ``--dport``, a translation to anything but an address and port) is
+in no class.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import Final
+
+from analyzer.kubeproxy import names
+from analyzer.kubeproxy.routes.sources import PodNetworks
+from analyzer.kubeproxy.view import Endpoint, Frontend
+from analyzer.model.addresses import (
+    Address,
+    Network,
+    address_and_port_from_text,
+    address_to_text,
+    network_from_text,
+)
+from analyzer.model.region import span
+from analyzer.model.rules import Ruleset, Table
+from analyzer.model.value import value
+from analyzer.parsers.rows import Chains, RuleRows
+
+_PREFIXES: Final = "|".join((names.ENDPOINT_PREFIX, *names.SERVICE_PREFIXES))
+CHAIN: Final = rf"(?:{_PREFIXES})[^\s\"]+"
+COMMENT: Final = r' -m comment --comment (?:"(?:[^"\\]|\\.)*"|[^\s"]+)'
+COUNTS: Final = r"(?m:^)\[\d+:\d+\] "
+_LEADS: Final = re.compile(rf" -[jg] ({CHAIN})(?!\S)")
+TO: Final = re.compile(r" --to-destination (\S+)")
+#: What is replaced: comments and counts by nothing.
+TOKENS: Final = re.compile(
+    rf"{COMMENT}|{COUNTS}|(?P<chain>{CHAIN})|(?<= --to-destination )(?P<to>\S+)"
+    r"|(?<= -s )(?P<from>[\da-f.:]+/(?:32|128))(?!\S)"
+    r"|(?<= -d )(?P<host>[\da-f.:]+/(?:32|128))(?!\S)|(?<= --dport )(?P<port>\d+)(?!\S)"
+)
+#: Rows for one address, and for one port.
+_OF_HOST: Final = re.compile(
+    rf"(?:{COUNTS})?-A \S+ (?:(?:! )?-s \S+ )?-d ([\d.]+/32|[\da-f:.]+/128) "
+)
+_OF_PORT: Final = re.compile(r"(?<! !) --dport (\d+)(?!\S)")
+#: Chains that list rows of all Services.
+_LISTS: Final = (
+    ("nat", names.SERVICES),
+    ("nat", names.NODE_PORTS),
+    ("filter", names.SERVICES),
+    ("filter", names.EXTERNAL_SERVICES),
+    ("filter", names.NODE_PORTS),
+)
+#: Addresses, networks and ranges as options have them.
+_LITERAL: Final = re.compile(
+    r"(?<![\w.:])(?:\d{1,3}(?:\.\d{1,3}){3}|[\da-f]*:[\da-f:.]+)(?:/[\d.:a-f]+|-[\d.:a-f]+)?(?!\w)"
+)
+#: Options that ask for ports, and how; of ``--dport`` one number is told apart.
+_PORTS: Final = re.compile(r"--\S*ports? (\S+)")
+#: Different addresses that the rest of a dump may name, to be held against each of a Service's.
+MOST_NETWORKS: Final = 2_000
+
+
+@value
+class Closure:
+    """The rows that flows to a frontend may meet, as far as they are its own.
+
+    Attributes:
+        key: equal for frontends that are alike.
+        endpoints: those that the rows translate to, in the order in which `key` numbers them.
+        around: networks that the rows of all name, and those of frontends that are alike.
+    """
+
+    key: Hashable
+    endpoints: tuple[Endpoint, ...]
+    around: frozenset[str]
+
+
+class Closures:
+    """The closures of a dump's frontends.
+
+    `own` are the node's addresses, if known; `pods` are the networks of pods. `tells` gives what
+    rules can tell of an address by what they do not spell out.
+    """
+
+    def __init__(
+        self,
+        ruleset: Ruleset,
+        own: Iterable[Address],
+        pods: PodNetworks,
+        tells: Callable[[Address], Hashable] = lambda _: None,
+    ) -> None:
+        self._tells = tells
+        nat = ruleset.tables.get("nat")
+        whole = nat is not None and nat.complete and isinstance(nat.chains, Chains)
+        self._nat = nat if whole else None
+        self._ruleset = ruleset
+        self._own = frozenset(own)
+        self._own_hosts = frozenset(map(as_host, self._own))
+        self._places: dict[Address, Hashable] = {}
+        self._last: tuple[Frontend, tuple[list[str], dict[str, str]] | None] | None = None
+        self._pods = pods
+
+    def of(self, frontend: Frontend, protocol: str) -> Closure | None:
+        """Return what flows to a frontend may meet of its own; None: it is in no class."""
+        met = self.met(frontend)
+        if met is None or self.around is None:
+            return None
+        rows, chains = met
+        numbers = {name: at for at, name in enumerate(chains)}
+        joined = "\n".join((*rows, *[f"\n{chains[name]}" for name in chains]))
+        to = list(dict.fromkeys(TO.findall(joined)))
+        endpoints = [endpoint_of(each) for each in to]
+        if None in endpoints:
+            return None
+        known = [each for each in endpoints if each is not None]
+        hosts: dict[str, str] = {}
+        for each in known:
+            hosts.setdefault(as_host(each.address), f"@{len(hosts)}")
+        asked = None if frontend.address is None else as_host(frontend.address)
+        others: dict[str, str] = {}
+        to_numbers = {text: f"@{at}" for at, text in enumerate(to)}
+        port = str(frontend.port)
+
+        def replaced(token: re.Match[str]) -> str:
+            match token.lastgroup:
+                case "chain":
+                    return f"#{numbers.get(token[0], token[0])}"
+                case "to":
+                    return to_numbers[token[0]]
+                case "from":
+                    return hosts.get(token[0], token[0])
+                case "host":
+                    if token[0] == asked:
+                        return "@"
+                    # Others, such as the ClusterIP behind a NodePort, are just not this one.
+                    return hosts.get(token[0]) or others.setdefault(token[0], f"%{len(others)}")
+                case "port":
+                    return "@" if token[0] == port else token[0]
+                case _:
+                    return ""
+
+        text = TOKENS.sub(replaced, joined)
+        if '"' in text:
+            return None  # what was left out as a comment may have been none
+        literals = self.around.and_of(text)
+        ports = tuple(dict.fromkeys(each.port for each in known))
+        places, listed = list(hosts), self.listed
+        key = (
+            *(frontend.kind, protocol, text, hosts.get(asked or "")),
+            None if frontend.address is None else self.relation(frontend.address, literals),
+            tuple([self.relation(each.address, literals) for each in known]),
+            tuple([(places.index(as_host(e.address)), ports.index(e.port)) for e in known]),
+            *(literals.of_port(each) for each in (frontend.port, *ports)),
+            tuple([self.is_own(each) for each in others]),
+            # What is sent on may meet rows of others, if these are for its address or port.
+            tuple([at for each in hosts for at in listed.by_host.get(each, ())]),
+            tuple([at for each in ports for at in listed.by_port.get(each or 0, ())]),
+        )
+        return Closure(key, tuple(known), literals.told)
+
+    def met(self, frontend: Frontend) -> tuple[list[str], dict[str, str]] | None:
+        """Return the rows of chains of all Services that flows to a frontend may meet.
+
+        With them comes the text of each chain that they lead to. None: these are not all known.
+        """
+        if self._nat is None or frontend.port is None or self.around is None:
+            return None
+        if self._last is None or self._last[0] != frontend:
+            rows = self._rows(frontend)
+            chains = self._chains(rows)
+            self._last = frontend, None if chains is None else (rows, chains)
+        return self._last[1]
+
+    def is_own(self, host: str) -> bool:
+        """Tell whether an address, as rows match on it, is one of the node's own."""
+        return host in self._own_hosts
+
+    def relation(self, address: Address, around: Around) -> Hashable:
+        """Return what rules, and what is known of the node and of pods, tell of an address."""
+        place = self._places.get(address)
+        if place is None:
+            pods = self._pods
+            place = self._places[address] = (
+                address in self._own or address.is_loopback,
+                *(any(address in n for n in theirs) for theirs in (pods.here, pods.elsewhere)),
+                self._tells(address),
+            )
+        return place, around.of_address(address)
+
+    def _rows(self, frontend: Frontend) -> list[str]:
+        """Return the rows of chains of all Services that flows to a frontend may meet, in order.
+
+        Before each stands of which chain it is, and how many rows of others are before it.
+        """
+        listed = self.listed
+        places = list(listed.by_port.get(frontend.port or 0, ()))
+        if frontend.address is not None:
+            places += listed.by_host.get(as_host(frontend.address), ())
+        else:
+            # It comes to some address of the node, which need not be known.
+            places += listed.of_any_host.get(frontend.port or 0, ())
+            places += listed.of_any_host.get(None, ())
+            for own in self._own_hosts:
+                places += listed.by_host.get(own, ())
+        return [listed.rows[at] for at in sorted(set(places))]
+
+    @cached_property
+    def listed(self) -> Listed:
+        """The rows for one Service each, of chains that list those of all."""
+        found = Listed([], {}, {}, {})
+        for table, chain in _LISTS:
+            held = self._ruleset.tables.get(table)
+            rules = held.chains[chain].rules if held and chain in held.chains else ()
+            if isinstance(rules, RuleRows):
+                found.add(f"{table} {chain}", rules.lines)
+        return found
+
+    def _chains(self, rows: Sequence[str]) -> dict[str, str] | None:
+        """Return the text of the Service's chains, in the order in which rows lead there."""
+        assert self._nat is not None  # who calls has asked
+        found: dict[str, str] = {}
+        rest = _LEADS.findall("\n".join(rows))[::-1]
+        while rest:
+            name = rest.pop()
+            if name in found:
+                continue
+            chain = self._nat.chains.get(name)
+            if chain is None or not isinstance(chain.rules, RuleRows) or not chain.rules.complete:
+                return None
+            found[name] = chain.rules.text.replace(f"-A {name} ", "-A ")
+            rest += _LEADS.findall(found[name])[::-1]
+        return found
+
+    @cached_property
+    def around(self) -> Around | None:
+        """What all rows that are of no Service name; None: too much to tell who is alike."""
+        pieces: list[str] = []
+        for table in self._ruleset.tables.values():
+            if not table.complete:
+                return None
+            pieces += _outside(table)
+        # With comments: one that names an address only tells more apart.
+        text = "".join(pieces)
+        literals = dict.fromkeys(_LITERAL.findall(text))
+        if len(literals) > MOST_NETWORKS or re.search(CHAIN, text):
+            return None  # so flows to any frontend may come to a Service that is not its own
+        return Around.of(literals, _PORTS.findall(text))
+
+
+@value
+class Listed:
+    """Rows for one Service each, of chains that list those of all.
+
+    Attributes:
+        rows: chain after chain, each in its order.
+        by_host: the places of those that match one address.
+        of_any_host: the same by their port, or None.
+        by_port: those that match one port, and no address.
+    """
+
+    rows: list[str]
+    by_host: dict[str, list[int]]
+    of_any_host: dict[int | None, list[int]]
+    by_port: dict[int, list[int]]
+
+    def add(self, chain: str, rows: Iterable[str]) -> None:
+        """Take the rows of a chain."""
+        others = 0
+        for row in rows:
+            host, port = _host_and_port(row)
+            if host is None and port is None:
+                others += 1
+                continue
+            at = len(self.rows)
+            self.rows.append(f"{chain} {others} {re.sub(COUNTS, '', row)}")
+            if host is not None:
+                self.by_host.setdefault(host, []).append(at)
+                self.of_any_host.setdefault(port, []).append(at)
+            elif port is not None:
+                self.by_port.setdefault(port, []).append(at)
+
+
+def _host_and_port(row: str) -> tuple[str | None, int | None]:
+    """Return the one address and the one port that a row matches, as far as it plainly says."""
+    bare = re.sub(COMMENT, "", row)
+    host, ports = _OF_HOST.match(row), _OF_PORT.findall(bare)
+    # What stands between other quotes is no option.
+    port = int(ports[0]) if len(ports) == 1 and '"' not in bare else None
+    network = None if host is None else network_from_text(host[1])
+    return None if network is None else as_host(network.network_address), port
+
+
+def _outside(table: Table) -> Iterator[str]:
+    """Give the rows of a table but for those of one Service each."""
+    of_services = (names.ENDPOINT_PREFIX, *names.SERVICE_PREFIXES)
+    for name in table.chains:
+        if table.name == "nat" and name.startswith(of_services):
+            continue
+        rules = table.chains[name].rules
+        if not isinstance(rules, RuleRows):
+            yield "".join(f"{rule.raw}\n" for rule in rules)
+        elif (table.name, name) in _LISTS:
+            yield "".join(f"{row}\n" for row in rules.lines if _host_and_port(row) == (None, None))
+        else:
+            yield rules.text
+
+
+@value
+class Around:
+    """Networks and ports that rules name.
+
+    Attributes:
+        spans: the IP version of each network, and its first and last address.
+    """
+
+    hosts: frozenset[str]
+    networks: tuple[Network, ...]
+    ranges: tuple[tuple[Address, Address], ...]
+    others: frozenset[str]
+    ports: frozenset[str]
+    spans: tuple[tuple[int, int, int], ...]
+
+    @classmethod
+    def of(cls, literals: Iterable[str], ports: Iterable[str]) -> Around:
+        """Return what addresses, networks and ranges tell, and ports, as rules have them."""
+        hosts, others = set(), set()
+        networks: list[Network] = []
+        ranges: list[tuple[Address, Address]] = []
+        for each in literals:
+            network = network_from_text(each)
+            ends = [address_and_port_from_text(end) for end in each.split("-")]
+            if network is not None:
+                if network.num_addresses == 1:
+                    hosts.add(as_host(network.network_address))
+                else:
+                    networks.append(network)
+            elif len(ends) > 1 and ends[0] is not None and ends[-1] is not None:
+                ranges.append((ends[0][0], ends[-1][0]))
+            elif "." in each or "/" in each:  # others, such as times of day, are no addresses
+                others.add(each)
+        spans = [(n.version, *span(n)) for n in networks]
+        return cls(
+            frozenset(hosts),
+            tuple(networks),
+            tuple(ranges),
+            frozenset(others),
+            frozenset(ports),
+            tuple(spans),
+        )
+
+    def and_of(self, text: str) -> Around:
+        """Return what these rules and those of `text` name."""
+        return self.with_(_LITERAL.findall(text), set(_PORTS.findall(text)) - {"@"})
+
+    def with_(self, literals: Iterable[str], ports: Iterable[str]) -> Around:
+        """Return what these rules name, and others that name this."""
+        found = Around.of(dict.fromkeys(literals), ports)
+        return Around(
+            self.hosts | found.hosts,
+            (*self.networks, *found.networks),
+            (*self.ranges, *found.ranges),
+            self.others | found.others,
+            self.ports | found.ports,
+            (*self.spans, *found.spans),
+        )
+
+    @property
+    def told(self) -> frozenset[str]:
+        """The networks as they are printed."""
+        return self.hosts.union(map(str, self.networks))
+
+    def of_address(self, address: Address) -> Hashable:
+        """Return what these rules can tell of an address."""
+        if self.others or self.hosts:
+            host = as_host(address)
+            if self.others or host in self.hosts:
+                return host
+        number = int(address)
+        return (
+            tuple(
+                [
+                    at
+                    for at, (version, low, high) in enumerate(self.spans)
+                    if low <= number <= high and version == address.version
+                ]
+            ),
+            tuple(
+                [at for at, (a, z) in enumerate(self.ranges) if int(a) <= number <= int(z)]
+                if self.ranges
+                else ()
+            ),
+        )
+
+    def of_port(self, port: int | None) -> Hashable:
+        """Return what these rules can tell of a port."""
+        if port is None or not self.ports:
+            return port is None
+        exact = str(port) in self.ports
+        odd = any(not each.isdecimal() for each in self.ports)
+        return port if exact or odd else None
+
+
+def endpoint_of(text: str) -> Endpoint | None:
+    """Return the endpoint of ``--to-destination``; None: it is no address with a port."""
+    found = address_and_port_from_text(text)
+    return None if found is None or found[1] is None else Endpoint(*found)
+
+
+def as_host(address: Address) -> str:
+    """Return an address as rows match on it."""
+    return f"{address_to_text(address)}/{address.max_prefixlen}"

@@ -1,0 +1,105 @@
+"""Classes of frontends that are alike: one is walked, and its answer is used for all."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Mapping
+
+from analyzer.kubeproxy import names
+from analyzer.kubeproxy.view import Endpoint, Frontend, Route, Share
+from analyzer.model.addresses import Address
+from analyzer.model.endings import Ending
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    from analyzer.kubeproxy.fastpath.alike import Closure
+    from analyzer.kubeproxy.fastpath.families import Families, Told
+    from analyzer.kubeproxy.routes.source_routes import Way
+
+    class Closures(Protocol):
+        """Tells which frontends are alike."""
+
+        def of(self, frontend: Frontend, protocol: str) -> Closure | None:
+            """Return what flows to a frontend may meet of its own; None: it is in no class."""
+
+
+class Classes:
+    """The answers of frontends that were walked, for those that are alike.
+
+    `closures` tells who is; `is_taken` who has an address, which then stands for no other source;
+    `families` who is alike but for the number of endpoints.
+    """
+
+    def __init__(
+        self,
+        closures: Closures,
+        is_taken: Callable[[Address], bool],
+        families: Families | None = None,
+    ) -> None:
+        self._closures = closures
+        self._is_taken = is_taken
+        self._families = families
+        self._known: dict[Hashable, tuple[Closure, tuple[Way, ...]]] = {}
+        self._told: dict[Hashable, tuple[Told, ...]] = {}
+
+    def ways(
+        self, frontend: Frontend, protocol: str, walked: Callable[[], tuple[Way, ...]]
+    ) -> tuple[Way, ...]:
+        """Return the routes of a frontend, each with the address that stands for its sources."""
+        family = None if self._families is None else self._families.of(frontend, protocol)
+        if family is not None and family.key in self._told:
+            told = self._told[family.key]
+            return tuple([each.of(frontend, protocol, family) for each in told])
+        closure = self._closures.of(frontend, protocol)
+        if closure is None:
+            return walked()
+        known = self._known.get(closure.key)
+        if known is None:
+            ways = walked()
+            if all(self._may_stand(way, closure, frontend) for way in ways):
+                self._known[closure.key] = closure, ways
+                if family is not None and all(_is_within(way, family.around) for way in ways):
+                    from analyzer.kubeproxy.fastpath.families import read_off
+
+                    found = read_off(ways, family)
+                    if found is not None:
+                        self._told[family.key] = found
+            return ways
+        first, ways = known
+        endpoints = dict(zip(first.endpoints, closure.endpoints, strict=True))
+        return tuple([(_carried(route, frontend, endpoints), at) for route, at in ways])
+
+    def _may_stand(self, way: Way, closure: Closure, frontend: Frontend) -> bool:
+        route, address = way
+        ends = {e for s in route.shares for e, _ in s.lost} | {e for e, _ in route.astray}
+        return (
+            not any(_is_own(ending, frontend, closure) for ending in ends)
+            and all(share.endpoint in closure.endpoints for share in route.shares)
+            and _is_within(way, closure.around)
+            and (address is None or not self._is_taken(address))
+        )
+
+
+def _is_within(way: Way, around: frozenset[str]) -> bool:
+    """Tell whether the network of a route's sources is one that all of a class have."""
+    network = way[0].network
+    return network is None or str(network) in around
+
+
+def _carried(route: Route, frontend: Frontend, endpoints: Mapping[Endpoint, Endpoint]) -> Route:
+    shares = [Share(endpoints[s.endpoint], s.share, s.masquerade, s.lost) for s in route.shares]
+    told = route.unresolved, route.network, route.astray
+    return Route(frontend, route.source, tuple(shares), *told)
+
+
+def _is_own(ending: Ending, frontend: Frontend, closure: Closure) -> bool:
+    """Tell whether the rule of an ending may be one that others of the class have of their own."""
+    if not ending.rule:
+        return False
+    ends = [(frontend.address, frontend.port), *[(e.address, e.port) for e in closure.endpoints]]
+    named = {str(each) for end in ends for each in end if each is not None}
+    words = set(re.split(r"[\s/:,\"\[\]{}]+", ending.rule))
+    in_own_chain = names.is_of_service(ending.chain)
+    return in_own_chain or not words.isdisjoint(named) or ":" in str(frontend.address)

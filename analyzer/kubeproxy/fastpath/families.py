@@ -1,0 +1,365 @@
+"""Frontends whose rules differ only in the number of endpoints.
+
+Theory of operation
+===================
+
+What draws the endpoints of a Service is a block of rows: one with ``--mode random`` for each
+endpoint but the last, which takes what is left; where affinity is kept, one before these that asks
+for each endpoint whether its client is known there. A flow that comes to a block is drawn as its
+rows say, whatever comes before. So where all flows of a route come to one block, and what becomes
+of them is one and the same for endpoints of one kind, whose chains are alike and which no other
+rules tell apart, the same holds of any frontend that has blocks of any length in the places of
+these, with endpoints of the same kinds. It is read off the answer of one of them.
+
+Where anything else comes out (some flows go astray on the way to the block, or nobody knows), or
+an endpoint is in more than one place, frontends are told apart by all that they have (`alike`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import combinations, permutations
+from typing import Final
+
+from analyzer.kubeproxy import names
+from analyzer.kubeproxy.fastpath.alike import (
+    CHAIN,
+    COMMENT,
+    COUNTS,
+    TO,
+    TOKENS,
+    Around,
+    Closures,
+    as_host,
+    endpoint_of,
+)
+from analyzer.kubeproxy.rows.plain import shares_of
+from analyzer.kubeproxy.rows.plain_shares import Drawn, Judge, Judged, PlainShares
+from analyzer.kubeproxy.view import Endpoint, Frontend, Route, Share, Source
+from analyzer.model.addresses import Address
+from analyzer.model.probability import NEVER, Bounds
+from analyzer.model.value import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from analyzer.kubeproxy.routes.source_routes import Way
+
+    #: What all flows of a route come to: a block, by its place, or one of several, not known which.
+    #: None: what they come to draws no endpoint.
+    Leads: TypeAlias = tuple[int | None, ...]
+
+_END: Final = rf"{names.ENDPOINT_PREFIX}\S+"
+#: The rows of a chain that draw endpoints; comments and counts are left out.
+_BLOCK: Final = re.compile(
+    rf"(?m:^)((?:-A -m statistic --mode random --probability \S+ -j {_END}\n)*)-A -j ({_END})\n"
+)
+_DRAW: Final = re.compile(r" --probability (\S+) -j (\S+)\n")
+#: The rows before them that ask whether a client is known.
+_KNOWN: Final = re.compile(
+    r"(?m:^)(?:-A -m recent --rcheck (--seconds \d+ --reap) --name (\S+)( --mask \S+)? --rsource "
+    r"-j \2\n)+"
+)
+_KNOWN_BY: Final = re.compile(r" -j (\S+)\n")
+_BARE: Final = re.compile(rf"{COMMENT}|{COUNTS}")
+#: Endpoints, at most, of a frontend that others have their answer from.
+_MOST: Final = 100
+#: Blocks of one frontend, for each of which all ways to come to some of them are looked at.
+_MOST_BLOCKS: Final = 3
+_NEVER: Final = Bounds(NEVER, NEVER)
+
+
+class Family:
+    """What flows to a frontend may meet, its blocks left aside.
+
+    Attributes:
+        key: equal for frontends that are alike but for the length of their blocks.
+        around: as a `Closure` has it.
+        sorts: of each endpoint as it is written, of which kind it is, and in which of the blocks.
+    """
+
+    def __init__(
+        self, key: Hashable, around: frozenset[str], sorts: Mapping[str, Hashable], *blocks: Drawn
+    ) -> None:
+        self.around = around
+        self.sorts = sorts
+        self._blocks = blocks
+        self._drawn: dict[Leads, Drawn] = {}
+        #: Whether in whatever order blocks come, endpoints come in the same.
+        self.is_ordered = len({_texts(each) for each in permutations(blocks)}) == 1
+        self.key = key, self.is_ordered
+
+    @property
+    def leads(self) -> Iterator[Leads]:
+        """All that flows of a route may come to."""
+        every = range(len(self._blocks))
+        some = combinations if self.is_ordered else permutations
+        for number in range(1, len(every) + 1):
+            for leads in some(every, number):
+                yield leads
+                yield *leads, None
+
+    def drawn(self, leads: Leads) -> Drawn:
+        """Return how endpoints are drawn where flows come to one of several blocks."""
+        if leads not in self._drawn:
+            self._drawn[leads] = self._any_of(leads)
+        return self._drawn[leads]
+
+    def _any_of(self, leads: Leads) -> Drawn:
+        blocks = [self._blocks[at] for at in leads if at is not None]
+        if len(leads) == 1:
+            return blocks[0]
+        every = [dict(zip(each.texts, each.draws, strict=True)) for each in blocks]
+        every += [{}] * (len(leads) - len(blocks))
+        texts = _texts(blocks)
+        drawn = [[each.get(text, _NEVER) for each in every] for text in texts]
+        draws = [Bounds(min(b.lower for b in of), max(b.upper for b in of)) for of in drawn]
+        return Drawn(None, "", texts, tuple(draws))
+
+
+def _texts(blocks: Iterable[Drawn]) -> tuple[str, ...]:
+    """Return the endpoints of blocks, each once."""
+    return tuple(dict.fromkeys(text for each in blocks for text in each.texts))
+
+
+class Families:
+    """Tells which frontends are alike but for the number of their endpoints."""
+
+    def __init__(self, closures: Closures) -> None:
+        self._closures = closures
+        self._ends: dict[str, _End | None] = {}
+        self._literals: dict[str, Around] = {}
+
+    def of(self, frontend: Frontend, protocol: str) -> Family | None:
+        """Return what flows to a frontend may meet, as far as it is its own; None: in no family."""
+        met, around = self._closures.met(frontend), self._closures.around
+        if met is None or around is None:
+            return None
+        rows, chains = met
+        ends = self._ends_of(chains)
+        if ends is None:
+            return None
+        drawn: list[_Rows] = []
+        own = [_without_blocks(text, drawn) for name, text in chains.items() if name not in ends]
+        text = _BARE.sub("", "\n".join((*rows, *own)))
+        if '"' in text or not drawn or names.ENDPOINT_PREFIX in text or TO.search(text):
+            return None
+        numbers = {name: at for at, name in enumerate(n for n in chains if n not in ends)}
+        asked = None if frontend.address is None else as_host(frontend.address)
+        others: dict[str, str] = {}
+        port = str(frontend.port)
+
+        def replaced(token: re.Match[str]) -> str:
+            match token.lastgroup:
+                case "chain":
+                    return f"#{numbers.get(token[0], token[0])}"
+                case "host" if token[0] == asked:
+                    return "@"
+                case "host":
+                    return others.setdefault(token[0], f"%{len(others)}")
+                case "port":
+                    return "@" if token[0] == port else token[0]
+                case _:
+                    return token[0]
+
+        text = TOKENS.sub(replaced, text)
+        whole = "".join((text, *sorted({end.alike for end in ends.values()})))
+        if whole not in self._literals:
+            self._literals[whole] = around.and_of(whole)
+        literals = self._literals[whole]
+        kinds = self._kinds(ends, literals, {*others, asked or ""})
+        if kinds is None or set(kinds) != {name for each in drawn for name in each.chains}:
+            return None
+        blocks = [_block(each, kinds) for each in dict.fromkeys(drawn)]
+        known = [each for each in blocks if each is not None]
+        if len(known) < len(blocks) or len(known) > _MOST_BLOCKS:
+            return None
+        sets = [frozenset(each.texts) for each in known]
+        sorts = {to: (kind, tuple([to in each for each in sets])) for to, kind in kinds.values()}
+        address = frontend.address
+        key = (
+            *(frontend.kind, protocol, text, literals.of_port(frontend.port)),
+            None if address is None else self._closures.relation(address, literals),
+            tuple([self._closures.is_own(each) for each in others]),
+            # Two blocks of one list are one of them.
+            tuple([drawn.index(each) for each in drawn]),
+            frozenset(sorts.values()),
+        )
+        return Family(key, literals.told, sorts, *known)
+
+    def _kinds(
+        self, ends: Mapping[str, _End], around: Around, named: Iterable[str]
+    ) -> dict[str, tuple[str, Hashable]] | None:
+        """Return what each chain of an endpoint translates to, and of which kind it is.
+
+        None: an address is that of more than one, or `named` by other rows.
+        """
+        found: dict[str, tuple[str, Hashable]] = {}
+        hosts: set[str] = set(named)
+        listed = self._closures.listed
+        for name, end in ends.items():
+            if end.host in hosts or end.host in listed.by_host:
+                return None
+            hosts.add(end.host)
+            port = end.endpoint.port
+            relation = self._closures.relation(end.endpoint.address, around)
+            of_port = around.of_port(port), tuple(listed.by_port.get(port or 0, ()))
+            found[name] = end.to, (end.alike, relation, of_port)
+        return found
+
+    def _ends_of(self, chains: Mapping[str, str]) -> dict[str, _End] | None:
+        """Return what the chains of endpoints say; None: one says more than an endpoint."""
+        found: dict[str, _End] = {}
+        for name, text in chains.items():
+            if not name.startswith(names.ENDPOINT_PREFIX):
+                continue
+            if name not in self._ends:
+                self._ends[name] = _end(name, text)
+            end = self._ends[name]
+            if end is None:
+                return None
+            found[name] = end
+        return found
+
+
+@value
+class _End:
+    """The chain of one endpoint.
+
+    Attributes:
+        to: the endpoint as the row that translates to it has it.
+        host: its address as rows match on it.
+        alike: the text of its rows, in which these and the chain's name are left out.
+    """
+
+    to: str
+    endpoint: Endpoint
+    host: str
+    alike: str
+
+
+def _end(name: str, text: str) -> _End | None:
+    """Return what the chain of an endpoint says; None: it has more than one, or leads elsewhere."""
+    (to, *more) = TO.findall(text) or ("",)
+    endpoint = endpoint_of(to)
+    if endpoint is None or endpoint.port is None or more:
+        return None
+    host = as_host(endpoint.address)
+    bare = _BARE.sub("", text).replace(name, "#")
+    alike = bare.replace(f" -s {host} ", " -s @ ").replace(f" {to}\n", " @\n")
+    return None if '"' in alike or re.search(CHAIN, alike) else _End(to, endpoint, host, alike)
+
+
+@value
+class _Rows:
+    """The rows of a block: the chains of the endpoints, and how likely each but the last is."""
+
+    chains: tuple[str, ...]
+    probabilities: tuple[str, ...]
+
+
+def _without_blocks(text: str, drawn: list[_Rows]) -> str:
+    """Return the text of a chain without its blocks, which `drawn` gets."""
+    own: list[_Rows] = []
+
+    def block(found: re.Match[str]) -> str:
+        draws = _DRAW.findall(found[1])
+        chains = (*[chain for _, chain in draws], found[2])
+        own.append(_Rows(chains, tuple([probability for probability, _ in draws])))
+        return f"block {len(drawn) + len(own)}\n"
+
+    def known(found: re.Match[str]) -> str:
+        asked = set(re.findall(r" --seconds .*? --name | --mask \S+", found[0]))
+        is_of_block = tuple(_KNOWN_BY.findall(found[0])) in {each.chains for each in own}
+        # Else it names chains of endpoints still, and the frontend is in no family.
+        return f"known {sorted(asked)}\n" if is_of_block else found[0]
+
+    bare = _BLOCK.sub(block, _BARE.sub("", f"{text}\n"))
+    left = _KNOWN.sub(known, bare)
+    drawn += own
+    return left
+
+
+def _block(rows: _Rows, kinds: Mapping[str, tuple[str, Hashable]]) -> Drawn | None:
+    """Return how a block draws; None: an endpoint twice, or one of its rows never does."""
+    draws = shares_of(rows.probabilities)
+    if draws is None or len(set(rows.chains)) < len(rows.chains):
+        return None
+    return Drawn(None, "", tuple([kinds[name][0] for name in rows.chains]), draws)
+
+
+@value
+class Told:
+    """A route as its frontend's family has it.
+
+    Attributes:
+        leads: what its flows come to.
+        judged: of endpoints of each sort.
+        address: that stands for its sources.
+    """
+
+    route: Route
+    address: Address | None
+    leads: Leads
+    judged: Mapping[Hashable, Judged]
+
+    def of(self, frontend: Frontend, protocol: str, family: Family) -> Way:
+        """Return the same route to another frontend of the family."""
+        route = self.route
+        shares: Sequence[Share] = ()
+        if self.leads != (None,):
+            drawn = family.drawn(self.leads)
+            shares = PlainShares(drawn, protocol, self._judge(drawn, family))
+        told = route.unresolved, route.network, route.astray
+        return Route(frontend, route.source, shares, *told), self.address
+
+    def _judge(self, drawn: Drawn, family: Family) -> Judge:
+        every = list(self.judged.values())
+        if all(each == every[0] for each in every):
+            return every[0]
+        sorts = [family.sorts[text] for text in drawn.texts]
+        of = {e: self.judged[sort] for e, sort in zip(drawn.endpoints, sorts, strict=True)}
+        return lambda _, endpoint: of[endpoint]
+
+
+def read_off(ways: Sequence[Way], family: Family) -> tuple[Told, ...] | None:
+    """Return what the routes of a frontend say of all in its family; None: of it alone."""
+    if len(family.sorts) > _MOST:
+        return None
+    found: list[Told] = []
+    for route, address in ways:
+        told = _told(route, address, family)
+        if told is None:
+            return None
+        if route.source is Source.HAIRPIN and told.leads != (None,):
+            # It has the endpoints of all routes: those of one block, in whose order they come.
+            first = next((each.leads for each in found if each.leads != (None,)), (None,))
+            (block, *more), texts = told.leads, family.drawn(told.leads).texts
+            if more or block is None or block != first[0] or len(texts) < len(family.sorts):
+                return None
+        found.append(told)
+    return tuple(found)
+
+
+def _told(route: Route, address: Address | None, family: Family) -> Told | None:
+    """Return a route without its endpoints; None: it is not drawn as just some of the blocks."""
+    if route.unresolved != NEVER:
+        return None
+    if not route.shares:
+        return Told(route, address, (None,), {})
+    drawn = [(share.endpoint, share.share) for share in route.shares]
+    fitting = [leads for leads in family.leads if _pairs(family.drawn(leads)) == drawn]
+    if len(fitting) != 1:
+        return None
+    judged: dict[Hashable, Judged] = {}
+    for share, text in zip(route.shares, family.drawn(fitting[0]).texts, strict=True):
+        one, sort = Judged(share.masquerade, share.lost), family.sorts[text]
+        if judged.setdefault(sort, one) != one:
+            return None
+    return Told(route, address, fitting[0], judged)
+
+
+def _pairs(drawn: Drawn) -> list[tuple[Endpoint, Bounds]]:
+    return list(zip(drawn.endpoints, drawn.draws, strict=True))

@@ -1,0 +1,100 @@
+"""What the routes of a dump's plain Services rest on besides their own rows.
+
+Where nothing but KUBE-MARK-MASQ's mark decides what becomes of a flow behind its DNAT, and nothing
+stands before KUBE-SERVICES, two plain Services with the same rows fare alike at two nodes if these
+grounds are alike. `cluster_alike` reads a second dump of a cluster by that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from analyzer.kubeproxy.fastpath.masquerade import Masquerade
+from analyzer.kubeproxy.fastpath.quiet import Quiet
+from analyzer.kubeproxy.routes.sources import PodNetworks
+from analyzer.kubeproxy.rows.endpoints import EndpointRows
+from analyzer.kubeproxy.rows.plain_shares import PlainService
+from analyzer.kubeproxy.view import Source
+from analyzer.model.addresses import Address, Network, smallest_with
+from analyzer.model.rules import Ruleset
+from analyzer.model.value import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    #: A source, a network of it, and whether flows from there are masqueraded.
+    Way: TypeAlias = tuple[Source, Network | None, bool | None]
+
+
+@value(kw_only=True)
+class PlainGrounds:
+    """Of one dump in which plain rows decide.
+
+    Attributes:
+        mark: that KUBE-MARK-MASQ sets.
+        unmarked: the network whose flows are not marked, the same of all plain Services.
+        written: the network of pods as the rules name it.
+        ways: from where flows come, and whether those are masqueraded that go to an endpoint which
+            neither has one of the node's addresses nor is their source.
+        own: the node's addresses.
+        stand_ins: addresses that stand for sources.
+        services: by the row of KUBE-SERVICES, from 0.
+        has_port: tells whether an endpoint of a plain Service has a port.
+    """
+
+    ruleset: Ruleset
+    mark: int
+    unmarked: str | None
+    written: Network | None
+    pods: PodNetworks
+    ways: tuple[Way, ...]
+    own: tuple[Address, ...]
+    stand_ins: frozenset[Address]
+    services: tuple[tuple[int, PlainService], ...]
+    endpoints: EndpointRows
+    has_port: Callable[[int], bool]
+
+    def is_as(self, other: PlainGrounds) -> bool:
+        """Tell whether a Service of the same plain rows has the same routes there.
+
+        Endpoints with an address of either node's own, or of what stands for sources, apart.
+        """
+        return (self.mark, self.unmarked, self.written, self.ways) == (
+            other.mark,
+            other.unmarked,
+            other.written,
+            other.ways,
+        )
+
+    def lets_pass(self, other: PlainGrounds) -> bool:
+        """Tell whether the rules of this dump let flows to the endpoints of another pass too."""
+        return Quiet(
+            self.ruleset,
+            self.mark,
+            lambda host: self.endpoints.has_address(host) or other.endpoints.has_address(host),
+            lambda port: self.has_port(port) or other.has_port(port),
+        ).holds()
+
+
+def usual_ways(
+    parts: Mapping[Source, Sequence[tuple[Network | None, Address | None]]],
+    masquerade: Masquerade,
+    unmarked: str | None,
+) -> Iterator[Way]:
+    """Give the parts of each source that fare otherwise than those around them.
+
+    As `plain_shares.told_otherwise` tells them of a Service with endpoints elsewhere alone.
+    """
+    for source, of in parts.items():
+        known: dict[Network | None, bool | None] = {}
+        for network, address in of:
+            fares = masquerade.usual(source, address, unmarked).masquerade
+            if len(of) > 1 and address is not None:
+                within = smallest_with(known, address)
+                around = known.get(within)
+                is_alike = within in known and fares is around
+                known[network] = fares
+                if is_alike:
+                    continue
+            yield source, network, fares

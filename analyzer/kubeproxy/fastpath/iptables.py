@@ -1,0 +1,241 @@
+"""Routes read from plain rows: which frontends have them, and how their flows end.
+
+A frontend whose rows all have the plainest shapes has the same draws for flows from everywhere, if
+these come to KUBE-SERVICES untouched. What becomes of them behind the DNAT the mark tells
+(`masquerade`), or a few walks for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+
+from analyzer.kubeproxy.dispatch.iptables import Entrance
+from analyzer.kubeproxy.fastpath.masquerade import MANY, Masquerade
+from analyzer.kubeproxy.routes.sources import PodNetworks
+from analyzer.kubeproxy.rows.plain import PlainTable
+from analyzer.kubeproxy.rows.plain_shares import PlainRoutes, PlainShares, told_otherwise
+from analyzer.kubeproxy.view import Frontend, Route, Source
+from analyzer.model.addresses import VERSIONS, Address, Network, network_from_text
+from analyzer.model.probability import NEVER
+from analyzer.model.rules import Ruleset, Table
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # what a plain dump does not need is not loaded
+    from typing import Final, TypeAlias
+
+    from analyzer.kubeproxy.fastpath.grounds import PlainGrounds
+    from analyzer.kubeproxy.routes.source_parts import SourceParts
+    from analyzer.kubeproxy.routes.walks import NatWalks
+    from analyzer.kubeproxy.rows.plain_shares import Fares, JudgedPart
+    from analyzer.model.region import Intervals
+
+    #: A frontend, the protocol, a source, and a network of it.
+    Way: TypeAlias = tuple[Frontend, str, Source, Network | None]
+
+#: Destinations that rules behind nat tell apart; plain rows are not read where these are more.
+_MOST_DESTINATIONS: Final = 256
+
+
+class PlainWays:
+    """The routes of plain frontends of one dump; `own` are the node's addresses, if known.
+
+    `walks` and `parts` are asked for only where the rows alone do not tell.
+
+    Attributes:
+        addresses: the address that stands for the sources of a route, where it is not the usual.
+    """
+
+    def __init__(
+        self,
+        ruleset: Ruleset,
+        plain: PlainTable,
+        own: tuple[Address, ...],
+        walks: Callable[[], NatWalks],
+        parts: Callable[[], SourceParts],
+    ) -> None:
+        self._ruleset = ruleset
+        self._plain = plain
+        self._own = own
+        self._walks = walks
+        self._parts = parts
+        self.addresses: dict[Way, Address] = {}
+        #: What tells which plain flows are masqueraded, by the network that a Service spares.
+        self._judges_of: dict[Source, dict[str | None, list[JudgedPart]]] = {s: {} for s in Source}
+        self._fares: dict[str | None, Fares] = {}
+        #: By protocol, the destinations whose flows come to KUBE-SERVICES untouched.
+        self._directly: dict[str, Intervals] = {}
+        self._masquerade = Masquerade(plain, walks, own, lambda: self._is_quiet)
+
+    @cached_property
+    def _asked_behind(self) -> dict[Source, frozenset[Network]] | None:
+        """What rules behind nat ask of the sources of plain flows; None: too much to tell."""
+        if self._is_quiet and self._plain.masquerades_plainly():
+            return dict.fromkeys(Source, frozenset())
+        asked = {s: self._walks().asked_behind(s, _MOST_DESTINATIONS) for s in Source}
+        known = {source: each for source, each in asked.items() if each is not None}
+        return known if len(known) == len(asked) else None
+
+    @cached_property
+    def spares_all(self) -> bool:
+        """Whether no plain flow is lost behind its DNAT, certainly or perhaps."""
+        if self._masquerade.is_plain():
+            return True
+        # To tell few endpoints apart takes longer than to ask of each.
+        most = _MOST_DESTINATIONS if len(self._plain.endpoints) >= MANY else 0
+        return self._walks().spares_plain(most)
+
+    @cached_property
+    def _is_quiet(self) -> bool:
+        """Whether rules besides nat's let all plain flows pass as they are."""
+        if self._plain.mark is None:
+            return False
+        from analyzer.kubeproxy.fastpath.quiet import Quiet
+
+        mark, endpoints = int(self._plain.mark, 16), self._plain.endpoints
+        return Quiet(self._ruleset, mark, endpoints.has_address, self._has_port).holds()
+
+    def _has_port(self, port: int) -> bool:
+        """Tell whether an endpoint of a plain Service has a port."""
+        return str(port) in self._ports
+
+    @cached_property
+    def _ports(self) -> frozenset[str]:
+        services = self._plain.services.values()
+        return frozenset(t.rpartition(":")[2] for each in services for t in each.drawn.texts)
+
+    def is_direct(self, entrance: Entrance) -> bool:
+        """Tell whether a frontend is plain, and its flows come to KUBE-SERVICES untouched."""
+        if entrance.plain is None or not self._are_plain:
+            return False
+        address = entrance.frontend.address
+        direct = self._direct(entrance.protocol)
+        if direct is None or address is None:
+            return direct is None
+        return any(first <= int(address) <= last for first, last in direct)
+
+    @cached_property
+    def _are_plain(self) -> bool:
+        # A flow that is marked must come back from where it is, or its Service is not plain.
+        plainly = bool(self._plain.services) and (
+            self._plain.mark is not None or self._walks().mark_of_masquerade is not None
+        )
+        return plainly and self._asked_behind is not None
+
+    def _direct(self, protocol: str) -> Intervals | None:
+        """Return the destinations that flows of all kinds of source come to; None: all."""
+        if self._enters_plainly:
+            return None
+        found = self._directly.get(protocol)
+        if found is None:
+            from analyzer.model.region import everything
+
+            found = (everything(VERSIONS[self._ruleset.family]),)
+            for source in Source:
+                # A hairpin flow is one of a pod, of the node itself, or of somebody outside.
+                if source is not Source.HAIRPIN and found:
+                    region = self._parts().region(source)
+                    found = self._walks().untouched(source, protocol, region, found)
+            self._directly[protocol] = found
+        return found
+
+    @cached_property
+    def _enters_plainly(self) -> bool:
+        """Whether nothing stands before KUBE-SERVICES."""
+        return all(
+            self._plain.enters_plainly(hook)
+            and all(
+                _lets_pass(table, hook)
+                for name in ("raw", "mangle")
+                if (table := self._ruleset.tables.get(name)) is not None
+            )
+            for hook in ("PREROUTING", "OUTPUT")
+        )
+
+    def routes(self, entrances: list[Entrance]) -> PlainRoutes:
+        """Return the routes of a ServicePort whose frontends are all direct."""
+        alone = entrances[0].plain if len(entrances) == 1 else None
+        return PlainRoutes(
+            lambda source: self.made(entrances, source),
+            lambda: self.spares_all,
+            None if alone is None else alone.drawn,
+            lambda: None if alone is None else self._fares_of(alone.unmarked),
+        )
+
+    def _fares_of(self, unmarked: str | None) -> Fares:
+        if unmarked not in self._fares:
+            every = tuple(tuple(self._judges_from(source, unmarked)) for source in Source)
+            by_endpoint = any(callable(judge) for parts in every for *_, judge in parts)
+            self._fares[unmarked] = None if by_endpoint else every
+        return self._fares[unmarked]
+
+    def _judges_from(self, source: Source, unmarked: str | None) -> list[JudgedPart]:
+        known = self._judges_of[source]
+        if unmarked not in known:
+            known[unmarked] = list(self._judges(source, unmarked))
+        return known[unmarked]
+
+    def made(self, entrances: list[Entrance], source: Source) -> Iterator[Route]:
+        """Give the routes from one kind of source to frontends, all of which are direct."""
+        for entrance in entrances:
+            plain = entrance.plain
+            assert plain is not None
+            judges = self._judges_from(source, plain.unmarked)
+            for network, address, judge in told_otherwise(plain, judges):
+                if network is not None and address is not None:
+                    way = entrance.frontend, entrance.protocol, source, network
+                    self.addresses[way] = address
+                shares = PlainShares(plain.drawn, plain.protocol, judge)
+                yield Route(entrance.frontend, source, shares, NEVER, network)
+
+    def _judges(self, source: Source, unmarked: str | None) -> Iterator[JudgedPart]:
+        """Give each part of a source, its address, and what tells which flows are masqueraded."""
+        if source is Source.HAIRPIN:
+            yield None, None, self._masquerade.judge_hairpin()
+            return
+        spared = network_from_text(unmarked) if unmarked else None
+        asked = (self._asked_behind or {}).get(source, frozenset())
+        asked = asked if spared is None else asked | {spared}
+        for network, address in self._parts().of(source, asked):
+            yield network, address, self._masquerade.judge(source, address, unmarked)
+
+    def grounds(self, written: Network | None, pods: PodNetworks) -> PlainGrounds | None:
+        """Return what the routes rest on; None: not on plain rows alone.
+
+        `written` is the network of pods as rules name it, `pods` are those of the pods.
+        """
+        plainly = self._plain.services and self._enters_plainly
+        if not (plainly and self._plain.masquerades_plainly() and self._is_quiet):
+            return None
+        from analyzer.kubeproxy.fastpath.grounds import PlainGrounds, usual_ways
+
+        texts = {each.unmarked for each in self._plain.services.values()}
+        mark = self._plain.mark
+        if len(texts) > 1 or mark is None:
+            return None
+        (unmarked,) = texts
+        spared = network_from_text(unmarked) if unmarked else None
+        asked = frozenset() if spared is None else frozenset({spared})
+        sources: list[Source] = [s for s in Source if s is not Source.HAIRPIN]
+        parts = {source: self._parts().of(source, asked) for source in sources}
+        return PlainGrounds(
+            ruleset=self._ruleset,
+            mark=int(mark, 16),
+            unmarked=unmarked,
+            written=written,
+            pods=pods,
+            ways=tuple(usual_ways(parts, self._masquerade, unmarked)),
+            own=self._own,
+            stand_ins=frozenset(a for each in parts.values() for _, a in each if a is not None),
+            services=tuple(self._plain.services.items()),
+            endpoints=self._plain.endpoints,
+            has_port=self._has_port,
+        )
+
+
+def _lets_pass(table: Table, hook: str) -> bool:
+    """Tell whether a table does nothing to any packet at a hook."""
+    chain = table.chains.get(hook)
+    if chain is None:
+        return table.complete
+    return not len(chain.rules) and chain.policy == "ACCEPT"

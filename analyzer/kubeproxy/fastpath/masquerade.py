@@ -1,0 +1,195 @@
+"""What happens after DNAT to flows that plain rows send to an endpoint.
+
+A flow is masqueraded where its mark says so when it leaves: a Service's rule marks flows from
+outside the cluster, and a KUBE-SEP's those from the endpoint itself (hairpin). A flow that comes
+in and stays on the node meets INPUT and never POSTROUTING; one that the node makes meets
+POSTROUTING, wherever it goes. Where other rules may do more (`quiet`), walks tell it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+
+from analyzer.kubeproxy.rows.plain import PlainTable
+from analyzer.kubeproxy.rows.plain_shares import Judge, Judged
+from analyzer.kubeproxy.view import Endpoint, Source
+from analyzer.model.addresses import Address, network_from_text
+from analyzer.model.ternary import Ternary
+from analyzer.model.value import replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # what a plain dump does not need is not loaded
+    from typing import Final
+
+    from analyzer.kubeproxy.routes.walks import NatWalks
+    from analyzer.model.packet import Mark
+    from analyzer.semantics.onward import Onward
+
+#: Endpoints of which all are asked at once.
+MANY: Final = 64
+
+
+class Masquerade:
+    """The judges of plain routes; `own` are the node's addresses, if known.
+
+    `quiet` tells whether rules besides nat's let all plain flows pass as they are.
+    """
+
+    def __init__(
+        self,
+        table: PlainTable,
+        walks: Callable[[], NatWalks],
+        own: tuple[Address, ...],
+        quiet: Callable[[], bool],
+    ) -> None:
+        self._table = table
+        self._walks = walks
+        self._own = own
+        self._quiet = quiet
+
+    def judge(self, source: Source, address: Address | None, unmarked: str | None) -> Judge:
+        """Return what says whether flows from `address` are masqueraded; None: not known.
+
+        `unmarked` is the network whose flows the Service's rule does not mark: None where no
+        rule marks, an empty text where all are marked.
+        """
+        marked = _is_marked(address, unmarked)
+        special = {*self._own, *([] if address is None else [address])}
+        if not self.is_plain():
+            return self._walked(source, address, marked)
+        # Only a mark decides, unless the flow stays on the node or returns to its source.
+        if address is None:
+            marked |= Ternary.UNKNOWN  # it may be the endpoint itself: a hairpin
+        made_here = source is Source.NODE
+        if not any(map(self._table.endpoints.has_address, special)):
+            return self.usual(source, address, unmarked)
+
+        def judge(_: str, endpoint: Endpoint) -> Judged:
+            if endpoint.address in self._own and not made_here:
+                return Judged(False)
+            hairpin = Ternary.of(endpoint.address == address)
+            certain = marked | hairpin
+            if certain is not Ternary.FALSE and not self._own and not made_here:
+                certain = Ternary.UNKNOWN
+            return _known(certain)
+
+        return judge
+
+    def usual(self, source: Source, address: Address | None, unmarked: str | None) -> Judged:
+        """Return what becomes of flows to endpoints elsewhere that are not `address` itself.
+
+        It holds where the table `is_plain`.
+        """
+        marked = _is_marked(address, unmarked)
+        if address is None:
+            marked |= Ternary.UNKNOWN  # it may be the endpoint itself: a hairpin
+        known = self._own or source is Source.NODE or marked is Ternary.FALSE
+        return _known(marked if known else Ternary.UNKNOWN)
+
+    def judge_hairpin(self) -> Judge:
+        """Return what says whether flows that come back to their endpoint are masqueraded.
+
+        The KUBE-SEP chain marks them. One from the node's own address the node has made, so it
+        meets POSTROUTING too.
+        """
+        if self.is_plain():
+            return Judged(True)
+
+        constant = self._of_all(Source.HAIRPIN, None, [self._walks().mark_of_masquerade])
+        if constant is not None:
+            return constant
+
+        def judge(protocol: str, endpoint: Endpoint) -> Judged:
+            walks = self._walks()
+            mark = walks.mark_of_masquerade
+            # From its own address the node has made the flow.
+            source = Source.NODE if endpoint.address in self._own else Source.HAIRPIN
+            way = source, protocol, endpoint, mark, endpoint.address
+            return _judged(walks.onward(*way))
+
+        return judge
+
+    def is_plain(self) -> bool:
+        """Tell whether all that decides is the mark that KUBE-MARK-MASQ sets."""
+        return self._table.masquerades_plainly() and self._quiet()
+
+    def _walked(self, source: Source, address: Address | None, marked: Ternary) -> Judge:
+        from analyzer.semantics.onward import one_of
+
+        walks = self._walks()
+        mark = walks.mark_of_masquerade
+
+        def marks_of(certain: Ternary) -> list[Mark | None]:
+            return [
+                *([mark] if certain is not Ternary.FALSE else []),
+                *([None] if certain is not Ternary.TRUE else []),
+            ]
+
+        certain = marked | (Ternary.UNKNOWN if address is None else Ternary.FALSE)
+        if address is None or not self._table.endpoints.has_address(address):
+            constant = self._of_all(source, address, marks_of(certain))
+            if constant is not None:
+                return constant
+
+        #: By what walks told, which keep it: of many endpoints it is the same.
+        known: dict[tuple[int, ...], Judged] = {}
+
+        @cache
+        def onward_of(protocol: str, own: bool) -> list[Callable[[Endpoint], Onward]]:
+            certain = marked | (Ternary.UNKNOWN if address is None else Ternary.of(own))
+            return [walks.onward_of(source, protocol, m, address) for m in marks_of(certain)]
+
+        def judge(protocol: str, endpoint: Endpoint) -> Judged:
+            onward = onward_of(protocol, endpoint.address == address)
+            answers = [tell(endpoint) for tell in onward]
+            key = tuple(map(id, answers))
+            if key not in known:
+                known[key] = _judged(one_of(answers))
+            return known[key]
+
+        return judge
+
+    def _of_all(
+        self, source: Source, address: Address | None, marks: Sequence[Mark | None]
+    ) -> Judged | None:
+        """Return what becomes of flows to any endpoint with one of some marks, if it is the same.
+
+        `address` is where they come from; of a hairpin flow it is that of its endpoint. Of few
+        endpoints it is quicker to look at each: None, as where it is not the same of all.
+        """
+        from analyzer.semantics.onward import one_of
+
+        if len(self._table.endpoints) < MANY:
+            return None
+        is_hairpin = source is Source.HAIRPIN
+        if is_hairpin and any(map(self._table.endpoints.has_address, self._own)):
+            return None
+        walks = self._walks()
+        found: set[Onward | None] = set()
+        for protocol in {each.protocol for each in self._table.services.values()}:
+            told = [walks.onward_to_all(source, protocol, mark, address) for mark in marks]
+            answers = [each for each in told if each is not None]
+            found.add(one_of(answers) if len(answers) == len(told) else None)
+        same = found.pop() if len(found) == 1 else None
+        return None if same is None else _judged(same)
+
+
+def _is_marked(address: Address | None, unmarked: str | None) -> Ternary:
+    """Tell whether the Service's own rule marks a flow from `address`."""
+    if unmarked is None:
+        return Ternary.FALSE
+    network = network_from_text(unmarked) if unmarked else None
+    if not unmarked:
+        return Ternary.TRUE
+    if address is None or network is None:
+        return Ternary.UNKNOWN
+    return Ternary.of(address not in network)
+
+
+def _known(answer: Ternary) -> Judged:
+    return Judged(None if answer is Ternary.UNKNOWN else answer is Ternary.TRUE)
+
+
+def _judged(onward: Onward) -> Judged:
+    return replace(_known(onward.masquerade), lost=onward.lost)

@@ -1,0 +1,376 @@
+"""Services with plain elements and chains, answered by walking a few of them.
+
+What becomes of a flow to a plain Service follows from the endpoints that its chain draws, and from
+the mark that it has by then. The mark is the same for all Services of which the rules before their
+chains ask alike (`nft_frame`); one of each such class is walked from each kind of source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, cached_property
+
+from analyzer.kubeproxy.dispatch.nft_frame import Frame
+from analyzer.kubeproxy.routes.explored import Explored, known
+from analyzer.kubeproxy.routes.flows import FlowWalks
+from analyzer.kubeproxy.routes.leaving import Towards
+from analyzer.kubeproxy.routes.source_parts import SourceParts
+from analyzer.kubeproxy.rows.nft import PlainChain
+from analyzer.kubeproxy.rows.plain_shares import (
+    Drawn,
+    Judge,
+    Judged,
+    PlainRoutes,
+    PlainService,
+    PlainShares,
+    told_otherwise,
+)
+from analyzer.kubeproxy.view import Endpoint, Frontend, FrontendKind, Route, Source
+from analyzer.model.addresses import Address, Network
+from analyzer.model.packet import Mark, Packet
+from analyzer.model.probability import NEVER, Bounds, numgen_weights
+from analyzer.model.region import Intervals, Region, everything, joined
+from analyzer.model.value import value
+from analyzer.semantics.onward import Onward, asked_of_others, one_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final, TypeAlias
+
+    #: What makes two Services fare alike.
+    Kind: TypeAlias = tuple[object, ...]
+
+#: Services of a kind that are walked in vain, until all of the kind are.
+_MOST_ODD: Final = 8
+#: Destinations that rules behind nat may tell apart where it is looked what they ask of sources.
+_FEW: Final = 16
+
+
+@value(kw_only=True)
+class PlainPlace:
+    """A plain frontend: where it is, and what its chain does."""
+
+    frontend: Frontend
+    protocol: str
+    chain: PlainChain
+
+
+@value
+class _Way:
+    """A source of the flows to a Service, and the marks that they have there.
+
+    Attributes:
+        address: of the source, None: not known.
+        marks: of flows that do not come back to their endpoint.
+    """
+
+    network: Network | None
+    address: Address | None
+    marks: frozenset[Mark]
+
+
+@value
+class _Walked:
+    """The flows from one kind of source to one Service, which stands for all of its kind.
+
+    Attributes:
+        asked: the sources that come to endpoints otherwise than others.
+        marks: those that flows may have that do not come back to their endpoint.
+    """
+
+    ways: Explored
+    drawn: Drawn
+    asked: frozenset[Network]
+    marks: frozenset[Mark]
+
+    def marks_from(self, address: Address | None) -> frozenset[Mark] | None:
+        """Return the marks of flows from an address; None: not the same for all endpoints."""
+        # The chain of an endpoint marks what comes back to it.
+        ends = (endpoint for endpoint in self.drawn.endpoints if endpoint.address != address)
+        marks = {self.ways.marks(endpoint, address) for endpoint in ends}
+        return marks.pop() if len(marks) == 1 else None
+
+
+class PlainServices:
+    """Makes the routes of plain Services; asks `walks` for what it does not know.
+
+    `before` are the rules around the chains of Services, `own` the node's addresses, if known;
+    `parts` gives the sources of each kind.
+    """
+
+    def __init__(
+        self, walks: FlowWalks, before: Frame, own: tuple[Address, ...], parts: SourceParts
+    ) -> None:
+        self._walks = walks
+        self._before = before
+        self._own = frozenset(own)
+        self._parts = parts
+        self._known: dict[tuple[Kind, Source], _Walked] = {}
+        self._ways: dict[tuple[Kind, Source, frozenset[Network]], tuple[_Way, ...]] = {}
+        #: Kinds of which walks from all sources are known.
+        self._plain: set[Kind] = set()
+        self._odd: dict[Kind, int] = {}
+        self._returning: dict[tuple[object, ...], frozenset[Mark]] = {}
+        self._to_itself: dict[tuple[object, ...], Judged] = {}
+        self._draws: dict[int, tuple[Bounds, ...]] = {}
+        #: By what tells of flows: to which endpoints none is lost.
+        self._passing: dict[Towards, dict[tuple[Address, int | None], bool]] = {}
+        #: Of how many of `_every` one walk told that none is lost; None: that walk does not tell.
+        self._spared: dict[Towards, int | None] = {}
+        self._every: list[Drawn] = []
+        #: The addresses of the endpoints of so many of them.
+        self._addresses: tuple[int, Intervals] = 0, ()
+
+    def routes(self, place: PlainPlace) -> Sequence[Route] | None:
+        """Return the routes of a frontend, made when they are asked for; None: it is not plain."""
+        if not self._before.is_plain:
+            return None
+        kind = self._kind(place)
+        if kind is None:
+            return None
+        drawn = self._drawn(place.chain)
+        if kind not in self._plain:
+            if any(self._walked(kind, source, place, drawn) is None for source in Source):
+                return None
+            self._plain.add(kind)
+        number = len(self._every)
+        self._every.append(drawn)
+        service = PlainService("", "", place.protocol, place.frontend.port or 0, "", None, drawn)
+
+        @cache
+        def is_quiet() -> bool:
+            return self._is_quiet(kind, service, number)
+
+        return PlainRoutes(
+            lambda source: self._made(kind, source, place, service, is_quiet), is_quiet
+        )
+
+    @property
+    def has_routes(self) -> bool:
+        """Whether there are routes that are made when they are asked for."""
+        return bool(self._known)
+
+    def _is_quiet(self, kind: Kind, service: PlainService, number: int) -> bool:
+        """Tell whether no rule behind nat may drop or reject what is sent to endpoints.
+
+        `number` is the Service's place in `_every`.
+        """
+        ways = {}
+        for source in Source:
+            for mark in self._known[kind, source].marks:
+                # One and the same for flows that differ in nothing.
+                way = source, service.protocol, mark
+                ways[self._walks.towards(*way)] = way
+        for towards, way in ways.items():
+            if self._is_spared(towards, way, number):
+                continue
+            known = self._passing.setdefault(towards, {})
+            for endpoint in service.drawn.endpoints:
+                to = endpoint.address, endpoint.port
+                if to not in known:
+                    parts, _ = towards(int(endpoint.address), endpoint.port)
+                    known[to] = not any(onward.lost for _, onward in parts)
+                if not known[to]:
+                    return False
+        return True
+
+    def _is_spared(self, towards: Towards, way: tuple[Source, str, Mark], number: int) -> bool:
+        """Tell whether one walk for the endpoints of all Services says that none is lost."""
+        spared = self._spared.get(towards, 0)
+        if spared is not None and number >= spared:
+            done, addresses = self._addresses
+            if done < len(self._every):
+                endpoints = (each for drawn in self._every[done:] for each in drawn.endpoints)
+                found = {int(endpoint.address) for endpoint in endpoints}
+                addresses = joined([*addresses, *[(each, each) for each in found]])
+                self._addresses = len(self._every), addresses
+            told = self._walks.spares(*way, addresses)
+            spared = self._spared[towards] = len(self._every) if told else None
+        return spared is not None
+
+    def _kind(self, place: PlainPlace) -> Kind | None:
+        address, port = place.frontend.address, place.frontend.port
+        answers = self._before.answers(
+            str(address),
+            lambda: Packet(protocol=place.protocol, destination=address, destination_port=port),
+        )
+        chain = place.chain
+        marks = chain.marks
+        own = None if marks is None else marks[:3] == (str(address), place.protocol, port)
+        if answers is None or chain.protocol != place.protocol:
+            return None
+        # Of a ClusterIP more is assumed than of another address.
+        is_cluster_ip = place.frontend.kind is FrontendKind.CLUSTER_IP
+        return (place.protocol, is_cluster_ip, own, marks and marks[3:], chain.marks_own, answers)
+
+    def _drawn(self, chain: PlainChain) -> Drawn:
+        number = len(chain.texts)
+        draws = self._draws.get(number)
+        if draws is None:
+            draws = tuple([Bounds(weight, weight) for weight in numgen_weights(number)])
+            self._draws[number] = draws
+        return Drawn(None, "", chain.texts, draws)
+
+    # --- sources ---
+
+    def _walked(
+        self, kind: Kind, source: Source, place: PlainPlace, drawn: Drawn
+    ) -> _Walked | None:
+        key = kind, source
+        if key in self._known:
+            return self._known[key]
+        if self._odd.get(kind, 0) > _MOST_ODD:
+            return None
+        region = self._anybody(place) if source is Source.HAIRPIN else self._parts.region(source)
+        # Of sources of which nobody knows where they are rules may ask more than once.
+        every = region or Region(self._parts.version, (everything(self._parts.version),))
+        ways = self._walks.explored(place.frontend, place.protocol, source, every)
+        asked = ways.networks_before(region)
+        found = _Walked(ways, drawn, asked, self._all_marks(ways, drawn))
+        parts = () if source is Source.HAIRPIN else self._parts.of(source, asked)
+        if (
+            not self._is_drawn(ways, drawn)
+            or not self._is_marked_only(ways, source)
+            or any(found.marks_from(address) is None for _, address in parts)
+        ):
+            # It may be this one that is odd, as where the only endpoint is the source itself.
+            self._odd[kind] = self._odd.get(kind, 0) + 1
+            return None
+        self._known[key] = found
+        return found
+
+    def _all_marks(self, ways: Explored, drawn: Drawn) -> frozenset[Mark]:
+        return frozenset(m for endpoint in drawn.endpoints for m in ways.marks(endpoint, None))
+
+    def _ways_of(
+        self, kind: Kind, source: Source, place: PlainPlace, drawn: Drawn
+    ) -> tuple[_Way, ...]:
+        """Return the parts of a source that fare otherwise on the way to a Service's endpoints."""
+        walked = self._known[kind, source]
+        asked = walked.asked
+        if self.asks_behind:
+            behind = self._asked_behind(source, place.protocol, walked.marks, drawn)
+            asked |= self._walks.networks(behind)
+        key = kind, source, asked
+        if key not in self._ways:
+            parts = self._parts.of(source, asked)
+            marks = [(part, walked.marks_from(part[1])) for part in parts]
+            # Of one whose only endpoint is the source, the marks are those of all others.
+            known = [_Way(*part, walked.marks if m is None else m) for part, m in marks]
+            self._ways[key] = tuple(known)
+        return self._ways[key]
+
+    @cached_property
+    def asks_behind(self) -> bool:
+        """Whether rules behind nat may tell sources apart, but from the endpoint itself."""
+        every = (self._walks.asked_behind(source, _FEW) for source in (Source.POD, Source.NODE))
+        return any(asked is None or asked for asked in every)
+
+    def _asked_behind(
+        self, source: Source, protocol: str, marks: Iterable[Mark], drawn: Drawn
+    ) -> set[Intervals]:
+        """Return what rules behind nat ask of the sources of flows to some endpoints."""
+        found: set[Intervals] = set()
+        for mark in marks:
+            towards = self._walks.towards(source, protocol, mark)
+            for endpoint in drawn.endpoints:
+                number = int(endpoint.address)
+                found |= asked_of_others(towards(number, endpoint.port), number)
+        return found
+
+    def _anybody(self, place: PlainPlace) -> Region | None:
+        """Return all addresses that an endpoint may have, but for the node's own."""
+        address = place.frontend.address
+        assert address is not None  # else its rows are not plain
+        version = address.version
+        own = joined((int(a), int(a)) for a in self._own if a.version == version)
+        return Region.of(version, Region(version, (everything(version),)).without(own))
+
+    def _is_drawn(self, walked: Explored, drawn: Drawn) -> bool:
+        """Tell whether flows from all sources that were walked are drawn so, and marked or not."""
+        wanted = list(zip(drawn.endpoints, drawn.draws, strict=True))
+        return all(part == wanted for part in walked.exact())
+
+    def _is_marked_only(self, walked: Explored, source: Source) -> bool:
+        """Tell whether what rules made of flows on the way is all in their marks."""
+        arrived = (packet for packets in walked.packets.values() for packet in packets)
+        return all(self._walks.is_told_by_mark(packet, source) for packet in arrived)
+
+    def _made(
+        self,
+        kind: Kind,
+        source: Source,
+        place: PlainPlace,
+        service: PlainService,
+        is_quiet: Callable[[], bool],
+    ) -> Iterator[Route]:
+        if source is Source.HAIRPIN:
+            shares = PlainShares(
+                service.drawn, service.protocol, self._judge_hairpin(kind, place), is_quiet
+            )
+            yield Route(place.frontend, source, shares, NEVER)
+            return
+        ways = self._ways_of(kind, source, place, service.drawn)
+        parts = [(way.network, way.address, self._judge(source, way, place)) for way in ways]
+        for network, _, judge in told_otherwise(service, parts):
+            yield Route(
+                place.frontend,
+                source,
+                PlainShares(service.drawn, service.protocol, judge, is_quiet),
+                NEVER,
+                network,
+            )
+
+    # --- behind the DNAT ---
+
+    def _judge(self, source: Source, way: _Way, place: PlainPlace) -> Judge:
+        def judge(protocol: str, endpoint: Endpoint) -> Judged:
+            if endpoint.address == way.address:
+                return self._of_itself(source, place, endpoint)
+            return self._onward(source, protocol, endpoint, way.marks, way.address)
+
+        return judge
+
+    def _onward(
+        self,
+        source: Source,
+        protocol: str,
+        endpoint: Endpoint,
+        marks: frozenset[Mark],
+        address: Address | None,
+    ) -> Judged:
+        return _judged(
+            one_of(self._walks.onward(source, protocol, endpoint, mark, address) for mark in marks)
+        )
+
+    def _of_itself(self, source: Source, place: PlainPlace, endpoint: Endpoint) -> Judged:
+        """Tell it of the endpoint that is the source itself."""
+        key = source, place.protocol, place.frontend, endpoint
+        if key not in self._to_itself:
+            way = place.frontend, place.protocol, source
+            alone = self._walks.explored(*way, endpoint.address)
+            self._to_itself[key] = _judged(alone.onward(endpoint, endpoint.address))
+        return self._to_itself[key]
+
+    def _judge_hairpin(self, kind: Kind, place: PlainPlace) -> Judge:
+        networks = {n for source in Source for n in self._known[kind, source].asked}
+
+        def judge(protocol: str, endpoint: Endpoint) -> Judged:
+            address = endpoint.address
+            # From its own address the node has made the flow.
+            source = Source.NODE if address in self._own else Source.HAIRPIN
+            held = frozenset([network for network in networks if address in network])
+            key = kind, source, held
+            marks = self._returning.get(key)
+            if marks is None:
+                way = place.frontend, protocol, source
+                side = self._walks.side_of(address) if source is Source.HAIRPIN else None
+                marks = self._walks.explored(*way, address, side).marks(endpoint, address)
+                self._returning[key] = marks
+            return self._onward(source, protocol, endpoint, marks, address)
+
+        return judge
+
+
+def _judged(onward: Onward) -> Judged:
+    return Judged(known(onward.masquerade), onward.lost)

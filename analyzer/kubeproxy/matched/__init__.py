@@ -1,0 +1,1 @@
+"""What rules on the node match on: marks, devices, sets, conntrack."""

@@ -1,0 +1,71 @@
+"""Which mark bits any iptables rule on the node matches on.
+
+What a rule sets that no other matches on makes no difference to a flow, so that walks need not
+tell apart the flows that it sets it on. A mark that is saved or restored is copied bit by bit, so
+that each bit makes a difference only where some rule matches on the same one.
+
+Source: Linux, net/netfilter/xt_connmark.c, ``connmark_tg_shift``; what shifts a mark is not read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+
+from analyzer.kubeproxy.rows.texts import other_rules, read_rows_of
+from analyzer.model.matches import MatchConnmark, MatchMark, MatchNot
+from analyzer.model.packet import ALL_BITS
+from analyzer.model.rules import Rule, Ruleset
+from analyzer.semantics.base_chains import Rules
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+#: What rows of iptables-save say of marks that are matched on.
+_IN_ROWS: Final = re.compile(r" --mark (\S+)")
+
+
+def asked_bits(rulesets: Iterable[Rules], without: Collection[str] = ()) -> int:
+    """Return the bits of packets' and flows' marks that rules of `rulesets` match on.
+
+    Tables of iptables of some names are left out.
+    """
+    bits = 0
+    for ruleset in rulesets:
+        if isinstance(ruleset, Ruleset):
+            if any("mark" in each.kinds for each in (ruleset.ipsets or {}).values()):
+                return ALL_BITS
+            for table in (t for t in ruleset.tables.values() if t.name not in without):
+                bits |= _of_text(read_rows_of(table))
+                for rule in other_rules(table):
+                    bits |= _of_rule(rule)
+        else:
+            from analyzer.kubeproxy.matched import nft as asked_nft  # not for nodes without nft
+
+            bits |= asked_nft.asked_bits(ruleset)
+    return bits
+
+
+def _of_text(rows: str) -> int:
+    bits = 0
+    for mark in set(_IN_ROWS.findall(rows)):
+        value, _, mask = mark.partition("/")
+        try:
+            bits |= int(mask or "0xffffffff", 0) | int(value, 0)
+        except ValueError:  # nobody knows which
+            return ALL_BITS
+    return bits
+
+
+def _of_rule(rule: Rule) -> int:
+    bits = 0
+    for match in rule.matches:
+        match match:
+            case MatchMark(mark) | MatchNot(MatchMark(mark)):
+                bits |= mark.mask | mark.value
+            case MatchConnmark(mark) | MatchNot(MatchConnmark(mark)):
+                bits |= mark.mask | mark.value
+            case _:
+                pass
+    return bits

@@ -1,0 +1,106 @@
+"""Whether a rule makes the kernel track connections; without conntrack nat is skipped.
+
+conntrack looks at packets of a family from when a rule that needs it is loaded, until the last such
+is gone. A table nat alone does not need it, nor a base chain of type nat, nor NOTRACK. kube-proxy
+always writes rules that do.
+
+Source: Linux, ``nf_ct_netns_get`` and its callers: net/netfilter/xt_*.c, nft_ct.c, nft_nat.c and
+others; seen on Linux 6.18.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from analyzer.kubeproxy.rows.texts import says
+from analyzer.model import matches as m
+from analyzer.model import nft_statements as s
+from analyzer.model import targets as t
+from analyzer.model.nft import NftRuleset
+from analyzer.model.nft import Rule as NftRule
+from analyzer.model.nft_expressions import Ct
+from analyzer.model.rules import Rule, Ruleset
+from analyzer.model.value import fields_of
+from analyzer.parsers.nft.lazy import Lazy
+from analyzer.parsers.rows import RuleRows
+from analyzer.semantics.base_chains import Rules
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+#: What rules of iptables have to say for it.
+_SAYING: Final = re.compile(r"-j (?:DNAT|SNAT|MASQUERADE|REDIRECT|CONNMARK|CT)\b|-m (?:state|conn)")
+_MATCHES: Final = (m.MatchState, m.MatchConntrack, m.MatchConnmark, m.MatchConnlimit)
+_TARGETS: Final = (t.Dnat, t.Snat, t.Masquerade, t.Redirect, t.SetConnmark, t.CopyConnmark)
+#: The same of nft, as Python prints its text and its JSON.
+_NFT_SAYING: Final = re.compile(r"ct |'ct'|nat|masq|redir|xt[ ']")
+_STATEMENTS: Final = (s.Masquerade, s.Redirect, s.CtSet, s.CtCount)
+_EXTENSIONS: Final = {
+    "match": {"state", "conntrack", "connmark", "connlimit"},
+    "target": {"DNAT", "SNAT", "MASQUERADE", "REDIRECT", "CONNMARK"},
+}
+
+
+def is_tracking(rulesets: Iterable[Rules], family: str) -> bool:
+    """Tell whether some rule certainly makes the kernel track connections of a family."""
+    return any(
+        any(map(_needs, _of_iptables(each)))
+        if isinstance(each, Ruleset)
+        else any(_nft_needs(rule, family) for rule in _of_nft(each, family))
+        for each in rulesets
+        if not isinstance(each, Ruleset) or each.family == family
+    )
+
+
+def _of_iptables(ruleset: Ruleset) -> Iterator[Rule]:
+    """Give the rules that may need it: few others are understood."""
+    for table in ruleset.tables.values():
+        if not says(table, _SAYING):
+            continue
+        for chain in table.chains.values():
+            rules = chain.rules
+            if not isinstance(rules, RuleRows) or _SAYING.search(rules.text):
+                yield from rules
+
+
+def _of_nft(ruleset: NftRuleset, family: str) -> Iterator[NftRule]:
+    for table in ruleset.tables.values():
+        if table.family not in {family, "inet"} or "dormant" in table.flags:
+            continue
+        for chain in table.chains.values():
+            rules = chain.rules
+            if not isinstance(rules, Lazy) or _NFT_SAYING.search(repr(rules.source)):
+                yield from rules
+
+
+def _needs(rule: Rule) -> bool:
+    inner = (each.match if isinstance(each, m.MatchNot) else each for each in rule.matches)
+    tracks = isinstance(rule.target, t.ConnectionTracking) and not rule.target.no_track
+    return (
+        tracks or isinstance(rule.target, _TARGETS) or any(isinstance(i, _MATCHES) for i in inner)
+    )
+
+
+def _nft_needs(rule: NftRule, family: str) -> bool:
+    for each in rule.statements:
+        match each:
+            case s.Dnat() | s.Snat():  # in a table of both families it is for one
+                if each.family in {None, family}:
+                    return True
+            case s.Xt(kind, name):
+                if name in _EXTENSIONS.get(kind, ()):
+                    return True
+            case _:
+                if isinstance(each, _STATEMENTS) or _reads(each):
+                    return True
+    return False
+
+
+def _reads(given: object) -> bool:
+    """Tell whether an expression of conntrack is in a statement."""
+    if isinstance(given, tuple):
+        return any(map(_reads, given))
+    fields = fields_of(type(given)) if hasattr(type(given), "__value_fields__") else ()
+    return isinstance(given, Ct) or any(_reads(getattr(given, name)) for name in fields)

@@ -1,0 +1,168 @@
+"""The devices named in a node's rules, which reveal its network plugin."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from analyzer.kubeproxy.rows.texts import found, rows_of, says, sent_by_device
+from analyzer.model.rules import LazyRules, Rule, Ruleset, Table
+from analyzer.semantics.base_chains import Rules
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final, TypeAlias
+
+    _Known: TypeAlias = dict[str, frozenset[str] | None]
+
+    from analyzer.model.nft import Chain, NftRuleset
+
+#: In rows of iptables-save: the device of -i or -o.
+_IN_ROWS: Final = re.compile(r' (?:-[io]|--(?:in|out)-interface) "?([^\s"]+)')
+_IN: Final = " -i ", " --in-interface "
+#: In rules of nft, as text or JSON: all that may be a device.
+_NAMES: Final = re.compile(r"[^\s\"'{},]+")
+#: Of rules of nft and types of sets that have to do with devices.
+_WORDS: Final = ("iif", "oif")
+#: What stands in a row besides its matches and its target.
+_BARE: Final = re.compile(r' -m comment --comment (?:"(?:[^"\\]|\\.)*"|\S+)|^\[\d+:\d+\] ')
+_STOPS: Final = re.compile(r"-A \S+ -j (?:DROP|REJECT(?: --reject-with \S+)?)")
+_DEVICES: Final = frozenset({"ifname", "iface_index", "unknown"})
+#: Chains of which each sends names of one beginning on to the next that are looked at.
+_DEEPEST: Final = 8
+
+
+def asked_devices(rulesets: Iterable[Rules]) -> frozenset[str]:
+    """Return the devices that rules match on, patterns of iptables; others may be among them."""
+    return frozenset(name for each in rulesets for name in _named(each))
+
+
+def asks_where_from(rulesets: Iterable[Rules]) -> bool:
+    """Tell whether a rule may match on the device that a packet comes in by."""
+    return any(
+        any(says(table, *_IN) for table in each.tables.values())
+        if isinstance(each, Ruleset)
+        else any(True for _ in _saying(each, "iif"))
+        for each in rulesets
+    )
+
+
+def _saying(ruleset: NftRuleset, *words: str) -> Iterator[Chain]:
+    from analyzer.kubeproxy.matched.nft import saying  # not for nodes without nft
+
+    return saying(ruleset, *words)
+
+
+def dispatched(rulesets: Iterable[Rules], *, leaving: bool) -> dict[str, frozenset[str]]:
+    """Return the devices by which chains send packets on one by one, and drop all others.
+
+    Those by which they come in, or with `leaving` leave. They stand under the names of the
+    devices whose packets all come there; `+` where packets of every device do.
+    """
+    option = "o" if leaving else "i"
+    told: dict[str, frozenset[str]] = {}
+    for each in rulesets:
+        for table in each.tables.values() if isinstance(each, Ruleset) else ():
+            for pattern, names in _sent_on(table, option):
+                told[pattern] = told.get(pattern, frozenset()) | names
+    return told
+
+
+def _sent_on(table: Table, option: str) -> Iterator[tuple[str, frozenset[str]]]:
+    sends = re.compile(rf"-A \S+ -{option} (\S+) -g (\S+)")
+    asking = list(sent_by_device(table, option))
+    chains: dict[str, list[tuple[str, str]]] = {}
+    for chain in dict.fromkeys(chain for chain, _, _ in asking):
+        rows = [_BARE.sub("", rule) for rule in _rows_in(table, chain)]
+        found = [sends.fullmatch(row) for row in rows[:-1]]
+        if rows and _STOPS.fullmatch(rows[-1]) and None not in found:
+            chains[chain] = [(each[1].strip('"'), each[2]) for each in found if each is not None]
+    # What comes to these has a name of some beginning: of others they say nothing.
+    inner = {to for _, name, to in asking if name.strip('"').endswith("+")}
+    known: _Known = {}
+    for chain in chains:
+        names = None if chain in inner else _names(chain, chains, known)
+        for pattern in _come_to(table, chain, option) if names else ():
+            yield pattern, names or frozenset()
+
+
+def _come_to(table: Table, chain: str, option: str, depth: int = 0) -> frozenset[str]:
+    """Return names of devices whose packets a rule sends to a chain whatever else they are.
+
+    A rule further up may have taken some of them: then they never come to be asked here.
+    """
+    if chain in table.chains and table.chains[chain].policy is not None:
+        return frozenset({"+"})
+    found: set[str] = set()
+    for row in _rows_to(table, chain):
+        match _BARE.sub("", row).split():
+            case ["-A", _, asked, device, _, _] if asked == f"-{option}":
+                found.add(device.strip('"'))
+            case ["-A", caller, _, _] if depth < _DEEPEST:
+                found |= _come_to(table, caller, option, depth + 1)
+            case _:  # not whatever else they are
+                pass
+    return frozenset(found)
+
+
+def _rows_to(table: Table, chain: str) -> Iterator[str]:
+    """Give the rows that send packets to a chain."""
+    rows = rows_of(table) + "\n"
+    for target in (f" -j {chain}\n", f" -g {chain}\n"):
+        end = rows.find(target)
+        while end >= 0:
+            start = rows.rfind("\n", 0, end) + 1
+            yield rows[start : end + len(target) - 1]
+            end = rows.find(target, end + 1)
+
+
+def _rows_in(table: Table, chain: str) -> Sequence[str]:
+    return _text(table.chains[chain].rules) if chain in table.chains else ()
+
+
+def _names(
+    chain: str, chains: Mapping[str, Sequence[tuple[str, str]]], known: _Known, depth: int = 0
+) -> frozenset[str] | None:
+    """Return all devices that a chain sends packets on by; None: it may be one of any name.
+
+    `chains` are those that drop all others, with the devices and the chains they send them to.
+    """
+    if chain not in known:
+        known[chain] = None  # of one that leads back to itself nothing is known
+        names: set[str] = set()
+        for name, to in chains[chain]:
+            is_one = not name.endswith("+")
+            followed = to in chains and depth < _DEEPEST
+            found = {name} if is_one else _names(to, chains, known, depth + 1) if followed else None
+            if found is None:
+                return None
+            names |= {each for each in found if is_one or each.startswith(name[:-1])}
+        known[chain] = frozenset(names)
+    return known[chain]
+
+
+def _text(rules: Sequence[Rule]) -> Sequence[str]:
+    return (rules.texts() or ()) if isinstance(rules, LazyRules) else [rule.raw for rule in rules]
+
+
+def _named(ruleset: Rules) -> Iterator[str]:
+    if isinstance(ruleset, Ruleset):
+        for table in ruleset.tables.values():
+            yield from {each[1] for each in found(table, _IN_ROWS)}
+    else:
+        yield from _of_nft(ruleset)
+
+
+def _of_nft(ruleset: NftRuleset) -> Iterator[str]:
+    for chain in _saying(ruleset, *_WORDS):
+        for rule in chain.rules:
+            if any(word in rule.raw for word in _WORDS):
+                yield from map(_as_pattern, _NAMES.findall(rule.raw))
+    for table in ruleset.tables.values():
+        for held in table.sets.values():
+            if _DEVICES & set(held.key):
+                yield from map(_as_pattern, _NAMES.findall(repr(tuple(held.elements))))
+
+
+def _as_pattern(name: str) -> str:
+    return f"{name[:-1]}+" if name.endswith("*") else name

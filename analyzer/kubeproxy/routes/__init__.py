@@ -1,0 +1,1 @@
+"""Walks flows from each kind of source to each frontend, and on to where they end."""

@@ -1,0 +1,248 @@
+"""Flows that nat sends to no endpoint: how they end, and why.
+
+A flow may end before nat, by a rule of raw or mangle. One that passes nat as it was goes on to
+where it was sent: kube-proxy's rules in filter may refuse it there, and others may drop it. A
+ClusterIP is no address of anybody, so that what gets through is lost too. Who has another address
+of a Service, the dump does not say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Final, TypeAlias
+
+from analyzer.kubeproxy import names
+from analyzer.kubeproxy.view import Frontend, Route
+from analyzer.model.addresses import Address
+from analyzer.model.endings import (
+    PASSES,
+    UNKNOWN_END,
+    Ending,
+    Endings,
+    EndKind,
+    any_of,
+    part,
+    summed,
+)
+from analyzer.model.nft import Rule as NftRule
+from analyzer.model.packet import Packet
+from analyzer.model.probability import ALWAYS, NEVER, Bounds, capped_sum
+from analyzer.model.region import Region
+from analyzer.model.targets import Accept, ConnectionTracking, Dnat, Goto, Jump, NoTrack, Return
+from analyzer.model.value import replace
+from analyzer.semantics.conditions import from_source
+from analyzer.semantics.fate import ways
+from analyzer.semantics.onward import chain_of, decided, ending_of
+from analyzer.semantics.parts import Parts, at
+from analyzer.semantics.tree import (
+    AnyRule,
+    Delivered,
+    Leaf,
+    Shares,
+    Tree,
+    Unresolved,
+    every_leaf,
+    shares,
+    shares_by_source,
+)
+
+Reasons: TypeAlias = frozenset[Ending]
+
+#: Where a rule drops them its verdict goes before this.
+_REFUSED: Final = Ending(kind=EndKind.REFUSED, how=PASSES)
+_LEFT_OVER: Final = Ending(kind=EndKind.LEFT_OVER)
+_UNCHANGED: Final = Ending(kind=EndKind.UNCHANGED)
+_NO_REASON: Final[Reasons] = frozenset({_UNCHANGED})
+
+
+class Astray:
+    """The flows of one tree that nat sends to no endpoint.
+
+    `passing` tells what becomes of a packet behind nat that it left as it was.
+    """
+
+    def __init__(self, tree: Tree, passing: Callable[[Packet], Tree]) -> None:
+        self._tree = tree
+        self._passing = passing
+        self._known: dict[Packet, Parts[Shares[Ending | bool]]] = {}
+
+    def of(self, address: Address | None, region: Region | None, among: Bounds) -> Endings:
+        """Return how flows from an address end, `among` all flows from there as many as are astray.
+
+        Of an address that is not known it is one of a region; None: any.
+        """
+        if self._alike is not None:
+            return part(self._alike, among)
+        # By all sources at once it would take as long as there are pairs of them.
+        tree = from_source(self._tree, address, region)
+        is_clear = all(len(reasons) == 1 for reasons in self._why.values())
+        why = self._why if is_clear else _reasons(tree)
+        return summed(
+            each
+            for end, bounds in shares(tree, _left_at).items()
+            if end is not None and bounds.upper
+            for each in part(self._endings(end, address, why), bounds)
+        )
+
+    @cached_property
+    def _alike(self) -> Endings | None:
+        """How all flows end that go astray, whoever sent them; None: not all in the same way."""
+        ends = {_left_at(leaf) for leaf in every_leaf(self._tree)}
+        found = {self._endings(end, None, self._why) for end in ends if end is not None}
+        told = found.pop() if len(found) == 1 else ()
+        return told if told and all(bounds.is_exact for _, bounds in told) else None
+
+    @cached_property
+    def _why(self) -> dict[Packet, frozenset[Ending]]:
+        return _reasons(self._tree)
+
+    def _endings(
+        self, end: Packet | Ending, address: Address | None, why: Mapping[Packet, Reasons]
+    ) -> Endings:
+        if isinstance(end, Ending):
+            return ((_refused(end), Bounds(ALWAYS, ALWAYS)),)
+        if end not in self._known:
+            self._known[end] = shares_by_source(self._passing(end), _end_of)
+        return any_of(
+            _told(reason, found)
+            for found in at(self._known[end], address)
+            for reason in why.get(end, _NO_REASON)
+        )
+
+
+def _told(reason: Ending, found: Shares[Ending | bool]) -> Endings:
+    """Return how packets end behind nat that came there for a reason."""
+    told = [
+        (_behind(end, reason) if isinstance(end, Ending) else reason, bounds)
+        for end, bounds in found.items()
+        if bounds.upper
+    ]
+    if reason == UNKNOWN_END or found.unresolved:
+        upper = capped_sum([*(b.upper for _, b in told), found.unresolved])
+        told = [(e, b) for e, b in told if e != UNKNOWN_END]
+        told.append((UNKNOWN_END, Bounds(NEVER, upper)))
+    return summed(told)
+
+
+def _behind(end: Ending, reason: Ending) -> Ending:
+    """Return how a packet ends that others drop or reject behind nat, or kube-proxy itself does.
+
+    What no draw took kube-proxy stops as it stops whoever is not admitted.
+    """
+    refused = _refused(end)
+    if reason.kind is EndKind.LEFT_OVER and refused.kind is EndKind.REFUSED:
+        return replace(reason, how=refused.how)
+    return refused
+
+
+def as_refused(
+    routes: Iterable[Route], refusals: Iterable[tuple[Frontend, str]]
+) -> tuple[Route, ...]:
+    """Return routes of which those of frontends that are refused leave nothing over.
+
+    A frontend with a local policy, and no endpoint here, leads to a chain that sends on what pods
+    ask for, and no more.
+    """
+    answers = dict(refusals)
+
+    def told(route: Route) -> Route:
+        answer = answers.get(route.frontend)
+        if answer is None or not route.astray:
+            return route
+        refused = Ending(kind=EndKind.REFUSED, how=answer)
+        ends = [(refused if e.kind is EndKind.LEFT_OVER else e, b) for e, b in route.astray]
+        return replace(route, astray=summed(ends))
+
+    return tuple(map(told, routes))
+
+
+def _reasons(tree: Tree) -> dict[Packet, Reasons]:
+    """Return why packets pass nat, of each all reasons that ways there give."""
+    found: dict[Packet, set[Ending]] = {}
+    for _, rules, leaf in ways(tree):
+        if isinstance(leaf.outcome, Dnat | Unresolved) or ending_of(leaf) is not None:
+            continue
+        packet = leaf.packet.from_all()
+        found.setdefault(packet, set()).add(_reason(packet, rules))
+    return {packet: frozenset(reasons) for packet, reasons in found.items()}
+
+
+def _reason(packet: Packet, rules: Sequence[AnyRule]) -> Ending:
+    if packet.tracked is False:
+        at_ = next((at for at, rule in enumerate(rules) if _untracks(rule)), len(rules) - 1)
+        return decided(EndKind.NOT_TRANSLATED, "", rules[: at_ + 1])
+    if packet.tracked is None or packet.translated is not False:
+        return UNKNOWN_END
+    if rules and _lets_go(rules[-1]):  # nothing in nat is asked behind it
+        ending = decided(EndKind.UNCHANGED, "", rules)
+        if not names.is_own(ending.chain, ending.table):
+            return ending
+    led = [(chain, rule) for rule in rules for chain in _led_to(rule)]
+    # The rule that drops what is marked so is one of filter, which a dump may lack.
+    by = [chain_of(rule) for chain, rule in led if chain == names.MARK_DROP]
+    came = any(chain.startswith(names.ENTERED_PREFIXES) for chain, _ in led)
+    if any(not chain.startswith(names.FIREWALL_PREFIX) for chain in by):
+        return _REFUSED
+    if came:
+        return _LEFT_OVER
+    is_stopped = by or any(chain.startswith(names.FIREWALL_PREFIX) for chain, _ in led)
+    return _REFUSED if is_stopped else _UNCHANGED
+
+
+def _left_at(leaf: Leaf) -> Packet | Ending | None:
+    """Return how a flow ends in nat or before, or what is left of it; None: it is sent on."""
+    if isinstance(leaf.outcome, Dnat | Unresolved):
+        return None
+    return ending_of(leaf) or leaf.packet.from_all()
+
+
+def _end_of(leaf: Leaf) -> Ending | bool:
+    """Return how a packet ends; False: it gets to where it was sent."""
+    if isinstance(leaf.outcome, Delivered):
+        return False
+    return ending_of(leaf) or False
+
+
+def _refused(ending: Ending) -> Ending:
+    """Return an ending, without its place where kube-proxy's own rules refuse the flow."""
+    if not names.is_own(ending.chain, ending.table):
+        return ending
+    how = "reject" if ending.kind is EndKind.REJECTED else "drop"
+    return Ending(kind=EndKind.REFUSED, how=how)
+
+
+def _untracks(rule: AnyRule) -> bool:
+    if isinstance(rule, NftRule):
+        from analyzer.kubeproxy.routes.astray_nft import untracks  # not for nodes without nft
+
+        return untracks(rule)
+    match rule.target:
+        case NoTrack() | ConnectionTracking(no_track=True):
+            return True
+        case _:
+            return False
+
+
+def _lets_go(rule: AnyRule) -> bool:
+    """Tell whether a rule keeps a packet from the rules behind it."""
+    if isinstance(rule, NftRule):
+        from analyzer.kubeproxy.routes.astray_nft import lets_go
+
+        return lets_go(rule)
+    return isinstance(rule.target, Accept | Return)
+
+
+def _led_to(rule: AnyRule) -> Iterator[str]:
+    """Give the chains that a rule leads to, or what stands for them in nft."""
+    if isinstance(rule, NftRule):
+        from analyzer.kubeproxy.routes.astray_nft import leads_to_service
+
+        if leads_to_service(rule):
+            yield names.ENTERED_PREFIXES[0]
+        return
+    match rule.target:
+        case Jump(chain) | Goto(chain):
+            yield chain
+        case _:
+            pass

@@ -1,0 +1,286 @@
+"""The result of one walk for many sources, split by source.
+
+Theory of operation
+===================
+
+A flow is walked from a whole region of sources, and its tree tells apart those that rules tell
+apart. The shares of endpoints seldom depend on the source. Whether flows are masqueraded does: the
+chain of an endpoint asks whether the endpoint itself is the source, and marks its flows if so; as
+these come back to it, they are a kind of source of their own (hairpin). Where they may leave that
+chain for another endpoint, the endpoint is a source that fares otherwise than the rest.
+
+Flows that nat sends to no endpoint go astray (`astray`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+
+from analyzer.kubeproxy.routes.astray import Astray
+from analyzer.kubeproxy.view import Endpoint, Frontend, Route, Share, Source
+from analyzer.model.addresses import Address, Network
+from analyzer.model.packet import Mark, Packet
+from analyzer.model.probability import Bounds, Dyadic, capped_sum
+from analyzer.model.region import Intervals, Region, networks_of
+from analyzer.model.targets import Dnat, NatRange
+from analyzer.model.ternary import Ternary
+from analyzer.semantics.conditions import Label, leaves_by_source, questions, telling
+from analyzer.semantics.onward import UNKNOWN, Onward, OnwardBySource, asked_of_others, one_of
+from analyzer.semantics.parts import Asked, Parts, at, holds, union
+from analyzer.semantics.tree import Leaf, Shares, Tree, any_of, shares_by_source
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    #: Sources of which flows come to an endpoint, None: any; what becomes of these behind nat, and
+    #: what of them makes that difference.
+    Arrival: TypeAlias = tuple[Intervals | None, Parts[Onward], Asked]
+    #: What nat sends a flow to; None: it goes astray.
+    End: TypeAlias = Endpoint | NatRange | None
+
+
+class _Part:
+    """The shares of flows from sources that fare alike but for the masquerade."""
+
+    def __init__(self, shares: Shares[End]) -> None:
+        self.shares = shares
+        #: Of a range of addresses the kernel chooses one.
+        self.ranges = {key: b.upper for key, b in shares.items() if isinstance(key, NatRange)}
+        self.unresolved = capped_sum([shares.unresolved, *self.ranges.values()])
+
+
+class Explored:
+    """The ways of flows to one frontend, from all sources of one kind that were walked.
+
+    `version` is the IP version; `leaving` tells by source what becomes of a packet that was sent to
+    an endpoint, and `passing` of one that was not.
+
+    Attributes:
+        asks_own_sources: whether a rule asked if they come from the node itself.
+    """
+
+    asks_own_sources = False
+
+    def __init__(
+        self,
+        tree: Tree,
+        version: int,
+        leaving: Callable[[Packet], OnwardBySource],
+        passing: Callable[[Packet], Tree],
+    ) -> None:
+        self._version = version
+        self._leaving = leaving
+        self._astray = Astray(tree, passing)
+        #: The packets that come to each endpoint, and from which sources; None: from any.
+        self.packets: dict[Endpoint, dict[Packet, Intervals | None]] = {}
+        self._arrivals: dict[Endpoint, list[Arrival]] = {}
+        self._tree = tree
+        self._shares = shares_by_source(tree, _end_of)
+        self._parts: dict[tuple[int, ...], _Part] = {}
+        for leaf, where in leaves_by_source(tree):
+            end = _end_of(leaf)
+            if isinstance(end, Endpoint):
+                packets = self.packets.setdefault(end, {})
+                packet = leaf.packet.from_all()
+                packets[packet] = union(where, packets.get(packet, ()))
+
+    @cached_property
+    def _questions(self) -> set[Intervals]:
+        return questions(self._tree)
+
+    def leaving_as(self, leaving: Callable[[Packet], OnwardBySource]) -> Explored:
+        """Return the same ways, of flows that leave otherwise."""
+        other = object.__new__(Explored)
+        other.__dict__.update(vars(self), _leaving=leaving, _arrivals={})
+        return other
+
+    def _arriving(self, endpoint: Endpoint) -> list[Arrival]:
+        found = self._arrivals.get(endpoint)
+        if found is None:
+            packets = self.packets[endpoint]
+            found = [(where, *self._leaving(packet)) for packet, where in packets.items()]
+            self._arrivals[endpoint] = found
+        return found
+
+    def _part(self, address: Address | None, region: Region | None = None) -> _Part:
+        """Return what holds of flows from an address; None: from any of a region, not known which.
+
+        Without a region, from any that was walked.
+        """
+        if address is not None:
+            found = at(self._shares, address)
+        else:
+            found = [
+                shares
+                for where, shares in self._shares
+                if where is None or region is None or region.common(where)
+            ]
+        key = tuple(map(id, found))
+        if key not in self._parts:
+            self._parts[key] = _Part(found[0] if len(found) == 1 else any_of(found))
+        return self._parts[key]
+
+    def exact(self) -> Iterator[list[tuple[Endpoint, Bounds]] | None]:
+        """Give the endpoints and shares of each part; None: something else may become of flows."""
+        for _, shares in self._shares:
+            ends = [(key, b) for key, b in shares.items() if isinstance(key, Endpoint)]
+            yield ends if shares.is_exact and len(ends) == len(shares) else None
+
+    def marks(self, endpoint: Endpoint, address: Address | None) -> frozenset[Mark]:
+        """Return the marks of flows from an address that come to an endpoint."""
+        return frozenset(
+            packet.mark
+            for packet, where in self.packets.get(endpoint, {}).items()
+            if holds(where, None if address is None else int(address))
+        )
+
+    def route(
+        self,
+        frontend: Frontend,
+        source: Source,
+        address: Address | None,
+        network: Network | None = None,
+        region: Region | None = None,
+    ) -> Route:
+        """Return the route of the flows from an address, which stands for all in `network`.
+
+        Of an address that is not known it holds for all in a region.
+        """
+        found = self._part(address, region)
+        told = [
+            self._share(key, bounds, found, address, region)
+            for key, bounds in found.shares.items()
+            if isinstance(key, Endpoint)
+        ]
+        shares = tuple([share for share in told if share is not None])
+        left = found.shares.get(None)
+        astray = () if left is None else self._astray.of(address, region, left)
+        return Route(frontend, source, shares, found.unresolved, network, astray)
+
+    def share(self, endpoint: Endpoint, address: Address) -> tuple[Share | None, Dyadic]:
+        """Return the share of flows from an address, and what of all its flows is not resolved."""
+        found = self._part(address)
+        bounds = found.shares.get(endpoint)
+        share = None if bounds is None else self._share(endpoint, bounds, found, address, None)
+        return share, found.unresolved
+
+    def _share(
+        self,
+        endpoint: Endpoint,
+        bounds: Bounds,
+        part: _Part,
+        address: Address | None,
+        region: Region | None,
+    ) -> Share | None:
+        """Return the share of an endpoint; None: no way leads there, as far as any is known."""
+        answers = self._answers(endpoint, address, region)
+        if not answers:
+            return None
+        widened = _widened(endpoint, bounds, part.ranges)
+        onward = one_of(answers if widened == bounds else (*answers, UNKNOWN))
+        # What is not resolved may come to the endpoint too, marked or not.
+        sure = not part.shares.unresolved
+        return Share(endpoint, widened, known(onward.masquerade) if sure else None, onward.lost)
+
+    def onward(self, endpoint: Endpoint, address: Address) -> Onward:
+        """Tell what becomes of flows from an address that come to an endpoint."""
+        return one_of(self._answers(endpoint, address, None) or {UNKNOWN})
+
+    def _answers(
+        self, endpoint: Endpoint, address: Address | None, region: Region | None
+    ) -> set[Onward]:
+        """Return what becomes of flows behind nat, of each way that may lead to an endpoint.
+
+        Of an address that is not known it is one of a region.
+        """
+        if endpoint not in self.packets:
+            return set()
+        return {
+            answer
+            for where, parts, _ in self._arriving(endpoint)
+            if where is None or _is_from(where, address, region)
+            for there, answer in parts
+            if there is None or _is_from(there, address, region)
+        }
+
+    def networks(self, region: Region | None) -> frozenset[Network]:
+        """Return the networks of sources in a region that fare otherwise than others there.
+
+        Flows of an endpoint to itself are left aside, unless they are lost where others' are not.
+        None: where sources are is not known.
+        """
+        labels, behind = list(self._by_shares), set[Intervals]()
+        for endpoint in self.packets:
+            arriving = self._arriving(endpoint)
+            number = int(endpoint.address)
+            for _, parts, asked in arriving:
+                behind |= asked_of_others((parts, asked), number)
+            if len({parts for _, parts, _ in arriving}) > 1:
+                labels += [(where, number) for where, _, _ in arriving if where is not None]
+        return self._networks(region, labels) | self._named(behind)
+
+    def networks_before(self, region: Region | None) -> frozenset[Network]:
+        """Return those of sources that come to endpoints otherwise than others do."""
+        labels = list(self._by_shares)
+        for endpoint, packets in self.packets.items():
+            if len(packets) > 1:
+                number = int(endpoint.address)
+                labels += [(where, number) for where in packets.values() if where is not None]
+        return self._networks(region, labels)
+
+    def networks_of_shares(self, region: Region | None) -> frozenset[Network]:
+        """Return those of sources that have other shares than others, masquerade left aside."""
+        return self._networks(region, self._by_shares)
+
+    @property
+    def _by_shares(self) -> list[Label]:
+        return [(where, None) for where, _ in self._shares if where is not None]
+
+    def _networks(self, region: Region | None, labels: Sequence[Label]) -> frozenset[Network]:
+        if region is None or not labels:
+            return frozenset()
+        return self._named(telling(self._questions, region.intervals, labels))
+
+    def _named(self, asked: Iterable[Intervals]) -> frozenset[Network]:
+        return frozenset(n for each in asked for n in networks_of(self._version, each))
+
+
+def _end_of(leaf: Leaf) -> End:
+    """Return the endpoint that DNAT sends a flow to, or the range of which the kernel chooses."""
+    if not isinstance(leaf.outcome, Dnat):
+        return None
+    packet = leaf.packet
+    if packet.destination is None:
+        return leaf.outcome.to
+    return Endpoint(packet.destination, packet.destination_port)
+
+
+def _is_from(where: Intervals, address: Address | None, region: Region | None) -> bool:
+    """Tell whether an address, or one of a region, may be in a part."""
+    if address is None and region is not None:
+        return bool(region.common(where))
+    return holds(where, None if address is None else int(address))
+
+
+def known(answer: Ternary) -> bool | None:
+    """Return an answer; None: it is not known."""
+    return None if answer is Ternary.UNKNOWN else answer is Ternary.TRUE
+
+
+def _widened(endpoint: Endpoint, bounds: Bounds, ranges: Mapping[NatRange, Dyadic]) -> Bounds:
+    """Return the bounds, with what goes to a range that holds the endpoint's address too."""
+    upper = [bounds.upper]
+    for to, share in ranges.items():
+        first, last = to.first_address, to.last_address or to.first_address
+        same_port = (
+            to.first_port is None
+            or endpoint.port is None
+            or (to.first_port <= endpoint.port <= (to.last_port or to.first_port))
+        )
+        if first is None or last is None or not same_port:
+            continue
+        if int(first) <= int(endpoint.address) <= int(last):
+            upper.append(share)
+    return Bounds(bounds.lower, capped_sum(upper))

@@ -1,0 +1,306 @@
+"""What happens to flows after DNAT, by source and destination.
+
+Theory of operation
+===================
+
+Rules behind nat, in FORWARD, INPUT and POSTROUTING, ask little of a flow besides its mark. So the
+packet that is walked through them has all addresses for its source and for its destination
+(`region`), and what the rules ask parts these: one walk for each mark tells it of almost all flows
+of a dump. Destinations are told apart when one of them is asked about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Final, TypeAlias
+
+from analyzer.kubeproxy.routes.destinations import Destinations, Paired
+from analyzer.model.addresses import VERSIONS
+from analyzer.model.packet import Packet
+from analyzer.model.region import (
+    AnyOf,
+    Apart,
+    Intervals,
+    Itself,
+    Region,
+    everything,
+    is_one,
+)
+from analyzer.model.value import replace
+from analyzer.semantics.hooks import Hooks, PortsAsked
+from analyzer.semantics.onward import ALL_UNKNOWN, Onward, OnwardBySource
+from analyzer.semantics.parts import Asked, Parts
+from analyzer.semantics.tree import Tree
+
+#: What tells of packets to an address and a port.
+Towards: TypeAlias = Callable[[int, int | None], OnwardBySource]
+#: Parts of the destinations that are looked at to see whether all are alike.
+_MOST_ALIKE: Final = 16
+#: Times that rules may ask for the port of a packet to any port.
+_MOST_PORTS: Final = 64
+
+
+def from_any_side(packet: Packet) -> Packet:
+    """Return a packet that stands for all that come in, from whatever side.
+
+    One that the node makes stays as it is.
+    """
+    if packet.in_interface == "":
+        return packet
+    unknown = {"comes_from": None, "bridge_port": None, "from_node": None, "to_node": None}
+    return replace(packet, **unknown)
+
+
+class Leaving:
+    """The flows of one family that leave through `hooks`.
+
+    `asks_pairs`: whether rules may match on a source together with a destination. `within` are
+    the destinations that `asked` and `spares_all` are about, to which most packets go; None: all.
+    """
+
+    def __init__(
+        self,
+        hooks: Hooks,
+        family: str,
+        *,
+        asks_pairs: bool = False,
+        within: Callable[[], Intervals | None] = lambda: None,
+    ) -> None:
+        self._hooks = hooks
+        self._given_within = within
+        self._asks_pairs = asks_pairs
+        version = VERSIONS[family]
+        # Two of them: which one a rule asks for is told by identity.
+        self._sources, self._everywhere = (
+            Region(version, (everything(version),)) for _ in range(2)
+        )
+        self._apart = Apart(version, (everything(version),), self._everywhere)
+        self._cuts: list[Intervals] = []
+        self._at_once: dict[Packet, Asked | None] = {}
+        self._known: dict[Packet, Destinations | Paired] = {}
+        self._towards: dict[Packet, Towards] = {}
+        self._to_all: dict[Packet, Parts[Onward] | None] = {}
+        self._certainly: dict[Packet, Callable[[int], OnwardBySource | None]] = {}
+        #: By identity, what was told of packets of which no rule asked for the port.
+        self._of_all_ports: dict[int, OnwardBySource] = {}
+
+    @cached_property
+    def within(self) -> Intervals:
+        """The destinations that most packets go to."""
+        return self._given_within() or self._everywhere.intervals
+
+    def by_source(self, packet: Packet) -> OnwardBySource:
+        """Tell what becomes of a packet that was sent to its destination, by its source.
+
+        With ``in_interface=""`` the node has made it. Where it comes from is not looked at.
+        """
+        to = packet.destination
+        return ALL_UNKNOWN if to is None else self.towards(packet)(int(to), packet.destination_port)
+
+    def towards(self, packet: Packet) -> Towards:
+        """Return what tells the same of packets to any address and port, quickly."""
+        wide = replace(self._wide(packet), destination_port=None)
+        found = self._towards.get(wide)
+        if found is None:
+            found = self._towards[wide] = self._made(wide)
+        return found
+
+    def _made(self, wide: Packet) -> Towards:
+        """Return what asks for the port and the protocol only where these make a difference."""
+        of_any_protocol = self._certain(replace(wide, protocol=None))
+        of_any_port = self._certain(wide)
+        of_port: dict[int | None, Destinations | Paired] = {}
+
+        def told(address: int, port: int | None) -> OnwardBySource:
+            found = of_any_protocol(address) or of_any_port(address)
+            if found is not None:
+                return found
+            if port not in of_port:
+                of_port[port] = self._destinations(replace(wide, destination_port=port))
+            return of_port[port].of(address)
+
+        return told
+
+    def _certain(self, wide: Packet) -> Callable[[int], OnwardBySource | None]:
+        """Return what tells of packets to an address what more of them would not change.
+
+        None: their port, or their protocol where that is not known, may tell more.
+        """
+        if wide in self._certainly:
+            return self._certainly[wide]
+        every = self._destinations(wide)
+        # By identity, of what is kept with it: to many addresses it is the same.
+        certain: dict[int, tuple[OnwardBySource, bool]] = {}
+        asks_ports = False
+
+        def told(address: int) -> OnwardBySource | None:
+            nonlocal asks_ports
+            if asks_ports:
+                return None
+            try:
+                found = self._within_ports(every, address)
+            except PortsAsked:  # and so they would of the next one
+                asks_ports = True
+                return None
+            if id(found) not in certain:
+                certain[id(found)] = found, self._is_enough(wide, found)
+            return found if certain[id(found)][1] else None
+
+        self._certainly[wide] = told
+        return told
+
+    def _within_ports(self, told: Destinations | Paired, address: int) -> OnwardBySource:
+        """Return what becomes of packets to an address and any port, if few rules ask for that.
+
+        Raises:
+            PortsAsked: many do: what rules for each of many ports may do says little of one.
+        """
+        self._hooks.most_ports = _MOST_PORTS
+        try:
+            return told.of(address)
+        finally:
+            self._hooks.most_ports = None
+
+    def to_all(self, packet: Packet) -> Parts[Onward] | None:
+        """Return what becomes of packets of one protocol to all destinations within, by source.
+
+        None: it is not the same for all, or their ports would tell more.
+        """
+        wide = replace(self._wide(packet), destination_port=None)
+        if wide not in self._to_all:
+            of_any_protocol = replace(wide, protocol=None)
+            if of_any_protocol not in self._to_all:
+                self._to_all[of_any_protocol] = self._of_all(of_any_protocol)
+            self._to_all[wide] = self._to_all[of_any_protocol] or self._of_all(wide)
+        return self._to_all[wide]
+
+    def _of_all(self, wide: Packet) -> Parts[Onward] | None:
+        if self._asks_pairs:
+            return None
+        self._hooks.most_ports = _MOST_PORTS
+        try:
+            every = self._destinations(wide).all(_MOST_ALIKE)
+        except PortsAsked:
+            return None
+        finally:
+            self._hooks.most_ports = None
+        told = [found for _, found in every or ()]
+        alike = bool(told) and all(parts == told[0][0] for parts, _ in told)
+        return told[0][0] if alike and all(self._is_enough(wide, each) for each in told) else None
+
+    def _is_enough(self, wide: Packet, found: OnwardBySource) -> bool:
+        """Tell whether to know more of a packet, its port or protocol, would tell no more."""
+        is_certain = all(onward.is_certain for _, onward in found[0])
+        return is_certain or (wide.protocol is not None and id(found) in self._of_all_ports)
+
+    def passing(self, packet: Packet) -> Tree:
+        """Return what becomes of a packet that no rule of nat sent on, from whatever source."""
+        from_all = replace(packet, source=None, sources=self._sources)
+        return self._hooks.behind_nat(from_all, made_here=packet.in_interface == "")
+
+    def asked(self, packet: Packet, most: int, *, loses: bool = False) -> set[Intervals] | None:
+        """Return the sources that rules match on, of packets to destinations within.
+
+        Without those that are asked for only towards themselves (hairpin), but where such packets
+        may be lost, as `loses` tells. None: rules tell more than `most` destinations apart.
+        """
+        wide = self._wide(packet)
+        if not loses and not self._asks_pairs:
+            at_once = self._asked_at_once(from_any_side(wide), most)
+            if at_once is not None:
+                return set(at_once)
+        if loses:  # what comes back may be, where the same from others is not
+            every = Destinations(wide, self._asking, self.within, self._cuts).all(most)
+        else:
+            every = self._told_by(wide, self._asking).elsewhere(most)
+        if every is None:
+            return None
+        pairs = ((to, where) for to, (_, asked) in every for where in asked)
+        return {where for to, where in pairs if loses or not (where == to and is_one(where))}
+
+    def _asked_at_once(self, wide: Packet, most: int) -> Asked | None:
+        """Return the sources that rules match on, whatever they match on of destinations.
+
+        These may be more than of any one destination. It is one walk; None: that does not tell,
+        as where rules match on an address as source and as destination, for hairpins, or on more
+        than `most` destinations.
+        """
+        if wide not in self._at_once:
+            exceeded = self._hooks.exceeded
+            to = AnyOf(self._everywhere.version, self.within)
+            _, asked = self._asking(replace(wide, destinations=to))
+            is_told = (
+                self._hooks.exceeded == exceeded
+                and len(to.asked) <= most
+                and not any(is_one(each) for each in to.asked & asked)
+            )
+            self._at_once[wide] = asked if is_told else None
+            self._hooks.forget(exceeded)
+        return self._at_once[wide]
+
+    def spares_all(self, packet: Packet, most: int) -> bool:
+        """Tell whether no such packet to destinations within is lost, wherever it comes from.
+
+        Where rules tell more than `most` destinations apart that is not looked at: False.
+        """
+        every = self._destinations(replace(self._wide(packet), destination_port=None)).all(most)
+        return every is not None and not any(
+            onward.lost for _, (parts, _) in every for _, onward in parts
+        )
+
+    def spares(self, packet: Packet, addresses: Intervals) -> bool:
+        """Tell whether no such packet to one of some addresses is lost, asking for as little.
+
+        It is one walk, whatever rules ask of addresses. False: some may be lost, or none.
+        """
+        to = AnyOf(self._everywhere.version, addresses)
+        wide = replace(self._wide(packet), sources=None, destinations=to, destination_port=None)
+        parts, _ = self._walked(wide)
+        return not any(onward.lost for _, onward in parts)
+
+    def _walked(self, packet: Packet) -> OnwardBySource:
+        found = self._hooks.onward(packet, made_here=packet.in_interface == "")
+        if not self._hooks.asked_ports:
+            self._of_all_ports[id(found)] = found
+        return found
+
+    def _asking(self, packet: Packet) -> OnwardBySource:
+        # Of a packet with another mark it may make the difference that it does not make here.
+        made_here = packet.in_interface == ""
+        return self._hooks.onward(packet, made_here=made_here, asking=True)
+
+    def _wide(self, packet: Packet) -> Packet:
+        """Return a packet from anywhere to anywhere that is like another one.
+
+        Bits of its marks that no rule matches on are left out.
+        """
+        return replace(
+            packet,
+            source=None,
+            sources=self._sources,
+            destination=None,
+            destinations=self._everywhere,
+            mark=self._hooks.asked_of(packet.mark),
+            flow_mark=self._hooks.asked_of(packet.flow_mark),
+        )
+
+    def _destinations(self, wide: Packet) -> Destinations | Paired:
+        found = self._known.get(wide)
+        if found is None:
+            found = self._known[wide] = self._told_by(wide, self._walked)
+        return found
+
+    def _told_by(
+        self, wide: Packet, walk: Callable[[Packet], OnwardBySource]
+    ) -> Destinations | Paired:
+        """Return what tells what becomes of packets by their destinations, as `walk` tells it."""
+        if not self._asks_pairs:
+            return Destinations(wide, walk, self.within, self._cuts)
+        version = self._everywhere.version
+        back = Itself(version, (everything(version),))
+        apart = replace(wide, sources=self._apart)
+        itself = replace(wide, sources=back, destinations=back)
+        given = walk, self.within, self._cuts
+        both = Destinations(apart, *given), Destinations(itself, *given)
+        return Paired(*both, self._of_all_ports)

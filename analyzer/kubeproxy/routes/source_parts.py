@@ -1,0 +1,198 @@
+"""The sources of each kind, the networks that rules distinguish, and an address for each part.
+
+Only what rules ask for can make a difference (`explored` finds out what that is), so one address
+for each set of sources that meet the same answers is enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+from analyzer.kubeproxy.routes.sources import PodNetworks, ends_of, node_address, parts, told_apart
+from analyzer.kubeproxy.view import Source
+from analyzer.model.addresses import Address, Network
+from analyzer.model.cluster import Cluster
+from analyzer.model.value import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from analyzer.model.region import Interval, Region
+
+    #: A network, and an address that stands for what is in it.
+    Part: TypeAlias = tuple[Network | None, Address | None]
+
+
+@value(kw_only=True)
+class Known:
+    """What is known of addresses.
+
+    Attributes:
+        addresses: one of each kind of source, None where none is known.
+        written: the network of pods as rules name it.
+        own: the node's addresses.
+        frontends: addresses of Services.
+        is_taken: tells whether an address is an endpoint's, a node's or a Service's.
+        cluster: what objects say of nodes and addresses.
+    """
+
+    addresses: Mapping[Source, Address | None]
+    pods: PodNetworks
+    written: Network | None
+    own: tuple[Address, ...]
+    frontends: Collection[Address | None]
+    is_taken: Callable[[Address], bool]
+    cluster: Cluster
+
+
+class SourceParts:
+    """Parts each kind of source by the networks that rules ask for."""
+
+    def __init__(self, known: Known) -> None:
+        self._known = known
+        pods = (*known.pods.here, *known.pods.elsewhere, known.written)
+        self._pods = [network for network in pods if network is not None]
+        self._regions: dict[Source, Region | None] = {}
+
+    @property
+    def version(self) -> int:
+        """The IP version of all sources."""
+        outside = self._known.addresses[Source.EXTERNAL]
+        assert outside is not None  # always known
+        return outside.version
+
+    def region(self, source: Source) -> Region | None:
+        """Return all addresses of one kind of source; None: where they are is not known."""
+        if source not in self._regions:
+            self._regions[source] = self._region(source)
+        return self._regions[source]
+
+    def _region(self, source: Source) -> Region | None:
+        # What a plain dump does not need is not loaded.
+        from analyzer.model.region import LOOPBACK, Region, everything, joined, span
+
+        usual = self._known.addresses[source]
+        if usual is None:
+            return None
+        version = usual.version
+        own = self._numbers(version, self._known.own)
+        if source is Source.NODE:
+            return Region.of(version, own)
+        others = [*own, *self._numbers(version, self._known.frontends)]
+        if source is not Source.EXTERNAL:
+            within = self._pods_of(source)
+            held = Region.of(version, [span(n) for n in within if n.version == version])
+        else:
+            held = Region.of(version, [everything(version)])
+            others += [span(n) for n in self._pods if n.version == version]
+            others += LOOPBACK[version]
+        return None if held is None else Region.of(version, held.without(joined(others)))
+
+    def _numbers(self, version: int, addresses: Iterable[Address | None]) -> list[Interval]:
+        return [(int(a), int(a)) for a in addresses if a is not None and a.version == version]
+
+    def of(self, source: Source, asked: Iterable[Network]) -> Sequence[Part]:
+        """Return the network and an address of each part; None: where they are is not known.
+
+        Where rules tell the node's own addresses apart, which one is the source is not known.
+        """
+        usual = self._known.addresses[source]
+        if source is Source.NODE:
+            return [(None, node_address(self._known.own, asked))]
+        if usual is None:
+            return [(None, None)]
+        return self._parts(source, usual, frozenset(asked))
+
+    def _parts(
+        self, source: Source, usual: Address, networks: Iterable[Network]
+    ) -> list[tuple[Network | None, Address]]:
+        if source is Source.EXTERNAL:
+            return self._external(usual, networks)
+        theirs = self._pods_of(source)
+        usuals = [usual, *ends_of(theirs)]
+
+        def is_pod(address: Address) -> bool:
+            return not self._is_nodes(address) and any(address in each for each in theirs)
+
+        def is_free(address: Address) -> bool:
+            return is_pod(address) and not self._known.is_taken(address)
+
+        # Where a network holds endpoints only, these are its pods.
+        return _each_first(parts(networks, theirs), usuals, (is_free, is_pod))
+
+    def is_outside(self, address: Address) -> bool:
+        """Tell whether an address is certainly that of a client outside, or of another node.
+
+        Where it is not known which networks are pods', any address may be a pod's.
+        """
+        known = self._known
+        nodes = {each for node in known.cluster.nodes.values() for each in node.addresses}
+        if address.is_loopback or address.is_link_local or not self._has_all_pods(address, nodes):
+            return False
+        # Without `own`, any of the nodes may be the one whose dump it is.
+        free = bool(known.own) if address in nodes else not known.is_taken(address)
+        return free and self._is_client(address)
+
+    def _has_all_pods(self, address: Address, nodes: Collection[Address]) -> bool:
+        """Tell whether it is known where all pods are that have addresses of that version."""
+        version, cluster = address.version, self._known.cluster
+        said = (*cluster.pod_networks.by_length, *cluster.networks.by_length)
+        if self._known.written is None and all(each != version for each, _ in said):
+            return False  # podCIDRs that the CNI plugin does not go by say nothing
+        pods = [
+            each
+            for each, placement in cluster.placements.items()
+            if each.version == version and placement.node is not None and each not in nodes
+        ]
+        return bool(self._pods) and all(any(pod in net for net in self._pods) for pod in pods)
+
+    def _pods_of(self, source: Source) -> tuple[Network, ...]:
+        pods = self._known.pods
+        return pods.here if source is Source.POD else pods.elsewhere
+
+    def _external(
+        self, usual: Address, asked: Iterable[Network]
+    ) -> list[tuple[Network | None, Address]]:
+        # No client outside has a loopback address.
+        asked = [n for n in asked if not n.is_loopback and not self._is_of_pods(n)]
+        # Other nodes are clients too, where a network holds nobody else.
+        return _each_first(asked, [usual], (self._is_nobodys, self._is_client))
+
+    def _is_of_pods(self, network: Network) -> bool:
+        """Tell whether a network holds nothing but pods."""
+        return any(
+            n.version == network.version and network[0] in n and network[-1] in n
+            for n in self._pods
+        )
+
+    def _is_nobodys(self, address: Address) -> bool:
+        return self._is_client(address) and not self._known.is_taken(address)
+
+    def _is_client(self, address: Address) -> bool:
+        """Tell whether an address can be that of a client outside, or of another node."""
+        return not self._is_nodes(address) and not any(address in n for n in self._pods)
+
+    def _is_nodes(self, address: Address) -> bool:
+        """Tell whether packets from an address are the node's own, or nobody's."""
+        # A balancer's own address is that of the node, where the balancer gives it to the node.
+        own = address in self._known.own or address.is_loopback
+        return own or address in self._known.frontends
+
+
+def _each_first(
+    asked: Iterable[Network],
+    usual: Sequence[Address],
+    tests: Sequence[Callable[[Address], bool]],
+) -> list[tuple[Network | None, Address]]:
+    """Return an address for each set of sources, one that the first of `tests` lets through.
+
+    Networks come behind those that hold them.
+    """
+    asked = set(asked)
+    found: dict[Network | None, Address] = {}
+    for test in tests:
+        if len(found) <= len(asked):
+            for network, address in told_apart(asked, usual, test):
+                found.setdefault(network, address)
+    return sorted(found.items(), key=lambda part: -1 if part[0] is None else part[0].prefixlen)

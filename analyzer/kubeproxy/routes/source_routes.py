@@ -1,0 +1,168 @@
+"""The routes of a frontend from every kind of source, and hairpin routes.
+
+Each kind of source is walked once, whatever rules tell apart of it (`explored`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
+
+from analyzer.kubeproxy.routes.explored import Explored
+from analyzer.kubeproxy.routes.flows import FlowWalks
+from analyzer.kubeproxy.routes.source_parts import SourceParts
+from analyzer.kubeproxy.view import Frontend, Route, Share, Source, open_as
+from analyzer.model.addresses import Address, Network, smallest_with
+from analyzer.model.devices import Side
+from analyzer.model.probability import NEVER
+from analyzer.model.region import Region, everything, joined
+from analyzer.model.value import replace
+
+#: A route, and the address that stands for its sources; None: where they are is not known.
+Way: TypeAlias = "tuple[Route, Address | None]"
+#: What gives the ways of flows from some sources of one kind.
+Explore: TypeAlias = "Callable[[Source, Region, Side | None], Explored]"
+
+#: The kinds of sources that are not just endpoints.
+_KINDS: Final = tuple([source for source in Source if source is not Source.HAIRPIN])
+#: Those whose flows differ in nothing but where they come from.
+_LIKE_PODS: Final = (Source.POD, Source.POD_ELSEWHERE)
+#: Shares of parts of one kind of source, of which it is told whether they are masqueraded.
+_MOST_TOLD: Final = 10_000
+_TOO_MANY: Final = (
+    "rules distinguish many sources that differ only in masquerade: whether such flows are "
+    "masqueraded is not reported"
+)
+
+
+class SourceRoutes:
+    """The routes of frontends; `own` are the node's addresses, if known."""
+
+    def __init__(self, walks: FlowWalks, parts: SourceParts, own: Sequence[Address]) -> None:
+        self._walks = walks
+        self._parts = parts
+        self._own = frozenset(own)
+        self._version = parts.version
+
+    def ways(self, frontend: Frontend, protocol: str) -> Iterator[Way]:
+        """Give the routes of flows to a frontend."""
+
+        def explore(source: Source, of: Region, side: Side | None) -> Explored:
+            return self._walks.explored(frontend, protocol, source, of, side)
+
+        return self.explored(frontend, explore)
+
+    def explored(self, frontend: Frontend, explore: Explore) -> Iterator[Way]:
+        """Give the routes that walks find."""
+        regions: dict[Source, Region | None] = {s: self._parts.region(s) for s in _KINDS}
+        ways = self._ways(regions, explore)
+        found: list[Route] = []
+        for source in _KINDS:
+            for route, address in self._of_parts(frontend, source, regions[source], ways[source]):
+                found.append(route)
+                yield route, address
+        # Without the node's addresses an endpoint's may be one of them.
+        within = {
+            s: r
+            for s in dict.fromkeys((*self._alike, *_LIKE_PODS))
+            if (r := regions[s]) is not None and (self._own or not ways[s].asks_own_sources)
+        }
+        pods = {s: (r, self._walks.as_hairpin(ways[s])) for s, r in within.items()}
+        yield open_as(self._hairpin(frontend, found, pods, explore), found), None
+
+    def _ways(
+        self, regions: Mapping[Source, Region | None], explore: Explore
+    ) -> dict[Source, Explored]:
+        """Return the ways of flows from each kind of source, one walk for all that it can tell of.
+
+        Flows that come in differ in nothing but their source, in what passes ports of bridges, and
+        in the devices by which they come.
+        """
+        alike = self._alike
+        together = [self._of(regions[source]) for source in alike]
+        every = (interval for region in together for interval in region.intervals)
+        ways = dict.fromkeys(alike, explore(alike[0], Region(self._version, joined(every)), None))
+        for source, region in regions.items():
+            if source not in ways:
+                ways[source] = explore(source, self._of(region), None)
+        return ways
+
+    @property
+    def _alike(self) -> tuple[Source, ...]:
+        """The kinds of sources whose flows differ in nothing but where they come from."""
+        if self._walks.asks_where_from:
+            return (Source.POD,)
+        return _LIKE_PODS if self._walks.asks_bridges else (*_LIKE_PODS, Source.EXTERNAL)
+
+    def _of(self, region: Region | None) -> Region:
+        """Return where sources are; all addresses where that is not known."""
+        return region or Region(self._version, (everything(self._version),))
+
+    def _of_parts(
+        self,
+        frontend: Frontend,
+        source: Source,
+        region: Region | None,
+        ways: Explored,
+    ) -> Iterator[Way]:
+        """Give the routes of each part of a kind of source that fares otherwise."""
+        known: dict[Network | None, Route] = {}
+        asked = ways.networks(region)
+        folded = len(asked) * len(ways.packets) > _MOST_TOLD
+        if folded:
+            self._walks.note(_TOO_MANY)
+            asked = ways.networks_of_shares(region)
+        for network, address in self._parts.of(source, asked):
+            route = ways.route(frontend, source, address, network, region)
+            if folded:
+                shares = tuple([replace(share, masquerade=None) for share in route.shares])
+                route = replace(route, shares=shares)
+            around = None if address is None else known.get(smallest_with(known, address))
+            known[network] = route
+            if around is None or not _is_same(route, around, address):
+                yield route, address
+
+    def _hairpin(
+        self,
+        frontend: Frontend,
+        routes: Sequence[Route],
+        within: Mapping[Source, tuple[Region, Explored]],
+        explore: Explore,
+    ) -> Route:
+        """Return, for each endpoint, the share of its own flows that come back to it."""
+        endpoints = dict.fromkeys(s.endpoint for route in routes for s in route.shares)
+        ways: dict[Address, Explored] = {}
+        rest: dict[tuple[Source, Side | None], list[Address]] = {}
+        for address in dict.fromkeys(endpoint.address for endpoint in endpoints):
+            if address in self._own:
+                rest.setdefault((Source.NODE, None), []).append(address)
+                continue
+            held = (walked for region, walked in within.values() if address in region)
+            known = next(held, None)
+            if known is None:
+                way = Source.HAIRPIN, self._walks.side_of(address)
+                rest.setdefault(way, []).append(address)
+            else:
+                ways[address] = known
+        for (source, side), addresses in rest.items():
+            numbers = joined((int(address), int(address)) for address in addresses)
+            region = Region(addresses[0].version, numbers)
+            ways |= dict.fromkeys(addresses, explore(source, region, side))
+        found: list[Share] = []
+        unresolved = NEVER
+        for endpoint in endpoints:
+            share, open_ = ways[endpoint.address].share(endpoint, endpoint.address)
+            unresolved = max(unresolved, open_)
+            found += [] if share is None else [share]
+        return Route(frontend, Source.HAIRPIN, tuple(found), unresolved)
+
+
+def _is_same(one: Route, other: Route, address: Address | None) -> bool:
+    """Tell whether flows fare alike on two routes, but for those from `address` to itself."""
+
+    def told(share: Share) -> Share:
+        itself = share.endpoint.address == address
+        return replace(share, masquerade=None) if itself else share
+
+    shares = [[told(share) for share in route.shares] for route in (one, other)]
+    return shares[0] == shares[1] and one.unresolved == other.unresolved

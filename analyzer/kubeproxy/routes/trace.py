@@ -1,0 +1,281 @@
+"""Where one packet can end on the node that the rules are from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from ipaddress import IPv4Address
+from typing import Final
+
+from analyzer.errors import UsageError
+from analyzer.kubeproxy import names
+from analyzer.kubeproxy.matched.bits import asked_bits
+from analyzer.kubeproxy.matched.conntrack_need import is_tracking
+from analyzer.kubeproxy.matched.devices import asked_devices, dispatched
+from analyzer.kubeproxy.matched.sets import node_ipsets
+from analyzer.kubeproxy.view import Endpoint
+from analyzer.model.addresses import VERSIONS, Address
+from analyzer.model.devices import Side
+from analyzer.model.nft import NftRuleset
+from analyzer.model.nft_statements import Dnat as NftDnat
+from analyzer.model.nft_statements import SetUpdate
+from analyzer.model.packet import UNKNOWN_MARK, Packet
+from analyzer.model.routing import Routes
+from analyzer.model.rules import Ruleset
+from analyzer.model.targets import Dnat
+from analyzer.model.value import replace, value
+from analyzer.semantics.assumed import (
+    BRIDGE_PORT,
+    CLUSTER_IP,
+    DEFAULTS,
+    POD_INTERFACE,
+    Assumed,
+)
+from analyzer.semantics.assumptions import assumptions
+from analyzer.semantics.base_chains import Rules
+from analyzer.semantics.devices import NodeDevices, PodPlaces
+from analyzer.semantics.fate import End, ends
+from analyzer.semantics.hooks import Hooks
+from analyzer.semantics.situation import FIRST, Situation
+from analyzer.semantics.tree import Tree
+
+_BROADCAST: Final = IPv4Address("255.255.255.255")
+
+
+@value(kw_only=True)
+class Question:
+    """What is asked.
+
+    Attributes:
+        packet: with ``in_interface=""`` the node makes it.
+        state: what conntrack calls it.
+        affinity: the endpoint that the client's session affinity holds, if any.
+        assumed: what is assumed beyond the rules, by name.
+        addresses: all of the node's; None: not known.
+        devices: what tells by which devices flows pass; None: what rules name, and no more.
+    """
+
+    packet: Packet
+    state: str = "NEW"
+    affinity: Endpoint | None = None
+    assumed: Mapping[str, str] = DEFAULTS
+    addresses: tuple[Address, ...] | None = None
+    routes: Routes = Routes()
+    devices: NodeDevices | None = None
+
+
+@value(kw_only=True)
+class Trace:
+    """The answer: all ways, their ends, and what they rest on.
+
+    Attributes:
+        used: names of the assumptions among them that are made beyond the rules.
+        missed_sets: ipsets of which nobody told what they hold.
+        visited: of each ruleset the chains that the packet comes to, by table.
+        exceeded: the bounds on work that the walk met: what is behind them is unresolved.
+    """
+
+    tree: Tree
+    ends: tuple[End, ...]
+    assumptions: tuple[str, ...]
+    visited: tuple[Mapping[str, Sequence[str]], ...]
+    exceeded: tuple[str, ...] = ()
+    used: frozenset[str] = frozenset()
+    missed_sets: tuple[str, ...] = ()
+
+
+@value
+class Known:
+    """What the Services of the rules tell of addresses.
+
+    Attributes:
+        is_outside: whether one is certainly not a pod's nor the node's.
+        is_cluster_ip: whether one is the ClusterIP of a Service.
+        places: where addresses of an IP version live.
+    """
+
+    is_outside: Callable[[Address], bool] = lambda _: False
+    is_cluster_ip: Callable[[Address], bool] = lambda _: False
+    places: Callable[[int], PodPlaces] = lambda _: PodPlaces()
+
+    def side(self, address: Address, devices: NodeDevices) -> Side | None:
+        """Return from which side a flow from an address comes; None: not known."""
+        known = devices.side(address)
+        return Side.OUTSIDE if known is None and self.is_outside(address) else known
+
+
+def trace(
+    rulesets: Sequence[Rules],
+    question: Question,
+    family: str,
+    known: Known = Known(),  # noqa: B008  # immutable
+) -> Trace:
+    """Walk a packet of a family, ``ip`` or ``ip6``, through all hooks of a node with `rulesets`.
+
+    `known` is asked only where rules match on what the same is then assumed of as of all flows
+    to Services: on ports of bridges, of what comes from outside by a device that nobody named, on
+    devices, and on addresses of the node, of what goes to a ClusterIP.
+
+    Raises:
+        UsageError: the packet or the endpoint of its affinity is none of these rules'.
+        ParseError: a rule on the way is malformed.
+    """
+    assumed = Assumed(question.assumed)
+    devices = question.devices or _devices(rulesets, partial(known.places, VERSIONS[family]))
+    question = replace(question, devices=devices)
+    hooks, situation, tree = _walk(rulesets, question, family, assumed)
+    packet = _as_assumed(question.packet, assumed, known, devices)
+    if packet != question.packet:
+        assumed = Assumed(question.assumed)
+        hooks, situation, tree = _walk(rulesets, replace(question, packet=packet), family, assumed)
+    return Trace(
+        tree=tree,
+        ends=ends(tree),
+        assumptions=tuple(assumptions(rulesets, situation, tree, hooks.judged)),
+        visited=tuple(hooks.visited(number) for number in range(len(rulesets))),
+        exceeded=hooks.exceeded,
+        used=frozenset(assumed.used),
+        missed_sets=() if situation.ipsets is None else tuple(situation.ipsets.missed),
+    )
+
+
+def _as_assumed(packet: Packet, assumed: Assumed, known: Known, devices: NodeDevices) -> Packet:
+    """Return a packet as it is assumed to be, in what rules asked of it."""
+    wanted = assumed.wanted & assumed.values.keys()
+    of, to = packet.source, packet.destination
+    unnamed = (packet.in_interface, packet.bridge_port) == (None, None)
+    if BRIDGE_PORT in wanted and unnamed and of is not None and known.is_outside(of):
+        packet = replace(packet, bridge_port=False)
+    if POD_INTERFACE in wanted and of is not None and packet.in_interface is None:
+        packet = replace(packet, comes_from=known.side(of, devices))
+    if CLUSTER_IP in wanted and to is not None and known.is_cluster_ip(to):
+        packet = replace(packet, cluster_ip=to)
+    return packet
+
+
+def way(
+    rulesets: Sequence[Rules],
+    question: Question,
+    family: str,
+    assumed: Assumed | None = None,
+) -> Tree:
+    """Return what `trace` finds, and nothing that a person would ask besides.
+
+    `assumed` is what is assumed beyond the rules, instead of the question's, and keeps what the
+    tree rests on.
+
+    Raises:
+        UsageError: the packet or the endpoint of its affinity is none of these rules'.
+        ParseError: a rule on the way is malformed.
+    """
+    return _walk(rulesets, question, family, assumed or Assumed(question.assumed))[2]
+
+
+def _walk(
+    rulesets: Sequence[Rules], question: Question, family: str, assumed: Assumed
+) -> tuple[Hooks, Situation, Tree]:
+    packet = question.packet
+    version = VERSIONS[family]
+    for address in (packet.source, packet.destination):
+        if address is not None and address.version != version:
+            raise UsageError(
+                f"{address} is not an IPv{version} address, and the rules are for IPv{version}"
+            )
+    to = packet.destination
+    if to is not None and to.is_loopback and packet.in_interface != "":
+        raise UsageError(
+            f"{to}: the kernel drops packets that arrive for loopback; use --from-node"
+        )
+    if to is not None and (to.is_multicast or to == _BROADCAST or to.is_unspecified):
+        raise UsageError(f"{to} is not a unicast address: only packets to one host are traced")
+    if question.state not in FIRST:  # what earlier packets left on the flow nobody tells
+        packet = replace(packet, flow_mark=UNKNOWN_MARK)
+    if packet.tracked and not is_tracking(rulesets, family):
+        packet = replace(packet, tracked=None)
+    own = question.addresses
+    situation = Situation(
+        local_addresses=None if own is None else frozenset(own),
+        state=question.state,
+        has_entry=question.state != "INVALID",
+        flow=packet,
+        lists=frozenset(_lists(rulesets, question.affinity, packet.source, family)),
+        affinity_lists=names.AFFINITY_LISTS,
+        assumed=assumed,
+        ipsets=node_ipsets(rulesets),
+        devices=question.devices or _devices(rulesets),
+    )
+    hooks = Hooks(
+        rulesets, family, situation, question.routes, asked_bits=lambda: asked_bits(rulesets)
+    )
+    return hooks, situation, hooks.way(packet)
+
+
+def _devices(rulesets: Sequence[Rules], places: Callable[[], PodPlaces] = PodPlaces) -> NodeDevices:
+    return NodeDevices(
+        lambda: asked_devices(rulesets),
+        places,
+        lambda leaving: dispatched(rulesets, leaving=leaving),
+    )
+
+
+def _lists(
+    rulesets: Sequence[Rules], endpoint: Endpoint | None, client: Address | None, family: str
+) -> Iterator[str]:
+    """Give the affinity lists that hold the client: those of `endpoint`, if that is said.
+
+    Otherwise those in which the dump shows it; dumps of iptables show none.
+    """
+    if endpoint is None:
+        for ruleset in rulesets:
+            if isinstance(ruleset, NftRuleset) and client is not None:
+                yield from _that_hold(client, ruleset, family)
+        return
+    found = False
+    for ruleset in rulesets:
+        kept = (
+            _of_iptables(ruleset, endpoint)
+            if isinstance(ruleset, Ruleset)
+            else _of_nft(ruleset, endpoint)
+        )
+        for name in kept:
+            found = True
+            yield name
+    if not found:
+        raise UsageError(f"--affinity {endpoint}: no Service of this dump has that endpoint")
+
+
+def _of_iptables(ruleset: Ruleset, endpoint: Endpoint) -> Iterator[str]:
+    """Give the lists of an endpoint; kube-proxy names each after the KUBE-SEP chain."""
+    nat = ruleset.tables.get("nat")
+    for name, chain in nat.chains.items() if nat is not None else ():
+        if not name.startswith(names.ENDPOINT_PREFIX):
+            continue
+        for rule in chain.rules:
+            match rule.target:
+                case Dnat(to) if (to.first_address, to.first_port) == (
+                    endpoint.address,
+                    endpoint.port,
+                ):
+                    yield name
+                case _:
+                    pass
+
+
+def _of_nft(ruleset: NftRuleset, endpoint: Endpoint) -> Iterator[str]:
+    """Give the sets into which a chain puts clients that it sends to an endpoint."""
+    for table in ruleset.tables.values():
+        for chain in table.chains.values():
+            statements = [each for rule in chain.rules for each in rule.statements]
+            to = [s for s in statements if isinstance(s, NftDnat)]
+            if any((s.address, s.port) == (endpoint.address, endpoint.port) for s in to):
+                yield from (s.set for s in statements if isinstance(s, SetUpdate))
+
+
+def _that_hold(client: Address, ruleset: NftRuleset, family: str) -> Iterator[str]:
+    for table in ruleset.tables.values():
+        if table.family != family:
+            continue
+        for name, held in table.sets.items():
+            is_kept = name.startswith(names.AFFINITY_PREFIX)
+            if is_kept and any(element.key == client for element in held.elements):
+                yield name

@@ -1,0 +1,167 @@
+"""Walks of flows through the nat table of iptables, as kube-proxy fills it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Final
+
+from analyzer.kubeproxy import names
+from analyzer.kubeproxy.routes.flows import HOOKS, FlowWalks
+from analyzer.kubeproxy.view import Frontend, Route, Source
+from analyzer.model.addresses import VERSIONS, Address
+from analyzer.model.diagnostics import Location
+from analyzer.model.packet import Mark, Packet
+from analyzer.model.region import Interval, Intervals, Parted, Region, joined
+from analyzer.model.rules import Chain, Rule, Ruleset, Table
+from analyzer.model.targets import Accept, Drop
+from analyzer.model.value import replace
+from analyzer.semantics.base_chains import Rules
+from analyzer.semantics.devices import PodPlaces
+from analyzer.semantics.effort import differing_bits
+from analyzer.semantics.situation import Situation
+from analyzer.semantics.traverse import Traversal
+from analyzer.semantics.tree import FellThrough, Leaf, Tree
+
+#: Parts of the destinations that are looked at before nat; flows to others are walked.
+_MOST_PARTS: Final = 100
+#: What stands in the place of KUBE-SERVICES.
+_HERE: Final = Rule((), Drop(), Location("", 0), "")
+
+
+class NatWalks(FlowWalks):
+    """Walks through the rules of iptables; `own` are the node's addresses, if known."""
+
+    def __init__(
+        self,
+        rulesets: Sequence[Rules],
+        ruleset: Ruleset,
+        own: tuple[Address, ...],
+        sources: Mapping[Source, Address | None],
+        assumed: Mapping[str, str] | None = None,
+        places: Callable[[], PodPlaces] = PodPlaces,
+        within: Callable[[], Intervals | None] = lambda: None,
+    ) -> None:
+        given = rulesets, ruleset.family, own, sources
+        super().__init__(*given, assumed=assumed, places=places, within=within)
+        self._table = ruleset.tables.get("nat") or Table(ruleset.family, "nat", {})
+
+    def _walked(self, chain: str, packet: Packet) -> Tree:
+        """Return what one chain alone makes of a packet."""
+        self._effort.begin()
+        situation = Situation(assumed=self._assumed)
+        return Traversal(self._table, situation, effort=self._effort).tree(chain, packet)
+
+    def behind(self, chain: str, frontend: Frontend, protocol: str, source: Source) -> Route:
+        """Return the distribution of the flows that come to a chain of a Service.
+
+        For a frontend whose port is not known: what its rules before that chain match is not
+        known either, and so neither is the masquerade.
+        """
+        address = self._sources[source]
+        packet = self._flow(self._packet(source, address), frontend, protocol)
+        tree = self._walked(chain, packet)
+        route = self._explored(tree, source).route(frontend, source, address)
+        shares = tuple([replace(share, masquerade=None) for share in route.shares])
+        return replace(route, shares=shares)
+
+    def untouched(
+        self, source: Source, protocol: str, sources: Region | None, among: Intervals
+    ) -> Intervals:
+        """Return destinations `among` some to which flows come to KUBE-SERVICES as they were sent.
+
+        Of a kind of source that has these addresses; None: where they are is not known.
+        """
+        sent = replace(
+            self._packet(source, sources),
+            protocol=protocol,
+            destinations=Region(VERSIONS[self._family], among),
+        )
+        found: list[Interval] = []
+        rest = [sent]
+        for _ in range(_MOST_PARTS):
+            if not rest:
+                break
+            packet = rest.pop()
+            try:
+                passes = self._comes_to_nat(source, packet) and self._reaches_services(
+                    source, packet
+                )
+            except Parted as by:
+                rest += packet.parted(by)
+                continue
+            if passes and packet.destinations is not None:
+                found += packet.destinations.intervals
+        return joined(found)
+
+    def _comes_to_nat(self, source: Source, packet: Packet) -> bool:
+        match self._hooks.before_nat(HOOKS[source], packet):
+            case Leaf(FellThrough() | Accept(), reached):
+                as_sent = replace(reached, mark=packet.mark, flow_mark=packet.flow_mark)
+                return as_sent == packet and self._is_unseen(source, packet, reached)
+            case _:
+                return False
+
+    def _is_unseen(self, source: Source, before: Packet, behind: Packet) -> bool:
+        """Tell whether no rule matches on the bits of marks that were changed before nat."""
+        changed = differing_bits(before, behind)
+        if not changed:
+            return True
+        # What the node makes for itself comes back through PREROUTING, and so to raw again.
+        asked = self._asked_bits() if source is Source.NODE else self._asked_behind_raw
+        return not changed & asked
+
+    @cached_property
+    def _asked_behind_raw(self) -> int:
+        from analyzer.kubeproxy.matched.bits import asked_bits
+
+        return asked_bits(self._rulesets, without={"raw"})
+
+    def _reaches_services(self, source: Source, packet: Packet) -> bool:
+        """Tell whether a packet comes to KUBE-SERVICES before all else in nat, unchanged.
+
+        It is walked with a verdict in that chain's place.
+        """
+        walk = Traversal(self._up_to_services, self._situation)
+        match walk.tree(HOOKS[source], packet):
+            case Leaf(Drop(), reached, rules):
+                return reached == packet and rules[-1] is _HERE
+            case _:
+                return False
+
+    @cached_property
+    def _up_to_services(self) -> Table:
+        """The table without what is behind KUBE-SERVICES."""
+        chains = {
+            name: chain
+            for name, chain in self._table.chains.items()
+            if not name.startswith((names.ENDPOINT_PREFIX, *names.SERVICE_PREFIXES))
+        }
+        chains[names.SERVICES] = Chain(names.SERVICES, (_HERE,))
+        return replace(self._table, chains=chains)
+
+    def spares_plain(self, most: int) -> bool:
+        """Tell whether no flow is lost that is marked by KUBE-MARK-MASQ, or is not marked.
+
+        False, too, where rules tell more than `most` destinations apart.
+        """
+        mark = self.mark_of_masquerade
+        return self.spares_all(Mark(), most) and (mark is None or self.spares_all(mark, most))
+
+    @cached_property
+    def mark_of_masquerade(self) -> Mark | None:
+        """The mark that KUBE-MARK-MASQ gives to a packet without one.
+
+        None: it is not certain, or not all that the chain does.
+        """
+        # A Service marks what comes from outside, and its endpoint again what is its own.
+        once = self._marked(Packet())
+        return None if once is None or self._marked(once) != once else once.mark
+
+    def _marked(self, packet: Packet) -> Packet | None:
+        """Return a packet behind KUBE-MARK-MASQ; None: it is not certain to change but its mark."""
+        match self._walked(names.MARK_MASQUERADE, packet):
+            case Leaf(FellThrough(), left) if left == replace(packet, mark=left.mark):
+                return left
+            case _:
+                return None

@@ -1,0 +1,58 @@
+"""How many flows went to each endpoint, by the rules' own counters.
+
+nat is asked for the first packet of a flow alone: a DNAT rule's packets are new flows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from analyzer.errors import InputError
+from analyzer.kubeproxy.rows.texts import rows_of
+from analyzer.kubeproxy.view import Endpoint
+from analyzer.model.addresses import address_and_port_from_text
+from analyzer.model.rules import Ruleset
+from analyzer.semantics.base_chains import Rules
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+_COUNTED: Final = re.compile(
+    r"(?m)^\[(\d+):\d+\] -A \S+ (?:.* )?-p (\S+) .*-j DNAT .*--to-destination (\S+)(?: |$)"
+)
+#: A protocol and who gets its flows.
+Door = tuple[str, Endpoint]
+
+
+def drawn_in_rows(rulesets: Iterable[Rules]) -> dict[Door, int]:
+    """Return packets of DNAT rules by the endpoint that they send to; none without counters.
+
+    An endpoint that several rules send to, of more than one ServicePort, is not among them.
+    """
+    nats = [each.tables.get("nat") for each in rulesets if isinstance(each, Ruleset)]
+    return _drawn(rows_of(nat) for nat in nats if nat is not None)
+
+
+def drawn_in_texts(given: Iterable[tuple[bytes, str]]) -> dict[Door, int]:
+    """Return the same of outputs of `iptables-save -c`, each with its name.
+
+    Raises:
+        InputError: one is something else.
+    """
+    texts = [(data.decode("utf-8", "surrogateescape"), file) for data, file in given]
+    for text, file in texts:
+        if not re.search(r"(?m)^\*(?:nat|filter|mangle|raw|security)$", text):
+            raise InputError(f"{file}: expected the output of `iptables-save -c`")
+    return _drawn(text for text, _ in texts)
+
+
+def _drawn(texts: Iterable[str]) -> dict[Door, int]:
+    found: dict[Door, list[int]] = {}
+    for text in texts:
+        for packets, protocol, to in _COUNTED.findall(text):
+            place = address_and_port_from_text(to)
+            if place is not None:
+                found.setdefault((protocol, Endpoint(*place)), []).append(int(packets))
+    return {door: counts[0] for door, counts in found.items() if len(counts) == 1}

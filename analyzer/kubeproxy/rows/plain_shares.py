@@ -1,0 +1,309 @@
+"""A Service's shares from plain rows, computed on first access."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+
+from analyzer.kubeproxy.rows.shapes import host
+from analyzer.kubeproxy.view import Endpoint, Route, Share, Source
+from analyzer.model.addresses import Address, Network, smallest_with
+from analyzer.model.endings import Endings
+from analyzer.model.probability import Bounds
+from analyzer.model.value import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias, overload
+
+    #: Sources that rules do not tell apart: the network, an address, and a judge.
+    JudgedPart: TypeAlias = tuple[Network | None, Address | None, "Judge"]
+
+#: ``-s`` of the rule that marks flows from outside; an empty text: it marks all.
+Unmarked = str
+
+#: Address, protocol and port of a frontend, as written.
+Key = tuple[str, str, str]
+
+
+@value
+class PlainService:
+    """What the rows say of one ClusterIP frontend.
+
+    Attributes:
+        comment: of its row in KUBE-SERVICES.
+        unmarked: the network from which flows are not marked for masquerade; None: no flow is
+            marked, an empty text: all are.
+    """
+
+    comment: str
+    address: str
+    protocol: str
+    port: int
+    chain: str
+    unmarked: Unmarked | None
+    drawn: Drawn
+
+    def is_judged_alike(self, one: Judge, other: Judge, address: Address) -> bool:
+        """Tell whether two judges agree on its flows.
+
+        Of those from `address` to itself only on what is lost: they are masqueraded, or not, to
+        come back.
+        """
+        if not callable(one) and not callable(other):
+            return one == other
+
+        def told(judge: Judge, end: Endpoint) -> Judged | Endings:
+            found = _answer(judge, self.protocol, end)
+            return found.lost if end.address == address else found
+
+        return all(told(one, end) == told(other, end) for end in self.drawn.endpoints)
+
+
+def told_otherwise(service: PlainService, parts: Sequence[JudgedPart]) -> Iterator[JudgedPart]:
+    """Give those of the parts of a source that fare otherwise than those around them.
+
+    Networks come behind those that hold them.
+    """
+    if len(parts) == 1:
+        yield from parts
+        return
+    judges: dict[Network | None, Judge] = {}
+    for network, address, judge in parts:
+        if address is not None:
+            around = judges.get(smallest_with(judges, address))
+            judges[network] = judge
+            if around is not None and service.is_judged_alike(judge, around, address):
+                continue
+        yield network, address, judge
+
+
+class Drawn:
+    """What the rows of a Service's chain say.
+
+    Attributes:
+        marks_for: the frontend whose flows it marks, unless they are from `unmarked`.
+        texts: the endpoints as written, in the order in which they are drawn.
+        draws: the probability of each.
+    """
+
+    __slots__ = ("_endpoints", "draws", "marks_for", "texts", "unmarked")
+
+    def __init__(
+        self,
+        marks_for: Key | None,
+        unmarked: str,
+        texts: tuple[str, ...],
+        draws: tuple[Bounds, ...],
+    ) -> None:
+        self.marks_for = marks_for
+        self.unmarked = unmarked
+        self.texts = texts
+        self.draws = draws
+        self._endpoints: tuple[Endpoint, ...] | None = None
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @property
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """The endpoints, made when they are first asked for."""
+        if self._endpoints is None:
+            parts = [text.rpartition(":") for text in self.texts]
+            self._endpoints = tuple([Endpoint(host(text), int(port)) for text, _, port in parts])
+        return self._endpoints
+
+    def printed(self) -> Sequence[str]:
+        """Return the endpoints as an `Endpoint` is printed."""
+        if self.texts[0].startswith("["):  # IPv6 has more than one spelling
+            return [str(endpoint) for endpoint in self.endpoints]
+        return self.texts
+
+
+@value
+class Judged:
+    """What becomes of flows behind the DNAT: see `Share`."""
+
+    masquerade: bool | None
+    lost: Endings = ()
+
+
+#: What becomes of flows behind the DNAT: one answer for all endpoints of a route, or what tells it
+#: of a protocol and an endpoint.
+Judge = Judged | Callable[[str, Endpoint], Judged]
+
+
+#: How flows from each source fare, parts of it apart; None: some endpoints' otherwise than others'.
+Fares = tuple[object, ...] | None
+
+
+def _answer(judge: Judge, protocol: str, endpoint: Endpoint) -> Judged:
+    return judge if isinstance(judge, Judged) else judge(protocol, endpoint)
+
+
+class PlainShares(Sequence[Share]):
+    """Shares of one route, each made when it is looked at.
+
+    `is_quiet` may tell, quicker than all of them, that no flow is lost behind its DNAT.
+    """
+
+    __slots__ = ("_drawn", "_is_quiet", "_judge", "_lost", "_masquerades", "_protocol")
+
+    def __init__(
+        self,
+        drawn: Drawn,
+        protocol: str,
+        judge: Judge,
+        is_quiet: Callable[[], bool] | None = None,
+    ) -> None:
+        self._drawn = drawn
+        self._protocol = protocol
+        self._judge = judge
+        self._is_quiet = is_quiet
+        # Reports ask for both, and more than once.
+        self._lost: Sequence[Endings] | None = None
+        self._masquerades: Sequence[bool | None] = ()
+
+    def _share(self, endpoint: Endpoint, draw: Bounds) -> Share:
+        found = _answer(self._judge, self._protocol, endpoint)
+        return Share(endpoint, draw, found.masquerade, found.lost)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __getitem__(self, index: int) -> Share: ...
+        @overload
+        def __getitem__(self, index: slice) -> Sequence[Share]: ...
+
+    def __getitem__(self, index: int | slice) -> Share | Sequence[Share]:
+        return tuple(self)[index]
+
+    def __len__(self) -> int:
+        return len(self._drawn)
+
+    def __iter__(self) -> Iterator[Share]:
+        return map(self._share, self._drawn.endpoints, self._drawn.draws)
+
+    def columns(self) -> tuple[Sequence[str], Sequence[Bounds]]:
+        """Return the endpoints as they are printed, and their shares, without making a `Share`."""
+        return self._drawn.printed(), self._drawn.draws
+
+    def draws(self) -> tuple[Sequence[Endpoint], Sequence[Bounds]]:
+        """Return the endpoints and their shares, without making a `Share`."""
+        return self._drawn.endpoints, self._drawn.draws
+
+    def masquerades(self) -> Sequence[bool | None]:
+        """Return of each endpoint whether its flows are masqueraded, without making a `Share`."""
+        if isinstance(self._judge, Judged):
+            return (self._judge.masquerade,) * len(self)
+        if self._lost is None:
+            self._ask()
+        return self._masquerades
+
+    def losses(self) -> Sequence[Endings]:
+        """Return of each endpoint how its flows are lost; empty where none of any is."""
+        if isinstance(self._judge, Judged):
+            return (self._judge.lost,) * len(self) if self._judge.lost else ()
+        if self._lost is None:
+            if self._is_quiet is not None and self._is_quiet():
+                return ()
+            self._ask()
+        return self._lost or ()
+
+    def _ask(self) -> None:
+        """Ask of each endpoint what becomes of its flows."""
+        judge, protocol = self._judge, self._protocol
+        every = [_answer(judge, protocol, each) for each in self._drawn.endpoints]
+        lost = tuple([each.lost for each in every])
+        self._lost = lost if any(lost) else ()
+        self._masquerades = tuple([each.masquerade for each in every])
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, PlainShares) and self._drawn is other._drawn:
+            one, two = self._judge, other._judge
+            if one is two or (isinstance(one, Judged) and isinstance(two, Judged)):
+                return one == two
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+
+class PlainRoutes(Sequence[Route]):
+    """The routes of one ServicePort, those from each kind of source made when they are asked for.
+
+    In the order of frontends, and for each of them in that of sources. They are only made where
+    flows from all sources meet the same draws, those of a hairpin apart. `is_quiet` tells whether
+    none of the flows is certainly or perhaps lost behind its DNAT.
+
+    Attributes:
+        drawn: the draws, where there is one frontend and all endpoints of a route fare alike.
+        fares: how flows from each source fare then: the same of routes that differ in frontend
+            and draws alone.
+    """
+
+    __slots__ = ("_is_quiet", "_made", "drawn", "fares", "from_source")
+
+    def __init__(
+        self,
+        from_source: Callable[[Source], Iterator[Route]],
+        is_quiet: Callable[[], bool],
+        drawn: Drawn | None = None,
+        fares: Callable[[], Fares] = lambda: None,
+    ) -> None:
+        self.from_source = from_source
+        self.drawn = drawn
+        self.fares = fares
+        self._is_quiet = is_quiet
+        self._made: tuple[Route, ...] | None = None
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether none of the flows is certainly or perhaps lost behind its DNAT."""
+        return self._is_quiet()
+
+    def alike(self) -> tuple[Route, ...] | None:
+        """Return for each frontend one route of the draws of all; None: there are others too.
+
+        It stands for the others in all but source, network and masquerade. To make them all
+        takes most of the time of a report that asks for no more.
+        """
+        found = tuple(self.from_source(Source.HAIRPIN))
+        return found if all(isinstance(each.shares, PlainShares) for each in found) else None
+
+    def class_of(self) -> Hashable:
+        """Return what is the same of routes that differ in frontend and endpoints alone; or None.
+
+        Compared by identity: as long as the dump's routes are there.
+        """
+        fares = None if self.drawn is None else self.fares()
+        return None if self.drawn is None or fares is None else (id(self.drawn.draws), id(fares))
+
+    def _all(self) -> tuple[Route, ...]:
+        if self._made is None:
+            by_frontend: dict[int, list[Route]] = {}  # of one and the same value each
+            for route in (route for source in Source for route in self.from_source(source)):
+                by_frontend.setdefault(id(route.frontend), []).append(route)
+            self._made = tuple([route for routes in by_frontend.values() for route in routes])
+        return self._made
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __getitem__(self, index: int) -> Route: ...
+        @overload
+        def __getitem__(self, index: slice) -> Sequence[Route]: ...
+
+    def __getitem__(self, index: int | slice) -> Route | Sequence[Route]:
+        return self._all()[index]
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def __iter__(self) -> Iterator[Route]:
+        return iter(self._all())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and self._all() == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(self._all())

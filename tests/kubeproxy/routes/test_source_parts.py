@@ -1,0 +1,106 @@
+"""An address that stands for sources is one of the addresses that were walked."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address, IPv4Network
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from analyzer.kubeproxy.routes.source_parts import Known, SourceParts
+from analyzer.kubeproxy.routes.sources import PodNetworks, source_addresses
+from analyzer.kubeproxy.view import Source
+from analyzer.model.cluster import Cluster
+from tests.support.effort import examples
+
+HERE, ELSEWHERE = IPv4Network("10.244.1.0/29"), IPv4Network("10.244.2.0/29")
+PODS = PodNetworks((HERE,), (ELSEWHERE,))
+NETWORKS = st.builds(
+    lambda number, length: IPv4Network((number, length), strict=False),
+    st.sampled_from(
+        [int(HERE[0]) + 3, int(ELSEWHERE[0]), 0x7F000001, 0xCB007101, 0xC0A8000A, 0, (1 << 32) - 1]
+    ),
+    st.sampled_from([0, 1, 8, 16, 24, 29, 30, 31, 32]),
+)
+ADDRESSES = st.lists(
+    st.sampled_from([HERE[2], HERE[3], ELSEWHERE[1], IPv4Address("203.0.113.1")]), max_size=3
+)
+
+
+def parts_of(
+    own: list[IPv4Address], frontends: list[IPv4Address], endpoints: list[IPv4Address] | None = None
+) -> SourceParts:
+    taken = {*own, *frontends, *(endpoints or ())}
+    return SourceParts(
+        Known(
+            addresses=source_addresses("ip", PODS, own, taken.__contains__),
+            pods=PODS,
+            written=None,
+            own=tuple(own),
+            frontends=frozenset(frontends),
+            is_taken=taken.__contains__,
+            cluster=Cluster(),
+        )
+    )
+
+
+@examples(60, 2_000)
+@given(st.sets(NETWORKS, max_size=5), ADDRESSES, ADDRESSES)
+# All of the outer one but the inner is an endpoint's.
+@example({IPv4Network("10.244.1.2/31"), IPv4Network("10.244.1.3/32")}, [], [HERE[2]])
+def test_networks_come_behind_those_that_hold_them(
+    asked: set[IPv4Network], own: list[IPv4Address], taken: list[IPv4Address]
+) -> None:
+    parts = parts_of([*own, IPv4Address("192.168.0.10")], [], taken)
+    for source in (Source.POD, Source.POD_ELSEWHERE, Source.EXTERNAL):
+        before: list[IPv4Network] = []
+        for network, _ in parts.of(source, asked):
+            assert network is not None or not before
+            if network is not None:
+                assert isinstance(network, IPv4Network)
+                assert not any(each.subnet_of(network) for each in before)
+                before.append(network)
+
+
+@examples(60, 2_000)
+@given(st.sets(NETWORKS, max_size=5), ADDRESSES, ADDRESSES)
+def test_who_stands_for_sources_is_one_of_them(
+    asked: set[IPv4Network], own: list[IPv4Address], frontends: list[IPv4Address]
+) -> None:
+    parts = parts_of([*own, IPv4Address("192.168.0.10")], frontends)
+    for source in (Source.POD, Source.POD_ELSEWHERE, Source.EXTERNAL):
+        region = parts.region(source)
+        for network, address in parts.of(source, asked):
+            if address is None:
+                continue
+            assert region is not None
+            assert address in region
+            assert network is None or address in network
+
+
+def test_nobody_outside_is_on_loopback_or_the_node_itself() -> None:
+    parts = parts_of([IPv4Address("192.168.0.10")], [IPv4Address("10.96.0.1")])
+    region = parts.region(Source.EXTERNAL)
+    assert region is not None
+    for address in ("127.0.0.1", "192.168.0.10", "10.96.0.1", str(HERE[1]), str(ELSEWHERE[1])):
+        assert IPv4Address(address) not in region
+    for address in ("192.168.0.9", "10.96.0.2", "203.0.113.1"):
+        assert IPv4Address(address) in region
+
+
+def test_where_pods_are_not_known_no_region_is() -> None:
+    none = PodNetworks()
+    known = Known(
+        addresses=source_addresses("ip", none, (), lambda _: False),
+        pods=none,
+        written=None,
+        own=(),
+        frontends=frozenset(),
+        is_taken=lambda _: False,
+        cluster=Cluster(),
+    )
+    parts = SourceParts(known)
+    assert parts.region(Source.POD) is None
+    assert parts.region(Source.NODE) is None
+    assert parts.of(Source.POD, [HERE]) == [(None, None)]
+    assert parts.version == 4
