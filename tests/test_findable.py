@@ -345,7 +345,8 @@ ANALYZER: Final = (
         "rules made of a capture's objects are the captured rules, line by line",
     ),
     Row(
-        "kubeproxy/dispatch/entries kubeproxy/routes/flows kubeproxy/dispatch/iptables "
+        "kubeproxy/dispatch/entries kubeproxy/routes/flows kubeproxy/routes/packets "
+        "kubeproxy/dispatch/iptables "
         "kubeproxy/iptables_notes kubeproxy/fastpath/iptables kubeproxy/fastpath/masquerade "
         "kubeproxy/routes/walks",
         "kubeproxy/test_iptables.py kubeproxy/routes/test_sources.py kubeproxy/test_round_trip.py",
@@ -368,7 +369,7 @@ ANALYZER: Final = (
         "what is said, assumed and refused, as a user sees it",
     ),
     Row(
-        "kubeproxy/fastpath/classes",
+        "kubeproxy/fastpath/around kubeproxy/fastpath/classes",
         "kubeproxy/fastpath/test_alike.py",
         "what one walk of a class is carried to",
     ),

@@ -17,7 +17,8 @@ from analyzer.kubeproxy.fastpath.nft_alike import NftClosures
 from analyzer.kubeproxy.matched.sets import not_told
 from analyzer.kubeproxy.routes.astray import as_refused
 from analyzer.kubeproxy.routes.exceeded import bounded
-from analyzer.kubeproxy.routes.flows import USUAL, FlowWalks
+from analyzer.kubeproxy.routes.flows import FlowWalks
+from analyzer.kubeproxy.routes.packets import USUAL
 from analyzer.kubeproxy.routes.pod_places import pod_places
 from analyzer.kubeproxy.routes.source_parts import Known, SourceParts
 from analyzer.kubeproxy.routes.source_routes import SourceRoutes

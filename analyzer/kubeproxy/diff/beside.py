@@ -19,7 +19,7 @@ from analyzer.kubeproxy.diff.changes import UNRESOLVED, Otherwise
 from analyzer.kubeproxy.diff.pairs import version_of
 from analyzer.kubeproxy.diff.shares import certainly_agree, certainly_differ
 from analyzer.kubeproxy.diff.side import Fate, Side
-from analyzer.kubeproxy.routes.flows import SIDES
+from analyzer.kubeproxy.routes.packets import SIDES
 from analyzer.kubeproxy.view import Endpoint, FrontendKind, Source, View
 from analyzer.model.addresses import Address
 from analyzer.model.packet import Packet

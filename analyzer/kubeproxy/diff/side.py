@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 from analyzer.errors import UsageError
 from analyzer.kubeproxy.diff.changes import NO_SERVICE, UNRESOLVED, Otherwise, Way
 from analyzer.kubeproxy.matched.devices import asked_devices, dispatched
-from analyzer.kubeproxy.routes.flows import SIDES, bridge_port
+from analyzer.kubeproxy.routes.packets import SIDES, bridge_port
 from analyzer.kubeproxy.routes.trace import Question, trace, way
 from analyzer.kubeproxy.view import Frontend, FrontendKind, Route, Source, View
 from analyzer.model.addresses import IPV4, Address, Network

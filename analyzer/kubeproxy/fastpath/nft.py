@@ -294,7 +294,7 @@ class PlainServices:
     def _is_marked_only(self, walked: Explored, source: Source) -> bool:
         """Tell whether what rules made of flows on the way is all in their marks."""
         arrived = (packet for packets in walked.packets.values() for packet in packets)
-        return all(self._walks.is_told_by_mark(packet, source) for packet in arrived)
+        return all(self._walks.packets.is_told_by_mark(packet, source) for packet in arrived)
 
     def _made(
         self,

@@ -11,7 +11,8 @@ from analyzer.kubeproxy.matched.devices import asked_devices, dispatched
 from analyzer.kubeproxy.matched.sets import asks_pairs, asks_sets, node_ipsets
 from analyzer.kubeproxy.routes.explored import Explored
 from analyzer.kubeproxy.routes.leaving import Leaving, Towards, from_any_side
-from analyzer.kubeproxy.view import Endpoint, Frontend, FrontendKind, Source
+from analyzer.kubeproxy.routes.packets import HOOKS, USUAL, FlowPackets, behind_nat, bridge_port
+from analyzer.kubeproxy.view import Endpoint, Frontend, Source
 from analyzer.model.addresses import VERSIONS, Address, Network
 from analyzer.model.devices import Side
 from analyzer.model.packet import UNKNOWN_MARK, Mark, Packet
@@ -28,39 +29,8 @@ from analyzer.semantics.parts import Parts, at
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import Tree
 
-#: Where a flow from each kind of source enters the nat table.
-HOOKS: Final = {
-    Source.POD: "PREROUTING",
-    Source.POD_ELSEWHERE: "PREROUTING",
-    Source.NODE: "OUTPUT",
-    Source.EXTERNAL: "PREROUTING",
-    Source.HAIRPIN: "PREROUTING",  # of some endpoint, whose address is not known
-}
-#: Whether a source is an address of the node, which need not be known.
-_FROM_NODE: Final = {
-    Source.POD: False,
-    Source.POD_ELSEWHERE: False,
-    Source.NODE: True,
-    Source.EXTERNAL: False,
-}
-#: From which side a flow comes in; of an endpoint it is not known.
-SIDES: Final = {
-    Source.POD: Side.POD,
-    Source.POD_ELSEWHERE: Side.ELSEWHERE,
-    Source.EXTERNAL: Side.OUTSIDE,
-}
 #: What may be assumed of flows from one side, or to one.
 _OF_SIDES: Final = frozenset({BRIDGE_PORT, POD_INTERFACE})
-#: The address of a source is that of its kind.
-USUAL: Final = "usual"
-
-
-def bridge_port(assumed: Mapping[str, str]) -> Mapping[Source, bool]:
-    """Return whether flows pass a port of a bridge, of the sources of which it is assumed.
-
-    Pods may be behind one.
-    """
-    return {Source.EXTERNAL: False} if assumed.get(BRIDGE_PORT) == "none" else {}
 
 
 class FlowWalks:
@@ -88,7 +58,6 @@ class FlowWalks:
     ) -> None:
         self._rulesets = rulesets
         self._family = family
-        self._sources = sources
         self._own = frozenset(own)
         self._assumed = Assumed(DEFAULTS if assumed is None else assumed)
         self._devices = NodeDevices(
@@ -118,9 +87,9 @@ class FlowWalks:
         self._towards: dict[tuple[Source, str, Mark, Side | None], Towards] = {}
         # With the parts, so that no others get their identity.
         self._told: dict[tuple[int, Address | None], tuple[Parts[Onward], Onward]] = {}
-        self._bridge_port = bridge_port(self.assumed)
         # A flow to a NodePort goes to some address of the node, known or not.
-        self._node_port_address = node_port_address or (own[0] if own else None)
+        node_port_address = node_port_address or (own[0] if own else None)
+        self.packets = FlowPackets(sources, bridge_port(self.assumed), node_port_address)
 
     @property
     def used(self) -> set[str]:
@@ -193,7 +162,7 @@ class FlowWalks:
 
         `address` is where it comes from; None: that is not known.
         """
-        packet = self._flow(self._packet(source, address), frontend, protocol)
+        packet = self.packets.sent_to(frontend, protocol, source, address)
         return self._hooks.to_nat(HOOKS[source], packet)
 
     def whole(
@@ -206,36 +175,12 @@ class FlowWalks:
         """Return what all tables make of a new flow, as far as it gets."""
         from analyzer.kubeproxy.routes.service_tree import service_tree
 
-        packet = self._flow(self._packet(source, address), frontend, protocol)
+        packet = self.packets.sent_to(frontend, protocol, source, address)
         assumed = Assumed(self._assumed.values)
         given = tuple(self._own), assumed, self._devices
         tree = service_tree(self._rulesets, self._family, packet, *given)
         self.trees_used |= assumed.used
         return tree
-
-    def _flow(self, packet: Packet, frontend: Frontend, protocol: str) -> Packet:
-        return replace(
-            packet,
-            protocol=protocol,
-            destination=frontend.address or self._node_port_address,
-            destination_port=frontend.port,
-            to_node=True if frontend.address is None else None,
-            cluster_ip=frontend.address if frontend.kind is FrontendKind.CLUSTER_IP else None,
-        )
-
-    def _packet(self, source: Source, address: Region | Address | str | None = USUAL) -> Packet:
-        made_here = source is Source.NODE
-        among = address if isinstance(address, Region) else None
-        one = None if isinstance(address, Region | str) else address
-        return Packet(
-            source=self._sources[source] if isinstance(address, str) else one,
-            sources=among,
-            in_interface="" if made_here else None,
-            out_interface=None if made_here else "",
-            from_node=_FROM_NODE.get(source),
-            bridge_port=self._bridge_port.get(source),
-            comes_from=SIDES.get(source),
-        )
 
     def explored(
         self,
@@ -249,7 +194,7 @@ class FlowWalks:
 
         `side` is that of all of them, of a source of which the kind does not tell it.
         """
-        packet = self._flow(self._packet(source, of), frontend, protocol)
+        packet = self.packets.sent_to(frontend, protocol, source, of)
         packet = packet if side is None else replace(packet, comes_from=side)
         self._asks_own_sources = False
         tree = self._hooks.to_nat(HOOKS[source], packet)
@@ -260,7 +205,7 @@ class FlowWalks:
         return explored.leaving_as(self._leaving_of(Source.HAIRPIN))
 
     def _leaving_of(self, source: Source) -> Callable[[Packet], OnwardBySource]:
-        return lambda sent: self._leaving.by_source(_out(sent, source))
+        return lambda sent: self._leaving.by_source(behind_nat(sent, source))
 
     def _explored(self, tree: Tree, source: Source, *, asks_own_sources: bool = False) -> Explored:
         leaving = self._leaving_of(source)
@@ -287,7 +232,7 @@ class FlowWalks:
         address: Address | str | None = USUAL,
     ) -> Callable[[Endpoint], Onward]:
         """Return what tells the same of flows to any endpoint, quickly."""
-        known = self._sources[source] if isinstance(address, str) else address
+        known = self.packets.sources[source] if isinstance(address, str) else address
         # An endpoint that sends to itself lives where it is known to live.
         side = self.side_of(known) if source is Source.HAIRPIN else None
         towards = self.towards(source, protocol, mark or Mark(), side)
@@ -316,7 +261,7 @@ class FlowWalks:
         is_hairpin = source is Source.HAIRPIN
         if is_hairpin and self.asks_where_from:
             return None
-        parts = self._leaving.to_all(self._sent(source, protocol, mark or Mark()))
+        parts = self._leaving.to_all(self.packets.translated(source, protocol, mark or Mark()))
         if parts is None or (len(parts) > 1 and (is_hairpin or address is None)):
             return None
         return parts[0][1] if len(parts) == 1 else one_of(at(parts, address))
@@ -335,7 +280,7 @@ class FlowWalks:
         key = source, protocol, mark, side
         found = self._towards.get(key)
         if found is None:
-            found = self._towards[key] = self._leaving.towards(self._sent(*key))
+            found = self._towards[key] = self._leaving.towards(self.packets.translated(*key))
         return found
 
     def asked_behind(self, source: Source, most: int) -> frozenset[Network] | None:
@@ -345,7 +290,9 @@ class FlowWalks:
         """
         every = (everything(VERSIONS[self._family]),)
         loses = self._asks_pairs and not self.spares(source, None, UNKNOWN_MARK, every)
-        asked = self._leaving.asked(self._sent(source, None, UNKNOWN_MARK), most, loses=loses)
+        asked = self._leaving.asked(
+            self.packets.translated(source, None, UNKNOWN_MARK), most, loses=loses
+        )
         # Whether what is told of each side rests on them nobody knows before it is told.
         assumed = self._assumed
         assumed.used |= _OF_SIDES & assumed.wanted & assumed.values.keys()
@@ -362,7 +309,7 @@ class FlowWalks:
             return True
         if not most:
             return False
-        ways = (self._sent(source, None, mark) for source in Source)
+        ways = (self.packets.translated(source, None, mark) for source in Source)
         return all(self._leaving.spares_all(each, most) for each in ways)
 
     def spares(
@@ -373,7 +320,7 @@ class FlowWalks:
         False, too, where one walk or two do not tell, or something has to be assumed.
         """
         # Most often one walk tells of all that come in, from whatever side.
-        sent = self._sent(source, protocol, mark)
+        sent = self.packets.translated(source, protocol, mark)
         ways = dict.fromkeys((from_any_side(sent), sent))
         return any(self._spares(each, addresses) for each in ways)
 
@@ -395,24 +342,3 @@ class FlowWalks:
         """Return the networks of what was asked of sources."""
         version = VERSIONS[self._family]
         return frozenset(network for each in asked for network in networks_of(version, each))
-
-    def is_told_by_mark(self, packet: Packet, source: Source) -> bool:
-        """Tell whether nothing but its mark tells a packet that DNAT sent on from another one."""
-        sent = self._sent(source, packet.protocol, packet.mark)
-        addressed = {
-            name: getattr(packet, name)
-            for name in ("source", "sources", "destination", "destinations", "destination_port")
-        }
-        return _out(packet, source) == replace(sent, **addressed)
-
-    def _sent(
-        self, source: Source, protocol: str | None, mark: Mark, side: Side | None = None
-    ) -> Packet:
-        packet = replace(self._packet(source, None), protocol=protocol, mark=mark, translated=True)
-        return _out(packet if side is None else replace(packet, comes_from=side), source)
-
-
-def _out(packet: Packet, source: Source) -> Packet:
-    """Return a packet that nat has sent on, as it comes to the hooks behind."""
-    # A hairpin flow leaves: were its endpoint's address the node's own, so were its source's.
-    return replace(packet, to_node=False) if source is Source.HAIRPIN else packet

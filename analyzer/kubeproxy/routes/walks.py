@@ -7,7 +7,8 @@ from functools import cached_property
 from typing import Final
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.routes.flows import HOOKS, FlowWalks
+from analyzer.kubeproxy.routes.flows import FlowWalks
+from analyzer.kubeproxy.routes.packets import HOOKS
 from analyzer.kubeproxy.view import Frontend, Route, Source
 from analyzer.model.addresses import VERSIONS, Address
 from analyzer.model.diagnostics import Location
@@ -58,8 +59,8 @@ class NatWalks(FlowWalks):
         For a frontend whose port is not known: what its rules before that chain match is not
         known either, and so neither is the masquerade.
         """
-        address = self._sources[source]
-        packet = self._flow(self._packet(source, address), frontend, protocol)
+        address = self.packets.sources[source]
+        packet = self.packets.sent_to(frontend, protocol, source, address)
         tree = self._walked(chain, packet)
         route = self._explored(tree, source).route(frontend, source, address)
         shares = tuple([replace(share, masquerade=None) for share in route.shares])
@@ -73,7 +74,7 @@ class NatWalks(FlowWalks):
         Of a kind of source that has these addresses; None: where they are is not known.
         """
         sent = replace(
-            self._packet(source, sources),
+            self.packets.sent(source, sources),
             protocol=protocol,
             destinations=Region(VERSIONS[self._family], among),
         )

@@ -1,0 +1,119 @@
+"""The packets of new flows from each kind of source, on their way to nat and behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from analyzer.kubeproxy.view import Frontend, FrontendKind, Source
+from analyzer.model.addresses import Address
+from analyzer.model.devices import Side
+from analyzer.model.packet import Mark, Packet
+from analyzer.model.region import Region
+from analyzer.model.value import replace, value
+from analyzer.semantics.assumed import BRIDGE_PORT
+
+#: Where a flow from each kind of source enters the nat table.
+HOOKS: Final = {
+    Source.POD: "PREROUTING",
+    Source.POD_ELSEWHERE: "PREROUTING",
+    Source.NODE: "OUTPUT",
+    Source.EXTERNAL: "PREROUTING",
+    Source.HAIRPIN: "PREROUTING",  # of some endpoint, whose address is not known
+}
+#: Whether a source is an address of the node, which need not be known.
+_FROM_NODE: Final = {
+    Source.POD: False,
+    Source.POD_ELSEWHERE: False,
+    Source.NODE: True,
+    Source.EXTERNAL: False,
+}
+#: From which side a flow comes in; of an endpoint it is not known.
+SIDES: Final = {
+    Source.POD: Side.POD,
+    Source.POD_ELSEWHERE: Side.ELSEWHERE,
+    Source.EXTERNAL: Side.OUTSIDE,
+}
+#: The address of a source is that of its kind.
+USUAL: Final = "usual"
+
+
+def bridge_port(assumed: Mapping[str, str]) -> Mapping[Source, bool]:
+    """Return whether flows pass a port of a bridge, of the sources of which it is assumed.
+
+    Pods may be behind one.
+    """
+    return {Source.EXTERNAL: False} if assumed.get(BRIDGE_PORT) == "none" else {}
+
+
+@value
+class FlowPackets:
+    """Makes the packets of flows.
+
+    Attributes:
+        sources: an address for each kind of source; None: none is known.
+        bridge_port: as `bridge_port` returns it.
+        node_port_address: where flows to a NodePort go to, some address of the node; None: it is
+            not known.
+    """
+
+    sources: Mapping[Source, Address | None]
+    bridge_port: Mapping[Source, bool]
+    node_port_address: Address | None = None
+
+    def sent(self, source: Source, address: Region | Address | str | None = USUAL) -> Packet:
+        """Return a packet from an address, or one of a region; None: its source is not known."""
+        made_here = source is Source.NODE
+        among = address if isinstance(address, Region) else None
+        one = None if isinstance(address, Region | str) else address
+        return Packet(
+            source=self.sources[source] if isinstance(address, str) else one,
+            sources=among,
+            in_interface="" if made_here else None,
+            out_interface=None if made_here else "",
+            from_node=_FROM_NODE.get(source),
+            bridge_port=self.bridge_port.get(source),
+            comes_from=SIDES.get(source),
+        )
+
+    def sent_to(
+        self,
+        frontend: Frontend,
+        protocol: str,
+        source: Source,
+        address: Region | Address | str | None = USUAL,
+    ) -> Packet:
+        """Return the same packet on its way to a frontend."""
+        return replace(
+            self.sent(source, address),
+            protocol=protocol,
+            destination=frontend.address or self.node_port_address,
+            destination_port=frontend.port,
+            to_node=True if frontend.address is None else None,
+            cluster_ip=frontend.address if frontend.kind is FrontendKind.CLUSTER_IP else None,
+        )
+
+    def translated(
+        self, source: Source, protocol: str | None, mark: Mark, side: Side | None = None
+    ) -> Packet:
+        """Return a packet that DNAT has sent on with a mark, from any address of a source.
+
+        `side` is that of a source of which the kind does not tell it.
+        """
+        packet = replace(self.sent(source, None), protocol=protocol, mark=mark, translated=True)
+        return behind_nat(packet if side is None else replace(packet, comes_from=side), source)
+
+    def is_told_by_mark(self, packet: Packet, source: Source) -> bool:
+        """Tell whether nothing but its mark tells a packet that DNAT sent on from another one."""
+        other = self.translated(source, packet.protocol, packet.mark)
+        addressed = {
+            name: getattr(packet, name)
+            for name in ("source", "sources", "destination", "destinations", "destination_port")
+        }
+        return behind_nat(packet, source) == replace(other, **addressed)
+
+
+def behind_nat(packet: Packet, source: Source) -> Packet:
+    """Return a packet that nat has sent on, as it comes to the hooks behind."""
+    # A hairpin flow leaves: were its endpoint's address the node's own, so were its source's.
+    return replace(packet, to_node=False) if source is Source.HAIRPIN else packet
