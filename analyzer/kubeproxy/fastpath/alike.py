@@ -25,16 +25,14 @@ from functools import cached_property
 from typing import Final
 
 from analyzer.kubeproxy import names
+from analyzer.kubeproxy.fastpath.around import LITERALS, PORTS, Around, as_host
 from analyzer.kubeproxy.routes.sources import PodNetworks
 from analyzer.kubeproxy.view import Endpoint, Frontend
 from analyzer.model.addresses import (
     Address,
-    Network,
     address_and_port_from_text,
-    address_to_text,
     network_from_text,
 )
-from analyzer.model.region import span
 from analyzer.model.rules import Ruleset, Table
 from analyzer.model.value import value
 from analyzer.parsers.rows import Chains, RuleRows
@@ -64,12 +62,6 @@ _LISTS: Final = (
     ("filter", names.EXTERNAL_SERVICES),
     ("filter", names.NODE_PORTS),
 )
-#: Addresses, networks and ranges as options have them.
-_LITERAL: Final = re.compile(
-    r"(?<![\w.:])(?:\d{1,3}(?:\.\d{1,3}){3}|[\da-f]*:[\da-f:.]+)(?:/[\d.:a-f]+|-[\d.:a-f]+)?(?!\w)"
-)
-#: Options that ask for ports, and how; of ``--dport`` one number is told apart.
-_PORTS: Final = re.compile(r"--\S*ports? (\S+)")
 #: Different addresses that the rest of a dump may name, to be held against each of a Service's.
 MOST_NETWORKS: Final = 2_000
 
@@ -255,10 +247,10 @@ class Closures:
             pieces += _outside(table)
         # With comments: one that names an address only tells more apart.
         text = "".join(pieces)
-        literals = dict.fromkeys(_LITERAL.findall(text))
+        literals = dict.fromkeys(LITERALS.findall(text))
         if len(literals) > MOST_NETWORKS or re.search(CHAIN, text):
             return None  # so flows to any frontend may come to a Service that is not its own
-        return Around.of(literals, _PORTS.findall(text))
+        return Around.of(literals, PORTS.findall(text))
 
 
 @value
@@ -319,107 +311,7 @@ def _outside(table: Table) -> Iterator[str]:
             yield rules.text
 
 
-@value
-class Around:
-    """Networks and ports that rules name.
-
-    Attributes:
-        spans: the IP version of each network, and its first and last address.
-    """
-
-    hosts: frozenset[str]
-    networks: tuple[Network, ...]
-    ranges: tuple[tuple[Address, Address], ...]
-    others: frozenset[str]
-    ports: frozenset[str]
-    spans: tuple[tuple[int, int, int], ...]
-
-    @classmethod
-    def of(cls, literals: Iterable[str], ports: Iterable[str]) -> Around:
-        """Return what addresses, networks and ranges tell, and ports, as rules have them."""
-        hosts, others = set(), set()
-        networks: list[Network] = []
-        ranges: list[tuple[Address, Address]] = []
-        for each in literals:
-            network = network_from_text(each)
-            ends = [address_and_port_from_text(end) for end in each.split("-")]
-            if network is not None:
-                if network.num_addresses == 1:
-                    hosts.add(as_host(network.network_address))
-                else:
-                    networks.append(network)
-            elif len(ends) > 1 and ends[0] is not None and ends[-1] is not None:
-                ranges.append((ends[0][0], ends[-1][0]))
-            elif "." in each or "/" in each:  # others, such as times of day, are no addresses
-                others.add(each)
-        spans = [(n.version, *span(n)) for n in networks]
-        return cls(
-            frozenset(hosts),
-            tuple(networks),
-            tuple(ranges),
-            frozenset(others),
-            frozenset(ports),
-            tuple(spans),
-        )
-
-    def and_of(self, text: str) -> Around:
-        """Return what these rules and those of `text` name."""
-        return self.with_(_LITERAL.findall(text), set(_PORTS.findall(text)) - {"@"})
-
-    def with_(self, literals: Iterable[str], ports: Iterable[str]) -> Around:
-        """Return what these rules name, and others that name this."""
-        found = Around.of(dict.fromkeys(literals), ports)
-        return Around(
-            self.hosts | found.hosts,
-            (*self.networks, *found.networks),
-            (*self.ranges, *found.ranges),
-            self.others | found.others,
-            self.ports | found.ports,
-            (*self.spans, *found.spans),
-        )
-
-    @property
-    def told(self) -> frozenset[str]:
-        """The networks as they are printed."""
-        return self.hosts.union(map(str, self.networks))
-
-    def of_address(self, address: Address) -> Hashable:
-        """Return what these rules can tell of an address."""
-        if self.others or self.hosts:
-            host = as_host(address)
-            if self.others or host in self.hosts:
-                return host
-        number = int(address)
-        return (
-            tuple(
-                [
-                    at
-                    for at, (version, low, high) in enumerate(self.spans)
-                    if low <= number <= high and version == address.version
-                ]
-            ),
-            tuple(
-                [at for at, (a, z) in enumerate(self.ranges) if int(a) <= number <= int(z)]
-                if self.ranges
-                else ()
-            ),
-        )
-
-    def of_port(self, port: int | None) -> Hashable:
-        """Return what these rules can tell of a port."""
-        if port is None or not self.ports:
-            return port is None
-        exact = str(port) in self.ports
-        odd = any(not each.isdecimal() for each in self.ports)
-        return port if exact or odd else None
-
-
 def endpoint_of(text: str) -> Endpoint | None:
     """Return the endpoint of ``--to-destination``; None: it is no address with a port."""
     found = address_and_port_from_text(text)
     return None if found is None or found[1] is None else Endpoint(*found)
-
-
-def as_host(address: Address) -> str:
-    """Return an address as rows match on it."""
-    return f"{address_to_text(address)}/{address.max_prefixlen}"

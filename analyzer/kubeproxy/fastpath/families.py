@@ -29,11 +29,10 @@ from analyzer.kubeproxy.fastpath.alike import (
     COUNTS,
     TO,
     TOKENS,
-    Around,
     Closures,
-    as_host,
     endpoint_of,
 )
+from analyzer.kubeproxy.fastpath.around import Around, as_host
 from analyzer.kubeproxy.rows.plain import shares_of
 from analyzer.kubeproxy.rows.plain_shares import Drawn, Judge, Judged, PlainShares
 from analyzer.kubeproxy.view import Endpoint, Frontend, Route, Share, Source

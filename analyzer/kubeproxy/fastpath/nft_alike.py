@@ -19,7 +19,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import cached_property
 
-from analyzer.kubeproxy.fastpath.alike import MOST_NETWORKS, Around, Closure
+from analyzer.kubeproxy.fastpath.alike import MOST_NETWORKS, Closure
+from analyzer.kubeproxy.fastpath.around import Around
 from analyzer.kubeproxy.fastpath.nft_templates import (
     Template,
     asked_otherwise,
