@@ -1,4 +1,4 @@
-"""``ip -j address`` and ``ip -j route``: the node's addresses, and by what its packets leave.
+"""``ip -j address`` and ``ip -j route``: the node's addresses, and the devices of its routes.
 
 Source: iproute2, ip/ipaddress.c and ip/iproute.c, ``print_addrinfo`` and ``print_route``.
 """
@@ -17,12 +17,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-#: Of kinds of routes those that send nothing on.
+#: Types of routes that forward nothing.
 _CLOSED: Final = frozenset({"unreachable", "blackhole", "prohibit", "throw"})
 
 
 def parse_addresses(data: bytes, file: str) -> tuple[Address, ...]:
-    """Return all addresses of ``ip -j address``; links may have none.
+    """Return all addresses in the output of ``ip -j address``; links may have none.
 
     Raises:
         InputError: it is something else.
@@ -41,10 +41,10 @@ def parse_addresses(data: bytes, file: str) -> tuple[Address, ...]:
 
 
 def parse_routes(data: bytes, file: str) -> Routes:
-    """Return the routes of ``ip -j route`` or ``ip -6 -j route``, or of both, one behind the other.
+    """Return the routes of ``ip -j route`` or ``ip -6 -j route``, or of both, concatenated.
 
-    A route by several devices, or by none, is kept: by which device a packet leaves is not known.
-    A node need not have any, as of IPv6.
+    A route with several devices, or none, is kept without one. A node may have no routes, for
+    example for IPv6.
 
     Raises:
         InputError: it is something else.
@@ -56,7 +56,7 @@ def parse_routes(data: bytes, file: str) -> Routes:
     for listed in lists:
         routes = list(_dictionaries([listed]))
         texts = [str(r.get(key, "")) for r in routes for key in ("dst", "gateway", "prefsrc")]
-        # Of IPv6 alone ip prints the preference of routers.
+        # ip prints router preferences only for IPv6.
         is_six = any(":" in text for text in texts) or any("pref" in each for each in routes)
         whole = "::/0" if is_six else "0.0.0.0/0"
         for each in routes:
@@ -93,7 +93,7 @@ def _dictionaries(found: list[Any]) -> Iterator[dict[str, Any]]:
 
 
 def _lists(data: bytes, file: str, command: str) -> list[Any]:
-    """Return the lists that `data` holds, one behind the other."""
+    """Return the lists that `data` contains, one after the other."""
     text = data.decode("utf-8", "replace").strip()
     found, decoder = [], json.JSONDecoder()
     try:
