@@ -72,7 +72,7 @@ class Outcome:
 
     Attributes:
         places: the node of each of its ready endpoints; None where it is not known.
-        api: how many nodes the control plane survives, whichever; None: it is not the API's
+        api: how many nodes the control plane survives, whichever; None if it is not the API's
             Service, or nothing is known of the control plane. -1: not even that is certain.
     """
 

@@ -39,8 +39,8 @@ class Entry:
 
     Attributes:
         chance: that a new flow comes to it.
-        view: its Services; None: nothing is known of its rules.
-        fate: of all that comes to it, where it is dead itself; None: it lives.
+        view: its Services; None if nothing is known of its rules.
+        fate: of all that comes to it, where it is dead itself; None if it lives.
     """
 
     node: str | None

@@ -68,7 +68,7 @@ class Group:
     """Pods that are equivalent to the scheduler.
 
     Attributes:
-        workload: whose they are; None: they run already.
+        workload: whose they are; None if they run already.
         number: how many are to be placed.
         nodes: those that may take one, whatever other pods there are.
         refused: of the other nodes, why not, by name.
@@ -76,7 +76,7 @@ class Group:
         conflicting: groups that take a host port that these take, this one among them if so.
         anti: required anti-affinity of its own.
         kept_from: the same of other groups that these pods are meant by, by whose pods keep them.
-        affine: groups whose pods meet all terms of affinity; None: there are no terms.
+        affine: groups whose pods meet all terms of affinity; None if there are no terms.
         one_each: at most one on each node, as a DaemonSet's.
         fixed: how many are on nodes from the beginning, by node.
         stuck: why none of them is placed at all; empty where they are.

@@ -32,7 +32,7 @@ class Template:
 
     Attributes:
         number: of a DaemonSet None: one on each node that takes one.
-        place: of the one pod of a StatefulSet that this is, from 0; None: there may be others.
+        place: of the one pod of a StatefulSet that this is, from 0; None if there may be others.
         fixed: the nodes on which some run already, and how many.
         is_ready: whether they are endpoints of Services that select them; those are that are
             still to be placed.
@@ -138,7 +138,7 @@ def _selectors(given: Iterable[Workload | Object]) -> Iterator[object]:
 
 
 def _values(selector: object) -> Iterator[str | None]:
-    """Yield the names and numbers of pods that a selector has; None: it tells each apart."""
+    """Yield the names and numbers of pods that a selector has; None if it tells each apart."""
     waiting = [selector]
     while waiting:
         given = waiting.pop()

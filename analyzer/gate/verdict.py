@@ -37,7 +37,7 @@ class Found:
     """The worst placement in one respect.
 
     Attributes:
-        kind: of failure; None: it is on the fewest nodes, so that it survives least.
+        kind: of failure; None if it is on the fewest nodes, so that it survives least.
         most: where it is not proven that no other is worse, the part of the pods that the nodes
             which fail may hold at most; else None.
         surely: where that is not proven, so many nodes it survives in any case.
@@ -59,7 +59,7 @@ class Violation:
     """How a Service exceeds a threshold.
 
     Attributes:
-        breach: as `whatif` has it; None: no placement that was found breaks it, and it is not
+        breach: as `whatif` has it; None if no placement that was found breaks it, and it is not
             proven that none does.
     """
 

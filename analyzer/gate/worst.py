@@ -60,7 +60,7 @@ class Placements:
         worst: by kind of failure.
         fewest: a placement on the fewest nodes, and how many these are.
         surely: no so many nodes hold all pods, whatever the placement.
-        every: all ends, where they are few; None: there are more.
+        every: all ends, where they are few; None if there are more.
         pending: at least and at most, how many of the pods no node takes; the most is None where
             it is not known.
     """

@@ -90,7 +90,7 @@ def is_archive_file(name: str, most: int) -> bool:
 
 
 def _of_stdin(budget: Budget) -> list[Kept] | None:
-    """Return the files of an archive that comes by standard input; None: it is a dump.
+    """Return the files of an archive that comes by standard input; None if it is a dump.
 
     That can be read from there again.
     """
@@ -105,7 +105,7 @@ def _of_stdin(budget: Budget) -> list[Kept] | None:
 
 
 def _entries(file: BinaryIO, budget: Budget) -> Iterator[Entry] | None:
-    """Return the files of an archive, packed or not; None: it is none."""
+    """Return the files of an archive, packed or not; None if it is none."""
     head = file.read(_BLOCK)
     file.seek(0)
     if is_zip(head):

@@ -35,8 +35,8 @@ class Member(str):
     Attributes:
         bundle: what the bundle is called on the command line.
         node: the node that it was taken from; empty where it does not say.
-        backend: which backend rules are of that do not say it; None: it is not known.
-        synced: when kube-proxy last wrote its rules, in seconds since 1970; None: it is not told.
+        backend: which backend rules are of that do not say it; None if it is not known.
+        synced: when kube-proxy last wrote its rules, in seconds since 1970; None if it is not told.
         taken: when the file was taken, as RFC 3339 writes it; empty where nothing tells.
     """
 

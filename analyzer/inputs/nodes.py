@@ -198,7 +198,7 @@ def _shown(dumps: Sequence[Rules]) -> set[str]:
 
 
 def _program(dump: Rules) -> str | None:
-    """Return what keeps the rules of a dump; None: it does not say."""
+    """Return what keeps the rules of a dump; None if it does not say."""
     return dump.backend if isinstance(dump, Ruleset) else "ruleset"
 
 

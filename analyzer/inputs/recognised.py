@@ -52,7 +52,7 @@ class Input:
         other_services: the same of the other version, where the dump is of one only.
         own: the node's addresses; none: they are not known.
         pods: where each pod of the objects answers, by its name.
-        taken: when the objects were, or shortly before; None: they do not tell.
+        taken: when the objects were, or shortly before; None if they do not tell.
         lists_endpoints: whether `services` can tell endpoints: the objects list some at all.
         assumed: what is assumed beyond the rules, by name.
         parts: where dumps of both IP versions are read, what each of them gives.
@@ -364,7 +364,7 @@ def read_dumps(
 
 
 def _refuse_several_nodes(options: SimpleNamespace) -> None:
-    """Raise a UsageError where ``--node`` names several, as only ``loss`` knows them."""
+    """Raise a UsageError if ``--node`` names several, as only ``loss`` knows them."""
     if options.node is not None and "," in options.node:
         raise UsageError(
             f"--node {options.node}: one node's dumps at a time; only loss takes several"

@@ -228,7 +228,7 @@ def _holds(part: Input, dump: _Dump) -> bool:
 
 
 def _placed(told: Diagnostic, dumps: Sequence[_Dump]) -> Diagnostic | None:
-    """Return a diagnostic with the line in the whole dump; None: that is not known."""
+    """Return a diagnostic with the line in the whole dump; None if that is not known."""
     dump = next((each for each in dumps if each.ruleset.file == told.file), None)
     if dump is None or dump.left is None:
         return told

@@ -298,7 +298,7 @@ class Clocks:
 
 
 def _no_less(span: Span, late: Fraction | None) -> Span:
-    """Return a span that began up to `late` seconds before now; None: nobody knows."""
+    """Return a span that began up to `late` seconds before now; None if nobody knows."""
     if span.earliest is None:
         return span
     earliest = _ZERO if late is None else max(_ZERO, span.earliest - late)

@@ -36,8 +36,8 @@ class Asked:
 
     Attributes:
         heals: whether the control plane lives; None: by who is dead.
-        api_back: seconds until it is back; None: it does not come back.
-        reboots_after: seconds after which the dump's node restarts; None: it does not.
+        api_back: seconds until it is back; None if it does not come back.
+        reboots_after: seconds after which the dump's node restarts; None if it does not.
         with_api: endpoints that die with the API.
     """
 
@@ -65,7 +65,7 @@ class Scenario:
 
     Attributes:
         died: who is dead, those that die with the API among them.
-        judgement: what is left of the control plane; None: nobody told of it, or it was said.
+        judgement: what is left of the control plane; None if nobody told of it, or it was said.
         unsettled: from when to when living nodes may count as not ready, and their endpoints be
             out of the rules.
         why: why it does not heal, or is not known to; empty where it does.

@@ -97,7 +97,7 @@ class Played:
     """The simulated losses of one ServicePort.
 
     Attributes:
-        route: of all its routes the one that loses most in the end; None: none loses anything.
+        route: of all its routes the one that loses most in the end; None if none loses anything.
         first: what that loses as the rules are, least and most.
         fates: of its dead endpoints.
     """

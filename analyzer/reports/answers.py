@@ -52,7 +52,7 @@ class ServicesAnswer:
     Attributes:
         every: whether a person wants to see each endpoint of a Service with many.
         specs: what the API says of ServicePorts, by name and protocol.
-        findings: how many invariants ``--check`` found broken; None: it was not asked.
+        findings: how many invariants ``--check`` found broken; None if it was not asked.
         others: dumps of the other IP version, whose Services are there too.
         freshness: of when the rules and the objects are.
     """
@@ -253,7 +253,7 @@ class WhatIfAnswer:
         return is_read and not (self.not_judged or self.view.cut or self.found.is_interrupted)
 
     def judged(self, failure: Failure) -> Judgement | None:
-        """Return what a failure leaves of the control plane; None: nothing tells of that."""
+        """Return what a failure leaves of the control plane; None if nothing tells of that."""
         from analyzer.failure.whatif import Kind
         from analyzer.outage.control_plane import judge
 
@@ -316,7 +316,7 @@ class ClientAnswer:
         fates: what was said that the dead do, by name.
         source: where clients are.
         balanced: the nodes among which a balancer draws, with the chance of each; none without it.
-        callers: who calls; None: that was not asked.
+        callers: who calls; None if that was not asked.
         assumed: what it rests on besides the dump.
         absent: ServicePorts of the objects that the dump does not show, of those asked for.
         max_failure: what was asked for: the greatest chance to fail.
@@ -373,7 +373,7 @@ class TraceAnswer:
     dead: Dead | None = None
 
     def is_dead(self, fate: Fate) -> bool | None:
-        """Return whether a flow ends at a dead endpoint; None: nobody knows where that is."""
+        """Return whether a flow ends at a dead endpoint; None if nobody knows where that is."""
         ends = {(each.address, each.port) for each in self.dead.endpoints} if self.dead else set()
         perhaps = {(e.address, e.port) for e in self.dead.uncertain} if self.dead else set()
         place = fate.address, fate.port

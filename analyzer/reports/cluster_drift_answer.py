@@ -32,7 +32,7 @@ class DriftAnswer:
 
     Attributes:
         rows: of all nodes, read or not.
-        objects_taken: when the objects were; None: they do not tell.
+        objects_taken: when the objects were; None if they do not tell.
         assumed: in words, what predictions rest on.
         every: whether each difference is to be shown.
     """

@@ -115,7 +115,7 @@ class TimelineOfDumpsAnswer:
         dead: what was called dead, in words.
         not_judged: names of ServicePorts of which not all is told, by node.
         assumed: in words.
-        most: seconds of all new flows that a ServicePort may lose; None: that was not asked.
+        most: seconds of all new flows that a ServicePort may lose; None if that was not asked.
     """
 
     nodes: tuple[NodeCourse, ...]

@@ -59,7 +59,7 @@ class LabPhasesAnswer:
     Attributes:
         rate: new flows a second, of all routes together.
         false_alarm_rate: how often, at most, the whole is called wrong when it is right.
-        interrupted: the second in which somebody ended the run; None: it took its time.
+        interrupted: the second in which somebody ended the run; None if it took its time.
     """
 
     dead: str
@@ -85,7 +85,7 @@ class LabPhasesAnswer:
         return False not in found and True in found
 
     def agrees_at(self, route: int) -> bool | None:
-        """Tell whether all that was predicted of one route came true; None: nothing was."""
+        """Return whether all that was predicted of one route came true; None if nothing was."""
         told = [each.verdict.agrees for each in self.phases_of(route) if each.predicted]
         told += [
             each.agrees

@@ -44,7 +44,7 @@ _UNKNOWN: Final = " (the dump does not show what happens to them)"
 
 
 def _losing(services: Iterable[ServicePort]) -> Iterator[tuple[ServicePort, Sequence[_Told]]]:
-    """Give ServicePorts that lose flows with nothing dead, and what is to be said of each."""
+    """Yield ServicePorts that lose flows with nothing dead, and what is to be said of each."""
     known: dict[Hashable, Sequence[_Told]] = {}
     losses: list[KnownLosses] = []
     for service in services:

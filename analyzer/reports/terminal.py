@@ -155,7 +155,7 @@ def _shortened(text: Text, most: int) -> Text:
 
 
 def _fitted(table: Table, width: int) -> dict[int, int] | None:
-    """Return the columns to show, each with the width of its longest cell; None: nothing fits.
+    """Return the columns to show, each with the width of its longest cell; None if nothing fits.
 
     Names lose their middle first, but for what tells them apart; then spare columns go; then names
     lose what they can.
@@ -187,7 +187,7 @@ def _spare_of(table: Table) -> Callable[[int], int]:
 def _within(
     table: Table, natural: list[int], kept: list[int], least: int, width: int
 ) -> dict[int, int] | None:
-    """Return widths that fit, names not below `least`; None: there are none."""
+    """Return widths that fit, names not below `least`; None if there are none."""
     columns = table.columns
     floor = {
         at: min(natural[at], _LEAST if columns[at].foldable else least)

@@ -28,7 +28,7 @@ class Seen:
         loss: of new flows, on the worst route.
         beyond: whether that may be more than is allowed; surely: whether it certainly is.
         drift: how many differences there are to what the objects say.
-        since: when it was first seen as it is, in seconds since 1970; None: nobody looked before.
+        since: when it was first seen as it is, in seconds since 1970; None if nobody looked before.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Judgement:
         services: by name.
         not_judged: names of ServicePorts of which nothing is told, or not all.
         is_whole: whether nothing is known to be left out.
-        drift: how many differences to the objects there are, by kind; None: that is not known.
+        drift: how many differences to the objects there are, by kind; None if that is not known.
         drifted: the same by ServicePort: name and protocol; those that the rules lack too.
         why_no_drift: why it is not.
         drift_unknown: names of ServicePorts whose drift is not known.
@@ -144,7 +144,7 @@ class Watched:
         judgement: of the rules as they are now; None where the look failed.
         looks: so far, by what they came to: judged, unchanged, failed.
         took: seconds of this look.
-        every: seconds from one to the next; None: there is one alone.
+        every: seconds from one to the next; None if there is one alone.
         is_ok: whether all was judged, and nothing is beyond what is allowed.
     """
 
