@@ -12,7 +12,7 @@ LOOPBACK = "lo"
 
 
 @value
-class Route:
+class KernelRoute:
     """A network and the device by which packets to it leave, None if that is not known.
 
     Of equal networks the one with the least metric counts.
@@ -38,9 +38,9 @@ class Route:
 class Routes:
     """The node's routes; empty if they are not known."""
 
-    routes: tuple[Route, ...] = ()
+    routes: tuple[KernelRoute, ...] = ()
 
-    def to(self, address: Address) -> Route | None:
+    def to(self, address: Address) -> KernelRoute | None:
         """Return the route to `address`; None if there is none, or they are not known."""
         fitting = [
             route

@@ -11,7 +11,7 @@ from typing import Any
 
 from analyzer.errors import InputError
 from analyzer.model.addresses import Address, Network, address_from_text, network_from_text
-from analyzer.model.routing import Route, Routes
+from analyzer.model.routing import KernelRoute, Routes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def parse_routes(data: bytes, file: str) -> Routes:
     """
     if not data.strip():
         return Routes()
-    found: list[Route] = []
+    found: list[KernelRoute] = []
     lists = _lists(data, file, "ip -j route")
     for listed in lists:
         routes = list(_dictionaries([listed]))
@@ -69,13 +69,13 @@ def parse_routes(data: bytes, file: str) -> Routes:
     return Routes(tuple(found))
 
 
-def _route(network: Network, given: dict[str, Any]) -> Route:
+def _route(network: Network, given: dict[str, Any]) -> KernelRoute:
     device, metric, kind = given.get("dev"), given.get("metric", 0), given.get("type", "unicast")
     via = given.get("via")
     hop = given.get("gateway") or (via.get("host") if isinstance(via, dict) else via)
     is_down = bool({"dead", "linkdown"} & set(map(str, given.get("flags") or [])))
     is_sure = kind in {"unicast", "local"} and not is_down
-    return Route(
+    return KernelRoute(
         network,
         device if isinstance(device, str) and is_sure else None,
         metric if isinstance(metric, int) else 0,
