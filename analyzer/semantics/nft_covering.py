@@ -20,7 +20,7 @@ from analyzer.model.nft_expressions import (
 from analyzer.model.region import Interval, Parted, Region, joined
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.nft_fields import constant_number, number
-from analyzer.semantics.nft_held import Held, Read, Route, Type
+from analyzer.semantics.nft_held import Held, Read, ReplyRoute, Type
 
 _Words: TypeAlias = Mapping[str, int] | tuple[Mapping[str, int], ...]
 
@@ -44,7 +44,7 @@ def covers(given: Expression, held: Held, words: _Words) -> Ternary:
         case ((str() | int()), Type()) if isinstance(words, Mapping):
             wanted = number(given, words)
             return Ternary.UNKNOWN if wanted is None else held.equals(wanted)
-        case ((bool() | int() | str()), Route()):
+        case ((bool() | int() | str()), ReplyRoute()):
             return held.equals(given)
         case _, Bits() if isinstance(words, Mapping):
             return _covers_number(given, held, words)

@@ -38,7 +38,7 @@ from analyzer.model.routing import LOOPBACK
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.assumed import POLICY
 from analyzer.semantics.flow_matching import state_of
-from analyzer.semantics.nft_held import Draw, Held, Read, Route, Type
+from analyzer.semantics.nft_held import Draw, Held, Read, ReplyRoute, Type
 from analyzer.semantics.node_matching import has_socket, passes_reverse_path
 from analyzer.semantics.situation import FIRST, Situation
 
@@ -320,7 +320,7 @@ def _tuple(key: str, direction: str | None, packet: Packet, flow: Packet | None)
 def _fib(result: str, flags: tuple[str, ...], packet: Packet, situation: Situation) -> Read:
     if result != "type":
         if {"saddr", "iif"} <= set(flags):
-            return Read(Ternary.TRUE, Route(passes_reverse_path(packet, situation)))
+            return Read(Ternary.TRUE, ReplyRoute(passes_reverse_path(packet, situation)))
         return Read(Ternary.TRUE, None if result == "oifname" else ANY)
     local = situation.is_local(packet) if "daddr" in flags else situation.is_from_node(packet)
     if {"iif", "oif"} & set(flags):

@@ -31,7 +31,7 @@ class Type:
 
 
 @value
-class Route:
+class ReplyRoute:
     """The device by which a reply would leave, among the routes of the device it came in by.
 
     Attributes:
@@ -70,7 +70,9 @@ class Draw:
 
 
 #: None: an unknown name; devices: the name of one of them; a region: one of its addresses.
-Held: TypeAlias = "Bits | str | Devices | Type | Route | Draw | Region | tuple[Held, ...] | None"
+Held: TypeAlias = (
+    "Bits | str | Devices | Type | ReplyRoute | Draw | Region | tuple[Held, ...] | None"
+)
 
 
 @value
