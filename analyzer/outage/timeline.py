@@ -28,7 +28,7 @@ from analyzer.kubeproxy.view import Endpoint, FrontendKind, Route, ServicePort, 
 from analyzer.model.services import ApiServicePort
 from analyzer.model.value import value
 from analyzer.outage.api_servers import is_api
-from analyzer.outage.causes import Fate
+from analyzer.outage.causes import Replacement
 from analyzer.outage.clocks import NEVER, Span
 
 TYPE_CHECKING = False
@@ -106,7 +106,7 @@ class Played:
     route: Route | None
     first: tuple[Fraction, Fraction]
     curve: Curve
-    fates: Mapping[Endpoint, Fate]
+    fates: Mapping[Endpoint, Replacement]
 
 
 @value(kw_only=True)
@@ -124,7 +124,7 @@ class Reboot:
 def play(
     services: Sequence[ServicePort],
     died: Dead,
-    fates: Callable[[ServicePort, Collection[Endpoint]], dict[Endpoint, Fate]],
+    fates: Callable[[ServicePort, Collection[Endpoint]], dict[Endpoint, Replacement]],
     specs: Mapping[tuple[str, str], ApiServicePort],
     until: Fraction,
     reboot: Reboot | None = None,
@@ -154,7 +154,7 @@ class _Player:
     def __init__(
         self,
         died: Dead,
-        fates: Callable[[ServicePort, Collection[Endpoint]], dict[Endpoint, Fate]],
+        fates: Callable[[ServicePort, Collection[Endpoint]], dict[Endpoint, Replacement]],
         until: Fraction,
         reboot: Reboot | None,
         unsettled: Sequence[Span],
@@ -217,7 +217,7 @@ class _Route:
         loss: RouteLoss,
         service: ServicePort,
         died: Dead,
-        fates: Mapping[Endpoint, Fate],
+        fates: Mapping[Endpoint, Replacement],
         spec: ApiServicePort | None,
     ) -> None:
         route = loss.route

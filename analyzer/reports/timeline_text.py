@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from analyzer.model.ternary import Ternary
-from analyzer.outage.causes import Fate, by_cause
+from analyzer.outage.causes import Replacement, by_cause
 from analyzer.outage.clocks import DURATIONS, NEVER, Span
 from analyzer.outage.eviction import RATES_SOURCE, Rates
 from analyzer.outage.timeline import Played
@@ -175,7 +175,7 @@ def _causes(shown: Sequence[Played]) -> Table:
     return Table(columns, tuple(rows))
 
 
-def _comes(fate: Fate) -> str:
+def _comes(fate: Replacement) -> str:
     """Return when a pod comes in the place of a dead one, or that one lives again."""
     if fate.returns != NEVER:
         return f"back {span(fate.returns)}"
