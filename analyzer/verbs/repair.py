@@ -17,7 +17,7 @@ from analyzer.questions.judging import dead_of, freshness, warnings_of_dead
 from analyzer.questions.repairing import Made, repair_of
 from analyzer.repair.leftover import undo_of
 from analyzer.repair.patch import Refused
-from analyzer.repair.witness import Fate
+from analyzer.repair.witness import RepairedOutcome
 from analyzer.reports.freshness import Freshness, long
 from analyzer.reports.repair_answer import RepairAnswer
 
@@ -54,7 +54,7 @@ def repair(options: SimpleNamespace) -> int:
         diagnostics=diagnostics,
         freshness=told,
     )
-    left = any(each.fate is Fate.LEFT for each in made.services)
+    left = any(each.fate is RepairedOutcome.LEFT for each in made.services)
     no = left or bool(answer.problems or died.uncertain)
     return finish(options, options.verb, answer, diagnostics, no=no)
 
