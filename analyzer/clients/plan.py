@@ -17,7 +17,7 @@ import enum
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 
-from analyzer.clients.fates import Fate, Lot
+from analyzer.clients.fates import FlowResponse, Lot
 from analyzer.model.value import value
 
 TYPE_CHECKING = False
@@ -84,7 +84,7 @@ class Draw:
     """A new flow, and the plan after each fate that it may have."""
 
     lot: Lot
-    then: Mapping[Fate, Plan]
+    then: Mapping[FlowResponse, Plan]
 
 
 @value
@@ -102,6 +102,6 @@ def after(time: Time, then: Plan) -> Plan:
     return then if time == AT_ONCE else Wait(time, then)
 
 
-def draw(lot: Lot, goes_on: Callable[[Fate], Plan]) -> Plan:
+def draw(lot: Lot, goes_on: Callable[[FlowResponse], Plan]) -> Plan:
     """Return a plan that opens a new flow, with the continuations of its possible fates."""
     return Draw(lot, {fate: goes_on(fate) for fate in lot.possible()})

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 
-from analyzer.clients.fates import FATES, Fate, FateOf, Lot, counted, lot_of, mixed, of_fates
+from analyzer.clients.fates import (
+    FATES,
+    FateOf,
+    FlowResponse,
+    Lot,
+    counted,
+    lot_of,
+    mixed,
+    of_fates,
+)
 from analyzer.clients.target import Target
 from analyzer.failure.models import Dead
 from analyzer.failure.route_loss import route_loss
@@ -46,7 +55,7 @@ class Entry:
     node: str | None
     chance: Fraction
     view: View | None
-    fate: Fate | None = None
+    fate: FlowResponse | None = None
 
 
 @value(kw_only=True)
@@ -124,7 +133,9 @@ class World:
         route = self._route(service)
         return route is not None and bool(route.losses())
 
-    def pods(self, service: ServicePort) -> tuple[Mapping[Fate, int], Mapping[Fate, int]]:
+    def pods(
+        self, service: ServicePort
+    ) -> tuple[Mapping[FlowResponse, int], Mapping[FlowResponse, int]]:
         """Return for each fate how many endpoints certainly have it, and how many may."""
         return counted(service.endpoints, self.dead, self.fate_of)
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from analyzer.clients.callers import Callers, callers
 from analyzer.clients.connectors import CONNECTORS, Connector, To
-from analyzer.clients.fates import Fate
+from analyzer.clients.fates import FlowResponse
 from analyzer.clients.operations import Connection, Journey, Operation, Step, judge
 from analyzer.clients.resolvers import RESOLVERS
 from analyzer.clients.world import Entry, World, dns_at
@@ -69,16 +69,16 @@ def client(options: SimpleNamespace) -> int:
 class _Fates:
     """What is said of the dead, by endpoint, address, node and zone."""
 
-    said: Mapping[str, Fate]
+    said: Mapping[str, FlowResponse]
     given: Input
 
-    def of(self, endpoint: Endpoint) -> Fate:
+    def of(self, endpoint: Endpoint) -> FlowResponse:
         """Return how a dead endpoint behaves, by its own options or else those of its node."""
         place = self.given.cluster.placement(endpoint.address)
         for name in (str(endpoint), str(endpoint.address), place.node, place.zone):
             if name is not None and name in self.said:
                 return self.said[name]
-        return Fate.SILENT
+        return FlowResponse.SILENT
 
 
 class _Asked:
@@ -123,7 +123,7 @@ class _Asked:
         whole = replace(self.given, view=replace(self.given.view, services=every))
         return dead_of(self._options, whole)
 
-    def _said(self) -> dict[str, Fate]:
+    def _said(self) -> dict[str, FlowResponse]:
         """Return what `--fate` says, by names that are dead.
 
         Raises:
@@ -133,7 +133,7 @@ class _Asked:
         ends = died.endpoints | died.uncertain
         nodes = {n for n in cluster.node_names if died.takes(n, cluster)} | {*died.nodes}
         known = {*nodes, *died.zones, *map(str, ends), *(str(e.address) for e in ends)}
-        said: dict[str, Fate] = {}
+        said: dict[str, FlowResponse] = {}
         for name, fate in self._options.fate:
             if name not in known:
                 marked = f"nothing of that name is marked dead{suggestion(name, known)}"
@@ -155,7 +155,7 @@ class _Asked:
             fate = None
             if self.died.takes(node, self.given.cluster):
                 fate = fates.said.get(node) or fates.said.get(
-                    self.given.cluster.zone_of(node) or "", Fate.SILENT
+                    self.given.cluster.zone_of(node) or "", FlowResponse.SILENT
                 )
             given = self._inputs.get(node)
             if fate is None and given is None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Final
 
-from analyzer.clients.fates import Fate
+from analyzer.clients.fates import FlowResponse
 from analyzer.errors import UsageError
 from analyzer.failure.models import Dead
 from analyzer.inputs.recognised import Input
@@ -22,14 +22,14 @@ from analyzer.questions.judging import dead_of
 from netns_lab.errors import LabError
 
 #: What a client sees of each kind; None if that changes over time.
-FATES: Final[Mapping[str, Fate | None]] = {
-    "silent": Fate.SILENT,
-    "arp": Fate.UNREACHABLE,
-    "process": Fate.REFUSED,
-    "unreachable": Fate.UNREACHABLE,
-    "drop": Fate.SILENT,
-    "reject": Fate.REFUSED,
-    "slow": Fate.ANSWERED,
+FATES: Final[Mapping[str, FlowResponse | None]] = {
+    "silent": FlowResponse.SILENT,
+    "arp": FlowResponse.UNREACHABLE,
+    "process": FlowResponse.REFUSED,
+    "unreachable": FlowResponse.UNREACHABLE,
+    "drop": FlowResponse.SILENT,
+    "reject": FlowResponse.REFUSED,
+    "slow": FlowResponse.ANSWERED,
     "flap": None,
 }
 #: Value of the kinds that have one.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from socket import AF_PACKET, IPPROTO_RAW, SOCK_RAW, socket
 
-from analyzer.clients.fates import Fate
+from analyzer.clients.fates import FlowResponse
 from analyzer.failure.models import Dead
 from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, Source, View
 from analyzer.model.addresses import Address
@@ -144,7 +144,7 @@ class Lab:
     def refuses(self, endpoint: Endpoint) -> bool:
         """Return whether the host of a dead endpoint is alive, so that it refuses packets."""
         if endpoint in self._kinds:
-            return FATES[self._kinds[endpoint].kind.name] is Fate.REFUSED
+            return FATES[self._kinds[endpoint].kind.name] is FlowResponse.REFUSED
         hosts = (self.topology.own_pods, *self.topology.others)
         plans = [each.plan for each in hosts if each.plan is not None]
         return not any(
@@ -195,11 +195,11 @@ class Lab:
         death = self._kinds.get(endpoint)
         return None if death is None else death.kind
 
-    def fate_of(self, endpoint: Endpoint) -> Fate:
+    def fate_of(self, endpoint: Endpoint) -> FlowResponse:
         """Return what a client sees of a dead endpoint."""
         kind = self.kind_of(endpoint)
         fate = None if kind is None else FATES[kind.name]
-        return fate or (Fate.REFUSED if self.refuses(endpoint) else Fate.SILENT)
+        return fate or (FlowResponse.REFUSED if self.refuses(endpoint) else FlowResponse.SILENT)
 
     @property
     def slowest(self) -> float:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from analyzer.clients.callers import callers
 from analyzer.clients.connectors import CONNECTORS
-from analyzer.clients.fates import Fate as ClientFate
+from analyzer.clients.fates import FlowResponse as ClientFate
 from analyzer.clients.operations import Connection, LookUp, Operation
 from analyzer.clients.operations import judge as judge_client
 from analyzer.clients.resolvers import RESOLVERS
