@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from netns_lab.experiment import Lab
 
 #: Where a flow arrived, and whether its client was answered.
-Fate = tuple[RawDoor | None, bool | None]
+FlowResult = tuple[RawDoor | None, bool | None]
 
 
 class CapturedRun(RouteRun):
@@ -85,7 +85,7 @@ class CapturedRun(RouteRun):
         """Return how many packets the captures dropped since the last call."""
         return self._dropped()
 
-    def fate(self, number: int) -> Fate:
+    def fate(self, number: int) -> FlowResult:
         """Return where a flow arrived, and whether its client was answered."""
         tag = tag_of(self._numbers[number], self._chosen[number][1])
         return self._landed.get(tag), self._answered.get(tag)
