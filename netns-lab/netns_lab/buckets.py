@@ -11,7 +11,7 @@ from analyzer.model.lab_phases import Arrival, Bucket
 from netns_lab.count import RawDoor, door_of
 
 if TYPE_CHECKING:
-    from netns_lab.followed import Fate, Followed
+    from netns_lab.followed import FlowResult, Followed
 
 #: Most buckets of time that a run is shown in.
 _BUCKETS: Final = 15
@@ -20,7 +20,7 @@ _BUCKETS: Final = 15
 def buckets(runs: Sequence[Followed], seconds: float) -> tuple[Bucket, ...]:
     """Return the flows of all routes in buckets of the time they were sent."""
     width = _width(seconds)
-    rows: dict[int, Counter[Fate]] = {}
+    rows: dict[int, Counter[FlowResult]] = {}
     names: dict[RawDoor, str] = {}
     for run in runs:
         last = [number for _, number in run.marks]

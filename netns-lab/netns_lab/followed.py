@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _UNKNOWN = Arriving({}, {}, NOTHING)
 Place = tuple[ServicePort, Route]
 #: Where a flow arrived, and whether its client was answered.
-Fate = tuple[RawDoor | None, bool | None]
+FlowResult = tuple[RawDoor | None, bool | None]
 
 
 @dataclass(slots=True)
@@ -184,11 +184,11 @@ class Followed(RouteRun):
     def _drain(self) -> None:
         self._ear.drain()
 
-    def fates(self) -> list[Fate]:
+    def fates(self) -> list[FlowResult]:
         """Return for each flow where it arrived, and whether its client was answered."""
         return [self._fate(number) for number in range(self.sent)]
 
-    def _fate(self, number: int) -> Fate:
+    def _fate(self, number: int) -> FlowResult:
         tag = tag_of(self._at, self._flows.ports[number])
         return self._ear.landed.get(tag), self._ear.answered[self._door].get(tag)
 
@@ -260,7 +260,7 @@ class Followed(RouteRun):
         assert sum(each.flows for _, each in found) == self.sent
         return found
 
-    def _measured(self, span: Span, fates: Sequence[Fate]) -> Measurement:
+    def _measured(self, span: Span, fates: Sequence[FlowResult]) -> Measurement:
         self._predicted = span.expected
         self._kept_back = 0  # they are seen nowhere, as what rules drop is
         self._dead = frozenset(e for e, kind in span.dead.items() if kind.is_dead)
