@@ -48,7 +48,7 @@ _MOST_ELEMENTS: Final = 4096
 
 
 @value
-class Place:
+class TableOf:
     """Where a rule is: the family and the old name of its table."""
 
     family: str
@@ -94,7 +94,7 @@ def role_of_types(types: tuple[str, ...] | None) -> Role:
     return roles[0] if len(roles) == 1 else roles
 
 
-def renamed_statement(naming: Naming, place: Place, given: s.Statement) -> s.Statement:
+def renamed_statement(naming: Naming, place: TableOf, given: s.Statement) -> s.Statement:
     """Return the renamed statement; an unsupported one becomes unknown."""
     try:
         made: s.Statement = _Values(naming, place).statement(given)
@@ -105,13 +105,13 @@ def renamed_statement(naming: Naming, place: Place, given: s.Statement) -> s.Sta
 
 
 def renamed_elements(
-    naming: Naming, place: Place, given: tuple[e.Element, ...], key: Role, data: Role
+    naming: Naming, place: TableOf, given: tuple[e.Element, ...], key: Role, data: Role
 ) -> tuple[e.Element, ...]:
     """Return the renamed elements of a set or map."""
     return tuple(_Values(naming, place).elements(given, key, data))
 
 
-def renamed_expression(naming: Naming, place: Place, given: e.Expression) -> e.Expression:
+def renamed_expression(naming: Naming, place: TableOf, given: e.Expression) -> e.Expression:
     """Return the renamed expression.
 
     Raises:
@@ -126,7 +126,7 @@ UNKNOWN: Final = e.Unknown("-removed")
 
 
 class _Values:
-    def __init__(self, naming: Naming, place: Place) -> None:
+    def __init__(self, naming: Naming, place: TableOf) -> None:
         self._naming = naming
         self._names = naming.names
         self._place = place
