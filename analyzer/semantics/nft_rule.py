@@ -58,7 +58,7 @@ from analyzer.semantics.matching import MatchResult
 from analyzer.semantics.nft_asks import asks, asks_affinity
 from analyzer.semantics.nft_changes import reject_name
 from analyzer.semantics.path import Path
-from analyzer.semantics.positions import Place, left
+from analyzer.semantics.positions import RulePosition, left
 from analyzer.semantics.tree import Either, FellThrough, Leaf, Tree, Unresolved, after
 
 TYPE_CHECKING = False
@@ -107,7 +107,7 @@ def limited(given: Limit | CtCount, situation: Situation) -> Ternary:
 class RuleWalk:
     """One traversal of one rule."""
 
-    def __init__(self, walks: NftTraversal, path: Path, rule: Rule, place: Place) -> None:
+    def __init__(self, walks: NftTraversal, path: Path, rule: Rule, place: RulePosition) -> None:
         self._walks = walks
         self._path = path
         self._rule = rule

@@ -20,7 +20,7 @@ from analyzer.semantics.nft_changes import Changes
 from analyzer.semantics.nft_matching import Lookups
 from analyzer.semantics.nft_rule import RuleWalk
 from analyzer.semantics.path import Path
-from analyzer.semantics.positions import Place, Walks, left, missing
+from analyzer.semantics.positions import RulePosition, Walks, left, missing
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import Tree
 
@@ -49,14 +49,14 @@ class NftTraversal(Walks):
 
     def rest_of(self, rule: RuleWalk, statement: int, packet: Packet) -> Tree:
         """Return what happens to a packet from a statement of a rule on."""
-        place = Place(rule.place.chain, rule.place.at - 1)
+        place = RulePosition(rule.place.chain, rule.place.at - 1)
         return self._meets(place, packet, statement) if statement else self.onward(place, packet)
 
-    def _is_end(self, place: Place) -> bool:
+    def _is_end(self, place: RulePosition) -> bool:
         chain = self._table.chains.get(place.chain)
         return chain is not None and place.at >= len(chain.rules)
 
-    def _meets(self, start: Place, packet: Packet, statement: int = 0) -> Tree:
+    def _meets(self, start: RulePosition, packet: Packet, statement: int = 0) -> Tree:
         """Traverse from a statement of a rule on."""
         chain = self._table.chains.get(start.chain)
         if chain is None:
@@ -69,7 +69,7 @@ class NftTraversal(Walks):
         # The rest of a rule is for a packet that has passed its beginning.
         at = start.at if statement else index.following(packet, start.at)
         while at < len(rules):
-            behind = Place(start.chain, at + 1)
+            behind = RulePosition(start.chain, at + 1)
             met = RuleWalk(self, path, rules[at], behind)
             reached = met.walk(statement, packet)
             is_rest, statement = statement > 0, 0

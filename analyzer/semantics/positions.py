@@ -27,14 +27,14 @@ from analyzer.semantics.grow import Grown
 from analyzer.semantics.tree import BySource, FellThrough, Leaf, Tree, Unresolved
 
 
-class Place(NamedTuple):
+class RulePosition(NamedTuple):
     """A rule of a chain, by its index."""
 
     chain: str
     at: int
 
 
-Key: TypeAlias = tuple[Place, Packet]
+Key: TypeAlias = tuple[RulePosition, Packet]
 
 
 class Walks(ABC):
@@ -57,11 +57,11 @@ class Walks(ABC):
         """The chains that packets entered so far."""
 
     @abstractmethod
-    def _is_end(self, place: Place) -> bool:
+    def _is_end(self, place: RulePosition) -> bool:
         """Return whether a place is past the last rule of a chain of the table."""
 
     @abstractmethod
-    def _meets(self, start: Place, packet: Packet) -> Tree:
+    def _meets(self, start: RulePosition, packet: Packet) -> Tree:
         """Evaluate the rules of a chain for a packet, until it leaves that chain."""
 
     @deep
@@ -74,7 +74,7 @@ class Walks(ABC):
         self._cache.clear()
         self._staying.clear()
 
-    def onward(self, start: Place, packet: Packet) -> Tree:
+    def onward(self, start: RulePosition, packet: Packet) -> Tree:
         """Return what happens to a packet from a rule on, until it leaves that chain."""
         key = (start, packet)
         if key in self._cache:
@@ -91,7 +91,7 @@ class Walks(ABC):
         self._cache[key] = tree
         return tree
 
-    def walked(self, start: Place, packet: Packet) -> Tree | None:
+    def walked(self, start: RulePosition, packet: Packet) -> Tree | None:
         """Return what happens to a packet from a rule on, if that was evaluated already."""
         return self._cache.get((start, packet))
 
@@ -103,15 +103,15 @@ class Walks(ABC):
             return Leaf(Unresolved(self.effort.too_many_chains()), UNKNOWN_PACKET)
         self._entered.add(chain)
         try:
-            return self.onward(Place(chain, 0), packet)
+            return self.onward(RulePosition(chain, 0), packet)
         finally:
             self._entered.remove(chain)
 
-    def jump(self, chain: str, packet: Packet, behind: Place) -> Tree:
+    def jump(self, chain: str, packet: Packet, behind: RulePosition) -> Tree:
         """Return what happens to a packet that enters a chain and may return to `behind`."""
         return self.returned(self.goto(chain, packet), behind)
 
-    def returned(self, tree: Tree, behind: Place) -> Tree:
+    def returned(self, tree: Tree, behind: RulePosition) -> Tree:
         """Return `tree`, continued at `behind` for packets that leave the called chain."""
         if self._is_end(behind):
             return tree  # it leaves the caller with it

@@ -56,7 +56,7 @@ from analyzer.semantics.grow import Grown
 from analyzer.semantics.index import ChainIndex
 from analyzer.semantics.matching import MatchResult, match_all
 from analyzer.semantics.path import Path
-from analyzer.semantics.positions import Place, Walks, left, missing
+from analyzer.semantics.positions import RulePosition, Walks, left, missing
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.translation import redirected, sourced, translated, with_source
 from analyzer.semantics.tree import FellThrough, Leaf, Tree, Unresolved, after
@@ -91,11 +91,11 @@ class Traversal(Walks):
         """The chains that packets entered so far."""
         return list(self._indexes)
 
-    def _is_end(self, place: Place) -> bool:
+    def _is_end(self, place: RulePosition) -> bool:
         chain = self._table.chains.get(place.chain)
         return chain is not None and place.at >= len(chain.rules)
 
-    def _meets(self, start: Place, packet: Packet) -> Tree:
+    def _meets(self, start: RulePosition, packet: Packet) -> Tree:
         told: list[Packet] = []
         tree = self._along(start, packet, told)
         if not told:
@@ -104,7 +104,7 @@ class Traversal(Walks):
         # chain.
         return Grown(lambda leaf: _as_before(leaf, packet)).of(tree)
 
-    def _along(self, start: Place, packet: Packet, told: list[Packet]) -> Tree:
+    def _along(self, start: RulePosition, packet: Packet, told: list[Packet]) -> Tree:
         """Traverse a chain; the packet is added to `told` as rules show more about its device."""
         chain = self._table.chains.get(start.chain)
         if chain is None:
@@ -125,7 +125,7 @@ class Traversal(Walks):
                 try:
                     result = match_all(rule.matches, packet, self._situation, self.judged)
                 except Parted as by:
-                    again = partial(self.onward, Place(start.chain, at))
+                    again = partial(self.onward, RulePosition(start.chain, at))
                     parted = self.parted(by, packet, again)
                     if parted is not None:
                         return path.tree(parted)
@@ -134,7 +134,7 @@ class Traversal(Walks):
                 asked, packet = packet, packet.from_all()
                 if result.known is Ternary.FALSE or not result.chance:
                     continue
-                behind = Place(start.chain, at + 1)
+                behind = RulePosition(start.chain, at + 1)
                 passed = self._passed(packet, rule)
                 if passed is not None and result == _CERTAIN:
                     path.passes(rule, *passed.rules)
@@ -216,7 +216,7 @@ class Traversal(Walks):
             return self.goto(chain, inside)
         return self.goto(self._by_device.like(chain), packet)
 
-    def _take(self, rule: Rule, behind: Place, packet: Packet) -> Tree:
+    def _take(self, rule: Rule, behind: RulePosition, packet: Packet) -> Tree:
         match rule.target:
             case Jump(chain):
                 return self.jump(chain, packet, behind)
