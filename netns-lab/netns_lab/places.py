@@ -28,7 +28,7 @@ _FEW: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LabPlace:
     """A namespace with a name.
 
     Attributes:
@@ -59,16 +59,23 @@ class Places:
         topology, plan = lab.topology, lab.topology.plan
         node = printable(plan.node)
         found = [
-            Place(
+            LabPlace(
                 CLIENT,
                 topology.client.namespace,
                 f"a pod of {node} that is not an endpoint",
                 tuple(plan.clients_from(Source.POD)),
             ),
-            Place(NODE, topology.node, f"{node}: the rules are loaded here", plan.node_addresses),
-            Place(PODS, topology.own_pods.namespace, f"endpoints that are pods of {node}",
-                  plan.own_pods.endpoints, topology.own_pods),
-        ]  # fmt: skip
+            LabPlace(
+                NODE, topology.node, f"{node}: the rules are loaded here", plan.node_addresses
+            ),
+            LabPlace(
+                PODS,
+                topology.own_pods.namespace,
+                f"endpoints that are pods of {node}",
+                plan.own_pods.endpoints,
+                topology.own_pods,
+            ),
+        ]
         taken = {CLIENT, NODE, PODS, WORLD, OUTSIDE}
         for host in topology.others:
             assert host.plan is not None
@@ -76,16 +83,18 @@ class Places:
             dead = "dead: accepts every packet, never answers"
             says = dead if host.plan.dead else "another node, and its pods"
             held = (*host.plan.addresses, *host.plan.endpoints)
-            found.append(Place(name, host.namespace, says, held, host))
+            found.append(LabPlace(name, host.namespace, says, held, host))
             taken.add(name)
-        found.append(Place(WORLD, topology.world.namespace, "receives packets for none of these"))
+        found.append(
+            LabPlace(WORLD, topology.world.namespace, "receives packets for none of these")
+        )
         if outside:
             own = move_outside(topology)
             theirs = tuple(plan.clients_from(Source.EXTERNAL))
-            found.append(Place(OUTSIDE, own, "a client outside of the cluster", theirs))
-        self.all: Sequence[Place] = found
+            found.append(LabPlace(OUTSIDE, own, "a client outside of the cluster", theirs))
+        self.all: Sequence[LabPlace] = found
 
-    def enter(self, wanted: str) -> Place:
+    def enter(self, wanted: str) -> LabPlace:
         """Return a place by its name, or by the address or the name of a pod.
 
         If a pod is named, programs there that do not bind an address send from the pod's.
@@ -133,7 +142,7 @@ class Places:
                 yield name, each.address
             yield str(each.address), each.address
 
-    def of(self, address: Address) -> Place | None:
+    def of(self, address: Address) -> LabPlace | None:
         """Return the place where an address is."""
         return next((each for each in self.all if address in each.addresses), None)
 
@@ -148,7 +157,7 @@ class Places:
         head = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\n"
         return head + b"Connection: close\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
 
-    def map(self, here: Place) -> str:
+    def map(self, here: LabPlace) -> str:
         """Return a table of the places, and the endpoints of all Services, as text."""
         rows = [("place", "addresses", "what it is")]
         for each in self.all:

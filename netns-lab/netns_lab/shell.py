@@ -27,7 +27,7 @@ from netns_lab.errors import LabError
 from netns_lab.experiment import Lab, Question
 from netns_lab.inside import Inside, fresh_folder, show
 from netns_lab.naming import RESOLV_CONF, resolv_conf, responder
-from netns_lab.places import OUTSIDE, Place, Places
+from netns_lab.places import OUTSIDE, LabPlace, Places
 from netns_lab.pod_devices import pod_device
 
 #: Seconds to wait for packets before checking whether the program has ended.
@@ -108,7 +108,7 @@ def shell(options: SimpleNamespace) -> int:
     return status
 
 
-def _greet(given: Input, dead: Dead, places: Places, here: Place) -> None:
+def _greet(given: Input, dead: Dead, places: Places, here: LabPlace) -> None:
     """Print what a user at a terminal needs to begin with."""
     dies = ", ".join([*dead.nodes, *dead.zones, *dead.named])
     fate = f"dead: {dies}" if dies else "nothing is dead, see --dead and --dead-node"
@@ -138,7 +138,7 @@ def _arguments(wanted: Sequence[str]) -> list[str]:
     return [wanted[0] if "/" in wanted[0] else command.program(wanted[0]), *wanted[1:]]
 
 
-def _environment(here: Place) -> Mapping[str, str]:
+def _environment(here: LabPlace) -> Mapping[str, str]:
     kept = {name: each for name, each in os.environ.items() if name not in _NOT_PASSED_ON}
     return {
         **kept,
