@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from netns_lab.experiment import Lab
 
 _UNKNOWN = Arriving({}, {}, NOTHING)
-Place = tuple[ServicePort, Route]
+RouteOf = tuple[ServicePort, Route]
 #: Where a flow arrived, and whether its client was answered.
 FlowResult = tuple[RawDoor | None, bool | None]
 
@@ -124,7 +124,7 @@ class Followed(RouteRun):
     def __init__(
         self,
         lab: Lab,
-        places: Mapping[str, Place | None],
+        places: Mapping[str, RouteOf | None],
         flows: int,
         ears: dict[Layout, Ear],
         at: int = 0,
