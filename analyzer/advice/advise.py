@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from analyzer.advice.behind import Behind, behind
-from analyzer.advice.measure import API, Key, Measure, Refused, Situation, is_for
+from analyzer.advice.measure import API, ClusterState, Key, Measure, Refused, is_for
 from analyzer.advice.objects import key_of, nodes_of
 from analyzer.advice.placing import places_of
 from analyzer.advice.proxied import proxied
@@ -121,7 +121,7 @@ class Adviser:
 
     def __init__(
         self,
-        situation: Situation,
+        situation: ClusterState,
         settings: Settings,
         failures: Failures,
         seed: int,
@@ -174,7 +174,7 @@ class Adviser:
         return found
 
     def judged(
-        self, situation: Situation, key: Key, ports: Collection[object] | None = None
+        self, situation: ClusterState, key: Key, ports: Collection[object] | None = None
     ) -> Outcome | Refused:
         """Return the losses of a Service in a situation, for all or some of its ports."""
         scores = []
@@ -194,7 +194,7 @@ class Adviser:
         return replace(scores[0], score=either_of([each.score for each in scores]))
 
     def _outcome(
-        self, situation: Situation, key: Key, services: Sequence[EveryNode], cluster: Cluster
+        self, situation: ClusterState, key: Key, services: Sequence[EveryNode], cluster: Cluster
     ) -> Outcome | None:
         names = sorted(cluster.node_names)
         failures = self._failures.of(names)
@@ -217,7 +217,7 @@ def _order(judged: Judged) -> tuple[bool, tuple[int, ...]]:
     return (True, ()) if isinstance(outcome, Refused) else (False, outcome.key())
 
 
-def _topology(situation: Situation) -> Topology | None:
+def _topology(situation: ClusterState) -> Topology | None:
     names = nodes_of(situation.items)
     return topology(situation.said, roles_of(situation.items), names)
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from analyzer.advice.hints import rehinted
-from analyzer.advice.measure import Refused, Situation
+from analyzer.advice.measure import ClusterState, Refused
 from analyzer.advice.objects import (
     address_of,
     is_usable,
@@ -40,7 +40,7 @@ def places_of(items: Sequence[Object], key: Key, cluster: Cluster) -> list[str |
     return [cluster.placement(address).node for address in pods if address.version == family]
 
 
-def placed(situation: Situation, key: Key, placing: Placing) -> Situation | Refused:
+def placed(situation: ClusterState, key: Key, placing: Placing) -> ClusterState | Refused:
     """Return a situation in which `placing` has chosen the nodes of a Service's pods."""
     free = Addresses(situation.items)
     slices = slices_of(situation.items, key)
