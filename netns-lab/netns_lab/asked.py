@@ -74,7 +74,7 @@ def labs_for(
         own = [(s, r) for s, r in routes if not given.parts or version_of(s, r) in part.versions]
         if not own:
             continue
-        question = experiment.Question(
+        question = experiment.LabSetup(
             ruleset=part.ruleset,
             cluster=given.cluster,
             view=part.view,

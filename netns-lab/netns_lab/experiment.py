@@ -43,7 +43,7 @@ from netns_lab.topology import Host, build
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class LabSetup:
     """What the lab is built for: rules, the cluster around them, what is dead, how many flows.
 
     Attributes:
@@ -88,7 +88,7 @@ class Lab:
         LabError: it cannot be built.
     """
 
-    def __init__(self, question: Question) -> None:
+    def __init__(self, question: LabSetup) -> None:
         self.question = question
         lasting = without(question.dead, question.deaths)
         wanted = plan(

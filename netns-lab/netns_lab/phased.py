@@ -219,7 +219,7 @@ def _lab(
     known = {id(each) for each in part.view.services}
     more = {id(service): service for service, _ in places if id(service) not in known}
     view = replace(part.view, services=(*part.view.services, *more.values()))
-    question = experiment.Question(
+    question = experiment.LabSetup(
         ruleset=part.ruleset,
         cluster=given.cluster,
         view=view,

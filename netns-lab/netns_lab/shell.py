@@ -24,7 +24,7 @@ from netns_lab.asked import other_nodes
 from netns_lab.backends import backend_of
 from netns_lab.deaths import deaths_of, without_flapping
 from netns_lab.errors import LabError
-from netns_lab.experiment import Lab, Question
+from netns_lab.experiment import Lab, LabSetup
 from netns_lab.inside import Inside, fresh_folder, show
 from netns_lab.naming import RESOLV_CONF, resolv_conf, responder
 from netns_lab.places import OUTSIDE, LabPlace, Places
@@ -76,7 +76,7 @@ def shell(options: SimpleNamespace) -> int:
         say(each.message)
     is_outside = options.place == OUTSIDE
     lab = Lab(
-        Question(
+        LabSetup(
             ruleset=given.ruleset,
             cluster=given.cluster,
             view=given.view,

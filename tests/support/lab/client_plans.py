@@ -127,7 +127,7 @@ def run(
     clients = importlib.import_module("netns_lab.clients")
     dns = importlib.import_module("netns_lab.dns")
     lab = experiment.Lab(
-        experiment.Question(
+        experiment.LabSetup(
             ruleset=given.ruleset,
             cluster=given.cluster,
             view=given.view,
