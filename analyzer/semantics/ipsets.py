@@ -37,7 +37,7 @@ _OF_BITMAP: Final = frozenset(("tcp", "udp"))
 
 
 @value
-class Asked:
+class Dimension:
     """What is known of a packet in one dimension.
 
     Attributes:
@@ -154,7 +154,9 @@ class NodeIpsets:
             return self._by_device(of, *asked, returned=returned)
         return self._looked_up(of, asked, returned=returned)
 
-    def _by_device(self, of: Ipset, address: Asked, device: Asked, *, returned: bool) -> Ternary:
+    def _by_device(
+        self, of: Ipset, address: Dimension, device: Dimension, *, returned: bool
+    ) -> Ternary:
         """Look a packet up by a network and a device.
 
         If a network is in the set, with any device, wider ones are not looked up. Source: Linux,
@@ -174,7 +176,7 @@ class NodeIpsets:
             self._laid[key] = _overlaid(found)
         return _among(self._laid[key], address)
 
-    def _looked_up(self, of: Ipset, asked: Sequence[Asked], *, returned: bool) -> Ternary:
+    def _looked_up(self, of: Ipset, asked: Sequence[Dimension], *, returned: bool) -> Ternary:
         regions = [at for at, each in enumerate(asked) if each.region is not None]
         found = [
             (entry, known)
@@ -212,7 +214,7 @@ class NodeIpsets:
         return self._laid[key]
 
 
-def _among(laid: tuple[Intervals, Intervals], asked: Asked) -> Ternary:
+def _among(laid: tuple[Intervals, Intervals], asked: Dimension) -> Ternary:
     """Return whether an address is among those that are, or may be, in a set.
 
     Raises:
@@ -252,7 +254,7 @@ def _order(entry: Entry) -> tuple[int, ...]:
     return tuple([-length for length in entry.lengths])
 
 
-def _held(entry: Entry, asked: Sequence[Asked]) -> Ternary:
+def _held(entry: Entry, asked: Sequence[Dimension]) -> Ternary:
     found = Ternary.TRUE
     for each, part in zip(asked, entry.parts, strict=True):
         found &= each.holds(part)
@@ -277,7 +279,9 @@ def _decided(found: Sequence[tuple[Entry, Ternary]], *, returned: bool) -> Terna
     return said.pop() if len(said) == 1 else Ternary.UNKNOWN
 
 
-def _parted(entries: Sequence[Entry], others: Sequence[int], asked: Sequence[Asked]) -> list[Entry]:
+def _parted(
+    entries: Sequence[Entry], others: Sequence[int], asked: Sequence[Dimension]
+) -> list[Entry]:
     """Return the entries that contain all of other regions, without those that contain none.
 
     Raises:
@@ -324,7 +328,7 @@ def _laid(entries: Sequence[Entry], at: int, *, returned: bool) -> tuple[Interva
 
 def _asked(
     kind: str, flag: str, packet: Packet, device: Callable[[str], str | None], of: Ipset
-) -> Asked:
+) -> Dimension:
     """Return what is known of a packet in one dimension: its ``src`` or ``dst``."""
     match kind:
         case "ip" | "net":
@@ -333,34 +337,34 @@ def _asked(
             if address is not None:
                 return _address(int(address))
             if region is None:
-                return Asked(lambda _: Ternary.UNKNOWN)
+                return Dimension(lambda _: Ternary.UNKNOWN)
             # Which of its addresses entries contain is found for all entries together.
-            return Asked(lambda part: _meets(part, region), region)
+            return Dimension(lambda part: _meets(part, region), region)
         case "port":
             port = packet.source_port if flag == "src" else packet.destination_port
-            return Asked(
+            return Dimension(
                 lambda part: _port(part, packet.protocol, port), None, (packet.protocol, port)
             )
         case "iface":
             name = device(flag)
-            return Asked(lambda part: _device(part, name), None, name)
+            return Dimension(lambda part: _device(part, name), None, name)
         case "mark":
             mask = of.mask if of.mask is not None else 0xFFFFFFFF
             mark = packet.mark
-            return Asked(
+            return Dimension(
                 lambda part: mark.equals(part, mask) if isinstance(part, int) else Ternary.UNKNOWN,
                 None,
                 mark,
             )
         case _:
-            return Asked(lambda _: Ternary.UNKNOWN)
+            return Dimension(lambda _: Ternary.UNKNOWN)
 
 
-def _address(number: int) -> Asked:
+def _address(number: int) -> Dimension:
     def inside(part: Part) -> Ternary:
         return Ternary.of(isinstance(part, tuple) and part[0] <= number <= part[1])
 
-    return Asked(inside, None, number)
+    return Dimension(inside, None, number)
 
 
 def _meets(part: Part, region: Region) -> Ternary:
