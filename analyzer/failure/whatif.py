@@ -43,7 +43,7 @@ class Kind(enum.Enum):
 
 
 @value(kw_only=True)
-class Asked:
+class WhatIfOptions:
     """Which failures to judge.
 
     Attributes:
@@ -118,7 +118,7 @@ class WhatIf:
         is_interrupted: the user interrupted it; what is missing was not judged.
     """
 
-    asked: Asked
+    asked: WhatIfOptions
     services: tuple[ServicePort, ...]
     nodes: Incidence
     zones: Incidence | None
@@ -175,7 +175,7 @@ class WhatIf:
 def what_if(
     services: Sequence[ServicePort],
     cluster: Cluster,
-    asked: Asked,
+    asked: WhatIfOptions,
     advance: Callable[[int, int | None], None] | None = None,
     every_node: Sequence[EveryNode] = (),
 ) -> WhatIf:
@@ -216,7 +216,7 @@ def what_if(
     return judge.with_sets(answer, advance) if Kind.SET in asked.kinds else answer
 
 
-def control_plane_of(cluster: Cluster, asked: Asked) -> tuple[str, ...]:
+def control_plane_of(cluster: Cluster, asked: WhatIfOptions) -> tuple[str, ...]:
     """Return the names of the control plane's nodes: those given, or those with its role label."""
     labelled = [node.name for node in cluster.nodes.values() if node.is_control_plane]
     return tuple(sorted(set(asked.control_plane or labelled)))
@@ -234,7 +234,9 @@ def _unplaced(found: Incidence) -> tuple[str, ...]:
     return tuple(printed)
 
 
-def _check(nodes: Incidence, zones: Incidence | None, cluster: Cluster, asked: Asked) -> None:
+def _check(
+    nodes: Incidence, zones: Incidence | None, cluster: Cluster, asked: WhatIfOptions
+) -> None:
     """Refuse to judge failures of what is not known.
 
     Raises:
@@ -275,7 +277,7 @@ class _Judge:
     """Judges failures of one cluster."""
 
     def __init__(
-        self, nodes: Incidence, zones: Incidence | None, cluster: Cluster, asked: Asked
+        self, nodes: Incidence, zones: Incidence | None, cluster: Cluster, asked: WhatIfOptions
     ) -> None:
         self._nodes = nodes
         self._zones = zones

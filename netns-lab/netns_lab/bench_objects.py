@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from analyzer.arguments.command_line import parse
-from analyzer.failure.whatif import Asked, what_if
+from analyzer.failure.whatif import WhatIfOptions, what_if
 from analyzer.inputs.api_objects import ApiObjects
 from analyzer.kubeproxy.generate import mixed
 from analyzer.questions.predicting import everywhere
@@ -68,7 +68,7 @@ def of_file(path: str, mode: str) -> None:
     before = _peak()
     found = everywhere(options, objects)
     predicted = time.process_time()
-    answer = what_if(found.asked, objects.cluster, Asked(top=10), None, found.services)
+    answer = what_if(found.asked, objects.cluster, WhatIfOptions(top=10), None, found.services)
     done = time.process_time()
     told = {
         "nodes": len(answer.vantages),

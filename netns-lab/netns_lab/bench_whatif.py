@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from analyzer.arguments.command_line import parse
-from analyzer.failure.whatif import Asked, WhatIf, what_if
+from analyzer.failure.whatif import WhatIf, WhatIfOptions, what_if
 from analyzer.inputs.recognised import read_input
 from analyzer.kubeproxy.generate import GeneratedService, iptables_save, services
 from analyzer.kubeproxy.names import service_name
@@ -214,7 +214,7 @@ def _measured(
 ) -> dict[str, Any]:
     before = _peak()
     begun = time.process_time()
-    answer: WhatIf = what_if(found, cluster, Asked(top=10))
+    answer: WhatIf = what_if(found, cluster, WhatIfOptions(top=10))
     took = time.process_time() - begun
     return {
         "from": source,

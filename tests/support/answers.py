@@ -23,7 +23,7 @@ from analyzer.failure.loss import losses, service_loss
 from analyzer.failure.loss_at_nodes import worst_of
 from analyzer.failure.models import Dead, dead
 from analyzer.failure.thresholds import breaches
-from analyzer.failure.whatif import Asked, what_if
+from analyzer.failure.whatif import WhatIfOptions, what_if
 from analyzer.kubeproxy.absent import Absent
 from analyzer.kubeproxy.diff.difference import difference
 from analyzer.kubeproxy.diff.dumps import Dump
@@ -338,11 +338,13 @@ def loss_nodes_answer(text: str, died: Collection[str]) -> LossNodesAnswer:
 
 
 def whatif_answer(
-    text: str, cluster: Cluster = PLACED, asked: Asked | None = None, **more: Any
+    text: str, cluster: Cluster = PLACED, asked: WhatIfOptions | None = None, **more: Any
 ) -> WhatIfAnswer:
     """Return what failures cost, of a dump whose endpoints are on n1 and n2."""
     view = Recogniser(parse(text, "dump.txt"), cluster).view()
-    found = what_if(view.services, cluster, asked or Asked(node="n1", control_plane=("n1",)))
+    found = what_if(
+        view.services, cluster, asked or WhatIfOptions(node="n1", control_plane=("n1",))
+    )
     thresholds = {"max_loss": Fraction(1, 4), "min_survives": 1} | more
     first = view.services[0]
     died = Dead(endpoints=frozenset(first.endpoints[:1]))

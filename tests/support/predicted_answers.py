@@ -11,7 +11,7 @@ from analyzer.advice.measure import Measure, Refused, Subject
 from analyzer.advice.scores import score
 from analyzer.failure.loss_at_every_node import losses_at_every_node
 from analyzer.failure.models import dead
-from analyzer.failure.whatif import Asked, what_if
+from analyzer.failure.whatif import WhatIfOptions, what_if
 from analyzer.kubeproxy.absent import Absent
 from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.predict.cluster import Prediction
@@ -122,5 +122,5 @@ def whatif_of_every_node(answer: WhatIfAnswer, text: str) -> WhatIfAnswer:
     """Return the same answer, of every node."""
     view, services = _views(text)
     asked: Sequence[EveryNode] = services
-    found = what_if([e.service for e in asked], answer.cluster, Asked(), None, asked)
+    found = what_if([e.service for e in asked], answer.cluster, WhatIfOptions(), None, asked)
     return replace(answer, view=view, found=found, prediction=PREDICTION, every_node=services)
