@@ -31,7 +31,7 @@ _NOT_KNOWN: Final = (
 
 
 @value(kw_only=True)
-class Asked:
+class OutageOptions:
     """The options of an outage, besides which nodes are dead.
 
     Attributes:
@@ -85,7 +85,7 @@ class Scenario:
 
 
 def scenario(
-    asked: Asked,
+    asked: OutageOptions,
     died: Dead,
     services: Sequence[ServicePort],
     cluster: Cluster,
@@ -132,7 +132,7 @@ def scenario(
 
 
 def _outage(
-    asked: Asked, judgement: Judgement | None, services: Sequence[ServicePort], died: Dead
+    asked: OutageOptions, judgement: Judgement | None, services: Sequence[ServicePort], died: Dead
 ) -> tuple[Outage, tuple[str, ...]]:
     back = NEVER if asked.api_back is None else Span(asked.api_back, asked.api_back)
     outage = Outage(
@@ -172,7 +172,7 @@ def _with(outage: Outage, holds: Ternary) -> Outage:
     return replace(outage, writes=holds, heals=holds, replaces=holds)
 
 
-def _check(asked: Asked, outage: Outage) -> None:
+def _check(asked: OutageOptions, outage: Outage) -> None:
     if outage.replaces is not Ternary.TRUE and outage.writes is not Ternary.TRUE:
         return
     lives = "the API stays up in this outage; --frozen says that it does not"

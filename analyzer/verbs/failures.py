@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from analyzer.inputs.recognised import Input
     from analyzer.kubeproxy.view import Endpoint
     from analyzer.outage.control_plane import Topology
-    from analyzer.outage.scenario import Asked
+    from analyzer.outage.scenario import OutageOptions
     from analyzer.outage.topologies import Said
     from analyzer.questions.predicting import Everywhere
 
@@ -178,12 +178,12 @@ def timeline(options: SimpleNamespace) -> int:
     return finish(options, options.verb, answer, answer.diagnostics, no=False)
 
 
-def _asked(options: SimpleNamespace, given: Input) -> WhatIfOptions:
+def _asked(options: SimpleNamespace, given: Input) -> OutageOptions:
     """Return what the options say of an outage, besides who is dead."""
     from analyzer.outage.causes import Reconciler
     from analyzer.outage.clocks import DURATIONS
     from analyzer.outage.eviction import Rates
-    from analyzer.outage.scenario import Asked
+    from analyzer.outage.scenario import OutageOptions
     from analyzer.questions.judging import dead_of
 
     if options.frozen and options.healing:
@@ -193,7 +193,7 @@ def _asked(options: SimpleNamespace, given: Input) -> WhatIfOptions:
         named = {"dead": options.dies_with_api, "dead_node": [], "dead_zone": []}
         with_api = dead_of(type(options)(**{**vars(options), **named}), given).endpoints
     times = {name: getattr(options, name.replace("-", "_")) for name in DURATIONS}
-    return WhatIfOptions(
+    return OutageOptions(
         heals=True if options.healing else False if options.frozen else None,
         api_back=options.api_back_after,
         proxy_dead=options.kube_proxy_dead,

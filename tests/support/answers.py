@@ -44,7 +44,7 @@ from analyzer.model.workloads import Workloads
 from analyzer.outage.api_servers import ApiProcess
 from analyzer.outage.components import COMPONENTS
 from analyzer.outage.control_plane import Etcd, LoadBalancer, Topology
-from analyzer.outage.scenario import Asked as ScenarioAsked
+from analyzer.outage.scenario import OutageOptions as ScenarioAsked
 from analyzer.outage.scenario import scenario
 from analyzer.outage.timeline import play
 from analyzer.parsers.iptables_save import parse
