@@ -35,7 +35,7 @@ _SOURCES: Final = {source: at for at, source in enumerate(Source)}
 
 
 @value(kw_only=True)
-class Asked:
+class LossInput:
     """What losses are computed from.
 
     Attributes:
@@ -56,7 +56,7 @@ class Asked:
     own: str | None = None
 
 
-def incidence(asked: Asked) -> Iterator[str]:
+def incidence(asked: LossInput) -> Iterator[str]:
     """Yield one JSON document, in pieces."""
     writer = _Writer(asked.cluster)
     dead = asked.dead

@@ -13,7 +13,7 @@ from analyzer.reports.document import Column, Table
 from analyzer.reports.loss_cluster_text import ending, service_ports, summary
 from analyzer.reports.pages.explorer import explorer, services
 from analyzer.reports.pages.frame import Page, rendered
-from analyzer.reports.pages.incidence import Asked, incidence
+from analyzer.reports.pages.incidence import LossInput, incidence
 
 
 def render(answer: LossClusterAnswer) -> Iterator[str]:
@@ -22,7 +22,7 @@ def render(answer: LossClusterAnswer) -> Iterator[str]:
     if answer.dead.named:
         view = replace(answer.view, services=tuple(each.together for each in answer.every_node))
         ends = dead(view, answer.cluster, endpoints=answer.dead.named).endpoints
-    asked = Asked(
+    asked = LossInput(
         services=[[(at.service, at.nodes) for at in each.at] for each in answer.every_node],
         cluster=answer.cluster,
         dead=answer.dead,
