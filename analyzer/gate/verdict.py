@@ -68,7 +68,7 @@ class Violation:
 
 
 @value(kw_only=True)
-class Judged:
+class JudgedService:
     """A Service, and its worst placements.
 
     Attributes:
@@ -102,7 +102,7 @@ def judged(
     failing: Failing,
     judge: Judge,
     thresholds: Thresholds,
-) -> list[Judged]:
+) -> list[JudgedService]:
     """Return the verdict on each Service."""
     expected = expected_end(problem)
     known: dict[tuple[int, ...], Placements] = {}
@@ -128,7 +128,7 @@ def judged_with(
     failing: Failing,
     judge: Judge,
     thresholds: Thresholds,
-) -> Judged:
+) -> JudgedService:
     """Return the verdict on one Service with these placements."""
     ends = [*_asked(service, found, expected_end(problem))]
     cases = judge.cases([(service, end) for end in ends])
@@ -150,11 +150,11 @@ def _judged(
     cases: Sequence[Case],
     failing: Failing,
     thresholds: Thresholds,
-) -> Judged:
+) -> JudgedService:
     expected, *others = cases
     worst = tuple(_worst(kind, service, found, [*others, expected]) for kind in failing.kinds)
     fewest = _fewest(service, found, [*others, expected])
-    return Judged(
+    return JudgedService(
         service=service,
         placements=found,
         worst=worst,

@@ -13,7 +13,7 @@ from analyzer.gate.fixes import Fix
 from analyzer.gate.problem import Group, Problem
 from analyzer.gate.reasons import why_allowed
 from analyzer.gate.services import GatedService, Unjudged
-from analyzer.gate.verdict import Found, Judged, Thresholds, Violation
+from analyzer.gate.verdict import Found, JudgedService, Thresholds, Violation
 from analyzer.gate.workloads import Workload
 from analyzer.kubeproxy.predict.cluster import Prediction
 from analyzer.model.diagnostics import Diagnostic
@@ -61,7 +61,7 @@ class GateAnswer:
         every: whether each Service is shown, in full.
     """
 
-    judged: tuple[Judged, ...]
+    judged: tuple[JudgedService, ...]
     fixes: Mapping[int, Fix]
     unjudged: tuple[Unjudged, ...]
     pending: tuple[Pending, ...]
@@ -152,7 +152,7 @@ def workloads_of(answer: GateAnswer, service: GatedService) -> list[Workload]:
     return [*{id(each): each for each in known if each is not None}.values()]
 
 
-def violation_words(answer: GateAnswer, judged: Judged, violation: Violation) -> str:
+def violation_words(answer: GateAnswer, judged: JudgedService, violation: Violation) -> str:
     """Return a violation as a clause."""
     found, limits = violation.found, answer.thresholds
     name = judged.service.name
@@ -180,7 +180,7 @@ def violation_words(answer: GateAnswer, judged: Judged, violation: Violation) ->
     return f"{name} loses {loss} if {what}{at}; allowed: {most}"
 
 
-def allowed_words(answer: GateAnswer, judged: Judged) -> Iterator[str]:
+def allowed_words(answer: GateAnswer, judged: JudgedService) -> Iterator[str]:
     """Yield why the placement is allowed, for each workload behind a Service."""
     for each in workloads_of(answer, judged.service):
         if each.kind == "DaemonSet":

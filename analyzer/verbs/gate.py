@@ -14,7 +14,7 @@ from analyzer.gate.failing import Failing, failing_of
 from analyzer.gate.fixes import fix_of
 from analyzer.gate.problem import Group, Problem
 from analyzer.gate.reasons import why_pending
-from analyzer.gate.verdict import Judged, Thresholds, judged
+from analyzer.gate.verdict import JudgedService, Thresholds, judged
 from analyzer.kubeproxy.predict.assumptions import Said
 from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.output import DONE, finish, show
@@ -148,7 +148,7 @@ def _objects_of(options: SimpleNamespace, given: Given) -> int:
     return DONE
 
 
-def _pending(problem: Problem, found: Sequence[Judged]) -> Iterator[Pending]:
+def _pending(problem: Problem, found: Sequence[JudgedService]) -> Iterator[Pending]:
     """Yield the workloads whose pods find no node, certainly or where the scores lead.
 
     Of those that an autoscaler makes more of also how many more of these find none.
