@@ -87,7 +87,7 @@ class Outcome:
 
 
 @value(kw_only=True)
-class Judged:
+class JudgedMeasure:
     """A measure with its outcome, or with the reason why there is none."""
 
     measure: Measure
@@ -106,7 +106,7 @@ class Advice:
     key: Key
     ports: tuple[str, ...]
     now: Outcome
-    measures: tuple[Judged, ...]
+    measures: tuple[JudgedMeasure, ...]
     behind: Behind
     predicted: Outcome | None = None
 
@@ -151,7 +151,7 @@ class Adviser:
         predicted = self.judged(self._situation, key, ports)
         assert isinstance(predicted, Outcome)  # it has the endpoints that it has
         found = [
-            Judged(measure=m, outcome=self._after(m, key, ports))
+            JudgedMeasure(measure=m, outcome=self._after(m, key, ports))
             for m in measures
             if is_for(m, key)
         ]
@@ -212,7 +212,7 @@ class Adviser:
         )
 
 
-def _order(judged: Judged) -> tuple[bool, tuple[int, ...]]:
+def _order(judged: JudgedMeasure) -> tuple[bool, tuple[int, ...]]:
     outcome = judged.outcome
     return (True, ()) if isinstance(outcome, Refused) else (False, outcome.key())
 

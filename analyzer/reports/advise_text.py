@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from analyzer.advice.advise import Advice, Failures, Judged, Outcome
+from analyzer.advice.advise import Advice, Failures, JudgedMeasure, Outcome
 from analyzer.advice.measure import Refused
 from analyzer.model.probability import ALWAYS, Bounds
 from analyzer.reports.advise_answer import AdviseAnswer
@@ -49,7 +49,7 @@ def render(answer: AdviseAnswer) -> Document:
     return Document(blocks)
 
 
-def better(advice: Advice) -> list[Judged]:
+def better(advice: Advice) -> list[JudgedMeasure]:
     """Return the measures with which the Service fares better than now."""
     now = advice.now.key()
     known = [m for m in advice.measures if isinstance(m.outcome, Outcome)]
@@ -153,7 +153,7 @@ def _service(answer: AdviseAnswer, advice: Advice) -> Iterator[Block]:
     yield from _pods(advice)
 
 
-def _key(judged: Judged) -> tuple[int, ...]:
+def _key(judged: JudgedMeasure) -> tuple[int, ...]:
     assert isinstance(judged.outcome, Outcome)  # what is refused has none
     return judged.outcome.key()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from ipaddress import IPv4Address, IPv4Network
 
-from analyzer.advice.advise import Advice, Failures, Judged, Outcome
+from analyzer.advice.advise import Advice, Failures, JudgedMeasure, Outcome
 from analyzer.advice.behind import Behind
 from analyzer.advice.measure import Measure, Refused, Subject
 from analyzer.advice.scores import score
@@ -100,9 +100,11 @@ def advise_answer(text: str) -> AdviseAnswer:
                 ports=(name.text,),
                 now=now,
                 measures=(
-                    Judged(measure=measure("better"), outcome=replace(now, api=1)),
-                    Judged(measure=measure("worse"), outcome=replace(now, api=-1)),
-                    Judged(measure=measure("refused"), outcome=Refused(f"{name.text} is odd")),
+                    JudgedMeasure(measure=measure("better"), outcome=replace(now, api=1)),
+                    JudgedMeasure(measure=measure("worse"), outcome=replace(now, api=-1)),
+                    JudgedMeasure(
+                        measure=measure("refused"), outcome=Refused(f"{name.text} is odd")
+                    ),
                 ),
                 behind=Behind(endpoints=2, listed=1, owners=("ReplicaSet",), held=1),
                 predicted=Outcome(score=less, places=()),
