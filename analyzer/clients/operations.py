@@ -182,7 +182,7 @@ Operation = Step | Journey
 
 
 @value(kw_only=True)
-class Judged:
+class JudgedOperation:
     """An operation with its outcome.
 
     Attributes:
@@ -204,11 +204,11 @@ def ends(result: Result, _: Pins) -> Plan:
     return End(result)
 
 
-def judge(operation: Operation, world: World) -> Judged:
+def judge(operation: Operation, world: World) -> JudgedOperation:
     """Return the outcome of an operation."""
     targets = _targets(operation, world)
     one = targets[0] if len(targets) == 1 else None
-    return Judged(
+    return JudgedOperation(
         operation=operation,
         outcome=outcome(operation.plan(world, (), ends)),
         flow=None if one is None else one.lot.fails,

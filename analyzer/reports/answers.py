@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from analyzer.clients.callers import Callers
-    from analyzer.clients.operations import Judged
+    from analyzer.clients.operations import JudgedOperation
     from analyzer.cluster.from_dumps import FromDumps
     from analyzer.failure.agreement import Verdict
     from analyzer.failure.loss import ServiceLoss
@@ -329,7 +329,7 @@ class ClientAnswer:
     fates: tuple[tuple[str, str], ...]
     source: Source
     balanced: tuple[tuple[str, Fraction], ...]
-    found: tuple[Judged, ...]
+    found: tuple[JudgedOperation, ...]
     callers: Callers | None
     assumed: tuple[str, ...]
     absent: Absent

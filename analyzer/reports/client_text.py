@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from analyzer.clients.operations import Connection, Journey, Judged, LookUp
+from analyzer.clients.operations import Connection, Journey, JudgedOperation, LookUp
 from analyzer.clients.plan import Result, Time
 from analyzer.clients.walk import Range
 from analyzer.reports.answers import ClientAnswer
@@ -87,7 +87,7 @@ def _fate(fates: dict[str, str], name: str) -> str:
     return f" ({fates[name]})" if name in fates else ""
 
 
-def _row(judged: Judged) -> tuple[Cell, ...]:
+def _row(judged: JudgedOperation) -> tuple[Cell, ...]:
     operation, outcome = judged.operation, judged.outcome
     return (
         Span(operation.client, Style.STRONG),
@@ -100,7 +100,7 @@ def _row(judged: Judged) -> tuple[Cell, ...]:
     )
 
 
-def known_from(judged: Judged) -> str:
+def known_from(judged: JudgedOperation) -> str:
     """Return whether a client's plan was measured, or read from its source."""
     match judged.operation:
         case LookUp(resolver=resolver):
@@ -141,7 +141,7 @@ def _why(answer: ClientAnswer) -> Iterator[Line]:
             yield Line((Span(each.operation.client, Style.STRONG), says))
 
 
-def _endings(judged: Judged) -> Iterator[Block]:
+def _endings(judged: JudgedOperation) -> Iterator[Block]:
     columns = (Column("RESULT"), Column("CHANCE", right=True), Column("AFTER", right=True))
     operation = judged.operation
     rows = tuple(
