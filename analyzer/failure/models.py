@@ -60,7 +60,7 @@ def dead(
     """
     named = {"endpoint": endpoints, "node": nodes, "zone": zones}
     known = view.endpoints
-    shown = Known(view, known, cluster, may_be_gone)
+    shown = KnownEndpoints(view, known, cluster, may_be_gone)
     dying = frozenset(
         [e for kind, each in named.items() if each for e in MODELS[kind](each, shown)]
     )
@@ -109,7 +109,7 @@ _IN: Final = {"node": "on", "zone": "in"}
 
 
 @value
-class Known:
+class KnownEndpoints:
     """What can die: the endpoints that a dump shows, and what is known of their place."""
 
     view: View
@@ -126,10 +126,10 @@ class Known:
         )
 
 
-_Model = Callable[[Collection[str], Known], Sequence[Endpoint]]
+_Model = Callable[[Collection[str], KnownEndpoints], Sequence[Endpoint]]
 
 
-def _endpoints(names: Collection[str], known: Known) -> list[Endpoint]:
+def _endpoints(names: Collection[str], known: KnownEndpoints) -> list[Endpoint]:
     """``--dead IP[:PORT]``: a pod, or one port of it; ``--dead CIDR``: all in a network."""
     dying: list[Endpoint] = []
     for name in names:
@@ -144,7 +144,7 @@ def _endpoints(names: Collection[str], known: Known) -> list[Endpoint]:
     return dying
 
 
-def _nodes(names: Collection[str], known: Known) -> list[Endpoint]:
+def _nodes(names: Collection[str], known: KnownEndpoints) -> list[Endpoint]:
     """``--dead-node``: every endpoint on the node, its own addresses included."""
     cluster = known.cluster
     placed = {e: cluster.placement(e.address).node for e in known.endpoints}
@@ -152,7 +152,7 @@ def _nodes(names: Collection[str], known: Known) -> list[Endpoint]:
     return [e for e, node in placed.items() if node in names]
 
 
-def _zones(names: Collection[str], known: Known) -> list[Endpoint]:
+def _zones(names: Collection[str], known: KnownEndpoints) -> list[Endpoint]:
     """``--dead-zone``: every endpoint in the zone."""
     cluster = known.cluster
     placed = {e: cluster.placement(e.address).zone for e in known.endpoints}
