@@ -53,7 +53,7 @@ class LookError(AnalyzerError):
 
 
 @value
-class Known:
+class LastResult:
     """A ServicePort at the last check: its digest, and its result."""
 
     digest: str
@@ -72,7 +72,7 @@ class Judge:
         self,
         options: SimpleNamespace,
         objects: ApiObjects,
-        known: Mapping[Key, Known],
+        known: Mapping[Key, LastResult],
         died: Dead | None,
     ) -> None:
         self._options = options
@@ -115,7 +115,7 @@ class Judge:
         most = Fraction(0) if self._options.max_loss is None else self._options.max_loss
         is_same = self.died == died
         before = self.known
-        known: dict[Key, Known] = {}
+        known: dict[Key, LastResult] = {}
         anew: list[ServicePort] = []
         for each in services:
             key = _key(each)
@@ -129,7 +129,7 @@ class Judge:
             old = before.get(key)
             digest = digests[key]
             since = old.seen.since if old is not None and old.digest == digest else at
-            known[key] = Known(digest, _of(lost, most, since))
+            known[key] = LastResult(digest, _of(lost, most, since))
         self.known, self.died = known, died
         return tuple([known[key].seen for key in dict.fromkeys(map(_key, services))])
 
