@@ -161,7 +161,7 @@ def kind_of(name: str, data: bytes) -> str:
     Raises:
         InputError: nobody knows what it is.
     """
-    from analyzer.parsers.archive import HEAD, Entry
+    from analyzer.parsers.archive import HEAD, ArchivedFile
     from analyzer.parsers.formats import FORMATS
     from analyzer.parsers.unpacking import Budget
 
@@ -174,7 +174,7 @@ def kind_of(name: str, data: bytes) -> str:
         found, left[0] = left[0][:number], left[0][number:]
         return found
 
-    entry = Entry(name, len(data), read, Budget(len(data) + HEAD))
+    entry = ArchivedFile(name, len(data), read, Budget(len(data) + HEAD))
     found = bundled.kind_of(entry, lambda: data)
     if found and found not in {bundled.PART, bundled.WITHOUT_DEVICES}:
         return found

@@ -43,7 +43,7 @@ _MOST_LISTED: Final = 10 << 20
 _LONGEST_END: Final = 22 + 0xFFFF
 
 
-class Entry:
+class ArchivedFile:
     """A file in an archive or a folder, readable until the next one is requested."""
 
     def __init__(self, name: str, size: int, read: Callable[[int], bytes], budget: Budget) -> None:
@@ -92,7 +92,7 @@ def plain_files(data: bytes, most: int = 1 << 30) -> dict[str, bytes]:
     return {entry.name: entry.content() for entry in files_of_tar(stream, budget)}
 
 
-def files_of_tar(stream: Stream, budget: Budget) -> Iterator[Entry]:
+def files_of_tar(stream: Stream, budget: Budget) -> Iterator[ArchivedFile]:
     """Yield the plain files of a tar archive, one after the other.
 
     Raises:
@@ -124,7 +124,7 @@ def files_of_tar(stream: Stream, budget: Budget) -> Iterator[Entry]:
                 raise InputError(f"{printable(name)} is twice in the archive")
             seen.add(name)
             left = _Left(stream, size)
-            yield Entry(name, size, left.read, budget)
+            yield ArchivedFile(name, size, left.read, budget)
             _pass_by(stream, left.size + behind)
         elif kind in _PASSED_BY:
             # For a link, the size is that of its target, which does not follow here.
@@ -165,7 +165,7 @@ def _name_before(kind: bytes, content: bytes, before: str | None) -> str | None:
     return _pax_path(content) or before if kind == b"x" else before
 
 
-def files_of_zip(file: BinaryIO, budget: Budget) -> Iterator[Entry]:
+def files_of_zip(file: BinaryIO, budget: Budget) -> Iterator[ArchivedFile]:
     """Yield the plain files of a zip archive, one after the other.
 
     Raises:
@@ -192,7 +192,9 @@ def files_of_zip(file: BinaryIO, budget: Budget) -> Iterator[Entry]:
         seen.add(each.filename)
         try:
             with archive.open(each) as packed:
-                yield Entry(each.filename, each.file_size, _reader(packed, budget, damaged), budget)
+                yield ArchivedFile(
+                    each.filename, each.file_size, _reader(packed, budget, damaged), budget
+                )
         except damaged as error:
             raise InputError(f"the zip archive is damaged: {error}") from None
         except others as error:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Final
 
-    from analyzer.parsers.archive import Entry
+    from analyzer.parsers.archive import ArchivedFile
 
 #: Kinds of files: rules (`LISTED` has one table per file), and what belongs to them.
 SAVED, LISTED, NFT, NFT_JSON = "iptables-save", "iptables-list", "nft", "nft-json"
@@ -45,7 +45,7 @@ _MOST_OF_METRICS: Final = 1 << 22
 _MOST_OF_HOST: Final = 256
 
 
-def kind_of(entry: Entry, content: Callable[[], bytes]) -> str:
+def kind_of(entry: ArchivedFile, content: Callable[[], bytes]) -> str:
     """Return the kind of a file; empty if it is of no use.
 
     `content` returns all of it, and is called only if the beginning does not decide.
