@@ -43,7 +43,7 @@ _OUTSIDE: Final = (
 
 
 @value(kw_only=True)
-class Entry:
+class EntryNode:
     """A node that a client's flows enter at.
 
     Attributes:
@@ -68,7 +68,7 @@ class World:
         fate_of: what dead endpoints do.
     """
 
-    entries: tuple[Entry, ...]
+    entries: tuple[EntryNode, ...]
     dead: Dead
     fate_of: FateOf
     source: Source
@@ -100,7 +100,7 @@ class World:
             return Ternary.UNKNOWN
         return Ternary.TRUE
 
-    def _lot(self, entry: Entry, service: ServicePort) -> Lot:
+    def _lot(self, entry: EntryNode, service: ServicePort) -> Lot:
         if entry.fate is not None:
             return of_fates({entry.fate})
         if entry.view is None:

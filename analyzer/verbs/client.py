@@ -10,7 +10,7 @@ from analyzer.clients.connectors import CONNECTORS, Connector, To
 from analyzer.clients.fates import FlowResponse
 from analyzer.clients.operations import Connection, Journey, Operation, Step, judge
 from analyzer.clients.resolvers import RESOLVERS
-from analyzer.clients.world import Entry, World, dns_at
+from analyzer.clients.world import EntryNode, World, dns_at
 from analyzer.errors import InputError, UsageError, suggestion
 from analyzer.failure.loss import service_loss
 from analyzer.inputs.api_objects import ApiObjects
@@ -107,7 +107,7 @@ class _Asked:
             *self.given.view.diagnostics,
             *warnings_of_dead(options, self.given, self.died),
         )
-        one = Entry(node=self.given.view.node, chance=Fraction(1), view=self.given.view)
+        one = EntryNode(node=self.given.view.node, chance=Fraction(1), view=self.given.view)
         self.world = World(
             entries=tuple(self._balanced(fates)) if options.balancer else (one,),
             dead=self.died,
@@ -146,7 +146,7 @@ class _Asked:
 
     # --- a balancer -------------------------------------------------------------------
 
-    def _balanced(self, fates: _Fates) -> Iterator[Entry]:
+    def _balanced(self, fates: _Fates) -> Iterator[EntryNode]:
         """Yield the nodes among which a balancer draws."""
         weights = self._weights()
         whole = sum(weights.values())
@@ -160,7 +160,7 @@ class _Asked:
             given = self._inputs.get(node)
             if fate is None and given is None:
                 unknown.append(node)
-            yield Entry(
+            yield EntryNode(
                 node=node,
                 chance=Fraction(weight, whole),
                 view=None if given is None else given.view,

@@ -22,7 +22,7 @@ from analyzer.clients.operations import Connection, LookUp, Operation, judge
 from analyzer.clients.outcome import Outcome
 from analyzer.clients.resolvers import RESOLVERS
 from analyzer.clients.walk import Range
-from analyzer.clients.world import Entry, World
+from analyzer.clients.world import EntryNode, World
 from analyzer.kubeproxy.view import Endpoint, Frontend, Route, ServicePort
 from analyzer.model.measurement import ClientExit, ClientTrial
 from analyzer.model.probability import ALWAYS, Bounds, Dyadic
@@ -185,7 +185,7 @@ def world_of(lab: Lab, route: Route) -> World:
     """Return the surroundings of a route's clients, as the analysis sees them."""
     view = lab.question.view
     return World(
-        entries=(Entry(node=view.node, chance=Fraction(1), view=view),),
+        entries=(EntryNode(node=view.node, chance=Fraction(1), view=view),),
         dead=lab.question.dead,
         fate_of=lab.fate_of,
         source=route.source,

@@ -17,7 +17,7 @@ from analyzer.clients.fates import FlowResponse as ClientFate
 from analyzer.clients.operations import Connection, LookUp, Operation
 from analyzer.clients.operations import judge as judge_client
 from analyzer.clients.resolvers import RESOLVERS
-from analyzer.clients.world import Entry, World
+from analyzer.clients.world import EntryNode, World
 from analyzer.failure.agreement import judge
 from analyzer.failure.loss import losses, service_loss
 from analyzer.failure.loss_at_nodes import worst_of
@@ -550,7 +550,7 @@ def client_answer(text: str, cluster: Cluster = PLACED) -> ClientAnswer:
     view = Recogniser(parse(text, "dump.txt"), cluster).view()
     died = dead(view, cluster, nodes=("n1",))
     world = World(
-        entries=(Entry(node="n2", chance=Fraction(1), view=view),),
+        entries=(EntryNode(node="n2", chance=Fraction(1), view=view),),
         dead=died,
         fate_of=lambda _: ClientFate.SILENT,
         source=Source.POD,
