@@ -29,7 +29,7 @@ Part = Interval | PortKey | Opaque | str | int
 
 
 @value
-class Entry:
+class IpsetEntry:
     """One element of a set.
 
     Attributes:
@@ -61,7 +61,7 @@ class Ipset:
     type: str
     kinds: tuple[str, ...]
     version: int | None
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[IpsetEntry, ...] = ()
     mask: int | None = None
     understood: bool = True
 

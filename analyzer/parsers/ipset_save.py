@@ -13,7 +13,7 @@ from typing import Final
 from analyzer.errors import InputError
 from analyzer.model.addresses import WIDTHS, address_from_text, network_from_text
 from analyzer.model.diagnostics import Location
-from analyzer.model.ipsets import Entry, Ipset, Opaque, Part, PortKey
+from analyzer.model.ipsets import Ipset, IpsetEntry, Opaque, Part, PortKey
 from analyzer.model.region import Interval, span
 from analyzer.model.value import replace
 from analyzer.parsers.words import Words
@@ -46,7 +46,7 @@ def parse_ipsets(data: bytes, file: str) -> Mapping[str, Ipset]:
         InputError: it contains no set.
     """
     sets: dict[str, Ipset] = {}
-    entries: dict[str, list[Entry]] = {}
+    entries: dict[str, list[IpsetEntry]] = {}
     for number, line in enumerate(data.decode("utf-8", "replace").split("\n"), 1):
         if not line.strip() or line.startswith("#"):
             continue
@@ -128,7 +128,7 @@ def _mask(option: str, version: int, words: Words) -> int:
     words.fail(f"expected what {option} may be", span=said.span)
 
 
-def _added(made: Ipset, words: Words) -> Iterator[Entry]:
+def _added(made: Ipset, words: Words) -> Iterator[IpsetEntry]:
     """Yield the entries of a line: several if it names a range of ports."""
     word = words.take("an entry")
     texts = word.text.split(",")
@@ -157,7 +157,7 @@ def _added(made: Ipset, words: Words) -> Iterator[Entry]:
             for part, kind in zip(parts, made.kinds, strict=True)
             if kind == "net" and isinstance(part, tuple)
         )
-        yield Entry(parts, lengths, nomatch=nomatch, fades=fades)
+        yield IpsetEntry(parts, lengths, nomatch=nomatch, fades=fades)
 
 
 def _rest(made: Ipset) -> int:

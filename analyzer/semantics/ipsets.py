@@ -19,7 +19,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Final
 
 from analyzer.model.addresses import Address
-from analyzer.model.ipsets import NO_SETS, Entry, Ipset, Ipsets, Opaque, Part, PortKey
+from analyzer.model.ipsets import NO_SETS, Ipset, IpsetEntry, Ipsets, Opaque, Part, PortKey
 from analyzer.model.matches import MatchSet
 from analyzer.model.packet import Packet
 from analyzer.model.region import Interval, Intervals, Region, holds, joined, without
@@ -201,7 +201,7 @@ class NodeIpsets:
         return _among(laid, asked[at])
 
     def _lay(
-        self, of: Ipset, key: Hashable, entries: Sequence[Entry], at: int, *, returned: bool
+        self, of: Ipset, key: Hashable, entries: Sequence[IpsetEntry], at: int, *, returned: bool
     ) -> tuple[Intervals, Intervals]:
         """Return the addresses that are in a set, and those that may be."""
         if key == ():
@@ -250,11 +250,11 @@ def _version(packet: Packet) -> int | None:
     return None
 
 
-def _order(entry: Entry) -> tuple[int, ...]:
+def _order(entry: IpsetEntry) -> tuple[int, ...]:
     return tuple([-length for length in entry.lengths])
 
 
-def _held(entry: Entry, asked: Sequence[Dimension]) -> Ternary:
+def _held(entry: IpsetEntry, asked: Sequence[Dimension]) -> Ternary:
     found = Ternary.TRUE
     for each, part in zip(asked, entry.parts, strict=True):
         found &= each.holds(part)
@@ -263,11 +263,11 @@ def _held(entry: Entry, asked: Sequence[Dimension]) -> Ternary:
     return found
 
 
-def _outcome(entry: Entry, *, returned: bool) -> Ternary:
+def _outcome(entry: IpsetEntry, *, returned: bool) -> Ternary:
     return Ternary.of(entry.nomatch is returned)
 
 
-def _decided(found: Sequence[tuple[Entry, Ternary]], *, returned: bool) -> Ternary:
+def _decided(found: Sequence[tuple[IpsetEntry, Ternary]], *, returned: bool) -> Ternary:
     """Return the result of the first entry that contains a packet; of some it is not known."""
     said: set[Ternary] = set()
     for entry, known in found:
@@ -280,14 +280,14 @@ def _decided(found: Sequence[tuple[Entry, Ternary]], *, returned: bool) -> Terna
 
 
 def _parted(
-    entries: Sequence[Entry], others: Sequence[int], asked: Sequence[Dimension]
-) -> list[Entry]:
+    entries: Sequence[IpsetEntry], others: Sequence[int], asked: Sequence[Dimension]
+) -> list[IpsetEntry]:
     """Return the entries that contain all of other regions, without those that contain none.
 
     Raises:
         Parted: an entry contains part of a region.
     """
-    found: list[Entry] = []
+    found: list[IpsetEntry] = []
     for entry in entries:
         for at in others:
             region, part = asked[at].region, entry.parts[at]
@@ -299,11 +299,11 @@ def _parted(
     return found
 
 
-def _laid(entries: Sequence[Entry], at: int, *, returned: bool) -> tuple[Intervals, Intervals]:
+def _laid(entries: Sequence[IpsetEntry], at: int, *, returned: bool) -> tuple[Intervals, Intervals]:
     """Overlay entries, and return what is in the set, and what may be."""
     certain: Intervals = ()
     possible: Intervals = ()
-    layers: dict[tuple[int, ...], list[Entry]] = {}
+    layers: dict[tuple[int, ...], list[IpsetEntry]] = {}
     for entry in entries:
         layers.setdefault(_order(entry), []).append(entry)
     for order in sorted(layers, reverse=True):

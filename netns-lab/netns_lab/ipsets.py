@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from ipaddress import IPv4Address, IPv6Address
 
 from analyzer.model.addresses import IPV6
-from analyzer.model.ipsets import NO_SETS, Entry, Ipset, Ipsets, Opaque, Part, PortKey
+from analyzer.model.ipsets import NO_SETS, Ipset, IpsetEntry, Ipsets, Opaque, Part, PortKey
 from analyzer.model.matches import Match, MatchNot, MatchSet
 from analyzer.model.region import networks_of
 from analyzer.model.rules import Rule, Ruleset
@@ -63,7 +63,7 @@ def rendered(of: Ipset) -> Iterator[str]:
             yield f"add {of.name} {texts}{' nomatch' if entry.nomatch else ''}"
 
 
-def _texts(entry: Entry, version: int | None) -> Iterator[str]:
+def _texts(entry: IpsetEntry, version: int | None) -> Iterator[str]:
     found = [""]
     for part in entry.parts:
         spelled = list(_spelled(part, version))
