@@ -84,7 +84,7 @@ class _Way:
 
 
 @value
-class End:
+class ChainEnd:
     """The traversal of a chain has ended; `tree` is None if all of it went into branches."""
 
     tree: Tree | None
@@ -118,7 +118,7 @@ class RuleWalk:
         #: Whether a packet continues that stands for several.
         self.joined = False
 
-    def walk(self, first: int, packet: Packet) -> Packet | End:
+    def walk(self, first: int, packet: Packet) -> Packet | ChainEnd:
         """Evaluate the statements from `first` on; return the packet that the next rule sees."""
         statements = self._rule.statements
         if first == 0 and statements:
@@ -139,7 +139,7 @@ class RuleWalk:
                 again = partial(self._walks.rest_of, self, at)
                 parted = self._walks.parted(by, packet, again)
                 if parted is not None:
-                    return End(parted)
+                    return ChainEnd(parted)
                 packet = replace(packet, sources=None)
                 reached = self._meet(each, at, packet)
             match reached:
@@ -148,14 +148,16 @@ class RuleWalk:
                 case _Behind(behind):
                     self.joined = True
                     return behind
-                case End():
+                case ChainEnd():
                     return reached
                 case _:
                     packet = reached
         self._path.passes(self._rule)
         return packet
 
-    def _meet(self, given: Statement, at: int, packet: Packet) -> Packet | _Behind | End | None:
+    def _meet(
+        self, given: Statement, at: int, packet: Packet
+    ) -> Packet | _Behind | ChainEnd | None:
         """Return the packet after a statement, an end, or None if the rule ends here."""
         walks, changes = self._walks, self._walks.changes
         match given:
@@ -205,7 +207,7 @@ class RuleWalk:
                     for to, changed, chance in made.ways
                 ]
                 if made.is_sure and len(ways_on) == 1 and made.applies is Ternary.TRUE:
-                    return End(ways_on[0].tree)
+                    return ChainEnd(ways_on[0].tree)
                 return self._fork(ways_on, made.applies, is_sure=made.is_sure) if ways_on else None
             case MetaSet() | CtSet() | Mangle() | Notrack():
                 return self._changed(given, at, packet)
@@ -215,7 +217,7 @@ class RuleWalk:
             case Counter() | Log() | Dup() | Continue() | Xt("watcher"):
                 return packet
             case _:
-                return End(self._anything())
+                return ChainEnd(self._anything())
 
     def _is_for(self, given: Statement, packet: Packet) -> Ternary:
         """Return whether a rule with this statement applies to the packet; nft does not print that.
@@ -325,7 +327,7 @@ class RuleWalk:
 
     def _changed(
         self, given: MetaSet | CtSet | Mangle | Notrack, at: int, packet: Packet
-    ) -> Packet | End | None:
+    ) -> Packet | ChainEnd | None:
         made = self._walks.changes.changed(given, packet, self._walks.situation)
         if made.applies is Ternary.FALSE:
             return None
@@ -339,10 +341,10 @@ class RuleWalk:
 
     # --- verdicts ---
 
-    def _verdict(self, verdict: Expression | None, at: int, packet: Packet) -> Packet | End:
+    def _verdict(self, verdict: Expression | None, at: int, packet: Packet) -> Packet | ChainEnd:
         if isinstance(verdict, Continue):
             return packet
-        return End(self._taken(verdict, at, packet))
+        return ChainEnd(self._taken(verdict, at, packet))
 
     def _taken(self, verdict: Expression | None, at: int, packet: Packet) -> Tree:
         """Return what happens to a packet after a verdict."""
@@ -364,8 +366,8 @@ class RuleWalk:
                 return self._anything()
         return after(self._rule, tree)
 
-    def _ends(self, outcome: targets.Reject | Unresolved, packet: Packet | None) -> End:
-        return End(after(self._rule, Leaf(outcome, packet or UNKNOWN_PACKET)))
+    def _ends(self, outcome: targets.Reject | Unresolved, packet: Packet | None) -> ChainEnd:
+        return ChainEnd(after(self._rule, Leaf(outcome, packet or UNKNOWN_PACKET)))
 
     def _anything(self) -> Tree:
         """Return the result if a rule may do anything to a packet.
@@ -380,7 +382,9 @@ class RuleWalk:
     def _because(self) -> str:
         return f"{self._rule.location}: {self._rule.raw}"
 
-    def _fork(self, ways: Sequence[_Way], applies: Ternary, *, is_sure: bool = True) -> End | None:
+    def _fork(
+        self, ways: Sequence[_Way], applies: Ternary, *, is_sure: bool = True
+    ) -> ChainEnd | None:
         """Continue in several ways; None if the remaining packets continue after the rule."""
         if applies is Ternary.FALSE:
             return None
@@ -390,9 +394,9 @@ class RuleWalk:
             if applies is not Ternary.TRUE:
                 self._path.may_draw(drawn, self._because)
                 return None
-            return End(None) if self._path.draws(drawn) else None
+            return ChainEnd(None) if self._path.draws(drawn) else None
         trees = [way.tree for way in ways]
         if is_sure and applies is Ternary.TRUE:
-            return End(trees[0] if len(trees) == 1 else Either(self._because, tuple(trees)))
+            return ChainEnd(trees[0] if len(trees) == 1 else Either(self._because, tuple(trees)))
         self._path.may_take(trees, self._because)
         return None
