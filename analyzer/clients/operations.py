@@ -8,7 +8,7 @@ from analyzer.clients.connect import connect, connect_to_pods
 from analyzer.clients.connectors import Connector, To
 from analyzer.clients.look_up import Candidate, Finish, candidates, look_up, with_options
 from analyzer.clients.outcome import Outcome, fails, outcome
-from analyzer.clients.plan import Either, End, Plan, Result
+from analyzer.clients.plan import Either, Finished, Plan, Result
 from analyzer.clients.resolvers import Port, Resolver
 from analyzer.clients.target import Pins, Target
 from analyzer.clients.walk import Range
@@ -201,7 +201,7 @@ class JudgedOperation:
 
 def ends(result: Result, _: Pins) -> Plan:
     """Return the plan that ends here."""
-    return End(result)
+    return Finished(result)
 
 
 def judge(operation: Operation, world: World) -> JudgedOperation:

@@ -65,7 +65,7 @@ def exactly(seconds: Fraction) -> Time:
 
 
 @value
-class End:
+class Finished:
     """The operation is over."""
 
     result: Result
@@ -94,7 +94,7 @@ class Either:
     plans: tuple[Plan, ...]
 
 
-Plan: TypeAlias = End | Wait | Draw | Either
+Plan: TypeAlias = Finished | Wait | Draw | Either
 
 
 def after(time: Time, then: Plan) -> Plan:

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from analyzer.clients.fates import FATES, Lot
-from analyzer.clients.plan import ZERO, Draw, Either, End, Plan, Result, Time, Wait
+from analyzer.clients.plan import ZERO, Draw, Either, Finished, Plan, Result, Time, Wait
 from analyzer.model.value import value
 
 TYPE_CHECKING = False
@@ -74,7 +74,7 @@ class Walk:
 
     def _node(self, plan: Plan, numbers: dict[int, int]) -> _Node:
         match plan:
-            case End(result):
+            case Finished(result):
                 return _Ended(result)
             case Wait(time, then):
                 return _Waits(self._whole(time.least), self._whole(time.most), numbers[id(then)])
@@ -188,7 +188,7 @@ def _sorted(plan: Plan) -> list[Plan]:
             continue
         todo.append((each, True))
         match each:
-            case End():
+            case Finished():
                 pass
             case Wait(_, then):
                 todo.append((then, False))
