@@ -1,4 +1,4 @@
-"""Groups of pods, nodes and their constraints, by index: the input of a `State`."""
+"""Groups of pods, nodes and their constraints, by index: the input of a `SchedulerState`."""
 
 from __future__ import annotations
 
