@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @enum.unique
-class State(enum.Enum):
+class LossState(enum.Enum):
     """The state of a ServicePort after a failure, over all routes that may lead to an endpoint.
 
     UNTOUCHED: no new flow is lost. DEGRADED (partial loss): on some route, some certainly are.
@@ -42,11 +42,11 @@ class State(enum.Enum):
 
 #: The greatest harm first.
 HARM: Final = {
-    State.SILENCED: 0,
-    State.DEGRADED: 1,
-    State.UNKNOWN: 2,
-    State.NO_ENDPOINTS: 3,
-    State.UNTOUCHED: 4,
+    LossState.SILENCED: 0,
+    LossState.DEGRADED: 1,
+    LossState.UNKNOWN: 2,
+    LossState.NO_ENDPOINTS: 3,
+    LossState.UNTOUCHED: 4,
 }
 
 
@@ -63,7 +63,7 @@ class ServiceLoss:
     cluster: RouteLoss | None
     routes: tuple[RouteLoss, ...]
     dead: tuple[Endpoint, ...]
-    state: State
+    state: LossState
 
     @property
     def loss(self) -> Bounds | None:
@@ -160,13 +160,13 @@ def _service_loss(service: ServicePort, dead: Dead, drawn: DrawnLosses) -> Servi
     )
 
 
-def _state(endpoints: tuple[Endpoint, ...], routes: tuple[RouteLoss, ...]) -> State:
+def _state(endpoints: tuple[Endpoint, ...], routes: tuple[RouteLoss, ...]) -> LossState:
     leading = [each for each in routes if each.leads]
     if not leading:
-        return State.NO_ENDPOINTS
+        return LossState.NO_ENDPOINTS
     if any(each.loss.lower for each in leading):
         some_survive = any(each.survives.upper for each in leading)
-        return State.DEGRADED if some_survive else State.SILENCED
+        return LossState.DEGRADED if some_survive else LossState.SILENCED
     if not endpoints or any(each.loss.upper for each in leading):
-        return State.UNKNOWN
-    return State.UNTOUCHED
+        return LossState.UNKNOWN
+    return LossState.UNTOUCHED

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from analyzer.errors import InputError, UsageError
-from analyzer.failure.loss import ServiceLoss, State, losses
+from analyzer.failure.loss import LossState, ServiceLoss, losses
 from analyzer.failure.route_loss import Count
 from analyzer.inputs.dumps import has_services
 from analyzer.inputs.recognised import Input, input_of
@@ -93,7 +93,7 @@ def _api(before: Sequence[ServiceLoss]) -> Iterator[ServiceLoss]:
     """
     for each in before:
         is_api = f"{each.service.name.text}:".startswith(_API)
-        if is_api and each.state is State.SILENCED:
+        if is_api and each.state is LossState.SILENCED:
             yield each
 
 

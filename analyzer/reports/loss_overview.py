@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from analyzer.failure.loss import State, losses
+from analyzer.failure.loss import LossState, losses
 from analyzer.failure.models import Dead
 from analyzer.kubeproxy.view import Endpoint, ServicePort
 from analyzer.reports.affinity import affinity_note
@@ -44,9 +44,9 @@ def overview(answer: LossAnswer) -> Document:
     blocks: list[Block] = [
         *sentences(each.service for each in answer.losses),
         Line((f"Nothing marked dead{at_node(answer.view)}.",)),
-        totals(answer.losses, WORDS | {State.UNTOUCHED: "with endpoints"}, is_whole=True),
+        totals(answer.losses, WORDS | {LossState.UNTOUCHED: "with endpoints"}, is_whole=True),
     ]
-    without = [each for each in answer.losses if each.state is State.NO_ENDPOINTS]
+    without = [each for each in answer.losses if each.state is LossState.NO_ENDPOINTS]
     if without:
         named, more = services_named(without)
         every = " All: kubeodds services." if more else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import count
 
-from analyzer.failure.loss import State
+from analyzer.failure.loss import LossState
 from analyzer.model.probability import NEVER, Bounds
 from analyzer.model.value import value
 
@@ -35,7 +35,7 @@ class Seen:
     namespace: str
     protocol: str
     family: str
-    state: State
+    state: LossState
     endpoints: int
     dead: int
     loss: Bounds
@@ -50,7 +50,7 @@ class Seen:
         return bool(self.loss.upper or self.dead or self.drift or self.state not in _FINE)
 
 
-_FINE: Final = frozenset({State.UNTOUCHED, State.NO_ENDPOINTS})
+_FINE: Final = frozenset({LossState.UNTOUCHED, LossState.NO_ENDPOINTS})
 _NUMBERS: Final = count(1)
 
 

@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from analyzer.errors import UsageError
-from analyzer.failure.loss import ServiceLoss, State, losses
+from analyzer.failure.loss import LossState, ServiceLoss, losses
 from analyzer.failure.models import dead
 from analyzer.failure.smallest import rows_that_count
 from analyzer.failure.whatif import Failure, Kind, WhatIf, WhatIfOptions, what_if
@@ -33,7 +33,7 @@ CAPTURES = [
 HALVES = dict(zip(NODES, "aabbb", strict=True))
 
 
-def states(found: Sequence[ServiceLoss], state: State) -> list[ServicePort]:
+def states(found: Sequence[ServiceLoss], state: LossState) -> list[ServicePort]:
     return [each.service for each in found if each.state is state]
 
 
@@ -42,8 +42,8 @@ def check(failure: Failure, answer: WhatIf, truth: Sequence[ServiceLoss]) -> Non
     worst = max((each.worst.upper.as_fraction() for each in truth), default=0)
     assert (failure.worst.upper.as_fraction() if failure.worst else 0) == worst
     gone = [answer.services[each] for each in failure.cost.silenced]
-    assert gone == states(truth, State.SILENCED)
-    assert failure.cost.degraded == len(states(truth, State.DEGRADED))
+    assert gone == states(truth, LossState.SILENCED)
+    assert failure.cost.degraded == len(states(truth, LossState.DEGRADED))
     if failure.cost.row is not None and failure.worst is not None:
         of = truth[failure.cost.row.service]
         assert of.worst == failure.worst
