@@ -56,7 +56,7 @@ class LoadBalancer(enum.Enum):
 
 
 @enum.unique
-class State(enum.Enum):
+class ApiState(enum.Enum):
     """How much of the API still works.
 
     READ_ONLY: nothing is written, and at best reads from a cache go on. UNKNOWN: it may be up.
@@ -135,17 +135,17 @@ class Judgement:
         return self.heals & Ternary.of(self.schedulers[0] > 0)
 
     @property
-    def state(self) -> State:
+    def state(self) -> ApiState:
         """The state of the API, in a word."""
         if self.is_reachable is Ternary.FALSE:
-            return State.DOWN
+            return ApiState.DOWN
         match self.writes:
             case Ternary.TRUE:
-                return State.UP
+                return ApiState.UP
             case Ternary.FALSE:
-                return State.READ_ONLY
+                return ApiState.READ_ONLY
             case Ternary.UNKNOWN:
-                return State.UNKNOWN
+                return ApiState.UNKNOWN
 
 
 def quorum(members: int) -> int:

@@ -15,7 +15,7 @@ from analyzer.model.workloads import Workloads
 from analyzer.outage.api_servers import is_api
 from analyzer.outage.causes import Causes, Outage, Reconciler, dead_nodes
 from analyzer.outage.clocks import AT_ONCE, NEVER, Clocks, Span
-from analyzer.outage.control_plane import Judgement, State, Topology, judge
+from analyzer.outage.control_plane import ApiState, Judgement, Topology, judge
 from analyzer.outage.eviction import Rates
 from analyzer.outage.timeline import Reboot
 
@@ -161,7 +161,7 @@ def _outage(
             replaces=judgement.replaces,
         )
         # Without an API the rest does not matter.
-        is_down = judgement.state is State.DOWN
+        is_down = judgement.state is ApiState.DOWN
         return found, judgement.reasons[:1] if is_down else judgement.reasons
     if is_gone:
         return _with(outage, Ternary.FALSE), ("every endpoint of default/kubernetes is dead",)
