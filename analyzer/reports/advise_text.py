@@ -9,7 +9,7 @@ from analyzer.advice.advise import Advice, Failures, JudgedMeasure, Outcome
 from analyzer.advice.measure import Refused
 from analyzer.model.probability import ALWAYS, Bounds
 from analyzer.reports.advise_answer import AdviseAnswer
-from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
+from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.numbers import bounds_percent
 from analyzer.reports.phrases import count, listed
 from analyzer.reports.predicted_text import grounds, head
@@ -142,7 +142,7 @@ def _service(answer: AdviseAnswer, advice: Advice) -> Iterator[Block]:
     cells = [_row(name, says, outcome) for name, says, outcome in rows]
     kept = [at for at in range(len(_COLUMNS)) if any(row[at] != "" for row in cells)]
     columns = tuple(_COLUMNS[at] for at in kept)
-    yield Table(columns, tuple(tuple(row[at] for at in kept) for row in cells))
+    yield TextTable(columns, tuple(tuple(row[at] for at in kept) for row in cells))
     if not answer.every:
         now = advice.now.key()
         for what, is_worse in (("The same", False), ("Worse", True)):

@@ -10,7 +10,7 @@ from analyzer.clients.plan import Result, Time
 from analyzer.clients.walk import Range
 from analyzer.reports.answers import ClientAnswer
 from analyzer.reports.client_words import why
-from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
+from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.not_judged import lines
 from analyzer.reports.phrases import SOURCES, assumed, count
 from analyzer.reports.times import length, share
@@ -43,7 +43,7 @@ _RESULTS: Final = {
 def render(answer: ClientAnswer) -> Document:
     """Return a line for each client, the reasons, and what they are based on."""
     blocks: list[Block] = [*_head(answer), *lines(answer.view, answer.absent), Line()]
-    blocks += [Table(_COLUMNS, tuple(map(_row, answer.found))), Line()]
+    blocks += [TextTable(_COLUMNS, tuple(map(_row, answer.found))), Line()]
     blocks += _why(answer)
     if answer.every:
         for each in answer.found:
@@ -151,7 +151,7 @@ def _endings(judged: JudgedOperation) -> Iterator[Block]:
     )
     yield Line()
     yield Line((Span(operation.client, Style.STRONG), f": {operation.says}"))
-    yield Table(columns, rows)
+    yield TextTable(columns, rows)
 
 
 def _callers(answer: ClientAnswer) -> Iterator[Line]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from analyzer.failure.whatif import Kind
 from analyzer.gate.verdict import Found, JudgedService
 from analyzer.model.probability import ALWAYS
-from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
+from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.gate_answer import (
     GateAnswer,
     allowed_words,
@@ -123,7 +123,7 @@ def _scope(answer: GateAnswer) -> Iterator[Line]:
 # --- the table ---------------------------------------------------------------
 
 
-def _table(answer: GateAnswer) -> Table:
+def _table(answer: GateAnswer) -> TextTable:
     kinds = answer.failing.kinds
     headings = [_HEADINGS.get(kind) or f"{answer.failing.depth} NODES" for kind in kinds]
     columns = (
@@ -134,7 +134,7 @@ def _table(answer: GateAnswer) -> Table:
         Column("EXPECTED", right=True, spare=1),
         Column("VERDICT"),
     )
-    return Table(columns, tuple(_row(answer, each) for each in answer.judged))
+    return TextTable(columns, tuple(_row(answer, each) for each in answer.judged))
 
 
 def _row(answer: GateAnswer, judged: JudgedService) -> tuple[Cell, ...]:

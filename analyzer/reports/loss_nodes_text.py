@@ -12,7 +12,7 @@ from analyzer.kubeproxy.absent import Absent
 from analyzer.model.value import replace, value
 from analyzer.reports.affinity import affinity_note
 from analyzer.reports.answers import LossAnswer, LossNodesAnswer
-from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
+from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.loss_nowhere import nowhere
 from analyzer.reports.loss_overview import overview
 from analyzer.reports.loss_rows import brief, whole
@@ -169,7 +169,7 @@ def _rank(kind: _Alike) -> tuple[object, ...]:
 def _by_node(kinds: Sequence[_Alike], answer: LossNodesAnswer) -> Iterator[Block]:
     shown = kinds if answer.every else kinds[:_MOST_KINDS]
     yield Line()
-    yield Table(_COLUMNS, tuple(map(_row, shown)))
+    yield TextTable(_COLUMNS, tuple(map(_row, shown)))
     more = sum(len(each.nodes) for each in kinds[len(shown) :])
     if more:
         says = f"{count(more, 'more node')}, none worse: --all"

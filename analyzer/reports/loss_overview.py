@@ -10,7 +10,7 @@ from analyzer.failure.models import Dead
 from analyzer.kubeproxy.view import Endpoint, ServicePort
 from analyzer.reports.affinity import affinity_note
 from analyzer.reports.answers import LossAnswer
-from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
+from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.loss_nowhere import nowhere
 from analyzer.reports.loss_summary import totals
 from analyzer.reports.loss_words import STYLES, WORDS, by_harm, services_named
@@ -86,7 +86,7 @@ def _choices(kind: str, counted: Counter[str], answer: LossAnswer) -> Iterator[B
         )
         for name in shown
     )
-    yield Table(_COLUMNS if costs is not None else _COLUMNS[:_PLAIN], rows)
+    yield TextTable(_COLUMNS if costs is not None else _COLUMNS[:_PLAIN], rows)
     if len(names) > len(shown):
         more = count(len(names) - len(shown), f"more {kind}")
         yield Line((Span(f"{more} with as many endpoints or fewer: --all", Style.FAINT),))

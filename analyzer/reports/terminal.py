@@ -12,7 +12,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from analyzer.model.text import printable
-from analyzer.reports.document import Cell, Document, Line, Style, Table, spans
+from analyzer.reports.document import Cell, Document, Line, Style, TextTable, spans
 
 #: Columns that a foldable one keeps at least, a name before others are left out, and after.
 _LEAST: Final = 16
@@ -61,7 +61,7 @@ def render_terminal(document: Document, *, width: int, colour: bool) -> str:
                     [cell_text(pieces)] if whole else _wrapped(cell_text(pieces), console, width)
                 ):
                     console.print(line, soft_wrap=whole)
-            case Table():
+            case TextTable():
                 fitted = _fitted(block, width)
                 if fitted is not None:
                     console.print(_table(block, fitted))
@@ -92,7 +92,7 @@ def cell_text(cell: Cell) -> Text:
     return text
 
 
-def _stacked(table: Table, width: int) -> Iterator[Text]:
+def _stacked(table: TextTable, width: int) -> Iterator[Text]:
     """Yield the rows of a table that is too wide as lines, so that no address is cut.
 
     A row goes on in another line before columns that begin one; a line stands the deeper the more
@@ -116,7 +116,7 @@ def _stacked(table: Table, width: int) -> Iterator[Text]:
             yield line
 
 
-def _table(table: Table, widths: Mapping[int, int]) -> RichTable:
+def _table(table: TextTable, widths: Mapping[int, int]) -> RichTable:
     shown = RichTable(box=None, pad_edge=False, padding=(0, _GAP // 2))
     for at in widths:
         column = table.columns[at]
@@ -154,7 +154,7 @@ def _shortened(text: Text, most: int) -> Text:
     return text[:begins] + middle + text[ends:]
 
 
-def _fitted(table: Table, width: int) -> dict[int, int] | None:
+def _fitted(table: TextTable, width: int) -> dict[int, int] | None:
     """Return the columns to show, each with the width of its longest cell; None if nothing fits.
 
     Names lose their middle first, but for what tells them apart; then spare columns go; then names
@@ -180,12 +180,12 @@ def _fitted(table: Table, width: int) -> dict[int, int] | None:
     return None
 
 
-def _spare_of(table: Table) -> Callable[[int], int]:
+def _spare_of(table: TextTable) -> Callable[[int], int]:
     return lambda at: table.columns[at].spare
 
 
 def _within(
-    table: Table, natural: list[int], kept: list[int], least: int, width: int
+    table: TextTable, natural: list[int], kept: list[int], least: int, width: int
 ) -> dict[int, int] | None:
     """Return widths that fit, names not below `least`; None if there are none."""
     columns = table.columns

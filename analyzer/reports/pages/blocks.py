@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from analyzer.model.text import printable
-from analyzer.reports.document import Block, Cell, Line, Style, Table, spans
+from analyzer.reports.document import Block, Cell, Line, Style, TextTable, spans
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def html_of(blocks: Sequence[Block]) -> Iterator[str]:
             continue
         yield from _lines(lines)
         lines = []
-        if isinstance(block, Table):
+        if isinstance(block, TextTable):
             yield from table(block)
     yield from _lines(lines)
 
@@ -69,7 +69,12 @@ def _pre(lines: Sequence[str]) -> str:
 
 
 def table(
-    found: Table, *, name: str = "", caption: str = "", sorts: bool = True, most: int | None = None
+    found: TextTable,
+    *,
+    name: str = "",
+    caption: str = "",
+    sorts: bool = True,
+    most: int | None = None,
 ) -> Iterator[str]:
     """Yield a table; scripts find it by `name`, and `sorts` allows them to sort it.
 

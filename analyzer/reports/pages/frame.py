@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.model.value import value
-from analyzer.reports.document import Block, Table
+from analyzer.reports.document import Block, TextTable
 from analyzer.reports.pages.blocks import escape, html_of
 
 TYPE_CHECKING = False
@@ -102,7 +102,7 @@ def _warnings(diagnostics: Iterable[Diagnostic]) -> Iterator[str]:
 
 def until_table(blocks: Sequence[Block]) -> tuple[Sequence[Block], Sequence[Block]]:
     """Return the lines before the first table of a report, and the rest."""
-    first = next((at for at, each in enumerate(blocks) if isinstance(each, Table)), len(blocks))
+    first = next((at for at, each in enumerate(blocks) if isinstance(each, TextTable)), len(blocks))
     return blocks[:first], blocks[first:]
 
 
