@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 
 from analyzer.cluster.drift_kinds import Drift, Finding
 from analyzer.cluster.drift_nodes import drift_of_nodes
-from analyzer.cluster.drift_services import Told, behind, differences
+from analyzer.cluster.drift_services import ObjectFacts, behind, differences
 from analyzer.cluster.store import NodeRow
 from analyzer.kubeproxy.predict.every_node import EveryNode
 from analyzer.kubeproxy.view import ServicePort
@@ -63,7 +63,7 @@ def drift(
     nodes: Sequence[NodeRow],
     services: Sequence[EveryNode],
     wanted: Sequence[EveryNode] | None,
-    told: Told,
+    told: ObjectFacts,
     is_nodes: Callable[[Address], bool],
     untold: Collection[str] = (),
 ) -> Drifted:
@@ -105,7 +105,7 @@ class _Comparison:
     def __init__(
         self,
         names: frozenset[str],
-        told: Told,
+        told: ObjectFacts,
         odd: set[tuple[str, str]],
         is_nodes: Callable[[Address], bool],
         untold: Collection[str],

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @value(kw_only=True)
-class Told:
+class ObjectFacts:
     """What objects say about endpoints.
 
     Attributes:
@@ -45,7 +45,7 @@ class Told:
         return {} if spec is None else {(each.address, each.port): each for each in spec.endpoints}
 
 
-def differences(found: ServicePort, wanted: ServicePort, told: Told) -> Iterator[Difference]:
+def differences(found: ServicePort, wanted: ServicePort, told: ObjectFacts) -> Iterator[Difference]:
     """Yield the differences of a ServicePort on a node from what it should be there."""
     ours, theirs = _places(found), _places(wanted)
     for missing in theirs.keys() - ours.keys():
@@ -83,7 +83,9 @@ def _places(service: ServicePort) -> dict[tuple[Address | None, int | None], Fro
     return {_place(each): each for each in service.frontends}
 
 
-def _of_endpoints(found: ServicePort, wanted: ServicePort, told: Told) -> Iterator[Difference]:
+def _of_endpoints(
+    found: ServicePort, wanted: ServicePort, told: ObjectFacts
+) -> Iterator[Difference]:
     ours, theirs = set(found.endpoints), set(wanted.endpoints)
     if not ours and theirs and found.refusals:
         yield Drift.REFUSED, ", ".join(str(frontend) for frontend, _ in found.refusals)
@@ -118,7 +120,7 @@ def _of_endpoints(found: ServicePort, wanted: ServicePort, told: Told) -> Iterat
         yield Drift.MISSING_ENDPOINT, str(end)
 
 
-def _is_local(ours: set[Endpoint], theirs: set[Endpoint], told: Told) -> bool:
+def _is_local(ours: set[Endpoint], theirs: set[Endpoint], told: ObjectFacts) -> bool:
     """Return whether some endpoints are those of one node among others, all of them."""
     places = {told.place(end.address) for end in ours}
     (place,) = places if len(places) == 1 else (None,)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from analyzer.cluster.drift import Drifted, drift
-from analyzer.cluster.drift_services import Told
+from analyzer.cluster.drift_services import ObjectFacts
 from analyzer.cluster.store import NodeRow, Store
 from analyzer.errors import InputError, UsageError
 from analyzer.inputs.api_objects import ApiObjects
@@ -95,7 +95,7 @@ def wanted_of(
     return kept, assumed.words, tuple(wrong)
 
 
-def told_of(objects: ApiObjects) -> Told:
+def told_of(objects: ApiObjects) -> ObjectFacts:
     """Return what objects say about endpoints."""
     services: dict[tuple[str, str, int | None], ApiServicePort] = {
         (each.name, each.protocol, version): each
@@ -109,7 +109,7 @@ def told_of(objects: ApiObjects) -> Told:
     def place(address: Address) -> str | None:
         return objects.cluster.placement(address).node
 
-    return Told(services=services, owner=owner, place=place, is_told=objects.lists_endpoints)
+    return ObjectFacts(services=services, owner=owner, place=place, is_told=objects.lists_endpoints)
 
 
 def _narrowed(found: Drifted, options: SimpleNamespace) -> Drifted:
