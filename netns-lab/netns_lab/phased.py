@@ -203,7 +203,7 @@ def _sides(
         )
         followed.check_room(runs)
         rulesets = {"": part.ruleset} | {file: each.ruleset for file, each in theirs.items()}
-        sides.append(phases.Side(lab, runs, rulesets, ears))
+        sides.append(phases.RunningLab(lab, runs, rulesets, ears))
     return sides, list(dict.fromkeys(untold))
 
 

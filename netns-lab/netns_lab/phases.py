@@ -44,7 +44,7 @@ _PATIENCE: Final = 2.0
 
 
 @dataclass(slots=True)
-class Side:
+class RunningLab:
     """One lab of a run, with its routes.
 
     Attributes:
@@ -101,7 +101,7 @@ class Course:
 
     def __init__(
         self,
-        sides: Sequence[Side],
+        sides: Sequence[RunningLab],
         plan: Schedule,
         connections: Callable[[Callable[[], float]], Connections],
         rate: float,
@@ -112,7 +112,7 @@ class Course:
         self._zero: float | None = None
         self._connect = connections
         self._waiting = list(plan.events)
-        self._changing: tuple[Planned, list[tuple[Side, Meanwhile]], float] | None = None
+        self._changing: tuple[Planned, list[tuple[RunningLab, Meanwhile]], float] | None = None
         self.events: list[Event] = []
         #: When the last flow was sent, seconds from the start.
         self.ended = 0.0
@@ -243,7 +243,7 @@ class Course:
             self._over(event, now)
             self._begin(self.clock())
 
-    def _is_over(self, side: Side, program: Meanwhile) -> bool:
+    def _is_over(self, side: RunningLab, program: Meanwhile) -> bool:
         if program.ended() is None:
             return False
         side.read_back()
