@@ -35,11 +35,11 @@ _OF_SERVICE: Final = "kubernetes.io/service-name"
 
 @value(kw_only=True)
 class Failures:
-    """Which failures are evaluated: named ones, or any set of so many nodes.
+    """Which failures are evaluated: named ones, or any set of `depth` nodes.
 
     Attributes:
-        dead: names of nodes that fail together; none: any nodes.
-        depth: how many nodes fail together, where none is named.
+        dead: names of nodes that fail together; empty for any nodes.
+        depth: how many nodes fail together, if none is named.
     """
 
     dead: Failing = ()

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def places_of(items: Sequence[Object], key: Key, cluster: Cluster) -> list[str | None]:
-    """Return the node of each ready pod behind a Service, of one IP version, in their order."""
+    """Return the node of each ready pod behind a Service, for one IP version, in their order."""
     pods = _pods(slices_of(items, key))
     family = min((address.version for address in pods), default=0)
     return [cluster.placement(address).node for address in pods if address.version == family]

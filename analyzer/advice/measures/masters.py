@@ -19,7 +19,7 @@ _COMPONENTS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-schedu
 
 
 def masters(number: int) -> Change:
-    """Return a measure that gives the cluster so many control-plane nodes."""
+    """Return a measure that gives the cluster `number` control-plane nodes."""
 
     def change(situation: ClusterState, _key: Key) -> ClusterState | Refused:
         roles = roles_of(situation.items)

@@ -29,10 +29,10 @@ _UPSTREAM = "kube-dns-upstream"
 
 
 def change(situation: ClusterState, key: Key) -> ClusterState | Refused:
-    """Return a situation in which each node answers for the Service itself.
+    """Return a state in which each node answers for the Service itself.
 
-    The caches are not endpoints in truth: they take the Service's address on each node. Endpoints
-    with the nodes' addresses and the policy Local stand for them.
+    The caches are not really endpoints: they take the Service's address on each node. They are
+    represented by endpoints with the nodes' addresses and the policy Local.
     """
     service = service_of(situation.items, key)
     slices = slices_of(situation.items, key)

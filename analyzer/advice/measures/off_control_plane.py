@@ -31,7 +31,7 @@ def away(now: Sequence[str], can: Takers, masters: Collection[str]) -> Sequence[
 
 
 def emptiest(now: Sequence[str], names: Sequence[str], number: int) -> list[str]:
-    """Return the nodes, among those named, that so many pods are added to one by one."""
+    """Return the nodes, among those named, to which `number` pods are added one by one."""
     held = Counter(now)
     found = []
     for _ in range(number):
