@@ -1,7 +1,8 @@
 """nft expressions and statements with the names and addresses in them replaced.
 
-What a text stands for is told by what it is compared with: a device, an Ethernet address, a user.
-Any other text is kept if it is a word of nft's, and else what has it is not understood afterwards.
+The meaning of a string follows from what it is compared with: a device, an Ethernet address, a
+user. Any other string is kept if it is one of nft's words; otherwise its expression is not
+understood afterwards.
 """
 
 from __future__ import annotations
@@ -115,7 +116,7 @@ def renamed_expression(naming: Naming, place: TableOf, given: e.Expression) -> e
     """Return the renamed expression.
 
     Raises:
-        NotSaid: nobody can put it into other words.
+        NotSaid: it cannot be expressed in other words.
     """
     found: e.Expression = _Values(naming, place).any(given, None)
     return found
@@ -227,7 +228,7 @@ class _Values:
         return s.Match(operator, e.Binary("&", self.any(left.left, None), mask), new)
 
     def _raw(self, given: s.Match, left: e.RawPayload) -> s.Match:
-        """Return a match on bits of the header of IP, of which only whole addresses are told."""
+        """Return a match on bits of the IP header, of which only whole addresses are renamed."""
         version = _RAW.get((left.offset, left.length)) if left.base == "nh" else None
         if version is None or given.operator not in {"==", "!="} or type(given.right) is not int:
             raise NotSaid(left.base)
@@ -352,7 +353,7 @@ class _Values:
         return [replace(given, key=made, value=of_value, comment=comment) for made in keys]
 
     def _expanded(self, given: Any, role: Role) -> Iterator[Any]:
-        """Yield the expressions that stand for one key: of a range of addresses its networks."""
+        """Yield the expressions that represent one key: for a range of addresses, its networks."""
         match given:
             case e.Range(first, last) if isinstance(first, Address) and isinstance(last, Address):
                 networks = blocks(first, last)
