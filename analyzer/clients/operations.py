@@ -21,10 +21,10 @@ from analyzer.model.value import replace, value
 
 @value(kw_only=True)
 class LookUp:
-    """The look-up of a name.
+    """The lookup of a name.
 
     Attributes:
-        exists: tells which of the candidates have an address.
+        exists: returns whether a candidate has an address.
     """
 
     resolver: Resolver

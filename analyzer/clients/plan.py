@@ -1,14 +1,13 @@
 """What a client does, as a plan: each draw and each wait until it ends, with the outcome.
 
-Theory of operation
-===================
+Theory of operation ===================
 
-A plan is a graph without loops. A `Draw` is a new flow, whose fate decides how the plan goes on: it
-stands only where conntrack has no entry yet, since a packet of a flow that has one goes where the
-first went. An `Either` is a choice that nobody knows the odds of.
+A plan is an acyclic graph. A `Draw` is a new flow, whose fate decides how the plan continues: there
+is one only if conntrack has no entry yet, since packets of a tracked flow go where the first one
+went. An `Either` is a choice of unknown probability.
 
-What comes of a plan `outcome` tells. Nodes are shared: of a thousand ways most are alike behind
-some draw.
+`outcome` computes the outcome of a plan. Nodes are shared: of a thousand paths most are the same
+after some draw.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ ZERO: Final = Fraction(0)
 class Result(enum.Enum):
     """How an operation ends.
 
-    NO_NAME: it is told that a name does not exist which does.
+    NO_NAME: the answer is that a name does not exist, although it does.
     """
 
     ANSWERED = "answered"

@@ -19,8 +19,8 @@ class Target:
     """A frontend of a ServicePort, for the flows of one client.
 
     Attributes:
-        name: what tells it from others.
-        lot: what becomes of a new flow.
+        name: distinguishes it from others.
+        lot: what happens to a new flow.
         affine: whether session affinity sends all of the client's flows to the endpoint of the
             first; UNKNOWN: unless the rules forget the client.
     """

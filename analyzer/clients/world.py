@@ -47,9 +47,9 @@ class EntryNode:
     """A node that a client's flows enter at.
 
     Attributes:
-        chance: that a new flow comes to it.
+        chance: that a new flow enters there.
         view: its Services; None if nothing is known of its rules.
-        fate: of all that comes to it, where it is dead itself; None if it lives.
+        fate: of all flows to it, if the node itself is dead; None if it is alive.
     """
 
     node: str | None
