@@ -29,9 +29,9 @@ class ObjectFacts:
 
     Attributes:
         services: by name and protocol.
-        owner: the pod that has an address and port now; None: not known, or none.
-        place: the node on which an address is; None: not known.
-        is_told: whether objects tell of endpoints at all.
+        owner: returns the pod that has an address and port now; None if not known, or none.
+        place: returns the node of an address; None if not known.
+        is_told: whether the objects list any endpoints.
     """
 
     services: Mapping[tuple[str, str, int | None], ApiServicePort]
@@ -168,8 +168,8 @@ def behind(
 ) -> Iterator[Difference]:
     """Yield differences from most nodes in the rules that flows traverse after DNAT.
 
-    No flag of kube-proxy and no rule of others is in any object. Endpoints that nodes tell apart
-    (`is_nodes`) are left out, and so are those that only one of both has.
+    Objects contain neither flags of kube-proxy nor other programs' rules. Endpoints that nodes
+    distinguish (`is_nodes`) are left out, and so are those that only one of both has.
     """
     ours, theirs = _behind(found, is_nodes), _behind(usual, is_nodes)
     # What is lost is not masqueraded either: that is one difference.
