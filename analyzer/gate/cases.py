@@ -96,7 +96,7 @@ class Judge:
 
     Attributes:
         prediction: of the cases that were judged last.
-        checked: how many predictions were held against walks of generated rules.
+        checked: how many predictions were compared with evaluations of generated rules.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """Every placement that the scheduler may produce, if there are few enough.
 
-Whichever pod comes next and whichever open node takes it: a placement is an end where no node is
-open to any pod that is left. Nodes that are alike are told apart by nothing, so of placements that
-differ by such nodes alone one is looked at.
+Whichever pod comes next and whichever feasible node takes it: a placement is final if no node is
+feasible for any pod that is left. Of placements that differ only by equivalent nodes, one is
+evaluated.
 """
 
 from __future__ import annotations

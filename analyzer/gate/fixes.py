@@ -82,7 +82,7 @@ def fix_of(
 ) -> Fix | None:
     """Return the first change that meets all thresholds, else the one with the least loss.
 
-    None: none that was tried is proven to be better.
+    None if no change that was tried is proven to be better.
     """
     tried = []
     for change in _changes(broken, templates, failing):

@@ -37,10 +37,10 @@ class Found:
     """The worst placement in one respect.
 
     Attributes:
-        kind: of failure; None if it is on the fewest nodes, so that it survives least.
-        most: where it is not proven that no other is worse, the part of the pods that the nodes
-            which fail may hold at most; else None.
-        surely: where that is not proven, so many nodes it survives in any case.
+        kind: of failure; None for the placement on the fewest nodes, which survives least.
+        most: if it is not proven that no other is worse, the highest share of the pods that the
+            failing nodes may have; else None.
+        surely: if that is not proven, how many nodes it survives in any case.
     """
 
     kind: Kind | None
@@ -74,8 +74,8 @@ class JudgedService:
     Attributes:
         worst: for each kind of failure.
         fewest: the placement that survives least.
-        expected: the one that the scheduler's scores give.
-        violations: of the thresholds that were asked for.
+        expected: the one by the scheduler's scores.
+        violations: of the given thresholds.
     """
 
     service: GatedService
