@@ -107,7 +107,7 @@ class Alike:
     def _combined(
         self, given: Input, dumps: Sequence[_Dump], diagnostics: Sequence[Diagnostic]
     ) -> Read | None:
-        """Return the map of what was read and of what was passed over."""
+        """Return the map of what was read and of what was skipped."""
         used = [(each.held, each.left) for each in dumps if each.held and each.left]
         keys = {key_of(service) for service in given.view.services}
         blocks: dict[int, set[str]] = {}
