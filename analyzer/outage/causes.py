@@ -45,8 +45,8 @@ class Cause(enum.Enum):
 class Reconciler(enum.Enum):
     """How API servers maintain the endpoints of default/kubernetes.
 
-    MASTER_COUNT: by a number of API servers that somebody set; the dead stay. The default up to
-    1.8. Source: Kubernetes, pkg/controlplane/reconcilers/instancecount.go.
+    MASTER_COUNT: by a configured number of API servers; dead ones stay. The default up to 1.8.
+    Source: Kubernetes, pkg/controlplane/reconcilers/instancecount.go.
     """
 
     LEASE = "lease"
@@ -60,7 +60,7 @@ class Replacement:
     Attributes:
         removed: rules no longer lead to it.
         replaced: rules lead to a pod in its place.
-        returns: it lives again itself.
+        returns: it is alive again itself.
     """
 
     cause: Cause
@@ -160,7 +160,7 @@ class Causes:
                 return Span(normal.earliest, late.latest)
 
     def _frozen_by_proxy(self, fate: Replacement) -> Replacement:
-        """Return a fate as rules show it that nobody writes any more, if it is so."""
+        """Return what the rules show if kube-proxy no longer writes them."""
         if not self._outage.proxy_dead:
             return fate
         return Replacement(cause=fate.cause, removed=NEVER, replaced=NEVER, returns=fate.returns)
@@ -196,7 +196,7 @@ class Causes:
         )
 
     def _open(self, cause: Cause) -> Replacement:
-        """Return the fate of what nothing tells of: any time, but not while nothing is written."""
+        """Return the replacement if nothing is known: any time, except while nothing is written."""
         earliest = ANY_TIME
         if self._outage.writes is Ternary.FALSE:
             earliest = Span(self._outage.api_back.earliest, None)

@@ -32,10 +32,10 @@ _NOT_KNOWN: Final = (
 
 @value(kw_only=True)
 class OutageOptions:
-    """The options of an outage, besides which nodes are dead.
+    """The options of an outage, besides what is dead.
 
     Attributes:
-        heals: whether the control plane lives; None: by who is dead.
+        heals: whether the control plane is alive; None: depends on what is dead.
         api_back: seconds until it is back; None if it does not come back.
         reboots_after: seconds after which the dump's node restarts; None if it does not.
         with_api: endpoints that die with the API.
@@ -64,12 +64,12 @@ class Scenario:
     """An outage to simulate.
 
     Attributes:
-        died: who is dead, those that die with the API among them.
-        judgement: what is left of the control plane; None if nobody told of it, or it was said.
+        died: what is dead, including what dies with the API.
+        judgement: what is left of the control plane; None if not known, or if the options say it.
         unsettled: from when to when living nodes may count as not ready, and their endpoints be
-            out of the rules.
-        why: why it does not heal, or is not known to; empty where it does.
-        assumed: what nobody said of the control plane, and this rests on.
+            missing from the rules.
+        why: why it does not heal, or is not known to; empty if it does.
+        assumed: assumptions about the control plane that this depends on.
     """
 
     died: Dead

@@ -97,8 +97,8 @@ class Played:
     """The simulated losses of one ServicePort.
 
     Attributes:
-        route: of all its routes the one that loses most in the end; None if none loses anything.
-        first: what that loses as the rules are, least and most.
+        route: the route that loses most over the whole time; None if none loses anything.
+        first: what it loses with the present rules, least and most.
         fates: of its dead endpoints.
     """
 
@@ -130,16 +130,16 @@ def play(
     reboot: Reboot | None = None,
     unsettled: Sequence[Span] = (),
 ) -> tuple[Played, ...]:
-    """Return the losses of each ServicePort until some second.
+    """Return the losses of each ServicePort up to a time.
 
     Args:
         services: of a dump.
-        died: who is dead from the beginning.
-        fates: returns what becomes of dead endpoints.
-        specs: what the objects list, by name and protocol; none: nothing lists all endpoints.
+        died: what is dead from the beginning.
+        fates: returns the replacement of dead endpoints.
+        specs: the objects' ServicePorts, by name and protocol; empty if endpoints are not listed.
         until: seconds.
         reboot: of the node whose rules these are.
-        unsettled: from when to when endpoints of living nodes may be out of the rules.
+        unsettled: from when to when endpoints of living nodes may be missing from the rules.
     """
     player = _Player(died, fates, until, reboot, unsettled)
     return tuple(
@@ -300,7 +300,7 @@ class _Route:
         return lower, min(upper, _ONE)
 
     def _share(self, dead: int, others: int, *, up: bool) -> Fraction:
-        """Return the share of the dead among so many that are drawn alike, rounded outwards."""
+        """Return the share of the dead among equally drawn endpoints, rounded outwards."""
         leads = self._leads[1] if up else self._leads[0]
         if not dead:
             # Nobody is left to draw: every flow is refused.
