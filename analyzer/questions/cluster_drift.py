@@ -73,10 +73,10 @@ def wanted_of(
 ) -> tuple[tuple[EveryNode, ...] | None, tuple[str, ...], tuple[str, ...]]:
     """Return what kube-proxy would write, its basis, and what of it is not known.
 
-    `found` are the modes of the nodes that were read. None: most nodes tell it.
+    `found` are the modes of the nodes that were read. None if most nodes are the reference.
 
     Raises:
-        AnalyzerError: the objects do not tell it, and they are to.
+        AnalyzerError: the objects do not determine it, although they should.
     """
     if options.against == "majority" or (not objects.items and options.against is None):
         return None, (), ()
@@ -113,7 +113,7 @@ def told_of(objects: ApiObjects) -> ObjectFacts:
 
 
 def _narrowed(found: Drifted, options: SimpleNamespace) -> Drifted:
-    """Return the findings that were asked for; what is of a node is of each of its Services."""
+    """Return the selected findings; findings on a node count for each of its Services."""
     names, spaces = options.service, options.namespace
     kept = [
         each
