@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 @enum.unique
 class RepairedOutcome(enum.Enum):
-    """How flows of a route end that landed on dead endpoints, or may have.
+    """What happens to flows of a route that went to dead endpoints, or may have.
 
-    COVERED: they reach living ones. REFUSED: nobody is left on this route; they are refused at
-    once. LEFT: some may still land there.
+    COVERED: they reach living ones. REFUSED: none is left on this route; they are refused at once.
+    LEFT: some may still go to dead ones.
     """
 
     COVERED = "covered"
@@ -65,7 +65,7 @@ def repaired(
     """Yield the ServicePorts that a repair affects, and its effect on each.
 
     Raises:
-        InputError: it would change what it has no business with, so that nobody should apply it.
+        InputError: it would change something else, so that it must not be applied.
     """
     then = {_name(each): each for each in after}
     for each in before:
