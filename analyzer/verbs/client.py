@@ -67,7 +67,7 @@ def client(options: SimpleNamespace) -> int:
 
 @value(kw_only=True)
 class _Fates:
-    """What is said of the dead, by endpoint, address, node and zone."""
+    """The given kinds of death, by endpoint, address, node and zone."""
 
     said: Mapping[str, FlowResponse]
     given: Input
@@ -82,7 +82,7 @@ class _Fates:
 
 
 class _Asked:
-    """What the options ask, and of what."""
+    """The options of the verb, and the input they apply to."""
 
     def __init__(self, options: SimpleNamespace) -> None:
         self._options = options
@@ -262,17 +262,17 @@ class _Asked:
             self.assumed.append(says)
 
     def _tuned(self, connector: Connector) -> Connector:
-        """Return a client with the time-out and tries that were asked for."""
+        """Return a client with the given timeout and number of tries."""
         options = self._options
         if options.timeout is not None:
             connector = replace(connector, timeout=(options.timeout,))
         return connector if options.tries is None else replace(connector, tries=options.tries)
 
     def _services(self, *, must: bool) -> Sequence[ServicePort]:
-        """Return what is connected to: what was asked for, else what loses most.
+        """Return the ServicePorts to connect to: the given ones, else those that lose most.
 
         Raises:
-            UsageError: nothing of it can be reached by TCP from where clients are.
+            UsageError: none of them can be reached by TCP from the clients.
         """
         reached = {id(each) for each in self.world.services()}
         found = [s for s in self.services if s.protocol == "tcp" and id(s) in reached]

@@ -179,7 +179,7 @@ def timeline(options: SimpleNamespace) -> int:
 
 
 def _asked(options: SimpleNamespace, given: Input) -> OutageOptions:
-    """Return what the options say of an outage, besides who is dead."""
+    """Return the options of an outage, besides what is dead."""
     from analyzer.outage.causes import Reconciler
     from analyzer.outage.clocks import DURATIONS
     from analyzer.outage.eviction import Rates

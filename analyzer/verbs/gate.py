@@ -43,7 +43,7 @@ def answer_of(options: SimpleNamespace, given: Given) -> GateAnswer:
     """Return the verdict on the input.
 
     Raises:
-        AnalyzerError: a manifest is malformed, or what was asked for is not there.
+        AnalyzerError: a manifest is malformed, or a selected name is not there.
     """
     problem, failing, judge = _world(options, given)
     thresholds = Thresholds(options.max_loss, options.min_survives)
@@ -86,7 +86,7 @@ def _failing(options: SimpleNamespace, given: Given, problem: Problem) -> Failin
     """Return the failures to judge.
 
     Raises:
-        UsageError: what was asked for by name is not there.
+        UsageError: a node or zone given by name is not there.
     """
     names = [node.name for node in given.nodes]
     for name in options.control_plane:

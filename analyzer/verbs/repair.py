@@ -60,10 +60,10 @@ def repair(options: SimpleNamespace) -> int:
 
 
 def _undo(given: Input) -> str:
-    """Return what takes away the repair that is among the rules; empty where none is.
+    """Return the commands that undo the repair among the rules; empty if there is none.
 
     Raises:
-        InputError: it cannot be told how.
+        InputError: it is not known how.
     """
     try:
         return "".join(undo_of(part.ruleset) for part in given.parts or (given,))
@@ -72,7 +72,7 @@ def _undo(given: Input) -> str:
 
 
 def _narrowed(options: SimpleNamespace, made: Made) -> Made:
-    """Return what of a repair is of the IP version that was asked for: nft dumps hold both."""
+    """Return a repair narrowed to the selected IP version: nft dumps contain both."""
     if options.family is None:
         return made
     version = VERSIONS[options.family]
