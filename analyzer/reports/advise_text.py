@@ -50,7 +50,7 @@ def render(answer: AdviseAnswer) -> Document:
 
 
 def better(advice: Advice) -> list[JudgedMeasure]:
-    """Return the measures with which the Service fares better than now."""
+    """Return the measures that improve the Service."""
     now = advice.now.key()
     known = [m for m in advice.measures if isinstance(m.outcome, Outcome)]
     return [m for m in known if _key(m) < now]
@@ -60,7 +60,7 @@ def better(advice: Advice) -> list[JudgedMeasure]:
 
 
 def _summary(answer: AdviseAnswer) -> Iterator[Line]:
-    """Yield the best of the Service that fares worst."""
+    """Yield the best measure for the Service with the greatest loss."""
     if not answer.advice:
         yield Line((Span("No Service has endpoints, so no measure helps.", Style.STRONG),))
         return
@@ -207,7 +207,7 @@ def _style(loss: Bounds) -> Style:
 
 
 def _refused(answer: AdviseAnswer, advice: Advice) -> Iterator[Line]:
-    """Yield what cannot be judged; measures that change nothing only where all is asked for."""
+    """Yield what cannot be judged; measures without effect only if everything is to be shown."""
     refused = [
         (m.measure, m.outcome.why) for m in advice.measures if isinstance(m.outcome, Refused)
     ]
@@ -221,7 +221,7 @@ def _refused(answer: AdviseAnswer, advice: Advice) -> Iterator[Line]:
 
 
 def _pods(advice: Advice) -> Iterator[Line]:
-    """Yield what the objects say of who stands behind the endpoints."""
+    """Yield what the objects say about the pods behind the endpoints."""
     found = advice.behind
     if found.held:
         says = f"Volumes, claims or affinity may tie {count(found.held, 'pod')} to their node."

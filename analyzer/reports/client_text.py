@@ -73,7 +73,7 @@ def _head(answer: ClientAnswer) -> Iterator[Line]:
 
 
 def _worst(answer: ClientAnswer) -> Line:
-    """Say who fares worst, which is what a person wants to know first."""
+    """Return the worst result, which a reader wants to know first."""
     found = max(answer.found, key=lambda each: (each.outcome.fails[1], each.outcome.fails[0]))
     fails, operation = found.outcome.fails, found.operation
     if not fails[1]:
@@ -120,7 +120,7 @@ def _time(time: Time | None) -> str:
 
 
 def _length(lower: Fraction, upper: Fraction) -> str:
-    """Return how long something lasts; what is not nothing is never told as nothing."""
+    """Return how long something lasts; what is not zero is never shown as zero."""
     return "<0.1s" if 0 < upper < _LEAST else length(lower, upper)
 
 

@@ -56,7 +56,7 @@ def _row(trial: ClientTrial, rate: float) -> tuple[Cell, ...]:
 
 
 def _exits(trial: ClientTrial) -> Iterator[Line]:
-    """Yield how the runs of a program ended that nobody knew before."""
+    """Yield how the runs of a program without a known model ended."""
     yield Line()
     yield Line((Span(f"{trial.command}: {trial.target}"),))
     for each in trial.exits:

@@ -66,7 +66,7 @@ def sources_of(each: Beside) -> str:
 def lost(found: Sequence[Beside]) -> list[str]:
     """Return what works in A and is dropped or rejected by design in B.
 
-    To a ClusterIP no flows of other nodes' endpoints come, so that nobody misses anything.
+    Flows to a ClusterIP never arrive from endpoints on other nodes, so nothing is lost there.
     """
     return list(
         dict.fromkeys(

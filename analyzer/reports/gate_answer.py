@@ -30,8 +30,8 @@ class Pending:
     """Pods that are unschedulable.
 
     Attributes:
-        least: so many of them, wherever the others are.
-        expected: so many where the scheduler goes by its scores.
+        least: the fewest that are, wherever the others are.
+        expected: how many are if the scheduler follows its scores.
     """
 
     group: Group
@@ -51,13 +51,13 @@ class GateAnswer:
     """The answer of ``gate``: what the worst placements lose, and the thresholds exceeded.
 
     Attributes:
-        fixes: what would help, by the place of a Service in `judged`.
+        fixes: what would help, by the index of a Service in `judged`.
         unjudged: Services without an answer, with or without rules.
-        unknown: fields of manifests of which nothing is known.
-        ignored: kinds of objects that say nothing of where pods are, with their number.
-        assumed: what the answer rests on, in words.
-        checked: how many predictions were held against walks of generated rules.
-        is_faulty: whether a walk of generated rules says otherwise than was predicted.
+        unknown: fields of manifests that are not known.
+        ignored: kinds of objects that have no bearing on where pods are, with their number.
+        assumed: what the answer assumes, in words.
+        checked: number of predictions that were compared with walks of generated rules.
+        is_faulty: whether a walk of generated rules contradicts the prediction.
         every: whether each Service is shown, in full.
     """
 

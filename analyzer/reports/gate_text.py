@@ -149,7 +149,7 @@ def _row(answer: GateAnswer, judged: JudgedService) -> tuple[Cell, ...]:
 
 
 def _pods(answer: GateAnswer, judged: JudgedService) -> str:
-    """Return how many pods are placed; of what is scaled how many at least and at most."""
+    """Return how many pods are placed; if scaled, the least and the greatest number."""
     scales = [s for s in answer.problem.scales if s.groups.keys() & {*judged.service.groups}]
     if not scales:
         return f"{sum(judged.fewest.case.held):,}"

@@ -161,7 +161,7 @@ def _passed(each: PassedOver) -> tuple[Cell, ...]:
 
 
 def _dead(answer: LabPcapAnswer) -> Iterator[Line]:
-    """Tell how many flows landed at dead endpoints, where any is dead."""
+    """Yield how many flows reached dead endpoints, if any is dead."""
     ends = [(v.measurement, e.endpoint) for v in answer.verdicts for e in v.endpoints]
     dead = [(measured, each) for measured, each in ends if each.dead]
     if dead:

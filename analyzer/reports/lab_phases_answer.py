@@ -28,11 +28,12 @@ class Phase:
 
     Attributes:
         route: its number.
-        at_event: they were on their way when it happened: each may have fared as before or after.
-        dead: who was dead.
+        at_event: they were in flight when it happened, so each may have ended as before or as after
+            it.
+        dead: the dead endpoints.
         rules: the dump in force.
-        lost_predicted: the share of flows that is to be without an answer; None: the dump in force
-            does not tell of the route, and nothing is judged.
+        lost_predicted: the predicted share of flows without an answer; None: the dump in force does
+            not have the route, and nothing is judged.
         interval: the exact 99 % interval of the share of flows without an answer; None: of none.
     """
 
@@ -58,8 +59,8 @@ class LabPhasesAnswer:
 
     Attributes:
         rate: new flows a second, of all routes together.
-        false_alarm_rate: how often, at most, the whole is called wrong when it is right.
-        interrupted: the second in which somebody ended the run; None if it took its time.
+        false_alarm_rate: the greatest chance that a correct prediction is called wrong as a whole.
+        interrupted: the second in which the run was interrupted; None if it ran to its end.
     """
 
     dead: str

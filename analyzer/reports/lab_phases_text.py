@@ -110,7 +110,7 @@ def _to(route: FollowedRoute) -> str:
 
 
 def _without(answer: LabPhasesAnswer, *, several: bool) -> Iterator[Line]:
-    """Tell of which routes no connection was followed, where others have some."""
+    """Yield the routes on which no connection was followed, if others have some."""
     none = [at for at, each in enumerate(answer.routes, 1) if not each.connections]
     if several and answer.connections and none:
         numbers = ", ".join(f"{at} ({answer.routes[at - 1].protocol})" for at in none)

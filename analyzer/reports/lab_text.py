@@ -145,7 +145,7 @@ def _summary(verdict: Verdict) -> Iterator[Line]:
 
 
 def _ended(measured: Measurement) -> Iterator[Line]:
-    """Tell of the flows that rules end."""
+    """Yield the flows that rules drop or reject."""
     if not measured.ended.upper:
         return
     ended = measured.rejected + measured.unaccounted

@@ -67,7 +67,7 @@ def summary(answer: LossClusterAnswer) -> Iterator[Line]:
 
 
 def service_ports(losses: Sequence[LossAtEveryNode], alive: int) -> TextTable:
-    """Return a line for each ServicePort; so many nodes live."""
+    """Return a line for each ServicePort; `alive` nodes live."""
     return TextTable(_COLUMNS, tuple(_row(each, alive) for each in losses))
 
 

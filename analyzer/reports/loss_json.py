@@ -91,7 +91,7 @@ class _Writer:
 
 
 def _worst(loss: ServiceLoss, frontends: list[Frontend]) -> dict[str, Any] | None:
-    """Return the greatest loss and whose it is; None if there is no route."""
+    """Return the greatest loss and its route; None if there is no route."""
     worst = loss.worst_route
     if worst is None:
         return None

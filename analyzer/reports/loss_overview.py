@@ -96,13 +96,13 @@ def _choices(kind: str, counted: Counter[str], answer: LossAnswer) -> Iterator[B
 
 
 class _Costs:
-    """Tells what the death of each node, or zone, would cost."""
+    """The cost of losing each node, or zone."""
 
     def __init__(self, kind: str, answer: LossAnswer) -> None:
         self._kind = kind
         self._on: dict[str | None, set[Endpoint]] = {}
         self._services: dict[Endpoint, list[ServicePort]] = {}
-        #: What anything that dies may hit: some of their flows go nobody knows where.
+        #: What any death may hit: the destination of some of their flows is unknown.
         self._open: list[ServicePort] = []
         for service in (each.service for each in answer.losses):
             for endpoint in service.endpoints:

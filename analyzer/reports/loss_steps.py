@@ -30,11 +30,11 @@ _MOST: Final = 2
 
 @value
 class _Step:
-    """What to do, the commands that do it, and what is to be said of these.
+    """What to do, the commands that do it, and notes on these.
 
     Attributes:
-        alone: whether the commands take lines of their own.
-        open: whether there are more commands than these.
+        alone: whether the commands go on lines of their own.
+        open: whether the list of commands is incomplete.
     """
 
     says: str

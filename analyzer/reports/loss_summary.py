@@ -50,8 +50,8 @@ def harm(
 ) -> Iterator[Line]:
     """Yield which Services lose how much, and on which routes.
 
-    `at` tells where dumps of several nodes are judged: for each of the losses, by identity, the
-    nodes where it is so.
+    `at` is set where dumps of several nodes are judged: it maps each loss, by identity, to the
+    nodes that have it.
     """
     where = "" if at is None else " at its worst node"
     yield totals(losses, WORDS, is_whole=is_whole, each=where)

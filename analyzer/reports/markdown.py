@@ -1,6 +1,6 @@
 """A report as Markdown, for tickets, with real tables.
 
-Text of a dump is text there too: it makes no markup, no link, and names nobody.
+Text of a dump stays text there: it makes no markup, no link and no mention.
 
 Source: GitHub Flavored Markdown, 2.4 backslash escapes, 4.10 tables, 6.9 autolinks, 6.12 breaks.
 """

@@ -95,8 +95,8 @@ def cell_text(cell: Cell) -> Text:
 def _stacked(table: TextTable, width: int) -> Iterator[Text]:
     """Yield the rows of a table that is too wide as lines, so that no address is cut.
 
-    A row goes on in another line before columns that begin one; a line stands the deeper the more
-    columns are before it, so that what is left empty stands for what is above.
+    A row continues on another line before columns that begin one. A line is indented the deeper,
+    the more columns are before it; what is left empty repeats what is above.
     """
     begins = [at for at, column in enumerate(table.columns) if column.begins]
     for row in table.rows:
@@ -142,7 +142,7 @@ def _table(table: TextTable, widths: Mapping[int, int]) -> RichTable:
 
 
 def _shortened(text: Text, most: int) -> Text:
-    """Return a name of at most so many columns, without its middle where it has more."""
+    """Return a name of at most `most` columns, its middle cut out if it is longer."""
     if text.cell_len <= most:
         return text
     head = (most - 1) // 2
@@ -157,8 +157,8 @@ def _shortened(text: Text, most: int) -> Text:
 def _fitted(table: TextTable, width: int) -> dict[int, int] | None:
     """Return the columns to show, each with the width of its longest cell; None if nothing fits.
 
-    Names lose their middle first, but for what tells them apart; then spare columns go; then names
-    lose what they can.
+    Names lose their middle first, but for what distinguishes them; then spare columns go; then
+    names lose what they can.
     """
     natural = [
         max(

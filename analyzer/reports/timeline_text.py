@@ -176,7 +176,7 @@ def _causes(shown: Sequence[Played]) -> TextTable:
 
 
 def _comes(fate: Replacement) -> str:
-    """Return when a pod comes in the place of a dead one, or that one lives again."""
+    """Return when a pod replaces a dead one, or that one is back."""
     if fate.returns != NEVER:
         return f"back {span(fate.returns)}"
     return "no" if fate.replaced == NEVER else span(fate.replaced)

@@ -1,7 +1,7 @@
 """``watch`` for the textfile collector of the node exporter.
 
-Times are told and not ages, so that an age is right whenever somebody asks. Where a look failed
-there are no numbers of rules: those of an earlier look would be taken for those of now. Bounds are
+Metrics are times, not ages, so that an age is right whenever it is computed. After a failed look
+there are no metrics of rules: those of an earlier look would pass for current ones. Bounds are
 rounded outwards.
 """
 

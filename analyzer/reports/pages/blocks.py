@@ -1,8 +1,7 @@
 """A report for people as HTML: lines and tables, with all text escaped.
 
-What a terminal would act on is replaced by signs, as everywhere; what a browser would act on is
-escaped. Names that are written from right to left stand in elements of their own, so that they
-reorder nothing beside them.
+Control characters are replaced by visible signs, as everywhere; markup is escaped. Names in
+right-to-left scripts get elements of their own, so that they reorder nothing around them.
 """
 
 from __future__ import annotations

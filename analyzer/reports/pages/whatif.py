@@ -50,7 +50,7 @@ def render(answer: WhatIfAnswer) -> Iterator[str]:
 
 
 def _variants(answer: WhatIfAnswer) -> list[list[Variant]]:
-    """Return each ServicePort as the nodes have it that are asked about."""
+    """Return the variants of each ServicePort on the judged nodes."""
     if answer.every_node:
         return [[(at.service, at.nodes) for at in each.at] for each in answer.every_node]
     return [[(service, None)] for service in answer.found.services]
