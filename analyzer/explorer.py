@@ -50,7 +50,7 @@ q              quit
 
 
 @value(kw_only=True)
-class Asked:
+class ExplorerInput:
     """What to explore.
 
     Attributes:
@@ -125,7 +125,7 @@ class Explorer(App[None]):  # type: ignore[misc]  # see above
         Binding("q", "quit", "Quit"),
     ]
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, asked: ExplorerInput) -> None:
         super().__init__()
         self._asked = asked
         self._filter = ""

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzer.arguments.watch import FILES
-from analyzer.failure.loss import State
+from analyzer.failure.loss import LossState
 from analyzer.model.probability import NEVER, Bounds, Dyadic
 from analyzer.reports.prometheus import at_least, at_most, metric
 from analyzer.reports.watch_answer import Judgement, Seen
@@ -172,7 +172,7 @@ def test_hostile_names_stay_in_their_labels(names: list[str]) -> None:
             namespace="",
             protocol="tcp",
             family="ip",
-            state=State.UNTOUCHED,
+            state=LossState.UNTOUCHED,
             endpoints=at,
             dead=0,
             loss=Bounds(NEVER, NEVER),

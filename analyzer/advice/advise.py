@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from analyzer.advice.behind import Behind, behind
-from analyzer.advice.measure import API, Key, Measure, Refused, Situation, is_for
+from analyzer.advice.measure import API, ClusterState, Key, Measure, Refused, is_for
 from analyzer.advice.objects import key_of, nodes_of
 from analyzer.advice.placing import places_of
 from analyzer.advice.proxied import proxied
@@ -35,11 +35,11 @@ _OF_SERVICE: Final = "kubernetes.io/service-name"
 
 @value(kw_only=True)
 class Failures:
-    """Which failures are evaluated: named ones, or any set of so many nodes.
+    """Which failures are evaluated: named ones, or any set of `depth` nodes.
 
     Attributes:
-        dead: names of nodes that fail together; none: any nodes.
-        depth: how many nodes fail together, where none is named.
+        dead: names of nodes that fail together; empty for any nodes.
+        depth: how many nodes fail together, if none is named.
     """
 
     dead: Failing = ()
@@ -72,7 +72,7 @@ class Outcome:
 
     Attributes:
         places: the node of each of its ready endpoints; None where it is not known.
-        api: how many nodes the control plane survives, whichever; None: it is not the API's
+        api: how many nodes the control plane survives, whichever; None if it is not the API's
             Service, or nothing is known of the control plane. -1: not even that is certain.
     """
 
@@ -87,7 +87,7 @@ class Outcome:
 
 
 @value(kw_only=True)
-class Judged:
+class JudgedMeasure:
     """A measure with its outcome, or with the reason why there is none."""
 
     measure: Measure
@@ -106,7 +106,7 @@ class Advice:
     key: Key
     ports: tuple[str, ...]
     now: Outcome
-    measures: tuple[Judged, ...]
+    measures: tuple[JudgedMeasure, ...]
     behind: Behind
     predicted: Outcome | None = None
 
@@ -121,7 +121,7 @@ class Adviser:
 
     def __init__(
         self,
-        situation: Situation,
+        situation: ClusterState,
         settings: Settings,
         failures: Failures,
         seed: int,
@@ -151,7 +151,7 @@ class Adviser:
         predicted = self.judged(self._situation, key, ports)
         assert isinstance(predicted, Outcome)  # it has the endpoints that it has
         found = [
-            Judged(measure=m, outcome=self._after(m, key, ports))
+            JudgedMeasure(measure=m, outcome=self._after(m, key, ports))
             for m in measures
             if is_for(m, key)
         ]
@@ -174,7 +174,7 @@ class Adviser:
         return found
 
     def judged(
-        self, situation: Situation, key: Key, ports: Collection[object] | None = None
+        self, situation: ClusterState, key: Key, ports: Collection[object] | None = None
     ) -> Outcome | Refused:
         """Return the losses of a Service in a situation, for all or some of its ports."""
         scores = []
@@ -194,7 +194,7 @@ class Adviser:
         return replace(scores[0], score=either_of([each.score for each in scores]))
 
     def _outcome(
-        self, situation: Situation, key: Key, services: Sequence[EveryNode], cluster: Cluster
+        self, situation: ClusterState, key: Key, services: Sequence[EveryNode], cluster: Cluster
     ) -> Outcome | None:
         names = sorted(cluster.node_names)
         failures = self._failures.of(names)
@@ -212,12 +212,12 @@ class Adviser:
         )
 
 
-def _order(judged: Judged) -> tuple[bool, tuple[int, ...]]:
+def _order(judged: JudgedMeasure) -> tuple[bool, tuple[int, ...]]:
     outcome = judged.outcome
     return (True, ()) if isinstance(outcome, Refused) else (False, outcome.key())
 
 
-def _topology(situation: Situation) -> Topology | None:
+def _topology(situation: ClusterState) -> Topology | None:
     names = nodes_of(situation.items)
     return topology(situation.said, roles_of(situation.items), names)
 

@@ -18,9 +18,9 @@ class Behind:
 
     Attributes:
         endpoints: how many ready endpoints there are.
-        listed: of how many the pod is among the objects.
-        owners: the kinds of what controls these, each once; "no controller" of one without.
-        held: how many of them something may hold on their nodes: volumes, claims, affinity.
+        listed: for how many the pod is among the objects.
+        owners: the kinds of their controllers, each once; "no controller" for pods without one.
+        held: how many of them volumes, claims or affinity may hold on their nodes.
     """
 
     endpoints: int

@@ -18,7 +18,7 @@ Key = tuple[str, str]
 
 
 @value(kw_only=True)
-class Situation:
+class ClusterState:
     """What measures change: objects and the control plane.
 
     Attributes:
@@ -44,7 +44,7 @@ class Refused:
     why: str
 
 
-def too_old(situation: Situation, since: int, what: str) -> Refused | None:
+def too_old(situation: ClusterState, since: int, what: str) -> Refused | None:
     """Return why a kube-proxy before 1.`since` does not support what a measure needs."""
     if situation.minor >= since:
         return None
@@ -52,7 +52,7 @@ def too_old(situation: Situation, since: int, what: str) -> Refused | None:
 
 
 #: What is changed for a Service, or why it is not.
-Change = Callable[[Situation, Key], Situation | Refused]
+Change = Callable[[ClusterState, Key], ClusterState | Refused]
 
 
 @enum.unique

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from analyzer.advice.hints import rehinted
-from analyzer.advice.measure import Refused, Situation
+from analyzer.advice.measure import ClusterState, Refused
 from analyzer.advice.objects import (
     address_of,
     is_usable,
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 
 
 def places_of(items: Sequence[Object], key: Key, cluster: Cluster) -> list[str | None]:
-    """Return the node of each ready pod behind a Service, of one IP version, in their order."""
+    """Return the node of each ready pod behind a Service, for one IP version, in their order."""
     pods = _pods(slices_of(items, key))
     family = min((address.version for address in pods), default=0)
     return [cluster.placement(address).node for address in pods if address.version == family]
 
 
-def placed(situation: Situation, key: Key, placing: Placing) -> Situation | Refused:
+def placed(situation: ClusterState, key: Key, placing: Placing) -> ClusterState | Refused:
     """Return a situation in which `placing` has chosen the nodes of a Service's pods."""
     free = Addresses(situation.items)
     slices = slices_of(situation.items, key)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from analyzer.advice.scores import Failing, Score, Worst
 from analyzer.clients.connect import connect_to_pods
 from analyzer.clients.connectors import CONNECTORS
-from analyzer.clients.fates import Fate, counted
+from analyzer.clients.fates import FlowResponse, counted
 from analyzer.clients.operations import ends
 from analyzer.clients.outcome import fails
 from analyzer.failure.incidence import BITS, ONE, rank
@@ -60,7 +60,7 @@ def _fails(
         endpoints=frozenset(e for e, node in places.items() if node in names),
         uncertain=frozenset(e for e, node in places.items() if node is None),
     )
-    sure, perhaps = counted(endpoints, dead, lambda _: Fate.SILENT)
+    sure, perhaps = counted(endpoints, dead, lambda _: FlowResponse.SILENT)
     return fails(connect_to_pods(CONNECTORS[client], sure, perhaps, (), ends))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from analyzer.failure.incidence import ONE, rank
 from analyzer.failure.reaching import reaching_at_every_node
 from analyzer.failure.vantages import MeanLoss, mean_over_nodes, worst_at
-from analyzer.failure.whatif import Asked, Kind, WhatIf, what_if
+from analyzer.failure.whatif import Kind, WhatIf, WhatIfOptions, what_if
 from analyzer.kubeproxy.predict.every_node import EveryNode
 from analyzer.model.cluster import Cluster
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
@@ -36,11 +36,11 @@ class Score:
     """The losses of a Service: of its worst ServicePort in each respect.
 
     Attributes:
-        survives: it certainly survives the loss of so many nodes, whichever; None: it is not known
-            where its endpoints are, or it has none.
-        at_most: with one more it certainly does not, if it is the right ones; None: not known.
+        survives: it certainly survives the loss of this many nodes, whichever; None if the nodes
+            of its endpoints are not known, or it has none.
+        at_most: it certainly does not survive one more, if it is the wrong one; None if not known.
         worst: of the failures that are judged.
-        mean: over these failures, and over the nodes that live of each, of the loss on the worst
+        mean: over these failures, and over the living nodes of each, of the loss on the worst
             route there, at least and at most; in the unit of `failure.incidence`, rounded down.
         dropped: nodes that drop its flows whatever fails, since they have no endpoint themselves.
         nodes: how many nodes there are.
@@ -61,8 +61,8 @@ class Score:
     def key(self) -> tuple[int, ...]:
         """Return the sort key of scores, best first.
 
-        Who drops flows while all is well comes behind all that does not. Of ranges the worse end
-        counts, and the better one only where nothing else decides.
+        A Service that drops flows while nothing has failed comes last. For ranges the worse end
+        counts, and the better one only if everything else is equal.
         """
         survives = -1 if self.survives is None else self.survives
         worst = self.worst.loss
@@ -93,7 +93,7 @@ def found_of(services: Sequence[EveryNode], cluster: Cluster) -> WhatIf:
     Raises:
         UsageError: nothing says where any endpoint is.
     """
-    asked = Asked(kinds=frozenset({Kind.NODE}), depth=1)
+    asked = WhatIfOptions(kinds=frozenset({Kind.NODE}), depth=1)
     every = tuple(map(reaching_at_every_node, services))
     return what_if([each.service for each in every], cluster, asked, None, every)
 

@@ -1,7 +1,7 @@
-"""Which nodes can run a pod of a Service, as far as objects tell; and addresses for new pods.
+"""Which nodes can run a pod of a Service, as far as objects show; and addresses for new pods.
 
 Source: Kubernetes, pkg/scheduler/framework/plugins: nodeunschedulable, tainttoleration and
-nodeaffinity. What else keeps a pod from a node (requests, volumes, affinity) is not looked at.
+nodeaffinity. Other obstacles (requests, volumes, affinity) are not considered.
 """
 
 from __future__ import annotations

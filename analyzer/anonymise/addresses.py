@@ -1,10 +1,10 @@
 """Prefix-preserving addresses: two that share n leading bits still share n afterwards.
 
-Theory of operation: bit by bit, as Crypto-PAn does. Whether a bit is flipped is told by a keyed
-hash of the bits before it, which makes a permutation of all addresses; the flips below one octet
-are the bits of one digest. What means something to the kernel or to kubelets must stay what it is:
-above such a prefix no bit is flipped, so that it comes back to itself. At the first bit that may be
-flipped it always is: no address outside of such prefixes comes back to itself.
+Theory of operation: bit by bit, as Crypto-PAn does. Whether a bit is flipped is decided by a keyed
+hash of the bits before it, which gives a permutation of all addresses; the flips within one octet
+are the bits of one digest. Prefixes with a meaning to the kernel or to kubelets must not change:
+within such a prefix no bit is flipped, so that it maps to itself. The first bit that may be flipped
+always is: no address outside such prefixes maps to itself.
 
 Source: J. Fan, J. Xu, M. Ammar, S. Moon, "Prefix-preserving IP address anonymization", 2004.
 """
@@ -43,7 +43,7 @@ class AddressMap:
     """The prefix-preserving permutation of addresses that a key selects.
 
     Attributes:
-        seen: each address and network that was asked for, with what it became.
+        seen: each address and network that was mapped, with its image.
     """
 
     def __init__(self, key: bytes) -> None:
@@ -85,7 +85,7 @@ class AddressMap:
         return found
 
     def _mapped(self, version: int, bits: int, length: int) -> int:
-        """Return an address with its first `length` bits mapped; those behind are of no use."""
+        """Return an address with its first `length` bits mapped; the others are meaningless."""
         if version == IPV6 and length >= _EMBEDDED:
             for network in _EMBEDDING:
                 if bits >> 32 == int(network.network_address) >> 32:
@@ -110,7 +110,7 @@ class AddressMap:
         return found
 
     def _flip(self, version: int, length: int, bits: int) -> int:
-        """Return whether the bit behind these `length` bits is flipped, 0 or 1."""
+        """Return whether the bit after these `length` bits is flipped, 0 or 1."""
         octets, rest = divmod(length, _OCTET)
         key = version, octets, bits >> rest
         digest = self._digests.get(key)

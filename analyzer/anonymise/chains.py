@@ -1,11 +1,11 @@
 """Names of iptables chains: kube-proxy's are hashed again, from the new names.
 
-Theory of operation: a chain of kube-proxy ends in a hash of what it stands for. What that may be
-is told by the comments beside it and by the API's objects; where the hash of one of these is the
-chain's, the hash of its new name takes its place, so that chain and rules agree as before. A hash
-that nothing explains, as in a dump without comments, becomes a keyed hash of itself. Chains that
-every node has are called as before; of other programs' what tells the program stays, since verbs
-say whose rules decide.
+Theory of operation: the name of a kube-proxy chain ends in a hash of what it is for. Candidates are
+taken from the comments beside it and from the API's objects; if the hash of one of these is the
+chain's, it is replaced by the hash of the new name, so that chains and rules agree as before. A
+hash that nothing explains, as in a dump without comments, becomes a keyed hash of itself. Chains
+that every node has keep their names; those of other programs keep the part that identifies the
+program, since verbs report whose rules decide.
 """
 
 from __future__ import annotations

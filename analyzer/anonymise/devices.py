@@ -1,9 +1,9 @@
 """Names of devices: a wildcard (``+``, ``*``) matches the same devices as before.
 
-Theory of operation: as addresses, letter by letter: which letter stands for which depends on those
-before it, and above a name that programs give their devices (``eth``, ``cali``) each stands for
-itself. Of what follows numbers of devices stay (``eth0``, ``flannel.1``), letters and hashes do
-not: those of Calico and of veth pairs can be computed from a pod's name.
+Theory of operation: as for addresses, letter by letter: the replacement of a letter depends on
+those before it, and a prefix that programs give their devices (``eth``, ``cali``) stays. After it,
+numbers of devices stay (``eth0``, ``flannel.1``), but letters and hashes do not: those of Calico
+and of veth pairs can be computed from a pod's name.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The files that are anonymised together: each recognised by content and given a new path.
 
-Theory of operation: first every file tells what names there are, so that each chain's hash can be
-explained by any of them; then each is written anew. Paths tell names too (of nodes, of files): a
-file of `collect` keeps its own, any other is called by what it is, and a folder by the node whose
-files are in it.
+Theory of operation: first names are collected from every file, so that each chain's hash can be
+explained by any of them; then each file is rewritten. Paths contain names too (of nodes, of files):
+a file of `collect` keeps its own, any other is named after its kind, and a folder after the node
+whose files it contains.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Anonymiser:
     """Rewrites files, all with the same `naming`.
 
     Attributes:
-        told: what was not carried along, a sentence for each kind of thing.
+        told: what was left out, a sentence for each kind of thing.
     """
 
     def __init__(self, naming: Naming, files: Sequence[File], most: int) -> None:
@@ -159,9 +159,9 @@ def kind_of(name: str, data: bytes) -> str:
     """Return the kind of a file that an option names.
 
     Raises:
-        InputError: nobody knows what it is.
+        InputError: it is of no known kind.
     """
-    from analyzer.parsers.archive import HEAD, Entry
+    from analyzer.parsers.archive import HEAD, ArchivedFile
     from analyzer.parsers.formats import FORMATS
     from analyzer.parsers.unpacking import Budget
 
@@ -174,7 +174,7 @@ def kind_of(name: str, data: bytes) -> str:
         found, left[0] = left[0][:number], left[0][number:]
         return found
 
-    entry = Entry(name, len(data), read, Budget(len(data) + HEAD))
+    entry = ArchivedFile(name, len(data), read, Budget(len(data) + HEAD))
     found = bundled.kind_of(entry, lambda: data)
     if found and found not in {bundled.PART, bundled.WITHOUT_DEVICES}:
         return found

@@ -1,10 +1,10 @@
 """An iptables-save dump, line by line: damaged lines stay damaged in the same way.
 
-Theory of operation: a line is a table's head, a chain's declaration, a rule, the end of a table, a
-header, or nothing that iptables-save prints. Of the last nothing is kept but that such a line stood
-there, and whether it may have been a rule or an edit of one, which is what the reader goes by. Of a
-dump that nobody has touched the chains are put in the order of their new names, since the order of
-the old hashes tells something of them.
+Theory of operation: a line is a table's header, a chain's declaration, a rule, the end of a table,
+a comment of iptables-save, or something that iptables-save does not print. Of the latter only its
+presence is kept, and whether it may have been a rule or an edit of one, which is what the parser
+goes by. In an unedited dump the chains are sorted by their new names, since the order of the old
+hashes would reveal something about them.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _NOISE: Final = "removed"
 
 @value(kw_only=True)
 class _Row:
-    """A rule of a line: what stands before its matches, and the rule; None: nobody can read it."""
+    """The rule of a line, and what stands before its matches; None if it is unreadable."""
 
     counters: str
     how: str
@@ -132,7 +132,7 @@ def learn(naming: Naming, lines: Iterable[list[_Line]]) -> None:
 
 
 def learn_endpoints(naming: Naming, lines: Iterable[list[_Line]]) -> None:
-    """Note what endpoint chains stand for; names are learnt from all files before."""
+    """Record what endpoint chains are for; names must have been learnt from all files before."""
     texts: dict[str, list[str]] = {}
     owners: dict[str, list[str]] = {}
     callers: dict[str, list[str]] = {}
@@ -173,8 +173,8 @@ def _said(row: _Row) -> list[str]:
 def renamed(naming: Naming, lines: list[list[_Line]], *, ends: bool, sort: bool) -> str:
     """Return the text of a dump with new names.
 
-    `ends`: whether the last line is whole. `sort`: nobody has touched the dump, so that chains may
-    be put in the order of their names.
+    `ends`: whether the last line is complete. `sort`: the dump is unedited, so that chains may be
+    sorted by their names.
     """
     made = [line for each in lines for line in _written(naming, each)]
     if sort:
@@ -314,7 +314,8 @@ def is_untouched(ruleset: Ruleset, lines: Iterable[list[_Line]]) -> bool:
 def text_of_listing(ruleset: Ruleset) -> str:
     """Return a listing of ``iptables -nvL`` as iptables-save would print it.
 
-    Where it may lack rules a line stands that nobody understands, as it may be a rule of any chain.
+    Where rules may be missing there is a line that cannot be read, as it may be a rule of any
+    chain.
     """
     lines = []
     if ruleset.backend is not None:

@@ -10,7 +10,7 @@ from analyzer.anonymise.comments import names_in
 from analyzer.anonymise.naming import Naming
 from analyzer.anonymise.nft_values import (
     UNKNOWN,
-    Place,
+    TableOf,
     renamed_elements,
     renamed_expression,
     renamed_statement,
@@ -121,7 +121,7 @@ def _is_version(text: str | None) -> bool:
 
 
 def _table(naming: Naming, table: Table) -> Table:
-    place = Place(table.family, table.name)
+    place = TableOf(table.family, table.name)
     chains = [_chain(naming, place, each) for each in table.chains.values()]
     sets = [_set(naming, place, each) for each in table.sets.values()]
     objects = [_object(naming, each) for each in table.objects.values()]
@@ -148,7 +148,7 @@ def _comment(naming: Naming, given: str | None) -> str | None:
     return None if given is None else naming.comments.renamed(given).replace('"', "")
 
 
-def _chain(naming: Naming, place: Place, chain: Chain) -> Chain:
+def _chain(naming: Naming, place: TableOf, chain: Chain) -> Chain:
     name = nft_names.chain_name(naming, place.table, chain.name)
     made = replace(
         chain,
@@ -171,13 +171,13 @@ def _chain(naming: Naming, place: Place, chain: Chain) -> Chain:
     return made
 
 
-def _rules(naming: Naming, place: Place, rules: Iterable[Rule]) -> Iterator[Rule]:
+def _rules(naming: Naming, place: TableOf, rules: Iterable[Rule]) -> Iterator[Rule]:
     for rule in rules:
         statements = tuple(renamed_statement(naming, place, each) for each in rule.statements)
         yield Rule(statements, Location("", 1), "", _comment(naming, rule.comment), "")
 
 
-def _set(naming: Naming, place: Place, given: Set) -> Set:
+def _set(naming: Naming, place: TableOf, given: Set) -> Set:
     name = nft_names.set_name(naming, place.table, given.name)
     typed = None
     statements = tuple(renamed_statement(naming, place, each) for each in given.statements)

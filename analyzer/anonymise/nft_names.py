@@ -1,7 +1,7 @@
 """New names of nft tables, chains, sets and stateful objects.
 
-kube-proxy writes into each name of nftables mode what it stands for, behind eight letters of its
-hash: both are made anew from the new names.
+In nftables mode kube-proxy's names contain what they are for, after eight letters of its hash: both
+are made anew from the new names.
 """
 
 from __future__ import annotations

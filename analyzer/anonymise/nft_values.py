@@ -1,7 +1,8 @@
 """nft expressions and statements with the names and addresses in them replaced.
 
-What a text stands for is told by what it is compared with: a device, an Ethernet address, a user.
-Any other text is kept if it is a word of nft's, and else what has it is not understood afterwards.
+The meaning of a string follows from what it is compared with: a device, an Ethernet address, a
+user. Any other string is kept if it is one of nft's words; otherwise its expression is not
+understood afterwards.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _MOST_ELEMENTS: Final = 4096
 
 
 @value
-class Place:
+class TableOf:
     """Where a rule is: the family and the old name of its table."""
 
     family: str
@@ -94,7 +95,7 @@ def role_of_types(types: tuple[str, ...] | None) -> Role:
     return roles[0] if len(roles) == 1 else roles
 
 
-def renamed_statement(naming: Naming, place: Place, given: s.Statement) -> s.Statement:
+def renamed_statement(naming: Naming, place: TableOf, given: s.Statement) -> s.Statement:
     """Return the renamed statement; an unsupported one becomes unknown."""
     try:
         made: s.Statement = _Values(naming, place).statement(given)
@@ -105,17 +106,17 @@ def renamed_statement(naming: Naming, place: Place, given: s.Statement) -> s.Sta
 
 
 def renamed_elements(
-    naming: Naming, place: Place, given: tuple[e.Element, ...], key: Role, data: Role
+    naming: Naming, place: TableOf, given: tuple[e.Element, ...], key: Role, data: Role
 ) -> tuple[e.Element, ...]:
     """Return the renamed elements of a set or map."""
     return tuple(_Values(naming, place).elements(given, key, data))
 
 
-def renamed_expression(naming: Naming, place: Place, given: e.Expression) -> e.Expression:
+def renamed_expression(naming: Naming, place: TableOf, given: e.Expression) -> e.Expression:
     """Return the renamed expression.
 
     Raises:
-        NotSaid: nobody can put it into other words.
+        NotSaid: it cannot be expressed in other words.
     """
     found: e.Expression = _Values(naming, place).any(given, None)
     return found
@@ -126,7 +127,7 @@ UNKNOWN: Final = e.Unknown("-removed")
 
 
 class _Values:
-    def __init__(self, naming: Naming, place: Place) -> None:
+    def __init__(self, naming: Naming, place: TableOf) -> None:
         self._naming = naming
         self._names = naming.names
         self._place = place
@@ -227,7 +228,7 @@ class _Values:
         return s.Match(operator, e.Binary("&", self.any(left.left, None), mask), new)
 
     def _raw(self, given: s.Match, left: e.RawPayload) -> s.Match:
-        """Return a match on bits of the header of IP, of which only whole addresses are told."""
+        """Return a match on bits of the IP header, of which only whole addresses are renamed."""
         version = _RAW.get((left.offset, left.length)) if left.base == "nh" else None
         if version is None or given.operator not in {"==", "!="} or type(given.right) is not int:
             raise NotSaid(left.base)
@@ -352,7 +353,7 @@ class _Values:
         return [replace(given, key=made, value=of_value, comment=comment) for made in keys]
 
     def _expanded(self, given: Any, role: Role) -> Iterator[Any]:
-        """Yield the expressions that stand for one key: of a range of addresses its networks."""
+        """Yield the expressions that represent one key: for a range of addresses, its networks."""
         match given:
             case e.Range(first, last) if isinstance(first, Address) and isinstance(last, Address):
                 networks = blocks(first, last)

@@ -1,6 +1,6 @@
 """Other listings of a node: addresses, routes, neighbours, conntrack entries, ipsets.
 
-Each is read by the words that its program prints; of what is none of them nothing is kept.
+Each is parsed by the words that its program prints; nothing else is kept.
 
 Source: iproute2, ip/ipaddress.c, ip/iproute.c, ip/ipneigh.c; conntrack-tools, src/conntrack.c;
 Linux, net/netfilter/nf_conntrack_standalone.c, ``ct_seq_show``; ipset, lib/print.c.
@@ -149,7 +149,7 @@ _NEIGHBOUR: Final[Mapping[str, Any]] = {
 
 
 def _json(naming: Naming, data: bytes, form: Mapping[str, Any]) -> str:
-    """Return the lists of `data`, one behind the other, with what `form` keeps of their objects."""
+    """Return the lists of `data`, concatenated, with what `form` keeps of their objects."""
     text, decoder = data.decode("utf-8", "replace").strip(), json.JSONDecoder()
     pieces = []
     try:

@@ -1,6 +1,6 @@
 """API objects with new names: only the fields that this program reads.
 
-Each kind has a form (`_FORMS`): which fields are kept, and what stands in each. What no form has is
+Each kind has a form (`_FORMS`): which fields are kept, and their contents. What no form has is
 removed: annotations, images, environments, arguments, uids, managed fields, status of containers.
 Labels and selectors match as before: keys of Kubernetes' own stay, and all else gets pseudonyms.
 """
@@ -60,7 +60,7 @@ def _address(naming: Naming, given: Any, _: Mapping[str, Any]) -> Any:
 
 
 def _node_address(naming: Naming, given: Any, item: Mapping[str, Any]) -> Any:
-    """Return an address of a node, or its name where that stands there."""
+    """Return an address of a node, or its name if the field contains that."""
     del item
     found = naming.names.address_text(given)
     return naming.names.name("node", given) if found is None and isinstance(given, str) else found

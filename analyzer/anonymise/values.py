@@ -172,7 +172,7 @@ def renamed_matches(naming: Naming, given: tuple[Match, ...]) -> list[tuple[Matc
 
 
 def _choices(naming: Naming, match: Match) -> list[tuple[Match, ...]]:
-    """Return what may stand for a match: rules with one each of these, with all of its matches."""
+    """Return what can replace a match: one rule for each of these, with all of its matches."""
     if not isinstance(match, m.MatchIprange):
         return [(_match(naming, match),)]
     found: list[tuple[Match, ...]] = [()]
@@ -288,7 +288,7 @@ def _value(naming: Naming, given: Any, field: tuple[type, str] | None = None) ->
     """Return a value with its texts and addresses renamed.
 
     Raises:
-        NotSaid: it holds a text that nobody can put into other words.
+        NotSaid: it contains a text that cannot be expressed in other words.
     """
     match given:
         case None | bool() | int():

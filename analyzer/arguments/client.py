@@ -6,7 +6,7 @@ from argparse import ArgumentTypeError
 
 from analyzer.arguments.parser import percentage, several, time_of
 from analyzer.clients.connectors import CONNECTORS
-from analyzer.clients.fates import FATES_OF_THE_DEAD, Fate
+from analyzer.clients.fates import FATES_OF_THE_DEAD, FlowResponse
 from analyzer.clients.resolvers import RESOLVERS
 from analyzer.errors import suggestion
 
@@ -24,7 +24,7 @@ def _client(name: str) -> str:
     return name
 
 
-def _fate(text: str) -> tuple[str, Fate]:
+def _fate(text: str) -> tuple[str, FlowResponse]:
     name, sign, fate = text.rpartition("=")
     known = {each.value: each for each in FATES_OF_THE_DEAD}
     if not sign or not name or fate not in known:

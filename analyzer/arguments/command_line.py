@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 def parse(words: Sequence[str]) -> SimpleNamespace:
-    """Return the verb and its options, of `words` behind the program's name.
+    """Return the verb and its options, from the words after the program's name.
 
-    Only the verb that is asked for declares its options: that takes time. A dump, or an option,
-    instead of a verb asks what is lost: without anything dead that is an overview.
+    Only the requested verb declares its options, since that takes time. A dump, or an option, in
+    place of a verb means `loss`: without anything dead that is an overview.
     """
     asked = words[0] if words else ""
     if asked == "help":

@@ -66,9 +66,9 @@ def add_proxy_options(group: _ActionsContainer) -> None:
 
 
 def check_prediction_options(options: SimpleNamespace) -> str:
-    """Return what is wrong with their combination; empty if nothing is.
+    """Return what is wrong with the combination of options; empty if nothing is.
 
-    What is predicted from tells where endpoints are, too: it is added to the objects.
+    The objects of the prediction also give the nodes of endpoints: they are added to --objects.
     """
     if not getattr(options, "from_objects", None):
         for name in ("kube_proxy", "mode", "cluster_cidr", "detect_local_mode", "seed"):

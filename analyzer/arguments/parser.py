@@ -151,7 +151,7 @@ class Parser(argparse.ArgumentParser):
         return found + (f"\nexamples:\n{examples}" if examples else "")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse `args` as argparse does, except ``--option=--``, which it takes for a list."""
+        """Parse `args` as argparse does, except ``--option=--``, which it would treat as a list."""
         words = list(args or ())
         for word in words:
             if word == "--":
@@ -204,10 +204,10 @@ class Parser(argparse.ArgumentParser):
         return [f"{further[at]}={word}" if at in further else word for at, word in enumerate(words)]
 
     def _told(self, words: Sequence[str]) -> Iterator[tuple[int, str | None]]:
-        """Yield the places of words that are no options nor their first value.
+        """Yield the indexes of words that are neither options nor their first value.
 
-        With each comes the option of several values right behind which it stands. A file is no
-        value of an option that takes none.
+        Each comes with the option of several values that it directly follows, if any. A file is
+        never the value of an option that takes none.
         """
         owner: str | None = None
         taken = takes_files = False

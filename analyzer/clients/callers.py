@@ -17,7 +17,7 @@ class Callers:
 
     Attributes:
         dead: those that die with their node.
-        unplaced: those of which nothing says where they are, so that they may be dead.
+        unplaced: those whose node is not known, so that they may be dead.
     """
 
     living: Mapping[str, str | None]
@@ -42,7 +42,7 @@ class Callers:
 def callers(pods: Mapping[str, str | None], dead: Dead, cluster: Cluster) -> Callers:
     """Return which of these pods, given with their nodes, are alive.
 
-    A pod without a node does not run: it is counted among those of which nobody knows.
+    A pod without a node does not run: it counts among the unplaced.
     """
     living: dict[str, str | None] = {}
     dying: dict[str, str | None] = {}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 
 from analyzer.clients.connectors import DATA, SYNS, Connector
-from analyzer.clients.fates import FATES, Fate, Lot
+from analyzer.clients.fates import FATES, FlowResponse, Lot
 from analyzer.clients.look_up import Finish
 from analyzer.clients.plan import AT_ONCE, ZERO, Either, Plan, Result, Time, after, draw, exactly
 from analyzer.clients.target import Pins, Target, new_flow
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     _Behind: TypeAlias = Callable[[Result], Plan]
 
 #: How many endpoints have each fate.
-Counts = Mapping[Fate, int]
+Counts = Mapping[FlowResponse, int]
 
 
 def connect(connector: Connector, target: Target, pins: Pins, finish: Finish) -> Plan:
@@ -45,7 +45,7 @@ def connect_to_pods(
     return plans[0] if len(plans) == 1 else Either(plans)
 
 
-def _every(sure: Counts, perhaps: Counts) -> Iterator[dict[Fate, int]]:
+def _every(sure: Counts, perhaps: Counts) -> Iterator[dict[FlowResponse, int]]:
     """Yield all that the numbers of endpoints may be."""
     found = [dict(sure)]
     for fate, number in perhaps.items():
@@ -53,7 +53,7 @@ def _every(sure: Counts, perhaps: Counts) -> Iterator[dict[Fate, int]]:
             {
                 **each,
                 fate: each.get(fate, 0) + dead,
-                Fate.ANSWERED: each.get(Fate.ANSWERED, 0) + number - dead,
+                FlowResponse.ANSWERED: each.get(FlowResponse.ANSWERED, 0) + number - dead,
             }
             for each in found
             for dead in range(number + 1)
@@ -72,15 +72,15 @@ class _Tries:
         every = self.connector.timeout
         return exactly(every[min(number, len(every) - 1)]) if every else SYNS
 
-    def failed(self, fate: Fate, number: int, again: _Behind, ends: _Behind) -> Plan:
+    def failed(self, fate: FlowResponse, number: int, again: _Behind, ends: _Behind) -> Plan:
         """Return the plan after an attempt that ended in `fate`: a retry, or the end."""
         stays = again if self.connector.goes_on else ends
         timeout = self.timeout(number)
         waits = after(timeout, again(Result.TIMED_OUT))
         match fate:
-            case Fate.REFUSED:
+            case FlowResponse.REFUSED:
                 return stays(Result.REFUSED)
-            case Fate.UNREACHABLE:
+            case FlowResponse.UNREACHABLE:
                 # Hosts limit how much ICMP they send. Measured, for nc beside 15 others: 0 to 11 s.
                 told = after(Time(ZERO, timeout.most), stays(Result.UNREACHABLE))
                 return Either((told, waits))
@@ -102,11 +102,11 @@ class _Connect:
             return self._try(0, pins)
         lot = self._target.lot
 
-        def goes_on(fate: Fate) -> Plan:
+        def goes_on(fate: FlowResponse) -> Plan:
             match fate:
-                case Fate.ANSWERED:
+                case FlowResponse.ANSWERED:
                     return self._finish(Result.ANSWERED, pins)
-                case Fate.REFUSED:
+                case FlowResponse.REFUSED:
                     return self._try(0, pins)
                 case _:
                     # On a connection that is established ICMP ends nothing.
@@ -122,8 +122,8 @@ class _Connect:
             )
         return self._known[key]
 
-    def _met(self, fate: Fate, number: int, pins: Pins) -> Plan:
-        if fate is Fate.ANSWERED:
+    def _met(self, fate: FlowResponse, number: int, pins: Pins) -> Plan:
+        if fate is FlowResponse.ANSWERED:
             return self._finish(Result.ANSWERED, pins)
 
         def again(result: Result) -> Plan:
@@ -154,12 +154,12 @@ class _Pick:
             return self._finish(Result.REFUSED, self._pins)
         return self._try(())
 
-    def _try(self, seen: tuple[Fate, ...]) -> Plan:
+    def _try(self, seen: tuple[FlowResponse, ...]) -> Plan:
         if seen not in self._known:
             self._known[seen] = self._make(seen)
         return self._known[seen]
 
-    def _make(self, seen: tuple[Fate, ...]) -> Plan:
+    def _make(self, seen: tuple[FlowResponse, ...]) -> Plan:
         if len(seen) >= self._number:  # the same order again
             return self._met(seen, seen[len(seen) - self._number])
         left = {f: self._counts.get(f, 0) - seen.count(f) for f in FATES}
@@ -167,8 +167,8 @@ class _Pick:
         shares = [Fraction(left[f], total) for f in FATES]
         return draw(Lot(tuple((s, s) for s in shares)), lambda fate: self._met(seen, fate))
 
-    def _met(self, seen: tuple[Fate, ...], fate: Fate) -> Plan:
-        if fate is Fate.ANSWERED:
+    def _met(self, seen: tuple[FlowResponse, ...], fate: FlowResponse) -> Plan:
+        if fate is FlowResponse.ANSWERED:
             return self._finish(Result.ANSWERED, self._pins)
         connector, tried = self._connector, (*seen, fate)
         most = connector.tries or self._number

@@ -1,7 +1,7 @@
 """Clients that open connections: what each does when one is not answered.
 
-A new one is a row of CONNECTORS. What is measured was held against a program on a kernel
-(tests/lab/test_client_plans.py); of the others only the source is known.
+A new one takes a row of CONNECTORS. Measured ones were compared with a program on a kernel
+(tests/lab/test_client_plans.py); for the others only the source is known.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ _ROUNDED_TO: Final = 256
 
 
 @enum.unique
-class Fate(enum.Enum):
+class FlowResponse(enum.Enum):
     """How the first packet of a flow ends.
 
     ANSWERED: a living endpoint. SILENT: nothing comes back. REFUSED: an RST, or ICMP port
@@ -46,22 +46,22 @@ class Fate(enum.Enum):
     UNREACHABLE = "unreachable"
 
 
-FATES: Final = tuple(Fate)
+FATES: Final = tuple(FlowResponse)
 #: What a dead endpoint may be; silence is what is not said otherwise.
-FATES_OF_THE_DEAD: Final = (Fate.SILENT, Fate.REFUSED, Fate.UNREACHABLE)
-_ANY: Final = frozenset(Fate)
+FATES_OF_THE_DEAD: Final = (FlowResponse.SILENT, FlowResponse.REFUSED, FlowResponse.UNREACHABLE)
+_ANY: Final = frozenset(FlowResponse)
 _NO_ANSWER: Final = frozenset(FATES_OF_THE_DEAD)
 
 _NONE: Final = Bounds(NEVER, NEVER)
 #: What kube-proxy's rules do with flows for which there is no endpoint.
-_REFUSALS: Final[Mapping[str | None, frozenset[Fate]]] = {
-    "reject": frozenset((Fate.REFUSED,)),
-    "drop": frozenset((Fate.SILENT,)),
+_REFUSALS: Final[Mapping[str | None, frozenset[FlowResponse]]] = {
+    "reject": frozenset((FlowResponse.REFUSED,)),
+    "drop": frozenset((FlowResponse.SILENT,)),
 }
 _STOPPED: Final = frozenset((EndKind.REFUSED, EndKind.DROPPED, EndKind.REJECTED))
 
 #: A share of flows, at least and at most, and the fates that it may have.
-Piece = tuple[Fraction, Fraction, frozenset[Fate]]
+Piece = tuple[Fraction, Fraction, frozenset[FlowResponse]]
 
 
 @value
@@ -85,7 +85,7 @@ class Lot:
         lower, upper = self.bounds[0]
         return 1 - upper, 1 - lower
 
-    def possible(self) -> tuple[Fate, ...]:
+    def possible(self) -> tuple[FlowResponse, ...]:
         """Return the possible fates."""
         return tuple(f for f, (_, upper) in zip(FATES, self.bounds, strict=True) if upper)
 
@@ -105,13 +105,13 @@ class Lot:
         return found
 
 
-def certain(fate: Fate) -> Lot:
+def certain(fate: FlowResponse) -> Lot:
     """Return the lot of a known fate."""
     one = (Fraction(1), Fraction(1))
     return Lot(tuple(one if each is fate else (Fraction(0), Fraction(0)) for each in FATES))
 
 
-def of_fates(fates: Iterable[Fate]) -> Lot:
+def of_fates(fates: Iterable[FlowResponse]) -> Lot:
     """Return the lot if only the set of possible fates is known."""
     some = frozenset(fates)
     return lot([(Fraction(0), Fraction(1), some)])
@@ -155,7 +155,7 @@ def mixed(lots: Iterable[tuple[Fraction, Lot]]) -> Lot:
 
 
 #: The fate of a dead endpoint.
-FateOf = Callable[[Endpoint], Fate]
+FateOf = Callable[[Endpoint], FlowResponse]
 
 
 def lot_of(lost: RouteLoss, dead: Dead, fate_of: FateOf, refusal: str | None) -> Lot:
@@ -170,11 +170,11 @@ def lot_of(lost: RouteLoss, dead: Dead, fate_of: FateOf, refusal: str | None) ->
     # What the node's own rules drop or reject conntrack never keeps: each packet is drawn anew.
     gone = [total(each) for each in route.losses()] or [_NONE] * len(shares)
     for endpoint, share, away in zip(endpoints, shares, gone, strict=True):
-        may = {Fate.ANSWERED}
+        may = {FlowResponse.ANSWERED}
         if endpoint in dead.endpoints:
             may = {fate_of(endpoint)}
         elif endpoint in dead.uncertain:
-            may = {Fate.ANSWERED, fate_of(endpoint)}
+            may = {FlowResponse.ANSWERED, fate_of(endpoint)}
         lower, upper = share.lower.as_fraction(), share.upper.as_fraction()
         least, most = away.lower.as_fraction(), away.upper.as_fraction()
         pieces.append((lower * (1 - most), upper * (1 - least), frozenset(may)))
@@ -188,7 +188,7 @@ def lot_of(lost: RouteLoss, dead: Dead, fate_of: FateOf, refusal: str | None) ->
     return lot(_grouped(pieces))
 
 
-def _fates_of_none(route: Route, refusal: str | None, *, is_all: bool) -> frozenset[Fate]:
+def _fates_of_none(route: Route, refusal: str | None, *, is_all: bool) -> frozenset[FlowResponse]:
     """Return what may become of flows that are sent to no endpoint; `is_all`: no flow is."""
     if refusal in _REFUSALS:
         return _REFUSALS[refusal]
@@ -202,7 +202,7 @@ def _fates_of_none(route: Route, refusal: str | None, *, is_all: bool) -> frozen
 
 def _grouped(pieces: Iterable[Piece]) -> list[Piece]:
     """Return the pieces, those with the same fates as one: of thousands there are few."""
-    found: dict[frozenset[Fate], list[Fraction]] = {}
+    found: dict[frozenset[FlowResponse], list[Fraction]] = {}
     for lower, upper, may in pieces:
         both = found.setdefault(may, [Fraction(0), Fraction(0)])
         both[0] += lower
@@ -212,15 +212,15 @@ def _grouped(pieces: Iterable[Piece]) -> list[Piece]:
 
 def counted(
     endpoints: Iterable[Endpoint], dead: Dead, fate_of: FateOf
-) -> tuple[Mapping[Fate, int], Mapping[Fate, int]]:
+) -> tuple[Mapping[FlowResponse, int], Mapping[FlowResponse, int]]:
     """Return for each fate how many endpoints certainly have it, and how many may have it."""
-    sure: dict[Fate, int] = {}
-    perhaps: dict[Fate, int] = {}
+    sure: dict[FlowResponse, int] = {}
+    perhaps: dict[FlowResponse, int] = {}
     for each in endpoints:
         if each in dead.endpoints:
             sure[fate_of(each)] = sure.get(fate_of(each), 0) + 1
         elif each in dead.uncertain:
             perhaps[fate_of(each)] = perhaps.get(fate_of(each), 0) + 1
         else:
-            sure[Fate.ANSWERED] = sure.get(Fate.ANSWERED, 0) + 1
+            sure[FlowResponse.ANSWERED] = sure.get(FlowResponse.ANSWERED, 0) + 1
     return sure, perhaps

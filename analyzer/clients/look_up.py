@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
-from analyzer.clients.fates import Fate
+from analyzer.clients.fates import FlowResponse
 from analyzer.clients.plan import ZERO, Either, Plan, Result, Time, after, exactly
 from analyzer.clients.resolvers import Port, Resolver, Search
 from analyzer.clients.target import Pins, Target, new_flow
@@ -149,7 +149,7 @@ class _LookUp:
         self,
         at: int,
         number: int,
-        flows: tuple[Fate | None, ...],
+        flows: tuple[FlowResponse | None, ...],
         silent: bool,
         pins: Pins,
         errors: _Errors,
@@ -159,7 +159,7 @@ class _LookUp:
             return self._unanswered(at, pins, errors, silent=silent)
         resolver, server = self._resolver, self._order[number]
 
-        def goes_on(fate: Fate, pins: Pins) -> Plan:
+        def goes_on(fate: FlowResponse, pins: Pins) -> Plan:
             later = number + 1
             if resolver.refused_once and later >= len(self._servers):
                 later = self._most
@@ -171,11 +171,11 @@ class _LookUp:
                 self._once(self._try, at, number + 1, held, True, pins, errors),
             )
             match fate:
-                case Fate.ANSWERED:
+                case FlowResponse.ANSWERED:
                     return self._answered(at, pins, errors)
-                case Fate.REFUSED if resolver.hears_refusal:
+                case FlowResponse.REFUSED if resolver.hears_refusal:
                     return told
-                case Fate.UNREACHABLE if resolver.hears_unreachable:
+                case FlowResponse.UNREACHABLE if resolver.hears_unreachable:
                     # Hosts and routers limit how much ICMP they send.
                     return Either((told, waits))
                 case _:
@@ -246,16 +246,18 @@ class _LookUp:
         if number == self._most:
             return over(pins, ok=False, passed=passed)
 
-        def goes_on(fate: Fate, pins: Pins) -> Plan:
-            if fate is Fate.ANSWERED:
+        def goes_on(fate: FlowResponse, pins: Pins) -> Plan:
+            if fate is FlowResponse.ANSWERED:
                 return over(pins, ok=True, passed=passed)
-            told = fate is Fate.REFUSED and resolver.hears_refusal
+            told = fate is FlowResponse.REFUSED and resolver.hears_refusal
             if told and resolver.refused_once and number + 1 >= len(self._servers):
                 return over(pins, ok=False, passed=passed)
             if not told and resolver.port is Port.EITHER:
                 # Any further attempt may be the one that is answered, or none.
                 ways = [over(pins, ok=False, passed=resolver.timeout * self._most)]
-                some_live = any(Fate.ANSWERED in each.lot.possible() for each in self._servers)
+                some_live = any(
+                    FlowResponse.ANSWERED in each.lot.possible() for each in self._servers
+                )
                 ways += [
                     over(pins, ok=True, passed=resolver.timeout * each)
                     for each in range(number + 1, self._most if some_live else 0)
@@ -280,8 +282,8 @@ class _LookUp:
             fresh = after(exactly(gap), self._once(self._burst, at, turn + 1, 0, pins, errors))
             return fresh if self._again() is Port.NEW else Either((ends, fresh))
 
-        def goes_on(fate: Fate, pins: Pins) -> Plan:
-            if fate is Fate.ANSWERED:
+        def goes_on(fate: FlowResponse, pins: Pins) -> Plan:
+            if fate is FlowResponse.ANSWERED:
                 return self._answered(at, pins, errors)
             return self._once(self._burst, at, turn, server + 1, pins, errors)
 

@@ -8,7 +8,7 @@ from analyzer.clients.connect import connect, connect_to_pods
 from analyzer.clients.connectors import Connector, To
 from analyzer.clients.look_up import Candidate, Finish, candidates, look_up, with_options
 from analyzer.clients.outcome import Outcome, fails, outcome
-from analyzer.clients.plan import Either, End, Plan, Result
+from analyzer.clients.plan import Either, Finished, Plan, Result
 from analyzer.clients.resolvers import Port, Resolver
 from analyzer.clients.target import Pins, Target
 from analyzer.clients.walk import Range
@@ -21,10 +21,10 @@ from analyzer.model.value import replace, value
 
 @value(kw_only=True)
 class LookUp:
-    """The look-up of a name.
+    """The lookup of a name.
 
     Attributes:
-        exists: tells which of the candidates have an address.
+        exists: returns whether a candidate has an address.
     """
 
     resolver: Resolver
@@ -182,7 +182,7 @@ Operation = Step | Journey
 
 
 @value(kw_only=True)
-class Judged:
+class JudgedOperation:
     """An operation with its outcome.
 
     Attributes:
@@ -201,14 +201,14 @@ class Judged:
 
 def ends(result: Result, _: Pins) -> Plan:
     """Return the plan that ends here."""
-    return End(result)
+    return Finished(result)
 
 
-def judge(operation: Operation, world: World) -> Judged:
+def judge(operation: Operation, world: World) -> JudgedOperation:
     """Return the outcome of an operation."""
     targets = _targets(operation, world)
     one = targets[0] if len(targets) == 1 else None
-    return Judged(
+    return JudgedOperation(
         operation=operation,
         outcome=outcome(operation.plan(world, (), ends)),
         flow=None if one is None else one.lot.fails,

@@ -36,9 +36,9 @@ class Outcome:
     """How often an operation fails, and how long it takes.
 
     Attributes:
-        fails: the chance that it does.
+        fails: the probability of failure.
         delay: seconds that silence and refusals add, the mean over all operations.
-        quantiles: seconds within which the shares of `QUANTILES` of all operations are over.
+        quantiles: seconds after which the shares of `QUANTILES` of all operations have ended.
         endings: each way in which it may end, the soonest first.
     """
 

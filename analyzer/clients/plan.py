@@ -1,14 +1,13 @@
 """What a client does, as a plan: each draw and each wait until it ends, with the outcome.
 
-Theory of operation
-===================
+Theory of operation ===================
 
-A plan is a graph without loops. A `Draw` is a new flow, whose fate decides how the plan goes on: it
-stands only where conntrack has no entry yet, since a packet of a flow that has one goes where the
-first went. An `Either` is a choice that nobody knows the odds of.
+A plan is an acyclic graph. A `Draw` is a new flow, whose fate decides how the plan continues: there
+is one only if conntrack has no entry yet, since packets of a tracked flow go where the first one
+went. An `Either` is a choice of unknown probability.
 
-What comes of a plan `outcome` tells. Nodes are shared: of a thousand ways most are alike behind
-some draw.
+`outcome` computes the outcome of a plan. Nodes are shared: of a thousand paths most are the same
+after some draw.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import enum
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 
-from analyzer.clients.fates import Fate, Lot
+from analyzer.clients.fates import FlowResponse, Lot
 from analyzer.model.value import value
 
 TYPE_CHECKING = False
@@ -31,7 +30,7 @@ ZERO: Final = Fraction(0)
 class Result(enum.Enum):
     """How an operation ends.
 
-    NO_NAME: it is told that a name does not exist which does.
+    NO_NAME: the answer is that a name does not exist, although it does.
     """
 
     ANSWERED = "answered"
@@ -65,7 +64,7 @@ def exactly(seconds: Fraction) -> Time:
 
 
 @value
-class End:
+class Finished:
     """The operation is over."""
 
     result: Result
@@ -84,7 +83,7 @@ class Draw:
     """A new flow, and the plan after each fate that it may have."""
 
     lot: Lot
-    then: Mapping[Fate, Plan]
+    then: Mapping[FlowResponse, Plan]
 
 
 @value
@@ -94,7 +93,7 @@ class Either:
     plans: tuple[Plan, ...]
 
 
-Plan: TypeAlias = End | Wait | Draw | Either
+Plan: TypeAlias = Finished | Wait | Draw | Either
 
 
 def after(time: Time, then: Plan) -> Plan:
@@ -102,6 +101,6 @@ def after(time: Time, then: Plan) -> Plan:
     return then if time == AT_ONCE else Wait(time, then)
 
 
-def draw(lot: Lot, goes_on: Callable[[Fate], Plan]) -> Plan:
+def draw(lot: Lot, goes_on: Callable[[FlowResponse], Plan]) -> Plan:
     """Return a plan that opens a new flow, with the continuations of its possible fates."""
     return Draw(lot, {fate: goes_on(fate) for fate in lot.possible()})

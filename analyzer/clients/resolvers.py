@@ -1,7 +1,7 @@
 """Libraries and programs that resolve names: what each sends, in which order, from which port.
 
-A new one is a row of RESOLVERS. What is measured was held against the program itself on a kernel
-(tests/lab/test_client_plans.py); of the others only the source is known.
+A new one takes a row of RESOLVERS. Measured ones were compared with the program itself on a kernel
+(tests/lab/test_client_plans.py); for the others only the source is known.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Port(enum.Enum):
     """The source port of a query that is retried after a silent name server.
 
     SAME: from the same socket, so that conntrack sends it to the same endpoint. NEW: from another,
-    so that the rules draw anew. EITHER: nobody knows.
+    so that the rules draw anew. EITHER: not known.
     """
 
     SAME = "same"

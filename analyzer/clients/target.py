@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from analyzer.clients.fates import Fate, Lot
+from analyzer.clients.fates import FlowResponse, Lot
 from analyzer.clients.plan import Either, Plan, draw
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
@@ -19,8 +19,8 @@ class Target:
     """A frontend of a ServicePort, for the flows of one client.
 
     Attributes:
-        name: what tells it from others.
-        lot: what becomes of a new flow.
+        name: distinguishes it from others.
+        lot: what happens to a new flow.
         affine: whether session affinity sends all of the client's flows to the endpoint of the
             first; UNKNOWN: unless the rules forget the client.
     """
@@ -31,10 +31,10 @@ class Target:
 
 
 #: What the client's first flow to affine targets met, by the target's name.
-Pins: TypeAlias = tuple[tuple[str, Fate], ...]
+Pins: TypeAlias = tuple[tuple[str, FlowResponse], ...]
 
 
-def new_flow(target: Target, pins: Pins, goes_on: Callable[[Fate, Pins], Plan]) -> Plan:
+def new_flow(target: Target, pins: Pins, goes_on: Callable[[FlowResponse, Pins], Plan]) -> Plan:
     """Return a plan that opens a new flow to a target."""
     if target.affine is Ternary.FALSE:
         return draw(target.lot, lambda fate: goes_on(fate, pins))

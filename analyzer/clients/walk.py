@@ -1,15 +1,14 @@
 """Means over all ends of a plan, as bounds.
 
-Theory of operation
-===================
+Theory of operation ===================
 
-What is asked is the mean of something at the end: whether it failed, when it ended. A walk back
+The result is the mean of a quantity at the end: whether it failed, when it ended. A traversal back
 from the ends bounds it: at a draw by the least and the greatest mean that the lot allows, at an
-either by the least and the greatest of its branches. Chances that are known make both equal.
+either by the least and the greatest of its branches. If all chances are known, both are equal.
 
-What lies behind a node does not depend on the way there, if it is asked with the time that is left:
-so each answer is kept, by the node and that time. Times are whole numbers of a unit that fits all
-waits of the plan.
+The result at a node does not depend on the path there, apart from the remaining time: so results
+are cached by the node and that time. Times are whole numbers of a unit that divides all waits of
+the plan.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from analyzer.clients.fates import FATES, Lot
-from analyzer.clients.plan import ZERO, Draw, Either, End, Plan, Result, Time, Wait
+from analyzer.clients.plan import ZERO, Draw, Either, Finished, Plan, Result, Time, Wait
 from analyzer.model.value import value
 
 TYPE_CHECKING = False
@@ -47,7 +46,7 @@ class _Waits:
 
 @value
 class _Draws:
-    """A draw; of fates that cannot be, the first node stands for what nobody weighs."""
+    """A draw; the first node stands for fates with probability 0."""
 
     lot: Lot
     then: tuple[int | None, ...]
@@ -62,7 +61,7 @@ _Node: TypeAlias = _Ended | _Waits | _Draws | _Forks
 
 
 class Walk:
-    """A plan, numbered for walks over it."""
+    """A plan, numbered for traversals."""
 
     def __init__(self, plan: Plan) -> None:
         every = _sorted(plan)
@@ -74,7 +73,7 @@ class Walk:
 
     def _node(self, plan: Plan, numbers: dict[int, int]) -> _Node:
         match plan:
-            case End(result):
+            case Finished(result):
                 return _Ended(result)
             case Wait(time, then):
                 return _Waits(self._whole(time.least), self._whole(time.most), numbers[id(then)])
@@ -176,7 +175,7 @@ class Walk:
 
 
 def _sorted(plan: Plan) -> list[Plan]:
-    """Return all nodes, each behind those that follow it."""
+    """Return all nodes, each after those that follow it."""
     found: dict[int, Plan] = {}
     todo: list[tuple[Plan, bool]] = [(plan, False)]
     while todo:
@@ -188,7 +187,7 @@ def _sorted(plan: Plan) -> list[Plan]:
             continue
         todo.append((each, True))
         match each:
-            case End():
+            case Finished():
                 pass
             case Wait(_, then):
                 todo.append((then, False))
@@ -200,7 +199,7 @@ def _sorted(plan: Plan) -> list[Plan]:
 
 
 def _over(node: _Waits | _Draws | _Forks, of: Callable[[int], Range]) -> Range:
-    """Return the bounds at a node, of those behind it."""
+    """Return the bounds at a node, from those of the nodes after it."""
     match node:
         case _Waits(_, _, then):
             return of(then)

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 
-from analyzer.clients.fates import FATES, Fate, FateOf, Lot, counted, lot_of, mixed, of_fates
+from analyzer.clients.fates import (
+    FATES,
+    FateOf,
+    FlowResponse,
+    Lot,
+    counted,
+    lot_of,
+    mixed,
+    of_fates,
+)
 from analyzer.clients.target import Target
 from analyzer.failure.models import Dead
 from analyzer.failure.route_loss import route_loss
@@ -34,19 +43,19 @@ _OUTSIDE: Final = (
 
 
 @value(kw_only=True)
-class Entry:
+class EntryNode:
     """A node that a client's flows enter at.
 
     Attributes:
-        chance: that a new flow comes to it.
-        view: its Services; None: nothing is known of its rules.
-        fate: of all that comes to it, where it is dead itself; None: it lives.
+        chance: that a new flow enters there.
+        view: its Services; None if nothing is known of its rules.
+        fate: of all flows to it, if the node itself is dead; None if it is alive.
     """
 
     node: str | None
     chance: Fraction
     view: View | None
-    fate: Fate | None = None
+    fate: FlowResponse | None = None
 
 
 @value(kw_only=True)
@@ -59,7 +68,7 @@ class World:
         fate_of: what dead endpoints do.
     """
 
-    entries: tuple[Entry, ...]
+    entries: tuple[EntryNode, ...]
     dead: Dead
     fate_of: FateOf
     source: Source
@@ -91,7 +100,7 @@ class World:
             return Ternary.UNKNOWN
         return Ternary.TRUE
 
-    def _lot(self, entry: Entry, service: ServicePort) -> Lot:
+    def _lot(self, entry: EntryNode, service: ServicePort) -> Lot:
         if entry.fate is not None:
             return of_fates({entry.fate})
         if entry.view is None:
@@ -124,7 +133,9 @@ class World:
         route = self._route(service)
         return route is not None and bool(route.losses())
 
-    def pods(self, service: ServicePort) -> tuple[Mapping[Fate, int], Mapping[Fate, int]]:
+    def pods(
+        self, service: ServicePort
+    ) -> tuple[Mapping[FlowResponse, int], Mapping[FlowResponse, int]]:
         """Return for each fate how many endpoints certainly have it, and how many may."""
         return counted(service.endpoints, self.dead, self.fate_of)
 

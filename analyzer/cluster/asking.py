@@ -1,8 +1,8 @@
 """SQL queries of the user to the tables of a store: one read-only SELECT.
 
-Theory of operation: DuckDB takes a WITH that copies into files for part of a SELECT, and would
-write wherever it may read. Within another question it refuses such a WITH, so each is explained
-there before it is run. One function runs a question that only its argument tells, and is refused.
+Theory of operation: DuckDB accepts a WITH that copies into files as part of a SELECT, and could
+write wherever it may read. It refuses such a WITH inside another query, so each query is explained
+inside one before it is run. One function runs a query given as its argument, and is refused.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """The history of states that were observed from time to time.
 
-Theory of operation
-===================
+Theory of operation ===================
 
-Rules, and objects, are known at the times at which somebody looked, and change at times that nobody
-saw: of two looks that differ the change lies anywhere between them. So at each moment between two
-looks the state is one of both, and a share or a length of time has bounds: what holds with either
-state certainly holds, what holds with one of them may. Both bounds are attained: by a change right
-behind the one look, and right before the other. What came and went between two looks was not seen.
-Before the first look at rules, and behind the last, nothing is known of them; objects are taken to
-be as at the first look before it, and as at the last behind it.
+Rules, and objects, are known at the times of observations, and change in between: if two
+observations differ, the change was at any time between them. So between two observations the state
+is one of both, and a share or a length of time has bounds: what holds for both states is certain,
+what holds for one of them is possible. Both bounds are attained: by a change right after the first
+observation, or right before the second. A state that came and went in between was not seen.
+
+Before the first observation of rules, and after the last, nothing is known of them; objects are
+taken to be as at the first observation before it, and as at the last after it.
 
 Times are seconds since 1970, as fractions: all sums are exact.
 """
@@ -53,7 +53,7 @@ class Moment:
     """A time interval between two consecutive observations, or an instant.
 
     Attributes:
-        rules: numbers of the looks at rules, one of which tells the state; `objects` likewise.
+        rules: numbers of the observations of rules, one of which is the state; `objects` likewise.
     """
 
     start: Fraction
@@ -78,8 +78,8 @@ def moments(
 ) -> tuple[Moment, ...]:
     """Return the time from the first to the last dump, split wherever anything was observed.
 
-    `rules` and `objects` are the times of looks, in order; `others` are more times to cut at. Of
-    objects that nobody looked at, the number is 0.
+    `rules` and `objects` are the times of observations, in order; `others` are more times to split
+    at. Without observations of objects, their number is 0.
     """
     if not rules:
         return ()
@@ -97,7 +97,7 @@ def moments(
 
 
 def _possible(times: Sequence[Fraction], start: Fraction, end: Fraction) -> tuple[int, ...]:
-    """Return the looks next to what lies between two times at which nobody looked in between."""
+    """Return the observations next to an interval without any."""
     before = [at for at, time in enumerate(times) if time <= start]
     after = [at for at, time in enumerate(times) if time >= end]
     return tuple(dict.fromkeys([*before[-1:], *after[:1]]))

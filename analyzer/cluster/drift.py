@@ -1,17 +1,16 @@
 """Nodes whose rules differ from those of their cluster.
 
-Theory of operation
-===================
+Theory of operation ===================
 
-What a node should have is told by API objects, where there are any: `kubeproxy.predict` says what
-kube-proxy writes at every node. Of what objects do not tell (flags of kube-proxy, rules of others,
-versions) the other nodes tell what is usual: what more than half of them have. Without objects they
-tell everything; a ServicePort that no half of them has alike, as one with a Local policy, is then
-not judged, and is named.
+The reference for a node is the API objects, if there are any: `kubeproxy.predict` gives the rules
+that kube-proxy writes at every node. For what objects do not determine (flags of kube-proxy, other
+programs' rules, versions) the reference is what more than half of the nodes have. Without objects
+that is the reference for everything; a ServicePort without such a majority, for example one with a
+Local policy, is then not judged, and is named.
 
-A content is held against what it should be once, however many nodes have both. Where a node's
-rules do not lead to Services at all, or are of another mode, each of its Services differs: that is
-one finding, and its Services are left out.
+A content is compared with its reference once, however many nodes have both. If a node's rules do
+not lead to Services at all, or are of another mode, each of its Services differs: that is one
+finding, and its Services are left out.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 
 from analyzer.cluster.drift_kinds import Drift, Finding
 from analyzer.cluster.drift_nodes import drift_of_nodes
-from analyzer.cluster.drift_services import Told, behind, differences
+from analyzer.cluster.drift_services import ObjectFacts, behind, differences
 from analyzer.cluster.store import NodeRow
 from analyzer.kubeproxy.predict.every_node import EveryNode
 from analyzer.kubeproxy.view import ServicePort
@@ -46,10 +45,10 @@ class Drifted:
 
     Attributes:
         findings: by node, then by ServicePort.
-        nodes: that were looked at.
-        compared: ServicePorts at nodes that were held against what they should be.
-        not_judged: names of ServicePorts of which nobody knows what they should be.
-        by_objects: whether objects told what should be there.
+        nodes: those that were compared.
+        compared: ServicePorts at nodes that were compared with their reference.
+        not_judged: names of ServicePorts without a reference.
+        by_objects: whether objects are the reference.
     """
 
     findings: tuple[Finding, ...]
@@ -63,7 +62,7 @@ def drift(
     nodes: Sequence[NodeRow],
     services: Sequence[EveryNode],
     wanted: Sequence[EveryNode] | None,
-    told: Told,
+    told: ObjectFacts,
     is_nodes: Callable[[Address], bool],
     untold: Collection[str] = (),
 ) -> Drifted:
@@ -105,7 +104,7 @@ class _Comparison:
     def __init__(
         self,
         names: frozenset[str],
-        told: Told,
+        told: ObjectFacts,
         odd: set[tuple[str, str]],
         is_nodes: Callable[[Address], bool],
         untold: Collection[str],

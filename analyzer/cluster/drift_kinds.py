@@ -80,7 +80,7 @@ class Finding:
     """One difference, at one node.
 
     Attributes:
-        service: the ServicePort, as ``namespace/name:port``; empty where it is of the node.
+        service: the ServicePort, as ``namespace/name:port``; empty if it concerns the node.
         protocol: of the ServicePort.
         what: an endpoint, an address, a chain, or what there is in place of what.
     """

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 
 @value(kw_only=True)
-class Told:
+class ObjectFacts:
     """What objects say about endpoints.
 
     Attributes:
         services: by name and protocol.
-        owner: the pod that has an address and port now; None: not known, or none.
-        place: the node on which an address is; None: not known.
-        is_told: whether objects tell of endpoints at all.
+        owner: returns the pod that has an address and port now; None if not known, or none.
+        place: returns the node of an address; None if not known.
+        is_told: whether the objects list any endpoints.
     """
 
     services: Mapping[tuple[str, str, int | None], ApiServicePort]
@@ -45,7 +45,7 @@ class Told:
         return {} if spec is None else {(each.address, each.port): each for each in spec.endpoints}
 
 
-def differences(found: ServicePort, wanted: ServicePort, told: Told) -> Iterator[Difference]:
+def differences(found: ServicePort, wanted: ServicePort, told: ObjectFacts) -> Iterator[Difference]:
     """Yield the differences of a ServicePort on a node from what it should be there."""
     ours, theirs = _places(found), _places(wanted)
     for missing in theirs.keys() - ours.keys():
@@ -83,7 +83,9 @@ def _places(service: ServicePort) -> dict[tuple[Address | None, int | None], Fro
     return {_place(each): each for each in service.frontends}
 
 
-def _of_endpoints(found: ServicePort, wanted: ServicePort, told: Told) -> Iterator[Difference]:
+def _of_endpoints(
+    found: ServicePort, wanted: ServicePort, told: ObjectFacts
+) -> Iterator[Difference]:
     ours, theirs = set(found.endpoints), set(wanted.endpoints)
     if not ours and theirs and found.refusals:
         yield Drift.REFUSED, ", ".join(str(frontend) for frontend, _ in found.refusals)
@@ -118,7 +120,7 @@ def _of_endpoints(found: ServicePort, wanted: ServicePort, told: Told) -> Iterat
         yield Drift.MISSING_ENDPOINT, str(end)
 
 
-def _is_local(ours: set[Endpoint], theirs: set[Endpoint], told: Told) -> bool:
+def _is_local(ours: set[Endpoint], theirs: set[Endpoint], told: ObjectFacts) -> bool:
     """Return whether some endpoints are those of one node among others, all of them."""
     places = {told.place(end.address) for end in ours}
     (place,) = places if len(places) == 1 else (None,)
@@ -166,8 +168,8 @@ def behind(
 ) -> Iterator[Difference]:
     """Yield differences from most nodes in the rules that flows traverse after DNAT.
 
-    No flag of kube-proxy and no rule of others is in any object. Endpoints that nodes tell apart
-    (`is_nodes`) are left out, and so are those that only one of both has.
+    Objects contain neither flags of kube-proxy nor other programs' rules. Endpoints that nodes
+    distinguish (`is_nodes`) are left out, and so are those that only one of both has.
     """
     ours, theirs = _behind(found, is_nodes), _behind(usual, is_nodes)
     # What is lost is not masqueraded either: that is one difference.

@@ -1,7 +1,7 @@
 """Where dumps are read: in processes on this machine, or on those of a Dask scheduler.
 
-All of them are a `concurrent.futures.Executor`, and whoever uses one knows no more of it. Of
-Dask nothing is loaded unless it is asked for.
+All of them are a `concurrent.futures.Executor`, and callers need to know no more. Dask is loaded
+only if it is requested.
 """
 
 from __future__ import annotations
@@ -97,10 +97,10 @@ class Engine:
 
 
 def _client(address: str) -> Any:
-    """Return what speaks to a scheduler.
+    """Return a client of a scheduler.
 
     Raises:
-        InputError: Dask is not installed, or nobody answers there.
+        InputError: Dask is not installed, or the scheduler does not answer.
     """
     try:
         from distributed import Client

@@ -29,11 +29,11 @@ class Facts:
     """Facts of one node's rules.
 
     Attributes:
-        backends: that hold kube-proxy's rules: legacy, nft, nftables; ``iptables`` where a dump
-            does not say which of both.
+        backends: those with kube-proxy's rules: legacy, nft, nftables; ``iptables`` if a dump does
+            not say which of the first two.
         jumps: from base chains to chains of kube-proxy, as ``ip nat PREROUTING KUBE-SERVICES``.
-        chains: of kube-proxy and of no one Service, as ``ip nat KUBE-MARK-MASQ``.
-        marks: what marks flows for masquerade, as ``ip 0x4000``.
+        chains: of kube-proxy, but of no single Service, as ``ip nat KUBE-MARK-MASQ``.
+        marks: for flows to masquerade, as ``ip 0x4000``.
         policies: of base chains that do not accept, as ``ip filter FORWARD DROP``.
     """
 

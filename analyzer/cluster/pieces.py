@@ -21,7 +21,7 @@ class Piece:
     """Text of consecutive chains, with the offset of each in it.
 
     Attributes:
-        window: bytes within which it is looked for, behind the piece before it.
+        window: bytes within which it is searched, after the piece before it.
     """
 
     text: bytes

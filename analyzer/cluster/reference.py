@@ -1,25 +1,23 @@
 """Dumps that are almost the same as one read before: only the difference is parsed.
 
-Theory of operation
-===================
+Theory of operation ===================
 
-Nodes of a cluster have the same rules but for a few. The first dump is read as any is, and kept
-with its digests. In a second one the rows of plain Services (a ClusterIP, its draws, its endpoints)
-that stand there byte for byte are passed over, many chains in one comparison. What is left is a
-dump of its own: all that is no plain Service's, Services of which a row differs, and one Service
-as a witness. That is read as any dump is. Its answer, and the digests of what was passed over, are
-the node's.
+Nodes of a cluster have nearly the same rules. The first dump is read as usual, and kept with its
+digests. In a second one the rules of plain Services (a ClusterIP, its draws, its endpoints) that
+are identical byte for byte are skipped, many chains in one comparison. What is left is a dump of
+its own: everything that is not a plain Service's, Services with a changed rule, and one Service as
+a witness. That is read as usual. Its result, and the digests of what was skipped, are the node's.
 
-Why that is the answer of the whole dump: a row that leads to a plain Service takes flows to one
-address and port, and rows of other addresses take none of them; so to leave out the rows of one
-does nothing to others. And the routes of a plain Service follow from its own rows and from grounds
-that all of them share (`kubeproxy.fastpath.grounds`), which are compared, as the witness shows.
-Where anything stands in the way (the grounds differ, a rule asks for an endpoint's address, a
-Service is passed over and named elsewhere) the dump is read whole, and is the next to compare with.
-Properties hold it to the answer of reading each dump alone.
+Why that is the result of the whole dump: a rule that leads to a plain Service matches flows to one
+address and port, and rules for other addresses match none of them; so leaving out the rules of one
+has no effect on others. And the routes of a plain Service follow from its own rules and from
+grounds that all of them share (`kubeproxy.fastpath.grounds`), which are compared, as the witness
+shows. If there is any obstacle (the grounds differ, a rule matches on an endpoint's address, a
+Service is skipped and named elsewhere) the dump is read whole, and is the next to compare with.
+Property tests compare this with reading each dump alone.
 
-Chains stand in the same order in dumps of iptables-legacy, which sorts them; of iptables-nft they
-stand as they were made, and where that is another order a dump is read whole.
+iptables-legacy sorts the chains in its dumps; iptables-nft lists them in the order of their
+creation, and if that order differs, a dump is read whole.
 """
 
 from __future__ import annotations
@@ -84,10 +82,9 @@ class Left:
     """What is left of a dump to parse, and what was skipped.
 
     Attributes:
-        text: the rows that are to be read.
-        places: of each line of it, where that stands in the dump, as an offset from 0; -1 of those
-            that were put back.
-        passed: numbers of the ServicePorts that were passed over.
+        text: the rules to parse.
+        places: for each line of it, its offset in the dump, from 0; -1 for lines that were added.
+        passed: numbers of the ServicePorts that were skipped.
     """
 
     text: bytes
@@ -288,7 +285,7 @@ class Reference:
     def _tell_others(
         self, lines: Sequence[tuple[int, bytes]], nat: tuple[int, int], differing: set[int]
     ) -> bool:
-        """Add the ServicePorts that other rows are about; tell whether all rows were understood."""
+        """Add the ServicePorts that other rules concern; return whether all are understood."""
         seen: set[int] = set()
         named: list[bytes]
         for at, line in lines:

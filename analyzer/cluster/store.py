@@ -1,14 +1,13 @@
 """A folder that keeps a cluster's dumps as recognised: written piece by piece, and queried.
 
-Theory of operation
-===================
+Theory of operation ===================
 
-A build writes parts: of each table a Parquet file with the rows that are new, under a name of its
-own, then moved to where it counts. The part of the table of nodes is the last: only what it names
-counts as done. Who is killed in between leaves contents that no node refers to yet, which the next
-run finds and need not write again. So no state is kept beside the tables, and none can be wrong.
+A build writes parts: for each table a Parquet file with the new rows, under a temporary name, then
+moved to its place. The part of the table of nodes is the last: only what it names counts as done.
+If a build is killed in between, contents are left that no node refers to yet; the next run finds
+them and need not write them again. So there is no state beside the tables that could be wrong.
 
-One build at a time holds the folder's lock, which the kernel takes back when its holder dies.
+One build at a time holds the folder's lock, which the kernel releases when its holder dies.
 """
 
 from __future__ import annotations
@@ -61,13 +60,13 @@ class NodeRow:
     """What is stored for one node's dumps: a row of the table of nodes.
 
     Attributes:
-        source: what was read, as the build tells sources apart; a bundle's nodes have one.
-        state: done, failed, or replaced: no view shows those any more.
-        reason: why it failed; empty where it did not.
-        fingerprint: of what was read, so that it is read again when it changes.
-        taken: when, as ISO 8601 writes it; empty where nothing tells.
+        source: the input, by the identifier that the build uses; a bundle's nodes share one.
+        state: done, failed, or replaced: no view shows replaced rows.
+        reason: why it failed; empty if it did not.
+        fingerprint: of the input, so that it is read again when it changes.
+        taken: when, in ISO 8601 form; empty if not known.
         synced: when kube-proxy last wrote its rules, in seconds since 1970.
-        map: the digest of its map; empty where nothing was read.
+        map: the digest of its map; empty if nothing was read.
         facts: what drift compares besides ServicePorts, as JSON.
     """
 
@@ -242,7 +241,7 @@ class Store:
         settle(f"{path}.new", path)
 
     def _find_written(self) -> None:
-        """Find what an earlier run has written; of what is there all that it names is there."""
+        """Find what earlier runs wrote; everything that it refers to is there too."""
         for table in _CONTENTS:
             column = next(iter(TABLES[table]))
             rows = self._db.execute(f"SELECT DISTINCT {column} FROM {table}")  # noqa: S608  # names of ours

@@ -1,7 +1,7 @@
 """The tables of a store: their columns, and the views for SQL queries.
 
-Each table is a folder of Parquet files of the same columns; docs/cluster.md tells what each column
-means. DuckDB reads and writes them: they need nothing of ours.
+Each table is a folder of Parquet files with the same columns; docs/cluster.md describes the
+columns. DuckDB alone can read and write them.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What is dead, and what is lost."""
+"""Failures: what is dead, and which share of new flows is lost."""

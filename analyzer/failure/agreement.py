@@ -1,8 +1,8 @@
 """Whether the lab's counts agree with the prediction.
 
-Each endpoint's count is put to an exact binomial test against its predicted share; Holm's method
-keeps the chance of any false alarm below the stated rate however many endpoints there are. What
-is no matter of chance must hold exactly: no flow lost from sight, no difference between the
+Each endpoint's count is subjected to an exact binomial test against its predicted share; Holm's
+method keeps the chance of any false alarm below the stated rate however many endpoints there are.
+What is not subject to chance must hold exactly: no flow lost from sight, no difference between the
 counters of the rules and the captures, no answer from the dead, an answer from everyone alive.
 
 Source: Holm, A Simple Sequentially Rejective Multiple Test Procedure (1979).
@@ -18,27 +18,27 @@ from analyzer.model.measurement import ANSWERED, ClientTrial, EndpointCount, Mea
 from analyzer.model.probability import Bounds, capped_sum
 from analyzer.model.value import value
 
-#: How often, at most, a right prediction is called wrong.
+#: Highest probability that a correct prediction is called wrong.
 FALSE_ALARM_RATE = 1e-6
 
-#: By how much of itself a predicted time may be missed, and the seconds that a program may take
-#: to start and to end.
+#: Tolerance of a predicted time, as a part of it, and the seconds that a program may take to start
+#: and to end.
 DELAY = 0.1
 STARTING = 0.75
 
-#: Flows below which no fewer are sent, and by which part of all their number may be too great.
+#: The least number of flows sent, and by which part of it the number may be too high.
 _FEWEST = 64
 _FINELY = 20
 
-#: By which the edge of an interval is found, to 1 in 2**30.
+#: Steps to find the end of an interval, to 1 in 2**30.
 _HALVINGS = 30
 
-#: Of a sum that is computed with doubles.
+#: Terms of a sum of doubles that are negligible.
 _NEGLIGIBLE = 1e-18
 
 
 def rate_of_each(measurements: int) -> float:
-    """Return at which rate each of so many is judged, so that the whole has `FALSE_ALARM_RATE`.
+    """Return the rate for each of several measurements, so that all have `FALSE_ALARM_RATE`.
 
     Source: Bonferroni's inequality.
     """
@@ -47,10 +47,10 @@ def rate_of_each(measurements: int) -> float:
 
 @value
 class EndpointVerdict:
-    """One endpoint's count judged.
+    """One endpoint's count, judged.
 
     Attributes:
-        p_value: how likely a count at least as far off is if the prediction is right.
+        p_value: the probability of a count at least as far off if the prediction is right.
         agrees: after Holm's correction over all endpoints of the measurement.
     """
 
@@ -61,7 +61,7 @@ class EndpointVerdict:
 
 @value
 class Verdict:
-    """A measurement judged; `faults` says in words what does not hold."""
+    """A measurement, judged; `faults` says in words what does not hold."""
 
     measurement: Measurement
     endpoints: tuple[EndpointVerdict, ...]
@@ -70,7 +70,7 @@ class Verdict:
 
     @property
     def agrees(self) -> bool:
-        """Whether nothing speaks against the prediction."""
+        """Whether nothing contradicts the prediction."""
         return not self.faults
 
 
@@ -79,17 +79,17 @@ def judge(
 ) -> Verdict:
     """Judge one measurement at a false-alarm rate of `rate`.
 
-    Those of one run are judged by `judge_all`. Without `fates` it is not held against who is dead:
-    some died while the flows were sent.
+    Use `judge_all` for the measurements of one run. Without `fates`, what is dead is ignored,
+    because some died while the flows were sent.
     """
     p_values = [
         p_value_within(each.landed, measurement.flows, each.predicted)
         for each in measurement.endpoints
     ]
-    # Flows that pass unchanged are one more outcome, with what the endpoints leave.
+    # Flows that pass unchanged are one more outcome, with the share that endpoints leave.
     passes = passing(measurement)
     of_passed = p_value_within(measurement.passed, measurement.flows, passes)
-    # So are those that rules end; where none may be, each that is seen nowhere is a fault.
+    # So are those that rules end; if there should be none, each unseen flow is a fault.
     ended = measurement.rejected + measurement.unaccounted
     of_ended = p_value_within(ended, measurement.flows, measurement.ended)
     further = [of_passed, of_ended] if measurement.ended.upper else [of_passed]
@@ -114,13 +114,13 @@ def judge(
 
 
 def judge_all(measurements: Sequence[Measurement]) -> tuple[Verdict, ...]:
-    """Judge all of a run: `FALSE_ALARM_RATE` is that of the whole, and each gets its part."""
+    """Judge all measurements of a run, which share `FALSE_ALARM_RATE`."""
     rate = rate_of_each(len(measurements))
     return tuple(judge(each, rate) for each in measurements)
 
 
 def passing(measurement: Measurement) -> Bounds:
-    """Bound the share of flows that no endpoint gets, and that no rule ends."""
+    """Bound the share of flows that reach no endpoint and that no rule ends."""
     others = [measurement.ended, *(e.predicted for e in measurement.endpoints)]
     lower = capped_sum(each.lower for each in others)
     upper = capped_sum(each.upper for each in others)
@@ -167,14 +167,14 @@ def _faults(
     return faults
 
 
-#: Of the kinds of death, those of which every client is told, and those of which none is.
+#: Kinds of death that every client gets an error from, and those that none does.
 _TOLD = frozenset({"process", "reject", "unreachable"})
 _UNTOLD = frozenset({"silent", "drop"})
 
 
 def _fate_faults(each: EndpointCount, measurement: Measurement) -> Iterator[str]:
-    """Give what clients saw of a dead endpoint that its kind of death does not explain."""
-    # What the node itself is told by ICMP its own stack takes, and no capture hears.
+    """Yield what clients saw of a dead endpoint that its kind of death does not explain."""
+    # ICMP errors to the node itself go to its own stack, and no capture sees them.
     by_icmp = measurement.protocol != "tcp" or each.death != "process"
     heard = measurement.source != "node" or not by_icmp
     if each.death in _TOLD and heard and each.refused != each.landed:
@@ -184,7 +184,7 @@ def _fate_faults(each: EndpointCount, measurement: Measurement) -> Iterator[str]
 
 
 def _uncounted(measurement: Measurement) -> int:
-    """Return by how much the rules that end flows counted more or fewer than were ended."""
+    """Return the difference between ended flows and the counters of the rules that end them."""
     if measurement.ended_by is None:
         return 0
     counted = sum(packets for packets, _ in measurement.ended_by)
@@ -212,7 +212,7 @@ def p_value_within(hits: int, trials: int, share: Bounds) -> float:
 
 
 def interval(hits: int, trials: int, rate: float = 0.01) -> tuple[float, float]:
-    """Return the exact interval of a share: it lacks the true one in `rate` of cases, at most.
+    """Return the exact confidence interval of a share; it misses the true one at most at `rate`.
 
     Source: Clopper and Pearson, The Use of Confidence or Fiducial Limits (1934).
     """
@@ -233,7 +233,7 @@ def interval(hits: int, trials: int, rate: float = 0.01) -> tuple[float, float]:
 def noticed_deviation(trials: int, share: Bounds, rate: float) -> float | None:
     """Return how far off, as a share of `trials`, a count must be to be called wrong.
 
-    None where no count would be: there are too few trials, or the share is not known well.
+    None if no count would be: there are too few trials, or the share is too uncertain.
     """
     found = []
     low, high = math.floor(float(share.lower) * trials), math.ceil(float(share.upper) * trials)
@@ -252,9 +252,9 @@ def noticed_deviation(trials: int, share: Bounds, rate: float) -> float | None:
 
 
 def flows_needed(share: Bounds, deviation: float, rate: float, most: int) -> int:
-    """Return how many flows notice a count that is off by `deviation`, a share of the flows.
+    """Return how many flows detect a count that is off by `deviation`, a share of the flows.
 
-    At most `most`, where it takes more or none would do.
+    At most `most`, if it takes more or no number is enough.
     """
 
     def enough(flows: int) -> bool:
@@ -295,7 +295,7 @@ def binomial_p_value(hits: int, trials: int, probability: float) -> float:
 
 
 def at_least(hits: int, trials: int, probability: float) -> float:
-    """Return how likely `hits` or more of `trials` are, each of that probability."""
+    """Return the probability of `hits` or more in `trials`."""
     if hits <= 0 or probability >= 1:
         return 1.0
     if hits > trials or probability <= 0:
@@ -307,14 +307,14 @@ def at_least(hits: int, trials: int, probability: float) -> float:
 
 
 def at_most(hits: int, trials: int, probability: float) -> float:
-    """Return how likely `hits` or fewer of `trials` are, each of that probability."""
+    """Return the probability of `hits` or fewer in `trials`."""
     if probability <= 0:
         return 1.0
     return at_least(trials - hits, trials, 1 - probability)
 
 
 def _tail(counts: range, trials: int, probability: float) -> float:
-    """Return the sum of the probabilities of `counts`, which fall; the least are left out.
+    """Return the sum of the probabilities of `counts`, which decrease; negligible ones are omitted.
 
     Each follows from the one before by a ratio, which is ten times as fast as its logarithm.
     """
@@ -337,8 +337,8 @@ def _last_at_most(
 ) -> int:
     """Return where, from the mean outwards, the counts' probabilities fall to `most`.
 
-    Rising: the largest count of [low, high] that is at most so likely, or low - 1; falling: the
-    smallest, or high + 1.
+    If rising, the largest count in [low, high] with at most that probability, or low - 1; if
+    falling, the smallest, or high + 1.
     """
     if rising:
         left, right = low - 1, high
@@ -365,14 +365,14 @@ def _log_pmf(hits: int, trials: int, probability: float) -> float:
 
 
 def rate_of_trials(trials: Sequence[ClientTrial]) -> float:
-    """Return at which rate each is judged, so that all that are predicted have the run's."""
+    """Return the rate for each trial, so that all predicted trials have `FALSE_ALARM_RATE`."""
     return rate_of_each(sum(each.succeeds is not None for each in trials))
 
 
 def client_agrees(trial: ClientTrial, rate: float = FALSE_ALARM_RATE) -> bool | None:
-    """Tell whether the number of runs that succeeded is one that the prediction explains.
+    """Return whether a trial agrees with its prediction; None if nothing was predicted.
 
-    And whether those that failed took as long as they should. None: nothing was predicted.
+    That concerns the number of runs that succeeded, and how long the failed ones took.
     """
     if trial.succeeds is None:
         return None
@@ -382,9 +382,9 @@ def client_agrees(trial: ClientTrial, rate: float = FALSE_ALARM_RATE) -> bool | 
 
 
 def takes_as_long(trial: ClientTrial) -> bool:
-    """Tell whether half of the runs that failed took the predicted time, to 10 %.
+    """Return whether half of the failed runs took the predicted time, within `DELAY`.
 
-    What starting a program takes is allowed besides.
+    The time to start a program is allowed in addition.
     """
     seconds, takes = trial.failure_seconds, trial.failure_takes
     if not seconds or takes is None:

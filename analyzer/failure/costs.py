@@ -14,16 +14,16 @@ from analyzer.model.value import value
 
 @value(kw_only=True)
 class Cost:
-    """What one failure costs; numbers are in the unit of the incidence.
+    """What one failure costs; losses are in the unit of the incidence.
 
     Attributes:
-        worst: what the worst route of all loses at most.
-        row: that route's; None: none loses anything.
-        upper: of the losses of all ServicePorts at most, the sum.
+        worst: an upper bound of the loss on the worst route of all.
+        row: that route's; None if none loses anything.
+        upper: the sum of upper bounds over all ServicePorts.
         lower: the sum of what these certainly lose.
         silenced: ServicePorts in total loss.
-        degraded: how many others certainly lose some.
-        unknown: how many may, and do not certainly.
+        degraded: how many others certainly lose some flows.
+        unknown: how many may lose some, but not certainly.
     """
 
     worst: int
@@ -36,7 +36,7 @@ class Cost:
 
 
 def cost(incidence: Incidence, groups: Collection[int]) -> Cost:
-    """Return what it costs when these groups fail together, one or more."""
+    """Return the cost if these groups fail together, one or more."""
     carried = [row.service for group in groups for row in incidence.of_group[group]]
     worst, worst_row, upper, lower, degraded, unknown = 0, None, 0, 0, 0, 0
     silenced = []
@@ -65,7 +65,7 @@ def cost(incidence: Incidence, groups: Collection[int]) -> Cost:
 
 
 def losses_with(incidence: Incidence, groups: Collection[int]) -> dict[int, tuple[int, Row]]:
-    """Return what each ServicePort that may lose something loses at most, and on which route."""
+    """Return the upper bound of the loss of each ServicePort that may lose any, and its route."""
     carried = [row.service for group in groups for row in incidence.of_group[group]]
     found = {}
     for service in sorted({*carried, *incidence.open}):
@@ -76,9 +76,9 @@ def losses_with(incidence: Incidence, groups: Collection[int]) -> dict[int, tupl
 
 
 def worst_of(rows: Sequence[Row], groups: Collection[int]) -> tuple[int, int, Row, bool]:
-    """Return what the worst route of a ServicePort loses, at most and at least, and which it is.
+    """Return the loss on the worst route of a ServicePort, at most and at least, and the route.
 
-    And whether on any route some certainly is lost.
+    Also return whether some flows are certainly lost on any route.
     """
     if len(rows) == 1:
         (row,) = rows
@@ -92,12 +92,12 @@ def worst_of(rows: Sequence[Row], groups: Collection[int]) -> tuple[int, int, Ro
 
 @value(kw_only=True)
 class Singles:
-    """What each group costs that fails alone, by its place; sums are as those of `Cost`.
+    """The cost of each group's failure alone, by index; sums are as in `Cost`.
 
     Attributes:
         odd: by group, the ServicePorts of which it carries some and whose loss is not simply a
-            sum over groups, with what they lose there at most.
-        base: what ServicePorts may lose with any group, the sum.
+            sum over groups, with the upper bound of their loss.
+        base: the sum of what ServicePorts may lose with any group.
         excess: by how much at most the sum of two groups' costs, less `base`, is below that of
             both failing together.
     """
@@ -114,7 +114,7 @@ class Singles:
     excess: int
 
     def cost(self, group: int) -> Cost:
-        """Return what one group costs."""
+        """Return the cost of one group's failure."""
         return Cost(
             worst=self.worst[group],
             row=self.rows[group],
@@ -127,7 +127,7 @@ class Singles:
 
 
 def singles(incidence: Incidence) -> Singles:
-    """Return what each group costs that fails alone, all of them in one pass over the rows."""
+    """Return the cost of each group's failure alone, in one pass over the rows."""
     size = len(incidence.groups)
     sums = _Sums(size)
     open_services = set(incidence.open)
@@ -143,7 +143,7 @@ def singles(incidence: Incidence) -> Singles:
 
 
 class _Sums:
-    """What was added up so far."""
+    """The sums so far."""
 
     def __init__(self, size: int) -> None:
         self._worst = [0] * size
@@ -171,7 +171,7 @@ class _Sums:
                 rows[group] = row
 
     def add_odd(self, service: int, rows: Sequence[Row], *, is_open: bool) -> None:
-        """Add a ServicePort of several rows, or of one that is not known in whole."""
+        """Add a ServicePort of several rows, or of one that is not fully known."""
         base = 0
         if is_open:
             base, _, row, _ = worst_of(rows, ())
@@ -186,7 +186,7 @@ class _Sums:
         for group in looked_at:
             most, least, row, hits = worst_of(rows, (group,))
             self._odd[group][service] = most
-            # Of a group that carries nothing of it the base is lost, which all begin with.
+            # With a group that carries none of it, the base is lost, which is in every sum.
             self._upper[group] += most - base
             self._lower[group] += least
             self._hit[group] += hits
@@ -195,7 +195,7 @@ class _Sums:
                 self._worst[group], self._rows[group] = most, row
 
     def found(self) -> Singles:
-        """Return what each group costs."""
+        """Return the cost of each group."""
         base, always = self._worst_always
         for group, worst in enumerate(self._worst):
             if base > worst:

@@ -1,26 +1,26 @@
 """The share of each ServicePort's new flows that goes to each node, or each zone.
 
-Theory of operation
-===================
+Theory of operation ===================
 
 A group is a node or a zone. What a route loses when groups fail is a sum over them, so one number
-for each group and route answers for every set of groups; no set need be tried one by one. Of a
-route that is not known in whole there are two such sums. Its loss, when a set F is gone, is from
+for each group and route answers for every set of groups; sets need not be tried one by one. If a
+route is not fully known, there are two such sums. Its loss, when a set F has failed, is from
 
-    lower(F)    to    min(1, open + upper(F), rest + lower(F))
+    lower(F) to min(1, open + upper(F), rest + lower(F))
 
-where `open` is what may go to endpoints of which nobody says where they are, or to ones that the
-dump does not show, and `rest` what is not known to reach a living endpoint even when nothing has
-failed. Where all is known `open` is 0 and both sums are one.
+where `open` is the share that may go to endpoints whose place is not known, or that the dump does
+not show, and `rest` the share not known to reach a living endpoint even when nothing has failed. If
+everything is known, `open` is 0 and both sums are the same.
 
-To find the worst of many, numbers are whole multiples of 2**-256, rounded down, but never to 0.
-A sum of a million of them is off by less than 2**-236, and `rank` rounds to the nearest multiple of
-2**-192: two losses rank alike only where they differ by less, which no float could tell. What is
-shown is the exact sum (`Row.loss`), and whether anything is lost at all is never rounded.
+To find the worst of many, numbers are whole multiples of 2**-256, rounded down, but never to 0. A
+sum of a million of them is off by less than 2**-236, and `rank` rounds to the nearest multiple of
+2**-192: two losses rank equal only if they differ by less, which no float could show. Reports have
+the exact sum (`Row.loss`), and whether anything is lost at all is never rounded.
 
-Where every node is asked about, only some may have a route in their rules: its vantages. When all
-of them fail nobody asks, and nothing is lost on it. A node's route to its own endpoints so never
-loses anything: it has no row, but its groups count for total loss (`Incidence.own`).
+If every node is considered, only some may have a route in their rules: its vantages. When all of
+them fail, no client uses the route, and nothing is lost on it. So a node's route to its own
+endpoints never loses anything: it has no row, but its groups count for total loss
+(`Incidence.own`).
 """
 
 from __future__ import annotations
@@ -41,35 +41,35 @@ if TYPE_CHECKING:
 BITS: Final = 256
 ONE: Final = 1 << BITS
 _ROUNDED: Final = 64
-#: The group of an endpoint of which nobody says where it is.
+#: The group of an endpoint whose place is not known.
 UNPLACED: Final = -1
 
 
 def rank(number: int) -> int:
-    """Return a number to compare, which a sum's rounding does not change."""
+    """Return a number for comparisons, which the rounding of sums does not change."""
     return (number + (1 << _ROUNDED - 1)) >> _ROUNDED
 
 
 @value(kw_only=True)
 class Row:
-    """Routes of one ServicePort on which new flows fare alike, whatever fails.
+    """Routes of one ServicePort on which new flows have the same losses, whatever fails.
 
     Attributes:
-        service: its place among the ServicePorts, from 0.
+        service: its index among the ServicePorts, from 0.
         route: the first of the routes.
         places: the group of each endpoint.
-        is_unfilled: nothing is known of where flows go, as in the middle of a sync.
-        lower: what certainly is lost with each group that certainly carries any.
-        upper: what at most is lost with each group that may carry any; where all is known, the
-            very same mapping.
-        open: what may be lost besides, once anything has failed.
-        rest: what is not known to reach a living endpoint when nothing has failed; 0 where all is
-            known.
-        total: the groups whose failure together certainly leaves no living endpoint; None: there
-            are none of which that is certain.
-        vantages: the groups that hold all nodes whose rules have these routes; None: whatever
-            fails, some node that lives has them.
-        at: the names of those nodes; None: all that are asked about.
+        is_unfilled: it is not known where flows go, as in the middle of a sync.
+        lower: what is certainly lost with each group that certainly carries any.
+        upper: what is lost at most with each group that may carry any; if everything is known,
+            the same mapping.
+        open: what may be lost in addition, once anything has failed.
+        rest: what is not known to reach a living endpoint when nothing has failed; 0 if everything
+            is known.
+        total: the groups whose failure together certainly leaves no living endpoint; None if that
+            is certain of none.
+        vantages: the groups of all nodes whose rules have these routes; None if some living node
+            has them, whatever fails.
+        at: the names of those nodes; None for all nodes considered.
     """
 
     service: int
@@ -85,16 +85,16 @@ class Row:
     at: frozenset[str] | None = None
 
     def is_unasked(self, groups: Collection[int]) -> bool:
-        """Tell whether no node lives that has these routes, when these groups fail."""
+        """Return whether all nodes that have these routes are gone when these groups fail."""
         return self.vantages is not None and self.vantages.issubset(groups)
 
     @property
     def is_exact(self) -> bool:
-        """Whether what is lost is one number, whatever fails."""
+        """Whether the loss is a single number, whatever fails."""
         return self.lower is self.upper
 
     def most(self, groups: Collection[int]) -> int:
-        """Return what at most is lost with these groups, to be compared."""
+        """Return what is lost at most with these groups, for comparisons."""
         upper = self.upper
         if self.vantages is not None and self.is_unasked(groups):
             return 0
@@ -104,7 +104,7 @@ class Row:
         return min(ONE, lost, self.rest + self.least(groups))
 
     def least(self, groups: Collection[int]) -> int:
-        """Return what certainly is lost with these groups, to be compared."""
+        """Return what is certainly lost with these groups, for comparisons."""
         lower = self.lower
         if self.vantages is not None and self.is_unasked(groups):
             return 0
@@ -127,7 +127,7 @@ class Row:
         return Bounds(least, min(most, ~self._kept(groups)))
 
     def reaches_none(self, groups: Collection[int]) -> Dyadic:
-        """Return the share, at most, that reaches no living endpoint when these are gone."""
+        """Return the share, at most, that reaches no living endpoint without these groups."""
         if self.is_unasked(groups):
             return NEVER
         return ALWAYS if self.is_unfilled else ~self._kept(groups)
@@ -154,13 +154,13 @@ class Incidence:
     """All rows, by ServicePort and by group.
 
     Attributes:
-        groups: names of nodes, or of zones; everywhere else a group is its place here.
-        services: rows of each ServicePort, of routes that may lead to an endpoint.
+        groups: names of nodes, or of zones; everywhere else a group is its index here.
+        services: rows of each ServicePort, for routes that may lead to an endpoint.
         of_group: the rows that each group may carry some of.
-        open: ServicePorts that may lose something with a group that carries nothing of them.
-        total: of each ServicePort, the groups whose failure puts it in total loss; None: unknown,
-            or it has no endpoints.
-        own: of ServicePorts that nodes send to their own endpoints, those nodes.
+        open: ServicePorts that may lose something with a group that carries none of them.
+        total: for each ServicePort, the groups whose failure puts it in total loss; None if
+            unknown, or if it has no endpoints.
+        own: ServicePorts that nodes send to their own endpoints, with those nodes.
     """
 
     groups: tuple[str, ...]
@@ -177,7 +177,7 @@ class Incidence:
 
     @property
     def fewest_vantages(self) -> int | None:
-        """The least number of groups with which the nodes that have some route are gone."""
+        """The least number of groups that contain all nodes that have some route."""
         counted = (row.vantages for rows in self.services for row in rows)
         return min((len(each) for each in counted if each is not None), default=None)
 
@@ -190,8 +190,8 @@ def incidence(
 ) -> Incidence:
     """Return how much of each ServicePort each group carries.
 
-    `groups_of` tells of each endpoint, by how it is printed, in which group it is; and
-    `group_of_node` of a node.
+    `groups_of` returns the group of each endpoint, given as printed; `group_of_node` that of a
+    node.
     """
     maker = _Maker(groups, groups_of, group_of_node)
     made = [[*maker.rows(at, service)] for at, service in enumerate(services)]
@@ -221,14 +221,14 @@ def incidence(
 
 
 def _is_own(row: Row) -> bool:
-    """Tell whether it loses nothing unless all who ask its rules are gone too."""
+    """Return whether it loses nothing unless all nodes whose rules have it are gone too."""
     if row.vantages is None or len(row.vantages) != 1 or row.open:
         return False
     return row.upper.keys() <= row.vantages
 
 
 def _total(rows: Sequence[Row], own: frozenset[int]) -> frozenset[int] | None:
-    """Return what puts a ServicePort with these rows in total loss, where that is certain.
+    """Return the groups that put a ServicePort with these rows in total loss, if certain.
 
     `own` are the groups of nodes that have endpoints for themselves.
     """
@@ -239,13 +239,13 @@ def _total(rows: Sequence[Row], own: frozenset[int]) -> frozenset[int] | None:
         if row.total is None:
             return None
         found.update(row.total)
-    # Where nothing is certainly lost it is unknown, be every living endpoint gone or not.
+    # If nothing is certainly lost, it is unknown, whether every living endpoint is gone or not.
     return frozenset(found) if any(row.lower for row in rows) else None
 
 
 @value
 class _Numbers:
-    """The shares of a list, to be compared; one list where lower and upper bounds are the same.
+    """The shares of a list, for comparisons; the same list twice if lower and upper are equal.
 
     `some`: every share may be drawn.
     """
@@ -267,11 +267,11 @@ class _Maker:
         self.numbers = {name: at for at, name in enumerate(groups)}
         self._groups_of = groups_of
         self._group_of_node = group_of_node
-        # By identity; the lists are kept, so that no other gets theirs.
+        # By identity; the lists are kept, so that no other list gets their identity.
         self._shares: dict[int, tuple[object, _Numbers]] = {}
 
     def rows(self, at: int, ways: Ways) -> Iterator[Row]:
-        """Give the rows of a ServicePort."""
+        """Yield the rows of a ServicePort."""
         if ways.unfilled is not None:
             yield _unfilled(at, ways.unfilled)
         for way in ways.known:
@@ -282,13 +282,13 @@ class _Maker:
                 yield row
 
     def _vantages(self, nodes: Iterable[str]) -> frozenset[int] | None:
-        """Return the groups of nodes; None where one is in no group, so that it cannot fail."""
+        """Return the groups of nodes; None if one is in no group, so that it cannot fail."""
         found = {self._group_of_node(node) for node in nodes}
         numbers = frozenset(self.numbers[name] for name in found if name in self.numbers)
         return numbers if len(numbers) == len(found) else None
 
     def _row(self, at: int, way: Way) -> Row | None:
-        """Return the row of a route; None where it leads to no endpoint, dead or alive."""
+        """Return the row of a route; None if it leads to no endpoint, dead or alive."""
         route, shares = way.route, way.shares
         numbers = self._numbers(shares)
         places = self._places(way.printed)
@@ -334,7 +334,7 @@ class _Maker:
 
 
 def _number(share: Dyadic) -> int:
-    """Return a share to be compared: rounded down, but to 0 only where it is 0."""
+    """Return a share for comparisons: rounded down, but to 0 only if it is 0."""
     if not share:
         return 0
     shift = BITS - share.exponent
@@ -377,7 +377,7 @@ def _open_row(
     lower: dict[int, int],
     upper: dict[int, int],
 ) -> Row:
-    """Return the row of a route of which not all is known."""
+    """Return the row of a route that is not fully known."""
     unplaced = upper.pop(UNPLACED, 0)
     lower.pop(UNPLACED, None)
     kept = capped_sum(

@@ -1,8 +1,8 @@
 """Whether a share of new flows exceeds the allowed share.
 
-Rules draw endpoints by whole multiples of 2**-31 (`statistic --probability`) or by the text of ten
-digits that kube-proxy writes: of four endpoints two are drawn a little more or less often than half
-of the time, and nobody who allows 50% means that.
+Rules draw endpoints by whole multiples of 2**-31 (`statistic --probability`), or by the ten digits
+that kube-proxy writes: of four endpoints, two are drawn slightly more or less often than half of
+the time, which a limit of 50% should allow.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from fractions import Fraction
     from typing import Final
 
-#: A draw is off by less than this part of all flows, for each endpoint that it chooses among.
+#: A draw is off by less than this part of all flows, for each endpoint that it chooses from.
 _DRAWS: Final = 1 << 31
 
 
 def allowed(most: Fraction, endpoints: int) -> Fraction:
-    """Return what may be lost where `most` is allowed, by how far draws among endpoints are off.
+    """Return the allowed loss `most`, plus the inaccuracy of draws among so many endpoints.
 
-    Where nothing is allowed that is nothing.
+    If no loss is allowed, that is 0.
     """
     from fractions import Fraction
 

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 @enum.unique
-class State(enum.Enum):
-    """What a failure makes of a ServicePort, over all routes that may lead to an endpoint.
+class LossState(enum.Enum):
+    """The state of a ServicePort after a failure, over all routes that may lead to an endpoint.
 
-    UNTOUCHED: no new flow is lost. DEGRADED: on some route some certainly are. SILENCED: some
-    certainly are, and on no route a new flow can reach a living endpoint. UNKNOWN: some may be,
-    and none certainly is; or nothing of its endpoints is known. NO_ENDPOINTS: it has none, dead
-    or alive.
+    UNTOUCHED: no new flow is lost. DEGRADED (partial loss): on some route, some certainly are.
+    SILENCED (total loss): some certainly are, and on no route can a new flow reach a living
+    endpoint. UNKNOWN: some may be lost, but not certainly; or nothing is known of its endpoints.
+    NO_ENDPOINTS: it has none, dead or alive.
     """
 
     UNTOUCHED = "untouched"
@@ -42,11 +42,11 @@ class State(enum.Enum):
 
 #: The greatest harm first.
 HARM: Final = {
-    State.SILENCED: 0,
-    State.DEGRADED: 1,
-    State.UNKNOWN: 2,
-    State.NO_ENDPOINTS: 3,
-    State.UNTOUCHED: 4,
+    LossState.SILENCED: 0,
+    LossState.DEGRADED: 1,
+    LossState.UNKNOWN: 2,
+    LossState.NO_ENDPOINTS: 3,
+    LossState.UNTOUCHED: 4,
 }
 
 
@@ -55,7 +55,7 @@ class ServiceLoss:
     """What one ServicePort loses.
 
     Attributes:
-        cluster: of new flows from a pod to the ClusterIP; None without a ClusterIP.
+        cluster: the loss of new flows from a pod to the ClusterIP; None without a ClusterIP.
         routes: the same for each frontend and source.
     """
 
@@ -63,7 +63,7 @@ class ServiceLoss:
     cluster: RouteLoss | None
     routes: tuple[RouteLoss, ...]
     dead: tuple[Endpoint, ...]
-    state: State
+    state: LossState
 
     @property
     def loss(self) -> Bounds | None:
@@ -72,22 +72,22 @@ class ServiceLoss:
 
     @property
     def worst(self) -> Bounds:
-        """The highest loss of any route; 0 without any."""
+        """The highest loss of any route; 0 if there are none."""
         route = self.worst_route
         return Bounds(NEVER, NEVER) if route is None else route.loss
 
     @property
     def worst_route(self) -> RouteLoss | None:
-        """The first route of those with the highest loss; None without any."""
+        """The first route of those with the highest loss; None if there are none."""
         return max(self.routes, key=lambda r: greatness(r.loss), default=None)
 
     @property
     def otherwise(self) -> RouteLoss | None:
-        """The first route of those that certainly lose most though nothing is dead, or may.
+        """The first of the routes that lose most flows in other ways than on dead endpoints.
 
-        None: none does.
+        None if no route does.
         """
-        # Most routes have one and the same.
+        # Most routes have the same ones.
         firsts = {id(each.otherwise): each for each in reversed(self.routes) if each.otherwise}
         some = [(each, total(each.otherwise)) for each in reversed(firsts.values())]
         found = max(some, key=lambda each: (each[1].lower, each[1].upper), default=None)
@@ -95,7 +95,7 @@ class ServiceLoss:
 
     @property
     def nowhere(self) -> Bounds:
-        """The highest share that reaches no endpoint at all, of routes that lead to some."""
+        """The highest share that reaches no endpoint at all, among routes that lead to some."""
         every = [r.nowhere for r in self.routes if r.leads]
         return max(every, key=lambda b: (b.lower, b.upper), default=Bounds(NEVER, NEVER))
 
@@ -103,7 +103,7 @@ class ServiceLoss:
 def losses(
     services: Iterable[ServicePort], dead: Dead, count: Count = Count.ALL
 ) -> tuple[ServiceLoss, ...]:
-    """Return what each ServicePort loses when what is `dead` answers no more."""
+    """Return what each ServicePort loses when what is `dead` no longer answers."""
     known = KnownLosses()
     return tuple(service_loss(service, dead, count, known) for service in services)
 
@@ -111,7 +111,7 @@ def losses(
 def in_order(found: Iterable[ServiceLoss], by: str) -> tuple[ServiceLoss, ...]:
     """Return losses by `name` of the Service, its number of `endpoints`, or by `loss`.
 
-    The most first, those that are alike by name.
+    The highest first; equal ones by name.
     """
     name = sorted(found, key=lambda each: (each.service.name.text, each.service.protocol))
     match by:
@@ -126,7 +126,7 @@ def in_order(found: Iterable[ServiceLoss], by: str) -> tuple[ServiceLoss, ...]:
 def service_losses(
     services: Iterable[ServicePort], dead: Dead, count: Count = Count.ALL
 ) -> Iterator[ServiceLoss]:
-    """Give what one ServicePort loses as several nodes have it; lists they share count once."""
+    """Yield the loss of one ServicePort as several nodes have it; shared lists are counted once."""
     drawn = DrawnLosses(dead, (), count)
     for service in services:
         own = DrawnLosses(dead, service.unfilled, count) if service.unfilled else drawn
@@ -139,12 +139,12 @@ def service_loss(
     count: Count = Count.ALL,
     known: KnownLosses | None = None,
 ) -> ServiceLoss:
-    """Return what one ServicePort loses; `known` is of others, with the same dead."""
+    """Return what one ServicePort loses; `known` is from others, with the same dead."""
     return _service_loss(service, dead, DrawnLosses(dead, service.unfilled, count, known))
 
 
 def _service_loss(service: ServicePort, dead: Dead, drawn: DrawnLosses) -> ServiceLoss:
-    # The dead send nothing; to themselves the living lose what rules drop.
+    # The dead send nothing; living pods lose hairpin flows if rules drop them.
     others = [drawn.of(r) for r in service.routes if r.source is not Source.HAIRPIN]
     if drawn.count is Count.ALL:
         others += filter(None, map(drawn.to_itself, service.routes_from(Source.HAIRPIN)))
@@ -160,13 +160,13 @@ def _service_loss(service: ServicePort, dead: Dead, drawn: DrawnLosses) -> Servi
     )
 
 
-def _state(endpoints: tuple[Endpoint, ...], routes: tuple[RouteLoss, ...]) -> State:
+def _state(endpoints: tuple[Endpoint, ...], routes: tuple[RouteLoss, ...]) -> LossState:
     leading = [each for each in routes if each.leads]
     if not leading:
-        return State.NO_ENDPOINTS
+        return LossState.NO_ENDPOINTS
     if any(each.loss.lower for each in leading):
         some_survive = any(each.survives.upper for each in leading)
-        return State.DEGRADED if some_survive else State.SILENCED
+        return LossState.DEGRADED if some_survive else LossState.SILENCED
     if not endpoints or any(each.loss.upper for each in leading):
-        return State.UNKNOWN
-    return State.UNTOUCHED
+        return LossState.UNKNOWN
+    return LossState.UNTOUCHED

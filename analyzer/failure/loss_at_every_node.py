@@ -1,7 +1,7 @@
-"""What a failure costs ServicePorts at every node of a cluster, alike ones computed once.
+"""What a failure costs ServicePorts at every node of a cluster; equal nodes are computed once.
 
-Clients of a dead node are dead too: what its rules would do counts for nothing. A ServicePort that
-no living node has in its rules is not among the losses.
+Clients on a dead node are dead too, so its rules do not count. A ServicePort that no living node
+has in its rules is not among the losses.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ class LossAtEveryNode:
 
     @property
     def worst(self) -> ServiceLoss:
-        """What it loses where it loses most."""
+        """The loss at the nodes where it is highest."""
         return self.at[0].loss
 
     @property
     def worst_at(self) -> frozenset[str]:
-        """The nodes where it loses as much."""
+        """The nodes with that loss."""
         worst = self.worst.state, self.worst.worst
         alike = [each.nodes for each in self.at if (each.loss.state, each.loss.worst) == worst]
         return frozenset().union(*alike)
 
     @property
     def nodes(self) -> int:
-        """The number of nodes that live."""
+        """The number of living nodes."""
         return sum(len(each.nodes) for each in self.at)
 
     @property
@@ -73,7 +73,7 @@ def losses_at_every_node(
     is_dead: Callable[[str], bool],
     count: Count = Count.ALL,
 ) -> tuple[LossAtEveryNode, ...]:
-    """Return what each ServicePort loses at the nodes that live."""
+    """Return what each ServicePort loses at the living nodes."""
     gone = _Gone(is_dead)
     found = []
     for service in services:
@@ -94,7 +94,7 @@ def _harm(each: LossAt) -> tuple[int, float, float, str]:
 
 
 class _Gone:
-    """Tells the dead from the living, each node looked at once."""
+    """Separates dead nodes from living ones, checking each node once."""
 
     def __init__(self, is_dead: Callable[[str], bool]) -> None:
         self._is_dead = is_dead
@@ -102,7 +102,7 @@ class _Gone:
         self._of: dict[str, bool] = {}
 
     def living(self, nodes: frozenset[str]) -> frozenset[str]:
-        """Return those of these nodes that live."""
+        """Return those of these nodes that are alive."""
         found = self._known.get(nodes)
         if found is None:
             for name in nodes:

@@ -1,9 +1,9 @@
 """What a failure costs ServicePorts at several nodes, whose rules may differ.
 
-Theory of operation: where a client is decides which node's rules draw its endpoint. So a
-ServicePort has as many losses as there are nodes, and the worst is what somebody, somewhere, has.
-Bounds are of the worst too: it is at least the greatest lower bound, and at most the greatest upper
-one, which may be those of two nodes.
+Theory of operation: the node of a client decides which rules draw its endpoint. So a ServicePort
+has as many losses as there are nodes, and the worst is what some client has. Bounds are those of
+the worst, too: it is at least the greatest lower bound, and at most the greatest upper one, which
+may be from two nodes.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ class WorstLoss:
     """What a ServicePort loses at the node where it loses most.
 
     Attributes:
-        loss: as it is there; its greatest loss is bounded by what all nodes say.
-        nodes: where it loses as much.
-        missing: those whose dumps do not show it.
+        loss: as it is there; its highest loss is bounded by those at all nodes.
+        nodes: those with that loss.
+        missing: those whose dumps do not have it.
     """
 
     loss: ServiceLoss
@@ -32,12 +32,12 @@ class WorstLoss:
 
 
 def worst_of(found: Mapping[str, Sequence[ServiceLoss]]) -> tuple[WorstLoss, ...]:
-    """Return what each ServicePort loses at worst, of its losses by node."""
+    """Return the worst loss of each ServicePort, from its losses by node."""
     return tuple(_worst(losses, found.keys()) for losses in by_service_port(found))
 
 
 def together(losses: Mapping[str, ServiceLoss]) -> ServicePort:
-    """Return a ServicePort with the routes that it has at all of these nodes, alike ones once."""
+    """Return a ServicePort with its routes at all of these nodes, equal ones once."""
     services = [each.service for each in losses.values()]
     routes: dict[object, Route] = {}
     for each in services:
@@ -61,7 +61,7 @@ def by_service_port(
 ) -> list[dict[str, ServiceLoss]]:
     """Return the losses of each ServicePort, by node.
 
-    One of which a dump does not tell the IP version is that of the same name that another has.
+    A ServicePort whose IP version a dump does not show is matched with another dump's by name.
     """
     versions: dict[tuple[str, str], set[int | None]] = {}
     for losses in found.values():
@@ -101,7 +101,7 @@ def _rank(loss: ServiceLoss) -> tuple[int, float, float]:
 
 
 def _bounded(worst: ServiceLoss, losses: Iterable[ServiceLoss], bounds: Bounds) -> ServiceLoss:
-    """Return a loss whose greatest has these bounds, on the route that may lose most."""
+    """Return a loss whose highest has these bounds, on the route that may lose most."""
     greatest = max(losses, key=lambda each: each.worst.upper).worst_route
     assert greatest is not None  # bounds are 0 where there is no route
     return replace(worst, routes=(replace(greatest, loss=bounds), *worst.routes))

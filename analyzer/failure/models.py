@@ -17,9 +17,9 @@ class Dead:
     """What is dead, as it was named, and the endpoints of the dump that die with it.
 
     Attributes:
-        uncertain: endpoints of which nobody says where they are: they may die too.
-        assumed: endpoints that are taken to be on the node in whose podCIDR they are.
-        unseen: names of endpoints that may be behind what the dump does not show.
+        uncertain: endpoints whose place is not known, so that they may die too.
+        assumed: endpoints that are assumed to be on the node of the podCIDR they are in.
+        unseen: names of endpoints that the dump may not show.
     """
 
     endpoints: frozenset[Endpoint]
@@ -32,11 +32,11 @@ class Dead:
 
     @property
     def is_anything(self) -> bool:
-        """Whether anything is dead, be there endpoints of the dump on it or not."""
+        """Whether anything is dead, whether or not it has endpoints in the dump."""
         return bool(self.endpoints or self.named or self.nodes or self.zones)
 
     def takes(self, node: str | None, cluster: Cluster) -> bool:
-        """Tell whether a node dies, by itself or with its zone."""
+        """Return whether a node dies, by itself or with its zone."""
         return node is not None and (node in self.nodes or cluster.zone_of(node) in self.zones)
 
 
@@ -52,14 +52,15 @@ def dead(
 ) -> Dead:
     """Return what dies when all of these fail together.
 
-    With `may_be_gone` an endpoint that no Service has is one that the rules have let go of.
+    With `may_be_gone`, a named endpoint that no Service has is taken to have been removed from the
+    rules.
 
     Raises:
         UsageError: a name that occurs neither in the dump nor in the objects.
     """
     named = {"endpoint": endpoints, "node": nodes, "zone": zones}
     known = view.endpoints
-    shown = Known(view, known, cluster, may_be_gone)
+    shown = KnownEndpoints(view, known, cluster, may_be_gone)
     dying = frozenset(
         [e for kind, each in named.items() if each for e in MODELS[kind](each, shown)]
     )
@@ -85,10 +86,10 @@ def dead(
 
 
 def _named(name: str) -> Callable[[Endpoint], bool]:
-    """Return what tells whether an endpoint is meant.
+    """Return a function that says whether an endpoint has this name.
 
     Raises:
-        UsageError: the name is no address and no network.
+        UsageError: the name is neither an address nor a network.
     """
     network = network_from_text(name) if "/" in name else None
     if network is not None:
@@ -108,8 +109,8 @@ _IN: Final = {"node": "on", "zone": "in"}
 
 
 @value
-class Known:
-    """What there is to die: the endpoints that a dump shows, and what says where they are."""
+class KnownEndpoints:
+    """What can die: the endpoints that a dump shows, and what is known of their place."""
 
     view: View
     endpoints: Collection[Endpoint]
@@ -125,10 +126,10 @@ class Known:
         )
 
 
-_Model = Callable[[Collection[str], Known], Sequence[Endpoint]]
+_Model = Callable[[Collection[str], KnownEndpoints], Sequence[Endpoint]]
 
 
-def _endpoints(names: Collection[str], known: Known) -> list[Endpoint]:
+def _endpoints(names: Collection[str], known: KnownEndpoints) -> list[Endpoint]:
     """``--dead IP[:PORT]``: a pod, or one port of it; ``--dead CIDR``: all in a network."""
     dying: list[Endpoint] = []
     for name in names:
@@ -143,7 +144,7 @@ def _endpoints(names: Collection[str], known: Known) -> list[Endpoint]:
     return dying
 
 
-def _nodes(names: Collection[str], known: Known) -> list[Endpoint]:
+def _nodes(names: Collection[str], known: KnownEndpoints) -> list[Endpoint]:
     """``--dead-node``: every endpoint on the node, its own addresses included."""
     cluster = known.cluster
     placed = {e: cluster.placement(e.address).node for e in known.endpoints}
@@ -151,7 +152,7 @@ def _nodes(names: Collection[str], known: Known) -> list[Endpoint]:
     return [e for e, node in placed.items() if node in names]
 
 
-def _zones(names: Collection[str], known: Known) -> list[Endpoint]:
+def _zones(names: Collection[str], known: KnownEndpoints) -> list[Endpoint]:
     """``--dead-zone``: every endpoint in the zone."""
     cluster = known.cluster
     placed = {e: cluster.placement(e.address).zone for e in known.endpoints}
@@ -165,10 +166,10 @@ def _check_known(
     known: Collection[str],
     placed: Mapping[Endpoint, str | None],
 ) -> None:
-    """Refuse nodes or zones that nothing names, and input that places no endpoint at all.
+    """Refuse unknown nodes or zones, and input that does not place any endpoint.
 
     Raises:
-        UsageError: the message says what would tell.
+        UsageError: the message says what would help.
     """
     tells = "--objects FILE, from `kubectl get services,endpointslices,nodes,pods -A -o json`"
     if kind == "node":

@@ -1,8 +1,8 @@
 """Which sets of groups, of a given size, put most ServicePorts in total loss.
 
-Of one and of two that is counted. Of more it is a hard problem (a ServicePort on three nodes counts
-only when all three are among them), so it is searched, a set of groups at a time, for as many steps
-as it is given; no more than `at_most` can be silenced whatever was not looked at.
+For one and two groups this is counted. For more it is a hard problem (a ServicePort on three nodes
+counts only if all three are among them), so it is searched for a limited number of steps; no set
+puts more than `at_most` in total loss, including those that were not examined.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-#: So many groups need no search.
+#: Up to this many groups need no search.
 _COUNTED: Final = 2
-#: Sets that are looked at in all, each for each step of the search.
+#: Sets that are examined in all, over all steps of the search.
 _MOST: Final = 200_000
-#: What 1 to 16 divide, so that parts of small sets are whole numbers.
+#: A multiple of 1 to 16, so that parts of small sets are whole numbers.
 _DIVIDES: Final = 16
 _PARTS: Final = 720_720
 
@@ -30,9 +30,9 @@ class MostSilenced:
     """Groups that put most ServicePorts in total loss, of those that were found.
 
     Attributes:
-        groups: their places; fewer than were asked for where more silence nothing more.
-        silenced: how many ServicePorts these silence.
-        at_most: more than so many cannot be silenced by as many groups.
+        groups: their indexes; fewer than asked for if more would not add any.
+        silenced: how many ServicePorts these put in total loss.
+        at_most: no set of the size asked for puts more in total loss.
     """
 
     groups: tuple[int, ...]
@@ -114,7 +114,7 @@ class _Search:
     def _branches(
         self, taken: frozenset[int], sets: Mapping[frozenset[int], int]
     ) -> list[tuple[frozenset[int], dict[frozenset[int], int]]]:
-        """Return what becomes of it with the most promising set, and without it."""
+        """Return the branches with and without the most promising set."""
         wanted = [each for each in sets if not each <= taken]
         if not wanted:
             return []
@@ -125,10 +125,10 @@ class _Search:
         return [(with_it, kept), (taken, without)]
 
     def _bound(self, taken: frozenset[int], sets: Mapping[frozenset[int], int]) -> int:
-        """Return what cannot be exceeded from here.
+        """Return an upper bound for this branch.
 
-        Each set gives every group that it lacks an equal part of its ServicePorts: those of a set
-        that is completed have had all of them.
+        Each set gives every group that it lacks an equal part of its ServicePorts, so that a set
+        that is completed has contributed all of them.
         """
         # In parts of as many as every size divides, so that nothing is rounded.
         sure, parts = 0, dict[int, int]()
@@ -146,7 +146,7 @@ class _Search:
         return min(sum(sets.values()), sure + sum(heapq.nlargest(room, parts.values())) // _PARTS)
 
     def _greedy(self, taken: frozenset[int], sets: Mapping[frozenset[int], int]) -> None:
-        """Fill up what is taken by what pays most, and keep it if it is the best."""
+        """Add the most profitable groups to those taken, and keep the result if it is the best."""
         open_sets = dict(sets)
         while True:
             silenced = sum(n for each, n in self._counts.items() if each <= taken)

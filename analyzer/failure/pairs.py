@@ -1,16 +1,14 @@
 """The worst pairs of nodes, without evaluating every pair.
 
-Theory of operation
-===================
+Theory of operation ===================
 
-What a pair costs is mostly known from its two nodes: the worst loss is the greater of theirs, sums
-of losses add up, and so do ServicePorts in total loss. It is more for two kinds of pairs only:
-where a ServicePort lives on both and loses more there than any does with either (its two numbers
-add up too), and where one lives on these two and nowhere else. So there are three streams of pairs,
-each the worst first by a bound that no pair further on can exceed: pairs by what their nodes cost,
-pairs that silence a ServicePort together, pairs on which one row has most. Each stream is read
-until it has nothing that could still be among the worst; every pair is weighed, few are looked
-at.
+The cost of a pair mostly follows from its two nodes: the worst loss is the greater of theirs, sums
+of losses add up, and so do ServicePorts in total loss. It is higher for two kinds of pairs only: if
+a ServicePort is on both and loses more there than any does with either (its two numbers add up
+too), and if one is on these two and nowhere else. So there are three streams of pairs, each with
+the worst first by a bound that no later pair can exceed: pairs by the cost of their nodes, pairs
+that put a ServicePort in total loss together, pairs that carry most of one row. Each stream is read
+until it has nothing that could still be among the worst; every pair is covered, few are evaluated.
 """
 
 from __future__ import annotations
@@ -26,13 +24,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-    #: What pairs are ordered by, all of it to be compared and the most the worst.
+    #: What pairs are ordered by: compared as a whole, the greatest is the worst.
     Key = tuple[int, int, int]
     Pair = tuple[int, int]
 
-#: Pairs that are looked at for each stream, where so many are alike that none stands out.
+#: Pairs that are evaluated per stream, if so many are equal that none stands out.
 _MOST: Final = 20_000
-#: And those of which it is seen that they are none of the worst.
+#: And those that are found not to be among the worst.
 _MOST_WEIGHED: Final = 500_000
 
 
@@ -41,11 +39,11 @@ class Pairs:
     """The worst pairs of groups.
 
     Attributes:
-        worst: places of the groups of each, the worst first.
+        worst: indexes of the groups of each, the worst first.
         number: of all pairs.
         silencing: how many of all put a ServicePort in total loss.
-        is_complete: whether no pair that is left out can be worse than one that is here: more were
-            alike than are looked at.
+        is_complete: whether no pair that is left out can be worse than one that is here; False if
+            more were equal than are evaluated.
     """
 
     worst: tuple[Pair, ...]
@@ -57,7 +55,7 @@ class Pairs:
 def worst_pairs(incidence: Incidence, costs: Singles, top: int, *, by_mean: bool = False) -> Pairs:
     """Return the worst `top` pairs: by the worst loss, ServicePorts in total loss and the mean.
 
-    Or first by the mean.
+    With `by_mean`, by the mean first.
     """
     search = _Search(incidence, costs, top, by_mean=by_mean)
     if by_mean:
@@ -106,18 +104,18 @@ class _Search:
                 one, other = sorted(total)
                 self._together[one, other] = self._together.get((one, other), 0) + 1
         self._rows: dict[int, frozenset[int]] = {}
-        #: So much more the sum of two may be than what they cost together.
+        #: By how much the sum of two costs may exceed what they cost together.
         self._less = costs.base - costs.excess
 
     def best(self) -> list[tuple[Key, Pair]]:
-        """Return the worst pairs, the worst first; of those alike the first nodes' first."""
+        """Return the worst pairs, the worst first; equal ones by index."""
         ordered = sorted(self._found.items(), key=lambda each: (*[-k for k in each[1]], each[0]))
         return [(key, pair) for pair, key in ordered[: self._top]]
 
     def read(self, stream: Iterable[tuple[Key, Pair]]) -> None:
-        """Look at the pairs of a stream that could be among the worst.
+        """Evaluate the pairs of a stream that could be among the worst.
 
-        Each comes with a bound on its key, and the bounds fall.
+        Each comes with a bound on its key, and the bounds decrease.
         """
         looked_at = 0
         for bound, pair in stream:
@@ -166,14 +164,14 @@ class _Search:
     # --- streams -----------------------------------------------------------
 
     def by_sum(self) -> Iterator[tuple[Key, Pair]]:
-        """Give pairs by what their nodes cost in sum."""
+        """Yield pairs by the sum of their nodes' costs."""
         everybody = sorted(range(len(self._worst)), key=lambda each: -self._sum[each])
         top = rank(ONE) + len(self._incidence.services)
         for one, other in descending(everybody, everybody, self._sum.__getitem__):
             yield (self._most_of_sum(one, other), top, top), (one, other)
 
     def by_nodes(self) -> Iterator[tuple[Key, Pair]]:
-        """Give pairs by the worst loss of either node, then by what both cost in sum."""
+        """Yield pairs by the worst loss of either node, then by the sum of both costs."""
 
         def number(group: int) -> int:
             # ServicePorts in total loss first: no sum of losses is as great as the factor.
@@ -195,7 +193,7 @@ class _Search:
             begins = ends
 
     def by_silenced(self) -> Iterator[tuple[Key, Pair]]:
-        """Give pairs that put a ServicePort in total loss which neither node does."""
+        """Yield pairs that put a ServicePort in total loss which neither node does."""
         bounds = []
         for (one, other), more in self._together.items():
             gone = self._gone[one] + self._gone[other] + more
@@ -205,10 +203,10 @@ class _Search:
         yield from bounds
 
     def by_rows(self) -> Iterator[tuple[Key, Pair]]:
-        """Give pairs that lose more of a row together than of any with either node.
+        """Yield pairs that lose more of a row together than of any with either node.
 
-        Only those that may be among the worst: what is kept is looked at on the way. One may be
-        given for several rows.
+        Only those that may be among the worst, compared with those kept so far. A pair may be
+        yielded for several rows.
         """
         rows = [
             (most, -at, row)
@@ -224,11 +222,11 @@ class _Search:
                 return
             for now, pair in self._pairs_of(row):
                 if not self._is_beaten(now, pair):
-                    # No bound on those that follow: where to stop is seen to here.
+                    # There is no bound on later pairs: where to stop is decided here.
                     yield (now, gone, total + 1), pair
 
     def _pairs_of(self, row: Row) -> Iterator[tuple[int, Pair]]:
-        """Give the pairs that lose most of a row, as long as that may be among the worst."""
+        """Yield the pairs that lose most of a row, as long as they may be among the worst."""
         numbers = row.upper
         ordered = sorted(numbers, key=numbers.__getitem__, reverse=True)
         for at, one in enumerate(ordered):
@@ -251,19 +249,19 @@ class _Search:
         return len(self._kept) == self._top
 
     def _is_beaten(self, worst: int, pair: Pair) -> bool:
-        """Tell whether a pair with this worst loss cannot be among those to keep."""
+        """Return whether a pair with this worst loss cannot be among those to keep."""
         if not self._is_full:
             return False
         gone = sum(self._gone[each] for each in pair) + self._together.get(pair, 0)
         return (worst, gone, self._most_of_sum(*pair)) <= self._kept[0]
 
     def _is_wanted(self, worst: int) -> bool:
-        """Tell whether a pair with this worst loss may be among those to keep."""
+        """Return whether a pair with this worst loss may be among those to keep."""
         return not self._is_full or worst >= self._kept[0][0]
 
 
 def _bound(row: Row, number: int) -> int:
-    """Return what a pair at most loses of a row, of which it carries so much."""
+    """Return an upper bound of a pair's loss on a row of which it carries `number`."""
     return rank(min(ONE, row.open + number))
 
 
@@ -274,10 +272,10 @@ def _most_of_two(row: Row) -> int:
 def descending(
     first: Sequence[int], second: Sequence[int], number: Callable[[int], int]
 ) -> Iterator[Pair]:
-    """Give pairs of one of each sequence by the sum of their numbers, the greatest first.
+    """Yield pairs of one of each sequence by the sum of their numbers, the greatest first.
 
-    Both are in that order; where they are one, no pair is given twice. A pair has its lesser member
-    first, and none is of one with itself.
+    Both are in that order; if they are the same, no pair is yielded twice. A pair has its lesser
+    member first, and no member is paired with itself.
     """
     within = first is second
     begin = int(within)

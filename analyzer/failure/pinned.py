@@ -1,7 +1,7 @@
 """Flows pinned to dead or stale endpoints, or to addresses that belong to other pods now.
 
 A DNAT decision lasts as long as its conntrack entry (docs/semantics.md): a client that tries again
-from the same port, as resolvers do, renews the entry and is never drawn for again.
+from the same port, as resolvers do, renews the entry and never gets another endpoint.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _DNS: Final = 53
 
 @enum.unique
 class Why(enum.Enum):
-    """Why flows had better be drawn for again.
+    """Why flows should get another endpoint.
 
-    DEAD: their endpoint is. STALE: the rules do not send the Service's flows there any more.
-    FOREIGN: the objects give that address to another pod than one of the Service.
+    DEAD: their endpoint is dead. STALE: the rules no longer send the Service's flows there.
+    FOREIGN: according to the objects, the address belongs to a pod that is not the Service's.
     """
 
     DEAD = "dead"
@@ -36,14 +36,14 @@ class Why(enum.Enum):
 
 @value(kw_only=True)
 class Pinned:
-    """Flows by one frontend at one endpoint.
+    """Flows to one frontend at one endpoint.
 
     Attributes:
-        door: the address and port that the clients asked for.
-        unanswered: those of `flows` to which nobody has answered.
-        seconds: until the last entry goes, if no packet comes; one that comes renews it. None: of
-            one that is offloaded it is not told.
-        owner: the pod that has the address now; empty where no object says.
+        door: the address and port that the clients sent to.
+        unanswered: those of `flows` without any reply.
+        seconds: until the last entry expires, if no packet comes; one that comes renews it. None
+            if one is offloaded, whose timeout is not shown.
+        owner: the pod that has the address now; empty if no object says.
     """
 
     service: ServicePort
@@ -58,7 +58,7 @@ class Pinned:
 
     @property
     def command(self) -> str:
-        """What deletes just these entries.
+        """The command that deletes exactly these entries.
 
         Source: conntrack(8).
         """
@@ -108,7 +108,7 @@ def pinned(
 
 
 def _last(seconds: Iterable[int | None]) -> int | None:
-    """Return the most of these; None: of one it is not told."""
+    """Return the most of these; None if any is not known."""
     most = 0
     for each in seconds:
         if each is None:

@@ -1,7 +1,7 @@
-"""Where endpoints are, by their printed form.
+"""Nodes and zones of endpoints, by their printed form.
 
-A large cluster has a hundred thousand endpoints: to make an address of each only to look it up
-takes longer than all else that is done with them. So they are looked up by what is printed.
+A large cluster has a hundred thousand endpoints: creating an address object for each, only to look
+it up, would take longer than everything else that is done with them.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ class Places:
         self._cluster = cluster
         self._known: dict[str, Placement] = {}
         for address, placement in cluster.placements.items():
-            # What has no node here may be in a network that somebody said is a node's.
+            # An address without a node here may be in a network that the user gave a node.
             if placement.node is not None:
-                # What str() gives, in two thirds of the time.
+                # The result of str(), in two thirds of the time.
                 is_ipv4 = address.version == IPV4
                 text = _DOTTED % (*address.packed,) if is_ipv4 else str(address)
                 self._known[text] = placement
-        # By identity; the lists are kept, so that no other gets theirs.
+        # By identity; the lists are kept, so that no other list gets their identity.
         self._of_list: dict[int, tuple[Sequence[str], Sequence[Placement]]] = {}
 
     def of(self, printed: Sequence[str]) -> Sequence[Placement]:
-        """Return where each of these endpoints is, given as they are printed."""
+        """Return the placement of each of these endpoints, given as they are printed."""
         found = self._of_list.get(id(printed))
         if found is None:
             known = self._known
@@ -49,7 +49,7 @@ class Places:
         return found[1]
 
     def _look_up(self, printed: str) -> Placement:
-        """Return where an endpoint is whose address is IPv6, or that no object places."""
+        """Return the placement of an endpoint with an IPv6 address, or that no object places."""
         host, _, _ = printed.rpartition(":")
         if printed.startswith("["):
             host = printed[1:].partition("]")[0]

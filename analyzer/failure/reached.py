@@ -1,7 +1,7 @@
 """Whether the node can still reach an endpoint: neighbours that answer, and routes.
 
-What speaks against a way speaks against all behind it. It is a sign and no proof: an address may
-have been asked for long ago, and a route may stand in a table that was not given.
+Evidence against a next hop applies to everything behind it. It is a sign and no proof: the address
+may have been queried long ago, and a route may be in a table that was not given.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from analyzer.model.routing import Routes
 
 
 class Reached:
-    """What is known of the ways of one node.
+    """What is known of one node's connectivity.
 
     Args:
         lost: addresses that did not answer ARP or neighbour discovery.
-        routes: the node's; none: they are not known.
-        places: all endpoints' addresses: those that have routes of their own tell who should.
+        routes: the node's; None if they are not known.
+        places: all endpoints' addresses: those with routes of their own show who should have one.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class Reached:
         self._lost = frozenset(lost)
         self._routes = routes or Routes()
         self._cluster = cluster or Cluster()
-        # Where other nodes' pods have routes of their own, one without has lost it.
+        # If other nodes' pods have routes of their own, one without has lost it.
         self._routed = {
             each.version
             for each in places
@@ -42,7 +42,7 @@ class Reached:
         }
 
     def why_not(self, address: Address) -> str:
-        """Return what speaks against a way to an address; empty: nothing does."""
+        """Return the evidence that an address cannot be reached; empty if there is none."""
         if address in self._lost:
             return "no neighbour: it did not answer ARP or ND"
         route = self._routes.to(address)
@@ -66,7 +66,7 @@ class Reached:
         return ""
 
     def _is_pod(self, address: Address) -> bool:
-        """Tell whether it is of a node's pods: what is outside of the cluster has no route."""
+        """Return whether it is a pod's address: others have no route of their own."""
         nodes = self._cluster.nodes.values()
         networks = (network for node in nodes for network in node.pod_networks)
         return any(each.version == address.version and address in each for each in networks)

@@ -1,7 +1,7 @@
 """Flows that reach an endpoint today: what a failure can still cost.
 
-What rules of others drop or reject behind the DNAT is lost whatever fails, and what it costs when
-nodes fail is of the rest.
+What other programs' rules drop or reject after the DNAT is lost whatever fails; the cost of a
+failure concerns the rest.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
 
 
 def reaching(services: Iterable[ServicePort]) -> tuple[ServicePort, ...]:
-    """Return ServicePorts with the shares of flows that get to their endpoints.
+    """Return ServicePorts with the shares of flows that reach their endpoints.
 
-    An endpoint that none gets to on a route is none of that route's.
+    An endpoint that no flow reaches on a route is left out of that route.
     """
     return tuple(map(_reaching, services))
 
 
 def reaching_at_every_node(service: EveryNode) -> EveryNode:
-    """Return the same of a ServicePort at every node."""
+    """Return the same for a ServicePort at every node."""
     return replace(
         service, at=tuple(replace(each, service=_reaching(each.service)) for each in service.at)
     )
 
 
 def is_lost_beyond(services: Iterable[ServicePort], most: Fraction | None) -> bool:
-    """Tell whether a ServicePort may lose more than `most` with nothing dead; None: all may."""
+    """Return whether a ServicePort may lose more than `most` with nothing dead; None: no limit."""
     if most is None:
         return False
     dead = Dead(endpoints=frozenset())

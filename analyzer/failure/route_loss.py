@@ -1,4 +1,4 @@
-"""What becomes of the new flows on one route: lost on dead endpoints, in other ways, or not."""
+"""What happens to the new flows on one route: lost on dead endpoints, in other ways, or not."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @enum.unique
 class Count(enum.Enum):
-    """Which flows count as lost: in whatever way, or those that land on dead endpoints."""
+    """Which flows count as lost: all, or only those to dead endpoints."""
 
     ALL = "all"
     DEAD = "dead"
@@ -28,13 +28,13 @@ class Count(enum.Enum):
 
 @value(kw_only=True)
 class RouteLoss:
-    """What becomes of the new flows on one route.
+    """What happens to the new flows on one route.
 
     Attributes:
         loss: the share that is lost, in the ways that count.
         nowhere: the share that is sent to no endpoint at all, whatever is dead.
         survives: the share that reaches a living endpoint.
-        on_dead: the share that lands on dead endpoints.
+        on_dead: the share that is sent to dead endpoints.
         otherwise: the other ways to be lost that count, and the share of each.
     """
 
@@ -51,7 +51,7 @@ class RouteLoss:
         return self.nowhere.lower != ALWAYS or bool(self.otherwise)
 
     def is_lost_beyond(self, most: Fraction) -> bool:
-        """Tell whether flows may be lost, and more than `most` reach no living endpoint."""
+        """Return whether flows may be lost, and more than `most` reach no living endpoint."""
         if not self.loss.upper:
             return False
         lost = (~self.survives.lower).as_fraction()
@@ -59,26 +59,26 @@ class RouteLoss:
 
 
 def greatness(loss: Bounds) -> tuple[Dyadic, Dyadic]:
-    """Return what orders losses: the most that may be lost, then what certainly is."""
+    """Return a key for ordering losses: the most that may be lost, then what certainly is."""
     return loss.upper, loss.lower
 
 
 def route_loss(route: Route, dead: Dead) -> RouteLoss:
-    """Return what becomes of the flows of one route.
+    """Return what happens to the flows of one route.
 
-    What is not resolved may land anywhere: on a dead endpoint if anything is dead, which the
-    dump need not show, on a living one, or on none.
+    Unresolved flows may end anywhere: on a dead endpoint if anything is dead, which the dump need
+    not show, on a living one, or on none.
     """
     return DrawnLosses(dead).of(route)
 
 
 def counted(route: Route) -> Endings:
-    """Return how flows of a route go astray, as far as that is a loss, and how many are lost so.
+    """Return how flows of a route go astray, as far as that counts as a loss, and their shares.
 
-    What kube-proxy refuses for want of an endpoint, or as its source is not admitted, is none.
-    Nobody has a ClusterIP. Other addresses are somebody's: flows to them that kube-proxy itself
-    leaves alone get there, and of others that pass, or are not translated, the dump does not say
-    whether anybody answers.
+    What kube-proxy refuses because there is no endpoint, or the source is not allowed, does not
+    count. No host has a ClusterIP. Other addresses belong to some host: flows that kube-proxy
+    leaves unchanged get there; for others that pass, or are not translated, the dump does not say
+    whether anyone answers.
     """
     nobodys = route.frontend.kind is FrontendKind.CLUSTER_IP
     found: list[tuple[Ending, Bounds]] = []
@@ -105,15 +105,15 @@ _MOST_KNOWN: Final = 4096
 
 
 class KnownLosses:
-    """What most Services of a node have alike, so that it is told of them once.
+    """Results that most Services of a node share, so that each is computed once.
 
-    Keys are by identity; what they are of is kept with what is told.
+    Keys are by identity; the objects are kept with the results.
 
     Attributes:
-        endings: what is lost, what survives and how flows end, of draws and of what becomes of
+        endings: what is lost, what survives and how flows end, by draws and by the endings of
             each endpoint's flows.
-        itself: what an endpoint loses of its own flows, of the draws and endings that there are.
-        nowhere: what reaches no endpoint, of draws.
+        itself: what endpoints lose of hairpin flows, by draws and endings.
+        nowhere: what reaches no endpoint, by draws.
     """
 
     def __init__(self) -> None:
@@ -122,14 +122,14 @@ class KnownLosses:
         self.nowhere: dict[tuple[int, Dyadic], tuple[object, Bounds]] = {}
 
     def bound(self) -> None:
-        """Forget all where there is too much of it."""
+        """Forget everything once it is too much."""
         for held in (self.endings, self.itself, self.nowhere):
             if len(held) > _MOST_KNOWN:
                 held.clear()
 
 
 class DrawnLosses:
-    """What is lost of lists of draws: routes from most sources have one and the same."""
+    """What is lost of lists of draws; routes from most sources share them."""
 
     def __init__(
         self,
@@ -141,15 +141,15 @@ class DrawnLosses:
         self._dead = dead
         self._unfilled = unfilled
         self.count = count
-        # By identity; the lists are kept, so that no other gets theirs.
+        # By identity; the lists are kept, so that no other list gets their identity.
         self._lost: dict[tuple[int, int, Dyadic], tuple[object, Bounds, Bounds]] = {}
         self._known = KnownLosses() if known is None else known
         self._known.bound()
 
     def of(self, route: Route) -> RouteLoss:
-        """Bound what becomes of the flows of a route."""
+        """Bound what happens to the flows of a route."""
         if route.frontend in self._unfilled:
-            # The middle of a sync, or what is left behind it: there may be endpoints again.
+            # The middle of a sync, or an interrupted one: there may be endpoints again.
             loss = _ANY if self._dead.is_anything else _NONE
             return RouteLoss(route=route, loss=loss, nowhere=_ANY, survives=_ANY, on_dead=loss)
         endpoints, shares = route.draws()
@@ -166,7 +166,7 @@ class DrawnLosses:
         return self._with_others(found, lost, astray) if lost or astray else found
 
     def _with_others(self, found: RouteLoss, lost: Sequence[Endings], astray: Endings) -> RouteLoss:
-        """Return what is lost of a route where more than what is dead loses its flows."""
+        """Return the loss of a route if flows are lost in other ways than on dead endpoints."""
         if not lost:  # those that are sent on get there
             away = total(astray)
             upper = capped_sum([found.loss.upper, away.upper])
@@ -186,7 +186,7 @@ class DrawnLosses:
         return replace(found, loss=loss, survives=survives, otherwise=otherwise)
 
     def _is_alive(self, endpoint: Endpoint) -> bool | None:
-        """Tell whether an endpoint is alive; None: that is not certain."""
+        """Return whether an endpoint is alive; None if that is not certain."""
         if endpoint in self._dead.endpoints:
             return False
         return None if endpoint in self._dead.uncertain else True
@@ -199,7 +199,7 @@ class DrawnLosses:
         astray: Endings,
         unresolved: Dyadic,
     ) -> tuple[Bounds, Bounds, Endings]:
-        """Return what is lost, what survives, and how flows end that the dead do not lose."""
+        """Return what is lost, what survives, and how flows end in other ways than on the dead."""
         ends = list(astray)
         least, most = [b.lower for _, b in astray], [b.upper for _, b in astray]
         kept_least: list[Dyadic] = []
@@ -218,7 +218,7 @@ class DrawnLosses:
             else:
                 most.append(share.upper * gone.upper)
                 kept_least.append(share.lower * ~gone.upper)
-        # What is not resolved may be on a dead endpoint, if anything is dead.
+        # Unresolved flows may go to a dead endpoint, if anything is dead.
         hidden = unresolved if self._dead.is_anything else NEVER
         all_most = capped_sum([*most, hidden])
         all_least = capped_sum(least)
@@ -238,15 +238,15 @@ class DrawnLosses:
         return known[key][1]
 
     def to_itself(self, hairpin: Route) -> RouteLoss | None:
-        """Return what an endpoint loses of its own flows to rules, the one that loses most of all.
+        """Return the highest share of its hairpin flows that an endpoint loses to rules.
 
-        None: no endpoint loses any so.
+        None if no endpoint loses any.
         """
         lost = hairpin.losses()
         if not lost:
             return None
         endpoints, shares = hairpin.draws()
-        # Of most endpoints it is the same: each once.
+        # Most endpoints have the same: each is computed once.
         found = {
             (id(endings), id(share)): (endings, share)
             for endpoint, share, endings in zip(endpoints, shares, lost, strict=True)
@@ -276,7 +276,7 @@ class DrawnLosses:
         unresolved: Dyadic,
         nowhere: Bounds,
     ) -> tuple[Bounds, Bounds]:
-        """Return the shares that land on the dead and on the living."""
+        """Return the shares that are sent to dead and to living endpoints."""
         dead, uncertain = self._dead.endpoints, self._dead.uncertain
         hidden = unresolved if self._dead.is_anything else NEVER
         if not hidden and all(not each or each.isdisjoint(endpoints) for each in (dead, uncertain)):

@@ -1,7 +1,7 @@
 """Which sets of three nodes or more are worth evaluating.
 
-Where there are not too many all are. Else those that are the worst for one ServicePort: so many
-nodes cost a route most when they are those that carry most of it, so the worst loss of all sets is
+If there are not too many, all are. Otherwise those that are the worst for one ServicePort: a set of
+a given size costs a route most if its nodes carry most of it, so the worst loss of all sets is
 among them.
 """
 
@@ -17,9 +17,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-#: So many sets are all looked at.
+#: Up to this many sets, all are evaluated.
 _ALL: Final = 20_000
-#: Else so many, each the worst for some ServicePort.
+#: Otherwise this many, each the worst for some ServicePort.
 _MOST: Final = 1_000
 
 
@@ -29,7 +29,7 @@ def sets_to_look_at(
     """Return sets of `size` groups, and whether these are all.
 
     `silencing` are groups, perhaps fewer, that put many ServicePorts in total loss; `costly` are
-    all, those first that cost most alone.
+    all groups, the most costly first.
     """
     number = len(incidence.groups)
     if math.comb(number, size) <= _ALL:
@@ -58,6 +58,6 @@ def _worst_of_some(
 
 
 def _filled(groups: tuple[int, ...], size: int, costly: Sequence[int]) -> tuple[int, ...]:
-    """Return so many groups: these, and of the others those that cost most."""
+    """Return `size` groups: these, and the most costly of the others."""
     others = (each for each in costly if each not in groups)
     return (*groups, *itertools.islice(others, size - len(groups)))

@@ -1,11 +1,11 @@
 """How many nodes, or zones, a ServicePort can lose, and the smallest sets for a total loss.
 
-A route is silenced when no endpoint of it lives: the smallest set that does it is that of the
-groups of its endpoints, and there is no other. A ServicePort survives as many failures as its
-weakest route does. A route whose endpoints are all on the node whose rules these are, as under a
-Local policy, dies with that node only, and then nobody asks its rules: where the ServicePort has
-other routes it does not count. Where every node is asked about, neither does a route that dies only
-with all nodes whose rules have it; where none counts, the ServicePort is silenced when all of its
+A route is in total loss if no endpoint of it is alive: the smallest set that causes it consists of
+the groups of its endpoints, and there is no other. A ServicePort survives as many failures as its
+weakest route does. A route whose endpoints are all on the node of the dump, as under a Local
+policy, fails with that node only, and then no client uses its rules: it does not count if the
+ServicePort has other routes. If every node is considered, neither does a route that fails only with
+all nodes whose rules have it; if no route counts, the ServicePort is in total loss when all of its
 endpoints are gone.
 """
 
@@ -23,15 +23,15 @@ class Survival:
     """What a ServicePort survives.
 
     Attributes:
-        survives: so many groups, whichever they are, can fail, and every route that counts
+        survives: this many groups, whichever they are, can fail, and every route that counts
             certainly leads to a living endpoint.
-        at_most: with one more than so many a route certainly is silenced, if it is the right ones;
-            None: no number is known with which one certainly is.
-        sets: the smallest sets of groups that certainly silence a route, by their places.
-        set_row: of a route that the first of them silences.
-        row: of a route that may survive no more; where that is certain, the same.
-        is_total: whether each of the sets puts the ServicePort in total loss, every route of it.
-        worst: the group that costs a route most, alone; None: none is known to carry any of it.
+        at_most: one more than this many groups certainly put a route in total loss, if they are
+            the right ones; None if no such number is known.
+        sets: the smallest sets of groups that certainly put a route in total loss, by index.
+        set_row: of a route that the first of them puts in total loss.
+        row: of a route that may survive no more; if that is certain, the same.
+        is_total: whether each of the sets puts the ServicePort in total loss, on every route.
+        worst: the single group that costs a route most; None if none is known to carry any of it.
         worst_row: of that route.
     """
 
@@ -50,7 +50,7 @@ def survival(
 ) -> Survival | None:
     """Return what a ServicePort survives; None without endpoints.
 
-    `counted_rows` are the places of those of its rows that count; None: all do.
+    `counted_rows` are the indexes of those of its rows that count; None for all.
     """
     rows = incidence.services[service]
     counted = [rows[at] for at in (range(len(rows)) if counted_rows is None else counted_rows)]
@@ -82,7 +82,7 @@ def survival(
 
 
 def _of_all_endpoints(incidence: Incidence, service: int) -> Survival | None:
-    """Return what a ServicePort survives no route of which dies before all who ask for it."""
+    """Return what a ServicePort survives if no route counts."""
     rows, own = incidence.services[service], incidence.own.get(service)
     if not rows and own is None:
         return None
@@ -108,7 +108,7 @@ def _all_groups(incidence: Incidence, service: int) -> frozenset[int]:
 
 
 def _dies_with_vantages(row: Row) -> bool:
-    """Tell whether all nodes that have a route are gone when its endpoints are."""
+    """Return whether all nodes that have a route are gone when its endpoints are."""
     return row.vantages is not None and not row.open and row.vantages <= row.upper.keys()
 
 
@@ -124,10 +124,10 @@ def survives(incidence: Incidence, service: int, own: int | None) -> int | None:
 
 
 def rows_that_count(rows: Sequence[Row], own: int | None) -> Sequence[int]:
-    """Return the places of the rows that are not all on the node whose rules these are.
+    """Return the indexes of the rows that are not all on the node of the dump.
 
-    All of them where there is no other; `own` is that node's group, if it is known. The rows of
-    zones have the same places.
+    All of them if there is no other; `own` is that node's group, if it is known. The rows of zones
+    have the same indexes.
     """
     elsewhere = [at for at, row in enumerate(rows) if not _is_own(row, own)]
     return elsewhere or range(len(rows))
@@ -138,8 +138,8 @@ def _is_own(row: Row, own: int | None) -> bool:
 
 
 def _survives(row: Row) -> int:
-    """Return how many groups can fail and leave it a living endpoint for certain."""
-    # Of endpoints of which nobody says where they are, all may be on the first that fails.
+    """Return how many groups can fail and certainly leave it a living endpoint."""
+    # Endpoints whose place is not known may all be on the first group that fails.
     return max(0, len(row.lower) - 1)
 
 

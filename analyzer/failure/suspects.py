@@ -1,22 +1,20 @@
 """Which endpoints look dead in conntrack, when it is not known what is dead.
 
-Theory of operation
-===================
+Theory of operation ===================
 
-Flows are spread by the draws of the rules, whoever is dead. So of the flows of one ServicePort
-that nobody has answered, those at an endpoint that answers like the others are a binomial count
-with the endpoint's share; so are those of flows that were answered. Of an endpoint that is dead
-there are too many of the first, and too few of the second. Both are tested exactly, one-sided,
-with the greatest and the least share that any route gives it; twice the smaller p-value counts.
-Holm's procedure over all endpoints of ServicePorts with such flows, and so over those without
-any flow too, keeps the chance that any is named though it answers like the others below the rate
-that is asked for.
+The rules' draws spread flows regardless of what is dead. So among the unanswered flows of one
+ServicePort, those at an endpoint that answers like the others are a binomial count with the
+endpoint's share; the same is true of answered flows. A dead endpoint has too many of the former,
+and too few of the latter. Both are tested exactly, one-sided, with the greatest and the least share
+that any route gives the endpoint; twice the smaller p-value counts. Holm's procedure over all
+endpoints of ServicePorts with such flows, including endpoints without any flow, keeps the
+probability that any is named although it answers like the others below the requested rate.
 
-That a connection was answered once does not say that its endpoint lives: ESTABLISHED stays for
-days. Such flows are shown and not tested, unless conntrack was taken twice and they came between.
-Of a client with session affinity only one flow counts, since the others follow the first. An
-endpoint that takes all flows of its ServicePort cannot be told by shares. A test says what the
-draws do not explain, and never why.
+That a connection was once answered does not show that its endpoint is alive: ESTABLISHED lasts for
+days. Such flows are shown and not tested, unless conntrack was listed twice and they began in
+between. With session affinity only one flow of each client counts, since the others follow the
+first. An endpoint that receives all flows of its ServicePort cannot be judged by shares. A test
+says what the draws do not explain, and never why.
 """
 
 from __future__ import annotations
@@ -34,24 +32,24 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-#: TCP and SCTP: what was answered at some time, maybe long ago.
+#: TCP and SCTP state of flows that were answered at some time, maybe long ago.
 _OLD: Final = frozenset({"ESTABLISHED"})
 
 
 @value(kw_only=True)
 class Suspect:
-    """What conntrack holds of one endpoint of one ServicePort.
+    """The flows in conntrack at one endpoint of one ServicePort.
 
     Attributes:
-        share: the least and the greatest of new flows that any route gives it.
-        unanswered: of `flows`, those to which nobody has answered; of all such of the ServicePort.
-        answered: the same of those that were answered, but not ESTABLISHED.
+        share: the least and the greatest share of new flows that any route gives it.
+        unanswered: those of `flows` without any reply; `of_unanswered` those of the ServicePort.
+        answered: the same for answered ones, except ESTABLISHED.
         established: flows that were answered at some time, maybe long ago.
-        p_value: how likely counts at least so odd are if it answers like the others; None: its
-            share says nothing, or none of its flows is unanswered.
+        p_value: the probability of counts at least as odd if it answers like the others; None if
+            its share says nothing, or none of its flows is unanswered.
         is_suspect: after Holm's procedure over all endpoints of ServicePorts with such flows.
-        way_lost: what speaks against a way to it, of neighbours and routes; empty: nothing.
-        drawn: new flows that its DNAT rule counted between two takes; None: that was not told.
+        way_lost: evidence from neighbours and routes that it cannot be reached; empty if none.
+        drawn: new flows that its DNAT rule counted between two listings; None if not known.
     """
 
     service: ServicePort
@@ -74,11 +72,11 @@ def suspects(
     reached: Reached | None = None,
     counted: Mapping[tuple[str, Endpoint], int] = MappingProxyType({}),
 ) -> tuple[Suspect, ...]:
-    """Return each endpoint that conntrack has flows of, those first that it speaks against most.
+    """Return each endpoint that conntrack has flows of, the most suspect first.
 
-    `rate`: how often, at most, any endpoint is named that answers like the others. `counted`: new
-    flows to each, of each protocol, between two takes, by the counters of the rules; these are
-    told, and not tested: rules draw for the dead as for the living.
+    `rate` is the highest probability that any endpoint is named that answers like the others.
+    `counted` are new flows to each, by protocol, between two listings, from the rules' counters.
+    They are shown and not tested, because rules draw dead endpoints as well as living ones.
     """
     ways = reached or Reached()
     by_service: dict[int, list[Owned]] = {}
@@ -114,7 +112,7 @@ def _order(each: Suspect) -> tuple[bool, float, int, str, str]:
 
 def _rows(service: ServicePort, owned: Sequence[Owned]) -> Iterable[Suspect]:
     known = set(service.endpoints)
-    # Of flows at what is no endpoint any more no share tells: they are pinned, and not drawn now.
+    # Flows at former endpoints have no share: they are pinned, and not drawn any more.
     owned = [each for each in owned if each.endpoint in known]
     if service.affinity is not None:
         owned = [*{each.flow.source: each for each in owned}.values()]

@@ -1,7 +1,7 @@
 """Which failures exceed a threshold, decided exactly apart from rounded draws.
 
-As for ``loss --max-loss`` flows count that reach no endpoint anyway: what matters is whether new
-flows may land on dead endpoints, and which share may reach no living one.
+As with ``loss --max-loss``, flows that reach no endpoint anyway count: what matters is whether new
+flows may go to dead endpoints, and which share may reach no living one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ROUNDED: Final = 1 << 32
 
 @value
 class Exceeding:
-    """Groups, by their places, with which a route loses more than is allowed."""
+    """Groups, by index, with which a route loses more than is allowed."""
 
     groups: tuple[int, ...]
     row: Row
@@ -34,14 +34,14 @@ class Exceeding:
 
 @value(kw_only=True)
 class Breach:
-    """How a threshold is broken.
+    """How a threshold is exceeded.
 
     Attributes:
-        kind: of the failures of which this is one; None: of `survives`.
+        kind: of the failure; None if the threshold is for `survives`.
         names: of the nodes, or the zone, that fail.
         row: of the route.
         none: the share, at most, that then reaches no living endpoint.
-        survives: so many failures the ServicePort certainly survives, which is too few.
+        survives: how many failures the ServicePort certainly survives, which is too few.
     """
 
     service: ServicePort
@@ -55,7 +55,7 @@ class Breach:
 def breaches(
     found: WhatIf, *, max_loss: Fraction | None = None, min_survives: int | None = None
 ) -> Iterator[Breach]:
-    """Give one failure of each kind that costs too much, and who survives too few."""
+    """Yield one failure of each kind that costs too much, and ServicePorts that survive too few."""
     if max_loss is not None:
         for kind, where, broken in _exceeding(found, max_loss):
             if broken is not None:
@@ -101,7 +101,7 @@ def exceeding(incidence: Incidence, groups: Collection[int], most: Fraction) -> 
 def exceeding_any(incidence: Incidence, size: int, most: Fraction) -> Exceeding | None:
     """Return a route that may lose more than `most` when the worst `size` groups for it fail.
 
-    No set of groups need be tried: a route loses most with those that carry most of it.
+    Sets of groups need not be tried: a route loses most with those that carry most of it.
     """
     if size > len(incidence.groups):
         return None
@@ -125,7 +125,7 @@ def exceeding_any(incidence: Incidence, size: int, most: Fraction) -> Exceeding 
 
 
 def _touched(incidence: Incidence, groups: Iterable[int]) -> Iterator[Row]:
-    """Give the rows that may lose something with these groups, each once."""
+    """Yield the rows that may lose something with these groups, each once."""
     told: set[int] = set()
     for row in (row for group in groups for row in incidence.of_group[group]):
         if id(row) not in told:
@@ -142,9 +142,9 @@ def _rest(row: Row) -> int:
 
 
 def _worst(row: Row, size: int, *, is_close: bool) -> Iterator[tuple[int, ...]]:
-    """Give the groups that carry most of a row, exactly where that is close.
+    """Yield the groups that carry most of a row, exactly if that is close.
 
-    One of the nodes whose rules have it must live: where those would all be gone, the groups that
+    One of the nodes whose rules have it must be alive: if those would all be gone, the groups that
     carry most without one of them, for each.
     """
     numbers = row.lower or row.upper
@@ -153,7 +153,7 @@ def _worst(row: Row, size: int, *, is_close: bool) -> Iterator[tuple[int, ...]]:
         ordered = sorted(numbers, key=lambda each: (-exact[each], each))
     else:
         ordered = sorted(numbers, key=lambda each: (-numbers[each], each))
-    # Where all may be lost with any group, any will do.
+    # If everything may be lost with any group, any will do.
     worst = tuple(ordered[:size]) or (0,)
     if not row.is_unasked(worst):
         yield worst

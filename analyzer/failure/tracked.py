@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @value
 class Owned:
-    """A flow to a Service: by which frontend, and to which endpoint DNAT has sent it."""
+    """A flow to a Service: its frontend, and the endpoint that DNAT has sent it to."""
 
     flow: Tracked
     service: ServicePort
@@ -25,7 +25,7 @@ class Owned:
 
 
 class Owners:
-    """Finds the ServicePort of a flow, by the address and port that its client asked for."""
+    """Finds the ServicePort of a flow, by the address and port that its client sent to."""
 
     def __init__(self, services: Iterable[ServicePort], own: Sequence[Address]) -> None:
         self._own = frozenset(own)
@@ -36,7 +36,7 @@ class Owners:
                 self._doors.setdefault(door, (service, frontend))
 
     def owned(self, flows: Iterable[Tracked]) -> Iterator[Owned]:
-        """Give the flows to Services; those that rules left as they came are none."""
+        """Yield the flows to Services, without those that were not translated."""
         for flow in flows:
             if not flow.is_translated:
                 continue

@@ -11,9 +11,9 @@ from analyzer.model.value import value
 
 @value
 class MeanLoss:
-    """The mean over the nodes that live of what a ServicePort loses there on its worst route.
+    """The mean over the living nodes of what a ServicePort loses there on its worst route.
 
-    In the unit of the incidence, at least and at most; `nodes` is the number of nodes that live.
+    In the unit of the incidence, at least and at most; `nodes` is the number of living nodes.
     """
 
     lower: int
@@ -34,7 +34,7 @@ def mean_over_nodes(found: WhatIf, service: int, groups: Collection[int]) -> Mea
 def _sum(
     rows: Collection[Row], groups: Collection[int], dead: set[str], alive: int, *, upper: bool
 ) -> int:
-    """Return the sum over living nodes of the greatest loss of a route that each has."""
+    """Return the sum over living nodes of the highest loss of any route that each has."""
 
     def lost(row: Row) -> int:
         return row.most(groups) if upper else row.least(groups)
@@ -49,11 +49,11 @@ def _sum(
 
 
 def worst_at(found: WhatIf, row: Row, dead: Collection[str]) -> tuple[str, ...]:
-    """Return the nodes whose rules have a route, in order, without those that are dead."""
+    """Return the nodes whose rules have a route, in order, without the dead ones."""
     names = found.vantages if row.at is None else sorted(row.at)
     return tuple(name for name in names if name not in dead)
 
 
 def is_node_local(incidence: Incidence, service: int) -> bool:
-    """Tell whether nodes send a ServicePort's flows to endpoints of their own only."""
+    """Return whether nodes send a ServicePort's flows to endpoints of their own only."""
     return service in incidence.own and not incidence.services[service]

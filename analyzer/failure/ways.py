@@ -18,7 +18,7 @@ class Way:
     """A route, with its endpoints as they are printed and the share of each.
 
     Attributes:
-        vantages: the nodes whose rules have it; None: all that are asked about.
+        vantages: the nodes whose rules have it; None for all nodes considered.
     """
 
     route: Route
@@ -27,7 +27,7 @@ class Way:
     vantages: frozenset[str] | None = None
 
     def is_like(self, other: Way) -> bool:
-        """Tell whether new flows on another route fare alike, whatever fails."""
+        """Return whether new flows on another route have the same losses, whatever fails."""
         return (
             self.route.unresolved == other.route.unresolved
             and (self.printed is other.printed or (*self.printed,) == (*other.printed,))
@@ -37,7 +37,7 @@ class Way:
 
 @value
 class Ways:
-    """The routes of a ServicePort on which new flows may fare differently, the first of each kind.
+    """The routes of a ServicePort on which losses may differ, the first of each kind.
 
     Attributes:
         unfilled: one to a frontend of which nothing is known.
@@ -48,7 +48,7 @@ class Ways:
 
 
 def ways(service: ServicePort) -> Ways:
-    """Return the routes of a ServicePort to look at."""
+    """Return the routes of a ServicePort to evaluate."""
     found: list[Way] = []
     unfilled: Route | None = None
     last: tuple[object, object, object] = (None, None, None)
@@ -68,7 +68,7 @@ def ways(service: ServicePort) -> Ways:
 
 
 def _routes(service: ServicePort) -> Iterator[Route]:
-    """Give the routes of all but hairpin flows, in their order: the dead send nothing."""
+    """Yield the routes of all but hairpin flows, in their order: the dead send nothing."""
     if len(service.frontends) == 1:  # they need not all be made
         for source in Source:
             if source is not Source.HAIRPIN:
@@ -80,7 +80,7 @@ def _routes(service: ServicePort) -> Iterator[Route]:
 
 
 def ways_of_every_node(service: EveryNode, every: frozenset[str]) -> Ways:
-    """Return the ways of a ServicePort at every node, each with the nodes where it is one.
+    """Return the routes of a ServicePort at every node, each with the nodes that have it.
 
     `every` are the names of all nodes.
     """

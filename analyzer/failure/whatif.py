@@ -1,7 +1,7 @@
 """What each failure would cost: every node, every zone, the control plane, sets of nodes.
 
-Numbers are those of `loss` with the same nodes or zones dead. Endpoints of which nobody says where
-they are may be on any node, so what they carry widens every loss, as it does there.
+Numbers are those of `loss` with the same nodes or zones dead. Endpoints whose node is not known may
+be on any node, so what they carry widens every loss, as it does there.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ class Kind(enum.Enum):
 
 
 @value(kw_only=True)
-class Asked:
+class WhatIfOptions:
     """Which failures to judge.
 
     Attributes:
         node: the node whose rules these are.
-        control_plane: names of its nodes; none: those with its role label.
-        depth: up to so many nodes fail together.
+        control_plane: names of its nodes; if empty, those with its role label.
+        depth: the most nodes that fail together.
         top: how many of all sets of several nodes to return.
         by_mean: whether those with the highest mean loss come first.
     """
@@ -80,7 +80,7 @@ class Failure:
 
     @property
     def worst(self) -> Bounds | None:
-        """The loss of the worst route of all, exactly; None where none loses anything."""
+        """The loss of the worst route of all, exactly; None if none loses anything."""
         return None if self.cost.row is None else self.cost.row.loss(self.groups)
 
 
@@ -90,9 +90,9 @@ class Sets:
 
     Attributes:
         number: of all sets of that size.
-        silencing: how many of them put a ServicePort in total loss; None: not counted.
+        silencing: how many of them put a ServicePort in total loss; None if not counted.
         worst: the worst of them, as many as were asked for.
-        is_complete: whether no other is worse than these; else these are the worst for the
+        is_complete: whether no other is worse than these; otherwise these are the worst for the
             ServicePorts that lose most, and the worst loss of all is among them.
         most: the nodes that put most ServicePorts in total loss.
     """
@@ -111,14 +111,14 @@ class WhatIf:
 
     Attributes:
         nodes: how much of which ServicePort each node carries.
-        zones: the same of zones; None: no zone is known.
-        unplaced: endpoints, as they are printed, of which nobody says on which node they are.
-        unzoned: the same of zones.
-        vantages: the nodes whose rules are asked; none: it is one node's, which may not be known.
-        is_interrupted: somebody had no more time; what is not here was not judged.
+        zones: the same for zones; None if no zone is known.
+        unplaced: endpoints, as they are printed, whose node is not known.
+        unzoned: the same for zones.
+        vantages: the nodes whose rules are considered; empty for one node's rules.
+        is_interrupted: the user interrupted it; what is missing was not judged.
     """
 
-    asked: Asked
+    asked: WhatIfOptions
     services: tuple[ServicePort, ...]
     nodes: Incidence
     zones: Incidence | None
@@ -133,18 +133,18 @@ class WhatIf:
     is_interrupted: bool = False
 
     def service(self, row: Row) -> ServicePort:
-        """Return the ServicePort that a row is of."""
+        """Return the ServicePort of a row."""
         return self.services[row.service]
 
     def incidence_of(self, failure: Failure) -> Incidence:
-        """Return what the groups of a failure are places in."""
+        """Return the incidence whose indexes the groups of a failure are."""
         if failure.kind is Kind.ZONE:
             assert self.zones is not None  # it is one of them
             return self.zones
         return self.nodes
 
     def failures(self) -> Iterator[Failure]:
-        """Give every failure that was judged one by one."""
+        """Yield every failure that was judged one by one."""
         if self.control_plane is not None:
             yield self.control_plane
         yield from self.of_zones
@@ -175,16 +175,16 @@ class WhatIf:
 def what_if(
     services: Sequence[ServicePort],
     cluster: Cluster,
-    asked: Asked,
+    asked: WhatIfOptions,
     advance: Callable[[int, int | None], None] | None = None,
     every_node: Sequence[EveryNode] = (),
 ) -> WhatIf:
-    """Return what each failure costs; what takes long ends where it is interrupted.
+    """Return what each failure costs; long computations end if they are interrupted.
 
-    `every_node` are the same ServicePorts as they are at every node, where all are asked about.
+    `every_node` are the same ServicePorts at every node, if all nodes are considered.
 
     Raises:
-        UsageError: nothing tells of nodes, or what was asked for is not there.
+        UsageError: the nodes of endpoints are not known, or a name was not found.
     """
     places = Places(cluster)
     vantages = frozenset(name for each in every_node for at in each.at for name in at.nodes)
@@ -216,8 +216,8 @@ def what_if(
     return judge.with_sets(answer, advance) if Kind.SET in asked.kinds else answer
 
 
-def control_plane_of(cluster: Cluster, asked: Asked) -> tuple[str, ...]:
-    """Return the names of the control plane's nodes: those asked for, or those with its role."""
+def control_plane_of(cluster: Cluster, asked: WhatIfOptions) -> tuple[str, ...]:
+    """Return the names of the control plane's nodes: those given, or those with its role label."""
     labelled = [node.name for node in cluster.nodes.values() if node.is_control_plane]
     return tuple(sorted(set(asked.control_plane or labelled)))
 
@@ -234,11 +234,13 @@ def _unplaced(found: Incidence) -> tuple[str, ...]:
     return tuple(printed)
 
 
-def _check(nodes: Incidence, zones: Incidence | None, cluster: Cluster, asked: Asked) -> None:
-    """Refuse to judge failures of what nobody knows.
+def _check(
+    nodes: Incidence, zones: Incidence | None, cluster: Cluster, asked: WhatIfOptions
+) -> None:
+    """Refuse to judge failures of what is not known.
 
     Raises:
-        UsageError: the message says what would tell.
+        UsageError: the message says what would help.
     """
     tells = (
         "pass --objects FILE, from `kubectl get services,endpointslices,nodes,pods -A -o json`, "
@@ -260,7 +262,7 @@ def _check(nodes: Incidence, zones: Incidence | None, cluster: Cluster, asked: A
             )
     if asked.kinds == frozenset(Kind):
         return
-    # What was asked for by name and cannot be judged would pass for an all-clear.
+    # If it was named and cannot be judged, silence would look like an all-clear.
     if Kind.ZONE in asked.kinds and zones is None:
         raise UsageError("--only zone: no zone is known; the nodes of --objects have none")
     if Kind.CONTROL_PLANE in asked.kinds and not control_plane_of(cluster, asked):
@@ -275,7 +277,7 @@ class _Judge:
     """Judges failures of one cluster."""
 
     def __init__(
-        self, nodes: Incidence, zones: Incidence | None, cluster: Cluster, asked: Asked
+        self, nodes: Incidence, zones: Incidence | None, cluster: Cluster, asked: WhatIfOptions
     ) -> None:
         self._nodes = nodes
         self._zones = zones
@@ -325,7 +327,7 @@ class _Judge:
     def with_sets(
         self, answer: WhatIf, advance: Callable[[int, int | None], None] | None
     ) -> WhatIf:
-        """Return an answer with sets of several nodes, as far as there is time."""
+        """Return an answer with sets of several nodes, until it is interrupted."""
         made: list[Sets] = []
         sizes = range(_PAIR, min(self._asked.depth, len(self._nodes.groups)) + 1)
         try:
@@ -348,7 +350,7 @@ class _Judge:
             looked_at, is_complete = pairs.worst, pairs.is_complete
             silencing = pairs.silencing
             if (self._nodes.fewest_vantages or size + 1) <= size:
-                # With both nodes that have a route gone less is lost than with one of them.
+                # If both nodes that have a route are gone, less is lost than with one of them.
                 looked_at, is_complete = sets_to_look_at(
                     self._nodes, size, most.groups, [each.groups[0] for each in self.of_nodes()]
                 )

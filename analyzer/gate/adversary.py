@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 from analyzer.gate.every import Ended, ended
 from analyzer.gate.problem import Problem
-from analyzer.gate.state import State
+from analyzer.gate.state import SchedulerState
 
 
 def adverse_ends(
@@ -30,20 +30,20 @@ def crowded_end(problem: Problem, ends: Collection[int], nodes: Collection[int])
     others = [g for g in groups if g not in ends]
     away = frozenset(range(len(problem.nodes))).difference(nodes)
 
-    def wish(state: State, g: int, v: int) -> tuple[int, ...]:
+    def wish(state: SchedulerState, g: int, v: int) -> tuple[int, ...]:
         return _towards(nodes if g in ends else away)(state, g, v)
 
     return _filled(problem, groups, [*others, *ends], wish)
 
 
 #: How much a node is wanted for a pod: the least is taken.
-_Wish = Callable[[State, int, int], tuple[int, ...]]
+_Wish = Callable[[SchedulerState, int, int], tuple[int, ...]]
 
 
 def _towards(nodes: Collection[int]) -> _Wish:
     """Return the wish for these nodes, then for those with most pods of the group."""
 
-    def wish(state: State, g: int, v: int) -> tuple[int, ...]:
+    def wish(state: SchedulerState, g: int, v: int) -> tuple[int, ...]:
         return v not in nodes, -state.counts[g][v], v
 
     return wish
@@ -52,7 +52,7 @@ def _towards(nodes: Collection[int]) -> _Wish:
 def _once_towards(nodes: Collection[int], ends: frozenset[int]) -> _Wish:
     """Return the wish for one pod there, and for the others in other zones and on other nodes."""
 
-    def wish(state: State, _: int, v: int) -> tuple[int, ...]:
+    def wish(state: SchedulerState, _: int, v: int) -> tuple[int, ...]:
         has_one = any(state.counts[h][u] for h in ends for u in nodes)
         if not has_one:
             return v not in nodes, 0, v
@@ -64,7 +64,7 @@ def _once_towards(nodes: Collection[int], ends: frozenset[int]) -> _Wish:
 
 def _filled(problem: Problem, groups: Sequence[int], order: Sequence[int], wish: _Wish) -> Ended:
     """Return where pods end, the first group in `order` that has an open node always first."""
-    state = State(problem, groups)
+    state = SchedulerState(problem, groups)
     waiting = [g for g in order if state.left[g]]
     while waiting:
         for g in waiting:

@@ -249,7 +249,7 @@ class UnknownField:
 
     Attributes:
         path: in the object, such as ``spec.template.spec.affinty``.
-        known: the fields that may stand there.
+        known: the fields that are allowed there.
     """
 
     manifest: Manifest

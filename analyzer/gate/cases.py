@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from analyzer.advice.scores import dropping
 from analyzer.failure.reaching import reaching_at_every_node
-from analyzer.failure.whatif import Asked, Failure, Kind, WhatIf, what_if
+from analyzer.failure.whatif import Failure, Kind, WhatIf, WhatIfOptions, what_if
 from analyzer.gate.every import Ended
 from analyzer.gate.failing import Failing
 from analyzer.gate.objects import Addresses, alone, completed_service, families_of, slices
@@ -96,7 +96,7 @@ class Judge:
 
     Attributes:
         prediction: of the cases that were judged last.
-        checked: how many predictions were held against walks of generated rules.
+        checked: how many predictions were compared with evaluations of generated rules.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class Judge:
         found = assumed(self._addresses.nodes, said)
         self._settings = found.settings
         self._seed = seed
-        self._asked = Asked(
+        self._asked = WhatIfOptions(
             control_plane=tuple(control_plane) if Kind.CONTROL_PLANE in failing.kinds else (),
             kinds=frozenset(failing.kinds),
             depth=failing.depth,

@@ -91,7 +91,7 @@ class _Compiler:
                 yield Scale(workload=workload, least=least, most=workload.most, groups=groups)
 
     def _told(self, number: int, make: Callable[..., T], *given: object) -> T:
-        """Return what is made of a template; what is malformed in it is told with its place."""
+        """Return the result of `make` for a template; errors in it get the template's location."""
         template = self._templates[number]
         try:
             return make(number, *given)
@@ -170,7 +170,7 @@ class _Compiler:
     def _classes(
         self, groups: Sequence[Group], room: Sequence[Mapping[str, int]]
     ) -> tuple[int, ...]:
-        """Number nodes by all that tells them apart; names are each node's own, if nobody asks."""
+        """Number nodes by everything that distinguishes them; names do only if they are used."""
         numbers: dict[object, int] = {}
         keys = [
             (key, of) for key, of in self._relations.domains.items() if not _is_each_its_own(of)

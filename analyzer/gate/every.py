@@ -1,8 +1,8 @@
 """Every placement that the scheduler may produce, if there are few enough.
 
-Whichever pod comes next and whichever open node takes it: a placement is an end where no node is
-open to any pod that is left. Nodes that are alike are told apart by nothing, so of placements that
-differ by such nodes alone one is looked at.
+Whichever pod comes next and whichever feasible node takes it: a placement is final if no node is
+feasible for any pod that is left. Of placements that differ only by equivalent nodes, one is
+evaluated.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from analyzer.gate.problem import Problem
-from analyzer.gate.state import State
+from analyzer.gate.state import SchedulerState
 from analyzer.model.value import value
 
 TYPE_CHECKING = False
@@ -42,7 +42,7 @@ class Ended:
         return [sum(column) for column in zip(*(self.counts[g] for g in groups), strict=True)]
 
 
-def ended(state: State) -> Ended:
+def ended(state: SchedulerState) -> Ended:
     """Return the placement of a state."""
     return Ended(state.frozen(), tuple(state.left))
 
@@ -54,7 +54,7 @@ def every_end(
 
     `most`: pods that are too many in any case, where these are more.
     """
-    state = State(problem, groups)
+    state = SchedulerState(problem, groups)
     if sum(state.left) > (_MOST_PODS if most is None else most):
         return None
     found = _Search(problem, groups, state)
@@ -64,7 +64,7 @@ def every_end(
 class _Search:
     """Looks at one state after the other, each once."""
 
-    def __init__(self, problem: Problem, groups: Sequence[int], state: State) -> None:
+    def __init__(self, problem: Problem, groups: Sequence[int], state: SchedulerState) -> None:
         self._classes = problem.classes
         self._groups = tuple(groups)
         self._state = state

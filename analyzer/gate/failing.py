@@ -22,7 +22,7 @@ class Failing:
     """Failures of each kind, as sets of node indices.
 
     Attributes:
-        kinds: those that are judged, in the order in which they are told.
+        kinds: those that are judged, in the order of reports.
         depth: how many nodes are lost together as a set.
         zones: the nodes of each zone.
         control_plane: its nodes.
@@ -34,7 +34,7 @@ class Failing:
     control_plane: frozenset[int]
 
     def most(self, kind: Kind, held: Sequence[int]) -> int:
-        """Return the most of what nodes hold that one failure of a kind can take."""
+        """Return the most pods that one failure of a kind can take, given the pods on each node."""
         match kind:
             case Kind.NODE:
                 return max(held, default=0)
@@ -82,7 +82,7 @@ def failing_of(
 
 
 def sets_of(problem: Problem, size: int) -> list[frozenset[int]] | None:
-    """Return sets of so many nodes, equivalent ones once; None if too many."""
+    """Return sets of `size` nodes, equivalent ones once; None if too many."""
     classes: dict[int, list[int]] = {}
     for v, number in enumerate(problem.classes):
         classes.setdefault(number, []).append(v)

@@ -17,7 +17,7 @@ from analyzer.gate.problem import Problem
 from analyzer.gate.scaling import scaled_placements
 from analyzer.gate.services import GatedService
 from analyzer.gate.templates import Template, remade
-from analyzer.gate.verdict import Found, Judged, Thresholds, judged_with
+from analyzer.gate.verdict import Found, JudgedService, Thresholds, judged_with
 from analyzer.gate.workloads import Workload
 from analyzer.model.value import replace, value
 from analyzer.parsers.api_objects import at, elements
@@ -56,7 +56,7 @@ class Fix:
 
     says: str
     patches: tuple[Patch, ...]
-    then: Judged
+    then: JudgedService
 
     @property
     def is_enough(self) -> bool:
@@ -73,7 +73,7 @@ class _Change:
 
 
 def fix_of(
-    broken: Judged,
+    broken: JudgedService,
     templates: Sequence[Template],
     compile_: Compile,
     failing: Failing,
@@ -82,7 +82,7 @@ def fix_of(
 ) -> Fix | None:
     """Return the first change that meets all thresholds, else the one with the least loss.
 
-    None: none that was tried is proven to be better.
+    None if no change that was tried is proven to be better.
     """
     tried = []
     for change in _changes(broken, templates, failing):
@@ -104,7 +104,7 @@ def fix_of(
     return min(tried, key=lambda each: _rank(each.then), default=None)
 
 
-def _is_better(then: Judged, broken: Judged) -> bool:
+def _is_better(then: JudgedService, broken: JudgedService) -> bool:
     """Return whether what breaks a threshold is less for sure, and no failure costs more."""
     pairs = [*zip(then.worst, broken.worst, strict=True)]
     if any(_at_most(now) > _loss(before) for now, before in pairs):
@@ -116,7 +116,7 @@ def _is_better(then: Judged, broken: Judged) -> bool:
     return more and id(broken.fewest) in violated
 
 
-def _rank(found: Judged) -> tuple[int, Fraction, int]:
+def _rank(found: JudgedService) -> tuple[int, Fraction, int]:
     """Return what verdicts are ordered by, the best first."""
     return (
         len(found.violations),
@@ -146,7 +146,9 @@ def _survived(found: Found) -> int:
 # --- what is tried -----------------------------------------------------------
 
 
-def _changes(broken: Judged, templates: Sequence[Template], failing: Failing) -> Iterator[_Change]:
+def _changes(
+    broken: JudgedService, templates: Sequence[Template], failing: Failing
+) -> Iterator[_Change]:
     """Yield changes, the mildest first."""
     service = broken.service
     every = [templates[g].workload for g in service.groups]

@@ -43,7 +43,7 @@ class SchedulingNode:
 
     Attributes:
         taints: all of them, that of ``spec.unschedulable`` included.
-        room: allocatable amounts by resource; None: it does not say.
+        room: allocatable amounts by resource; None if it does not say.
         item: the Node itself.
     """
 

@@ -1,7 +1,7 @@
 """A placement as API objects: the input of `predict` and `whatif --from-objects`.
 
-Endpoints are all ready. What an API server would add is added: ClusterIPs, node ports, addresses of
-nodes and pods that nobody has.
+Endpoints are all ready. What an API server would add is added: ClusterIPs, node ports, unused
+addresses of nodes and pods.
 
 Source: Kubernetes, staging/src/k8s.io/endpointslice/utils.go, ``getEndpointPorts``, ``findPort``.
 """

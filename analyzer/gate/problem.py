@@ -1,4 +1,4 @@
-"""Groups of pods, nodes and their constraints, by index: the input of a `State`."""
+"""Groups of pods, nodes and their constraints, by index: the input of a `SchedulerState`."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ class Wishes:
     """Preferences of pods, which exclude no node.
 
     Attributes:
-        nodes: of each node, the weights of preferred nodeAffinity that it meets.
-        taints: of each node, how many taints of effect PreferNoSchedule are not tolerated.
-        beside: preferred terms of (anti)affinity with their weights, below 0 of anti-affinity.
+        nodes: for each node, the weights of preferred nodeAffinity that it matches.
+        taints: for each node, how many taints of effect PreferNoSchedule are not tolerated.
+        beside: preferred terms of (anti)affinity with their weights, negative for anti-affinity.
         spread: domains of the constraints with ScheduleAnyway, or of the scheduler's defaults, each
             with maxSkew and the groups whose pods count.
     """
@@ -68,18 +68,18 @@ class Group:
     """Pods that are equivalent to the scheduler.
 
     Attributes:
-        workload: whose they are; None: they run already.
+        workload: their workload; None if they run already.
         number: how many are to be placed.
         nodes: those that may take one, whatever other pods there are.
-        refused: of the other nodes, why not, by name.
-        requests: amounts by resource, as far as nodes tell how much they have.
-        conflicting: groups that take a host port that these take, this one among them if so.
+        refused: for the other nodes, the reason, by name.
+        requests: amounts by resource, as far as nodes report their resources.
+        conflicting: groups that use a host port that these use, including this one if so.
         anti: required anti-affinity of its own.
-        kept_from: the same of other groups that these pods are meant by, by whose pods keep them.
-        affine: groups whose pods meet all terms of affinity; None: there are no terms.
-        one_each: at most one on each node, as a DaemonSet's.
+        kept_from: anti-affinity of other groups that selects these pods.
+        affine: groups whose pods match all terms of affinity; None if there are no terms.
+        one_each: at most one on each node, as for a DaemonSet.
         fixed: how many are on nodes from the beginning, by node.
-        stuck: why none of them is placed at all; empty where they are.
+        stuck: why none of them is placed at all; empty if they are.
     """
 
     name: str
@@ -130,7 +130,7 @@ class Scale:
     groups: Mapping[int, int | None]
 
     def numbers(self, replicas: int) -> Iterator[tuple[int, int]]:
-        """Yield how many pods each of its groups has with so many replicas."""
+        """Yield how many pods each of its groups has with `replicas` replicas."""
         apart = [each for each in self.groups.values() if each is not None]
         for g, place in self.groups.items():
             yield g, numbered(place, apart, replicas)
@@ -141,9 +141,9 @@ class Problem:
     """Pods to place, and nodes to place them on.
 
     Attributes:
-        scales: workloads whose numbers may be others; groups have the least of them.
-        room: allocatable amounts of each node by resource, of resources that are judged.
-        classes: nodes that nothing but their names tells apart have the same number.
+        scales: workloads with variable replica counts; groups have the least of them.
+        room: allocatable amounts of each node, for the resources that are judged.
+        classes: nodes that differ only in their names have the same number.
     """
 
     nodes: tuple[SchedulingNode, ...]

@@ -35,7 +35,7 @@ class Relations:
         nodes: Sequence[SchedulingNode],
         namespaces: Mapping[str, Labels],
     ) -> None:
-        """Begin without any domains: they are numbered when a key is asked for."""
+        """Begin without any domains: they are numbered when a key is first used."""
         self.templates = templates
         self.nodes = nodes
         self.domains: dict[str, list[int]] = {}
@@ -61,7 +61,7 @@ class Relations:
         )
 
     def _within(self, template: Template, term: object) -> Callable[[str], bool]:
-        """Return what tells whether a namespace is one that a term looks at."""
+        """Return a function that says whether a term applies to a namespace."""
         named, selector = elements(term, "namespaces"), at(term, "namespaceSelector")
         if not named and selector is None:
             return lambda name: name == template.namespace

@@ -40,8 +40,8 @@ def scaled_placements(
 ) -> Placements:
     """Return the worst of `placements` over all replica counts of autoscalers.
 
-    How many pods wait is told of the least numbers, at most of all. Beyond `work`, pods times
-    nodes, bounds are all that is told.
+    The number of pending pods is for the least counts, as an upper bound for all. Beyond `work`,
+    pods times nodes, only bounds are returned.
     """
     found = placements(problem, ends, failing, want_every=want_every)
     ranges = _ranges(problem, ends)
@@ -145,7 +145,7 @@ class _Search:
 
 
 def _pending(found: Placements, left: int | None) -> tuple[int, int | None]:
-    """Return how many pods find no node, with other numbers of which at most so many do."""
+    """Return how many pods fit on no node, if at most `left` do with other numbers."""
     least, most = found.pending
     return least, None if most is None or left is None else max(most, left)
 

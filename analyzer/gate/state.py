@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Counts: TypeAlias = tuple[tuple[int, ...], ...]
 
 
-class State:
+class SchedulerState:
     """Pods on nodes, as the scheduler has placed them so far.
 
     Attributes:

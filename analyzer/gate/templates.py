@@ -32,7 +32,7 @@ class Template:
 
     Attributes:
         number: of a DaemonSet None: one on each node that takes one.
-        place: of the one pod of a StatefulSet that this is, from 0; None: there may be others.
+        place: of the one pod of a StatefulSet that this is, from 0; None if there may be others.
         fixed: the nodes on which some run already, and how many.
         is_ready: whether they are endpoints of Services that select them; those are that are
             still to be placed.
@@ -55,7 +55,7 @@ def templates_of(workloads: Iterable[Workload], others: Iterable[Object] = ()) -
     `others` have selectors too: Services, and pods that run.
 
     Raises:
-        ParseError: pods would have to be told apart that are too many.
+        ParseError: too many pods would have to be distinguished.
     """
     own = [*workloads]
     named: set[str] = set()
@@ -74,7 +74,7 @@ def remade(templates: Sequence[Template], workload: Workload, changed: Workload)
 
 
 def _of(workload: Workload, named: set[str], *, is_each: bool) -> Iterator[Template]:
-    """Yield the pods of a workload, those first that selectors tell apart."""
+    """Yield the pods of a workload, those that selectors distinguish first."""
     places: list[int] = []
     if workload.kind == "StatefulSet":
         every = range(workload.most)
@@ -113,7 +113,7 @@ def _template(workload: Workload, place: int | None, apart: Collection[int]) -> 
 
 
 def numbered(place: int | None, apart: Collection[int], replicas: int) -> int:
-    """Return how many of so many replicas have this ordinal, or one that is not singled out."""
+    """Return how many of `replicas` pods have this ordinal, or one that is not singled out."""
     if place is not None:
         return int(place < replicas)
     return replicas - sum(each < replicas for each in apart)
@@ -138,7 +138,7 @@ def _selectors(given: Iterable[Workload | Object]) -> Iterator[object]:
 
 
 def _values(selector: object) -> Iterator[str | None]:
-    """Yield the names and numbers of pods that a selector has; None: it tells each apart."""
+    """Yield the names and ordinals of pods in a selector; None if it distinguishes all of them."""
     waiting = [selector]
     while waiting:
         given = waiting.pop()

@@ -37,10 +37,10 @@ class Found:
     """The worst placement in one respect.
 
     Attributes:
-        kind: of failure; None: it is on the fewest nodes, so that it survives least.
-        most: where it is not proven that no other is worse, the part of the pods that the nodes
-            which fail may hold at most; else None.
-        surely: where that is not proven, so many nodes it survives in any case.
+        kind: of failure; None for the placement on the fewest nodes, which survives least.
+        most: if it is not proven that no other is worse, the highest share of the pods that the
+            failing nodes may have; else None.
+        surely: if that is not proven, how many nodes it survives in any case.
     """
 
     kind: Kind | None
@@ -59,7 +59,7 @@ class Violation:
     """How a Service exceeds a threshold.
 
     Attributes:
-        breach: as `whatif` has it; None: no placement that was found breaks it, and it is not
+        breach: as `whatif` has it; None if no placement that was found breaks it, and it is not
             proven that none does.
     """
 
@@ -68,14 +68,14 @@ class Violation:
 
 
 @value(kw_only=True)
-class Judged:
+class JudgedService:
     """A Service, and its worst placements.
 
     Attributes:
         worst: for each kind of failure.
         fewest: the placement that survives least.
-        expected: the one that the scheduler's scores give.
-        violations: of the thresholds that were asked for.
+        expected: the one by the scheduler's scores.
+        violations: of the given thresholds.
     """
 
     service: GatedService
@@ -102,7 +102,7 @@ def judged(
     failing: Failing,
     judge: Judge,
     thresholds: Thresholds,
-) -> list[Judged]:
+) -> list[JudgedService]:
     """Return the verdict on each Service."""
     expected = expected_end(problem)
     known: dict[tuple[int, ...], Placements] = {}
@@ -128,7 +128,7 @@ def judged_with(
     failing: Failing,
     judge: Judge,
     thresholds: Thresholds,
-) -> Judged:
+) -> JudgedService:
     """Return the verdict on one Service with these placements."""
     ends = [*_asked(service, found, expected_end(problem))]
     cases = judge.cases([(service, end) for end in ends])
@@ -150,11 +150,11 @@ def _judged(
     cases: Sequence[Case],
     failing: Failing,
     thresholds: Thresholds,
-) -> Judged:
+) -> JudgedService:
     expected, *others = cases
     worst = tuple(_worst(kind, service, found, [*others, expected]) for kind in failing.kinds)
     fewest = _fewest(service, found, [*others, expected])
-    return Judged(
+    return JudgedService(
         service=service,
         placements=found,
         worst=worst,

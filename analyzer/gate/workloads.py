@@ -80,10 +80,10 @@ def workloads(given: Sequence[Manifest]) -> list[Workload]:
 
 
 def _scaled(workload: Workload, scalers: Mapping[object, Manifest]) -> Workload:
-    """Return a workload with the numbers that its autoscaler may make of it.
+    """Return a workload with the replica counts that its autoscaler may set.
 
-    Source: pkg/controller/podautoscaler/horizontal.go, ``reconcileAutoscaler``: of no replicas none
-    are made, unless it may keep none.
+    Source: pkg/controller/podautoscaler/horizontal.go, ``reconcileAutoscaler``: zero replicas are
+    not scaled up, unless zero is an allowed minimum.
     """
     found = scalers.get((workload.kind, workload.manifest.key))
     if found is None or workload.replicas is None:
@@ -145,7 +145,7 @@ def _scalers(given: Sequence[Manifest]) -> dict[object, Manifest]:
     """Return autoscalers by the kind and key of what they scale.
 
     Raises:
-        ParseError: two scale the same; the controller then scales by none of them.
+        ParseError: two scale the same; the controller then scales by neither of them.
     """
     found: dict[object, Manifest] = {}
     for each in given:

@@ -56,12 +56,12 @@ class Placements:
     """What is known of the placements of some groups.
 
     Attributes:
-        groups: those that were placed: the asked ones, and those that matter to where they may be.
+        groups: those that were placed: the requested ones, and those that affect their placement.
         worst: by kind of failure.
         fewest: a placement on the fewest nodes, and how many these are.
-        surely: no so many nodes hold all pods, whatever the placement.
-        every: all ends, where they are few; None: there are more.
-        pending: at least and at most, how many of the pods no node takes; the most is None where
+        surely: this many nodes never have all pods, whatever the placement.
+        every: all final placements, if they are few; None if there are more.
+        pending: at least and at most, how many of the pods fit on no node; the latter is None if
             it is not known.
     """
 
@@ -108,9 +108,9 @@ class Bounded:
     """What is known of all placements without searching for any.
 
     Attributes:
-        parts: by kind of failure, the part of the pods on nodes that fail which none exceeds.
-        surely: so many nodes never hold all pods.
-        left: how many pods no node takes at most; None where it is not known.
+        parts: by kind of failure, the highest share of the pods on failing nodes.
+        surely: this many nodes never have all pods.
+        left: how many pods fit on no node at most; None if it is not known.
     """
 
     parts: Mapping[Kind, Fraction]
@@ -246,7 +246,7 @@ class _Known:
         return end, part(end)
 
     def bound(self, kind: Kind, least: int) -> Fraction:
-        """Return the share of the pods that no placement exceeds, of at least so many pods."""
+        """Return an upper bound of the share of the pods, if there are at least `least`."""
         sets = self._failing.sets(kind, self._problem)
         if sets is None:
             return Fraction(1)
@@ -256,11 +256,11 @@ class _Known:
         return min(Fraction(1), Fraction(most, least)) if least else Fraction(1)
 
     def left(self, least: int) -> int | None:
-        """Return the most pods that are unschedulable, if at least so many are placed."""
+        """Return the most pods that are unschedulable, if at least `least` are placed."""
         return self._number - least if least or not self._number else None
 
     def surely(self, least: int, most: int) -> int:
-        """Return how many nodes, fewer than `most`, never hold all of so many pods."""
+        """Return how many nodes, fewer than `most`, never have all of at least `least` pods."""
         # Whatever so many nodes never hold, fewer do not: the most is mostly it.
         if most > 1 and self._holds_none(most - 1, least):
             return most - 1
@@ -273,7 +273,7 @@ class _Known:
         return sum(most_on(self._problem, g, nodes) for g in self._ends)
 
     def _holds_none(self, size: int, least: int) -> bool:
-        """Return whether so many nodes never hold all that is placed."""
+        """Return whether `size` nodes never have all pods that are placed."""
         sets = sets_of(self._problem, size)
         return sets is not None and all(self._most_on(each) < least for each in sets)
 

@@ -1,11 +1,11 @@
 """A bundle in place of a dump: an archive or folder of ``collect`` or another collector.
 
-Theory of operation: a bundle stands for the dumps in it, which `dumps` tells apart as if they had
-been named one by one; for the API's objects, where no others are named; and for ``trace`` for the
-node's addresses. Which file is which is told by how it begins (`parsers.bundled`), and of which
-node it is by where it stands (`bundle_nodes`). What was taken again later (``again/``) is of the
-same rules, and is left aside. Rules of which some may be missing are refused: those would count
-as if they were not there.
+Theory of operation: a bundle is replaced by the dumps in it, which `dumps` distinguishes as if they
+had been named one by one; by the API's objects, if no others are named; and for ``trace`` by the
+node's addresses. Files are recognised by their beginnings (`parsers.bundled`), and belong to the
+node that their place in the bundle shows (`bundle_nodes`). Later copies (``again/``) are of the
+same rules, and are ignored. If rules may be missing, the bundle is refused: they would otherwise
+count as absent.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _SEVERAL: Final = {
 
 
 def opened(options: SimpleNamespace, tell: Callable[[str], None]) -> SimpleNamespace:
-    """Return the options with the files of bundles in place of bundles; `tell` is told which.
+    """Return the options with bundles replaced by their files; `tell` is called with a summary.
 
     Raises:
-        InputError: a bundle holds no dump, or one that is not whole, or is damaged.
+        InputError: a bundle contains no dump, or an incomplete one, or is damaged.
         OSError: it cannot be read.
-        UsageError: it holds dumps of several nodes, and the verb takes those of one.
+        UsageError: it contains dumps of several nodes, and the verb takes those of one.
     """
     given = vars(options)
     if "a" in given:  # two dumps; objects are of both, and of two bundles each has its own

@@ -13,7 +13,14 @@ from collections.abc import Iterator
 
 from analyzer.errors import InputError
 from analyzer.model.value import value
-from analyzer.parsers.archive import HEAD, Entry, files_of_tar, files_of_zip, is_archive, is_zip
+from analyzer.parsers.archive import (
+    HEAD,
+    ArchivedFile,
+    files_of_tar,
+    files_of_zip,
+    is_archive,
+    is_zip,
+)
 from analyzer.parsers.bundled import PART, kind_of, unfenced
 from analyzer.parsers.compression import is_compressed
 from analyzer.parsers.unpacking import Budget, Stream
@@ -90,7 +97,7 @@ def is_archive_file(name: str, most: int) -> bool:
 
 
 def _of_stdin(budget: Budget) -> list[Kept] | None:
-    """Return the files of an archive that comes by standard input; None: it is a dump.
+    """Return the files of an archive that comes by standard input; None if it is a dump.
 
     That can be read from there again.
     """
@@ -104,8 +111,8 @@ def _of_stdin(budget: Budget) -> list[Kept] | None:
     return [*_kept(found, budget, 0)]
 
 
-def _entries(file: BinaryIO, budget: Budget) -> Iterator[Entry] | None:
-    """Return the files of an archive, packed or not; None: it is none."""
+def _entries(file: BinaryIO, budget: Budget) -> Iterator[ArchivedFile] | None:
+    """Return the files of an archive, packed or not; None if it is none."""
     head = file.read(_BLOCK)
     file.seek(0)
     if is_zip(head):
@@ -122,7 +129,7 @@ def _entries(file: BinaryIO, budget: Budget) -> Iterator[Entry] | None:
     return files_of_tar(Stream(file, budget), budget) if is_archive(head) else None
 
 
-def _kept(entries: Iterator[Entry], budget: Budget, depth: int) -> Iterator[Kept]:
+def _kept(entries: Iterator[ArchivedFile], budget: Budget, depth: int) -> Iterator[Kept]:
     for entry in entries:
         head = entry.head
         if is_compressed(head) or is_zip(head) or is_archive(head):
@@ -131,7 +138,7 @@ def _kept(entries: Iterator[Entry], budget: Budget, depth: int) -> Iterator[Kept
             continue
         whole: list[bytes] = []
 
-        def content(entry: Entry = entry, whole: list[bytes] = whole) -> bytes:
+        def content(entry: ArchivedFile = entry, whole: list[bytes] = whole) -> bytes:
             if not whole:
                 whole.append(entry.content())
             return whole[0]
@@ -144,7 +151,7 @@ def _kept(entries: Iterator[Entry], budget: Budget, depth: int) -> Iterator[Kept
             yield Kept(_plain(entry.name), kind, data)
 
 
-def _kept_of_packed(entry: Entry, budget: Budget, depth: int) -> Iterator[Kept]:
+def _kept_of_packed(entry: ArchivedFile, budget: Budget, depth: int) -> Iterator[Kept]:
     """Yield the files of an archive in an archive, or the one file that is packed."""
     path = _plain(entry.name)
     try:
@@ -162,7 +169,7 @@ def _kept_of_packed(entry: Entry, budget: Budget, depth: int) -> Iterator[Kept]:
             found, head = head[:number], head[number:]
             return found
 
-        one = Entry(path, len(head), read, budget)
+        one = ArchivedFile(path, len(head), read, budget)
         whole: list[bytes] = []
 
         def content() -> bytes:
@@ -181,7 +188,7 @@ def _kept_of_packed(entry: Entry, budget: Budget, depth: int) -> Iterator[Kept]:
         raise InputError(f"{path}: {error}") from None
 
 
-def _files_of_folder(folder: str, budget: Budget) -> Iterator[Entry]:
+def _files_of_folder(folder: str, budget: Budget) -> Iterator[ArchivedFile]:
     """Yield the plain files of a folder and of all below it; links are not followed."""
     waiting = [folder]
     while waiting:
@@ -195,7 +202,7 @@ def _files_of_folder(folder: str, budget: Budget) -> Iterator[Entry]:
                 size = each.stat(follow_symlinks=False).st_size
                 with open(each.path, "rb") as file:  # noqa: PTH123  # pathlib is slow to load
                     name = os.path.relpath(each.path, folder)
-                    yield Entry(name, size, file.read, budget)
+                    yield ArchivedFile(name, size, file.read, budget)
 
 
 def _plain(path: str) -> str:

@@ -1,11 +1,11 @@
 """Which files of a bundle belong to which node, and which of them to read.
 
-Theory of operation: the files of a node stand together. Where a file above them, or beside, tells
-the machine's name (``MANIFEST`` of ours, ``hostname`` of sos and of Rancher's collector), all below
-its folder is of that machine; else what stands in one folder is of one node. A program's rules
-may be there more than once (iptables-save, and iptables -nvL for each table; nft, as text and
-as JSON; both backends asked by one name): each table of each program counts once, and by the form
-that tells most.
+Theory of operation: the files of a node are in one place. If a file above or beside them has the
+machine's name (``MANIFEST`` of ours, ``hostname`` of sos and of Rancher's collector), everything
+below its folder is of that machine; otherwise the files of one folder are of one node. A program's
+rules may be there more than once (iptables-save, and iptables -nvL for each table; nft, as text and
+as JSON; both backends under one name): each table of each program counts once, in the form with
+most information.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ class NodeFiles:
     """The files of one node in a bundle.
 
     Attributes:
-        label: what the node is called; that of its files, where they do not say its name.
-        node: its own name; empty where it is not told.
-        root: the folder below which its files are, with a slash at its end; empty: all of them.
-        rules: the files with rules that are to be gone by.
+        label: the name shown for the node; that of its files, if they do not contain its name.
+        node: its own name; empty if it is not known.
+        root: the folder that contains its files, with a final slash; empty for all of them.
+        rules: the files with the rules to use.
         others: files by kind.
-        failed: rules that could not be taken, and not for want of a program.
+        failed: rules that could not be collected, although the program exists.
     """
 
     label: str
@@ -100,9 +100,10 @@ def nodes_of(bundle: str, files: Sequence[Kept]) -> list[NodeFiles]:
 
 
 def parted(files: NodeFiles) -> list[NodeFiles]:
-    """Return the nodes whose dumps are all in one folder, each under the name of its files.
+    """Return the nodes whose dumps are all in one folder, each named after its files.
 
-    One node has the rules of one backend and IP version once. What tells its name is not parted.
+    A single node has the rules of one backend and IP version once. One with a known name is not
+    split.
     """
     from analyzer.inputs.nodes import without_program
     from analyzer.parsers.header import headers
@@ -264,7 +265,7 @@ def _by_addresses(text: str) -> str:
 
 
 def _tables(file: Kept) -> list[str]:
-    """Return the tables of a listing; none: nobody can read it."""
+    """Return the tables of a listing; empty if it cannot be read."""
     return [*_parsed(file).tables]
 
 

@@ -1,11 +1,11 @@
 """Several dumps of one node, distinguished by content.
 
 Theory of operation: a node may have rules of iptables-legacy, of iptables-nft and of nft, for both
-IP versions, each in a dump of its own. A flow meets all rules of its version, whoever wrote them;
-its Services are in one of them. So for each version one dump is asked about, the first in which
-kube-proxy's rules are, and the others count for their rules. nft prints both versions at once: such
-a dump goes with either. It prints the tables of iptables-nft too, less well than iptables-nft-save
-does: where both are given, those of the latter count.
+IP versions, each in a separate dump. A flow traverses all rules of its version, whatever program
+wrote them; its Services are in one of the dumps. So for each version one dump is analysed, the
+first that contains kube-proxy's rules, together with the rules of the others. nft prints both
+versions at once: such a dump is used for both. It also prints the tables of iptables-nft, with less
+detail than iptables-nft-save: if both are given, the latter are used.
 """
 
 from __future__ import annotations

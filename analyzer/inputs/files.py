@@ -33,11 +33,11 @@ class Member(str):
     """The name of a file in a bundle, as reports show it, and its content.
 
     Attributes:
-        bundle: what the bundle is called on the command line.
-        node: the node that it was taken from; empty where it does not say.
-        backend: which backend rules are of that do not say it; None: it is not known.
-        synced: when kube-proxy last wrote its rules, in seconds since 1970; None: it is not told.
-        taken: when the file was taken, as RFC 3339 writes it; empty where nothing tells.
+        bundle: the bundle's name on the command line.
+        node: the node that it was taken from; empty if it does not say.
+        backend: the backend of rules that do not say it themselves; None if it is not known.
+        synced: when kube-proxy last wrote its rules, in seconds since 1970; None if not known.
+        taken: when the file was taken, in RFC 3339 form; empty if not known.
     """
 
     __slots__ = ("backend", "bundle", "data", "node", "synced", "taken")

@@ -85,7 +85,7 @@ def _read(option: str, name: str, options: SimpleNamespace) -> bytes:
 def told_by_routes(
     options: SimpleNamespace, cluster: Cluster, own: tuple[Address, ...]
 ) -> SimpleNamespace:
-    """Return the options with the devices of pods that ``--routes`` tells, unless they name some.
+    """Return the options with the devices of pods that ``--routes`` shows, unless some are given.
 
     Raises:
         InputError: a file is something else.

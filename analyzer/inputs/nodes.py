@@ -1,11 +1,11 @@
-"""Dumps of several nodes in one command: whose each is, and what each node's give.
+"""Dumps of several nodes in one command: the node of each, and the results for each node.
 
-Theory of operation: `dumps` takes all dumps for those of one node, as long as they can be. They
-cannot where two of them were printed by the same program and both hold kube-proxy's rules of one IP
-version. Then, and where several bundles or several names of nodes are given, they are parted: by
-``--node``, which names the node of each in their order; by bundles, each of which is of one node;
-or by the names of files, without what tells programs and formats (``worker1-ip6tables-save.txt``).
-Where all of that leaves a doubt, nothing is guessed.
+Theory of operation: `dumps` assigns all dumps to one node as long as possible. It is not if two of
+them were printed by the same program and both contain kube-proxy's rules of one IP version. Then,
+and if several bundles or several names of nodes are given, they are split: by ``--node``, which
+names the nodes in the order of the dumps; by bundles, each of which is of one node; or by the names
+of files, without the words for programs and formats (``worker1-ip6tables-save.txt``). If that
+leaves a doubt, nothing is guessed.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class OfNode:
     """The dumps of one node.
 
     Attributes:
-        name: what the node is called in reports: its own name, or what files tell it by.
-        node: its name, where that is known.
+        name: the node's name in reports: its own, or one from its files.
+        node: its name, if known.
         files: the dumps.
     """
 
@@ -105,10 +105,10 @@ def read_nodes(options: SimpleNamespace) -> tuple[NodeInput, ...]:
 def parted_by_node(
     dumps: Sequence[Rules], files: Sequence[str], named: str | None, known: Collection[str]
 ) -> tuple[OfNode, ...]:
-    """Return the dumps by node; `named` is of ``--node``, `known` the nodes of the objects.
+    """Return the dumps by node; `named` is from ``--node``, `known` the nodes of the objects.
 
     Raises:
-        UsageError: it cannot be told which dump is of which node.
+        UsageError: it is not clear which dump is of which node.
     """
     units = _units(files)
     names = named.split(",") if named else []
@@ -168,10 +168,10 @@ def _clash(dumps: Sequence[Rules]) -> tuple[Rules, Rules] | None:
 def _by_files(
     dumps: Sequence[Rules], files: Sequence[str], clash: tuple[Rules, Rules] | None
 ) -> Iterator[tuple[str, ...]]:
-    """Yield the files of each node: each is of another, or those are together that are named alike.
+    """Yield the files of each node: one file each, or those with similar names together.
 
     Raises:
-        UsageError: the two that clash may be one node's, or names do not tell.
+        UsageError: two that conflict may be of one node, or names do not decide.
     """
     assert clash is not None
     groups: dict[str, list[int]] = {}
@@ -198,7 +198,7 @@ def _shown(dumps: Sequence[Rules]) -> set[str]:
 
 
 def _program(dump: Rules) -> str | None:
-    """Return what keeps the rules of a dump; None: it does not say."""
+    """Return what keeps the rules of a dump; None if it does not say."""
     return dump.backend if isinstance(dump, Ruleset) else "ruleset"
 
 

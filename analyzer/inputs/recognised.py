@@ -47,15 +47,15 @@ class Input:
     """What was read for a verb.
 
     Attributes:
-        rulesets: all that the node has, that of the dump first.
-        services: what the API says of ServicePorts of the dump's IP version; empty without objects.
-        other_services: the same of the other version, where the dump is of one only.
-        own: the node's addresses; none: they are not known.
-        pods: where each pod of the objects answers, by its name.
-        taken: when the objects were, or shortly before; None: they do not tell.
-        lists_endpoints: whether `services` can tell endpoints: the objects list some at all.
+        rulesets: all of the node's, that of the dump first.
+        services: the API's ServicePorts of the dump's IP version; empty without objects.
+        other_services: the same for the other version, if the dump is of one only.
+        own: the node's addresses; empty if they are not known.
+        pods: the addresses of each pod of the objects, by its name.
+        taken: when the objects were taken, or shortly before; None if not known.
+        lists_endpoints: whether the objects list any endpoints, so that `services` has them.
         assumed: what is assumed beyond the rules, by name.
-        parts: where dumps of both IP versions are read, what each of them gives.
+        parts: if dumps of both IP versions are read, the input of each.
     """
 
     rulesets: tuple[Rules, ...]
@@ -211,9 +211,9 @@ def _input(
 
 
 def _combined(parts: Sequence[Input]) -> Input:
-    """Return what dumps of both IP versions give together.
+    """Return the combined input from dumps of both IP versions.
 
-    One that shows no Services is judged as if it were not there; what it says of that is told.
+    One that shows no Services is ignored, except for its diagnostics.
     """
     views = [part.view for part in parts]
     parts = [part for part in parts if not part.view.unseen] or list(parts[:1])
@@ -364,7 +364,7 @@ def read_dumps(
 
 
 def _refuse_several_nodes(options: SimpleNamespace) -> None:
-    """Raise a UsageError where ``--node`` names several, as only ``loss`` knows them."""
+    """Raise a UsageError if ``--node`` names several, as only ``loss`` knows them."""
     if options.node is not None and "," in options.node:
         raise UsageError(
             f"--node {options.node}: one node's dumps at a time; only loss takes several"

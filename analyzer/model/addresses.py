@@ -13,9 +13,9 @@ Address: TypeAlias = IPv4Address | IPv6Address
 Network: TypeAlias = IPv4Network | IPv6Network
 
 
-#: The versions of IP.
+#: The IP versions.
 IPV4, IPV6 = 4, 6
-#: That of each family of netfilter.
+#: The IP version of each netfilter family.
 VERSIONS: Final = {"ip": IPV4, "ip6": IPV6}
 #: Bits of an address, by IP version.
 WIDTHS: Final = {IPV4: 32, IPV6: 128}
@@ -29,7 +29,7 @@ _IPV4_OCTETS: Final = 4
 
 def address_from_text(text: str) -> Address | None:
     """Return the address that `text` spells, or None."""
-    # A third of what it takes below, and objects of a large cluster have a hundred thousand.
+    # A third of the time of the code below; objects of a large cluster have 100,000 addresses.
     parts = text.split(".")
     if len(parts) == _IPV4_OCTETS and all(map(_OCTETS.__contains__, parts)):
         a, b, c, d = parts
@@ -41,14 +41,14 @@ def address_from_text(text: str) -> Address | None:
 
 
 def address_to_text(address: Address) -> str:
-    """Return the address as inet_ntop() prints it: with dots where IPv4 is embedded.
+    """Return the address as inet_ntop() prints it: with dots if an IPv4 address is embedded.
 
     Source: glibc, resolv/inet_ntop.c; Python up to 3.12 prints such addresses without dots.
     """
     if isinstance(address, IPv4Address):
         return str(address)
     high, low = divmod(int(address), 1 << 32)
-    # Just six words of zeros, or five and ffff; more zeros, as in ::1, are no IPv4 address.
+    # Exactly six words of zeros, or five and ffff; ::1 has more, and embeds no IPv4 address.
     if high == _MAPPED:
         return f"::ffff:{IPv4Address(low)}"
     if high == 0 and low > _LOWEST_WORD:
@@ -57,9 +57,9 @@ def address_to_text(address: Address) -> str:
 
 
 def address_and_port_from_text(text: str) -> tuple[Address, int | None] | None:
-    """Return what ``IP``, ``IP:PORT`` or ``[IP]:PORT`` spells, or None; IPv6 needs the brackets."""
+    """Return address and port of ``IP``, ``IP:PORT`` or ``[IP]:PORT`` (IPv6), or None."""
     host, colon, port = text.rpartition(":")
-    # One colon is of no address, which is seen sooner than that the text spells none.
+    # No address has exactly one colon, which is quicker to see than that the text is none.
     address = None if colon and ":" not in host else address_from_text(text)
     if address is not None:
         return address, None
@@ -75,7 +75,7 @@ def address_and_port_from_text(text: str) -> tuple[Address, int | None] | None:
 
 
 def network_of(version: int, bits: int, length: int) -> Network:
-    """Return the network that an address is in, as `bits`, with a prefix of so many bits."""
+    """Return the network of an address, given as `bits`, with a prefix of `length` bits."""
     kind = IPv4Network if version == IPV4 else IPv6Network
     return kind((bits, length), strict=False)
 
@@ -91,7 +91,7 @@ def network_from_text(text: str) -> Network | None:
         network = ip_network(text, strict=False)
     except ValueError:
         return None
-    # Python takes 0.0.0.255 for the mask of a router's access list; netfilter compares its bits.
+    # Python takes 0.0.0.255 for a host mask; netfilter compares its bits.
     mask = text.partition("/")[2]
     return None if "." in mask and mask != str(network.netmask) else network
 

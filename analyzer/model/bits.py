@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-#: As many as the widest field has, an IPv6 address.
+#: Width of the widest field, an IPv6 address.
 WIDTH: Final = 128
 _ALL: Final = (1 << WIDTH) - 1
 
@@ -32,14 +32,14 @@ class Bits:
         return None if self.unknown else self.value
 
     def equals(self, wanted: int, mask: int = _ALL) -> Ternary:
-        """Tell whether the bits of `mask` equal `wanted`."""
+        """Return whether the bits of `mask` equal `wanted`."""
         seen = mask & ~self.unknown
         if self.value & seen != wanted & seen or wanted & ~mask:
             return Ternary.FALSE
         return Ternary.UNKNOWN if mask & self.unknown else Ternary.TRUE
 
     def is_within(self, first: int, last: int) -> Ternary:
-        """Tell whether it is one of `first` to `last`."""
+        """Return whether it is one of `first` to `last`."""
         least, most = self.value, self.value | self.unknown
         if most < first or least > last:
             return Ternary.FALSE
@@ -59,7 +59,7 @@ class Bits:
         return Bits((self.value ^ other.value) & ~unknown, unknown)
 
     def shifted(self, left: int, width: int) -> Bits:
-        """Return the number shifted to the left, or with a negative number to the right."""
+        """Return the number shifted to the left or, if `left` is negative, to the right."""
         if left < 0:
             return Bits(self.value >> -left, self.unknown >> -left)
         cut = (1 << width) - 1

@@ -1,4 +1,4 @@
-"""What the Kubernetes API says about nodes, and the node of each address."""
+"""Nodes, and the node of each address, as the Kubernetes API has them."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Node:
 
     Attributes:
         addresses: of the node itself, InternalIP first.
-        pod_networks: its podCIDRs; empty where the CNI plugin assigns addresses by itself.
+        pod_networks: its podCIDRs; empty if the CNI plugin assigns addresses by itself.
         zone: ``topology.kubernetes.io/zone``.
-        is_control_plane: whether it carries the control plane's role label.
+        is_control_plane: whether it has the control plane's role label.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Node:
 
 @value
 class Placement:
-    """Where an endpoint's address lives."""
+    """The node and zone of an endpoint's address."""
 
     node: str | None
     zone: str | None
@@ -41,13 +41,13 @@ class Placement:
 
 @value
 class Owners:
-    """Which node's a network is; of networks that lie in each other, the narrowest."""
+    """The nodes that own networks; of nested networks, the narrowest counts."""
 
     by_length: Mapping[tuple[int, int], Mapping[int, str | None]] = MappingProxyType({})
 
     @classmethod
     def of(cls, networks: Iterable[tuple[Network, str]]) -> Owners:
-        """Return them by version and length; a network of two nodes is nobody's."""
+        """Return owners by version and prefix length; a network of two nodes has no owner."""
         found: dict[tuple[int, int], dict[int, str | None]] = {}
         for network, name in networks:
             owners = found.setdefault((network.version, network.prefixlen), {})
@@ -56,7 +56,7 @@ class Owners:
         return cls({key: found[key] for key in sorted(found, reverse=True)})
 
     def owner(self, address: Address) -> str | None:
-        """Return the node in whose network `address` is."""
+        """Return the node whose network contains `address`."""
         for (version, length), owners in self.by_length.items():
             if version == address.version:
                 prefix = int(address) >> (address.max_prefixlen - length)
@@ -67,7 +67,7 @@ class Owners:
 
 @value
 class PodNames:
-    """Which pod an endpoint is, as ``namespace/name``; None where two are named.
+    """The pods of endpoints, as ``namespace/name``; None if two pods are named.
 
     Attributes:
         by_port: of addresses with the port that a Service sends flows to.
@@ -78,17 +78,17 @@ class PodNames:
     by_address: Mapping[Address, str | None] = MappingProxyType({})
 
     def of(self, address: Address, port: int | None) -> str | None:
-        """Return the pod at a place; None: not known."""
+        """Return the pod at an address and port; None if not known."""
         whole = self.by_address.get(address)
         if port is None or (address, port) not in self.by_port:
             return whole
         named = self.by_port[address, port]
-        # The objects may have been read one after the other: an address can change hands between.
+        # The objects may not be from the same moment: the address may have changed hands.
         return named if address not in self.by_address or named == whole else None
 
 
 class Pods:
-    """The names of pods, looked for when one is first asked for: few reports tell them."""
+    """The names of pods, looked up on first access, since few reports show them."""
 
     __slots__ = ("_find", "_found")
 
@@ -97,7 +97,7 @@ class Pods:
         self._found: PodNames | None = None
 
     def of(self, address: Address, port: int | None) -> str | None:
-        """Return the pod at a place; None: not known."""
+        """Return the pod at an address and port; None if not known."""
         if self._found is None:
             self._found = self._find()
         return self._found.of(address, port)
@@ -111,9 +111,9 @@ class Cluster:
     """Nodes by name, and the placement of each endpoint's address.
 
     Attributes:
-        networks: which node's a network is, where somebody said so.
-        pod_networks: the nodes' podCIDRs, as far as nothing else says that they are not used.
-        pods: whose address it is.
+        networks: the owners of networks given by the user.
+        pod_networks: the nodes' podCIDRs, unless the objects show that they are not used.
+        pods: the pods that addresses belong to.
     """
 
     nodes: Mapping[str, Node] = MappingProxyType({})
@@ -123,10 +123,10 @@ class Cluster:
     pods: Pods = Pods()
 
     def placement(self, address: Address) -> Placement:
-        """Return where `address` lives; both parts None when nothing says.
+        """Return node and zone of `address`, each None if not known.
 
-        What objects say of an address goes before what was said of its network, and that before
-        the nodes' podCIDRs.
+        Objects that name the address take precedence over networks given by the user, and these
+        over the nodes' podCIDRs.
         """
         found = self.placements.get(address, _NOWHERE)
         if found.node is not None:
@@ -138,19 +138,19 @@ class Cluster:
         return Placement(name, found.zone or (node.zone if node is not None else None))
 
     def is_placed_by_pod_network(self, address: Address) -> bool:
-        """Tell whether nothing but a podCIDR says on which node `address` is."""
+        """Return whether nothing but a podCIDR says on which node `address` is."""
         if self.placements.get(address, _NOWHERE).node or self.networks.owner(address):
             return False
         return self.pod_networks.owner(address) is not None
 
     @property
     def places(self) -> bool:
-        """Whether it says of anything where it lives."""
+        """Whether any address or network has a known node or zone."""
         known = self.networks.by_length or self.pod_networks.by_length
         return bool(self.placements or known)
 
     def with_networks(self, said: Iterable[tuple[Network, str]]) -> Cluster:
-        """Return it with networks of nodes besides, of nodes that it need not know."""
+        """Return a copy with networks of nodes added; the nodes need not be known."""
         networks = list(said)
         nodes = dict(self.nodes)
         for network, name in networks:
@@ -168,7 +168,7 @@ class Cluster:
 
     @property
     def node_names(self) -> frozenset[str]:
-        """All nodes, and those of which only an endpoint tells."""
+        """All nodes, including those known only from an endpoint."""
         return frozenset([*self.nodes, *(p.node for p in self.placements.values() if p.node)])
 
     @property

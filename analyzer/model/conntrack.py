@@ -8,14 +8,14 @@ from analyzer.model.value import value
 
 @value(kw_only=True)
 class Tracked:
-    """One entry: a flow's addresses and ports, as it came and as answers come back.
+    """One entry: a flow's addresses and ports, in the original and the reply direction.
 
     Attributes:
-        seconds: after which the entry goes, if no packet of the flow passes until then; None: it
-            is offloaded, and its time is not told.
-        state: of TCP and SCTP: ``SYN_SENT``, ``ESTABLISHED``, ...; None of others.
-        replied: whether the other side was heard at all.
-        is_new: whether it is known to have come between two takes.
+        seconds: until the entry expires unless a packet of the flow passes; None if the flow is
+            offloaded, and its timeout is not shown.
+        state: for TCP and SCTP: ``SYN_SENT``, ``ESTABLISHED``, ...; None for others.
+        replied: whether the other side has sent anything.
+        is_new: whether it is known to have begun between two listings.
     """
 
     protocol: str
@@ -32,12 +32,12 @@ class Tracked:
 
     @property
     def key(self) -> tuple[str, Address, int, Address, int]:
-        """What tells it from other flows: protocol, and both ends as the client knows them."""
+        """What identifies the flow: protocol, and both ends as the client sees them."""
         asked = self.destination, self.destination_port
         return self.protocol, self.source, self.source_port, *asked
 
     @property
     def is_translated(self) -> bool:
-        """Whether a DNAT sent it to another door than it asked for."""
+        """Whether a DNAT sent it to another address or port than the client's destination."""
         asked = self.destination, self.destination_port
         return asked != (self.reply_source, self.reply_source_port)

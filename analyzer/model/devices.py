@@ -1,4 +1,4 @@
-"""The possible devices of a flow, where the exact one is not known."""
+"""The possible devices of a flow, if the exact one is not known."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from analyzer.model.value import replace, value
 
 
 class Side(Enum):
-    """Where a flow comes from or goes to, seen from the node that it passes.
+    """Where a flow comes from or goes to, from the perspective of the node that it passes.
 
-    `POD` is a pod of this node, `ELSEWHERE` one of another node, `OUTSIDE` all else.
+    `POD` is a pod of this node, `ELSEWHERE` one of another node, `OUTSIDE` everything else.
     """
 
     POD = "pod"
@@ -24,11 +24,11 @@ class Devices:
     """One device of several; which one is not known.
 
     Attributes:
-        patterns: names as iptables prints them: with ``+`` at the end all that begin so.
-        inside: whether it is one that a pattern names, or one that none of them does.
-        open: patterns of names of which nothing is told.
-        names: all that it may be but those of `open`, where they are known one by one; then
-            `inside` holds.
+        patterns: names as iptables prints them: a final ``+`` stands for any continuation.
+        inside: whether the device matches one of the patterns, or none of them.
+        open: patterns of names about which nothing can be said.
+        names: all possible names except those of `open`, if they are known one by one; then
+            `inside` is true.
     """
 
     patterns: tuple[str, ...]
@@ -37,7 +37,7 @@ class Devices:
     names: frozenset[str] | None = None
 
     def is_named(self, name: str) -> Ternary:
-        """Tell whether the device is one that `name`, a pattern too, stands for."""
+        """Return whether `name`, which may be a pattern, matches the device."""
         if name == "+":
             return Ternary.TRUE
         if any(meets(name, each) for each in self.open):
@@ -56,9 +56,9 @@ class Devices:
         return Ternary.FALSE if none else Ternary.UNKNOWN
 
     def parted(self, name: str) -> tuple[Devices, Devices]:
-        """Return those of devices known one by one for which `name` stands, and the others.
+        """Return the devices that `name` matches, and the others; names must be known one by one.
 
-        Nothing is told of names that are `open`.
+        Both parts are everything if `name` may match a name that is `open`.
         """
         assert self.names is not None
         inside = self._held(name)
@@ -75,12 +75,12 @@ class Devices:
 
 
 def covers(pattern: str, other: str) -> bool:
-    """Tell whether all devices that `other` names have a name of `pattern`."""
+    """Return whether `pattern` matches every device that `other` matches."""
     if not pattern.endswith("+"):
         return pattern == other
     return other.removesuffix("+").startswith(pattern[:-1])
 
 
 def meets(one: str, other: str) -> bool:
-    """Tell whether a device may have a name of both patterns."""
+    """Return whether both patterns can match the same device."""
     return covers(one, other) or covers(other, one)

@@ -1,4 +1,4 @@
-"""What a reader reports about its input without refusing it."""
+"""Findings of a reader about its input that do not make it refuse the input."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class Severity(enum.Enum):
 
 @value
 class Location:
-    """Where something stands in the input; `line` counts from 1.
+    """A place in the input; `line` counts from 1.
 
     Attributes:
-        table: that a rule stands in; empty where it was not said, or of something else.
+        table: of a rule; empty if not known, or for anything else.
     """
 
     file: str
@@ -38,10 +38,10 @@ class Diagnostic:
 
     Attributes:
         code: stable, in lower case with hyphens, for programs: ``no-commit``.
-        partial: whether something of the input was not understood, so that an answer may
+        partial: whether something in the input was not understood, so that an answer may
             have to be given as bounds; ``--strict`` turns it into exit status 3.
-        line: from 1; None when it is about the whole file.
-        column: from 1; None when it is about the whole line.
+        line: from 1; None if it is about the whole file.
+        column: from 1; None if it is about the whole line.
     """
 
     severity: Severity

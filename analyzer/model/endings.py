@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     from typing import Final, TypeAlias
 
 
-#: Of a flow that is refused by a mark alone, as up to 1.23 of those that FORWARD sees.
+#: `Ending.how` of flows refused by a mark alone: by kube-proxy up to 1.23, if they pass FORWARD.
 PASSES: Final = "pass"
 
 
 @enum.unique
 class EndKind(enum.Enum):
-    """What becomes of a flow that reaches no endpoint.
+    """What happens to a flow that reaches no endpoint.
 
-    REFUSED: kube-proxy's own rules drop or reject it, since there is no endpoint for it or its
-    source is not admitted. DROPPED, REJECTED: by a rule or policy of somebody else. NOT_TRANSLATED:
-    conntrack does not see it, and so nat is not asked. LEFT_OVER: it comes to the chain of a
-    Service and no draw takes it. UNCHANGED: no rule takes it. UNKNOWN: what becomes of it the
-    dump does not tell.
+    REFUSED: kube-proxy's own rules drop or reject it, because it has no endpoint or its source is
+    not allowed. DROPPED, REJECTED: by a rule or policy of another program. NOT_TRANSLATED:
+    conntrack does not track it, so the nat table is not evaluated. LEFT_OVER: it enters the chain
+    of a Service and no draw takes it. UNCHANGED: no rule takes it. UNKNOWN: the dump does not show
+    what happens to it.
     """
 
     REFUSED = "refused"
@@ -44,10 +44,10 @@ class Ending:
 
     Attributes:
         how: what a REJECT answers; the policy that drops; how kube-proxy's own rules end it, or
-            `PASSES`: they mark it to be dropped, and no rule drops it where it comes by.
-        rule: that decides, as it stands in the dump; empty where a policy does, or none.
-        place: of that rule; two endings of rules that say the same in the same chain are equal.
-        chain: that the rule stands in, or whose policy it is.
+            `PASSES`: they mark it to be dropped, but no rule on its path drops it.
+        rule: the one that decides, as in the dump; empty if it is a policy, or nothing.
+        place: of that rule; endings by rules with the same text in the same chain are equal.
+        chain: the chain of the rule or policy.
         table: of the chain.
     """
 
@@ -70,18 +70,18 @@ class Ending:
         return self.kind.value, self.table, self.chain, self.rule, self.how
 
     def __lt__(self, other: Ending) -> bool:
-        """Tell whether it comes before another: in an order that says nothing of how many."""
+        """Return whether it sorts before another; the order is independent of the shares."""
         return self._key() < other._key()
 
 
-#: Endings, each once and in order, and of how many flows each is.
+#: Endings, each once and in order, with their shares of the flows.
 Endings: TypeAlias = "tuple[tuple[Ending, Bounds], ...]"
 
 UNKNOWN_END: Final = Ending(kind=EndKind.UNKNOWN)
 
 
 def total(endings: Iterable[tuple[Ending, Bounds]]) -> Bounds:
-    """Return of how many flows all endings together are."""
+    """Return the share of flows that all endings have together."""
     every = [bounds for _, bounds in endings]
     if not every:
         return Bounds(NEVER, NEVER)
@@ -89,7 +89,7 @@ def total(endings: Iterable[tuple[Ending, Bounds]]) -> Bounds:
 
 
 def summed(endings: Iterable[tuple[Ending, Bounds]]) -> Endings:
-    """Return endings, each once, of as many flows as it is of in all."""
+    """Return the endings, each once, with the sum of its shares."""
     found: dict[Ending, list[Bounds]] = {}
     for ending, bounds in endings:
         found.setdefault(ending, []).append(bounds)
@@ -97,7 +97,7 @@ def summed(endings: Iterable[tuple[Ending, Bounds]]) -> Endings:
 
 
 def any_of(given: Iterable[Endings]) -> Endings:
-    """Return the endings of flows of which one of several sets holds, not known which."""
+    """Return the endings if one of several sets applies, but it is not known which."""
     distinct = list(dict.fromkeys(given))
     if len(distinct) == 1:
         return distinct[0]

@@ -7,12 +7,12 @@ from analyzer.model.value import value
 
 @value(kw_only=True)
 class FlowTrace:
-    """The rules that a flow matched, beside the ways that were predicted.
+    """The rules that a flow matched, compared with the predicted paths.
 
     Attributes:
-        flow: from where it came, and to where it went.
-        matched: the rules of the dump that the kernel matched, in order, as they are written.
-        differs: the first rule that is on none of the ways; None: the kernel went one of them.
+        flow: its source and destination.
+        matched: the rules of the dump that the kernel matched, in order, as text.
+        differs: the first rule that is on none of the paths; None if the kernel took one of them.
     """
 
     service: str

@@ -1,4 +1,4 @@
-"""Which tables of iptables each hook calls, in the order of their priorities.
+"""The iptables tables of each hook, in the order of their priorities.
 
 Source: Linux, include/uapi/linux/netfilter_ipv4.h, ``nf_ip_hook_priorities``.
 """
@@ -17,7 +17,7 @@ TABLES: Final[dict[str, tuple[str, ...]]] = {
     "POSTROUTING": ("mangle", "nat"),
 }
 
-#: What a base chain may do with packets that none of its rules has decided on.
+#: What a base chain may do with packets that none of its rules decided on.
 POLICIES: Final = frozenset({"ACCEPT", "DROP"})
 
 _BY_TABLE: Final = {"raw": -300, "mangle": -150, "nat": -100, "filter": 0, "security": 50}

@@ -11,7 +11,7 @@ from analyzer.model.value import value
 
 @value
 class PortKey:
-    """Ports of a protocol; None: of whatever protocol, as in ``bitmap:port``."""
+    """A port of a protocol; None for any protocol, as in ``bitmap:port``."""
 
     protocol: str | None
     port: int
@@ -19,23 +19,23 @@ class PortKey:
 
 @value
 class Opaque:
-    """A part of an entry that no packet of ours tells of: a MAC address, a code of ICMP."""
+    """A part of an entry that our packets do not have: a MAC address, an ICMP code."""
 
     text: str
 
 
-#: One part of an entry: addresses, ports, a device, a mark, a set, or what is not looked at.
+#: One part of an entry: addresses, ports, a device, a mark, a set, or one that is not compared.
 Part = Interval | PortKey | Opaque | str | int
 
 
 @value
-class Entry:
+class IpsetEntry:
     """One element of a set.
 
     Attributes:
-        lengths: the lengths of its networks' prefixes, by which the kernel looks it up.
-        nomatch: it takes out what a wider entry has.
-        fades: it has a timeout, so that it may be gone by now.
+        lengths: the prefix lengths of its networks, by which the kernel looks it up.
+        nomatch: it excludes part of what a wider entry contains.
+        fades: it has a timeout, so it may have expired.
     """
 
     parts: tuple[Part, ...]
@@ -49,18 +49,19 @@ class Ipset:
     """One set.
 
     Attributes:
-        kinds: what its entries have, one for each dimension: ``ip``, ``net``, ``port``, ``mac``,
-            ``iface``, ``mark``, ``set``.
-        version: of IP; None: entries hold no address.
-        mask: the bits of an address that count, or of a mark.
-        understood: False: its type or an option of it is not known, so that nothing is told.
+        kinds: what its entries consist of, one for each dimension: ``ip``, ``net``, ``port``,
+            ``mac``, ``iface``, ``mark``, ``set``.
+        version: IP version; None if entries contain no address.
+        mask: the bits of an address, or of a mark, that are compared.
+        understood: False if its type or one of its options is unknown; then every lookup has an
+            unknown result.
     """
 
     name: str
     type: str
     kinds: tuple[str, ...]
     version: int | None
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[IpsetEntry, ...] = ()
     mask: int | None = None
     understood: bool = True
 

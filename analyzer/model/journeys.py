@@ -1,4 +1,4 @@
-"""Journeys as the user writes them: steps that follow one another."""
+"""Journeys as the user writes them: sequences of steps."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class JourneyStep:
     Attributes:
         kind: `lookup` or `connect`.
         what: a name to look up, or the name of a ServicePort.
-        client: who does it; None: the usual one.
+        client: the client that does it; None for the default one.
     """
 
     kind: str
@@ -22,7 +22,7 @@ class JourneyStep:
 
 @value
 class WrittenJourney:
-    """A journey, of which all steps have to succeed."""
+    """A journey, which succeeds if all its steps do."""
 
     name: str
     steps: tuple[JourneyStep, ...]

@@ -9,26 +9,26 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-#: Where a flow may end: at an endpoint that lives or one that is dead, by a rule that rejects or
-#: drops it, or nowhere of these: its destination was not changed.
+#: How a flow may end: at a living endpoint or a dead one, by a rule that rejects or drops it, or
+#: with its destination unchanged.
 OUTCOMES: Final = ("endpoint", "dead-endpoint", "rejected", "dropped", "unchanged")
 
 
 @value(kw_only=True)
 class ReplayedFlow:
-    """A flow of the capture, and where it landed in the lab.
+    """A flow of the capture, and where it arrived in the lab.
 
     Attributes:
         packet: the number of its first packet in the capture, from 1.
-        at: seconds from the first flow that was replayed to this one, as captured.
-        client: who sent it, as captured; its port was kept.
+        at: seconds from the first replayed flow to this one, as captured.
+        client: its source address, as captured; its port was kept.
         stands_as: the address that it was sent from in the lab.
         to: address and port, as captured.
-        outcome: of `OUTCOMES`.
-        endpoint: where it landed; None: at none.
-        answered: whether its client was answered; False: it was refused; None: neither.
-        predicted: the share of the route's new flows that end so.
-        repeated: session affinity keeps it where its client's first flow came to.
+        outcome: one of `OUTCOMES`.
+        endpoint: where it arrived; None if at no endpoint.
+        answered: whether its client was answered; False if it was refused; None if neither.
+        predicted: the predicted share of the route's new flows with this outcome.
+        repeated: session affinity keeps it at the endpoint of its client's first flow.
     """
 
     packet: int
@@ -50,7 +50,7 @@ class ReplayedFlow:
 
 @value(kw_only=True)
 class StandIn:
-    """A client of the capture, what it is to the node, and the address that stands for it.
+    """A client of the capture, its kind of source, and the lab address that stands for it.
 
     Attributes:
         flows: how many of its flows were replayed.
@@ -67,9 +67,9 @@ class PassedOver:
     """Packets that were not replayed.
 
     Attributes:
-        judged: nothing is missing without them; False: they begin flows to Services of the dump
-            of which nothing is said.
-        examples: where some of them were going.
+        judged: nothing is missing without them; False if they begin flows to Services of the dump
+            that are not judged.
+        examples: destinations of some of them.
     """
 
     reason: str

@@ -10,9 +10,9 @@ class Event:
     """Something that was done during a run.
 
     Attributes:
-        at: the second that was asked for.
-        begun, ended: when it was done; new flows in between may fare as before or as after.
-        says: what, as it was asked for: ``kill node worker2``.
+        at: the second it was planned for.
+        begun, ended: when it was done; new flows in between may behave as before or as after.
+        says: what, as it was requested: ``kill node worker2``.
     """
 
     at: float
@@ -23,7 +23,7 @@ class Event:
 
 @value(kw_only=True)
 class Arrival:
-    """Flows of some time that came to one endpoint, and those of them that it answered."""
+    """Flows in a period that arrived at one endpoint, and those that it answered."""
 
     name: str
     landed: int
@@ -32,7 +32,7 @@ class Arrival:
 
 @value(kw_only=True)
 class Bucket:
-    """The new flows that were sent from one second to another."""
+    """The new flows that were sent in a period."""
 
     begins: float
     ends: float
@@ -43,7 +43,7 @@ class Bucket:
 
 @value
 class Hang:
-    """When nothing came by a connection; `ends` None: not until the run ended."""
+    """A period in which a connection received nothing; `ends` is None if it lasted to the end."""
 
     begins: float
     ends: float | None
@@ -51,16 +51,16 @@ class Hang:
 
 @value(kw_only=True)
 class Connection:
-    """A connection of TCP that was open before anything happened, and sends a byte at a time.
+    """A TCP connection that was opened before any event, and sends a byte at a time.
 
     Attributes:
-        route: the number of the route that it is of.
-        endpoint: where it goes; None: it was never opened.
+        route: the number of its route.
+        endpoint: the one it is connected to; None if it was never opened.
         answered: bytes that came back.
-        hangs: times without an answer, of half a second or more.
-        ended: when it was reset or closed; None: it was open to the last.
-        expected: how it should fare, in words; None: nothing is predicted.
-        agrees: whether it did; None: nothing is predicted.
+        hangs: periods without an answer, of half a second or more.
+        ended: when it was reset or closed; None if it was open to the end.
+        expected: how it should behave, in words; None if nothing is predicted.
+        agrees: whether it did; None if nothing is predicted.
     """
 
     number: int

@@ -1,8 +1,8 @@
 """What a rule can match on, in netfilter's own terms.
 
-One value stands for one ``-m`` of a rule (or one option that needs none). A match whose module
-has several options holds each as an `Option`, since each may be negated by itself. They stand in
-one file, however long, since together they are one closed union.
+One value stands for one ``-m`` of a rule (or one option that needs none). A match whose module has
+several options holds each as an `Option`, since each may be negated by itself. They are in one
+file, however long, because together they form one closed union.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class MatchFragment:
 
 @value
 class MatchComment:
-    """``-m comment``: holds always."""
+    """``-m comment``: always true."""
 
     text: str
 
@@ -137,7 +137,7 @@ class MatchNth:
 
 @value
 class MatchNfacct:
-    """``-m nfacct``: counts in a named object, holds always."""
+    """``-m nfacct``: counts in a named object, always true."""
 
     name: str
 
@@ -154,7 +154,7 @@ class MatchAddrtype:
 
 @value(kw_only=True)
 class MatchConntrack:
-    """``-m conntrack``; `state` holds the words of ``--ctstate`` as they stand."""
+    """``-m conntrack``; `state` holds the words of ``--ctstate`` as they are."""
 
     state: Option[tuple[str, ...]] | None = None
     protocol: Option[str] | None = None
@@ -173,12 +173,12 @@ class MatchConntrack:
 
 @value(kw_only=True)
 class MatchRecent:
-    """``-m recent``: a list of addresses that kube-proxy's session affinity keeps.
+    """``-m recent``: a list of addresses, used for kube-proxy's session affinity.
 
     Attributes:
         action: set, rcheck, update or remove.
         seconds: how recently the address must have been seen; None: ever.
-        side: rsource or rdest, whose address is meant.
+        side: rsource or rdest, the address that is looked up.
         mask: the mask applied to the address first, as text; None on old binaries.
     """
 
@@ -194,7 +194,7 @@ class MatchRecent:
 
 @value
 class MatchIcmp:
-    """``-m icmp``; no type: any. No code: any of the type."""
+    """``-m icmp``; without a type, any; without a code, any of the type."""
 
     icmp_type: int | None
     code: int | None = None
@@ -202,7 +202,7 @@ class MatchIcmp:
 
 @value
 class MatchIcmp6:
-    """``-m icmp6``; no code: any of the type."""
+    """``-m icmp6``; without a code, any of the type."""
 
     icmp_type: int
     code: int | None = None
@@ -210,7 +210,7 @@ class MatchIcmp6:
 
 @value
 class MatchState:
-    """``-m state``, the older way to ask for ``--ctstate``."""
+    """``-m state``, the older form of ``--ctstate``."""
 
     states: tuple[str, ...]
 
@@ -224,7 +224,7 @@ class MatchConnmark:
 
 @value(kw_only=True)
 class MatchSet:
-    """``-m set``: membership in an ipset, whose content no dump holds.
+    """``-m set``: membership in an ipset, whose content is not in a dump of rules.
 
     Attributes:
         match_set: the name, and which addresses or ports are looked up: ``src,dst``.
@@ -244,7 +244,7 @@ class MatchSet:
 
 @value(kw_only=True)
 class MatchOwner:
-    """``-m owner``: the socket of a packet that was made on the node."""
+    """``-m owner``: the socket of a packet sent by the node itself."""
 
     socket_exists: Option[bool] | None = None
     user: Option[Range] | None = None
@@ -254,10 +254,10 @@ class MatchOwner:
 
 @value
 class MatchLimit:
-    """``-m limit``: a bucket that all packets share.
+    """``-m limit``: one token bucket for all packets.
 
     Attributes:
-        period: one packet each so many ten-thousandths of a second.
+        period: between two packets, in units of 1/10,000 second.
     """
 
     period: int
@@ -266,10 +266,10 @@ class MatchLimit:
 
 @value(kw_only=True)
 class MatchHashlimit:
-    """``-m hashlimit``: a bucket for each source, destination or both.
+    """``-m hashlimit``: a token bucket for each source, destination or both.
 
     Attributes:
-        rate: as text, ``50/sec`` or ``512kb/s``; just one of `up_to` and `above` is given.
+        rate: as text, ``50/sec`` or ``512kb/s``; exactly one of `up_to` and `above` is given.
     """
 
     up_to: str | None = None
@@ -306,7 +306,7 @@ class MatchIprange:
 
 @value(kw_only=True)
 class MatchSocket:
-    """``-m socket``: a socket of the node waits for the packet."""
+    """``-m socket``: a local socket would receive the packet."""
 
     transparent: bool = False
     no_wildcard: bool = False
@@ -325,7 +325,7 @@ class MatchRpfilter:
 
 @value
 class MatchLength:
-    """``-m length``: bytes of the packet, its IP header included."""
+    """``-m length``: bytes of the packet, including its IP header."""
 
     length: Range
 
@@ -383,7 +383,7 @@ class MatchTcpmss:
 
 @value(kw_only=True)
 class MatchConnlimit:
-    """``-m connlimit``: how many connections the address's network has."""
+    """``-m connlimit``: the number of connections from or to an address's network."""
 
     up_to: int | None = None
     above: int | None = None
@@ -404,7 +404,7 @@ class MatchPolicy:
 
 @value(kw_only=True)
 class MatchIpvs:
-    """``-m ipvs``: the flow is one of IPVS."""
+    """``-m ipvs``: properties of a flow that IPVS handles."""
 
     is_ipvs: Option[bool] | None = None
     protocol: Option[str] | None = None
@@ -417,14 +417,14 @@ class MatchIpvs:
 
 @value
 class MatchUnknown:
-    """A match that no extension reads; `text` is what the dump says, quotes included."""
+    """A match that no extension parses; `text` is from the dump, quotes included."""
 
     text: str
 
 
 @value
 class MatchNot:
-    """``!`` before a match that has nothing else to say."""
+    """``!`` before a match that is negated as a whole."""
 
     match: Match
 

@@ -15,17 +15,17 @@ class EndpointCount:
     """One endpoint of a route.
 
     Attributes:
-        predicted: the share of new flows that the analysis says arrive.
-        lost: the share, of all flows, that is sent there and that rules behind the DNAT drop or
-            reject; of these `counted` tells too.
-        landed: flows whose first packet arrived at the endpoint's door.
-        counted: packets that the endpoint's DNAT rule counted or, of a ruleset of nft, whose
-            rules do not count, a rule of the lab's own behind them; None where that was not read.
+        predicted: the share of new flows that should arrive, according to the analysis.
+        lost: the share, of all flows, that is sent there and that rules after the DNAT drop or
+            reject; `counted` includes these.
+        landed: flows whose first packet arrived at the endpoint.
+        counted: packets that the endpoint's DNAT rule counted or, for nft rulesets, whose rules
+            have no counters, a rule of the lab's own after them; None if that was not read.
         answered: of the flows that landed, those whose client got an answer.
         refused: those whose client got a refusal.
-        in_flight: of the flows that landed, those without an answer that had not had theirs yet
-            when something died or rules were replaced: none is owed to them.
-        death: how it is dead, or slow, where that was given: ``reject``, ``slow=200``.
+        in_flight: of the flows that landed, those that were still unanswered when something died
+            or rules were replaced: they need no answer.
+        death: how it is dead, or slow, if a kind was given: ``reject``, ``slow=200``.
     """
 
     address: str
@@ -51,7 +51,7 @@ class EndpointCount:
         )
 
 
-#: Protocols whose endpoints answer in the lab; of SCTP it is told who gets the INIT, and no more.
+#: Protocols whose endpoints answer in the lab; for SCTP only the arrival of the INIT is known.
 ANSWERED: Final = frozenset({"tcp", "udp"})
 
 
@@ -60,9 +60,9 @@ class ClientExit:
     """Runs of a program that ended alike.
 
     Attributes:
-        status: the exit status; negative: the signal that ended it.
+        status: the exit status; if negative, the signal that ended it.
         says: the last line that one of them printed.
-        seconds: what the fastest, the median and the slowest of them took.
+        seconds: durations of the fastest, the median and the slowest of them.
     """
 
     status: int
@@ -79,9 +79,9 @@ class ClientTrial:
         command: what was run each time.
         target: what the address is: a living pod, a ServicePort.
         family: of the address, as nft names it: ``ip`` or ``ip6``.
-        succeeds: the predicted share of runs that succeed; None: nobody said what it does.
-        failure_seconds: how long each run that failed took, in ascending order.
-        failure_takes: the predicted seconds, at least and at most; None: none is to fail.
+        succeeds: the predicted share of runs that succeed; None if nothing is predicted.
+        failure_seconds: how long each failed run took, in ascending order.
+        failure_takes: the predicted range of these seconds; None if no run should fail.
     """
 
     command: str
@@ -103,14 +103,14 @@ class Measurement:
         flows: how many were sent.
         passed: flows that left the node with their destination unchanged.
         ended: the predicted share of flows that rules reject or drop.
-        rejected: flows that came nowhere, and whose sender was told so.
-        ended_by: the rules that count such flows as they are: packets and the rule's text. None
-            where that was not read, or is not counted.
-        repeated: of a Service with session affinity, further flows of the same clients, which are
+        rejected: flows that arrived nowhere, and whose sender got an error.
+        ended_by: the rules that ended such flows, by their counters: packets and the rule's text.
+            None if these were not read, or some rules have no counters.
+        repeated: for a Service with session affinity, further flows of the same clients, which are
             not among `flows`.
-        strayed: those of them that came to another endpoint than the client's first.
+        strayed: those of them that reached another endpoint than the client's first.
         duplicates: arrivals of a flow that had arrived before.
-        dropped_by_capture: packets that the capture's sockets had no room for.
+        dropped_by_capture: packets that did not fit into the capture's buffers.
         seconds: from the first packet to the last one counted.
     """
 
@@ -135,14 +135,14 @@ class Measurement:
 
     @property
     def unaccounted(self) -> int:
-        """Flows that were sent and seen nowhere; where rules drop flows, these are among them."""
+        """Flows that were sent and seen nowhere, including those that rules drop."""
         return self.flows - self.passed - self.rejected - sum(e.landed for e in self.endpoints)
 
     @property
     def counter_difference(self) -> int | None:
-        """Packets that the rules counted and the capture did not, or the other way round.
+        """Packets that the rules counted and the capture did not, or vice versa.
 
-        Those that rules behind the DNAT drop or reject are no difference, as far as so many were.
+        Those that rules after the DNAT drop or reject do not count, as far as there were so many.
         """
         difference = on_the_way = 0
         for each in self.endpoints:

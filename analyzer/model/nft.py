@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from analyzer.model.nft_expressions import Constant, Element, Expression
     from analyzer.model.nft_statements import Statement
 
-#: What nft knows of tables and base chains.
+#: Values that nft has for tables and base chains.
 FAMILIES: Final = frozenset({"ip", "ip6", "inet", "arp", "bridge", "netdev"})
 FLAGS: Final = frozenset({"dormant", "owner", "persist"})
 TYPES: Final = frozenset({"filter", "nat", "route"})
@@ -26,13 +26,13 @@ POLICIES: Final = frozenset({"accept", "drop"})
 
 @value
 class Rule:
-    """Statements that are met in order.
+    """Statements that are evaluated in order.
 
     Attributes:
         location: the line, from 1; in JSON, which has no lines, the number of the object in
             the array ``nftables``, from 1.
-        raw: the rule as it stands in the input, so that a report can quote its evidence.
-        chain: that it stands in.
+        raw: the rule as it is in the input, so that a report can quote its evidence.
+        chain: the name of its chain.
     """
 
     statements: tuple[Statement, ...]
@@ -46,13 +46,13 @@ class Rule:
 class Chain:
     """Rules in order; a base chain has a hook.
 
-    `rules` may be a sequence that understands its rules when they are asked for.
+    `rules` may be a sequence that parses its rules on access.
 
     Attributes:
         type: ``filter``, ``nat`` or ``route`` of a base chain.
-        priority: as a number; chains of a hook are met from the lowest to the highest.
-        policy: of a base chain; nft takes ``accept`` where none is given. A word that is
-            neither that nor ``drop`` is kept: what it means is not known.
+        priority: as a number; chains of a hook are evaluated from the lowest to the highest.
+        policy: of a base chain; nft assumes ``accept`` if none is given. Any other word than that
+            and ``drop`` is kept, with an unknown meaning.
         devices: interfaces of an ingress or egress hook.
     """
 
@@ -67,7 +67,7 @@ class Chain:
 
     @property
     def is_unplaced(self) -> bool:
-        """Whether it is a base chain of which nobody knows how, where or when it is called."""
+        """Whether it is a base chain whose type, hook or priority is not known."""
         if self.type in TYPES and self.hook in HOOKS and self.priority is not None:
             return False
         return (self.type, self.hook, self.priority, self.policy) != (None, None, None, None)
@@ -77,14 +77,14 @@ class Chain:
 class Set:
     """A named set or, with a type of value, a named map.
 
-    `elements` may be a sequence that reads them when they are asked for.
+    `elements` may be a sequence that parses them on access.
 
     Attributes:
         key: its type, one name for each part of a concatenation: ``ipv4_addr``.
-        value: the type of a map's values; ``("verdict",)`` of a verdict map; None of a set.
-        typeof: whether the types were given as expressions, which JSON does not tell.
+        value: the type of a map's values; ``("verdict",)`` of a verdict map; None for a set.
+        typeof: the expressions by which the types were given, if they were; JSON omits them.
         flags: some of ``constant``, ``dynamic``, ``interval``, ``timeout``; JSON of nft up to
-            1.0.6 leaves ``dynamic`` out.
+            1.0.6 omits ``dynamic``.
         timeout: seconds that an element stays, rounded down.
         gc_interval: seconds, rounded down.
         statements: what each element keeps: a counter, a limit.
@@ -112,7 +112,7 @@ class NamedObject:
     Attributes:
         kind: ``counter``, ``quota``, ``limit``, ``ct helper``, ``ct timeout``, ...
         properties: of a counter ``packets`` and ``bytes``; of the others whatever the input
-            says, as name and constant.
+            has, as name and constant.
     """
 
     kind: str
@@ -133,15 +133,15 @@ class Flowtable:
 
 @value(kw_only=True)
 class Table:
-    """A name space of chains, sets and objects.
+    """A namespace of chains, sets and objects.
 
     Attributes:
         family: ``ip``, ``ip6``, ``inet``, ``arp``, ``bridge`` or ``netdev``.
-        flags: ``dormant``: none of its chains is met; ``owner``, ``persist``.
-        sets: maps too, as they share one name space.
+        flags: ``dormant``: none of its chains is evaluated; ``owner``, ``persist``.
+        sets: includes maps, which share the namespace.
         objects: by kind and name.
-        complete: False when the input ends before the table does, or something in the table is
-            not understood: it may have any other chain.
+        complete: False if the input ends before the table does, or something in the table is
+            not understood: there may be any other chain.
     """
 
     family: str
@@ -156,17 +156,17 @@ class Table:
 
     @property
     def rules(self) -> int:
-        """How many rules there are in all chains."""
+        """The number of rules in all chains."""
         return sum(len(chain.rules) for chain in self.chains.values())
 
 
 @value(kw_only=True)
 class NftRuleset:
-    """All that one dump says of one node's nftables.
+    """The whole of one node's nftables in one dump.
 
     Attributes:
         tables: by family and name, in the order of the dump.
-        version: of the nft that printed it, where it says so.
+        version: of the nft that printed it, if it says so.
     """
 
     tables: Mapping[tuple[str, str], Table]
@@ -177,5 +177,5 @@ class NftRuleset:
 
     @property
     def rules(self) -> int:
-        """How many rules the dump holds."""
+        """The number of rules in the dump."""
         return sum(table.rules for table in self.tables.values())

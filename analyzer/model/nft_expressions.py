@@ -1,7 +1,7 @@
 """What an nftables rule loads, compares with and computes, in the terms of nft(8).
 
-A constant stands as it is: a number, an address, a word as nft prints it (``tcp``, ``new``,
-``echo-request``) or an interface's name; `nft_names` tells the numbers of words.
+A constant is a number, an address, a word as nft prints it (``tcp``, ``new``, ``echo-request``) or
+an interface's name; `nft_names` has the numbers of words.
 
 Source: nft(8), "EXPRESSION TYPES"; libnftables-json(5), "EXPRESSIONS".
 """
@@ -16,7 +16,7 @@ from analyzer.model.value import value
 
 @value
 class Payload:
-    """A header's field: ``ip daddr``; ``th`` stands for tcp, udp, sctp and their like."""
+    """A header's field: ``ip daddr``; ``th`` stands for tcp, udp, sctp and similar protocols."""
 
     protocol: str
     field: str
@@ -33,7 +33,7 @@ class RawPayload:
 
 @value
 class Exthdr:
-    """A field of an optional header; without a field: whether there is one.
+    """A field of an optional header; without a field: whether the header is present.
 
     Attributes:
         kind: ``exthdr`` (of IPv6), ``tcp option``, ``ip option`` or ``sctp chunk``.
@@ -46,9 +46,9 @@ class Exthdr:
 
 @value
 class Meta:
-    """What the kernel knows of the packet: ``meta mark``, ``meta l4proto``, ``iifname``.
+    """The kernel's metadata of the packet: ``meta mark``, ``meta l4proto``, ``iifname``.
 
-    ``meta random`` is 32 bits drawn for each packet anew.
+    ``meta random`` is 32 bits drawn anew for each packet.
     """
 
     key: str
@@ -56,7 +56,7 @@ class Meta:
 
 @value
 class Ct:
-    """What conntrack knows of the flow; `key` may name a family: ``ip saddr``."""
+    """Conntrack's data of the flow; `key` may name a family: ``ip saddr``."""
 
     key: str
     direction: str | None = None
@@ -64,7 +64,7 @@ class Ct:
 
 @value
 class Rt:
-    """What routing knows: ``rt classid``, ``rt ip nexthop``, ``rt mtu``."""
+    """Routing data: ``rt classid``, ``rt ip nexthop``, ``rt mtu``."""
 
     key: str
     family: str | None = None
@@ -72,21 +72,21 @@ class Rt:
 
 @value
 class Socket:
-    """What the local socket of the packet says: ``socket transparent``."""
+    """A property of the packet's local socket: ``socket transparent``."""
 
     key: str
 
 
 @value
 class Osf:
-    """The guessed operating system of the sender: ``osf name``."""
+    """The fingerprinted operating system of the sender: ``osf name``."""
 
     key: str
 
 
 @value
 class Ipsec:
-    """What IPsec says of the packet: ``ipsec in reqid``."""
+    """IPsec data of the packet: ``ipsec in reqid``."""
 
     direction: str
     key: str
@@ -96,7 +96,7 @@ class Ipsec:
 
 @value
 class Fib:
-    """A look-up in the routing table.
+    """A lookup in the routing table.
 
     Attributes:
         result: ``type`` (``local``, ``unicast``, ...), ``oif`` or ``oifname``.
@@ -111,9 +111,9 @@ class Fib:
 class Numgen:
     """A number from `offset` to ``offset + mod - 1``.
 
-    ``random`` draws anew for each packet: reciprocal_scale() of 32 random bits, so that number
-    i is drawn for ceil((i + 1) * 2**32 / mod) - ceil(i * 2**32 / mod) of 2**32. ``inc``
-    counts, one counter of the rule for all flows.
+    ``random`` draws anew for each packet: reciprocal_scale() of 32 random bits, so that number i is
+    drawn for ceil((i + 1) * 2**32 / mod) - ceil(i * 2**32 / mod) of 2**32. ``inc`` counts, with one
+    counter per rule for all flows.
 
     Source: Linux, net/netfilter/nft_numgen.c, ``nft_ng_random_gen`` and ``nft_ng_inc_gen``.
     """
@@ -171,12 +171,12 @@ class Range:
 
 @value
 class Wildcard:
-    """``*``: the element that stands for whatever no other one covers."""
+    """``*``: the element for keys that no other element covers."""
 
 
 @value
 class Flags:
-    """``a,b``: some bits of a field of bits."""
+    """``a,b``: some bits of a bit field."""
 
     names: tuple[Constant, ...]
 
@@ -203,8 +203,8 @@ class Element:
 
     Attributes:
         value: a verdict, a constant or a concatenation; None in a set.
-        timeout: seconds after which it goes, rounded down; None: the set's own.
-        expires: seconds that are left of it when the dump is taken, rounded down.
+        timeout: seconds until it expires, rounded down; None for the set's own timeout.
+        expires: seconds that were left of it when the dump was taken, rounded down.
         counter: packets and bytes.
         limit: the text of a limit that the element keeps: ``rate 10/second``.
     """
@@ -229,7 +229,7 @@ class AnonymousSet:
 class MapLookup:
     """``key map { ... }``: the value of the element that covers the key.
 
-    Where none does, the rule ends there and the next one follows.
+    If none does, the rule ends there and the next one follows.
     """
 
     key: Expression
@@ -272,7 +272,7 @@ class Goto:
 
 @value
 class Unknown:
-    """What no reader understands, as it stands in the input."""
+    """Input that was not understood, as it is."""
 
     text: str
 

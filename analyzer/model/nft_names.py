@@ -1,4 +1,4 @@
-"""The numbers behind the names that nft prints.
+"""The numbers of the names that nft prints.
 
 Source: nftables, src/ct.c, src/fib.c, src/proto.c, src/rule.c (``std_prios``); the manual page
 nft(8); IANA's protocol numbers.

@@ -1,6 +1,6 @@
-"""What the statements of an nftables rule do, in the terms of nft(8).
+"""The statements of an nftables rule, in the terms of nft(8).
 
-A rule's statements are met in order; the first match that does not hold ends the rule.
+A rule's statements are evaluated in order; the first match that is false ends the rule.
 
 Source: nft(8), "STATEMENTS"; libnftables-json(5), "STATEMENTS".
 """
@@ -22,7 +22,7 @@ from analyzer.model.value import value
 
 @value
 class Match:
-    """``left operator right``: goes on where it holds.
+    """``left operator right``: the rule goes on if it is true.
 
     Attributes:
         operator: ``==``, ``!=``, ``<``, ``>``, ``<=``, ``>=``; ``in``: a bit of `right` is
@@ -45,7 +45,7 @@ class Vmap:
 
 @value
 class Counter:
-    """``counter``; None where the listing leaves the counts out."""
+    """``counter``; None if the listing omits the counters."""
 
     packets: int | None = None
     bytes: int | None = None
@@ -53,12 +53,12 @@ class Counter:
 
 @value
 class ObjectRef:
-    """A named object of the table is used: ``counter name "x"``, ``ct helper set "x"``.
+    """Use of a named object of the table: ``counter name "x"``, ``ct helper set "x"``.
 
     Attributes:
         kind: ``counter``, ``quota``, ``limit``, ``ct helper``, ``ct timeout``,
             ``ct expectation`` or ``synproxy``.
-        name: or the look-up that gives it.
+        name: the name, or the lookup that gives it.
     """
 
     kind: str
@@ -67,11 +67,11 @@ class ObjectRef:
 
 @value(kw_only=True)
 class Limit:
-    """``limit rate``: holds below the rate, or above it with `over`.
+    """``limit rate``: true below the rate or, with `over`, above it.
 
     Attributes:
         per: ``second``, ``minute``, ``hour``, ``day`` or ``week``.
-        rate_unit: ``packets``, ``bytes``, ``kbytes`` or ``mbytes``; so `burst_unit`.
+        rate_unit: ``packets``, ``bytes``, ``kbytes`` or ``mbytes``; likewise `burst_unit`.
     """
 
     rate: int
@@ -84,7 +84,7 @@ class Limit:
 
 @value(kw_only=True)
 class Quota:
-    """``quota``: holds until so much went by, or from then on with `over`."""
+    """``quota``: true until the amount has passed or, with `over`, from then on."""
 
     amount: int
     unit: str = "bytes"
@@ -95,7 +95,7 @@ class Quota:
 
 @value(kw_only=True)
 class Log:
-    """``log``: holds always."""
+    """``log``: always true."""
 
     prefix: str | None = None
     group: int | None = None
@@ -107,7 +107,7 @@ class Log:
 
 @value
 class Reject:
-    """``reject``: ends everything and says so.
+    """``reject``: drops the packet and sends an error.
 
     Attributes:
         type: ``icmp``, ``icmpv6``, ``icmpx`` (either) or ``tcp reset``.
@@ -120,11 +120,11 @@ class Reject:
 
 @value(kw_only=True)
 class Dnat:
-    """``dnat``: a map may give address and port at once, as a concatenation.
+    """``dnat``: a map may give address and port together, as a concatenation.
 
     Attributes:
         flags: some of ``random``, ``fully-random``, ``persistent``.
-        prefix: ``dnat prefix to``: the host's bits stay.
+        prefix: ``dnat prefix to``: the host bits stay.
     """
 
     address: Expression | None = None
@@ -136,7 +136,7 @@ class Dnat:
 
 @value(kw_only=True)
 class Snat:
-    """``snat``; as `Dnat`."""
+    """``snat``; like `Dnat`."""
 
     address: Expression | None = None
     port: Expression | None = None
@@ -188,7 +188,7 @@ class Mangle:
 
 @value
 class CtCount:
-    """``ct count``: holds up to so many connections, or above with `over`."""
+    """``ct count``: true up to `count` connections or, with `over`, above."""
 
     count: int
     over: bool = False
@@ -196,12 +196,12 @@ class CtCount:
 
 @value(kw_only=True)
 class SetUpdate:
-    """``update @set { element }``: changes a set or map while packets pass.
+    """``update @set { element }``: changes a set or map for each packet.
 
     Attributes:
         operation: ``add``, ``update`` (which renews the timeout) or ``delete``.
-        element: its key is what is looked up of the packet: ``ip saddr``; its timeout is in
-            seconds.
+        element: its key is an expression evaluated for the packet: ``ip saddr``; its timeout is
+            in seconds.
     """
 
     operation: str
@@ -216,7 +216,7 @@ class Notrack:
 
 @value
 class Queue:
-    """``queue``: a program decides.
+    """``queue``: passes the packet to a program, which decides.
 
     Attributes:
         flags: some of ``bypass``, ``fanout``.
@@ -228,7 +228,7 @@ class Queue:
 
 @value
 class Dup:
-    """``dup``: a copy goes elsewhere, the packet goes on."""
+    """``dup``: sends a copy elsewhere; the packet goes on."""
 
     address: Expression
     device: Expression | None = None
@@ -236,7 +236,7 @@ class Dup:
 
 @value
 class Fwd:
-    """``fwd``: the packet leaves by another interface."""
+    """``fwd``: sends the packet out of another interface."""
 
     device: Expression
     family: str | None = None
@@ -261,14 +261,14 @@ class FlowAdd:
 
 @value
 class Xt:
-    """An extension of xtables that iptables-nft put there and nft cannot print.
+    """An xtables extension in a rule of iptables-nft, which nft cannot print.
 
     It may do anything that iptables can; iptables-nft-save prints it.
 
     Attributes:
         kind: ``match``, ``target`` or ``watcher``.
-        name: of the extension; empty where nft printed nothing but the blanks around it.
-            Such a match is mostly a comment, or ``-m tcp`` without an option; it may be more.
+        name: of the extension; empty if nft printed only the blanks around it. Such a match is
+            usually a comment, or ``-m tcp`` without an option; it may be more.
     """
 
     kind: str

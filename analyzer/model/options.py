@@ -39,7 +39,7 @@ class Masked:
 
 @value
 class TcpFlags:
-    """``--tcp-flags mask flags``: of the flags in `mask`, just those in `flags` are set."""
+    """``--tcp-flags mask flags``: of the flags in `mask`, exactly those in `flags` are set."""
 
     mask: frozenset[str]
     flags: frozenset[str]
@@ -47,7 +47,7 @@ class TcpFlags:
 
 @value
 class ChunkTypes:
-    """``--chunk-types all|any|only types``; a type may carry flags: ``DATA:Be``."""
+    """``--chunk-types all|any|only types``; a type may have flags: ``DATA:Be``."""
 
     scope: str
     types: tuple[str, ...]
@@ -68,7 +68,7 @@ class AddressRange:
 
 @value(kw_only=True)
 class PolicyElement:
-    """What ``-m policy`` asks of one transformation of IPsec."""
+    """What ``-m policy`` matches on in one IPsec transformation."""
 
     reqid: Option[int] | None = None
     spi: Option[int] | None = None

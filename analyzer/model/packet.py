@@ -30,7 +30,7 @@ class Mark:
     unknown: int = 0
 
     def equals(self, wanted: int, mask: int) -> Ternary:
-        """Tell whether the bits of `mask` equal `wanted`."""
+        """Return whether the bits of `mask` equal `wanted`."""
         seen = mask & ~self.unknown
         if self.value & seen != wanted & ~(mask & self.unknown):
             return Ternary.FALSE
@@ -42,17 +42,17 @@ class Mark:
         return Mark((self.value & ~mask ^ value) & ~unknown, unknown)
 
     def with_mark(self, other: Mark, mask: int, other_mask: int) -> Mark:
-        """Return the mark with the bits of `mask` cleared and those of the other's flipped."""
+        """Return the mark with the bits of `mask` cleared and those of the other mark flipped."""
         cleared = self.with_bits(0, mask)
         unknown = cleared.unknown | other.unknown & other_mask
         return Mark((cleared.value ^ other.value & other_mask) & ~unknown, unknown)
 
     def joined(self, other: Mark) -> Mark:
-        """Return what is known of a mark that is one of the two."""
+        """Return a mark that is one of the two, with the bits unknown in which they differ."""
         return self.blurred(other.unknown | self.value ^ other.value)
 
     def blurred(self, bits: int) -> Mark:
-        """Return the mark with `bits` not known."""
+        """Return the mark with `bits` unknown."""
         return Mark(self.value & ~bits, self.unknown | bits)
 
 
@@ -66,27 +66,27 @@ class Packet:
 
     Attributes:
         protocol: as iptables prints it: ``tcp``, ``udp``, ``icmp``, a number.
-        icmp: type and code, of a packet of ICMP.
-        mark: the packet's mark; that of a packet that nobody marked is 0.
-        flow_mark: the mark of the flow's conntrack entry; that of a new one is 0.
+        icmp: type and code of an ICMP packet.
+        mark: the packet's mark, 0 unless something set it.
+        flow_mark: the mark of the flow's conntrack entry, 0 for a new one.
         in_interface: the device it came in by; the empty string: none.
         out_interface: the device it leaves by; the empty string: none.
-        comes_from: from where, of a packet that came in by a device that is not known.
-        came_by: devices that rules have told it came in by one of, where only these are known.
-        leaves_by: likewise, that it leaves by one of.
+        comes_from: where it comes from, if the device that it came in by is not known.
+        came_by: devices of which, according to rules passed so far, it came in by one.
+        leaves_by: likewise, devices of which it leaves by one.
         is_routed: whether it leaves by a device that is not known, on a route to `destination`,
-            which is none of the node's own addresses.
+            which is not one of the node's own addresses.
         bridge_port: whether it passes a port of a bridge on its way.
-        to_node: whether it goes to an address of the node, where the address is not known.
-        from_node: whether its source is an address of the node, where these are not known.
-        cluster_ip: its destination, if that is the ClusterIP of a Service; None: nobody says.
+        to_node: whether it goes to an address of the node, if the address is not known.
+        from_node: whether its source is an address of the node, if these are not known.
+        cluster_ip: its destination, if that is the ClusterIP of a Service; None if not known.
         translated: whether a DNAT of this ruleset has changed its destination.
         masqueraded: whether one of its rules has changed its source.
         is_port_own: whether its source port, known or not, is still the one that it was sent from.
-        tracked: whether conntrack sees the flow; a flow that it does not never meets nat.
-        template: whether raw's CT has put something in the place of an entry that is to come.
-        sources: where it comes from, one of these, while `source` is not known.
-        destinations: where it goes to, likewise.
+        tracked: whether conntrack tracks the flow; if not, nat chains are not evaluated.
+        template: whether raw's CT target attached a template for the entry to come.
+        sources: its possible sources, while `source` is not known.
+        destinations: its possible destinations, likewise.
     """
 
     protocol: str | None = None
@@ -116,7 +116,7 @@ class Packet:
     destinations: Region | None = None
 
     def parted(self, by: Parted) -> tuple[Packet, Packet]:
-        """Return the packets inside and outside of what a rule asks for."""
+        """Return the packets inside and outside of what a rule matches on."""
         if self.sources is self.destinations:  # it is sent to where it comes from
             parts = ((each, each) for each in (by.inside, by.outside))
             inside, outside = (replace(self, sources=a, destinations=b) for a, b in parts)
@@ -126,14 +126,14 @@ class Packet:
         return replace(self, destinations=by.inside), replace(self, destinations=by.outside)
 
     def from_all(self) -> Packet:
-        """Return the packet with all its sources again, however rules have parted them."""
+        """Return the packet with all its sources again, however rules have split them."""
         if self.sources is None or self.sources.whole is self.sources:
             return self
         return replace(self, sources=self.sources.whole)
 
     def __hash__(self) -> int:
-        # Of the fields in which packets of one walk differ; to hash all of them takes as long as
-        # to match a rule.
+        # Only fields in which the packets of one traversal differ: hashing all of them would take
+        # as long as matching a rule.
         mark, of, to = self.mark, self.source, self.destination
         return hash(
             (

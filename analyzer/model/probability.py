@@ -1,9 +1,9 @@
 """Exact probabilities, and bounds on those that undecided matches leave open.
 
-Netfilter draws only whole numbers of random bits, so each of its probabilities is
-an integer over a power of two, and so is every product and sum of them. `Dyadic`
-keeps them that way. A general fraction would look for common divisors at each step,
-which for a Service of 5000 endpoints takes most of a minute, not a second.
+Netfilter draws only whole numbers of random bits, so each of its probabilities is an integer over a
+power of two, and so is every product and sum of them. `Dyadic` keeps them that way. A general
+fraction would look for common divisors at each step, which for a Service of 5000 endpoints takes
+most of a minute, not a second.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 #: Source: Linux, net/netfilter/xt_statistic.c, statistic_mt().
 XT_STATISTIC_BITS: Final = 31
 
-#: What a float is rounded from: its 53 bits, and enough to tell on which side of a half it is.
+#: Bits that a float is rounded from: its 53, and enough to decide rounding.
 _FLOAT_BITS: Final = 64
-#: Down to this power of 2 a float of so many bits has all of its own.
+#: From this power of 2 on, a float of so many bits is exact.
 _LEAST_SCALE: Final = -1000
 
 #: Random bits that numgen scales with reciprocal_scale().
@@ -36,7 +36,7 @@ NUMGEN_BITS: Final = 32
 class Dyadic:
     """A probability: `numerator` over 2 to the power of `exponent`.
 
-    Made by `Dyadic.of`, which keeps one form of each number.
+    Created by `Dyadic.of`, which normalises it.
     """
 
     numerator: int
@@ -57,7 +57,7 @@ class Dyadic:
         twos = min(exponent, (numerator & -numerator).bit_length() - 1)
         return cls(numerator >> twos, exponent - twos)
 
-    # Numerators are odd, but for 0, and so are their products: these are in their one form.
+    # Numerators other than 0 are odd, and so are their products, which are normalised already.
     def __mul__(self, other: Dyadic) -> Dyadic:
         numerator = self.numerator * other.numerator
         return Dyadic(numerator, self.exponent + other.exponent) if numerator else NEVER
@@ -92,7 +92,7 @@ class Dyadic:
         scale = more - self.exponent
         if more <= 0 or scale < _LEAST_SCALE:
             return self.numerator / (1 << self.exponent)  # int by int is rounded correctly
-        # Of thousands of digits the first do, and that others follow: a numerator is odd.
+        # Of thousands of digits the first suffice, and that others follow: a numerator is odd.
         return float(self.numerator >> more | 1) * 2.0**scale
 
     def as_fraction(self) -> Fraction:
@@ -102,11 +102,11 @@ class Dyadic:
         return Fraction(self.numerator, 1 << self.exponent)
 
     def over(self, exponent: int) -> int:
-        """Return the numerator over 2**exponent, an exponent no less than its own."""
+        """Return the numerator over 2**exponent, for an exponent no less than its own."""
         return self.numerator << (exponent - self.exponent)
 
 
-#: Most digits before and behind the point, since a number of any length would take quadratic time.
+#: Most digits before and after the point, since parsing takes quadratic time.
 _DIGITS: Final = (20, 60)
 
 NEVER: Final = Dyadic.of(0)
@@ -142,15 +142,15 @@ def _is_decimal(text: str) -> bool:
 def numgen_weights(modulus: int, *, bits: int = NUMGEN_BITS) -> tuple[Dyadic, ...]:
     """Return the probability of each value of ``numgen random mod modulus``.
 
-    They differ by at most 2**-32, since 2**32 draws need not divide evenly.
+    They differ by at most 2**-32, since `modulus` need not divide 2**32.
     """
     edges = [-(-(value << bits) // modulus) for value in range(modulus + 1)]
     return tuple(Dyadic.of(high - low, bits) for low, high in itertools.pairwise(edges))
 
 
 def capped_sum(parts: Iterable[Dyadic]) -> Dyadic:
-    """Return the sum of `parts`, or 1 where that is less: of bounds that may overlap."""
-    # Over one denominator, since each number made on the way may have thousands of digits.
+    """Return the sum of `parts`, at most 1: bounds may overlap."""
+    # Over one denominator, since each intermediate number may have thousands of digits.
     every = [*parts]
     exponent = max([part.exponent for part in every], default=0)
     total = sum(part.over(exponent) for part in every)

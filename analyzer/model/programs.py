@@ -1,8 +1,8 @@
 """Which program wrote a rule, as far as names and comments reveal it.
 
-Nothing that a rule does is told by this table: only what the rule says counts.
+This table has no influence on what a rule does: only its matches and target count.
 
-Source: the programs' own sources and documentation, where they name their chains and comments.
+Source: the programs' own sources and documentation, for the names of their chains and comments.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 @value(kw_only=True)
 class Program:
-    """One program, and the regular expressions by which its rules are known.
+    """One program, and the regular expressions by which its rules are recognised.
 
     Attributes:
-        chains: names of its chains, from their beginning.
-        comments: what its comments begin with.
-        devices: devices that it makes, of rules in chains of nobody.
-        tables: names of its tables of nft.
+        chains: beginnings of the names of its chains.
+        comments: beginnings of its comments.
+        devices: devices that it creates, for rules in chains of no program.
+        tables: names of its nft tables.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Program:
 
 KUBE_PROXY: Final = "kube-proxy"
 
-#: All programs that are known; where two fit, the first.
+#: All known programs; if two match, the first counts.
 PROGRAMS: Final = (
     Program(
         name="kube-router",
@@ -117,10 +117,10 @@ PROGRAMS: Final = (
     Program(name="MiniUPnPd", chains=r"MINIUPNPD", tables=r"miniupnpd$"),
 )
 
-#: What is a pattern of chains' names for several programs begins so; compiling each takes time.
+#: Beginning of chain names for which several programs have patterns; compiling each takes time.
 _KUBE: Final = "KUBE-"
 
-# Compiled when a rule's chain does not tell.
+# Compiled if the name of a rule's chain does not decide.
 _COMMENT: Final = (
     r' --comment (?:"((?:[^"\\]|\\.)*)"|(\S+))|\bcomment "([^"]*)"'  # of iptables, and of nft
 )
@@ -132,9 +132,9 @@ _KNOWN: dict[tuple[str, str], str | None] = {}
 
 
 def program_of_chain(chain: str, table: str = "") -> str | None:
-    """Return the program whose chain it is, by its name; None: the name does not tell.
+    """Return the program that a chain's name belongs to; None if the name does not show it.
 
-    `table` is that of nft which it stands in, as ``ip kube-proxy``.
+    `table` is the chain's nft table, for example ``ip kube-proxy``.
     """
     key = chain, table
     if key not in _KNOWN:
@@ -144,10 +144,10 @@ def program_of_chain(chain: str, table: str = "") -> str | None:
 
 
 def program_of(chain: str, text: str, table: str = "") -> str | None:
-    """Return the program that has written a rule; None: neither names nor comments tell.
+    """Return the program that wrote a rule; None if neither names nor comments show it.
 
-    A program puts rules into chains of others that lead to its own: there its comment counts, then
-    the chain that is led to, then a device. `text` is the rule as the dump has it.
+    A program puts rules that jump to its own chains into chains of others: there its comment
+    counts, then the chain that is jumped to, then a device. `text` is the rule as in the dump.
     """
     owner = program_of_chain(chain, table)
     if owner is not None:

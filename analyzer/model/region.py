@@ -1,14 +1,13 @@
 """Sets of addresses: the possible sources or destinations of a packet until rules split them.
 
-Theory of operation
-===================
+Theory of operation ===================
 
-To walk the rules once for each source would take as many walks as there are addresses. A packet
-has a set of sources instead, and a rule that matches some of them and not the others parts that
-set (`Parted`): the tree has a branch for each of the two. So what the rules tell apart comes out of
-the walk itself, and no rule that the flow never meets is asked about. Behind that rule the packet
-has all its sources again, so that what becomes of it there is walked once for all of them: from
-which a packet comes to a leaf, the branches on its way say.
+Evaluating the rules once for each source would take as many traversals as there are addresses. A
+packet has a set of sources instead, and a rule that matches some of them and not the others splits
+that set (`Parted`): the tree has a branch for each of the two. So the traversal itself finds which
+sources the rules distinguish, and rules that the flow never reaches are not considered. After the
+rule the packet has all its sources again, so that what follows is evaluated once for all of them:
+the branches on the path to a leaf say which sources it applies to.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ if TYPE_CHECKING:
 
     from analyzer.model.addresses import Address, Network
 
-#: The first and the last address, as numbers.
+#: The first and the last address, as integers.
 Interval = tuple[int, int]
-#: In order; no two of them overlap or touch.
+#: In order; no two of them overlap or are adjacent.
 Intervals = tuple[Interval, ...]
 
 #: By IP version.
@@ -40,9 +39,9 @@ class Region:
     """A set of addresses of one IP version, which is not empty.
 
     Attributes:
-        intervals: what is in it.
+        intervals: its addresses.
         code: a number that is the same for equal regions, quick to compare.
-        whole: the region of which rules have parted this one; itself where none has.
+        whole: the region that rules have split to get this one; itself if none has.
     """
 
     __slots__ = ("_firsts", "code", "intervals", "version", "whole")
@@ -57,7 +56,7 @@ class Region:
 
     @classmethod
     def of(cls, version: int, parts: Iterable[Interval]) -> Region | None:
-        """Return the region of all that is in some of the parts; None: nothing is."""
+        """Return the region of all addresses in some of the parts; None if there are none."""
         intervals = joined(parts)
         return cls(version, intervals) if intervals else None
 
@@ -87,7 +86,7 @@ class Region:
         return at < len(self.intervals) and self.intervals[at][0] <= number
 
     def _at(self, number: int) -> int:
-        """Return the place of the first interval that does not end before `number`."""
+        """Return the index of the first interval that does not end before `number`."""
         if len(self.intervals) == 1:
             return int(self.intervals[0][1] < number)
         if self._firsts is None:
@@ -96,7 +95,7 @@ class Region:
         return at if at >= 0 and self.intervals[at][1] >= number else at + 1
 
     def is_within(self, asked: Intervals) -> Ternary:
-        """Tell whether the address that is meant lies in `asked`.
+        """Return whether the address lies in `asked`.
 
         Raises:
             Parted: some of the region does, and some does not.
@@ -109,7 +108,7 @@ class Region:
         raise Parted(self, asked, inside)
 
     def common(self, asked: Intervals) -> Intervals:
-        """Return what of `asked` is in the region."""
+        """Return the part of `asked` that is in the region."""
         found: list[Interval] = []
         mine = self.intervals
         for first, last in asked:
@@ -121,19 +120,19 @@ class Region:
         return tuple(found)
 
     def without(self, asked: Intervals) -> Intervals:
-        """Return what of the region is not in `asked`."""
+        """Return the part of the region that is not in `asked`."""
         return without(self.intervals, asked)
 
     def part(self, intervals: Intervals) -> Region:
-        """Return a part of it, of which a rule has asked."""
+        """Return a part of the region, split off by a rule."""
         return Region(self.version, intervals, self.whole)
 
 
 class Apart(Region):
-    """Sources of a packet, but for the one that it goes to.
+    """Sources of a packet, except for the one that equals its destination.
 
     Attributes:
-        destinations: where it goes to, as a whole.
+        destinations: its possible destinations, unsplit.
     """
 
     __slots__ = ("destinations",)
@@ -144,22 +143,22 @@ class Apart(Region):
 
 
 class Itself(Region):
-    """Where a packet comes from, and where it goes to: one and the same address."""
+    """The source and the destination of a packet, if they are the same address."""
 
     __slots__ = ()
 
     def part(self, intervals: Intervals) -> Region:
-        """Return a part of it, which is walked for by itself."""
+        """Return a part of it, which is evaluated separately."""
         return Itself(self.version, intervals)
 
 
 class AnyOf(Region):
-    """Addresses of which one is meant, nobody asks which: no rule parts them.
+    """Addresses of which one is meant, no matter which: rules do not split them.
 
-    What a rule asks of some of them is not known of the one.
+    A match that is true for some of them has an unknown result.
 
     Attributes:
-        asked: what rules have asked so.
+        asked: the matches for which that happened.
     """
 
     __slots__ = ("asked",)
@@ -169,7 +168,7 @@ class AnyOf(Region):
         self.asked: set[Intervals] = set()
 
     def is_within(self, asked: Intervals) -> Ternary:
-        """Tell whether the address that is meant lies in `asked`."""
+        """Return whether the address lies in `asked`; unknown if some of the region does."""
         try:
             return super().is_within(asked)
         except Parted:
@@ -178,7 +177,7 @@ class AnyOf(Region):
 
 
 def common_of(one: Intervals, other: Intervals) -> Intervals:
-    """Return what is in both."""
+    """Return the addresses that are in both."""
     found: list[Interval] = []
     mine, theirs = 0, 0
     while mine < len(one) and theirs < len(other):
@@ -193,14 +192,14 @@ def common_of(one: Intervals, other: Intervals) -> Intervals:
 
 
 def without(one: Intervals, other: Intervals) -> Intervals:
-    """Return what is in the first, and not in the second."""
+    """Return the addresses that are in the first and not in the second."""
     for first, last in reversed(other):
         one = _cut(one, first, last)
     return one
 
 
 def _cut(intervals: Intervals, first: int, last: int) -> Intervals:
-    """Return intervals without those numbers."""
+    """Return the intervals without the numbers from `first` to `last`."""
     begin = bisect_left(intervals, (first, first))
     if begin and intervals[begin - 1][1] >= first:
         begin -= 1
@@ -217,12 +216,12 @@ def _cut(intervals: Intervals, first: int, last: int) -> Intervals:
 
 
 class Parted(Exception):  # noqa: N818  # no error: a question that has two answers
-    """A rule asks something that is true of some addresses of a region, and not of all.
+    """A match is true for some addresses of a region, and false for others.
 
     Attributes:
-        asked: what the rule asks for.
-        inside: the part of the region that lies there.
-        outside: the part that does not.
+        asked: the addresses that the rule matches.
+        inside: the part of the region among them.
+        outside: the other part.
     """
 
     def __init__(self, region: Region, asked: Intervals, inside: Intervals) -> None:
@@ -234,7 +233,7 @@ class Parted(Exception):  # noqa: N818  # no error: a question that has two answ
 
 
 def joined(parts: Iterable[Interval]) -> Intervals:
-    """Return intervals in order, those that overlap or touch as one, those without any left out."""
+    """Return intervals in order, merged if they overlap or are adjacent, without empty ones."""
     found: list[Interval] = []
     for low, high in sorted(each for each in parts if each[0] <= each[1]):
         if found and low <= found[-1][1] + 1:
@@ -245,7 +244,7 @@ def joined(parts: Iterable[Interval]) -> Intervals:
 
 
 def around(parts: Iterable[Interval], most: int) -> Intervals:
-    """Return at most so many intervals that hold all of some: the smallest gaps are closed."""
+    """Return at most `most` intervals that contain all of `parts`; the smallest gaps are closed."""
     exact = joined(parts)
     if len(exact) <= most:
         return exact
@@ -256,13 +255,13 @@ def around(parts: Iterable[Interval], most: int) -> Intervals:
 
 
 def holds(intervals: Intervals, number: int) -> bool:
-    """Tell whether a number is in some intervals."""
+    """Return whether some intervals contain a number."""
     at = bisect_right(intervals, number, key=lambda each: each[0]) - 1
     return at >= 0 and number <= intervals[at][1]
 
 
 def is_one(intervals: Intervals) -> bool:
-    """Tell whether just one address is in some intervals."""
+    """Return whether some intervals contain exactly one address."""
     return len(intervals) == 1 and intervals[0][0] == intervals[0][1]
 
 
@@ -277,9 +276,9 @@ def everything(version: int) -> Interval:
 
 
 def networks_of(version: int, intervals: Sequence[Interval]) -> Iterator[Network]:
-    """Give the fewest networks that hold just what is in some intervals.
+    """Yield the fewest networks that cover some intervals exactly.
 
-    What is no address, as a number in a damaged set may be, is in none.
+    Numbers beyond the last address, as a damaged set may have, are left out.
     """
     highest = everything(version)[1]
     for first, end in intervals:

@@ -8,15 +8,15 @@ from analyzer.model.value import value
 
 @value(kw_only=True)
 class ResolvConf:
-    """How names are looked up; None: what is not said, so that each library has its default.
+    """How names are looked up; settings that are absent are None: each library has its default.
 
     Attributes:
-        nameservers: in the order in which they are asked.
-        search: domains that are tried behind a name.
-        ndots: a name with so many dots is tried as it is first.
+        nameservers: in the order in which they are queried.
+        search: domains that are appended to a name.
+        ndots: a name with at least this many dots is tried as it is first.
         timeout: seconds.
-        attempts: how often each name server is asked.
-        others: options that are there and change nothing here.
+        attempts: how often each name server is queried.
+        others: options that are present and have no effect here.
     """
 
     nameservers: tuple[Address, ...]

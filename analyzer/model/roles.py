@@ -7,10 +7,10 @@ from analyzer.model.value import value
 
 @value(kw_only=True)
 class Roles:
-    """Names of nodes by what runs on them; None: nothing says.
+    """Names of nodes by what runs on them; None if nothing says.
 
     Attributes:
-        control_plane: nodes that carry the control plane's role label.
+        control_plane: nodes with the control plane's role label.
         etcd: nodes with a member of etcd.
         api: nodes with an API server.
         controllers: nodes with a kube-controller-manager.

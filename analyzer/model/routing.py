@@ -1,6 +1,6 @@
-"""By which device and next hop the node sends a packet, as far as its routes tell.
+"""The device and next hop of the node's packets, as far as its routes show them.
 
-Source: ip-route(8); of its policy routing only the main table is looked at.
+Source: ip-route(8); of policy routing, only the main table is considered.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ LOOPBACK = "lo"
 
 
 @value
-class Route:
+class KernelRoute:
     """A network and the device by which packets to it leave, None if that is not known.
 
-    Of equal networks the least metric counts.
+    Of equal networks the one with the least metric counts.
 
     Attributes:
-        hop: the next hop; None: what is in the network is a neighbour, or the device knows.
-        is_closed: it sends nothing on: unreachable, blackhole, prohibit, or its link is down.
+        hop: the next hop; None if the network is on the link, or the device needs none.
+        is_closed: it forwards nothing: unreachable, blackhole, prohibit, or its link is down.
     """
 
     network: Network
@@ -30,18 +30,18 @@ class Route:
 
     @property
     def is_default(self) -> bool:
-        """Whether it is a route to everything."""
+        """Whether it is a default route."""
         return self.network.prefixlen == 0
 
 
 @value
 class Routes:
-    """The node's routes; none: they are not known."""
+    """The node's routes; empty if they are not known."""
 
-    routes: tuple[Route, ...] = ()
+    routes: tuple[KernelRoute, ...] = ()
 
-    def to(self, address: Address) -> Route | None:
-        """Return the route to `address`; None: there is none, or they are not known."""
+    def to(self, address: Address) -> KernelRoute | None:
+        """Return the route to `address`; None if there is none, or they are not known."""
         fitting = [
             route
             for route in self.routes
@@ -50,6 +50,6 @@ class Routes:
         return max(fitting, key=lambda r: (r.network.prefixlen, -r.metric), default=None)
 
     def device(self, address: Address | None) -> str | None:
-        """Return the device by which packets to `address` leave; None: not known."""
+        """Return the device by which packets to `address` leave; None if not known."""
         best = None if address is None else self.to(address)
         return None if best is None else best.device

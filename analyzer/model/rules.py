@@ -22,10 +22,10 @@ Counters: TypeAlias = tuple[int, int]
 
 @value
 class Rule:
-    """All `matches` together guard one `target`; no target means a mere counter.
+    """A `target` that applies if all `matches` are true; without one the rule only counts.
 
     Attributes:
-        raw: the line as it stands in the input, so that a report can quote its evidence.
+        raw: the line as it is in the input, so that a report can quote its evidence.
     """
 
     matches: tuple[Match, ...]
@@ -35,37 +35,37 @@ class Rule:
     counters: Counters | None = None
 
 
-#: What stands in the place of the target of rules that a dump may have lost.
+#: Text that stands for the target of rules that a dump may have lost.
 LOST_ROWS = "the dump may have lost rules here"
 
 
 class LazyRules(Sequence[Rule]):
-    """Rules that are understood one by one, when they are looked at."""
+    """Rules that are parsed one by one, on access."""
 
     __slots__ = ("index",)
 
     def __init__(self) -> None:
-        #: What `semantics.index` has made of the keys, for the next walk.
+        #: What `semantics.index` has built from the keys, for the next traversal.
         self.index: Any = None
 
     @abstractmethod
     def keys(self) -> list[tuple[str | None, int | None]]:
-        """Return what each rule asks for at least: a destination, a port; None: any.
+        """Return what each rule matches at least: a destination, a port; None: any.
 
-        An address is written as inet_ntop() does. A rule that asks for one certainly does not
-        match a packet to another one, nor one that asks for a port, of its own protocol.
+        An address is written as inet_ntop() does. A rule with a destination certainly does not
+        match a packet to another one, nor does one with a port of the packet's own protocol.
         """
 
     @abstractmethod
     def texts(self) -> Sequence[str] | None:
-        """Return the text of each rule, without a look at what it means; None: not all is there."""
+        """Return the text of each rule, unparsed; None if some may be lost."""
 
 
 @value
 class Chain:
     """Rules in order; `policy` is set on a base chain only.
 
-    `rules` may be a sequence that understands its rules when they are asked for.
+    `rules` may be a sequence that parses its rules on access.
     """
 
     name: str
@@ -76,11 +76,11 @@ class Chain:
 
 @value
 class Table:
-    """A name space of chains.
+    """A namespace of chains.
 
     Attributes:
         family: ``ip`` or ``ip6``.
-        complete: False when the input ends before the table does, or a line of the table is not
+        complete: False if the input ends before the table does, or a line of the table is not
             understood.
     """
 
@@ -91,23 +91,23 @@ class Table:
 
     @property
     def rules(self) -> int:
-        """How many rules there are in all chains."""
+        """The number of rules in all chains."""
         quick: int | None = getattr(self.chains, "rules", None)  # without making the chains
         return sum(len(c.rules) for c in self.chains.values()) if quick is None else quick
 
 
 @value(kw_only=True)
 class Ruleset:
-    """All that one dump says of one node's rules.
+    """The whole of one node's rules in one dump.
 
     Attributes:
         input_format: the name of the format it was read as.
-        backend: which binary keeps the rules, ``legacy`` or ``nft``; None when the dump does
-            not say.
+        backend: the binary that keeps the rules, ``legacy`` or ``nft``; None if the dump does not
+            say.
         legacy_beside: whether iptables-nft-save said that the node has tables of the other backend.
-        counted: how many rules the dump holds, where that was counted while it was read.
-        taken: when, as its header has it, by the node's clock; empty where it has none.
-        ipsets: the node's sets, in which its rules look packets up, as far as they were told.
+        counted: the number of rules in the dump, if it was counted while reading.
+        taken: when, according to its header, by the node's clock; empty if it has none.
+        ipsets: the node's sets, which its rules look packets up in, as far as they were given.
     """
 
     tables: Mapping[str, Table]
@@ -123,6 +123,6 @@ class Ruleset:
 
     @property
     def rules(self) -> int:
-        """How many rules the dump holds."""
+        """The number of rules in the dump."""
         tables = self.tables.values()
         return sum(table.rules for table in tables) if self.counted is None else self.counted

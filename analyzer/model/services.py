@@ -1,4 +1,4 @@
-"""What the Kubernetes API says about Services, as far as kube-proxy makes rules of it."""
+"""Services of the Kubernetes API, as far as kube-proxy makes rules from them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class ApiEndpoint:
     """One endpoint of a ServicePort.
 
     Attributes:
-        spellings: of its address, as the objects have it: what kube-proxy hashes.
+        spellings: of its address, as in the objects, which is what kube-proxy hashes.
         is_ready: some EndpointSlice or Endpoints object says so.
         is_certain: all of them do, so that every version of kube-proxy uses it.
         may_serve: it is terminating and still serves, a fallback since 1.26.
@@ -34,12 +34,12 @@ class ApiServicePort:
     """One port of one Service that has a ClusterIP.
 
     Attributes:
-        name: ``namespace/name:port``, the port's name left out if it has none.
+        name: ``namespace/name:port``, without the port's name if it has none.
         protocol: in lower case.
-        frontends: kind as in the API, address (None: of the node), port.
+        frontends: kind as in the API, address (None for the node's), port.
         affinity: seconds of ``sessionAffinity: ClientIP``, None without.
         internal_local: ``internalTrafficPolicy: Local``.
-        external_local: ``externalTrafficPolicy: Local``; None where it has no such policy.
+        external_local: ``externalTrafficPolicy: Local``; None if it has no such policy.
     """
 
     name: str

@@ -40,7 +40,7 @@ class Return:
 
 @value
 class Reject:
-    """``-j REJECT``: ends everything and says so; `reject_with` names the ICMP type or RST."""
+    """``-j REJECT``: drops and sends an error; `reject_with` names the ICMP type or RST."""
 
     reject_with: str | None = None
 
@@ -55,10 +55,10 @@ class SetMark:
 
 @value
 class NatRange:
-    """Addresses and ports to translate to; None leaves the packet's own.
+    """Addresses and ports to translate to; None keeps the packet's own.
 
-    A single address has `last_address` None, a single port `last_port` None. With `base_port`
-    ports are shifted: that one becomes the first of the range.
+    A single address has `last_address` None, a single port `last_port` None. With `base_port` ports
+    are shifted: that one becomes the first of the range.
     """
 
     first_address: Address | None = None
@@ -155,7 +155,7 @@ class Log:
 
 @value(kw_only=True)
 class NfLog:
-    """``-j NFLOG``: to a program that listens at a group."""
+    """``-j NFLOG``: to a program that listens to a group."""
 
     prefix: str | None = None
     group: int | None = None
@@ -175,7 +175,7 @@ class Tproxy:
 
 @value(kw_only=True)
 class SetMss:
-    """``-j TCPMSS``; no value: clamped to the path's MTU."""
+    """``-j TCPMSS``; without a value: clamped to the path MTU."""
 
     mss: int | None = None
     clamp: bool = False
@@ -183,7 +183,7 @@ class SetMss:
 
 @value(kw_only=True)
 class ChangeSet:
-    """``-j SET``: adds an address to an ipset, or takes it out, or maps it to a mark.
+    """``-j SET``: adds an address to an ipset, deletes it, or maps it to a mark.
 
     Attributes:
         action: add-set, del-set or map-set.
@@ -203,7 +203,7 @@ class ChangeSet:
 
 @value(kw_only=True)
 class Queue:
-    """``-j NFQUEUE``: a program decides."""
+    """``-j NFQUEUE``: passes the packet to a program, which decides."""
 
     number: int | None = None
     balance: Range | None = None
@@ -213,7 +213,7 @@ class Queue:
 
 @value
 class Trace:
-    """``-j TRACE``: the kernel reports each rule that the packet meets."""
+    """``-j TRACE``: the kernel reports each rule that the packet matches."""
 
 
 @value
@@ -225,7 +225,7 @@ class FillChecksum:
 
 @value
 class TargetUnknown:
-    """A target that no extension reads: it may end the traversal or change the packet."""
+    """A target that no extension parses: it may end the traversal or change the packet."""
 
     text: str
 

@@ -6,9 +6,9 @@ import re
 
 
 def printable(text: str) -> str:
-    """Return `text` with each character that would act on a terminal replaced by a sign for it.
+    """Return `text` with each character that would act on a terminal replaced by a visible sign.
 
-    One character becomes one character, so columns counted in the input still hold.
+    Each character is replaced by a single one, so columns of the input still apply.
     """
     if text.isascii() and text.isprintable():
         return text  # without asking the slower expression

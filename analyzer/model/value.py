@@ -1,9 +1,9 @@
 """Immutable values: what ``@dataclass(frozen=True, slots=True)`` gives, at a tenth of its start-up.
 
-A dataclass compiles six functions when its class is made, 0.4 ms each time the program starts,
-and brings `inspect` along; a hundred of them cost more than reading a dump of a thousand rules.
-Here one ``__init__`` is compiled for each number of fields, which a class gets with the names of
-its own. Type checkers see dataclasses.
+A dataclass compiles six functions when its class is created, 0.4 ms each time the program starts,
+and imports `inspect`; a hundred of them cost more than reading a dump of a thousand rules. Here one
+``__init__`` is compiled for each number of fields, and a class gets it with its own names of
+fields. Type checkers see dataclasses.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ else:
         return lambda made: made
 
 
-#: Code of ``__init__`` by how many fields it sets, whether by name alone, and whether more is done.
+#: Code of ``__init__`` by number of fields, whether they are keyword-only, and whether
+#: ``__post_init__`` is called.
 _INITS: Final[dict[tuple[int, bool, bool], CodeType]] = {}
-#: What `replace` needs, by the class and the names of the fields that change.
+#: What `replace` needs, by the class and the names of the changed fields.
 _REPLACING: Final[dict[tuple[object, ...], _Replacing]] = {}
 
 if TYPE_CHECKING:
@@ -47,10 +48,10 @@ if TYPE_CHECKING:
 
 @dataclass_transform(frozen_default=True)
 def value(cls: type | None = None, *, kw_only: bool = False) -> Any:
-    """Make a class of values out of its annotated fields, which may have defaults.
+    """Make a value class from the annotated fields of a class, which may have defaults.
 
-    Fields are set once, by position or (with `kw_only` always) by name; values of the same
-    class are equal when their fields are. ``__post_init__`` is called if there is one.
+    Fields are set once, by position or (with `kw_only` always) by name; values of the same class
+    are equal if their fields are. ``__post_init__`` is called if there is one.
     """
     if cls is None:
         return lambda given: _make(given, kw_only=kw_only)
@@ -91,7 +92,7 @@ def required_fields_of(cls: type) -> tuple[str, ...]:
 
 
 def _make(cls: type, *, kw_only: bool) -> type:
-    """Return `cls` anew with slots, as a class cannot get them later."""
+    """Return a copy of `cls` with slots, which a class cannot get later."""
     namespace = dict(cls.__dict__)
     namespace.pop("__dict__", None)
     namespace.pop("__weakref__", None)
@@ -141,7 +142,7 @@ def _repr(self: object) -> str:
 
 
 def _reduce(self: object) -> tuple[Callable[..., object], tuple[object, ...]]:
-    """Return what pickle makes the same value of, in another process."""
+    """Return what pickle needs to create an equal value, in another process."""
     cls = type(self)
     return _made, (cls, *[getattr(self, name) for name in fields_of(cls)])
 
@@ -166,7 +167,7 @@ def _setting(owner: type, names: tuple[str, ...], *, kw_only: bool) -> FunctionT
 def _made_init(
     owner: type, names: tuple[str, ...], defaults: dict[str, object], *, kw_only: bool
 ) -> Callable[..., None]:
-    """Return ``__init__`` for a class whose fields are `names`, as if it had been written out."""
+    """Return an ``__init__`` for a class with the fields `names`, as if it had been written out."""
     given = tuple([defaults[name] for name in names if name in defaults])
     if not kw_only and any(name in defaults for name in names[: len(names) - len(given)]):
         raise TypeError(f"a field of {owner.__name__} without a default follows one that has one")
@@ -179,7 +180,7 @@ def _made_init(
 
 
 def _compile_init(count: int, kw_only: bool, has_more: bool) -> CodeType:
-    """Return the code of an ``__init__`` that sets so many fields, whatever their names."""
+    """Return the code of an ``__init__`` that sets `count` fields, whatever their names."""
     fields = [f"_{at}" for at in range(count)]
     star = ["*"] if kw_only and fields else []
     lines = [f"    _set{field}(self, {field})" for field in fields]
@@ -193,13 +194,13 @@ def _compile_init(count: int, kw_only: bool, has_more: bool) -> CodeType:
 
 
 def _replacing(cls: type, names: tuple[str, ...]) -> _Replacing:
-    """Return what `replace` needs for values of a class of which some fields change."""
+    """Return what `replace` needs for a class and the names of the changed fields."""
     fields = fields_of(cls)
     unknown = [name for name in names if name not in fields]
     if unknown:
         raise TypeError(f"{cls.__name__} has no field {', '.join(unknown)}")
     owner = next(each for each in cls.__mro__ if "__value_fields__" in each.__dict__)
-    # Of one field it would give that alone.
+    # With a single name, attrgetter returns no tuple.
     read = attrgetter(*fields) if len(fields) > 1 else partial(_few, fields)
     return read, tuple(map(fields.index, names)), _setting(owner, fields, kw_only=False)
 
@@ -209,7 +210,7 @@ def _few(names: tuple[str, ...], old: object) -> list[Any]:
 
 
 def _repair_class_cell(function: object, old: type, new: type) -> None:
-    """Let ``super()`` and ``__class__`` in a method mean the class with slots."""
+    """Make ``super()`` and ``__class__`` in a method refer to the class with slots."""
     for cell in getattr(function, "__closure__", None) or ():
         try:
             if cell.cell_contents is old:

@@ -12,13 +12,14 @@ from analyzer.model.value import value
 
 @value(kw_only=True)
 class Workload:
-    """One pod, as far as its replacement goes.
+    """One pod, as far as its replacement is concerned.
 
     Attributes:
-        owner: the kind of its controller: ReplicaSet, DaemonSet, Node of static pods; None: none.
-        tolerates: seconds for which it stays on a node that is unreachable; None: for ever.
-        is_bound: whether it can run on that node alone, as with a volume that is local to it;
-            UNKNOWN: something restricts where it may run, or is not in the objects.
+        owner: the kind of its controller: ReplicaSet, DaemonSet, Node for static pods; None if it
+            has none.
+        tolerates: seconds that it stays on an unreachable node; None for ever.
+        is_bound: whether it can run only on that node, for example because of a local volume;
+            UNKNOWN if something restricts where it may run, or is not among the objects.
     """
 
     owner: str | None
@@ -28,13 +29,13 @@ class Workload:
 
 @value(kw_only=True)
 class ServiceFacts:
-    """What of a Service decides how long dead endpoints stay.
+    """Properties of a Service that decide how long dead endpoints stay.
 
     Attributes:
-        has_selector: its endpoints are found by Kubernetes; else somebody writes them.
+        has_selector: Kubernetes finds its endpoints; otherwise someone else writes them.
         publishes_not_ready: ``publishNotReadyAddresses``.
         by_hand: addresses in EndpointSlices that no controller manages, or that mirror Endpoints.
-        by_others: addresses in those that some other controller manages.
+        by_others: addresses in those that another controller manages.
     """
 
     has_selector: bool
@@ -45,13 +46,13 @@ class ServiceFacts:
 
 @value(kw_only=True)
 class NodeFacts:
-    """What of a Node decides how fast its pods are given up.
+    """Properties of a Node that decide how fast its pods are evicted.
 
     Attributes:
-        zone: what eviction rates go by; empty without zones.
-        may_be_deleted: a cloud made it, and may delete its Node with its machine.
+        zone: the zone for eviction rates; empty without zones.
+        may_be_deleted: a cloud provider created it, and may delete the Node with its machine.
         counts: it counts for the health of its zone.
-        kubelet: the version of its kubelet, as (1, 36); None: not known.
+        kubelet: the version of its kubelet, for example (1, 36); None if not known.
     """
 
     zone: str
@@ -62,7 +63,7 @@ class NodeFacts:
 
 @value(kw_only=True)
 class Workloads:
-    """All of it: pods and Services by ``namespace/name``, Nodes by name."""
+    """All of these: pods and Services by ``namespace/name``, Nodes by name."""
 
     pods: Mapping[str, Workload] = MappingProxyType({})
     services: Mapping[str, ServiceFacts] = MappingProxyType({})

@@ -107,7 +107,7 @@ class Alike:
     def _combined(
         self, given: Input, dumps: Sequence[_Dump], diagnostics: Sequence[Diagnostic]
     ) -> Read | None:
-        """Return the map of what was read and of what was passed over."""
+        """Return the map of what was read and of what was skipped."""
         used = [(each.held, each.left) for each in dumps if each.held and each.left]
         keys = {key_of(service) for service in given.view.services}
         blocks: dict[int, set[str]] = {}
@@ -228,7 +228,7 @@ def _holds(part: Input, dump: _Dump) -> bool:
 
 
 def _placed(told: Diagnostic, dumps: Sequence[_Dump]) -> Diagnostic | None:
-    """Return a diagnostic with the line in the whole dump; None: that is not known."""
+    """Return a diagnostic with the line in the whole dump; None if that is not known."""
     dump = next((each for each in dumps if each.ruleset.file == told.file), None)
     if dump is None or dump.left is None:
         return told

@@ -1,13 +1,13 @@
 """``cluster build``: every dump read once, even if workers fail on the way.
 
-Theory of operation
-===================
+Theory of operation ===================
 
-Tasks are handed to an executor, a few more than it has workers, and what they give is kept every so
-often (`cluster.store`). When a worker dies, its pool breaks, and with it all that its workers were
-at. Which of these tasks killed it nobody knows: they are tried again one by one, and one that
-breaks a pool alone, twice, is a node that failed, with that as its reason. An interrupt keeps what
-was read so far. The next run begins with what is neither done nor changed since.
+Tasks are submitted to an executor, a few more than it has workers, and results are stored at
+intervals (`cluster.store`). When a worker dies, its pool breaks, and all tasks of its workers are
+lost. It is not known which of these tasks killed it: they are retried one by one, and one that
+breaks a pool alone, twice, is reported as a failed node, with that as the reason. An interrupt
+keeps what was read so far. The next run begins with everything that is not done or has changed
+since.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ class _Build:
         self._settle(sources)
 
     def _settle(self, sources: Sources) -> None:
-        """Let no dump count any more that is gone, whatever it said of its node."""
+        """Discard the state of dumps that no longer exist."""
         rows = self._store.nodes()
         gone = {id(each) for each in rows if sources.lacks(each.source)}
         there = {each.node for each in rows if id(each) not in gone}
@@ -194,9 +194,9 @@ class _Build:
         again: deque[Task],
         waiting: dict[Future[Result], Task],
     ) -> bool:
-        """Hand out as many tasks as there is room for; tell whether there are no more.
+        """Submit as many tasks as there is room for; return whether there are no more.
 
-        What may have killed a worker goes alone.
+        A task that may have killed a worker is submitted alone.
         """
         if again and not waiting:
             task = again[0]

@@ -41,9 +41,9 @@ class Dumped:
     """The dumps of one node at one time.
 
     Attributes:
-        files: names, or members of archives with what they hold.
-        clock: what tells the time: name, bundle, dump or file.
-        why: they cannot be read, and this is why.
+        files: names, or members of archives with their content.
+        clock: the source of the time: name, bundle, dump or file.
+        why: the reason why they cannot be read, if so.
     """
 
     node: str
@@ -88,7 +88,7 @@ def _of_task(task: Task, options: SimpleNamespace, names: NodeNames) -> Iterator
 
 
 def _node(said: str, path: str, options: SimpleNamespace, names: NodeNames) -> str:
-    """Return the node: as asked for, by the pattern, by its bundle, or by names without times."""
+    """Return the node: as given, by the pattern, by its bundle, or by names without times."""
     if options.node is not None:
         return str(options.node)
     if options.name_from is not None:

@@ -1,13 +1,13 @@
 """The dumps of a cluster that the command line names, node by node.
 
 Theory of operation: a DUMP may be a file, a folder of any depth, a pattern, or an archive. In a
-folder, files that stand together and are called alike but for words that tell programs apart
+folder, files in one place whose names differ only in words for programs
 (``worker1-ip6tables-save.txt``) are of one node; a folder or an archive in which `collect` or
-another collector tells a machine's name (MANIFEST, hostname) is a bundle, and read as one. Other
-archives are read from their beginning to their end, however long they are, and each node is
-handed on as it comes by.
+another collector recorded a machine's name (MANIFEST, hostname) is a bundle, and read as one. Other
+archives are streamed from beginning to end, whatever their size, and each node is passed on as soon
+as it is complete.
 
-A node is called as ``--name-from`` finds it in the path, else as a bundle says, else as its files.
+A node is named as ``--name-from`` finds it in the path, else by its bundle, else after its files.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ class Task:
     """The dumps of one node, or a bundle, to read.
 
     Attributes:
-        source: what tells it from others, the same in each run.
-        node: what the node is called; empty where only the bundle can tell.
-        files: paths; `held`: of those in an archive, what they hold.
+        source: an identifier that is the same in each run.
+        node: the node's name; empty if only the bundle contains it.
+        files: paths; `held`: for those in an archive, their content.
         is_bundle: whether the one file is to be opened as a bundle.
-        fingerprint: changes when what is to be read does.
-        why: it cannot be read, and this is why.
+        fingerprint: changes when the input does.
+        why: the reason why it cannot be read, if so.
     """
 
     source: str
@@ -303,9 +303,9 @@ def checked_pattern(text: str, option: str = "name-from") -> str:
 
 
 def _why_unread(entry: os.DirEntry[str], folder: str) -> str:
-    """Return why what may hold dumps is not read; empty where it is, or is nobody's dump.
+    """Return why something that may contain dumps is not read; empty if it is, or has none.
 
-    What a link within the folder leads to is read where it stands.
+    The target of a link within the folder is read at its own path.
     """
     if not _is_named_as_rules(entry):
         return ""
@@ -329,7 +329,7 @@ def _is_read(entry: os.DirEntry[str]) -> bool:
 
 
 def _is_objects(path: str) -> bool:
-    """Return whether a file is of API objects, which may lie beside the dumps."""
+    """Return whether a file contains API objects, which may lie beside the dumps."""
     if not path.endswith((".json", ".json.gz")):
         return False
     if path.endswith(".gz"):

@@ -352,7 +352,7 @@ def _told(diagnostics: Sequence[Diagnostic]) -> Iterator[Row]:
 
 
 def _taken(files: Sequence[str], given: Input) -> str:
-    """Return when the dumps were taken, as ISO 8601 has it; empty where nothing tells."""
+    """Return when the dumps were taken, in ISO 8601 form; empty if not known."""
     said = next((each.taken for each in files if isinstance(each, Member) and each.taken), "")
     if said:
         return said

@@ -45,8 +45,8 @@ class Cause(enum.Enum):
 class Reconciler(enum.Enum):
     """How API servers maintain the endpoints of default/kubernetes.
 
-    MASTER_COUNT: by a number of API servers that somebody set; the dead stay. The default up to
-    1.8. Source: Kubernetes, pkg/controlplane/reconcilers/instancecount.go.
+    MASTER_COUNT: by a configured number of API servers; dead ones stay. The default up to 1.8.
+    Source: Kubernetes, pkg/controlplane/reconcilers/instancecount.go.
     """
 
     LEASE = "lease"
@@ -54,13 +54,13 @@ class Reconciler(enum.Enum):
 
 
 @value(kw_only=True)
-class Fate:
+class Replacement:
     """When one dead endpoint leaves the rules and is replaced, in seconds from the start.
 
     Attributes:
         removed: rules no longer lead to it.
         replaced: rules lead to a pod in its place.
-        returns: it lives again itself.
+        returns: it is alive again itself.
     """
 
     cause: Cause
@@ -132,7 +132,7 @@ class Causes:
         gone = Span(Fraction(0), clocks.api_removed().latest)
         self.api_removed = self._healing(outage.writes, clocks.api_removed(is_stuck=stuck), gone)
 
-    def fates(self, service: ServicePort, dead: Iterable[Endpoint]) -> dict[Endpoint, Fate]:
+    def fates(self, service: ServicePort, dead: Iterable[Endpoint]) -> dict[Endpoint, Replacement]:
         """Return the fates of dead endpoints of a ServicePort."""
         return {end: self._frozen_by_proxy(self._fate(service, end)) for end in dead}
 
@@ -159,23 +159,23 @@ class Causes:
                 # A controller that was never away is as fast as ever.
                 return Span(normal.earliest, late.latest)
 
-    def _frozen_by_proxy(self, fate: Fate) -> Fate:
-        """Return a fate as rules show it that nobody writes any more, if it is so."""
+    def _frozen_by_proxy(self, fate: Replacement) -> Replacement:
+        """Return what the rules show if kube-proxy no longer writes them."""
         if not self._outage.proxy_dead:
             return fate
-        return Fate(cause=fate.cause, removed=NEVER, replaced=NEVER, returns=fate.returns)
+        return Replacement(cause=fate.cause, removed=NEVER, replaced=NEVER, returns=fate.returns)
 
-    def _fate(self, service: ServicePort, end: Endpoint) -> Fate:
+    def _fate(self, service: ServicePort, end: Endpoint) -> Replacement:
         if end in self._outage.with_api:
             back = self._outage.api_back.perhaps()
-            return Fate(cause=Cause.WITH_API, removed=back, replaced=NEVER, returns=back)
+            return Replacement(cause=Cause.WITH_API, removed=back, replaced=NEVER, returns=back)
         if is_api(service):
             return self._of_api()
         facts = self._workloads.services.get(f"{service.name.namespace}/{service.name.service}")
         if facts is None:
             return self._open(Cause.UNKNOWN)
         if not facts.has_selector or end.address in facts.by_hand:
-            return Fate(cause=Cause.BY_HAND, removed=NEVER, replaced=NEVER)
+            return Replacement(cause=Cause.BY_HAND, removed=NEVER, replaced=NEVER)
         if end.address in facts.by_others:
             return self._open(Cause.OTHERS)
         node = self._cluster.placement(end.address).node
@@ -184,23 +184,25 @@ class Causes:
             return self._open(Cause.ALONE if alone else Cause.UNKNOWN)
         return self._of_pod(facts, end, node)
 
-    def _of_api(self) -> Fate:
+    def _of_api(self) -> Replacement:
         """Return what becomes of an API server; those that are back are endpoints again."""
         lease = self._outage.reconciler is Reconciler.LEASE
         removed = self.api_removed if lease else NEVER
         returns = self._outage.api_back + Span(Fraction(0), self._clocks.api_removed().latest)
         if self._outage.writes is Ternary.FALSE and returns != NEVER:
-            return Fate(cause=Cause.API, removed=NEVER, replaced=NEVER, returns=returns)
-        return Fate(cause=Cause.API, removed=removed, replaced=NEVER, returns=returns.perhaps())
+            return Replacement(cause=Cause.API, removed=NEVER, replaced=NEVER, returns=returns)
+        return Replacement(
+            cause=Cause.API, removed=removed, replaced=NEVER, returns=returns.perhaps()
+        )
 
-    def _open(self, cause: Cause) -> Fate:
-        """Return the fate of what nothing tells of: any time, but not while nothing is written."""
+    def _open(self, cause: Cause) -> Replacement:
+        """Return the replacement if nothing is known: any time, except while nothing is written."""
         earliest = ANY_TIME
         if self._outage.writes is Ternary.FALSE:
             earliest = Span(self._outage.api_back.earliest, None)
-        return Fate(cause=cause, removed=earliest, replaced=earliest)
+        return Replacement(cause=cause, removed=earliest, replaced=earliest)
 
-    def _of_pod(self, facts: ServiceFacts, end: Endpoint, node: str | None) -> Fate:
+    def _of_pod(self, facts: ServiceFacts, end: Endpoint, node: str | None) -> Replacement:
         removed = self.not_ready + self._clocks.reaches_rules
         name = self._cluster.pods.of(end.address, end.port)
         pod = self._workloads.pods.get(name or "")
@@ -208,8 +210,8 @@ class Causes:
         if facts.publishes_not_ready:
             stays = self._node(node)
             deleted = self.not_ready.earliest if stays is None or stays.may_be_deleted else None
-            return Fate(cause=Cause.UNREADY, removed=Span(deleted, None), replaced=replaced)
-        return Fate(cause=cause, removed=removed, replaced=replaced)
+            return Replacement(cause=Cause.UNREADY, removed=Span(deleted, None), replaced=replaced)
+        return Replacement(cause=cause, removed=removed, replaced=replaced)
 
     def _node(self, name: str | None) -> NodeFacts | None:
         return self._workloads.nodes.get(name or "")
@@ -252,9 +254,11 @@ def dead_nodes(died: Dead, cluster: Cluster) -> frozenset[str]:
     return frozenset([*died.nodes, *(of_zones if died.zones else ())])
 
 
-def by_cause(fates: Mapping[Endpoint, Fate]) -> Iterator[tuple[Fate, Collection[Endpoint]]]:
+def by_cause(
+    fates: Mapping[Endpoint, Replacement],
+) -> Iterator[tuple[Replacement, Collection[Endpoint]]]:
     """Yield each fate with its endpoints, those with most endpoints first."""
-    found: dict[tuple[object, ...], tuple[Fate, list[Endpoint]]] = {}
+    found: dict[tuple[object, ...], tuple[Replacement, list[Endpoint]]] = {}
     for end, fate in fates.items():
         spans = fate.removed, fate.replaced, fate.returns
         key = fate.cause, *((span.earliest, span.latest) for span in spans)

@@ -1,17 +1,16 @@
 """How long each step of healing takes, from a dead node to rules without its endpoints.
 
-Theory of operation
-===================
+Theory of operation ===================
 
-Each duration is a `Span`: not before so many seconds, and not after so many; a step that waits for
-the next look of a loop may have to wait for all of its period or for nothing. Spans add up, so that
-an answer is a pair of bounds and never a time that is only likely.
+Each duration is a `Span`: the least and the greatest number of seconds; a step that waits for the
+next iteration of a loop may wait for all of its period or not at all. Spans add up, so that an
+answer is a pair of bounds and never a time that is only likely.
 
-A node's last sign of life that a controller saw lies between the node's death and one renewal of
-its lease before it, and was seen at the controller's next look. One grace period after it was seen,
-at the look after that, the node's condition becomes unknown and its pods are not ready; the
-EndpointSlice controller takes their endpoints out, and each kube-proxy writes its rules anew. The
-taint that evicts pods comes a look later, node by node at the rate of its zone.
+A node's last heartbeat that a controller saw was sent at most one renewal of its lease before the
+node's death, and was seen at the controller's next iteration. One grace period after it was seen,
+at the iteration after that, the node's condition becomes unknown and its pods are not ready; the
+EndpointSlice controller removes their endpoints, and each kube-proxy writes its rules anew. The
+taint that evicts pods comes an iteration later, node by node at the rate of its zone.
 
 Source: Kubernetes, pkg/controller/nodelifecycle/node_lifecycle_controller.go,
 ``monitorNodeHealth``, ``tryUpdateNodeHealth``, ``doNoExecuteTaintingPass``; the durations' own
@@ -290,7 +289,7 @@ class Clocks:
         return Span(_ZERO, late) + Span(_ZERO, self.of("latency").latest)
 
     def _held(self, span: Span, again: Span) -> Span:
-        """Return a span of what may wait for a dead connection, and is tried again after that."""
+        """Return the span if a dead connection may delay it, with a retry after that."""
         kept = self.of("dead-connection").latest
         if span.latest is None or kept is None or again.latest is None:
             return span.perhaps()
@@ -298,7 +297,7 @@ class Clocks:
 
 
 def _no_less(span: Span, late: Fraction | None) -> Span:
-    """Return a span that began up to `late` seconds before now; None: nobody knows."""
+    """Return a span that began up to `late` seconds before now; None if that is not known."""
     if span.earliest is None:
         return span
     earliest = _ZERO if late is None else max(_ZERO, span.earliest - late)

@@ -1,17 +1,16 @@
 """Whether the control plane survives node failures: etcd, API, controllers, scheduler.
 
-Theory of operation
-===================
+Theory of operation ===================
 
-etcd answers writes, and reads that must be the latest, while more than half of its members live;
-without that kube-apiserver may still answer reads from its cache, and nothing is written. An API
-server that lives helps only where clients have a way to it: a load balancer in front may be gone,
-or be the single point on which all depends. Controllers and the scheduler are active on one node
-at a time; another takes over when the lease of the election has expired. Endpoints leave
-EndpointSlices, and pods are replaced, only where all of this holds: `Judgement.heals`.
+etcd answers writes, and linearizable reads, while more than half of its members are alive; without
+that kube-apiserver may still answer reads from its cache, but nothing is written. A living API
+server helps only if clients can reach it: a load balancer in front may be dead, or be a single
+point of failure. Controllers and the scheduler are active on one node at a time; another takes over
+when the lease of the election has expired. Endpoints are removed from EndpointSlices, and pods are
+replaced, only if all of this holds: `Judgement.heals`.
 
-What nobody said is `Ternary.UNKNOWN`, never an all-clear. Losing more nodes never turns an answer
-for the better.
+What is not known is `Ternary.UNKNOWN`, never an all-clear. Losing more nodes never improves an
+answer.
 
 Source: etcd, raft/quorum/majority.go; Kubernetes, staging/src/k8s.io/client-go/tools/
 leaderelection/leaderelection.go.
@@ -43,9 +42,9 @@ class Etcd(enum.Enum):
 class LoadBalancer(enum.Enum):
     """How clients, foremost kubelets and kube-proxy, reach an API server.
 
-    NONE: there is one API server, and they ask it themselves. CLIENT_SIDE: each node tries all of
-    them. EXTERNAL: something that is no node. NODES: some nodes, of which one will do. UNKNOWN:
-    there are several API servers, and nobody said what is in front of them.
+    NONE: there is one API server, which they contact directly. CLIENT_SIDE: each node tries all of
+    them. EXTERNAL: something that is not a node. NODES: some nodes, of which one is enough.
+    UNKNOWN: there are several API servers, and it is not known what is in front of them.
     """
 
     NONE = "none"
@@ -56,7 +55,7 @@ class LoadBalancer(enum.Enum):
 
 
 @enum.unique
-class State(enum.Enum):
+class ApiState(enum.Enum):
     """How much of the API still works.
 
     READ_ONLY: nothing is written, and at best reads from a cache go on. UNKNOWN: it may be up.
@@ -74,11 +73,11 @@ class Topology:
 
     Attributes:
         api: nodes with an API server.
-        etcd: where its members are; of NODES `members`, of UNKNOWN `members` if it is stacked.
+        etcd: where its members are; for NODES `members`, for UNKNOWN `members` if it is stacked.
         controllers: nodes with a kube-controller-manager.
         schedulers: nodes with a kube-scheduler.
         balancers: nodes with a load balancer.
-        assumed: what nobody said, and this rests on.
+        assumed: the assumptions that this depends on.
     """
 
     api: tuple[str, ...]
@@ -102,12 +101,12 @@ class Judgement:
     """What still works of a control plane.
 
     Attributes:
-        api, members, controllers, schedulers: how many live, and of how many.
-        has_quorum: more than half of etcd's members live.
-        is_reachable: an API server lives, and clients have a way to one.
-        may_elect: an active controller-manager may have died while another lives: nothing is
+        api, members, controllers, schedulers: how many are alive, and of how many.
+        has_quorum: more than half of etcd's members are alive.
+        is_reachable: an API server is alive, and clients can reach it.
+        may_elect: an active controller-manager may have died while another is alive: nothing is
             done until that one is elected.
-        reasons: why it is not up, or not certainly; empty where it is.
+        reasons: why it is not up, or not certainly; empty if it is.
     """
 
     api: tuple[int, int]
@@ -135,17 +134,17 @@ class Judgement:
         return self.heals & Ternary.of(self.schedulers[0] > 0)
 
     @property
-    def state(self) -> State:
+    def state(self) -> ApiState:
         """The state of the API, in a word."""
         if self.is_reachable is Ternary.FALSE:
-            return State.DOWN
+            return ApiState.DOWN
         match self.writes:
             case Ternary.TRUE:
-                return State.UP
+                return ApiState.UP
             case Ternary.FALSE:
-                return State.READ_ONLY
+                return ApiState.READ_ONLY
             case Ternary.UNKNOWN:
-                return State.UNKNOWN
+                return ApiState.UNKNOWN
 
 
 def quorum(members: int) -> int:
@@ -179,8 +178,8 @@ def judge(topology: Topology, dead: Collection[str], processes: Collection[str] 
 def survives(topology: Topology) -> int:
     """Return how many nodes, whichever they are, it can lose with `heals` still true.
 
-    -1 where that is not certain with nothing dead. Each way to break it is to lose so and so many
-    nodes of one kind: the way that takes fewest decides.
+    -1 if that is not certain with nothing dead. Each way to break it is to lose a number of nodes
+    of one kind: the smallest number decides.
     """
     ways = [len(topology.api), len(topology.controllers)]
     match topology.etcd:

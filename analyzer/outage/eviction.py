@@ -30,9 +30,9 @@ class Rates:
     """How many nodes are tainted per second, and when that slows down.
 
     Attributes:
-        normal: nodes of a zone a second.
-        secondary: the same in a zone of which `threshold` and more is unhealthy.
-        large: up to so many nodes a zone counts as small: then none is.
+        normal: nodes of a zone per second.
+        secondary: the same in a zone of which at least `threshold` is unhealthy.
+        large: a zone up to this number of nodes counts as small, with no evictions then.
     """
 
     normal: Fraction = Fraction(1, 10)
@@ -51,7 +51,7 @@ class ZoneState(enum.Enum):
 
 
 def zone_state(unhealthy: int, nodes: int, rates: Rates) -> ZoneState:
-    """Return the state of a zone with so many nodes, so many of them unhealthy."""
+    """Return the state of a zone with `nodes` nodes, of which `unhealthy` are unhealthy."""
     if unhealthy == nodes:
         return ZoneState.FULL
     if unhealthy >= _FEWEST and Fraction(unhealthy, nodes) >= rates.threshold:
@@ -69,9 +69,9 @@ def rate(state: ZoneState, nodes: int, rates: Rates) -> Fraction:
 def waits(dead: Collection[str], nodes: Mapping[str, NodeFacts], rates: Rates) -> dict[str, Span]:
     """Return how long each dead node waits for its taint, once it is NotReady.
 
-    Nodes of a zone are found dead one after the other, so that a zone may still be normal when the
-    first of them is tainted: the least is what the normal rate gives, and the most what the state
-    does in which all of them are dead. A node that no object tells of waits for any time.
+    The nodes of a zone are found dead one after the other, so the zone may still be normal when the
+    first of them is tainted: the least is by the normal rate, and the most by the state in which
+    all of them are dead. A node that is not among the objects may wait for any time.
     """
     gone = frozenset(dead)
     counted = {name: facts for name, facts in nodes.items() if facts.counts}
@@ -91,5 +91,5 @@ def waits(dead: Collection[str], nodes: Mapping[str, NodeFacts], rates: Rates) -
 
 
 def _wait(each_second: Fraction, queue: int) -> Span:
-    """Return how long one of so many nodes waits; a limiter that was changed begins drained."""
+    """Return how long one of `queue` nodes waits; a limiter whose rate changed starts empty."""
     return Span(Fraction(0), (queue + 1) / each_second if each_second else None)

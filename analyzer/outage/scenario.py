@@ -15,7 +15,7 @@ from analyzer.model.workloads import Workloads
 from analyzer.outage.api_servers import is_api
 from analyzer.outage.causes import Causes, Outage, Reconciler, dead_nodes
 from analyzer.outage.clocks import AT_ONCE, NEVER, Clocks, Span
-from analyzer.outage.control_plane import Judgement, State, Topology, judge
+from analyzer.outage.control_plane import ApiState, Judgement, Topology, judge
 from analyzer.outage.eviction import Rates
 from analyzer.outage.timeline import Reboot
 
@@ -31,13 +31,13 @@ _NOT_KNOWN: Final = (
 
 
 @value(kw_only=True)
-class Asked:
-    """The options of an outage, besides which nodes are dead.
+class OutageOptions:
+    """The options of an outage, besides what is dead.
 
     Attributes:
-        heals: whether the control plane lives; None: by who is dead.
-        api_back: seconds until it is back; None: it does not come back.
-        reboots_after: seconds after which the dump's node restarts; None: it does not.
+        heals: whether the control plane is alive; None: depends on what is dead.
+        api_back: seconds until it is back; None if it does not come back.
+        reboots_after: seconds after which the dump's node restarts; None if it does not.
         with_api: endpoints that die with the API.
     """
 
@@ -64,12 +64,12 @@ class Scenario:
     """An outage to simulate.
 
     Attributes:
-        died: who is dead, those that die with the API among them.
-        judgement: what is left of the control plane; None: nobody told of it, or it was said.
+        died: what is dead, including what dies with the API.
+        judgement: what is left of the control plane; None if not known, or if the options say it.
         unsettled: from when to when living nodes may count as not ready, and their endpoints be
-            out of the rules.
-        why: why it does not heal, or is not known to; empty where it does.
-        assumed: what nobody said of the control plane, and this rests on.
+            missing from the rules.
+        why: why it does not heal, or is not known to; empty if it does.
+        assumed: assumptions about the control plane that this depends on.
     """
 
     died: Dead
@@ -85,7 +85,7 @@ class Scenario:
 
 
 def scenario(
-    asked: Asked,
+    asked: OutageOptions,
     died: Dead,
     services: Sequence[ServicePort],
     cluster: Cluster,
@@ -132,7 +132,7 @@ def scenario(
 
 
 def _outage(
-    asked: Asked, judgement: Judgement | None, services: Sequence[ServicePort], died: Dead
+    asked: OutageOptions, judgement: Judgement | None, services: Sequence[ServicePort], died: Dead
 ) -> tuple[Outage, tuple[str, ...]]:
     back = NEVER if asked.api_back is None else Span(asked.api_back, asked.api_back)
     outage = Outage(
@@ -161,7 +161,7 @@ def _outage(
             replaces=judgement.replaces,
         )
         # Without an API the rest does not matter.
-        is_down = judgement.state is State.DOWN
+        is_down = judgement.state is ApiState.DOWN
         return found, judgement.reasons[:1] if is_down else judgement.reasons
     if is_gone:
         return _with(outage, Ternary.FALSE), ("every endpoint of default/kubernetes is dead",)
@@ -172,7 +172,7 @@ def _with(outage: Outage, holds: Ternary) -> Outage:
     return replace(outage, writes=holds, heals=holds, replaces=holds)
 
 
-def _check(asked: Asked, outage: Outage) -> None:
+def _check(asked: OutageOptions, outage: Outage) -> None:
     if outage.replaces is not Ternary.TRUE and outage.writes is not Ternary.TRUE:
         return
     lives = "the API stays up in this outage; --frozen says that it does not"

@@ -28,7 +28,7 @@ from analyzer.kubeproxy.view import Endpoint, FrontendKind, Route, ServicePort, 
 from analyzer.model.services import ApiServicePort
 from analyzer.model.value import value
 from analyzer.outage.api_servers import is_api
-from analyzer.outage.causes import Fate
+from analyzer.outage.causes import Replacement
 from analyzer.outage.clocks import NEVER, Span
 
 TYPE_CHECKING = False
@@ -97,8 +97,8 @@ class Played:
     """The simulated losses of one ServicePort.
 
     Attributes:
-        route: of all its routes the one that loses most in the end; None: none loses anything.
-        first: what that loses as the rules are, least and most.
+        route: the route that loses most over the whole time; None if none loses anything.
+        first: what it loses with the present rules, least and most.
         fates: of its dead endpoints.
     """
 
@@ -106,7 +106,7 @@ class Played:
     route: Route | None
     first: tuple[Fraction, Fraction]
     curve: Curve
-    fates: Mapping[Endpoint, Fate]
+    fates: Mapping[Endpoint, Replacement]
 
 
 @value(kw_only=True)
@@ -124,22 +124,22 @@ class Reboot:
 def play(
     services: Sequence[ServicePort],
     died: Dead,
-    fates: Callable[[ServicePort, Collection[Endpoint]], dict[Endpoint, Fate]],
+    fates: Callable[[ServicePort, Collection[Endpoint]], dict[Endpoint, Replacement]],
     specs: Mapping[tuple[str, str], ApiServicePort],
     until: Fraction,
     reboot: Reboot | None = None,
     unsettled: Sequence[Span] = (),
 ) -> tuple[Played, ...]:
-    """Return the losses of each ServicePort until some second.
+    """Return the losses of each ServicePort up to a time.
 
     Args:
         services: of a dump.
-        died: who is dead from the beginning.
-        fates: returns what becomes of dead endpoints.
-        specs: what the objects list, by name and protocol; none: nothing lists all endpoints.
+        died: what is dead from the beginning.
+        fates: returns the replacement of dead endpoints.
+        specs: the objects' ServicePorts, by name and protocol; empty if endpoints are not listed.
         until: seconds.
         reboot: of the node whose rules these are.
-        unsettled: from when to when endpoints of living nodes may be out of the rules.
+        unsettled: from when to when endpoints of living nodes may be missing from the rules.
     """
     player = _Player(died, fates, until, reboot, unsettled)
     return tuple(
@@ -154,7 +154,7 @@ class _Player:
     def __init__(
         self,
         died: Dead,
-        fates: Callable[[ServicePort, Collection[Endpoint]], dict[Endpoint, Fate]],
+        fates: Callable[[ServicePort, Collection[Endpoint]], dict[Endpoint, Replacement]],
         until: Fraction,
         reboot: Reboot | None,
         unsettled: Sequence[Span],
@@ -217,7 +217,7 @@ class _Route:
         loss: RouteLoss,
         service: ServicePort,
         died: Dead,
-        fates: Mapping[Endpoint, Fate],
+        fates: Mapping[Endpoint, Replacement],
         spec: ApiServicePort | None,
     ) -> None:
         route = loss.route
@@ -300,7 +300,7 @@ class _Route:
         return lower, min(upper, _ONE)
 
     def _share(self, dead: int, others: int, *, up: bool) -> Fraction:
-        """Return the share of the dead among so many that are drawn alike, rounded outwards."""
+        """Return the share of the dead among equally drawn endpoints, rounded outwards."""
         leads = self._leads[1] if up else self._leads[0]
         if not dead:
             # Nobody is left to draw: every flow is refused.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @value
 class Preset:
-    """What a way of building a cluster determines; None where it leaves that open."""
+    """What a way of building a cluster determines; None for what it leaves open."""
 
     etcd: Etcd | None
     load_balancer: LoadBalancer | None
@@ -139,7 +139,7 @@ def _load_balancer(said: Said, api: Sequence[str]) -> tuple[LoadBalancer, tuple[
 
 
 def _assumed(found: Topology) -> Iterator[str]:
-    """Yield what nobody said, and the answer rests on."""
+    """Yield the assumptions that the answer depends on."""
     match found.load_balancer:
         case LoadBalancer.EXTERNAL:
             yield (

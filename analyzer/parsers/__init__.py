@@ -1,1 +1,1 @@
-"""From text to values: dumps of rules, and objects of the Kubernetes API."""
+"""Parsers of dumps of rules and of Kubernetes API objects."""

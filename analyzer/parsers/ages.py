@@ -1,10 +1,10 @@
 """When dumps and objects were taken, as far as they say so themselves.
 
-Theory of operation: a kubelet tells the API at least every 5 minutes that its node lives, and
-renews its node's Lease more often. So objects were taken, as long as any kubelet could do so,
-shortly after the youngest of these times, and never before. All other times in objects may be of
-years ago. A dump of iptables-save says when it was taken by the node's clock, without its time
-zone; nft says nothing.
+Theory of operation: a kubelet reports its node's status at least every 5 minutes, and renews the
+node's Lease more often. So objects were taken shortly after the latest of these times, as long as
+any kubelet was able to report, and never before it. All other times in objects may be years old. A
+dump of iptables-save says when it was taken by the node's clock, without the time zone; nft does
+not say.
 
 Source: Kubernetes, pkg/kubelet/apis/config/types.go, ``NodeStatusReportFrequency``: 5 min, and
 core/v1 NodeCondition ``lastHeartbeatTime``; coordination.k8s.io/v1 Lease ``renewTime``.
@@ -31,7 +31,7 @@ _MONTHS: Final = (
 
 
 def dump_taken(header: str) -> datetime | None:
-    """Return when a dump was taken, read as UTC; None: that is no time as ctime(3) writes it."""
+    """Return when a dump was taken, read as UTC; None if that is not in ctime(3)'s form."""
     match header.split():
         case [weekday, month, day, clock, year] if weekday in _DAYS and month in _MONTHS:
             number = _MONTHS.index(month) + 1
@@ -44,7 +44,7 @@ def dump_taken(header: str) -> datetime | None:
 
 
 def time_from_text(text: str) -> datetime | None:
-    """Return a time as RFC 3339 writes it; None: it is none, or of no zone."""
+    """Return an RFC 3339 time; None if it is none, or has no time zone."""
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
@@ -53,7 +53,7 @@ def time_from_text(text: str) -> datetime | None:
 
 
 def objects_taken(objects: Iterable[Object]) -> datetime | None:
-    """Return the youngest sign of life of a node; None: there is none in the objects."""
+    """Return the latest heartbeat of any node; None if the objects have none."""
     return max((found for item in objects for found in _signs(item)), default=None)
 
 

@@ -1,6 +1,6 @@
 """API objects as kubectl prints them, decoded, and access to their fields.
 
-Whatever is odd in an object is as if it were not there.
+Malformed fields are treated as absent.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from analyzer.model.addresses import Address, address_from_text
 from analyzer.parsers.objects.forms import documents
 from analyzer.parsers.objects.text import WANTED, object_text
 
-#: What one JSON object holds.
+#: A decoded JSON object.
 Object = dict[str, Any]
 
 _MOST_SHOWN: Final = 200
-#: What names a kind of list, and says what its items are where they do not: ``PodList``.
+#: Suffix of the kinds of lists, which is what items without a kind lack: ``PodList``.
 _LIST: Final = "List"
 
 
 def decode(files: Sequence[tuple[str, bytes]]) -> list[Object]:
-    """Return the objects of all `files`, given as name and content, packed or not.
+    """Return the objects of all `files`, given as name and content, compressed or not.
 
     Raises:
         InputError: a file holds no API objects, or cannot be read.
@@ -33,7 +33,7 @@ def decode(files: Sequence[tuple[str, bytes]]) -> list[Object]:
 
 
 def holds_objects(data: bytes) -> bool:
-    """Tell whether a file looks as if it held API objects, without reading it whole."""
+    """Return whether a file looks as if it contained API objects, without parsing all of it."""
     try:
         return re.search(r"(?:\"kind\"|^kind[ \t]*:)", object_text(data), re.MULTILINE) is not None
     except InputError:
@@ -50,8 +50,8 @@ def _items(data: bytes, file: str) -> Iterator[Object]:
 
 
 def listed(document: object, file: str) -> Iterator[Object]:
-    """Give the objects of a document; of a list its items, which may be lists themselves."""
-    # Not one call inside the other: lists may be nested as deeply as the form allows.
+    """Yield the objects of a document; for a list its items, which may be lists themselves."""
+    # Not recursive, because lists may be nested to any depth.
     waiting = [document]
     while waiting:
         value = waiting.pop()
@@ -76,7 +76,7 @@ def listed(document: object, file: str) -> Iterator[Object]:
             raise _no_objects(file)
         of_items = kind.removesuffix(_LIST) if kind else ""
         for item in items:
-            # kubectl get --raw and cluster-info dump leave out what the list's kind says.
+            # kubectl get --raw and cluster-info dump omit the kind that the list's kind implies.
             if of_items and isinstance(item, dict):
                 item.setdefault("kind", of_items)
         waiting += reversed(items)
@@ -87,30 +87,30 @@ def _no_objects(file: str) -> InputError:
 
 
 def at(value: object, *path: str) -> Any:
-    """Return what stands at `path`, or None where a step is missing or null."""
+    """Return the value at `path`, or None if a step is missing or null."""
     for step in path:
         value = value.get(step) if isinstance(value, dict) else None
     return value
 
 
 def elements(value: object, *path: str) -> list[Any]:
-    """Return the list at `path`, an empty one where there is none."""
+    """Return the list at `path`, or an empty one."""
     found = at(value, *path)
     return found if isinstance(found, list) else []
 
 
 def text(value: object) -> str | None:
-    """Return a text that is not empty."""
+    """Return a string that is not empty, else None."""
     return value if isinstance(value, str) and value else None
 
 
 def addresses(texts: Iterable[object]) -> tuple[Address, ...]:
-    """Return the addresses that `texts` spell."""
+    """Return those of `texts` that are addresses, parsed."""
     found = (address_from_text(each) for each in texts if isinstance(each, str))
     return tuple(address for address in found if address is not None)
 
 
 def is_ready(item: Object) -> bool:
-    """Tell whether a Node or a Pod does not say that it is not ready; some say nothing of it."""
+    """Return whether a Node or Pod is not reported as not ready; some have no such condition."""
     told = [each for each in elements(item, "status", "conditions") if at(each, "type") == "Ready"]
     return all(at(each, "status") == "True" for each in told)

@@ -1,12 +1,12 @@
-"""Files in archives, which may come from anybody: nothing is ever written to disk.
+"""Files in archives from untrusted sources; nothing is ever written to disk.
 
-A tar archive is walked header by header, and only plain files are given: links, devices and folders
-are passed by, as nothing follows them. A name that leads out of the archive, a file with holes,
-more members than anybody made and whatever does not add up are refused. tarfile would read all of
-that, and older ones can be held in a loop by a header.
+A tar archive is read header by header, and only plain files are yielded: links, devices and folders
+are skipped. A path that leads out of the archive, a sparse file, too many members, and anything
+inconsistent are refused. tarfile would accept all of that, and some headers make older versions of
+it loop forever.
 
-A zip archive has its list of members at its end, which zipfile reads whole: one that is too long is
-refused before that.
+A zip archive has its list of members at its end, which zipfile reads as a whole: a list that is too
+long is refused before that.
 
 Source: POSIX, pax(1), ustar and pax formats; GNU tar, tar.h, of long names (`L`, `K`); PKWARE,
 APPNOTE.TXT, 4.3.16, the end of central directory record.
@@ -25,26 +25,26 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import IO, BinaryIO, Final
 
-#: Of a file, so that it can be told what it is.
+#: Bytes of a file that are enough to recognise its kind.
 HEAD: Final = 4096
 _BLOCK: Final = 512
 _MAGIC: Final = slice(257, 262)
 _CHECKSUM: Final = slice(148, 156)
-#: Of what stands before a member: a long name, or pax attributes.
+#: Most bytes of what precedes a member: a long name, or pax attributes.
 _MOST_BEFORE: Final = 1 << 16
 _PLAIN: Final = (b"0", b"\0")
-#: Links, devices, folders, pipes: nothing of them is of use.
+#: Links, devices, folders, pipes: none of them is of use.
 _PASSED_BY: Final = b"1234567"
 _ZIP: Final = b"PK\x03\x04"
 _END_OF_LIST: Final = b"PK\x05\x06"
 _LENGTH_OF_LIST: Final = slice(12, 16)
-#: Of the list of members in a zip archive: of 100,000 with names of 60 letters.
+#: Most bytes of a zip archive's list of members: 100,000 with names of 60 letters.
 _MOST_LISTED: Final = 10 << 20
 _LONGEST_END: Final = 22 + 0xFFFF
 
 
-class Entry:
-    """A file that an archive or a folder has; its content is there until the next is asked for."""
+class ArchivedFile:
+    """A file in an archive or a folder, readable until the next one is requested."""
 
     def __init__(self, name: str, size: int, read: Callable[[int], bytes], budget: Budget) -> None:
         self.name = name
@@ -55,13 +55,13 @@ class Entry:
 
     @property
     def head(self) -> bytes:
-        """The first bytes, `HEAD` of them at the most."""
+        """The first `HEAD` bytes, or all of a shorter file."""
         if self._head is None:
             self._head = self._read(min(self.size, HEAD))
         return self._head
 
     def content(self) -> bytes:
-        """Return all of the file.
+        """Return the whole file.
 
         Raises:
             InputError: it is more than may be kept.
@@ -72,31 +72,31 @@ class Entry:
 
 
 def is_archive(head: bytes) -> bool:
-    """Tell whether the first bytes, at least 512, are those of a tar archive."""
+    """Return whether the first bytes, at least 512, are those of a tar archive."""
     return head[_MAGIC] == b"ustar"
 
 
 def is_zip(head: bytes) -> bool:
-    """Tell whether the first bytes are those of a zip archive with something in it."""
+    """Return whether the first bytes are those of a zip archive that is not empty."""
     return head.startswith(_ZIP)
 
 
 def plain_files(data: bytes, most: int = 1 << 30) -> dict[str, bytes]:
-    """Return the plain files of a tar archive by their paths in it.
+    """Return the plain files of a tar archive by their paths.
 
     Raises:
-        InputError: it is damaged or cut off, or holds what no bundle does.
+        InputError: it is damaged or truncated, or contains what no bundle does.
     """
     budget = Budget(most)
     stream = Stream(io.BytesIO(data), budget)
     return {entry.name: entry.content() for entry in files_of_tar(stream, budget)}
 
 
-def files_of_tar(stream: Stream, budget: Budget) -> Iterator[Entry]:
-    """Give the plain files of a tar archive one after the other.
+def files_of_tar(stream: Stream, budget: Budget) -> Iterator[ArchivedFile]:
+    """Yield the plain files of a tar archive, one after the other.
 
     Raises:
-        InputError: it is damaged or cut off, or holds what no bundle does.
+        InputError: it is damaged or truncated, or contains what no bundle does.
     """
     seen: set[str] = set()
     long_name = None
@@ -124,17 +124,17 @@ def files_of_tar(stream: Stream, budget: Budget) -> Iterator[Entry]:
                 raise InputError(f"{printable(name)} is twice in the archive")
             seen.add(name)
             left = _Left(stream, size)
-            yield Entry(name, size, left.read, budget)
+            yield ArchivedFile(name, size, left.read, budget)
             _pass_by(stream, left.size + behind)
         elif kind in _PASSED_BY:
-            # Of a link the size is that of what it leads to, which does not follow here.
+            # For a link, the size is that of its target, which does not follow here.
             _pass_by(stream, size + behind if kind == b"7" else 0)
         else:
             raise InputError(f"{printable(name)} in the archive is not a regular file")
 
 
 class _Left:
-    """What is left of a member."""
+    """The unread rest of a member."""
 
     def __init__(self, stream: Stream, size: int) -> None:
         self._stream = stream
@@ -159,17 +159,17 @@ def _pass_by(stream: Stream, number: int) -> None:
 
 
 def _name_before(kind: bytes, content: bytes, before: str | None) -> str | None:
-    """Return the name of the next member, as what stands before it has it."""
+    """Return the name of the next member, if what precedes it has one."""
     if kind == b"L":
         return _text(content)
     return _pax_path(content) or before if kind == b"x" else before
 
 
-def files_of_zip(file: BinaryIO, budget: Budget) -> Iterator[Entry]:
-    """Give the plain files of a zip archive one after the other.
+def files_of_zip(file: BinaryIO, budget: Budget) -> Iterator[ArchivedFile]:
+    """Yield the plain files of a zip archive, one after the other.
 
     Raises:
-        InputError: it is damaged, or holds what no bundle does.
+        InputError: it is damaged, or contains what no bundle does.
     """
     import zipfile
     import zlib
@@ -192,7 +192,9 @@ def files_of_zip(file: BinaryIO, budget: Budget) -> Iterator[Entry]:
         seen.add(each.filename)
         try:
             with archive.open(each) as packed:
-                yield Entry(each.filename, each.file_size, _reader(packed, budget, damaged), budget)
+                yield ArchivedFile(
+                    each.filename, each.file_size, _reader(packed, budget, damaged), budget
+                )
         except damaged as error:
             raise InputError(f"the zip archive is damaged: {error}") from None
         except others as error:
@@ -202,7 +204,7 @@ def files_of_zip(file: BinaryIO, budget: Budget) -> Iterator[Entry]:
 def _reader(
     packed: IO[bytes], budget: Budget, damaged: tuple[type[Exception], ...]
 ) -> Callable[[int], bytes]:
-    """Return what reads so many bytes of a member of a zip archive."""
+    """Return a function that reads a number of bytes from a member of a zip archive."""
 
     def read(number: int) -> bytes:
         found = bytearray()
@@ -234,13 +236,13 @@ def _check_list(file: BinaryIO) -> None:
 
 
 def _is_link(mode: int) -> bool:
-    """Tell whether a member's mode, as of stat(2), is of a link, a device or a pipe."""
+    """Return whether a member's mode (stat(2)) is that of a link, a device or a pipe."""
     kind = mode & 0o170000
     return kind not in {0, 0o100000}
 
 
 def _number(field: bytes) -> int:
-    """Return an octal number; in base 256, which sizes from 8 GiB have, nothing of ours is."""
+    """Return an octal number; base 256, used for sizes from 8 GiB on, is refused."""
     digits = field.strip(b"\0 ")
     if not digits.isdigit() or digits.translate(None, b"01234567"):
         raise InputError("the archive is damaged")
@@ -248,7 +250,7 @@ def _number(field: bytes) -> int:
 
 
 def _sum(header: bytes) -> int:
-    """Return the sum of a header's bytes; its own eight count as blanks."""
+    """Return the sum of a header's bytes; the checksum's own eight count as blanks."""
     return sum(header) - sum(header[_CHECKSUM]) + 8 * ord(" ")
 
 
@@ -257,13 +259,13 @@ def _text(field: bytes) -> str:
 
 
 def _name(header: bytes) -> str:
-    # GNU tar, whose magic has a blank there, keeps times where POSIX has a prefix.
+    # GNU tar, whose magic has a blank there, has times where POSIX has a prefix.
     prefix = _text(header[345:500]) if header[262:263] == b"\0" else ""
     return f"{prefix}/{_text(header[:100])}" if prefix else _text(header[:100])
 
 
 def _pax_path(content: bytes) -> str | None:
-    """Return the path among pax attributes, each ``LENGTH KEY=VALUE`` and the end of a line."""
+    """Return the path among pax attributes, each of the form ``LENGTH KEY=VALUE`` and a newline."""
     path = None
     at = 0
     while at < len(content):

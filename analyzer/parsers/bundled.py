@@ -1,4 +1,4 @@
-"""What a file of a bundle is, recognised by how it begins and never by its path.
+"""The kind of a file in a bundle, recognised by its content and not by its path.
 
 Source of the layouts, each looked up in its repository: docs/bundles.md.
 """
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Final
 
-    from analyzer.parsers.archive import Entry
+    from analyzer.parsers.archive import ArchivedFile
 
-#: Kinds of files: rules (of `LISTED` one table each), and what goes with them.
+#: Kinds of files: rules (`LISTED` has one table per file), and what belongs to them.
 SAVED, LISTED, NFT, NFT_JSON = "iptables-save", "iptables-list", "nft", "nft-json"
 OBJECTS, ADDRESSES, IPSETS = "objects", "addresses", "ipsets"
 ROUTES, NEIGHBOURS, CONNTRACK = "routes", "neighbours", "conntrack"
 MANIFEST, HOSTNAME, METRICS, PART = "manifest", "hostname", "metrics", "part"
-#: A listing that nobody can go by, since it shows no devices.
+#: A listing that cannot be used, because it shows no devices.
 WITHOUT_DEVICES: Final = "list-without-devices"
 RULES: Final = (SAVED, LISTED, NFT, NFT_JSON)
 
@@ -37,7 +37,7 @@ _OF_API: Final = re.compile(
     rb"\bkind\"?:\s*\"?(?:Service|EndpointSlice|Endpoints|Node|Pod|Lease|Deployment|ReplicaSet"
     rb"|StatefulSet|DaemonSet|ServiceCIDR)(?:List)?\"?\s*[,}\r\n]"
 )
-#: What objects of the API have, and files that describe objects do not.
+#: Fields of API objects that files describing objects do not have.
 _LIVE: Final = re.compile(rb"\b(?:resourceVersion|uid|items)\"?:")
 _HOST: Final = re.compile(rb"[A-Za-z0-9][A-Za-z0-9._-]{0,252}\n?")
 _METRIC: Final = b"kubeproxy_sync_proxy_rules_last_timestamp_seconds"
@@ -45,10 +45,10 @@ _MOST_OF_METRICS: Final = 1 << 22
 _MOST_OF_HOST: Final = 256
 
 
-def kind_of(entry: Entry, content: Callable[[], bytes]) -> str:
-    """Return the kind of a file, empty where it is nothing that is asked for.
+def kind_of(entry: ArchivedFile, content: Callable[[], bytes]) -> str:
+    """Return the kind of a file; empty if it is of no use.
 
-    `content` gives all of it, which is read where its beginning does not decide.
+    `content` returns all of it, and is called only if the beginning does not decide.
     """
     head = unfenced(entry.head)
     name = entry.name.rpartition("/")[2]
@@ -71,7 +71,7 @@ def kind_of(entry: Entry, content: Callable[[], bytes]) -> str:
         return NFT
     if _IPSET.match(first):
         return IPSETS
-    # A kernel without rules gives the version of nft alone.
+    # On a kernel without rules, nft prints its version only.
     if first.startswith(b'{"nftables"'):
         return NFT_JSON if b'"table"' in content() else ""
     if first.startswith(b"["):
@@ -92,7 +92,7 @@ def kind_of(entry: Entry, content: Callable[[], bytes]) -> str:
 
 
 def unfenced(data: bytes) -> bytes:
-    """Return what a program printed, without what cilium-bugtool puts around it."""
+    """Return what a program printed, without the frame that cilium-bugtool puts around it."""
     found = _FENCE.match(data)
     if found is None:
         return data
@@ -101,10 +101,10 @@ def unfenced(data: bytes) -> bytes:
 
 
 def last_sync(metrics: bytes) -> float | None:
-    """Return when kube-proxy last wrote its rules, in seconds since 1970; None: it does not tell.
+    """Return when kube-proxy last wrote its rules, in seconds since 1970; None if it does not say.
 
     Source: Kubernetes, pkg/proxy/metrics/metrics.go, ``SyncProxyRulesLastTimestamp``: "The last
-    time proxy rules were successfully synced". Labels, which it may have, are read past.
+    time proxy rules were successfully synced". Labels, which it may have, are ignored.
     """
     found = re.findall(
         rb"^" + _METRIC + rb"(?:\{[^}\n]*\})? (\d{1,12}(?:\.\d+)?(?:e\+\d{1,2})?)",
@@ -115,12 +115,12 @@ def last_sync(metrics: bytes) -> float | None:
     return max((each for each in seconds if 0 < each < _LAST_SECOND), default=None)
 
 
-#: The year 9999, beyond which no date goes.
+#: The year 9999, the last that a date can have.
 _LAST_SECOND: Final = 253_000_000_000
 
 
 def _first(head: bytes) -> bytes:
-    """Return the first line that is no comment."""
+    """Return the first line that is not a comment."""
     lines = head.split(b"\n")
     found = (line for line in lines if line.strip() and not line.startswith(b"#"))
     return next(found, b"").rstrip().lstrip(b" ")

@@ -1,8 +1,8 @@
-"""iptables-save text that was edited or damaged, read line by line; nothing is dropped silently.
+"""Edited or damaged iptables-save text, read line by line; nothing is dropped silently.
 
-Public dumps come with prompts, diff markers, continuation lines, several rules on one line, two
-nodes in one paste, no header, no end. What can be read is read; each oddity gives a diagnostic,
-and where rules may be missing the chain's end is unknown.
+Public dumps contain prompts, diff markers, continuation lines, several rules on one line, two nodes
+in one paste, no header, no end. What can be read is read; each oddity gives a diagnostic, and a
+chain that may have lost rules ends in an unknown one.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _DELETED: Final = re.compile(r"-X\s+(\S+)\s*$")
 #: What a diff, an indented paste or a quotation puts before a line.
 _MARK: Final = re.compile(r"[+ \t>]+(?=[*:]|\[\d+:\d+\]|-[APNIX]\b|COMMIT\b)")
 _DIFF_REMOVED: Final = re.compile(r"-(?:-A |:|\*)")
-#: How a line begins that does not go on with the one before.
+#: Beginnings of lines that do not continue the line before.
 _BEGINS: Final = re.compile(
     r"(?:\[\d+:\d+\]\s*)?(?:-A|--append|-I|--insert)\s|[:*#]|-[PNX]\s|COMMIT\b|\s*$"
 )
-#: Another rule on the same line, outside of quotes.
+#: Another rule on the same line, outside quotes.
 _NEXT_ROW: Final = re.compile(r'(?:[^"]|"(?:[^"\\]|\\.)*+")*?\s(?=-A\s+\S+\s+-)')
 
-#: A rule that goes in front of others, or of those from a number on.
+#: A rule that is inserted before all others, or at a number.
 _INSERTED: Final = re.compile(
     r"\s*(?:\[\d+:\d+\]\s*)?(?:-I|--insert)\s+\S+(?:\s+(\d{1,9})(?=\s|$))?"
 )
@@ -45,8 +45,8 @@ class CarefulReader(Telling):
     """Reads one file.
 
     Args:
-        table: the table of rules that stand under no header.
-        advance: is told of each line that was read, and of how many there are.
+        table: the table of rules without a header.
+        advance: called for each line read, with the number of lines in all.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class CarefulReader(Telling):
         self._tables: dict[str, Table] = {}
         self._open: OpenTable | None = None
         self._noise: list[int] = []
-        #: Lines before a table that has no head, which may be rules of it.
+        #: Lines before a table without a header, which may be rules of it.
         self._before: list[tuple[int, str]] = []
         self._rules = 0
         self._backend: str | None = None
@@ -72,7 +72,7 @@ class CarefulReader(Telling):
         """Return the rules of `text`.
 
         Raises:
-            InputError: it holds no rule and no chain.
+            InputError: it contains no rule and no chain.
         """
         self._family = self._current = family_of(text)
         lines = list(joined(text))
@@ -100,7 +100,7 @@ class CarefulReader(Telling):
 
     @staticmethod
     def _cut_off(text: str, lines: list[tuple[int, str]]) -> tuple[int, str] | None:
-        """Take a last row that no newline ends, whose last number may have lost digits."""
+        """Remove and return a last rule without a newline, whose last number may be truncated."""
         if text.endswith("\n") or not lines or not _ROW.match(unmarked(lines[-1][1])):
             return None
         return lines.pop()
@@ -143,21 +143,21 @@ class CarefulReader(Telling):
         self._warn("cut-off", "the dump ends within this line, which is left out", number)
         table = self._table(number)
         plain = unmarked(line)
-        # The name itself may be cut off, unless something follows it.
+        # The name itself may be truncated, unless something follows it.
         if found is not None and plain[found.end() : found.end() + 1].isspace():
             if found[1] not in table.rows:
                 self._declare(found[1], None, None)
             table.last = found[1]
 
     def _table(self, number: int) -> OpenTable:
-        """Return the open table, begun without a header if there is none."""
+        """Return the open table, starting one without a header if there is none."""
         if self._open is None:
             self._open = OpenTable(None, self._current, number, implied=True)
             self._open.lost, self._before = self._before, []
         return self._open
 
     def _listed(self, number: int, *, base: bool) -> None:
-        """Meet ``-P`` or ``-N``; behind rules they begin the next ``iptables -S``."""
+        """Handle ``-P`` or ``-N``; after rules they begin the next ``iptables -S``."""
         if self._open is not None and self._open.implied and self._open.last and base:
             self._end(number)
         table = self._table(number)
@@ -203,7 +203,7 @@ class CarefulReader(Telling):
         return self._open.rows[chain]
 
     def _delete(self, chain: str) -> None:
-        """Meet ``-X``, as in what kube-proxy feeds to iptables-restore."""
+        """Handle ``-X``, which kube-proxy's input to iptables-restore has."""
         if self._open is not None and not self._open.rows.get(chain):
             self._open.rows.pop(chain, None)
             self._open.policies.pop(chain, None)
@@ -224,7 +224,7 @@ class CarefulReader(Telling):
         if table is None:
             return
         if table.listed:
-            # `iptables -S FORWARD` lists one chain, and says nothing of the others.
+            # `iptables -S FORWARD` lists one chain, and leaves out the others.
             bases = frozenset(n for n, (policy, _) in table.policies.items() if policy is not None)
             self._close(complete=bases in BASE_CHAINS)
             return
@@ -271,9 +271,9 @@ class CarefulReader(Telling):
 
 
 def joined(text: str) -> Iterator[tuple[int, str]]:
-    """Give each line with its number, those that end in a backslash joined with the next.
+    """Yield each line with its number, from 1; a line that ends in a backslash joins the next one.
 
-    Unless that begins something of its own: then the backslash ends the name of a chain.
+    If the next line begins something of its own, the backslash is the end of a chain's name.
     """
     # Not splitlines(): it would cut a comment at characters such as U+2028.
     pending: list[str] = []
@@ -295,7 +295,7 @@ def joined(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _unjoined(pieces: list[str]) -> str:
-    """Return a line that ends in a backslash, which stays where it is a part of a word."""
+    """Return a line that ends in a backslash, which is kept if it is part of a word."""
     line = "".join(pieces)
     return line if line[-1:].isspace() else f"{line}\\"
 
@@ -307,7 +307,7 @@ def unmarked(line: str) -> str:
 
 
 def rules_of(line: str) -> Iterator[str]:
-    """Give the rules of one line; more than one when line breaks were lost."""
+    """Yield the rules of one line, several if line breaks were lost."""
     while (head := _ROW.match(line)) and (found := _NEXT_ROW.match(line, head.end())):
         yield line[: found.end()].rstrip()
         line = line[found.end() :]

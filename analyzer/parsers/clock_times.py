@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
-#: As ISO 8601 has it, with whatever stands for colons in the name of a file.
+#: ISO 8601, with any character that file names have in place of colons.
 _TIME: Final = re.compile(
     r"(?<!\d)(\d{4})-?(\d\d)-?(\d\d)[T_ .-]?(\d\d)[-:.h_]?(\d\d)"
     r"(?:[-:.m_]?(\d\d)(?:[.,](\d{1,6}))?)?(Z|[+-]\d\d:?\d\d(?!\d))?(?!\d)"
 )
-#: Seconds since 1970, of this century; digits within a word are a name's: i-0123456789abcdef0.
+#: Seconds since 1970, of this century; digits within a word belong to a name: i-0123456789abcdef0.
 _SECONDS: Final = re.compile(r"(?<![0-9A-Za-z])(\d{10})(?:\.(\d{1,6}))?(?![0-9A-Za-z])")
 
 
@@ -27,14 +27,14 @@ def seconds_of(time: datetime) -> Fraction:
 
 
 def time_at(seconds: Fraction) -> datetime:
-    """Return a time of so many seconds since 1970, in UTC."""
+    """Return the time `seconds` after 1970, in UTC."""
     return _EPOCH + _MICROSECOND * int(seconds * 1_000_000)
 
 
 def time_in(text: str) -> Fraction | None:
-    """Return the first time in a text, in seconds since 1970; None: there is none.
+    """Return the first time in a text, in seconds since 1970; None if there is none.
 
-    One that says no time zone is in UTC.
+    A time without a time zone is taken as UTC.
     """
     for pattern, read in ((_TIME, _of_calendar), (_SECONDS, _of_seconds)):
         for found in pattern.finditer(text):
@@ -45,7 +45,7 @@ def time_in(text: str) -> Fraction | None:
 
 
 def without_times(text: str) -> str:
-    """Return a name without the times in it, and what parted them from the rest."""
+    """Return a name without the times in it, and without the characters that separated them."""
     bare = _SECONDS.sub("", _TIME.sub("", text))
     return re.sub(r"[-_.@]{2,}", "-", bare).strip("-_.@ ")
 
@@ -77,9 +77,9 @@ def _of_seconds(found: re.Match[str]) -> Fraction:
 
 
 def window_from_text(text: str) -> tuple[str, Fraction | None, Fraction | None] | None:
-    """Return what ``NAME@FROM..TO`` says; None: its times are none, or in the wrong order.
+    """Return the name and times of ``NAME@FROM..TO``; None if they are no times, or out of order.
 
-    Without ``@`` it is always so; either time may be left out.
+    Without ``@`` the name applies at all times; either time may be left out.
     """
     name, sign, times = text.partition("@")
     if not sign:

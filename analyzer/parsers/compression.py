@@ -1,4 +1,4 @@
-"""Compressed input, recognised by its first bytes and never by its name."""
+"""Compressed input, recognised by its first bytes and not by its name."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, BinaryIO, Final
 
-#: Unpacked at a time.
+#: Bytes unpacked at a time.
 _PIECE: Final = 1 << 20
-#: Of zstd, packed: what its frames may make of it is 2**15 times as much.
+#: Bytes of packed zstd at a time: its frames can expand by 2**15.
 _PACKED_PIECE: Final = 1 << 10
 
 
 def _library(name: str) -> Callable[[bytes, int], bytes]:
-    """Return what unpacks with a module of the standard library, loaded when it is used."""
+    """Return a function that unpacks with a standard library module, loaded on first use."""
 
     def unpack(data: bytes, most: int) -> bytes:
         module, zlib = importlib.import_module(name), importlib.import_module("zlib")
@@ -42,7 +42,7 @@ def _library(name: str) -> Callable[[bytes, int], bytes]:
 
 
 def _zstandard() -> Any:
-    """Return the module zstandard, which the standard library has nothing like before 3.14."""
+    """Return the module zstandard; before Python 3.14 the standard library has no equivalent."""
     try:
         return importlib.import_module("zstandard")
     except ImportError:
@@ -57,7 +57,7 @@ def _zstd(data: bytes, most: int) -> bytes:
     unpacked = bytearray()
     try:
         while data:  # one frame after the other
-            # A frame written from a pipe does not tell its size, so read it as a stream.
+            # A frame written from a pipe does not state its size, so read it as a stream.
             frame = zstandard.ZstdDecompressor().decompressobj()
             at = 0
             while not frame.eof:
@@ -82,12 +82,12 @@ _FORMATS: Final[Mapping[bytes, Callable[[bytes, int], bytes]]] = {
 }
 
 
-#: A file that unpacks, and what it raises where the data is damaged.
+#: A file that unpacks, and the exceptions it raises if the data is damaged.
 Opened = tuple["BinaryIO", tuple[type[Exception], ...]]
 
 
 def _stream(name: str) -> Callable[[BinaryIO], Opened]:
-    """Return what opens a file that is packed as a module of the standard library does it."""
+    """Return a function that opens a file packed in the format of a standard library module."""
 
     def opened(file: BinaryIO) -> Opened:
         module, zlib = importlib.import_module(name), importlib.import_module("zlib")
@@ -112,20 +112,20 @@ _STREAMS: Final[Mapping[bytes, Callable[[BinaryIO], Opened]]] = {
 
 
 def opener(head: bytes) -> Callable[[BinaryIO], Opened] | None:
-    """Return what opens a file that begins so, to be read piece by piece; None: it is plain."""
+    """Return a function that opens a file with this beginning; None if it is not compressed."""
     return next((made for magic, made in _STREAMS.items() if head.startswith(magic)), None)
 
 
 def is_compressed(data: bytes) -> bool:
-    """Tell whether `data`, or what it is the beginning of, is compressed."""
+    """Return whether `data`, which may be only the beginning, is compressed."""
     return data.startswith(tuple(_FORMATS))
 
 
 def decompress(data: bytes, most: int = MOST_BYTES) -> bytes:
-    """Return what `data` holds once unpacked; other data as it is.
+    """Return the unpacked content of `data`; other data unchanged.
 
     Raises:
-        InputError: it is compressed, and damaged, cut off, or more than `most` bytes once unpacked.
+        InputError: it is compressed, and damaged, truncated, or unpacks to more than `most` bytes.
     """
     for magic, unpack in _FORMATS.items():
         if data.startswith(magic):

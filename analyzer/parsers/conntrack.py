@@ -21,18 +21,18 @@ _ENTRY: Final = re.compile(
     r"src=(\S+) dst=(\S+) sport=(\d{1,5}) dport=(\d{1,5}) (?:packets=\d+ bytes=\d+ )?"
     r"(\[UNREPLIED\] )?src=(\S+) dst=\S+ sport=(\d{1,5}) dport=\d{1,5}(?: |$)"
 )
-#: How any entry begins, with ports or without.
+#: The beginning of any entry, with or without ports.
 _ANY: Final = re.compile(r"(?:ipv[46] +\d+ +)?[a-z][a-z0-9-]* +\d+ +(?:\d+ |src=)")
-#: And how one of a flow that may be to a Service does.
+#: The beginning of an entry that may be a flow to a Service.
 _WITH_PORTS: Final = re.compile(r"(?:ipv[46] +\d+ +)?(?:tcp|udp|sctp|dccp|udplite) +\d+ ")
-#: Of entries that a flowtable or a network card takes along: these have no time and no state.
+#: Marks of entries offloaded to a flowtable or a network card; these have no time and no state.
 _OFFLOADED: Final = ("[OFFLOAD]", "[HW_OFFLOAD]")
 
 
 def parse_conntrack(data: bytes, file: str) -> tuple[tuple[Tracked, ...], tuple[int, ...]]:
-    """Return the flows that have ports, and the lines of such that were not understood, from 1.
+    """Return the flows that have ports, and the numbers, from 1, of the lines not understood.
 
-    Others, as of ICMP, are no flows to Services.
+    Other protocols, such as ICMP, have no flows to Services.
 
     Raises:
         InputError: it is something else.
@@ -46,7 +46,7 @@ def parse_conntrack(data: bytes, file: str) -> tuple[tuple[Tracked, ...], tuple[
     others = [
         at for at, line in enumerate(lines, 1) if line.strip() and not _ANY.match(line.lstrip())
     ]
-    # conntrack says on stderr how many there are, which is at times mixed in.
+    # conntrack prints the number of entries to stderr, which is sometimes mixed in.
     if not found and (others or not any(_ANY.match(line.lstrip()) for line in lines)):
         raise InputError(f"{file}: it contains no flows; expected the output of `conntrack -L`")
     return found, unread
@@ -66,7 +66,7 @@ def _entry(line: str) -> Tracked | None:
     return Tracked(
         protocol=protocol,
         seconds=None if seconds is None else int(seconds),
-        # Only what was answered is offloaded.
+        # Only answered flows are offloaded.
         state="ESTABLISHED" if offloaded and state is None else state,
         source=first,
         source_port=int(sport),

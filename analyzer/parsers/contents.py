@@ -1,4 +1,4 @@
-"""The bytes of an input, up to a limit: a pipe need not end."""
+"""The bytes of an input, up to a limit, since a pipe need not end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import BinaryIO, Final
 
-#: The largest input that is read, if nobody says otherwise.
+#: The default limit on the size of an input.
 MOST_BYTES: Final = 2 << 30
 _LARGE: Final = 1 << 22
 _PIECE: Final = 1 << 20
@@ -19,7 +19,7 @@ _MOST_DIGITS: Final = 15
 
 
 def size_from_text(text: str) -> int | None:
-    """Return a number of bytes written as ``512M``; None: it is none, or 0."""
+    """Return a number of bytes written like ``512M``; None if it is none, or 0."""
     unit = _UNITS.get(text[-1:].upper(), 1)
     digits = text[:-1] if unit > 1 else text
     if not (digits.isascii() and digits.isdecimal() and len(digits) <= _MOST_DIGITS):
@@ -30,11 +30,11 @@ def size_from_text(text: str) -> int | None:
 def contents(file: BinaryIO, most: int) -> bytes | bytearray | memoryview:
     """Return all bytes of a file.
 
-    Those of a large one stand in large pages of memory: the kernel would else hand out
-    thousands of small ones, which takes longer than to read into them.
+    A large one is read into huge pages, because the kernel would otherwise supply thousands of
+    small pages, which takes longer than reading into them.
 
     Raises:
-        InputError: it has more than `most`.
+        InputError: it has more than `most` bytes.
         OSError: it cannot be read.
     """
     try:
@@ -60,7 +60,7 @@ def contents(file: BinaryIO, most: int) -> bytes | bytearray | memoryview:
 
 
 def _rest(found: bytearray, file: BinaryIO, most: int) -> bytearray:
-    """Return `found` with what is left of a file, read piece by piece: Ctrl-C is heard between."""
+    """Return `found` with the rest of a file, read in pieces so that Ctrl-C works in between."""
     while len(found) <= most:
         piece = file.read(min(_PIECE, most + 1 - len(found)))
         if not piece:
@@ -70,7 +70,7 @@ def _rest(found: bytearray, file: BinaryIO, most: int) -> bytearray:
 
 
 def too_large(most: int) -> InputError:
-    """Return what says that an input, packed or not, is larger than it may be."""
+    """Return the error that an input, packed or not, is too large."""
     return InputError(f"more than {_size(most)}; --max-input SIZE allows more, for example 4G")
 
 

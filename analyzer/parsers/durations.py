@@ -16,14 +16,14 @@ _UNITS: Final = {
     "h": Fraction(3600),
     "d": Fraction(86400),
 }
-#: Of a number with digits behind the point, which nobody writes longer.
+#: Of a number and of its decimals, at most nine digits.
 _PART: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)(ms|s|m|h|d)")
 _WHOLE: Final = re.compile(rf"(?:{_PART.pattern})+")
 _RATE: Final = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)(?:/(s|m|min|h))?")
 
 
 def duration_from_text(text: str) -> Fraction | None:
-    """Return seconds, of ``40s``, ``1m30s`` or ``0.5s``; None: it is none."""
+    """Return the seconds of ``40s``, ``1m30s`` or ``0.5s``; None if it is no duration."""
     if not text.isascii() or not _WHOLE.fullmatch(text):
         return None
     return sum(
@@ -32,7 +32,7 @@ def duration_from_text(text: str) -> Fraction | None:
 
 
 def durations_from_text(text: str) -> tuple[Fraction, Fraction] | None:
-    """Return the least and the most seconds, of ``40s`` or ``20s-1m``; None: it is none."""
+    """Return the least and the most seconds of ``40s`` or ``20s-1m``; None if it is neither."""
     first, sign, second = text.partition("-")
     lower, upper = duration_from_text(first), duration_from_text(second if sign else first)
     if lower is None or upper is None or upper < lower:
@@ -41,7 +41,7 @@ def durations_from_text(text: str) -> tuple[Fraction, Fraction] | None:
 
 
 def rate_from_text(text: str) -> Fraction | None:
-    """Return how many a second, of ``200/s``, ``200`` or ``12000/min``; None: it is none."""
+    """Return the rate per second of ``200/s``, ``200`` or ``12000/min``; None if it is none."""
     found = _RATE.fullmatch(text) if text.isascii() else None
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""Detecting the format of a dump. Each row: how to recognise it, and its reader."""
+"""Detection of a dump's format. Each row: how to recognise it, and its parser."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from analyzer.parsers.rows import Skim
 
 _LONGEST_MAGIC: Final = 6
-#: How dumps of iptables-save begin, and nothing that is compressed.
+#: First bytes of iptables-save dumps, which no compressed file has.
 _BEGINNINGS: Final = frozenset({b"#", b"*"})
 
-#: Told how much was done since the last call, and how much there is in all.
+#: Called with how much was done since the last call, and how much there is in all.
 Advance = Callable[[int, int | None], None]
 
 
@@ -31,8 +31,8 @@ Advance = Callable[[int, int | None], None]
 class Format:
     """One input format.
 
-    `sniff` sees the text; `parse` the text, the name of its file, the table of rules that do
-    not say it themselves, who is told of progress, and what skims rows.
+    `sniff` gets the text; `parse` the text, the name of its file, the table of rules that do not
+    say it themselves, a callback for progress, and one that skims rows.
     """
 
     sniff: Callable[[str], bool]
@@ -40,7 +40,7 @@ class Format:
 
 
 def _later(module: str) -> Format:
-    """Return a format whose module, of what most dumps are not, is loaded when it is asked for."""
+    """Return a format whose module is loaded on first use, since most dumps do not need it."""
 
     def loaded() -> Any:
         __import__(module)  # importlib takes as long to load as two modules of ours
@@ -65,7 +65,7 @@ FORMATS: Final[Mapping[str, Format]] = {
 }
 
 
-#: What tells the order of bytes, at the beginning of a file.
+#: A byte order mark at the beginning of a file.
 _MARK: Final = "\ufeff"
 _UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
 
@@ -80,14 +80,14 @@ def read_ruleset(
     *,
     most: int = MOST_BYTES,
 ) -> Ruleset | NftRuleset:
-    """Return the rules of one dump, compressed or not; `advance` is told of lines that are read.
+    """Return the rules of one dump, compressed or not; `advance` is called with lines read.
 
-    `skim` may take rows of which its owner only wants the words; the rules are the same. No more
-    bytes are read or unpacked than `most`.
+    `skim` may take rows whose words are all that is needed; the rules are the same. At most `most`
+    bytes are read or unpacked.
 
     Raises:
-        InputError: it is no dump that any format reads; the message says what it seems to be. Or it
-            is too large.
+        InputError: it is a dump in no known format, and the message says what it seems to be; or
+            it is too large.
         OSError: the file cannot be read.
         ParseError: a line of it is malformed.
     """
@@ -104,10 +104,10 @@ def read_ruleset(
 
 
 def _text(file: BinaryIO, most: int) -> str:
-    """Return all text of a file.
+    """Return the text of a file.
 
-    Bytes that are no UTF-8 stand in comments only; surrogates carry them through unharmed.
-    Windows' shells redirect into UTF-16, and its editors put a mark before UTF-8.
+    Bytes that are not UTF-8 occur only in comments; surrogates preserve them. Windows shells
+    redirect into UTF-16, and Windows editors put a byte order mark before UTF-8.
     """
     data = contents(file, most)
     if not data:

@@ -1,4 +1,4 @@
-"""``ip -j address`` and ``ip -j route``: the node's addresses, and by what its packets leave.
+"""``ip -j address`` and ``ip -j route``: the node's addresses, and the devices of its routes.
 
 Source: iproute2, ip/ipaddress.c and ip/iproute.c, ``print_addrinfo`` and ``print_route``.
 """
@@ -11,18 +11,18 @@ from typing import Any
 
 from analyzer.errors import InputError
 from analyzer.model.addresses import Address, Network, address_from_text, network_from_text
-from analyzer.model.routing import Route, Routes
+from analyzer.model.routing import KernelRoute, Routes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-#: Of kinds of routes those that send nothing on.
+#: Types of routes that forward nothing.
 _CLOSED: Final = frozenset({"unreachable", "blackhole", "prohibit", "throw"})
 
 
 def parse_addresses(data: bytes, file: str) -> tuple[Address, ...]:
-    """Return all addresses of ``ip -j address``; links may have none.
+    """Return all addresses in the output of ``ip -j address``; links may have none.
 
     Raises:
         InputError: it is something else.
@@ -41,22 +41,22 @@ def parse_addresses(data: bytes, file: str) -> tuple[Address, ...]:
 
 
 def parse_routes(data: bytes, file: str) -> Routes:
-    """Return the routes of ``ip -j route`` or ``ip -6 -j route``, or of both, one behind the other.
+    """Return the routes of ``ip -j route`` or ``ip -6 -j route``, or of both, concatenated.
 
-    A route by several devices, or by none, is kept: by which device a packet leaves is not known.
-    A node need not have any, as of IPv6.
+    A route with several devices, or none, is kept without one. A node may have no routes, for
+    example for IPv6.
 
     Raises:
         InputError: it is something else.
     """
     if not data.strip():
         return Routes()
-    found: list[Route] = []
+    found: list[KernelRoute] = []
     lists = _lists(data, file, "ip -j route")
     for listed in lists:
         routes = list(_dictionaries([listed]))
         texts = [str(r.get(key, "")) for r in routes for key in ("dst", "gateway", "prefsrc")]
-        # Of IPv6 alone ip prints the preference of routers.
+        # ip prints router preferences only for IPv6.
         is_six = any(":" in text for text in texts) or any("pref" in each for each in routes)
         whole = "::/0" if is_six else "0.0.0.0/0"
         for each in routes:
@@ -69,13 +69,13 @@ def parse_routes(data: bytes, file: str) -> Routes:
     return Routes(tuple(found))
 
 
-def _route(network: Network, given: dict[str, Any]) -> Route:
+def _route(network: Network, given: dict[str, Any]) -> KernelRoute:
     device, metric, kind = given.get("dev"), given.get("metric", 0), given.get("type", "unicast")
     via = given.get("via")
     hop = given.get("gateway") or (via.get("host") if isinstance(via, dict) else via)
     is_down = bool({"dead", "linkdown"} & set(map(str, given.get("flags") or [])))
     is_sure = kind in {"unicast", "local"} and not is_down
-    return Route(
+    return KernelRoute(
         network,
         device if isinstance(device, str) and is_sure else None,
         metric if isinstance(metric, int) else 0,
@@ -93,7 +93,7 @@ def _dictionaries(found: list[Any]) -> Iterator[dict[str, Any]]:
 
 
 def _lists(data: bytes, file: str, command: str) -> list[Any]:
-    """Return the lists that `data` holds, one behind the other."""
+    """Return the lists that `data` contains, one after the other."""
     text = data.decode("utf-8", "replace").strip()
     found, decoder = [], json.JSONDecoder()
     try:

@@ -13,18 +13,18 @@ from typing import Final
 from analyzer.errors import InputError
 from analyzer.model.addresses import WIDTHS, address_from_text, network_from_text
 from analyzer.model.diagnostics import Location
-from analyzer.model.ipsets import Entry, Ipset, Opaque, Part, PortKey
+from analyzer.model.ipsets import Ipset, IpsetEntry, Opaque, Part, PortKey
 from analyzer.model.region import Interval, span
 from analyzer.model.value import replace
 from analyzer.parsers.words import Words
 
-#: Options that take a value and do not change what a set holds.
+#: Options that take a value and do not change which entries a set matches.
 _VALUED: Final = frozenset(
     ("hashsize", "maxelem", "bucketsize", "initval", "range", "size", "timeout")
 )
-#: Those that stand alone and do not either.
+#: Such options without a value.
 _ALONE: Final = frozenset(("counters", "comment", "skbinfo", "forceadd"))
-#: Of entries, with a value.
+#: Such options of entries, with a value.
 _OF_ENTRY: Final = frozenset(
     ("timeout", "packets", "bytes", "comment", "skbmark", "skbprio", "skbqueue")
 )
@@ -37,16 +37,16 @@ _PORT_MAX: Final = 0xFFFF
 
 
 def parse_ipsets(data: bytes, file: str) -> Mapping[str, Ipset]:
-    """Return the sets of the output of ``ipset save``, by name.
+    """Return the sets in the output of ``ipset save``, by name.
 
-    A set of a type or with an option that is not known is kept; of it nothing is told.
+    A set of an unknown type or with an unknown option is kept, marked as not understood.
 
     Raises:
-        ParseError: a line is none of it.
-        InputError: there is no set in it.
+        ParseError: a line is not from ``ipset save``.
+        InputError: it contains no set.
     """
     sets: dict[str, Ipset] = {}
-    entries: dict[str, list[Entry]] = {}
+    entries: dict[str, list[IpsetEntry]] = {}
     for number, line in enumerate(data.decode("utf-8", "replace").split("\n"), 1):
         if not line.strip() or line.startswith("#"):
             continue
@@ -92,7 +92,7 @@ def _created(name: str, words: Words) -> Ipset:
         elif option.text in {"netmask", "bitmask", "markmask"}:
             mask = _mask(option.text, version or 4, words)
             rest = mask ^ _all_bits(version)
-            # Of a mask with holes in it nothing is told.
+            # A mask with holes in it is not supported.
             understood = understood and (option.text == "markmask" or not rest & (rest + 1))
         elif option.text in _VALUED:
             words.take(f"what {option.text} is")
@@ -110,7 +110,7 @@ def _created(name: str, words: Words) -> Ipset:
 
 
 def _mask(option: str, version: int, words: Words) -> int:
-    """Return the bits that count, of an address or of a mark."""
+    """Return the mask of an address or a mark as bits."""
     said = words.take(f"what {option} is")
     bits = WIDTHS[version]
     try:
@@ -128,8 +128,8 @@ def _mask(option: str, version: int, words: Words) -> int:
     words.fail(f"expected what {option} may be", span=said.span)
 
 
-def _added(made: Ipset, words: Words) -> Iterator[Entry]:
-    """Give the entries of a line: several where it names a range of ports."""
+def _added(made: Ipset, words: Words) -> Iterator[IpsetEntry]:
+    """Yield the entries of a line: several if it names a range of ports."""
     word = words.take("an entry")
     texts = word.text.split(",")
     optional = made.type == "bitmap:ip,mac" and len(texts) == 1
@@ -157,11 +157,11 @@ def _added(made: Ipset, words: Words) -> Iterator[Entry]:
             for part, kind in zip(parts, made.kinds, strict=True)
             if kind == "net" and isinstance(part, tuple)
         )
-        yield Entry(parts, lengths, nomatch=nomatch, fades=fades)
+        yield IpsetEntry(parts, lengths, nomatch=nomatch, fades=fades)
 
 
 def _rest(made: Ipset) -> int:
-    """Return the bits of an address that do not count."""
+    """Return the bits of an address that the set ignores."""
     if made.mask is None or "mark" in made.kinds:
         return 0
     return made.mask ^ _all_bits(made.version)
@@ -179,14 +179,14 @@ def _length(part: Interval, version: int) -> int:
 def _parts(
     kind: str, text: str, made: Ipset, where: tuple[int, int], words: Words
 ) -> Sequence[Part]:
-    """Return what a part of an entry stands for."""
+    """Return the values that a part of an entry stands for."""
     match kind:
         case "ip" | "net":
             network = network_from_text(text)
             if network is None or network.version != made.version:
                 words.fail(f"expected an address of IPv{made.version}, or a network", span=where)
             first, last = span(network)
-            # What has the same bits of the mask is the same to the set.
+            # Addresses that agree in the bits of the mask are the same to the set.
             return [(first, last | _rest(made) if kind == "ip" else last)]
         case "port":
             return _ports(text, made, where, words)

@@ -28,7 +28,7 @@ def journeys_from_bytes(content: bytes, file: str) -> tuple[WrittenJourney, ...]
     """Return the journeys of a file.
 
     Raises:
-        InputError: it is not TOML, or not of journeys; the message says where.
+        InputError: it is not TOML, or has no journeys; the message says where.
     """
     document = toml_from_bytes(content, file)
     _check_keys(document, ("journey",), file)
@@ -44,7 +44,7 @@ def journeys_from_bytes(content: bytes, file: str) -> tuple[WrittenJourney, ...]
 
 
 def weights_from_bytes(content: bytes, file: str) -> dict[str, int]:
-    """Return the weight of each node, of lines such as ``worker1 = 3``.
+    """Return the weight of each node, from lines such as ``worker1 = 3``.
 
     Raises:
         InputError: it is not TOML, a weight is no whole number, or all are 0.
@@ -64,7 +64,7 @@ def toml_from_bytes(content: bytes, file: str) -> dict[str, Any]:
     """Return a TOML document.
 
     Raises:
-        InputError: it is none.
+        InputError: it is not TOML.
     """
     import tomllib
 

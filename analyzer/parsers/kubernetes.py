@@ -14,10 +14,10 @@ from analyzer.model.cluster import Cluster, Node, Owners, Placement, Pods
 from analyzer.parsers.api_objects import Object, addresses, at, decode, elements, text
 from analyzer.parsers.pods import addresses_of, has_ended, pods_of
 
-#: What says where an address lives.
+#: Kinds of objects that say which node an address is on.
 _KINDS: Final = ("Node", "EndpointSlice", "Endpoints", "Pod")
 
-#: What a list without items needs, and a table of endpoints alone.
+#: Advice for a list without items, and for a table of endpoints alone.
 _NO_OBJECTS: Final = (
     "it does not say which address is on which node: add `kubectl get pods -A -o wide`, or use "
     "--node-of CIDR=NODE"
@@ -35,25 +35,25 @@ def parse_objects(files: Sequence[tuple[str, bytes]]) -> Cluster:
     """Read the objects of all `files`, given as name and content.
 
     Raises:
-        InputError: a file is no list of API objects, or holds none that we use.
-        ParseError: a file is no JSON.
+        InputError: a file is no list of API objects, or contains none that we use.
+        ParseError: a file is not JSON.
     """
     return cluster_of(decode(files), ", ".join(name for name, _ in files))
 
 
 def cluster_of(objects: Sequence[Object], files: str) -> Cluster:
-    """Return what decoded objects say of nodes, and of where addresses live.
+    """Return the nodes in decoded objects, and the node and zone of each address.
 
     Raises:
-        InputError: none of them says anything of that; `files` names where they are from.
+        InputError: none of them has any; `files` names their files for the message.
     """
     if not any(item.get("kind") in _KINDS for item in objects):
         why = f"it contains none of {', '.join(_KINDS)}"
         raise InputError(f"{files}: {why if objects else f'{why}; {_NO_OBJECTS}'}")
     nodes = {node.name: node for o in objects if o["kind"] == "Node" for node in [_node(o)]}
-    nodes.pop("", None)  # an object without a name is none
+    nodes.pop("", None)  # an object without a name is ignored
     placements: dict[Address, Placement] = {}
-    # The first that knows a node wins; slices are what kube-proxy itself looks at.
+    # The first object that knows a node wins; EndpointSlices are what kube-proxy itself uses.
     for kind, reader in (
         ("EndpointSlice", _slice),
         ("Endpoints", _endpoints),
@@ -72,10 +72,10 @@ def cluster_of(objects: Sequence[Object], files: str) -> Cluster:
 
 
 def _pod_networks(nodes: dict[str, Node], placements: dict[Address, Placement]) -> Owners:
-    """Return the nodes' podCIDRs, none where they are not what the CNI plugin goes by.
+    """Return the nodes' podCIDRs; none if the CNI plugin does not use them.
 
-    Calico's address management leaves them unused, for example: then some pod is on another
-    node than the podCIDR that its address is in.
+    Calico's address management, for example, leaves them unused: then some pod is on another node
+    than the podCIDR that its address is in.
     """
     found = Owners.of((n, node.name) for node in nodes.values() for n in node.pod_networks)
     used = all(

@@ -40,7 +40,7 @@ def _flags(text: str) -> str:
 
 
 def inverted(text: str | None) -> list[str]:
-    """Return the word ``!`` where it is in `text`."""
+    """Return the word ``!`` if `text` contains it."""
     return ["!"] if text and "!" in text else []
 
 
@@ -111,16 +111,16 @@ def _iprange(found: re.Match[str]) -> list[str]:
 
 
 def _negated(name: str, option: str) -> Callable[[re.Match[str]], list[str]]:
-    """Return what says a match of one option: group 1 is its negation, group 2 its value."""
+    """Return the writer of a match with one option: group 1 is its negation, group 2 its value."""
     return lambda found: ["-m", name, *inverted(found[1]), option, found[2]]
 
 
 def _plain(name: str) -> Callable[[re.Match[str]], list[str]]:
-    """Return what says a match that is listed in the words of its options: group 1."""
+    """Return the writer of a match that is listed in the words of its options: group 1."""
     return lambda found: ["-m", name, *found[1].split()]
 
 
-#: What matches print, and how iptables-save says it. None is the beginning of another.
+#: What matches print, and the words of iptables-save. No pattern is the beginning of another.
 MATCHES: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], list[str]]], ...]] = tuple(
     (re.compile(rf"(?:{pattern})(?= |$)"), say)
     for pattern, say in (

@@ -1,18 +1,18 @@
-"""One row of ``iptables -nvL``, translated into iptables-save's syntax.
+"""One rule of ``iptables -nvL``, translated into iptables-save's syntax.
 
-Theory of operation: a row has columns, and behind them what each match prints, in the order of the
-rule, and then what the target prints. No mark stands between these. So the text is read from its
-left by what each extension can print, and in the end must be what the target prints, to the last
-character. What is left over is no guess: it becomes a match that nobody can read, and the target
-keeps its name only, unless it prints nothing (a chain, ACCEPT) or its text ends the row (``to:``).
+Theory of operation: a row has columns, followed by what each match prints, in the order of the
+rule, and then what the target prints, without separators. So the text is read from the left by what
+each extension can print, and must end in what the target prints, to the last character. Text that
+is left over becomes a match that cannot be read. The target then keeps its name only, unless it
+prints nothing (a chain, ACCEPT) or its text ends the row (``to:``).
 
-A comment is printed as it is. One that holds ``*/`` could spell anything, so a row in which
-something stands between two comments is not read. Names that hold blanks are not read either.
+A comment is printed as it is. If it contains ``*/`` it could look like anything, so a row with text
+between two comments is not read. Neither are names that contain blanks.
 
-Source: iptables, iptables/iptables.c, ``print_rule4``; iptables/xshared.c,
-``print_rule_details``; extensions/libxt_*.c, libipt_*.c, ``*_print``. Each form here was printed by
-iptables 1.8.9 (tests/lab/test_listings.py); of older ones some are read
-too (``MARK match``, ``tcp`` for 6), which nobody has held against a program that prints them.
+Source: iptables, iptables/iptables.c, ``print_rule4``; iptables/xshared.c, ``print_rule_details``;
+extensions/libxt_*.c, libipt_*.c, ``*_print``. Each form here was printed by iptables 1.8.9
+(tests/lab/test_listings.py). Some forms of older versions are read too (``MARK match``, ``tcp`` for
+6), but were not checked against a program that prints them.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _COLUMNS: Final = (
 _ROW: Final = re.compile(_COLUMNS)
 _NUMBERED: Final = re.compile(r"\d+\s+" + _COLUMNS)
 
-#: Numbers of protocols, which -n prints since iptables 1.8.9, as iptables-save names them.
-#: Source: iptables, libxtables/xtables.c, ``xtables_chain_protos``; /etc/protocols.
+#: Protocol numbers, which -n prints since iptables 1.8.9, by their names in iptables-save. Source:
+#: iptables, libxtables/xtables.c, ``xtables_chain_protos``; /etc/protocols.
 _PROTOCOLS: Final = {
     "1": "icmp", "2": "igmp", "4": "ipencap", "6": "tcp", "17": "udp", "33": "dccp", "41": "ipv6",
     "47": "gre", "50": "esp", "51": "ah", "58": "ipv6-icmp", "132": "sctp", "136": "udplite",
@@ -47,14 +47,14 @@ _ANY_ADDRESS: Final = frozenset({"0.0.0.0/0", "::/0", "anywhere"})
 _ANY_DEVICE: Final = frozenset({"*", "any"})
 _ADDRESS: Final = re.compile(r"[0-9a-f]*[.:][0-9a-f.:]*(?:/[0-9a-f.:]+)?")
 _COMMENTS: Final = re.compile(r"(?:/\*(?:(?!\*/).)*\*/ ?)+(?<! )")
-#: Targets that print nothing, ever.
+#: Targets that never print anything.
 _WORDLESS: Final = frozenset({"", "ACCEPT", "DROP", "RETURN", "TRACE", "QUEUE", "MIRROR"})
 
 
 def save_row(chain: str, line: str, *, numbered: bool) -> tuple[str, str] | None:
-    """Return a row as iptables-save writes the rule, and its target; None: it is no row.
+    """Return a row as iptables-save writes the rule, and its target; None if it is not a row.
 
-    `numbered`: its first column is of ``--line-numbers``.
+    `numbered`: its first column is that of ``--line-numbers``.
     """
     found = (_NUMBERED if numbered else _ROW).fullmatch(line.lstrip())
     if found is None:
@@ -71,7 +71,7 @@ def save_row(chain: str, line: str, *, numbered: bool) -> tuple[str, str] | None
 
 
 def _columns(found: re.Match[str]) -> list[str]:
-    """Return what the columns of a row ask for."""
+    """Return the options for the columns of a row."""
     words: list[str] = []
     for column, option in (("source", "-s"), ("destination", "-d")):
         text = found[column].removeprefix("!")
@@ -94,13 +94,13 @@ def _columns(found: re.Match[str]) -> list[str]:
 
 
 def _details(target: str, leads: str, text: str) -> list[str]:
-    """Return what matches and the target print, which is `text`."""
+    """Return the options for `text`, which the matches and the target print."""
     words: list[str] = []
     last: list[str] = []
     at = before = 0
     if target in XTABLES_TARGETS and target not in TARGETS and target not in _WORDLESS:
         return [*(_unread(text) if text else []), leads, target, UNREAD]
-    # What stands between two comments may be a part of one.
+    # Text between two comments may be part of one of them.
     comments = text[text.find("/*") : text.rfind("*/") + 2] if "/*" in text else ""
     doubtful = bool(comments) and not _COMMENTS.fullmatch(comments)
     while True:
@@ -111,7 +111,7 @@ def _details(target: str, leads: str, text: str) -> list[str]:
         if found is None:
             if last[1:2] == ["comment"] or text[at:] == "":
                 words, before = [*words, *last], at
-            # Else it may be an option of the match before, which that does not mean without.
+            # Otherwise it may be an option of the match before, which would change its meaning.
             unread = _unread(text[before:]) if text[before:] else []
             return [*words, *unread, *_target_alone(target, leads, text[at:])]
         words, before = [*words, *last], at
@@ -123,7 +123,7 @@ def _next_match(text: str, at: int) -> tuple[list[str], int] | None:
         found = pattern.match(text, at)
         if found is not None:
             end = found.end()
-            # Between two there is a blank, and some print another behind themselves.
+            # There is a blank between two matches, and some print another after themselves.
             while text[end : end + 1] == " ":
                 end += 1
             return say(found), end
@@ -131,7 +131,7 @@ def _next_match(text: str, at: int) -> tuple[list[str], int] | None:
 
 
 def _target(target: str, leads: str, text: str) -> list[str] | None:
-    """Return the target, if `text` is all that it prints; None: it is something else."""
+    """Return the target, if `text` is exactly what it prints, else None."""
     if target in _WORDLESS or target not in XTABLES_TARGETS or leads == "-g":
         said = [leads, quoted(target)] if target else []
         return None if text else said
@@ -144,7 +144,7 @@ def _target(target: str, leads: str, text: str) -> list[str] | None:
 
 
 def _target_alone(target: str, leads: str, text: str) -> list[str]:
-    """Return the target of a rule whose text nobody can read."""
+    """Return the target of a rule whose text cannot be read."""
     known = _target(target, leads, "")
     if known is not None and (target in _WORDLESS or target not in XTABLES_TARGETS):
         return known

@@ -84,7 +84,7 @@ _SET: Final = rf"(add|del)-set (\S+) ((?:src|dst)[srcdt,]*)( exist)?(?: timeout 
 _ONES: Final = r"[0-9]{1,5}"
 _TO: Final = r"to:(\S*)((?: (?:random-fully|random|persistent))*)"
 
-#: What targets print, the whole of it, and how iptables-save says it.
+#: The whole text that targets print, and the words of iptables-save.
 TARGETS: Final[dict[str, tuple[tuple[str, Callable[[re.Match[str]], list[str]]], ...]]] = {
     "DNAT": ((_TO, _range("--to-destination")),),
     "SNAT": ((_TO, _range("--to-source")),),
@@ -124,5 +124,5 @@ TARGETS: Final[dict[str, tuple[tuple[str, Callable[[re.Match[str]], list[str]]],
         (rf"(add|del)-set (\S+) ((?:src|dst)[srcdt,]*)( exist)?(?: timeout ({NUMBER}))?", _set),
     ),
 }
-#: Targets whose text ends the row, whatever stands before it.
+#: Targets whose text ends the row, whatever comes before it.
 AT_THE_END: Final = {name: re.compile(rf"(?:^|.* ){_TO}") for name in ("DNAT", "SNAT")}

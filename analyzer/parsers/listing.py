@@ -1,13 +1,13 @@
 """Listings of ``iptables -nvL``, as found in tickets and sosreports without iptables-save.
 
-Theory of operation: each row is said again in the words of iptables-save (`listed_rule`), and is
-a rule like others from there on; its line is that of the listing. A listing has no names of
-tables: they are told by their base chains, by ``iptables -t nat ...`` before them, or by
-``--table``. It has no end either. That it is whole is told by what each chain says of how many
-rules lead to it: where that is not what there is, rules are missing, and what a chain does behind
-those that are shown is unknown. A Service's or endpoint's chain that comes last is taken for whole
-only where its last rule takes all flows, as kube-proxy's does. (That rules which lead to no chain
-are missing at the end of another last chain nothing tells, as in ``iptables -S``.)
+Theory of operation: each row is translated into the syntax of iptables-save (`listed_rule`), and
+then parsed like any other rule; its line is that of the listing. A listing does not name its
+tables: they are recognised by their base chains, by ``iptables -t nat ...`` before them, or given
+by ``--table``. It has no end mark either. Whether it is complete shows in the number of references
+that each chain states: if the listing shows another number, rules are missing, and each chain ends
+in an unknown rule. A Service's or endpoint's chain that comes last counts as complete only if its
+last rule matches all flows, as kube-proxy's does. (Missing rules that jump to no chain, at the end
+of any other last chain, cannot be detected, as in ``iptables -S``.)
 
 Source: iptables, iptables/iptables.c, ``print_header`` and ``list_entries``; iptables/nft.c,
 ``nft_rule_list``.
@@ -39,19 +39,19 @@ _HEAD: Final = re.compile(
     r"\s*(num\s+)?(pkts\s+bytes\s+)?target\s+prot(?:\s+opt)?(\s+in\s+out)?\s+source\s+destination\s*"
 )
 _SNIFF: Final = re.compile(r"^\s*Chain \S+ \((?:policy [A-Z]+|\d+ references?)", re.MULTILINE)
-#: What runs it, in a paste, or where a program puts the command before its output.
+#: The command, in a paste, or printed by a program before the output.
 _COMMAND: Final = re.compile(r"\bip(6)?tables(?:-legacy|-nft)?\s(?:.*\s)?-\S*L|--list\b")
 _TABLE: Final = re.compile(r"(?:-t|--table)[ =]*([a-z]+)\b")
-#: What the log collector of Amazon EKS writes behind a listing.
+#: Written by the log collector of Amazon EKS after a listing.
 _COUNTED: Final = re.compile(r"Total Number of Rules: (\d{1,10})\s*")
 _RULER: Final = re.compile(r"\s*=*\s*")
-#: What iptables says of its own tables beside a listing.
+#: Remarks of iptables about its own tables beside a listing.
 _SAID: Final = re.compile(r"# (?:Warning: ip6?tables-legacy tables present|Table `)")
 _LEGACY_BESIDE: Final = "tables-legacy tables present"
 _ANY_V6: Final = re.compile(r"\s!?[0-9a-f]{0,4}:[0-9a-f:]*:[0-9a-f:]*(?:/\d+)?\s")
-#: Chains of kube-proxy's that have such a rule at their end.
+#: Chains of kube-proxy that have such a rule at their end.
 _ENDING: Final = ("KUBE-SEP-", "KUBE-SVC-", "KUBE-SVL-")
-#: Rows whose rule takes whatever comes to it, or all of one protocol, to an end.
+#: Rows of rules that end all flows, or all of one protocol.
 _LAST: Final = re.compile(
     r'(?:\[\d+:\d+\] )?-A \S+ (?:-p \w+ )?(?:-m comment --comment (?:"(?:[^"\\]|\\.)*"|\S+) )?'
     r"(?:-m (?:tcp|udp|sctp) )?-j (?:DNAT --to-destination \S+|KUBE-\S+)"
@@ -59,7 +59,7 @@ _LAST: Final = re.compile(
 
 
 def sniff(text: str) -> bool:
-    """Tell whether `text` has the head of a chain, as ``iptables -L`` prints it."""
+    """Return whether `text` has the header of a chain, as ``iptables -L`` prints it."""
     return _SNIFF.search(text) is not None
 
 
@@ -70,10 +70,10 @@ def parse(
     advance: Callable[[int, int | None], None] | None = None,
     skim: Skim | None = None,
 ) -> Ruleset:
-    """Read a listing; `table` names the table where nothing in the listing tells it.
+    """Read a listing; `table` names the table if nothing in the listing does.
 
     Raises:
-        InputError: it is of ``iptables -L`` without ``-v``, or holds no chain.
+        InputError: it is of ``iptables -L`` without ``-v``, or contains no chain.
     """
     del skim
     return _Reader(file, table, advance).read(text)
@@ -91,7 +91,7 @@ class _Reader(Telling):
         self._family = "ip"
         self._tables: dict[str, Table] = {}
         self._open: OpenTable | None = None
-        #: By chain, how many rules lead to it: as it says, and as the listing shows.
+        #: By chain, the number of rules that jump to it: as stated, and as the listing shows.
         self._references: dict[str, int] = {}
         self._leads: Counter[str] = Counter()
         self._named: str | None = None
@@ -103,7 +103,7 @@ class _Reader(Telling):
         self._unread: list[int] = []
 
     def read(self, text: str) -> Ruleset:
-        # Where no row has an address, the program that is in the name of the file tells.
+        # If no rule has an address, the name of the file decides.
         named = "ip6tables" in re.split(r"[/:]", self._file)[-1]
         self._family = (
             "ip6" if _ANY_V6.search(text) or (named and " 0.0.0.0/0 " not in text) else "ip"
@@ -169,7 +169,7 @@ class _Reader(Telling):
         self._open.rows[chain].append(number, row)
 
     def _last_line(self, line: str, number: int) -> None:
-        """Meet a last line that nothing ends: it may have lost its end."""
+        """Handle a last line without a newline, which may be truncated."""
         self._warn("cut-off", "the listing ends within this line, which is left out", number)
         if _CHAIN.fullmatch(line):
             self._line(line, number)
@@ -198,7 +198,7 @@ class _Reader(Telling):
         self._chain, self._headless = name, True
 
     def _is_next(self, name: str, policy: str | None) -> bool:
-        """Tell whether a chain is of another table: names come once, and base chains first."""
+        """Return whether a chain belongs to the next table: base chains come first."""
         assert self._open is not None
         if name in self._open.rows:
             return True
@@ -256,7 +256,7 @@ class _Reader(Telling):
         self._tables[name] = replace(table.close(name, complete=whole), complete=whole)
 
     def _missing(self, table: OpenTable, counted: int | None) -> str | None:
-        """Return what shows that rules are missing; None: nothing does."""
+        """Return why rules must be missing; None if nothing shows that any are."""
         shown = sum(len(rows.lines) for rows in table.rows.values())
         if counted is not None and counted != shown:
             return f"{shown} rules are listed, and {counted} were counted"

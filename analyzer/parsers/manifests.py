@@ -1,6 +1,6 @@
-"""Manifests, each with the line where its document begins.
+"""Manifests, each with the line on which its document begins.
 
-Source: YAML 1.2.2, 9.2: ``---`` in the first column begins a document wherever it stands.
+Source: YAML 1.2.2, 9.2: ``---`` in the first column always begins a document.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Manifest:
 
     Attributes:
         place: where its document begins.
-        line: that line.
+        line: the text of that line.
     """
 
     item: Object
@@ -41,29 +41,29 @@ class Manifest:
 
     @property
     def kind(self) -> str:
-        """Its kind; empty where it has none."""
+        """Its kind; empty if it has none."""
         return text(self.item.get("kind")) or ""
 
     @property
     def group(self) -> str:
-        """The group of its API; empty for the first one, whose ``apiVersion`` is ``v1``."""
+        """The group of its API; empty for the core group, whose ``apiVersion`` is ``v1``."""
         return (text(self.item.get("apiVersion")) or "").rpartition("/")[0]
 
     @property
     def name(self) -> str:
-        """Its name; of one that the API is to make the beginning, with a star; empty: none."""
+        """Its name; with ``generateName``, that prefix and a star; empty if it has neither."""
         told = text(at(self.item, "metadata", "name"))
         begins = text(at(self.item, "metadata", "generateName"))
         return told or (f"{begins}*" if begins else "")
 
     @property
     def is_named(self) -> bool:
-        """Whether it has a name of its own: with ``generateName`` there may be any number."""
+        """Whether it has a name of its own; with ``generateName`` there may be any number."""
         return text(at(self.item, "metadata", "name")) is not None
 
     @property
     def namespace(self) -> str:
-        """Its namespace, ``default`` where it names none."""
+        """Its namespace, ``default`` if it names none."""
         return text(at(self.item, "metadata", "namespace")) or "default"
 
     @property
@@ -80,7 +80,7 @@ class Manifest:
         """Refuse it.
 
         Raises:
-            ParseError: with the place of its document.
+            ParseError: always, with the place of its document.
         """
         raise ParseError(
             f"{self.title}: {message}",
@@ -91,10 +91,10 @@ class Manifest:
 
 
 def manifests(files: Iterable[tuple[str, bytes]]) -> list[Manifest]:
-    """Return the objects of all `files`, given as name and content, of lists their items.
+    """Return the objects of all `files`, given as name and content; for lists, their items.
 
     Raises:
-        InputError: a file holds no objects, or cannot be read.
+        InputError: a file contains no objects, or cannot be read.
         ParseError: a part of a file is malformed.
     """
     return [each for file, data in files for each in _of_file(file, data)]
@@ -114,7 +114,7 @@ def _of_file(file: str, data: bytes) -> Iterator[Manifest]:
             yield from _objects(document, Location(shown, 1), lines)
         return
     for first, part in _parts(whole):
-        # Lines before it are blank, so that a message has the line of the file.
+        # Lines before it are blank, so that messages have the line of the file.
         try:
             for document in yaml_documents.parse("\n" * (first - 1) + part, shown):
                 begins = _first_line(part, first)
@@ -131,13 +131,13 @@ def _of_file(file: str, data: bytes) -> Iterator[Manifest]:
 
 
 def _why(error: InputError) -> str:
-    """Return what is wrong with a file, in words for manifests."""
+    """Return what is wrong with a file, worded for manifests."""
     said = str(error)
     return "it is empty" if said.startswith("kubectl printed nothing") else said
 
 
 def _parts(whole: str) -> Iterator[tuple[int, str]]:
-    """Give each document's text with the line where it begins, from 1; empty ones are left out."""
+    """Yield each document's text with the line on which it begins, from 1, but no empty ones."""
     ends = [each.start() for each in _DOCUMENT.finditer(whole)]
     first, before = 1, 0
     for end in [*ends, len(whole)]:
@@ -148,7 +148,7 @@ def _parts(whole: str) -> Iterator[tuple[int, str]]:
 
 
 def _first_line(part: str, first: int) -> int:
-    """Return the line of the first field, behind comments and what parts documents."""
+    """Return the line of the first field, after comments and document separators."""
     found = _EMPTY.match(part)
     assert found is not None  # it matches nothing, too
     return first + part.count("\n", 0, found.end())

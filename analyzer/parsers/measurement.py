@@ -12,16 +12,16 @@ from analyzer.model.probability import NEVER, Bounds, Dyadic
 
 _SCHEMA = "kubeodds/lab/2"
 _SOURCES = ("pod", "pod-elsewhere", "node", "external", "hairpin")
-#: A Service of so many endpoints has shares of 31 bits each.
+#: A Service of this many endpoints has shares of 31 bits each.
 _MOST_BITS = 31 * 100_000
 
 
 def parse_measurements(data: bytes, file: str) -> tuple[str, tuple[Measurement, ...]]:
-    """Return who was dead, and what was counted.
+    """Return what was dead, and the measurements.
 
     Raises:
         InputError: it is no such document.
-        ParseError: it is no JSON.
+        ParseError: it is not JSON.
     """
     text = data.decode("utf-8", "surrogateescape")
     try:

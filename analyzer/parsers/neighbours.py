@@ -1,4 +1,4 @@
-"""``ip -j neighbour``: which hosts on its own networks the node can reach, and which it cannot.
+"""``ip -j neighbour``: which hosts on its own networks the node can reach, and which not.
 
 Source: iproute2, ip/ipneigh.c, ``print_neigh``.
 """
@@ -15,12 +15,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-#: States of a neighbour that has not answered.
+#: States of a neighbour that did not answer.
 _LOST: Final = frozenset({"FAILED", "INCOMPLETE"})
 
 
 def parse_neighbours(data: bytes, file: str) -> frozenset[Address]:
-    """Return the addresses that did not answer when the node asked for them.
+    """Return the addresses that did not answer ARP or neighbour discovery.
 
     Raises:
         InputError: it is something else.

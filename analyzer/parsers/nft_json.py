@@ -1,10 +1,9 @@
 """``nft -j list ruleset``.
 
-Theory of operation
-===================
+Theory of operation ===================
 
-`json` makes the objects; they are sorted into tables and chains here. Rules and elements stay
-as they are until they are first looked at.
+`json` makes the objects, which are sorted into tables and chains here. Rules and elements are
+parsed when they are first looked at.
 
 Source: libnftables-json(5); src/json.c.
 """
@@ -56,7 +55,7 @@ _Numbered = tuple[int, Mapping[str, "Any"]]
 
 
 def sniff(text: str) -> bool:
-    """Tell whether `text` begins as what ``nft -j`` prints."""
+    """Return whether `text` begins like output of ``nft -j``."""
     return _SNIFF.match(text) is not None
 
 
@@ -70,8 +69,8 @@ def parse(
     """Read a ruleset of ``nft -j``; `table`, `advance` and `skim` are for other formats.
 
     Raises:
-        InputError: it holds no ruleset, or an object of it says not where it belongs.
-        ParseError: it is no JSON.
+        InputError: it contains no ruleset, or an object without the table it belongs to.
+        ParseError: it is not JSON.
     """
     del table, advance, skim
     given = _loaded(text, file)
@@ -107,7 +106,7 @@ class _RulesetReader:
         self._rules: dict[tuple[str, str, str], list[_Numbered]] = {}
         self._diagnostics: list[Diagnostic] = []
         self._version: str | None = None
-        #: Sets of which an object says more, by family, table and name.
+        #: Sets about which another object says more, by family, table and name.
         self._changed: dict[tuple[str, str, str], Mapping[str, Any]] = {}
 
     def read(self, objects: list[Any]) -> NftRuleset:

@@ -1,10 +1,9 @@
 """``nft list ruleset`` and ``nft list table``, with or without handles.
 
-Theory of operation
-===================
+Theory of operation ===================
 
-`splitting` finds tables and blocks. Sets, maps and the heads of chains are read at once, since
-they are few words; rules and elements are understood when they are first looked at.
+`splitting` finds tables and blocks. Sets, maps and the headers of chains are parsed at once, since
+they are short; rules and elements are parsed when they are first looked at.
 
 Source: nft(8); src/rule.c, ``table_print``.
 """
@@ -50,15 +49,15 @@ _SNIFF: Final = re.compile(
 _BASE: Final = re.compile(
     r"type (\w+) hook (\w+)(?: device (\S+))?(?: devices = \{([^}]*)\})? priority ([^;]+)"
 )
-#: A chain that has something to say before its rules.
+#: A chain with statements before its rules.
 _HEADED: Final = re.compile(r"(?:[\s;\\]|#.*\n)*+(?:type|policy|comment|devices?) ")
-#: What the head of a base chain says, even where its first word is misspelt.
+#: The header of a base chain, even if its first word is misspelt.
 _HOOKED: Final = re.compile(r"[^\"]* hook \w+[^\"]* priority ")
 _HEADS: Final = ("type ", "policy ", "comment ", "devices ", "device ")
 
 
 def sniff(text: str) -> bool:
-    """Tell whether `text` has a line that begins a table of nft."""
+    """Return whether `text` has a line that begins an nft table."""
     return _SNIFF.search(text) is not None
 
 
@@ -72,8 +71,8 @@ def parse(
     """Read a listing of nft; `table`, `advance` and `skim` are for other formats.
 
     Raises:
-        InputError: it holds no table.
-        ParseError: its braces or quotes do not fit together.
+        InputError: it contains no table.
+        ParseError: braces do not match, or a quote is not closed.
     """
     del table, advance, skim
     found = split(text, file)
@@ -110,7 +109,7 @@ class _TableReader:
         self._file = file
         self._of_iptables = statements.is_of_iptables(raw.family, raw.name)
         self._place = f"{raw.family} {raw.name}"
-        #: Whether all that may be called is understood.
+        #: Whether every chain is understood that another one may jump to.
         self._complete = raw.complete
 
     def read(self) -> Table:
@@ -210,7 +209,7 @@ class _TableReader:
             self._unplaced(text, head, line)
 
     def _unplaced(self, text: str, head: dict[str, Any], line: int) -> None:
-        # That it is a base chain is known all the same.
+        # It is known to be a base chain all the same.
         head.setdefault("type", text.split()[1])
         self._warn("unknown-hook", f"not understood: {text[:60]}", line)
 

@@ -9,13 +9,13 @@ from typing import Final
 from analyzer.model.rules import Chain, Counters, Table
 from analyzer.parsers.rows import ListedRows
 
-#: What takes rules out of a chain, or out of all; iptables-restore takes it, no dump has it.
+#: Commands that delete rules of a chain, or of all; no dump has them.
 _EDIT: Final = re.compile(
     r"[+ \t>]*(?:\[\d+:\d+\]\s*)?(?:-[DRF]|--delete|--replace|--flush)(?:\s+(\S+)|\s*$)"
 )
-#: What a line that is no rule has in common with one.
+#: What a line that is not a rule may share with one.
 LEADS: Final = re.compile(r"\s(?:-[jg]|--jump|--goto)\s")
-#: The built-in chains by which a table without a header is told.
+#: The sets of built-in chains that identify a table without a header.
 BASE_CHAINS: Final = {
     frozenset({"PREROUTING", "INPUT", "OUTPUT", "POSTROUTING"}): "nat",
     frozenset({"PREROUTING", "OUTPUT", "POSTROUTING"}): "nat",
@@ -23,9 +23,9 @@ BASE_CHAINS: Final = {
     frozenset({"PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"}): "mangle",
     frozenset({"PREROUTING", "OUTPUT"}): "raw",
 }
-#: Chains that are there though nothing declares them.
+#: Chains that exist without being declared.
 BUILT_IN: Final = frozenset().union(*BASE_CHAINS)
-#: What only rules of the nat table can say, kube-proxy's chains of that table included.
+#: What only rules of the nat table have, including jumps to kube-proxy's chains there.
 _NAT_ONLY: Final = re.compile(
     r"-j (?:DNAT|SNAT|MASQUERADE|REDIRECT)\b|KUBE-(?:SEP|SVC|SVL|EXT|XLB|FW|MARK-MASQ)"
 )
@@ -33,13 +33,13 @@ _NAT_ONLY: Final = re.compile(
 
 @dataclass(slots=True)
 class OpenTable:
-    """A table whose end has not been met.
+    """A table whose end has not been read yet.
 
     Attributes:
         implied: no ``*table`` line began it: a fragment, or ``iptables -S``.
         listed: it was begun by the ``-P`` and ``-N`` lines of ``iptables -S``.
-        damaged: a line between its head and its COMMIT is not understood.
-        lost: such lines, which may be rules of chains that come later, too.
+        damaged: a line between its header and its COMMIT is not understood.
+        lost: such lines, which may also be rules of chains that come later.
     """
 
     name: str | None
@@ -61,21 +61,21 @@ class OpenTable:
         return named or ("nat" if _NAT_ONLY.search(text) else "filter")
 
     def mark_incomplete(self) -> None:
-        """Mark the chains of which rules may be missing."""
+        """Mark the chains that may have lost rules."""
         if self.implied and not self.listed:
             for rows in self.rows.values():
                 rows.complete = False
             return
-        # Rules follow in the order in which the chains are declared, so those before the last
-        # one met are whole, even when they are empty.
+        # Rules follow in the order in which the chains are declared, so the chains before the last
+        # one with rules are complete, even if they are empty.
         names = list(self.policies)
         for name in names[names.index(self.last) if self.last is not None else 0 :]:
             self.rows[name].complete = False
 
     def lose(self, number: int, line: str) -> None:
-        """Meet a line that is not understood: what it has done to the chains nobody knows.
+        """Handle a line that is not understood, whose effect on the chains is unknown.
 
-        In what stands under no table there is prose as well: that does nothing.
+        Text outside of tables may be prose, which has no effect.
         """
         edit = _EDIT.match(line)
         if edit is None and self.implied and not LEADS.search(line):
@@ -92,14 +92,14 @@ class OpenTable:
             self.lost.append((number, line))
 
     def close(self, name: str, *, complete: bool) -> Table:
-        """Return the table as far as it was read; `complete`: its end was met."""
+        """Return the table as far as it was read; `complete`: its end was read too."""
         for rows in self.rows.values():
             rows.table = name
         chains = {n: Chain(n, self.rows[n], *self.policies[n]) for n in self.policies}
         return Table(self.family, name, chains, complete=complete and not self.damaged)
 
     def same_as(self, other: Table) -> bool:
-        """Tell whether `other` has the same chains with the same rows."""
+        """Return whether `other` has the same chains with the same rows."""
         theirs = {
             n: c.rules.text for n, c in other.chains.items() if isinstance(c.rules, ListedRows)
         }

@@ -17,11 +17,11 @@ _ENDED: Final = ("Succeeded", "Failed")
 
 
 def pod_addresses(items: Sequence[Object]) -> dict[str, tuple[str, ...]]:
-    """Return of each pod, by ``ns/name``, what is dead with it: ``IP`` or ``IP:PORT``.
+    """Return for each pod, by ``ns/name``, what dies with it: ``IP`` or ``IP:PORT``.
 
-    A pod with its node's network shares the address with others: of it only the ports are told
-    at which EndpointSlices or Endpoints list it, which may be none. A pod that has ended has
-    nothing: another may have its address by now.
+    A pod in its node's network shares the address with others: only the ports are returned at which
+    EndpointSlices or Endpoints list it, and there may be none. A pod that has ended has none
+    either, since another pod may have its address by now.
     """
     listed: dict[str, list[str]] = {}
     for pod, place in _places(items):
@@ -39,8 +39,8 @@ def pod_addresses(items: Sequence[Object]) -> dict[str, tuple[str, ...]]:
             ips = [at(each, "ip") for each in elements(item, "status", "podIPs")]
             own = addresses(ips or [at(item, "status", "podIP")])
             found[name] = tuple(map(str, own)) or tuple(dict.fromkeys(listed.get(name, ())))
-    # Without pods among the objects, EndpointSlices name them; whose network they have they do
-    # not say, so that only the ports count that they list.
+    # Without pods among the objects, EndpointSlices name them. They do not say which network a pod
+    # uses, so only the listed ports count.
     for pod, places in listed.items():
         found.setdefault(pod, tuple(dict.fromkeys(places)))
     return found
@@ -52,7 +52,7 @@ def _name(item: object) -> str | None:
 
 
 def _places(items: Sequence[Object]) -> Iterator[tuple[str, str]]:
-    """Give each pod that is listed as an endpoint, with address and port."""
+    """Yield each pod that is listed as an endpoint, with address and port."""
     for item in items:
         own = text(at(item, "metadata", "namespace"))
         if item.get("kind") == "EndpointSlice":

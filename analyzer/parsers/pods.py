@@ -15,14 +15,14 @@ from analyzer.parsers.api_objects import Object, addresses, at, elements, text
 
 K = TypeVar("K")
 
-#: Phases of pods that run no more.
+#: Phases of pods that no longer run.
 _ENDED: Final = ("Succeeded", "Failed")
 
 
 def pods_of(objects: Sequence[Object]) -> PodNames:
-    """Return the pods that slices and Endpoints refer to, and those that are listed themselves.
+    """Return the pods that EndpointSlices and Endpoints refer to, and those listed themselves.
 
-    A pod in the node's own network tells nothing of the node's address, which others share.
+    A pod in the node's network says nothing about the node's address, which others share.
     """
     by_port: list[tuple[tuple[Address, int], str]] = []
     by_address: list[tuple[Address, str]] = []
@@ -42,7 +42,7 @@ def pods_of(objects: Sequence[Object]) -> PodNames:
 
 
 def has_ended(pod: Object) -> bool:
-    """Tell whether a pod runs no more, so that its address may be another's."""
+    """Return whether a pod no longer runs, so that another pod may have its address."""
     return at(pod, "status", "phase") in _ENDED
 
 

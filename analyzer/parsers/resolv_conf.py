@@ -14,14 +14,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-#: Name servers beyond these are not asked. Source: glibc, resolv.h, MAXNS; musl, lookup.h, MAXNS.
+#: Further name servers are not queried. Source: glibc, resolv.h, MAXNS; musl, lookup.h, MAXNS.
 _MOST_SERVERS: Final = 3
 _MOST_DIGITS: Final = 9
 _NUMBERS: Final = ("ndots", "timeout", "attempts")
 
 
 def resolv_conf_from_bytes(content: bytes, file: str) -> ResolvConf:
-    """Return what the content of a resolv.conf says.
+    """Return the content of a resolv.conf.
 
     Raises:
         ParseError: a name server is no address, or an option's number is none.
@@ -66,7 +66,7 @@ def resolv_conf_from_bytes(content: bytes, file: str) -> ResolvConf:
 
 
 class _Place:
-    """A line, to complain of one of its words."""
+    """A line, for errors about one of its words."""
 
     def __init__(self, file: str, number: int, line: str) -> None:
         self._file, self._number, self._line = file, number, line

@@ -22,15 +22,15 @@ _CONTROL_PLANE: Final = (
     "node-role.kubernetes.io/master",
 )
 _ETCD: Final = "node-role.kubernetes.io/etcd"
-#: Of static pods, by the label ``component``.
+#: Values of the label ``component`` of static pods.
 _COMPONENTS: Final = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 
 
 def roles_of(items: Sequence[Object]) -> Roles:
-    """Return what labels of nodes say, and pods of the control plane.
+    """Return the roles that labels of nodes and pods of the control plane show.
 
-    Where some pods of a component are listed they are taken to be all of them: the objects are of
-    one moment, and a pod that is not there runs nowhere.
+    If some pods of a component are listed they are taken to be all of them: the objects are a
+    snapshot, and a pod that is missing runs nowhere.
     """
     running: dict[str, set[str]] = {}
     for item in items:
@@ -50,7 +50,7 @@ def roles_of(items: Sequence[Object]) -> Roles:
 
 
 def _is_its(pod: Object) -> bool:
-    """Tell whether a pod is the control plane's: anybody may label pods of another namespace."""
+    """Return whether a pod is the control plane's; elsewhere anyone may use its labels."""
     return at(pod, "metadata", "namespace") == "kube-system" and not has_ended(pod)
 
 

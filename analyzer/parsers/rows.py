@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class RuleRows(LazyRules):
-    """The rules of one chain, each understood when it is first asked for.
+    """The rules of one chain, each parsed on first access.
 
     Raises:
-        ParseError: on that first use, where the rule is malformed.
+        ParseError: on first access, if the rule is malformed.
     """
 
     __slots__ = ("_chains", "_file", "_held", "_understood", "complete", "table")
@@ -34,9 +34,9 @@ class RuleRows(LazyRules):
         self._chains = chains
         self._held: list[tuple[int, str]] | None = None
         self._understood: list[Rule | None] = []
-        #: The name of the table, as far as it is known by then.
+        #: The name of the table, as far as it is known so far.
         self.table = table
-        #: False when the input may have lost rules of this chain.
+        #: False if the input may have lost rules of this chain.
         self.complete = complete
 
     @property
@@ -60,10 +60,10 @@ class RuleRows(LazyRules):
 
     @abstractmethod
     def __len__(self) -> int:
-        """Return the number of rules, one more when some may be lost."""
+        """Return the number of rules, plus one if some may be lost."""
 
     def understand(self, number: int, line: str) -> Rule:
-        """Return one rule, understood by itself and not kept."""
+        """Return one rule, parsed and not kept."""
         from analyzer.parsers.xt.rule import parse_rule
 
         return parse_rule(line, self._at(number), self._chains)
@@ -72,12 +72,12 @@ class RuleRows(LazyRules):
         return Location(self._file, number, self.table)
 
     def keys(self) -> list[tuple[str | None, int | None]]:
-        """Return what each rule asks for at least, as its row says in plain words."""
+        """Return what each rule matches at least, as far as its row says so in plain words."""
         found = [_key(line) for line in self.lines]
         return found if self.complete else [*found, (None, None)]
 
     def texts(self) -> Sequence[str] | None:
-        """Return the text of each rule; None where some may be lost."""
+        """Return the text of each rule; None if some may be lost."""
         return self.lines if self.complete else None
 
     def _rule(self, at: int) -> Rule:
@@ -93,7 +93,7 @@ class RuleRows(LazyRules):
         return rule
 
     def _hold(self) -> list[tuple[int, str]]:
-        """Keep the rows, and room for what they are understood as."""
+        """Keep the rows, and make room for the parsed rules."""
         if self._held is None:
             self._held = self.rows
             self._understood = [None] * len(self)
@@ -122,7 +122,7 @@ class RuleRows(LazyRules):
 
 
 _LOST: Final = LOST_ROWS
-#: Destination and port where nothing but the source stands before them, without ``!``.
+#: Destination and port, preceded at most by the source, without ``!``.
 _KEY: Final = (
     r"(?:\[\d+:\d+\] )?-A \S+ (?:(?:! )?-s \S+ )?"
     r"(?:-d ((?:(?:0|[1-9]\d{0,2})\.){3}(?:0|[1-9]\d{0,2})(?=/32 )|[0-9a-f:.]+(?=/128 ))/\d+ "
@@ -145,7 +145,7 @@ def _key(line: str) -> tuple[str | None, int | None]:
 
 
 def _lost(text: str, location: Location) -> Rule:
-    """Return what stands for rules that the dump may have lost: nobody can read them."""
+    """Return a rule that stands for those that the dump may have lost; it cannot be read."""
     from analyzer.model.matches import MatchUnknown
     from analyzer.model.targets import TargetUnknown
 
@@ -153,12 +153,12 @@ def _lost(text: str, location: Location) -> Rule:
 
 
 class Skimmed:
-    """Whole chains of one shape, read by an owner who only wants their words.
+    """Whole chains of one shape, read by a caller that needs only their words.
 
     Attributes:
-        spans: where the rows of such chains begin and end, in order; each span holds all rows of
-            its chains and nothing else.
-        chains: their names, in the order in which they come in the text.
+        spans: where the rows of such chains begin and end, in order; each span contains all rows
+            of its chains and nothing else.
+        chains: their names, in the order of the text.
     """
 
     def __init__(self) -> None:
@@ -166,15 +166,15 @@ class Skimmed:
         self.chains: Mapping[str, object] = {}
 
 
-#: Skims the rows of a table: the text, where they begin, the family, the table's name.
+#: Skims the rows of a table: text, start of the rows, family, name of the table.
 Skim = Callable[[str, int, str, str], Skimmed]
 
 
 class Block:
-    """The rows of one table that stand together in the input, chain after chain.
+    """The rows of one table that are contiguous in the input, chain after chain.
 
-    `groups` tells where the rows of each chain begin and end in `text`, those in `skimmed` left
-    out; `part` parts a piece of the text into such groups.
+    `groups` has the start and end of each chain's rows in `text`, except for those in `skimmed`;
+    `part` splits a piece of the text into such groups.
     """
 
     __slots__ = ("_more", "_part", "_places", "groups", "skimmed", "span", "text")
@@ -189,16 +189,16 @@ class Block:
     ) -> None:
         self.text = text
         self.groups = groups
-        #: Where the rows of this table are in the text.
+        #: Start and end of this table's rows in the text.
         self.span = span
         self.skimmed = skimmed
         self._part = part
         self._more: dict[str, tuple[int, int]] | None = None
-        #: Places whose line is known, in order: offset and line, from 1.
+        #: Offsets whose line is known, in order: offset and line, from 1.
         self._places = [(0, 1)]
 
     def span_of(self, chain: str) -> tuple[int, int]:
-        """Return where the rows of a chain begin and end; one without rows has none anywhere."""
+        """Return where the rows of a chain begin and end; an empty span if it has none."""
         found = self.groups.get(chain)
         if found is None and self.skimmed is not None and chain in self.skimmed.chains:
             if self._more is None:
@@ -209,7 +209,7 @@ class Block:
         return found or (0, 0)
 
     def all_but(self) -> Iterator[tuple[int, int]]:
-        """Give the spans of the rows that were not skimmed."""
+        """Yield the spans of the rows that were not skimmed."""
         at, last = self.span
         for start, end in self.skimmed.spans if self.skimmed is not None else ():
             if at < start:
@@ -225,7 +225,7 @@ class Block:
         start, _ = self.span_of(chain)
         at = bisect_right(self._places, start, key=itemgetter(0))
         before, line = self._places[at - 1]
-        # From the nearest known place on: from the beginning would take quadratic time.
+        # From the nearest known offset on, since counting from the start would be quadratic.
         line += self.text.count("\n", before, start)
         if before != start:
             self._places.insert(at, (start, line))
@@ -233,7 +233,7 @@ class Block:
 
 
 class SlicedRows(RuleRows):
-    """Rows that follow each other in the input: a piece of its text."""
+    """Rows that are contiguous in the input: a slice of its text."""
 
     __slots__ = ("_block", "_name")
 
@@ -270,18 +270,18 @@ class SlicedRows(RuleRows):
 
 
 class ListedRows(RuleRows):
-    """Rows gathered one by one from wherever they stood."""
+    """Rows collected one by one, from anywhere in the input."""
 
     __slots__ = ("_lost", "_rows")
 
     def __init__(self, file: str, chains: Container[str], *, complete: bool = True) -> None:
         super().__init__(file, chains, complete=complete)
         self._rows: list[tuple[int, str]] = []
-        #: Numbers of the lines that are no rules, and may stand for some.
+        #: Numbers of the lines that are not rules, but may stand for some.
         self._lost: set[int] = set()
 
     def lose(self, number: int, line: str, *, at_start: bool) -> None:
-        """Add a line that stands for rules nobody can read, behind the rows there are or before.
+        """Add a line that stands for unreadable rules, after the present rows or before them.
 
         Only before the rules were looked at.
         """
@@ -289,7 +289,7 @@ class ListedRows(RuleRows):
         self._rows.insert(0 if at_start else len(self._rows), (number, line))
 
     def understand(self, number: int, line: str) -> Rule:
-        """Return one rule, understood by itself and not kept."""
+        """Return one rule, parsed and not kept."""
         if number in self._lost:
             return _lost(line, self._at(number))
         return super().understand(number, line)
@@ -321,7 +321,7 @@ class ListedRows(RuleRows):
 
 
 class Declared(Mapping[str, "Any"]):
-    """The declared chains: some by their policy and counts, and a run in the middle without."""
+    """The declared chains: some with policy and counters, and a run without in the middle."""
 
     __slots__ = ("_after", "_before", "_run")
 
@@ -348,7 +348,7 @@ class Declared(Mapping[str, "Any"]):
 
 
 class Chains(Mapping[str, Chain]):
-    """Chains by name, each made when it is first asked for."""
+    """Chains by name, each created on first access."""
 
     __slots__ = ("_made", "_make", "_names", "_rules", "block")
 
@@ -364,7 +364,7 @@ class Chains(Mapping[str, Chain]):
 
     @property
     def rules(self) -> int:
-        """How many rules there are in all of them."""
+        """The number of rules in all chains."""
         if self._rules is None:
             self._rules = self.block.text.count("\n", *self.block.span)
         return self._rules

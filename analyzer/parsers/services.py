@@ -13,7 +13,7 @@ from analyzer.model.addresses import Address, address_from_text
 from analyzer.model.services import ApiEndpoint, ApiServicePort
 from analyzer.parsers.api_objects import Object, at, elements, text
 
-#: Labels of Services that kube-proxy leaves to somebody else.
+#: Labels of Services that kube-proxy leaves to another proxy.
 _NOT_OURS: Final = (
     "service.kubernetes.io/service-proxy-name",
     "service.kubernetes.io/headless",
@@ -23,9 +23,9 @@ _AFFINITY_SECONDS: Final = 10800
 
 
 def parse_services(items: Sequence[Object], version: int) -> tuple[ApiServicePort, ...]:
-    """Return the ServicePorts of decoded objects; `version` is that of IP: 4 or 6.
+    """Return the ServicePorts of decoded objects, for IP `version` 4 or 6.
 
-    What is odd in an object is left out.
+    Malformed parts of an object are left out.
     """
     endpoints = _Endpoints(items, version)
     return tuple(
@@ -96,7 +96,7 @@ def _service(item: Object, all_of: _Endpoints, version: int) -> Iterator[ApiServ
 
 
 class _Endpoints:
-    """What EndpointSlices and Endpoints say, by Service."""
+    """The endpoints in EndpointSlices and Endpoints, by Service."""
 
     def __init__(self, items: Iterable[Object], version: int) -> None:
         self._version = version
@@ -112,7 +112,7 @@ class _Endpoints:
                 self._endpoints.setdefault((space, name), []).append(item)
 
     def of(self, key: tuple[str, str], port: str) -> tuple[ApiEndpoint, ...]:
-        """Return the endpoints of a Service's port of that name, each once."""
+        """Return the endpoints of a Service's port, by its name, each once."""
         slices = self._merged(self._of_slices(self._slices.get(key, []), port))
         older = self._merged(self._of_endpoints(self._endpoints.get(key, []), port))
         of_both = any(each.is_ready for each in slices.values()) and any(
@@ -141,7 +141,7 @@ class _Endpoints:
 
     @staticmethod
     def _merged(found: Iterable[ApiEndpoint]) -> dict[tuple[Address, int], ApiEndpoint]:
-        """Return endpoints by place; of one that is listed twice, the ready one."""
+        """Return endpoints by address and port; of duplicates, a ready one."""
         merged: dict[tuple[Address, int], ApiEndpoint] = {}
         for each in found:
             place = each.address, each.port

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from analyzer.model.nft import NftRuleset
 
-#: A row of well-known options with well-formed values; what its target is stands first. Only
-#: other rows are understood in full here, which takes fifty times as long.
+#: A row of well-known options with well-formed values; group 1 is its target. Only other rows are
+#: parsed here, which takes fifty times as long.
 _OCTET: Final = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
 _PORT: Final = r"(?:[1-5]?\d{1,4}|6[0-4]\d{3})"
 _LIST: Final = r"--name [\w-]{1,200} --mask 255\.255\.255\.255 --rsource"
@@ -44,23 +44,23 @@ _PLAIN: Final = (
 )
 
 
-#: The chain that a row stands in.
+#: The chain of a row.
 _CHAIN: Final = re.compile(r"-A (\S+)")
-#: Of more chains than these it is told at once whether all their rows are known.
+#: With more chains than this, all rows are first checked at once.
 _MANY_CHAINS: Final = 100
-#: Of more missing chains than many only a few are told one by one.
+#: If more chains are missing than this, only a few are reported one by one.
 _MANY: Final = 12
 _FEW: Final = 3
-#: Chains of endpoints and policies, which are there because they have rules.
+#: Chains of endpoints and policies, which exist only if they have rules.
 _FILLED: Final = ("KUBE-SEP-",)
 
 
 def survey(
     ruleset: Ruleset, unread: Mapping[str, Iterable[str] | None] | None = None
 ) -> Iterator[Diagnostic]:
-    """Give a diagnostic for each extension that is not read, and each chain that is missing.
+    """Yield a diagnostic for each extension that is not read, and each chain that is missing.
 
-    `unread` tells, by table, which chains to look at; None, and for other tables: all.
+    `unread` lists, by table, the chains to look at; all, if it is None or lacks the table.
     """
     for table in ruleset.tables.values():
         names = (unread or {}).get(table.name)
@@ -70,7 +70,7 @@ def survey(
 def survey_any(
     ruleset: Ruleset | NftRuleset, visited: Mapping[str, Iterable[str]]
 ) -> Iterator[Diagnostic]:
-    """Give what there is to say of the chains of a ruleset of any kind that were `visited`."""
+    """Yield the diagnostics for the chains of any kind of ruleset that were `visited`."""
     if isinstance(ruleset, Ruleset):
         yield from survey(ruleset, visited)
     else:
@@ -94,7 +94,7 @@ def _survey(file: str, table: Table, names: Iterable[str]) -> Iterator[Diagnosti
     for rule in strange:
         line = rule.location.line
         for match in rule.matches:
-            # Of a listing its reader says where it does not tell all.
+            # The reader of a listing reports itself what a listing does not show.
             if isinstance(match, MatchUnknown) and UNREAD not in match.text:
                 unread.setdefault(f"match {_first(match.text)}", []).append(line)
         match rule.target:
@@ -137,7 +137,7 @@ def _survey(file: str, table: Table, names: Iterable[str]) -> Iterator[Diagnosti
 
 
 def _strange(table: Table, names: Iterable[str]) -> Iterator[Rule]:
-    """Give the rules that name something we do not know; the others need not be understood."""
+    """Yield the rules that name something unknown; the others need not be parsed."""
     unfilled: dict[str, bool] = {}
     held = list(names)
     if len(held) > _MANY_CHAINS and _is_known(table):
@@ -156,13 +156,13 @@ def _strange(table: Table, names: Iterable[str]) -> Iterator[Rule]:
 
 
 def _is_known(table: Table) -> bool:
-    """Tell whether all rows are of well-known options, and lead to chains that are there."""
+    """Return whether all rows have well-known options, and jump to chains that exist."""
     if not isinstance(table.chains, Chains):
         return False
     block, targets = table.chains.block, set[str]()
     for start, end in block.all_but():
         found = re.findall(rf"(?m)^{_PLAIN}$", block.text[start:end])
-        # One that ran on into the next row leaves fewer of them than there are rows.
+        # A match that ran on into the next row leaves fewer matches than rows.
         if len(found) != block.text.count("\n", start, end):
             return False
         targets.update(found)
@@ -173,13 +173,13 @@ def _is_known(table: Table) -> bool:
 
 
 def plain_target(line: str) -> str | None:
-    """Return the target of a row of well-known options; None of any other row."""
+    """Return the target of a row of well-known options; None for any other row."""
     plain = re.fullmatch(_PLAIN, line)  # it takes a while to compile, and may not be needed
     return None if plain is None else plain[1]
 
 
 def _is_unfilled(table: Table, chain: str) -> bool:
-    """Tell whether a chain is one that its writer fills before it jumps there."""
+    """Return whether a chain is one that its writer fills before it jumps there, and is empty."""
     if not chain.startswith(_FILLED) or chain not in table.chains:
         return False
     if isinstance(table.chains, Chains):
@@ -189,7 +189,7 @@ def _is_unfilled(table: Table, chain: str) -> bool:
 
 
 def _signature(rows: Iterable[str]) -> str:
-    """Return who has written some rows, where that is known of all of them."""
+    """Return which programs wrote the rows, if that is known of all of them."""
     from analyzer.model.programs import KUBE_PROXY, program_of  # few dumps need it
 
     chains = [(_CHAIN.search(row), row) for row in rows]
@@ -199,7 +199,7 @@ def _signature(rows: Iterable[str]) -> str:
 
 
 def _first(text: str) -> str:
-    """Return the name of an extension out of its text: ``-m set --match-set x src``."""
+    """Return the name of an extension from its text: ``-m set --match-set x src``."""
     words = text.split()
     return words[1] if words[0] in {"-m", "-j"} and words[1:] else text
 

@@ -6,18 +6,18 @@ from analyzer.model.diagnostics import Diagnostic, Severity
 
 
 class Telling:
-    """A reader of one file that keeps what there is to say of it, by line."""
+    """A reader of one file that collects diagnostics, by line."""
 
     def __init__(self, file: str) -> None:
         self._file = file
         self._diagnostics: list[Diagnostic] = []
 
     def _warn(self, code: str, message: str, line: int) -> None:
-        """Say what may make the answer less than the whole."""
+        """Report what may make the answer incomplete."""
         self._diagnose(Severity.WARNING, code, message, line)
 
     def _note(self, code: str, message: str, line: int) -> None:
-        """Say what changes nothing of the answer."""
+        """Report what does not affect the answer."""
         self._diagnose(Severity.INFO, code, message, line)
 
     def _diagnose(self, severity: Severity, code: str, message: str, line: int) -> None:

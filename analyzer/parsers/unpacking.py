@@ -1,8 +1,8 @@
 """Archives and compressed files as streams, with limits on how much is read.
 
-An archive may come from anybody. What it unpacks to is never held as a whole and never written:
-it passes by, and only what is asked for is kept. A `Budget` counts all that passes by, archives in
-archives included, so that no packing can make a small file take long or fill the memory.
+An archive may come from anyone. Its content is never held as a whole and never written: it is
+streamed, and only what is needed is kept. A `Budget` counts all streamed bytes, including those of
+nested archives, so that no small file can take long or fill the memory.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 
 _MAGIC: Final = 6
 _PIECE: Final = 1 << 16
-#: Bytes that a packed one may stand for. Logs of nodes come to 10 to 50, zeros to 1,000 and more.
+#: Bytes that one packed byte may expand to. Logs of nodes reach 10 to 50, zeros 1,000 and more.
 _MOST_OF_ONE: Final = 250
-#: From so many bytes on: a short file of zeros harms nobody.
+#: The limit applies from this many bytes on: a short file of zeros is harmless.
 _HARMLESS: Final = 1 << 26
-#: Of all archives that a bundle is made of.
+#: Members of all archives in a bundle.
 _MOST_MEMBERS: Final = 200_000
-#: What passes by, of each byte that may be kept.
+#: Bytes that may be streamed for each one that may be kept.
 _PASSES: Final = 4
 
 
 class Budget:
-    """What is left to be read of one bundle.
+    """What may still be read of one bundle.
 
     Args:
-        most: bytes that may be kept; four times as many may pass by.
+        most: bytes that may be kept; four times as many may be streamed.
     """
 
     def __init__(self, most: int) -> None:
@@ -65,9 +65,9 @@ class Budget:
         self._kept -= number
 
     def renew(self) -> None:
-        """Count from nothing, where what was read so far is no longer held by anybody.
+        """Start counting anew, when nothing that was read so far is held any more.
 
-        A packed byte still stands for so many at the most.
+        The limit per packed byte still applies.
         """
         self._kept = self._passed = self._members = 0
 
@@ -83,7 +83,7 @@ class Budget:
 
 
 class Stream:
-    """A file that is read once from its beginning, unpacked if it is packed."""
+    """A file that is read once from its beginning, decompressed if necessary."""
 
     def __init__(self, file: BinaryIO, budget: Budget) -> None:
         self._packed = file
@@ -92,7 +92,7 @@ class Stream:
         self._count = 0
 
     def take(self, number: int) -> bytes:
-        """Return so many bytes; fewer where the file ends before.
+        """Return `number` bytes; fewer if the file ends before.
 
         Raises:
             InputError: it is damaged, or more than may be read.
@@ -116,7 +116,7 @@ class Stream:
         return piece
 
     def skip(self, number: int) -> int:
-        """Pass by so many bytes; return how many there were."""
+        """Skip `number` bytes; return how many there were."""
         left = number
         while left > 0:
             piece = len(self.take(min(_PIECE, left)))
@@ -138,7 +138,7 @@ class Stream:
 
 
 def _opened(file: BinaryIO) -> tuple[BinaryIO, tuple[type[Exception], ...]]:
-    """Return a file that unpacks, and what it raises where it is damaged."""
+    """Return a file that decompresses, and the exceptions it raises if it is damaged."""
     from analyzer.parsers.compression import opener
 
     head = file.read(_MAGIC)

@@ -1,7 +1,7 @@
 """Splits a line of iptables-save into words, with the column of each.
 
-Source: iptables, iptables/xshared.c, ``add_param_to_argv``: blanks separate, double quotes
-protect, a backslash inside them takes the next character as it is.
+Source: iptables, iptables/xshared.c, ``add_param_to_argv``: blanks separate, double quotes protect,
+a backslash inside them escapes the next character.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Words:
     """A cursor over the words of one line, from column `start` on.
 
     Raises:
-        ParseError: a quote is opened and never closed.
+        ParseError: a quote is not closed.
     """
 
     def __init__(self, line: str, location: Location, start: int = 0) -> None:
@@ -53,23 +53,23 @@ class Words:
         return Word(plain, found.span(), quoted=True)
 
     def peek(self, ahead: int = 0) -> str | None:
-        """Return a word to come without taking it; None behind the end."""
+        """Return an upcoming word without taking it; None after the last."""
         at = self.position + ahead
         return self._words[at].text if at < len(self._words) else None
 
     def at_negation(self) -> bool:
-        """Tell whether the next word is ``!``, and no string that says so."""
+        """Return whether the next word is ``!``, and not a quoted string."""
         at = self.position
         return at < len(self._words) and self._words[at] == Word("!", self._words[at].span)
 
     @property
     def next_column(self) -> int:
-        """The column, from 0, at which the next word stands; the line's end behind the last."""
+        """The column, from 0, of the next word; after the last, the end of the line."""
         at = self.position
         return self._words[at].span[0] if at < len(self._words) else len(self.line)
 
     def take(self, expected: str) -> Word:
-        """Take the next word, or fail saying what was expected."""
+        """Take the next word, or raise a ParseError that says what was expected."""
         if self.position == len(self._words):
             self.fail(f"expected {expected}", span=(len(self.line), len(self.line) + 1))
         self.position += 1
@@ -95,10 +95,10 @@ def quoted(text: str) -> str:
 
 
 def bare(text: str) -> str:
-    """Return a word that iptables-save never quotes, quoted only where it would fall apart."""
+    """Return a word that iptables-save never quotes, quoted only if it would be split."""
     return text if _ONE_WORD.fullmatch(text) and text != "!" else always_quoted(text)
 
 
 def always_quoted(text: str) -> str:
-    """Return `text` between quotes, with what would end them escaped."""
+    """Return `text` in quotes, with quotes and backslashes escaped."""
     return '"' + re.sub(r"([\\\"'])", r"\\\1", text) + '"'

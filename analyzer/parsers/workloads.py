@@ -27,12 +27,12 @@ _CONTROLLER: Final = "endpointslice-controller.k8s.io"
 _MIRRORING: Final = "endpointslicemirroring-controller.k8s.io"
 _SERVICE_NAME: Final = "kubernetes.io/service-name"
 _EXCLUDED: Final = "node.kubernetes.io/exclude-disruption"
-#: Of region and zone, as they are called now and were called.
+#: Labels of region and zone, present and former.
 _PLACE: Final = (
     ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region"),
     ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"),
 )
-#: What nearly every node has: a pod that asks for it can go elsewhere.
+#: Labels that nearly every node has: a pod that selects them can be moved.
 _COMMON: Final = frozenset({"kubernetes.io/os", "kubernetes.io/arch"})
 
 
@@ -68,7 +68,7 @@ def _owner(pod: Object) -> str | None:
 
 
 def _tolerates(tolerations: Iterable[object]) -> int | None:
-    """Return for how long a pod stays: the least of the times that it names, or for ever."""
+    """Return how many seconds a pod stays: the least that its tolerations name; None for ever."""
     matching = [each for each in tolerations if _matches(each)]
     if not matching:
         return 0
@@ -88,7 +88,7 @@ def _matches(toleration: object) -> bool:
 
 
 def _is_restricted(spec: object) -> Ternary:
-    """Tell whether something else than a volume binds a pod to its node; never certainly."""
+    """Return whether something other than a volume binds a pod to its node; never certainly."""
     selector = at(spec, "nodeSelector")
     required = "requiredDuringSchedulingIgnoredDuringExecution"
     asks = (
@@ -112,7 +112,7 @@ def _is_restricted(spec: object) -> Ternary:
 
 
 class _Volumes:
-    """What claims and volumes among the objects say of where a pod can run."""
+    """Where pods can run according to the claims and volumes among the objects."""
 
     def __init__(self, items: Iterable[Object]) -> None:
         self._volume_of: dict[str, str] = {}
@@ -125,7 +125,7 @@ class _Volumes:
                 self._volumes[text(at(item, "metadata", "name")) or ""] = item
 
     def bind(self, pod: Object) -> Ternary:
-        """Tell whether a volume binds a pod to its node."""
+        """Return whether a volume binds a pod to its node."""
         found = Ternary.FALSE
         namespace = text(at(pod, "metadata", "namespace")) or ""
         for each in elements(pod, "spec", "volumes"):
@@ -191,7 +191,7 @@ def _node(item: Object) -> NodeFacts:
 
 
 def _zone(labels: Mapping[str, Any]) -> str:
-    """Return what a node shares with those of its zone: region and zone, where it has any."""
+    """Return what identifies a node's zone: region and zone, if it has any."""
     parts = [next((text(labels.get(k)) for k in keys if k in labels), None) for keys in _PLACE]
     return "/".join(part or "" for part in parts) if any(parts) else ""
 

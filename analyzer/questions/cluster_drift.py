@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from analyzer.cluster.drift import Drifted, drift
-from analyzer.cluster.drift_services import Told
+from analyzer.cluster.drift_services import ObjectFacts
 from analyzer.cluster.store import NodeRow, Store
 from analyzer.errors import InputError, UsageError
 from analyzer.inputs.api_objects import ApiObjects
@@ -73,10 +73,10 @@ def wanted_of(
 ) -> tuple[tuple[EveryNode, ...] | None, tuple[str, ...], tuple[str, ...]]:
     """Return what kube-proxy would write, its basis, and what of it is not known.
 
-    `found` are the modes of the nodes that were read. None: most nodes tell it.
+    `found` are the modes of the nodes that were read. None if most nodes are the reference.
 
     Raises:
-        AnalyzerError: the objects do not tell it, and they are to.
+        AnalyzerError: the objects do not determine it, although they should.
     """
     if options.against == "majority" or (not objects.items and options.against is None):
         return None, (), ()
@@ -95,7 +95,7 @@ def wanted_of(
     return kept, assumed.words, tuple(wrong)
 
 
-def told_of(objects: ApiObjects) -> Told:
+def told_of(objects: ApiObjects) -> ObjectFacts:
     """Return what objects say about endpoints."""
     services: dict[tuple[str, str, int | None], ApiServicePort] = {
         (each.name, each.protocol, version): each
@@ -109,11 +109,11 @@ def told_of(objects: ApiObjects) -> Told:
     def place(address: Address) -> str | None:
         return objects.cluster.placement(address).node
 
-    return Told(services=services, owner=owner, place=place, is_told=objects.lists_endpoints)
+    return ObjectFacts(services=services, owner=owner, place=place, is_told=objects.lists_endpoints)
 
 
 def _narrowed(found: Drifted, options: SimpleNamespace) -> Drifted:
-    """Return the findings that were asked for; what is of a node is of each of its Services."""
+    """Return the selected findings; findings on a node count for each of its Services."""
     names, spaces = options.service, options.namespace
     kept = [
         each

@@ -160,7 +160,7 @@ def _kind(given: Manifest) -> str:
 
 
 def _unique(found: list[Manifest]) -> list[Manifest]:
-    """Return manifests; the same object twice is refused, as nobody knows which one counts.
+    """Return manifests; duplicates are refused, since it is not clear which one counts.
 
     Raises:
         ParseError: an object is there twice.
@@ -283,7 +283,7 @@ def _template(pod: Object, fixed: Counter[str]) -> Template:
 
 
 def _elsewhere(service: GatedService, templates: Sequence[Template]) -> GatedService | Unjudged:
-    """Return a Service, or why nobody knows where its pods are."""
+    """Return a Service, or the reason why the nodes of its pods are not known."""
     for g in service.groups:
         template = templates[g]
         scheduler = text(template.spec.get("schedulerName")) or _DEFAULT_SCHEDULER

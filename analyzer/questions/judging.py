@@ -25,7 +25,7 @@ def judged(options: SimpleNamespace, given: Input) -> tuple[Absent, tuple[Servic
 
     Raises:
         InputError: it has none of them; the message says what to give instead.
-        UsageError: there is none of the name or namespace that was asked for.
+        UsageError: none has the requested name or namespace.
     """
     file, view = given.ruleset.file, given.view
     if view.unseen:

@@ -109,7 +109,7 @@ def question(
     routes: Routes,
     family: str,
 ) -> Question:
-    """Return what is asked; `own` are the node's addresses, as far as objects or options tell.
+    """Return the packet to trace; `own` are the node's addresses, as far as they are known.
 
     Raises:
         UsageError: an option makes no sense, alone or with the others.

@@ -48,10 +48,10 @@ class Everywhere:
 
     Attributes:
         view: each ServicePort once, as most nodes have it.
-        services: of those asked for, each at every node, in the order of `asked`.
+        services: the selected ones, each at every node, in the order of `asked`.
         asked: the same, as most nodes have them.
-        file: what they were found in, for messages.
-        grounds: what they were predicted by, or the dumps that they were read from.
+        file: their source, for messages.
+        grounds: how they were predicted, or the dumps that they were read from.
     """
 
     view: View
@@ -74,7 +74,7 @@ def is_asked(options: SimpleNamespace) -> bool:
 
 
 def is_everywhere(options: SimpleNamespace) -> bool:
-    """Return whether every node is meant, and not one alone."""
+    """Return whether the question is about every node, and not a single one."""
     return is_asked(options) and bool(options.dumps or options.node is None)
 
 
@@ -82,7 +82,7 @@ def predicted_input(options: SimpleNamespace, objects: ApiObjects) -> Input:
     """Return the input from the rules predicted for ``--node``, as if read from a dump.
 
     Raises:
-        AnalyzerError: there is no such node, or the objects do not tell its rules.
+        AnalyzerError: there is no such node, or the objects do not determine its rules.
     """
     if options.node is None:
         raise UsageError(f"--from-objects: {options.verb} is for one node; add --node NAME")
@@ -127,7 +127,7 @@ def everywhere(options: SimpleNamespace, objects: ApiObjects) -> Everywhere:
     """Return the selected ServicePorts on every node.
 
     Raises:
-        AnalyzerError: the objects do not tell them, or a dump does not fit.
+        AnalyzerError: the objects do not determine them, or a dump does not fit.
         OSError: a dump cannot be read.
     """
     if options.assumed != DEFAULTS:
@@ -223,7 +223,7 @@ def _malformed(file: str, malformed: Sequence[str]) -> list[Diagnostic]:
 
 
 def _differing(file: str, prediction: Prediction) -> list[Diagnostic]:
-    """Say which ServicePorts a walk of their rules has otherwise, so that no answer is given."""
+    """Return a warning that names ServicePorts whose generated rules give another result."""
     found = [name for walked in prediction.walked for name in walked.differing]
     if not found:
         return []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from analyzer.errors import InputError, UsageError
-from analyzer.failure.loss import ServiceLoss, State, losses
+from analyzer.failure.loss import LossState, ServiceLoss, losses
 from analyzer.failure.route_loss import Count
 from analyzer.inputs.dumps import has_services
 from analyzer.inputs.recognised import Input, input_of
@@ -36,10 +36,10 @@ class Made:
     """A repair of one node's rules.
 
     Attributes:
-        after: the rules with it among them, read as a dump.
-        services: those asked about that lose flows to the dead, or may.
-        pinned: commands that free the flows which conntrack keeps at the dead, UDP first.
-        alone: the API's own Service, where nobody is left of it and it was not asked for.
+        after: the rules with the repair, read as a dump.
+        services: the selected ones that lose flows to dead endpoints, or may.
+        pinned: commands that free the flows that conntrack keeps at dead endpoints, UDP first.
+        alone: the API's own Service, if it has no living endpoint and was not selected.
     """
 
     patches: tuple[Patch, ...]
@@ -87,13 +87,13 @@ def _key(service: ServicePort) -> tuple[str, str, int | None]:
 
 
 def _api(before: Sequence[ServiceLoss]) -> Iterator[ServiceLoss]:
-    """Yield the API's own Service where nobody is left of it.
+    """Yield the API's own Service if it has no living endpoint.
 
-    Its servers come back at the same addresses, and must not be refused by then.
+    Its servers come back at the same addresses, and must not be refused then.
     """
     for each in before:
         is_api = f"{each.service.name.text}:".startswith(_API)
-        if is_api and each.state is State.SILENCED:
+        if is_api and each.state is LossState.SILENCED:
             yield each
 
 

@@ -1,4 +1,4 @@
-"""Conntrack entries beside the rules: flows to Services, and endpoints that look dead."""
+"""Conntrack entries compared with the rules: flows to Services, and endpoints that look dead."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def suggested(options: SimpleNamespace, given: Input) -> str:
     """Return the command to run for endpoints that look dead in a bundle's conntrack.
 
-    Empty where it has none, or speaks against nobody.
+    Empty if there is no conntrack listing, or no suspect endpoint.
     """
     if not options.conntrack:
         return ""
@@ -91,7 +91,7 @@ def _data(name: str, options: SimpleNamespace) -> bytes:
 
 
 def reached(options: SimpleNamespace, given: Input) -> Reached:
-    """Return what neighbours and routes say of ways to endpoints, where they are told."""
+    """Return what neighbours and routes show about reaching endpoints, if they are known."""
     from analyzer.inputs.node_files import routes_of
     from analyzer.parsers.neighbours import parse_neighbours
 
@@ -142,7 +142,7 @@ def _doors(rows: Sequence[Suspect]) -> Iterator[Endpoint]:
 
 
 def _all_of(node: str, found: Sequence[Suspect], given: Input) -> bool:
-    """Return whether several pods of a node are suspect, and nobody there answers."""
+    """Return whether several pods of a node are suspect, and none there answers."""
     there = [e for e in found if given.cluster.placement(e.endpoint.address).node == node]
     addresses = {each.endpoint.address for each in there if each.is_suspect}
     return len(addresses) > 1 and not any(each.answered for each in there)

@@ -1,6 +1,6 @@
 """A dump's rules after a repair: what iptables-restore ``--noflush`` would do.
 
-It is what the analyzer is asked again, as a witness that was told nothing of how a repair is made.
+They are analysed again, as a check that is independent of how a repair is made.
 """
 
 from __future__ import annotations

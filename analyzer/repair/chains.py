@@ -125,7 +125,7 @@ class Copies:
 
     Attributes:
         rows: of each copy, by its name.
-        empty: names of copies in which a flow can find that nobody is left.
+        empty: names of copies in which a flow may find no living endpoint.
     """
 
     def __init__(self, chains: Mapping[str, Chain], graph: Graph) -> None:

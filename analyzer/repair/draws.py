@@ -10,8 +10,8 @@ from analyzer.model.probability import XT_STATISTIC_BITS
 def thresholds(number: int) -> Sequence[int | None]:
     """Return the threshold, out of 2**31, of each of `number` consecutive rules.
 
-    Of what the rules before it have left each takes an equal part, as near as an integer comes;
-    None: the last takes all. A share is off from 1/number by less than 2**-31.
+    Each takes an equal part of what the rules before it have left, as closely as an integer can;
+    None: the last takes all. A share differs from 1/number by less than 2**-31.
 
     Source: Linux, net/netfilter/xt_statistic.c, ``statistic_mt``; kube-proxy draws the same way,
     with ten digits.

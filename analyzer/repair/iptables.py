@@ -1,15 +1,14 @@
 """A repair of iptables rules, as input for ``iptables-restore --noflush``.
 
-Theory of operation
-===================
+Theory of operation ===================
 
-Chain KODDS-SERVICES is entered right before KUBE-SERVICES. It holds a copy of each rule by which
-flows come to a dead endpoint, in kube-proxy's order; what they lead to is copied too (`chains`). A
-flow that none of them takes comes back and goes on to KUBE-SERVICES. Rules belong together that
-ask for the same destination, protocol and port: what is not to be repaired among them returns.
+Chain KODDS-SERVICES is evaluated right before KUBE-SERVICES. It contains a copy of each rule by
+which flows reach a dead endpoint, in kube-proxy's order; the chains that they jump to are copied
+too (`chains`). A flow that none of them takes returns and continues in KUBE-SERVICES. Rules with
+the same destination, protocol and port belong together: those that need no repair return.
 
-``-N`` refuses a name that is there: whoever applies a repair twice is refused the second one as a
-whole, and nothing changes. kube-proxy names none of these chains, so its syncs leave them alone.
+``-N`` refuses an existing name: applying a repair twice is refused as a whole, and changes nothing.
+kube-proxy names none of these chains, so its syncs leave them alone.
 
 Source: iptables-restore(8); iptables, iptables/iptables-restore.c; kubernetes,
 pkg/proxy/iptables/proxier.go, ``syncProxyRules``.
@@ -58,7 +57,7 @@ _Key = tuple["str | None", "str | None", "str | None"]
 
 @value
 class _Group:
-    """The rules of one frontend: their rows, and whether some flows find nobody left."""
+    """The rules of one frontend, and whether some flows find no living endpoint."""
 
     key: _Key
     rows: tuple[str, ...]
@@ -252,7 +251,7 @@ class _Maker:
             yield f"-A {_NODE_PORTS} -p {protocol} -m {protocol} --dport {port} {reject}"
 
     def _filter_places(self) -> Iterator[tuple[str, int]]:
-        """Yield the place in each base chain: in front, but behind what does not admit sources."""
+        """Yield the place in each base chain: at the front, but after rules that refuse sources."""
         for name in _FILTER:
             chain = None if self._filter is None else self._filter.chains.get(name)
             rows = () if chain is None else texts(chain)
@@ -297,7 +296,7 @@ class _Maker:
 
 
 def _jump(rule: Rule) -> str:
-    """Return the rule that stands in front of `rule`, without chain."""
+    """Return the rule to insert before `rule`, without the chain."""
     kept = tuple(each for each in rule.matches if not isinstance(each, MatchComment))
     text = render_rule("", replace(rule, matches=kept, target=Jump(_SERVICES)))
     return text.removeprefix("-A ").lstrip()
@@ -312,7 +311,7 @@ def _key(row: str) -> _Key:
 
 
 def _name_of(rules: Sequence[Rule]) -> str:
-    """Return the Service's name that a comment tells, else the first rule's place."""
+    """Return the Service's name from a comment, else the first rule's place."""
     for rule in rules:
         for each in rule.matches:
             if isinstance(each, MatchComment):

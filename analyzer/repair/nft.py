@@ -1,18 +1,16 @@
 """A repair in nftables mode: a table of our own evaluated before kube-proxy's.
 
-Theory of operation
-===================
+Theory of operation ===================
 
-Table ``kubeodds`` has nat chains one priority before those of table ``kube-proxy``. They hold
-copies of the chains by which flows come to dead endpoints, under the same names, since another
-table is another name space; of the maps only the elements that lead to such. In the copies the
-dead are left out and the draws are among the living. A flow that finds nobody left is rejected on
-the spot. Once a chain has set up NAT for a flow, the nat chains behind it are not asked; a flow
-that no copy takes goes on to kube-proxy's. kube-proxy touches no table but its own.
+Table ``kubeodds`` has nat chains one priority before those of table ``kube-proxy``. They contain
+copies of the chains by which flows reach dead endpoints, under the same names, since another table
+is another namespace; of the maps, only the elements that lead to these chains. In the copies dead
+endpoints are left out and draws are among the living ones. A flow that finds none is rejected at
+once. Once a chain has set up NAT for a flow, later nat chains are not evaluated; a flow that no
+copy takes continues in kube-proxy's. kube-proxy touches no table but its own.
 
-Session affinity is kept in sets, which belong to a table too: copies of them begin with the
-clients of the dump. ``create`` refuses a table that is there, so that a second time is refused as
-a whole.
+Session affinity is kept in sets, which belong to a table too: copies of them begin with the clients
+of the dump. ``create`` refuses an existing table, so that a second time is refused as a whole.
 
 Source: nft(8); kubernetes, pkg/proxy/nftables/proxier.go, ``setupNFTables``, ``syncProxyRules``;
 Linux, net/netfilter/nft_reject.c, ``nft_reject_validate``: PREROUTING since 5.9.

@@ -1,8 +1,8 @@
 """An nft table as one transaction that creates it.
 
 Chains and sets come first, empty, since maps name chains and rules name sets: `nft list` prints
-them in an order that nft does not read. No string of a dump stands in it that could begin a
-command of its own.
+them in an order that nft does not accept. It contains no string of a dump that could begin another
+command.
 
 Source: nft(8); nftables, src/scanner.l, ``string``.
 """

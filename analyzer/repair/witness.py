@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 @enum.unique
-class Fate(enum.Enum):
-    """How flows of a route end that landed on dead endpoints, or may have.
+class RepairedOutcome(enum.Enum):
+    """What happens to flows of a route that went to dead endpoints, or may have.
 
-    COVERED: they reach living ones. REFUSED: nobody is left on this route; they are refused at
-    once. LEFT: some may still land there.
+    COVERED: they reach living ones. REFUSED: none is left on this route; they are refused at once.
+    LEFT: some may still go to dead ones.
     """
 
     COVERED = "covered"
@@ -39,17 +39,21 @@ class Repaired:
     """
 
     before: ServiceLoss
-    routes: tuple[tuple[RouteLoss, Fate], ...]
+    routes: tuple[tuple[RouteLoss, RepairedOutcome], ...]
 
-    def of(self, fate: Fate) -> tuple[RouteLoss, ...]:
+    def of(self, fate: RepairedOutcome) -> tuple[RouteLoss, ...]:
         """Return the routes with one fate."""
         return tuple(route for route, found in self.routes if found is fate)
 
     @property
-    def fate(self) -> Fate:
+    def fate(self) -> RepairedOutcome:
         """The worst fate of any route."""
         found = {each for _, each in self.routes}
-        return next(f for f in (Fate.LEFT, Fate.REFUSED, Fate.COVERED) if f in found)
+        return next(
+            f
+            for f in (RepairedOutcome.LEFT, RepairedOutcome.REFUSED, RepairedOutcome.COVERED)
+            if f in found
+        )
 
 
 _Key = tuple["Frontend", Source, "Network | None"]
@@ -61,7 +65,7 @@ def repaired(
     """Yield the ServicePorts that a repair affects, and its effect on each.
 
     Raises:
-        InputError: it would change what it has no business with, so that nobody should apply it.
+        InputError: it would change something else, so that it must not be applied.
     """
     then = {_name(each): each for each in after}
     for each in before:
@@ -91,17 +95,25 @@ def _key(loss: RouteLoss) -> _Key:
     return loss.route.frontend, loss.route.source, loss.route.network
 
 
-def _fate(before: RouteLoss, after: Mapping[_Key, RouteLoss]) -> Fate:
+def _fate(before: RouteLoss, after: Mapping[_Key, RouteLoss]) -> RepairedOutcome:
     frontend, source, network = _key(before)
     found = after.get((frontend, source, network)) or after.get((frontend, source, None))
     if found is None:
         # Endpoints that are gone send nothing to themselves; a refused frontend has no routes.
-        return Fate.REFUSED if not any(key[0] == frontend for key in after) else Fate.COVERED
+        return (
+            RepairedOutcome.REFUSED
+            if not any(key[0] == frontend for key in after)
+            else RepairedOutcome.COVERED
+        )
     if found.on_dead.upper:
-        return Fate.LEFT
+        return RepairedOutcome.LEFT
     if source is Source.HAIRPIN:  # its shares are of different senders
-        return Fate.COVERED
-    return Fate.COVERED if found.nowhere.upper <= before.nowhere.upper else Fate.REFUSED
+        return RepairedOutcome.COVERED
+    return (
+        RepairedOutcome.COVERED
+        if found.nowhere.upper <= before.nowhere.upper
+        else RepairedOutcome.REFUSED
+    )
 
 
 def _is_same(before: RouteLoss, after: RouteLoss | None) -> bool:

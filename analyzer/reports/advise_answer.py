@@ -13,15 +13,16 @@ if TYPE_CHECKING:
 
 @value(kw_only=True)
 class AdviseAnswer:
-    """The answer of ``advise``: what measures buy Services, the one that fares worst first.
+    """The answer of ``advise``: what measures buy Services, the one with the greatest loss first.
 
     Attributes:
-        not_judged: names of which nothing is told: malformed, not among the objects, or nothing
-            says where endpoints are.
+        not_judged: names without an answer: malformed, not among the objects, or with endpoints on
+            unknown nodes.
         without: Services without endpoints.
-        more: how many Services that lose something no measure was judged for.
-        checked: how many predictions of changed objects were held against walks of their rules.
-        every: whether a person wants measures, too, that are no better than none, or refused.
+        more: number of Services that lose flows for which no measure was judged.
+        checked: number of predictions of changed objects that were compared with walks of their
+            rules.
+        every: whether to show measures, too, that are no better than none, or refused.
     """
 
     advice: tuple[Advice, ...]

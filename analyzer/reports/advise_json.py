@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from analyzer.advice.advise import Advice, Judged, Outcome
+from analyzer.advice.advise import Advice, JudgedMeasure, Outcome
 from analyzer.advice.measure import Refused
 from analyzer.failure.incidence import ONE, rank
 from analyzer.reports import json_values as values
@@ -63,7 +63,7 @@ def _service(each: Advice) -> str:
     )
 
 
-def _measure(judged: Judged, now: Outcome) -> dict[str, Any]:
+def _measure(judged: JudgedMeasure, now: Outcome) -> dict[str, Any]:
     measure, outcome = judged.measure, judged.outcome
     found: dict[str, Any] = {"measure": measure.name, "says": measure.says}
     if isinstance(outcome, Refused):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from analyzer.advice.advise import Advice, Failures, Judged, Outcome
+from analyzer.advice.advise import Advice, Failures, JudgedMeasure, Outcome
 from analyzer.advice.measure import Refused
 from analyzer.model.probability import ALWAYS, Bounds
 from analyzer.reports.advise_answer import AdviseAnswer
-from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
+from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.numbers import bounds_percent
 from analyzer.reports.phrases import count, listed
 from analyzer.reports.predicted_text import grounds, head
@@ -49,8 +49,8 @@ def render(answer: AdviseAnswer) -> Document:
     return Document(blocks)
 
 
-def better(advice: Advice) -> list[Judged]:
-    """Return the measures with which the Service fares better than now."""
+def better(advice: Advice) -> list[JudgedMeasure]:
+    """Return the measures that improve the Service."""
     now = advice.now.key()
     known = [m for m in advice.measures if isinstance(m.outcome, Outcome)]
     return [m for m in known if _key(m) < now]
@@ -60,7 +60,7 @@ def better(advice: Advice) -> list[Judged]:
 
 
 def _summary(answer: AdviseAnswer) -> Iterator[Line]:
-    """Yield the best of the Service that fares worst."""
+    """Yield the best measure for the Service with the greatest loss."""
     if not answer.advice:
         yield Line((Span("No Service has endpoints, so no measure helps.", Style.STRONG),))
         return
@@ -142,7 +142,7 @@ def _service(answer: AdviseAnswer, advice: Advice) -> Iterator[Block]:
     cells = [_row(name, says, outcome) for name, says, outcome in rows]
     kept = [at for at in range(len(_COLUMNS)) if any(row[at] != "" for row in cells)]
     columns = tuple(_COLUMNS[at] for at in kept)
-    yield Table(columns, tuple(tuple(row[at] for at in kept) for row in cells))
+    yield TextTable(columns, tuple(tuple(row[at] for at in kept) for row in cells))
     if not answer.every:
         now = advice.now.key()
         for what, is_worse in (("The same", False), ("Worse", True)):
@@ -153,7 +153,7 @@ def _service(answer: AdviseAnswer, advice: Advice) -> Iterator[Block]:
     yield from _pods(advice)
 
 
-def _key(judged: Judged) -> tuple[int, ...]:
+def _key(judged: JudgedMeasure) -> tuple[int, ...]:
     assert isinstance(judged.outcome, Outcome)  # what is refused has none
     return judged.outcome.key()
 
@@ -207,7 +207,7 @@ def _style(loss: Bounds) -> Style:
 
 
 def _refused(answer: AdviseAnswer, advice: Advice) -> Iterator[Line]:
-    """Yield what cannot be judged; measures that change nothing only where all is asked for."""
+    """Yield what cannot be judged; measures without effect only if everything is to be shown."""
     refused = [
         (m.measure, m.outcome.why) for m in advice.measures if isinstance(m.outcome, Refused)
     ]
@@ -221,7 +221,7 @@ def _refused(answer: AdviseAnswer, advice: Advice) -> Iterator[Line]:
 
 
 def _pods(advice: Advice) -> Iterator[Line]:
-    """Yield what the objects say of who stands behind the endpoints."""
+    """Yield what the objects say about the pods behind the endpoints."""
     found = advice.behind
     if found.held:
         says = f"Volumes, claims or affinity may tie {count(found.held, 'pod')} to their node."

@@ -1,6 +1,6 @@
 """The answer of each verb, with everything its reports need.
 
-They stand in one file, however long: whoever writes a renderer finds here what it is given.
+They share one file, however long, so that the author of a renderer finds its input here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from analyzer.clients.callers import Callers
-    from analyzer.clients.operations import Judged
+    from analyzer.clients.operations import JudgedOperation
     from analyzer.cluster.from_dumps import FromDumps
     from analyzer.failure.agreement import Verdict
     from analyzer.failure.loss import ServiceLoss
@@ -47,12 +47,12 @@ if TYPE_CHECKING:
 
 @value(kw_only=True)
 class ServicesAnswer:
-    """The answer of ``services``: the Services, of all that the dump has or of those asked for.
+    """The answer of ``services``: the Services, all of the dump's or the selected ones.
 
     Attributes:
-        every: whether a person wants to see each endpoint of a Service with many.
+        every: whether to show each endpoint of a Service with many.
         specs: what the API says of ServicePorts, by name and protocol.
-        findings: how many invariants ``--check`` found broken; None: it was not asked.
+        findings: how many invariants ``--check`` found broken; None without it.
         others: dumps of the other IP version, whose Services are there too.
         freshness: of when the rules and the objects are.
     """
@@ -76,10 +76,10 @@ class ServicesAnswer:
 
 @value(kw_only=True)
 class TreeAnswer:
-    """The answer of ``tree``: the tree of each route that was asked for.
+    """The answer of ``tree``: the tree of each selected route.
 
     Attributes:
-        every: whether a person wants to see each of many branches.
+        every: whether to show each of many branches.
     """
 
     cluster: Cluster
@@ -96,16 +96,16 @@ class LossAnswer:
 
     Attributes:
         absent: ServicePorts of the objects that the dump does not show, of those asked for.
-        in_order: whether the order of the losses was asked for.
-        every: whether a person wants all that is hit, each with all endpoints.
-        brief: whether a person wants a line for each ServicePort, hit or not.
-        narrowed: whether only some ServicePorts were asked for, which are then shown in whole.
-        only_dead: whether flows count as lost only where they land on dead endpoints.
-        rulesets: the dumps that were asked about.
-        typed: the command line that asks the same of standard input, behind the program's name.
-        repair: the command that prints how to take the dead out; empty where none is known.
-        quiet: whether nobody wants to be told what to do now.
-        place: where this is so, where dumps of several nodes are judged.
+        in_order: whether to sort by loss.
+        every: whether to show all that is hit, each with all endpoints.
+        brief: whether to show a line for each ServicePort, hit or not.
+        narrowed: whether only some ServicePorts were selected, which are then shown in full.
+        only_dead: whether flows count as lost only if they reach dead endpoints.
+        rulesets: the dumps that were read.
+        typed: arguments of the program that run the same on standard input.
+        repair: the command that prints how to remove the dead; empty if none is known.
+        quiet: whether to leave out what to do next.
+        place: the node, if dumps of several nodes are judged.
         freshness: of when the rules and the objects are.
     """
 
@@ -129,7 +129,7 @@ class LossAnswer:
 
     @property
     def not_judged(self) -> tuple[str, ...]:
-        """Names of ServicePorts whose loss, or a part of it, is not told."""
+        """Names of ServicePorts whose loss is not known, or only in part."""
         from analyzer.reports.not_judged import not_judged
 
         return not_judged(self.view, self.absent)
@@ -145,11 +145,11 @@ class LossNode:
     """One of several nodes, with the losses by its dumps.
 
     Attributes:
-        name: what tells it from the others: its own name, or that of a file.
-        node: its own name, where that is known.
+        name: unique among the nodes: its own name, or that of a file.
+        node: its own name, if known.
         is_dead: whether it is among the dead, so that no flows of it count.
         answer: None where none of its Services can be judged.
-        why: the reason of that.
+        why: the reason for that.
     """
 
     name: str
@@ -187,7 +187,7 @@ class LossNodesAnswer:
 
     @property
     def unjudged(self) -> tuple[LossNode, ...]:
-        """Living nodes of which nothing is known."""
+        """Living nodes without an answer."""
         return tuple(each for each in self.nodes if each.answer is None and not each.is_dead)
 
     @property
@@ -206,18 +206,18 @@ class WhatIfAnswer:
 
     Attributes:
         absent: ServicePorts of the objects that the dump does not show, of those asked for.
-        breaches: how what was asked for is broken, for each kind of failure once.
-        max_loss: what was asked for: the most that a failure may cost a ServicePort.
-        min_survives: and the least number of nodes that each has to survive.
-        is_lost_now: whether more is lost with nothing dead than was asked for.
-        prediction: what every node's rules were predicted by, or whose were read; None: one
+        breaches: how the limits are broken, once for each kind of failure.
+        max_loss: the limit on what a failure may cost a ServicePort.
+        min_survives: the least number of nodes that each has to survive.
+        is_lost_now: whether more than the limit is lost with nothing dead.
+        prediction: from what every node's rules were predicted, or whose were read; None: one
             node's were read.
-        every_node: the ServicePorts at every node, where all are asked about.
+        every_node: the ServicePorts at every node, if all nodes are judged.
         topology: which nodes carry the control plane; None: not known.
         api_processes: what default/kubernetes loses with each API server's process alone.
-        top: failures of one kind that a person wants to see.
-        every: whether each node, zone and ServicePort.
-        by_name: whether failures and ServicePorts stand in the order of their names.
+        top: how many failures of one kind to show.
+        every: whether to show each node, zone and ServicePort.
+        by_name: whether failures and ServicePorts are sorted by name.
         freshness: of when the rules and the objects are.
     """
 
@@ -248,12 +248,12 @@ class WhatIfAnswer:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing that was asked for is known to be left out."""
+        """Whether nothing selected is known to be left out."""
         is_read = getattr(self.prediction, "is_whole", True)
         return is_read and not (self.not_judged or self.view.cut or self.found.is_interrupted)
 
     def judged(self, failure: Failure) -> Judgement | None:
-        """Return what a failure leaves of the control plane; None: nothing tells of that."""
+        """Return what a failure leaves of the control plane; None if not known."""
         from analyzer.failure.whatif import Kind
         from analyzer.outage.control_plane import judge
 
@@ -266,7 +266,7 @@ class WhatIfAnswer:
 
     @property
     def is_broken(self) -> bool:
-        """Whether what was asked for is not so, or not known to be so."""
+        """Whether a limit is broken, or not known to be kept."""
         asked = self.max_loss is not None or self.min_survives is not None
         return bool(self.breaches) or (asked and not self.is_whole) or self.is_lost_now
 
@@ -280,7 +280,7 @@ class TimelineAnswer:
         until: seconds; where it ends.
         rate: new flows a second to each ServicePort; None: shares only.
         slo: the share of flows that has to succeed in `slo_window` seconds.
-        every: whether a person wants to see each ServicePort, and where durations stand.
+        every: whether to show each ServicePort, and the sources of durations.
     """
 
     cluster: Cluster
@@ -313,14 +313,14 @@ class ClientAnswer:
     """The answer of ``client``: the outcomes of client operations.
 
     Attributes:
-        fates: what was said that the dead do, by name.
+        fates: what the dead were declared to do, by name.
         source: where clients are.
-        balanced: the nodes among which a balancer draws, with the chance of each; none without it.
-        callers: who calls; None: that was not asked.
-        assumed: what it rests on besides the dump.
+        balanced: the nodes among which a balancer draws, with the chance of each; empty without it.
+        callers: who calls; None if not given.
+        assumed: what it assumes besides the dump.
         absent: ServicePorts of the objects that the dump does not show, of those asked for.
-        max_failure: what was asked for: the greatest chance to fail.
-        every: whether a person wants to see each way in which an operation may end.
+        max_failure: the limit on the chance to fail.
+        every: whether to show each way in which an operation may end.
     """
 
     view: View
@@ -329,7 +329,7 @@ class ClientAnswer:
     fates: tuple[tuple[str, str], ...]
     source: Source
     balanced: tuple[tuple[str, Fraction], ...]
-    found: tuple[Judged, ...]
+    found: tuple[JudgedOperation, ...]
     callers: Callers | None
     assumed: tuple[str, ...]
     absent: Absent
@@ -346,7 +346,7 @@ class ClientAnswer:
 
     @property
     def is_broken(self) -> bool:
-        """Whether some operation may fail more often than was asked for."""
+        """Whether some operation may fail more often than the limit."""
         most = self.max_failure
         return most is not None and any(each.outcome.fails[1] > most for each in self.found)
 
@@ -373,7 +373,7 @@ class TraceAnswer:
     dead: Dead | None = None
 
     def is_dead(self, fate: Fate) -> bool | None:
-        """Return whether a flow ends at a dead endpoint; None: nobody knows where that is."""
+        """Return whether a flow ends at a dead endpoint; None if not known."""
         ends = {(each.address, each.port) for each in self.dead.endpoints} if self.dead else set()
         perhaps = {(e.address, e.port) for e in self.dead.uncertain} if self.dead else set()
         place = fate.address, fate.port
@@ -417,12 +417,12 @@ class LabAnswer:
     """The answer of ``lab run``, ``lab verify`` and ``lab judge``: each measurement, tested.
 
     Attributes:
-        routes: how many were measured; of a hairpin route each endpoint is a measurement.
-        left_out: those that were predicted and not measured.
-        resolution: by how much a share must be wrong to be noticed, where that was asked for.
-        rate: how often, at most, the whole is called wrong when it is right; each verdict has the
-            rate at which its measurement was judged for that.
-        traces: of flows that the kernel told the way of.
+        routes: how many were measured; each endpoint of a hairpin route is a measurement.
+        left_out: those that were predicted but not measured.
+        resolution: by how much a share must be wrong to be detected, if that was requested.
+        rate: the greatest chance that a correct prediction is called wrong as a whole; each verdict
+            has the rate of its own measurement.
+        traces: of flows that the kernel traced.
     """
 
     dead: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from analyzer.clients.operations import Connection, Journey, Judged, LookUp
+from analyzer.clients.operations import Connection, Journey, JudgedOperation, LookUp
 from analyzer.clients.outcome import QUANTILES
 from analyzer.clients.plan import Time
 from analyzer.clients.walk import Range
@@ -51,7 +51,7 @@ def render(answer: ClientAnswer) -> Iterator[str]:
     )
 
 
-def _operation(answer: ClientAnswer, judged: Judged) -> dict[str, Any]:
+def _operation(answer: ClientAnswer, judged: JudgedOperation) -> dict[str, Any]:
     operation, outcome = judged.operation, judged.outcome
     callers = answer.callers
     return {
@@ -83,7 +83,7 @@ def _operation(answer: ClientAnswer, judged: Judged) -> dict[str, Any]:
     }
 
 
-def _what(judged: Judged) -> dict[str, Any]:
+def _what(judged: JudgedOperation) -> dict[str, Any]:
     match judged.operation:
         case LookUp() as operation:
             return {

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from analyzer.clients.operations import Connection, Journey, Judged, LookUp
+from analyzer.clients.operations import Connection, Journey, JudgedOperation, LookUp
 from analyzer.clients.plan import Result, Time
 from analyzer.clients.walk import Range
 from analyzer.reports.answers import ClientAnswer
 from analyzer.reports.client_words import why
-from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
+from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.not_judged import lines
 from analyzer.reports.phrases import SOURCES, assumed, count
 from analyzer.reports.times import length, share
@@ -43,7 +43,7 @@ _RESULTS: Final = {
 def render(answer: ClientAnswer) -> Document:
     """Return a line for each client, the reasons, and what they are based on."""
     blocks: list[Block] = [*_head(answer), *lines(answer.view, answer.absent), Line()]
-    blocks += [Table(_COLUMNS, tuple(map(_row, answer.found))), Line()]
+    blocks += [TextTable(_COLUMNS, tuple(map(_row, answer.found))), Line()]
     blocks += _why(answer)
     if answer.every:
         for each in answer.found:
@@ -73,7 +73,7 @@ def _head(answer: ClientAnswer) -> Iterator[Line]:
 
 
 def _worst(answer: ClientAnswer) -> Line:
-    """Say who fares worst, which is what a person wants to know first."""
+    """Return the worst result, which a reader wants to know first."""
     found = max(answer.found, key=lambda each: (each.outcome.fails[1], each.outcome.fails[0]))
     fails, operation = found.outcome.fails, found.operation
     if not fails[1]:
@@ -87,7 +87,7 @@ def _fate(fates: dict[str, str], name: str) -> str:
     return f" ({fates[name]})" if name in fates else ""
 
 
-def _row(judged: Judged) -> tuple[Cell, ...]:
+def _row(judged: JudgedOperation) -> tuple[Cell, ...]:
     operation, outcome = judged.operation, judged.outcome
     return (
         Span(operation.client, Style.STRONG),
@@ -100,7 +100,7 @@ def _row(judged: Judged) -> tuple[Cell, ...]:
     )
 
 
-def known_from(judged: Judged) -> str:
+def known_from(judged: JudgedOperation) -> str:
     """Return whether a client's plan was measured, or read from its source."""
     match judged.operation:
         case LookUp(resolver=resolver):
@@ -120,7 +120,7 @@ def _time(time: Time | None) -> str:
 
 
 def _length(lower: Fraction, upper: Fraction) -> str:
-    """Return how long something lasts; what is not nothing is never told as nothing."""
+    """Return how long something lasts; what is not zero is never shown as zero."""
     return "<0.1s" if 0 < upper < _LEAST else length(lower, upper)
 
 
@@ -141,7 +141,7 @@ def _why(answer: ClientAnswer) -> Iterator[Line]:
             yield Line((Span(each.operation.client, Style.STRONG), says))
 
 
-def _endings(judged: Judged) -> Iterator[Block]:
+def _endings(judged: JudgedOperation) -> Iterator[Block]:
     columns = (Column("RESULT"), Column("CHANCE", right=True), Column("AFTER", right=True))
     operation = judged.operation
     rows = tuple(
@@ -151,7 +151,7 @@ def _endings(judged: Judged) -> Iterator[Block]:
     )
     yield Line()
     yield Line((Span(operation.client, Style.STRONG), f": {operation.says}"))
-    yield Table(columns, rows)
+    yield TextTable(columns, rows)
 
 
 def _callers(answer: ClientAnswer) -> Iterator[Line]:

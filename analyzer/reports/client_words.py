@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 from analyzer.clients.connectors import To
 from analyzer.clients.look_up import with_options
-from analyzer.clients.operations import Connection, Journey, Judged, LookUp
+from analyzer.clients.operations import Connection, Journey, JudgedOperation, LookUp
 from analyzer.clients.resolvers import Port, Search
 from analyzer.model.ternary import Ternary
 from analyzer.reports.phrases import count
 from analyzer.reports.times import share
 
 
-def why(judged: Judged) -> tuple[str, ...]:
+def why(judged: JudgedOperation) -> tuple[str, ...]:
     """Return what makes a client fail that often; nothing if it never does."""
     if not judged.outcome.fails[1] and not judged.outcome.delay[1]:
         return ()
@@ -28,7 +28,7 @@ def why(judged: Judged) -> tuple[str, ...]:
             )
 
 
-def _look_up(operation: LookUp, judged: Judged) -> Iterator[str]:
+def _look_up(operation: LookUp, judged: JudgedOperation) -> Iterator[str]:
     resolver = with_options(operation.resolver, operation.conf)
     asked = operation.asked
     before = next((at for at, each in enumerate(asked) if each.exists), None)
@@ -48,7 +48,7 @@ def _look_up(operation: LookUp, judged: Judged) -> Iterator[str]:
     yield from _affine(judged)
 
 
-def _attempts(operation: LookUp, judged: Judged) -> Iterator[str]:
+def _attempts(operation: LookUp, judged: JudgedOperation) -> Iterator[str]:
     resolver = with_options(operation.resolver, operation.conf)
     number = count(resolver.attempts, "attempt")
     others = judged.alternatives
@@ -70,7 +70,7 @@ def _attempts(operation: LookUp, judged: Judged) -> Iterator[str]:
             yield f"it is not known which of its {number} are drawn anew"
 
 
-def _connection(operation: Connection, judged: Judged) -> Iterator[str]:
+def _connection(operation: Connection, judged: JudgedOperation) -> Iterator[str]:
     connector = operation.connector
     pinned = connector.pinned or judged.affine is Ternary.TRUE
     if connector.to is To.PODS:
@@ -94,7 +94,7 @@ def _connection(operation: Connection, judged: Judged) -> Iterator[str]:
         yield "its SYNs are sent again to the same endpoint: conntrack keeps it"
 
 
-def _affine(judged: Judged) -> Iterator[str]:
+def _affine(judged: JudgedOperation) -> Iterator[str]:
     if judged.affine is Ternary.TRUE:
         yield "session affinity is all or nothing for a client: each draw is the same"
     elif judged.affine is Ternary.UNKNOWN:

@@ -12,7 +12,7 @@ from analyzer.reports.answers import ClientsAnswer
 
 
 def render(answer: ClientsAnswer) -> Iterator[str]:
-    """Give what each client met."""
+    """Yield the results of each client."""
     rate = rate_of_trials(answer.trials)
     return values.document(
         "clients",

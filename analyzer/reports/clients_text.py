@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from analyzer.failure.agreement import client_agrees, rate_of_trials
 from analyzer.model.measurement import ClientTrial
 from analyzer.reports.answers import ClientsAnswer
-from analyzer.reports.document import Cell, Column, Document, Line, Span, Style, Table
+from analyzer.reports.document import Cell, Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.numbers import bounds_percent
 from analyzer.reports.phrases import assumed
 
@@ -38,7 +38,7 @@ def render(answer: ClientsAnswer) -> Document:
     told = assumed(answer.diagnostics)
     exits = [line for trial in answer.trials if trial.exits for line in _exits(trial)]
     first = Line((Span(head, Style.STRONG),))
-    return Document([first, Line(), Table(_COLUMNS, rows), *exits, *told])
+    return Document([first, Line(), TextTable(_COLUMNS, rows), *exits, *told])
 
 
 def _row(trial: ClientTrial, rate: float) -> tuple[Cell, ...]:
@@ -56,7 +56,7 @@ def _row(trial: ClientTrial, rate: float) -> tuple[Cell, ...]:
 
 
 def _exits(trial: ClientTrial) -> Iterator[Line]:
-    """Yield how the runs of a program ended that nobody knew before."""
+    """Yield how the runs of a program without a known model ended."""
     yield Line()
     yield Line((Span(f"{trial.command}: {trial.target}"),))
     for each in trial.exits:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from analyzer.reports.cluster_build_answer import BuildAnswer
-from analyzer.reports.document import Block, Column, Document, Line, Span, Style, Table
+from analyzer.reports.document import Block, Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.phrases import count
 
 TYPE_CHECKING = False
@@ -59,7 +59,7 @@ def render(answer: BuildAnswer) -> Document:
             )
             for each in shown
         ]
-        blocks += [Line(), Table(_COLUMNS, tuple(cells))]
+        blocks += [Line(), TextTable(_COLUMNS, tuple(cells))]
     if len(rows) > len(shown):
         more = f"{count(len(rows) - len(shown), 'more node')} failed: --all"
         blocks.append(Line((Span(more, Style.FAINT),)))

@@ -31,9 +31,9 @@ class DriftAnswer:
     """The differences in one store.
 
     Attributes:
-        rows: of all nodes, read or not.
-        objects_taken: when the objects were; None: they do not tell.
-        assumed: in words, what predictions rest on.
+        rows: all nodes, read or not.
+        objects_taken: when the objects were taken; None if not known.
+        assumed: in words, what predictions assume.
         every: whether each difference is to be shown.
     """
 

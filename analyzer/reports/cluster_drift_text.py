@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from analyzer.cluster.drift_kinds import WORDS
 from analyzer.reports.cluster_drift_answer import Alike, DriftAnswer
-from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
+from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.freshness import long
 from analyzer.reports.phrases import count, listed
 
@@ -40,9 +40,9 @@ def render(answer: DriftAnswer) -> Document:
     return Document([*blocks, Line(), *undecided(answer), *grounds(answer)])
 
 
-def differences(rows: Sequence[Alike]) -> Table:
+def differences(rows: Sequence[Alike]) -> TextTable:
     """Return a table of differences, each with its nodes."""
-    return Table(_COLUMNS, tuple(map(_row, rows)))
+    return TextTable(_COLUMNS, tuple(map(_row, rows)))
 
 
 def summary(answer: DriftAnswer) -> Iterator[Line]:

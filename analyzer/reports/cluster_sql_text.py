@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from analyzer.reports.cluster_sql_answer import SqlAnswer, shown
-from analyzer.reports.document import Column, Document, Table
+from analyzer.reports.document import Column, Document, TextTable
 
 
 def render(answer: SqlAnswer) -> Document:
@@ -18,4 +18,4 @@ def render(answer: SqlAnswer) -> Document:
         for at, name in enumerate(answer.columns)
     ]
     rows = tuple(tuple(map(shown, row)) for row in answer.rows)
-    return Document([Table(tuple(columns), rows)])
+    return Document([TextTable(tuple(columns), rows)])

@@ -111,11 +111,11 @@ class TimelineOfDumpsAnswer:
     Attributes:
         objects: when each state of the objects was, with what says so and its file.
         wrong: None: nothing was compared, and `why_not_compared` says why.
-        lost: None: nobody said who is dead.
-        dead: what was called dead, in words.
-        not_judged: names of ServicePorts of which not all is told, by node.
+        lost: None: nothing was declared dead.
+        dead: what was declared dead, in words.
+        not_judged: names of ServicePorts that are not judged in full, by node.
         assumed: in words.
-        most: seconds of all new flows that a ServicePort may lose; None: that was not asked.
+        most: seconds of all new flows that a ServicePort may lose; None without such a limit.
     """
 
     nodes: tuple[NodeCourse, ...]

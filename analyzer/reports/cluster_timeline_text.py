@@ -13,7 +13,7 @@ from analyzer.reports.cluster_timeline_answer import (
     TimelineOfDumpsAnswer,
     Wrong,
 )
-from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
+from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.numbers import bounds_percent
 from analyzer.reports.phrases import count, listed
 from analyzer.reports.times import length, seconds
@@ -134,7 +134,7 @@ def _table(
         return
     shown = rows if answer.every else rows[:_MOST]
     yield Line()
-    yield Table(columns, tuple(shown))
+    yield TextTable(columns, tuple(shown))
     more = len(rows) - len(shown)
     if more:
         plural = "more losses" if noun == "loss" else f"more {noun}s"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from analyzer.outage.components import Component, Effect
-from analyzer.reports.document import Block, Column, Document, Line, Span, Style, Table
+from analyzer.reports.document import Block, Column, Document, Line, Span, Style, TextTable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def render(components: Sequence[Component]) -> Document:
             )
         )
         heading = (Span(f"{each.name} down", Style.STRONG), f": {each.down}")
-        blocks += [Line(heading), Table(_COLUMNS, rows), Line()]
+        blocks += [Line(heading), TextTable(_COLUMNS, rows), Line()]
     blocks.append(Line((Span("Sources, in kubernetes/kubernetes where no other is named:"),)))
     blocks += [Line((Span(f"  [{n}] {text}", Style.FAINT),)) for text, n in sources.items()]
     return Document(blocks)

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from analyzer.failure.whatif import Failure
 from analyzer.model.ternary import Ternary
 from analyzer.outage.control_plane import (
+    ApiState,
     Etcd,
     Judgement,
     LoadBalancer,
-    State,
     Topology,
     judge,
     survives,
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from typing import Final
 
 _WORDS: Final = {
-    State.UP: ("up", Style.GOOD),
-    State.READ_ONLY: ("no writes", Style.BAD),
-    State.DOWN: ("down", Style.BAD),
-    State.UNKNOWN: ("?", Style.WARNING),
+    ApiState.UP: ("up", Style.GOOD),
+    ApiState.READ_ONLY: ("no writes", Style.BAD),
+    ApiState.DOWN: ("down", Style.BAD),
+    ApiState.UNKNOWN: ("?", Style.WARNING),
 }
 
 
@@ -56,10 +56,10 @@ def lines(answer: WhatIfAnswer, shown: Sequence[Failure]) -> Iterator[Line]:
 
 def _doubts(answer: WhatIfAnswer, shown: Sequence[Failure]) -> Iterator[Line]:
     """Yield why the API is neither up nor down, of the first failure of each such kind."""
-    told: set[State] = set()
+    told: set[ApiState] = set()
     for failure in shown:
         judgement = answer.judged(failure)
-        if judgement is None or judgement.state not in {State.READ_ONLY, State.UNKNOWN}:
+        if judgement is None or judgement.state not in {ApiState.READ_ONLY, ApiState.UNKNOWN}:
             continue
         if judgement.state not in told:
             told.add(judgement.state)

@@ -10,7 +10,7 @@ from analyzer.kubeproxy.diff.changes import MASQUERADED, UNRESOLVED, Otherwise
 from analyzer.kubeproxy.view import Source
 from analyzer.model.rules import Rule
 from analyzer.reports.diff_words import ends, sources
-from analyzer.reports.document import Block, Cell, Column, Line, Span, Style, Table
+from analyzer.reports.document import Block, Cell, Column, Line, Span, Style, TextTable
 from analyzer.reports.rules import says, signed_place
 from analyzer.semantics.tree import AnyRule
 
@@ -39,7 +39,7 @@ def beside_blocks(found: Sequence[Beside]) -> Iterator[Block]:
     """Yield a table of the outcomes that differ, with the rules responsible below."""
     if not found:
         return
-    yield Table(_COLUMNS, tuple([_row(each) for each in found]))
+    yield TextTable(_COLUMNS, tuple([_row(each) for each in found]))
     yield Line()
     if any(each.topic in _HAIRPINS and not each.is_certain for each in found):
         says = "Which endpoints are on another node is unknown: pass --objects and --node."
@@ -66,7 +66,7 @@ def sources_of(each: Beside) -> str:
 def lost(found: Sequence[Beside]) -> list[str]:
     """Return what works in A and is dropped or rejected by design in B.
 
-    To a ClusterIP no flows of other nodes' endpoints come, so that nobody misses anything.
+    Flows to a ClusterIP never arrive from endpoints on other nodes, so nothing is lost there.
     """
     return list(
         dict.fromkeys(

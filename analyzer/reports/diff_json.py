@@ -1,7 +1,7 @@
 """``kubeodds/diff/2``: what changes from A to B.
 
-Of a ServicePort each endpoint that anything is said of stands once, and is referred to by its
-place in that list; so is each rule by its place in the list of all.
+A ServicePort lists each endpoint that is mentioned once and refers to it by its index there; rules
+are referred to by their index in the list of all.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from analyzer.reports.affinity import affinity_note
 from analyzer.reports.answers import DiffAnswer
 from analyzer.reports.diff_beside import beside_blocks, lost
 from analyzer.reports.diff_words import affinity, ends, flows, source_address
-from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
+from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.numbers import bounds_percent, percent
 from analyzer.reports.phrases import assumed, count
 
@@ -54,7 +54,7 @@ def render(answer: DiffAnswer) -> Document:
     shown = changes if answer.every or len(changes) <= _MOST_SERVICES else changes[:_MOST_SERVICES]
     rows = [row for change in shown for row in _rows(change, answer)]
     if rows:
-        blocks += [Table(_COLUMNS, tuple(rows)), Line()]
+        blocks += [TextTable(_COLUMNS, tuple(rows)), Line()]
     if len(shown) < len(changes):
         more = count(len(changes) - len(shown), "more ServicePort")
         blocks += [Line((Span(f"{more} that differ; --all shows each", Style.FAINT),)), Line()]

@@ -60,7 +60,7 @@ def _sources(ways: Sequence[Way]) -> str:
 
 
 def _network(way: Way, told: set[tuple[Source, Network | None]]) -> str:
-    """Return a network in words, less what is within it and is not `told` of too."""
+    """Return a network in words, with its exceptions that are not in `told`."""
     within = {Source.EXTERNAL: "", Source.NODE: "the node in "}.get(way.source, "pods in ")
     but = [str(each) for each in way.but if (way.source, each) not in told]
     return f"{within}{way.network}{' but not ' if but else ''}{' or '.join(but)}"

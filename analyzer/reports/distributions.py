@@ -27,8 +27,8 @@ class Distribution:
     """The common distribution of flows from some kinds of source.
 
     Attributes:
-        route: one of those that have it.
-        sources: each kind of source, with the network where the rules tell apart more.
+        route: one of the routes that have it.
+        sources: each kind of source, with its network where rules distinguish networks.
     """
 
     route: Route

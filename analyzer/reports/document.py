@@ -75,14 +75,14 @@ class Column:
 
 
 @value
-class Table:
+class TextTable:
     """Rows below a header; missing cells are empty."""
 
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
 
 
-Block: TypeAlias = Line | Table
+Block: TypeAlias = Line | TextTable
 
 
 @value

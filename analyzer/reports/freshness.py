@@ -22,7 +22,7 @@ class Freshness:
     """When the data behind an answer was taken; None where not known.
 
     Attributes:
-        rules: when the dump was taken; by its node's clock, which is taken to be in UTC.
+        rules: when the dump was taken; by its node's clock, which is assumed to be in UTC.
         synced: when kube-proxy last wrote rules, by its metrics in a bundle.
         objects: when the objects were taken, or shortly before.
     """

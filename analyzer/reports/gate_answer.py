@@ -13,7 +13,7 @@ from analyzer.gate.fixes import Fix
 from analyzer.gate.problem import Group, Problem
 from analyzer.gate.reasons import why_allowed
 from analyzer.gate.services import GatedService, Unjudged
-from analyzer.gate.verdict import Found, Judged, Thresholds, Violation
+from analyzer.gate.verdict import Found, JudgedService, Thresholds, Violation
 from analyzer.gate.workloads import Workload
 from analyzer.kubeproxy.predict.cluster import Prediction
 from analyzer.model.diagnostics import Diagnostic
@@ -30,8 +30,8 @@ class Pending:
     """Pods that are unschedulable.
 
     Attributes:
-        least: so many of them, wherever the others are.
-        expected: so many where the scheduler goes by its scores.
+        least: the fewest that are, wherever the others are.
+        expected: how many are if the scheduler follows its scores.
     """
 
     group: Group
@@ -51,17 +51,17 @@ class GateAnswer:
     """The answer of ``gate``: what the worst placements lose, and the thresholds exceeded.
 
     Attributes:
-        fixes: what would help, by the place of a Service in `judged`.
+        fixes: what would help, by the index of a Service in `judged`.
         unjudged: Services without an answer, with or without rules.
-        unknown: fields of manifests of which nothing is known.
-        ignored: kinds of objects that say nothing of where pods are, with their number.
-        assumed: what the answer rests on, in words.
-        checked: how many predictions were held against walks of generated rules.
-        is_faulty: whether a walk of generated rules says otherwise than was predicted.
+        unknown: fields of manifests that are not known.
+        ignored: kinds of objects that have no bearing on where pods are, with their number.
+        assumed: what the answer assumes, in words.
+        checked: number of predictions that were compared with walks of generated rules.
+        is_faulty: whether a walk of generated rules contradicts the prediction.
         every: whether each Service is shown, in full.
     """
 
-    judged: tuple[Judged, ...]
+    judged: tuple[JudgedService, ...]
     fixes: Mapping[int, Fix]
     unjudged: tuple[Unjudged, ...]
     pending: tuple[Pending, ...]
@@ -152,7 +152,7 @@ def workloads_of(answer: GateAnswer, service: GatedService) -> list[Workload]:
     return [*{id(each): each for each in known if each is not None}.values()]
 
 
-def violation_words(answer: GateAnswer, judged: Judged, violation: Violation) -> str:
+def violation_words(answer: GateAnswer, judged: JudgedService, violation: Violation) -> str:
     """Return a violation as a clause."""
     found, limits = violation.found, answer.thresholds
     name = judged.service.name
@@ -180,7 +180,7 @@ def violation_words(answer: GateAnswer, judged: Judged, violation: Violation) ->
     return f"{name} loses {loss} if {what}{at}; allowed: {most}"
 
 
-def allowed_words(answer: GateAnswer, judged: Judged) -> Iterator[str]:
+def allowed_words(answer: GateAnswer, judged: JudgedService) -> Iterator[str]:
     """Yield why the placement is allowed, for each workload behind a Service."""
     for each in workloads_of(answer, judged.service):
         if each.kind == "DaemonSet":

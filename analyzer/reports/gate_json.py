@@ -10,7 +10,7 @@ from typing import Any
 
 from analyzer.gate.cases import Case
 from analyzer.gate.fixes import Fix
-from analyzer.gate.verdict import Found, Judged
+from analyzer.gate.verdict import Found, JudgedService
 from analyzer.model.probability import ALWAYS
 from analyzer.parsers.manifests import Manifest
 from analyzer.reports import json_values as values
@@ -89,7 +89,7 @@ def _place(given: Manifest) -> dict[str, Any]:
     return {"file": given.place.file, "line": given.place.line}
 
 
-def _service(answer: GateAnswer, number: int, judged: Judged) -> dict[str, Any]:
+def _service(answer: GateAnswer, number: int, judged: JudgedService) -> dict[str, Any]:
     namespace, name = judged.service.key
     fix = answer.fixes.get(number)
     return {

@@ -101,7 +101,7 @@ def _not_judged(answer: GateAnswer) -> Iterator[dict[str, Any]]:
 def _result(
     rule: str, says: str, place: Manifest, other: Manifest, fingerprint: str
 ) -> dict[str, Any]:
-    """Return a result at a manifest; a second one is told as related."""
+    """Return a result at a manifest; a second one is listed as related."""
     made: dict[str, Any] = {
         "ruleId": rule,
         "ruleIndex": [*_RULES].index(rule),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyzer.failure.whatif import Kind
-from analyzer.gate.verdict import Found, Judged
+from analyzer.gate.verdict import Found, JudgedService
 from analyzer.model.probability import ALWAYS
-from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
+from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.gate_answer import (
     GateAnswer,
     allowed_words,
@@ -123,7 +123,7 @@ def _scope(answer: GateAnswer) -> Iterator[Line]:
 # --- the table ---------------------------------------------------------------
 
 
-def _table(answer: GateAnswer) -> Table:
+def _table(answer: GateAnswer) -> TextTable:
     kinds = answer.failing.kinds
     headings = [_HEADINGS.get(kind) or f"{answer.failing.depth} NODES" for kind in kinds]
     columns = (
@@ -134,10 +134,10 @@ def _table(answer: GateAnswer) -> Table:
         Column("EXPECTED", right=True, spare=1),
         Column("VERDICT"),
     )
-    return Table(columns, tuple(_row(answer, each) for each in answer.judged))
+    return TextTable(columns, tuple(_row(answer, each) for each in answer.judged))
 
 
-def _row(answer: GateAnswer, judged: Judged) -> tuple[Cell, ...]:
+def _row(answer: GateAnswer, judged: JudgedService) -> tuple[Cell, ...]:
     return (
         judged.service.name,
         _pods(answer, judged),
@@ -148,8 +148,8 @@ def _row(answer: GateAnswer, judged: Judged) -> tuple[Cell, ...]:
     )
 
 
-def _pods(answer: GateAnswer, judged: Judged) -> str:
-    """Return how many pods are placed; of what is scaled how many at least and at most."""
+def _pods(answer: GateAnswer, judged: JudgedService) -> str:
+    """Return how many pods are placed; if scaled, the least and the greatest number."""
     scales = [s for s in answer.problem.scales if s.groups.keys() & {*judged.service.groups}]
     if not scales:
         return f"{sum(judged.fewest.case.held):,}"
@@ -177,7 +177,7 @@ def _survives(found: Found) -> Span:
     return Span(f"{found.surely:,} to {count(survives, 'node')}", Style.WARNING)
 
 
-def _expected(answer: GateAnswer, judged: Judged) -> str:
+def _expected(answer: GateAnswer, judged: JudgedService) -> str:
     """Return what the failure costs that costs most, at the expected placement."""
     losses = [judged.expected.loss(kind) for kind in answer.failing.kinds]
     if judged.expected.found is None:
@@ -185,7 +185,7 @@ def _expected(answer: GateAnswer, judged: Judged) -> str:
     return bounds_percent(max(losses, key=lambda each: each.upper)) if losses else ""
 
 
-def _verdict(answer: GateAnswer, judged: Judged) -> Span:
+def _verdict(answer: GateAnswer, judged: JudgedService) -> Span:
     if judged.pending:
         return Span("Pending", Style.BAD)
     if judged.violations:

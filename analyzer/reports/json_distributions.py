@@ -31,7 +31,7 @@ class Draws:
     """Consecutive draws.
 
     Attributes:
-        order: who is drawn first, second, and so on: places in what was asked of.
+        order: who is drawn first, second, and so on: indices into the given endpoints.
         thresholds: of each draw, out of 2**31: one for each but the last, which takes what is
             left, or one for each, and what is left goes to none of them.
     """

@@ -33,8 +33,8 @@ def document(
 ) -> Iterator[str]:
     """Yield one JSON document that names its schema first.
 
-    Of a field the encoded value is given, or the encoded entries of a list, which are asked for
-    in the order of the fields: one may hold what the entries of another before it have left.
+    Fields hold an encoded value, or the encoded entries of a list. Entries are consumed in the
+    order of the fields, so a field may depend on what the entries of an earlier one left behind.
     """
     yield f'{{"schema":"kubeodds/{verb}/{version}"'
     for name, value in fields.items():
@@ -53,7 +53,7 @@ def document(
 def column(values: Sequence[Any]) -> Any:
     """Return a column of one value for each endpoint: just the value if all are equal.
 
-    No value is a list, so that who reads it can tell the two apart.
+    No value is a list, so readers can tell the two apart.
     """
     if not values:
         return None

@@ -41,6 +41,6 @@ def suite(name: str, cases: list[Case]) -> Iterator[str]:
 
 
 def _escaped(text: str) -> str:
-    """Return text for XML, which has no way to write control characters."""
+    """Return text escaped for XML, which cannot represent control characters."""
     shown = printable(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return shown.replace('"', "&quot;")

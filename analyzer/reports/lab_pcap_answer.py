@@ -17,8 +17,8 @@ class LabPcapAnswer:
         cut: why the capture has no more; empty where it ends with a whole packet.
         timing: ``kept`` or ``flat``.
         counters, conntrack: packets, or flows, by which other ways of counting differ from what
-            was seen; None: they were not read.
-        false_alarm_rate: how often, at most, the whole is called wrong when it is right.
+            was seen; None if they were not read.
+        false_alarm_rate: the greatest chance that a correct prediction is called wrong as a whole.
     """
 
     file: str

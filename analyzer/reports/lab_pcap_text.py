@@ -9,7 +9,7 @@ from analyzer.kubeproxy.view import Source
 from analyzer.model.lab_pcap import PassedOver, ReplayedFlow, StandIn
 from analyzer.model.measurement import ANSWERED, Measurement
 from analyzer.model.probability import Bounds
-from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
+from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.lab_pcap_answer import LabPcapAnswer
 from analyzer.reports.lab_text import BACKENDS, judged, verdict_of_all
 from analyzer.reports.numbers import bounds_percent
@@ -77,16 +77,16 @@ def _blocks(answer: LabPcapAnswer) -> Iterator[Block]:
     where = f"{loaded} on Linux {measured.kernel}, in {measured.seconds:.2f} s"
     yield Line((Span(where, Style.FAINT),))
     yield Line()
-    yield Table(_ROUTES, tuple(row for each in answer.verdicts for row in _route(each)))
+    yield TextTable(_ROUTES, tuple(row for each in answer.verdicts for row in _route(each)))
     yield Line()
-    yield Table(_CLIENTS, tuple(_client(each) for each in answer.stand_ins[:_MOST]))
+    yield TextTable(_CLIENTS, tuple(_client(each) for each in answer.stand_ins[:_MOST]))
     yield from _more(len(answer.stand_ins), "client")
     yield Line()
-    yield Table(_FLOWS, tuple(_flow(each) for each in answer.flows[:_MOST]))
+    yield TextTable(_FLOWS, tuple(_flow(each) for each in answer.flows[:_MOST]))
     yield from _more(len(answer.flows), "flow")
     yield Line()
     if answer.passed_over:
-        yield Table(_PASSED, tuple(_passed(each) for each in answer.passed_over))
+        yield TextTable(_PASSED, tuple(_passed(each) for each in answer.passed_over))
         yield Line()
 
 
@@ -161,7 +161,7 @@ def _passed(each: PassedOver) -> tuple[Cell, ...]:
 
 
 def _dead(answer: LabPcapAnswer) -> Iterator[Line]:
-    """Tell how many flows landed at dead endpoints, where any is dead."""
+    """Yield how many flows reached dead endpoints, if any is dead."""
     ends = [(v.measurement, e.endpoint) for v in answer.verdicts for e in v.endpoints]
     dead = [(measured, each) for measured, each in ends if each.dead]
     if dead:

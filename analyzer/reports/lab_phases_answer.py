@@ -28,11 +28,12 @@ class Phase:
 
     Attributes:
         route: its number.
-        at_event: they were on their way when it happened: each may have fared as before or after.
-        dead: who was dead.
+        at_event: they were in flight when it happened, so each may have ended as before or as after
+            it.
+        dead: the dead endpoints.
         rules: the dump in force.
-        lost_predicted: the share of flows that is to be without an answer; None: the dump in force
-            does not tell of the route, and nothing is judged.
+        lost_predicted: the predicted share of flows without an answer; None: the dump in force does
+            not have the route, and nothing is judged.
         interval: the exact 99 % interval of the share of flows without an answer; None: of none.
     """
 
@@ -58,8 +59,8 @@ class LabPhasesAnswer:
 
     Attributes:
         rate: new flows a second, of all routes together.
-        false_alarm_rate: how often, at most, the whole is called wrong when it is right.
-        interrupted: the second in which somebody ended the run; None: it took its time.
+        false_alarm_rate: the greatest chance that a correct prediction is called wrong as a whole.
+        interrupted: the second in which the run was interrupted; None if it ran to its end.
     """
 
     dead: str
@@ -85,7 +86,7 @@ class LabPhasesAnswer:
         return False not in found and True in found
 
     def agrees_at(self, route: int) -> bool | None:
-        """Tell whether all that was predicted of one route came true; None: nothing was."""
+        """Return whether all that was predicted of one route came true; None if nothing was."""
         told = [each.verdict.agrees for each in self.phases_of(route) if each.predicted]
         told += [
             each.agrees

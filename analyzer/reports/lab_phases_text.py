@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from analyzer.kubeproxy.view import Source
 from analyzer.model.lab_phases import Bucket, Connection
 from analyzer.model.measurement import ANSWERED
-from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
+from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.lab_phases_answer import FollowedRoute, LabPhasesAnswer, Phase, lost_of
 from analyzer.reports.lab_text import BACKENDS, judged, verdict_of_all
 from analyzer.reports.numbers import bounds_percent
@@ -85,13 +85,13 @@ def _blocks(answer: LabPhasesAnswer) -> Iterator[Block]:
             yield Line((Span(f"Route {at + 1}: {_to(route)}", Style.STRONG),))
             yield Line()
         phases = answer.phases_of(at)
-        yield Table(_PHASES, tuple(tuple(_phase(each)) for each in phases))
+        yield TextTable(_PHASES, tuple(tuple(_phase(each)) for each in phases))
         yield Line()
         rows = (tuple(row) for each in phases for row in _endpoints(each))
-        yield Table(_ENDPOINTS, tuple(rows))
+        yield TextTable(_ENDPOINTS, tuple(rows))
         yield Line()
     if all(each.protocol in ANSWERED for each in answer.routes):
-        yield Table(_BUCKETS, tuple(tuple(_bucket(each)) for each in answer.buckets))
+        yield TextTable(_BUCKETS, tuple(tuple(_bucket(each)) for each in answer.buckets))
         yield Line()
     if answer.connections:
         columns = (_ROUTE, *_CONNECTIONS) if several else _CONNECTIONS
@@ -99,7 +99,7 @@ def _blocks(answer: LabPhasesAnswer) -> Iterator[Block]:
         rows = (tuple(_connection(each)) for each in answer.connections)
         if several:
             rows = ((f"{at + 1}", *row) for at, row in zip(of, rows, strict=True))
-        yield Table(columns, tuple(rows))
+        yield TextTable(columns, tuple(rows))
         yield Line()
     yield from _without(answer, several=several)
 
@@ -110,7 +110,7 @@ def _to(route: FollowedRoute) -> str:
 
 
 def _without(answer: LabPhasesAnswer, *, several: bool) -> Iterator[Line]:
-    """Tell of which routes no connection was followed, where others have some."""
+    """Yield the routes on which no connection was followed, if others have some."""
     none = [at for at, each in enumerate(answer.routes, 1) if not each.connections]
     if several and answer.connections and none:
         numbers = ", ".join(f"{at} ({answer.routes[at - 1].protocol})" for at in none)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from analyzer.failure.agreement import Verdict
 from analyzer.model.probability import Bounds, capped_sum
 from analyzer.reports.answers import LabRepairAnswer, RepairedRoute
-from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
+from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.lab_text import BACKENDS
 from analyzer.reports.numbers import bounds_percent
 from analyzer.reports.phrases import assumed, count
@@ -45,7 +45,7 @@ def _head(answer: LabRepairAnswer) -> Iterator[Block]:
     loaded = BACKENDS.get(measured.backend, measured.backend)
     yield Line((Span(f"{loaded} on Linux {measured.kernel}", Style.FAINT),))
     yield Line()
-    yield Table(_COLUMNS, tuple(tuple(_row(each)) for each in answer.routes))
+    yield TextTable(_COLUMNS, tuple(tuple(_row(each)) for each in answer.routes))
     yield Line()
     yield Line(
         (

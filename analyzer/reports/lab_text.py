@@ -11,7 +11,7 @@ from analyzer.model.flow_trace import FlowTrace
 from analyzer.model.measurement import ANSWERED, Measurement
 from analyzer.model.probability import Bounds, Dyadic, capped_sum
 from analyzer.reports.answers import LabAnswer
-from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
+from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.numbers import bounds_fraction, bounds_percent
 from analyzer.reports.phrases import SOURCES, assumed, count
 
@@ -70,7 +70,7 @@ def _measurement(verdict: Verdict, dead: str) -> list[Block]:
         Line((Span(head, Style.STRONG),)),
         Line((Span(where, Style.FAINT),)),
         Line(),
-        Table(_COLUMNS, rows),
+        TextTable(_COLUMNS, rows),
         Line(),
         *_summary(verdict),
         Line(),
@@ -145,7 +145,7 @@ def _summary(verdict: Verdict) -> Iterator[Line]:
 
 
 def _ended(measured: Measurement) -> Iterator[Line]:
-    """Tell of the flows that rules end."""
+    """Yield the flows that rules drop or reject."""
     if not measured.ended.upper:
         return
     ended = measured.rejected + measured.unaccounted

@@ -8,7 +8,7 @@ from typing import Final
 
 from analyzer.failure.agreement import Verdict
 from analyzer.reports.answers import LabAnswer
-from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
+from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.phrases import assumed, count
 
 _COLUMNS: Final = (
@@ -34,7 +34,7 @@ def render(answer: LabAnswer) -> Document:
     rows = tuple(tuple(_row(*key, verdicts)) for key, verdicts in by_service.items())
     blocks: list[Block] = [Line((f"Dead: {answer.dead}",)), Line()]
     if rows:
-        blocks += [Table(_COLUMNS, rows), Line()]
+        blocks += [TextTable(_COLUMNS, rows), Line()]
     return Document([*blocks, *_faults(answer), *_left_out(answer), *_end(answer)])
 
 

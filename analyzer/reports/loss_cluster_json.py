@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from analyzer.failure.loss import ServiceLoss, State
+from analyzer.failure.loss import LossState, ServiceLoss
 from analyzer.failure.loss_at_every_node import LossAtEveryNode
 from analyzer.reports import json_values as values
 from analyzer.reports import loss_json
@@ -31,7 +31,7 @@ def render(answer: LossClusterAnswer) -> Iterator[str]:
             "left_out": values.encode(list(answer.gone)),
             "dead": values.encode(loss_json.dead(answer.dead)),
             "services": (_service(each, len(answer.alive)) for each in answer.losses),
-            "totals": values.encode({state.value: counts[state] for state in State}),
+            "totals": values.encode({state.value: counts[state] for state in LossState}),
             "not_judged": map(values.encode, answer.not_judged),
             "prediction": values.encode(prediction(answer.prediction)),
             "dumps": values.encode(dumps(answer.prediction)),

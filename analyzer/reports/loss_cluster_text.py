@@ -8,7 +8,7 @@ from analyzer.failure.loss_at_every_node import LossAtEveryNode
 from analyzer.model.probability import Bounds, Dyadic
 from analyzer.reports.affinity import affinity_note
 from analyzer.reports.cluster_answer import LossClusterAnswer
-from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
+from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.loss_summary import doubts, harm
 from analyzer.reports.loss_words import STYLES, WORDS, by_harm, dead_words, worst_routes
 from analyzer.reports.not_judged import lines as not_judged
@@ -66,9 +66,9 @@ def summary(answer: LossClusterAnswer) -> Iterator[Line]:
     yield from head(answer.prediction)
 
 
-def service_ports(losses: Sequence[LossAtEveryNode], alive: int) -> Table:
-    """Return a line for each ServicePort; so many nodes live."""
-    return Table(_COLUMNS, tuple(_row(each, alive) for each in losses))
+def service_ports(losses: Sequence[LossAtEveryNode], alive: int) -> TextTable:
+    """Return a line for each ServicePort; `alive` nodes live."""
+    return TextTable(_COLUMNS, tuple(_row(each, alive) for each in losses))
 
 
 def ending(answer: LossClusterAnswer) -> Iterator[Line]:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from analyzer.failure.loss import ServiceLoss, State
+from analyzer.failure.loss import LossState, ServiceLoss
 from analyzer.failure.models import Dead
 from analyzer.failure.route_loss import RouteLoss
 from analyzer.kubeproxy.view import Endpoint, Frontend
@@ -31,7 +31,7 @@ def render(answer: LossAnswer) -> Iterator[str]:
             "freshness": values.encode(freshness_json(answer.freshness)),
             "dead": values.encode(dead(answer.dead)),
             "services": services(answer),
-            "totals": values.encode({state.value: counts[state] for state in State}),
+            "totals": values.encode({state.value: counts[state] for state in LossState}),
             "not_judged": map(values.encode, answer.not_judged),
             "cut": values.encode(bool(answer.view.cut)),
             "diagnostics": values.diagnostics(answer.diagnostics),
@@ -91,7 +91,7 @@ class _Writer:
 
 
 def _worst(loss: ServiceLoss, frontends: list[Frontend]) -> dict[str, Any] | None:
-    """Return the greatest loss and whose it is; None: there is no route."""
+    """Return the greatest loss and its route; None if there is no route."""
     worst = loss.worst_route
     if worst is None:
         return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from analyzer.failure.loss import State
+from analyzer.failure.loss import LossState
 from analyzer.failure.loss_at_nodes import WorstLoss
 from analyzer.reports import json_values as values
 from analyzer.reports import loss_json
@@ -25,7 +25,7 @@ def render(answer: LossNodesAnswer) -> Iterator[str]:
         {
             "dead": values.encode(loss_json.dead(answer.dead)),
             "services": map(_service, answer.worst),
-            "totals": values.encode({state.value: counts[state] for state in State}),
+            "totals": values.encode({state.value: counts[state] for state in LossState}),
             "nodes": map(_node, answer.nodes),
             "diagnostics": values.diagnostics(answer.diagnostics),
         },

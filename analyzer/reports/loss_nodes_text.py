@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from analyzer.failure.loss import HARM, ServiceLoss, State
+from analyzer.failure.loss import HARM, LossState, ServiceLoss
 from analyzer.failure.loss import losses as losses_of
 from analyzer.failure.loss_at_nodes import by_service_port, together
 from analyzer.kubeproxy.absent import Absent
 from analyzer.model.value import replace, value
 from analyzer.reports.affinity import affinity_note
 from analyzer.reports.answers import LossAnswer, LossNodesAnswer
-from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
+from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.loss_nowhere import nowhere
 from analyzer.reports.loss_overview import overview
 from analyzer.reports.loss_rows import brief, whole
@@ -37,7 +37,7 @@ _COLUMNS: Final = (
     Column("WORST", right=True),
     Column("OF", shortens=True),
 )
-_COUNTED: Final = (State.SILENCED, State.DEGRADED, State.UNKNOWN, State.UNTOUCHED)
+_COUNTED: Final = (LossState.SILENCED, LossState.DEGRADED, LossState.UNKNOWN, LossState.UNTOUCHED)
 #: Kinds of nodes, and ServicePorts, that leave room for the rest on a screen of 24 lines.
 _MOST_KINDS: Final = 4
 _MOST: Final = 6
@@ -159,13 +159,17 @@ def _rank(kind: _Alike) -> tuple[object, ...]:
     counts = Counter(each.state for each in kind.losses)
     first = kind.losses[0] if kind.losses else None
     worst = (0.0, 0.0) if first is None else (-float(first.worst.upper), -float(first.worst.lower))
-    return (*(-counts[state] for state in HARM if state is not State.UNTOUCHED), worst, kind.nodes)
+    return (
+        *(-counts[state] for state in HARM if state is not LossState.UNTOUCHED),
+        worst,
+        kind.nodes,
+    )
 
 
 def _by_node(kinds: Sequence[_Alike], answer: LossNodesAnswer) -> Iterator[Block]:
     shown = kinds if answer.every else kinds[:_MOST_KINDS]
     yield Line()
-    yield Table(_COLUMNS, tuple(map(_row, shown)))
+    yield TextTable(_COLUMNS, tuple(map(_row, shown)))
     more = sum(len(each.nodes) for each in kinds[len(shown) :])
     if more:
         says = f"{count(more, 'more node')}, none worse: --all"
@@ -185,7 +189,7 @@ def _row(kind: _Alike) -> tuple[Cell, ...]:
     )
 
 
-def _number(counted: int, state: State) -> Span:
+def _number(counted: int, state: LossState) -> Span:
     return Span(f"{counted:,}", STYLES[state] if counted else Style.FAINT)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from analyzer.failure.loss import State, losses
+from analyzer.failure.loss import LossState, losses
 from analyzer.failure.models import Dead
 from analyzer.kubeproxy.view import Endpoint, ServicePort
 from analyzer.reports.affinity import affinity_note
 from analyzer.reports.answers import LossAnswer
-from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
+from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.loss_nowhere import nowhere
 from analyzer.reports.loss_summary import totals
 from analyzer.reports.loss_words import STYLES, WORDS, by_harm, services_named
@@ -44,9 +44,9 @@ def overview(answer: LossAnswer) -> Document:
     blocks: list[Block] = [
         *sentences(each.service for each in answer.losses),
         Line((f"Nothing marked dead{at_node(answer.view)}.",)),
-        totals(answer.losses, WORDS | {State.UNTOUCHED: "with endpoints"}, is_whole=True),
+        totals(answer.losses, WORDS | {LossState.UNTOUCHED: "with endpoints"}, is_whole=True),
     ]
-    without = [each for each in answer.losses if each.state is State.NO_ENDPOINTS]
+    without = [each for each in answer.losses if each.state is LossState.NO_ENDPOINTS]
     if without:
         named, more = services_named(without)
         every = " All: kubeodds services." if more else ""
@@ -86,7 +86,7 @@ def _choices(kind: str, counted: Counter[str], answer: LossAnswer) -> Iterator[B
         )
         for name in shown
     )
-    yield Table(_COLUMNS if costs is not None else _COLUMNS[:_PLAIN], rows)
+    yield TextTable(_COLUMNS if costs is not None else _COLUMNS[:_PLAIN], rows)
     if len(names) > len(shown):
         more = count(len(names) - len(shown), f"more {kind}")
         yield Line((Span(f"{more} with as many endpoints or fewer: --all", Style.FAINT),))
@@ -96,13 +96,13 @@ def _choices(kind: str, counted: Counter[str], answer: LossAnswer) -> Iterator[B
 
 
 class _Costs:
-    """Tells what the death of each node, or zone, would cost."""
+    """The cost of losing each node, or zone."""
 
     def __init__(self, kind: str, answer: LossAnswer) -> None:
         self._kind = kind
         self._on: dict[str | None, set[Endpoint]] = {}
         self._services: dict[Endpoint, list[ServicePort]] = {}
-        #: What anything that dies may hit: some of their flows go nobody knows where.
+        #: What any death may hit: the destination of some of their flows is unknown.
         self._open: list[ServicePort] = []
         for service in (each.service for each in answer.losses):
             for endpoint in service.endpoints:

@@ -8,7 +8,7 @@ from analyzer.failure.loss import ServiceLoss
 from analyzer.kubeproxy.view import Endpoint
 from analyzer.reports.affinity import duration
 from analyzer.reports.answers import LossAnswer
-from analyzer.reports.document import Cell, Column, Span, Style, Table
+from analyzer.reports.document import Cell, Column, Span, Style, TextTable
 from analyzer.reports.loss_words import STYLES, WORDS, worst_routes
 from analyzer.reports.numbers import bounds_fraction, bounds_percent
 
@@ -38,24 +38,24 @@ _POD: Final = Column("POD", shortens=True, spare=1)
 _MOST_ENDPOINTS: Final = 10
 
 
-def brief(losses: Sequence[ServiceLoss], at: Mapping[int, str] | None = None) -> Table:
+def brief(losses: Sequence[ServiceLoss], at: Mapping[int, str] | None = None) -> TextTable:
     """Return one line for each ServicePort, with what its worst route loses.
 
     `at`: of several nodes, by the identity of a loss, where that is so.
     """
     if at is None:
-        return Table(_BRIEF, tuple(_line(each) for each in losses))
+        return TextTable(_BRIEF, tuple(_line(each) for each in losses))
     rows = tuple((*_line(each)[:-1], at[id(each)], _line(each)[-1]) for each in losses)
-    return Table((*_BRIEF[:-1], Column("AT", shortens=True), _BRIEF[-1]), rows)
+    return TextTable((*_BRIEF[:-1], Column("AT", shortens=True), _BRIEF[-1]), rows)
 
 
-def whole(losses: Sequence[ServiceLoss], answer: LossAnswer) -> Table:
+def whole(losses: Sequence[ServiceLoss], answer: LossAnswer) -> TextTable:
     """Return a table of ServicePorts with their endpoints, and routes with other losses."""
     rows = tuple(row for each in losses for row in _rows(each, answer))
     number = len(_WHOLE)
     if any(row[number:] != ("",) for row in rows if row[number:]):
-        return Table((*_WHOLE, _POD), rows)
-    return Table(_WHOLE, tuple(row[:number] for row in rows))
+        return TextTable((*_WHOLE, _POD), rows)
+    return TextTable(_WHOLE, tuple(row[:number] for row in rows))
 
 
 def height(loss: ServiceLoss) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from analyzer.failure.loss import ServiceLoss, State, service_loss
+from analyzer.failure.loss import LossState, ServiceLoss, service_loss
 from analyzer.model.addresses import IPV4
 from analyzer.model.addresses import network_from_text as network
 from analyzer.model.rules import Ruleset
@@ -30,11 +30,11 @@ _MOST: Final = 2
 
 @value
 class _Step:
-    """What to do, the commands that do it, and what is to be said of these.
+    """What to do, the commands that do it, and notes on these.
 
     Attributes:
-        alone: whether the commands take lines of their own.
-        open: whether there are more commands than these.
+        alone: whether the commands go on lines of their own.
+        open: whether the list of commands is incomplete.
     """
 
     says: str
@@ -46,7 +46,9 @@ class _Step:
 
 def steps(answer: LossAnswer) -> Iterator[Line]:
     """Yield the steps for ServicePorts that certainly lose flows; nothing if none do."""
-    hurt = [e for e in by_harm(answer.losses) if e.state in {State.SILENCED, State.DEGRADED}]
+    hurt = [
+        e for e in by_harm(answer.losses) if e.state in {LossState.SILENCED, LossState.DEGRADED}
+    ]
     if not hurt:
         return
     yield Line((Span("What now", Style.STRONG),))
@@ -99,7 +101,7 @@ def _parted(pods: Sequence[str]) -> Iterator[tuple[str, str, str]]:
 def _without_api(answer: LossAnswer) -> bool:
     """Return whether every API server that pods can reach is dead."""
     api = [e for e in answer.view.services if f"{e.name.text}:".startswith(f"{_API}:")]
-    return any(service_loss(each, answer.dead).state is State.SILENCED for each in api)
+    return any(service_loss(each, answer.dead).state is LossState.SILENCED for each in api)
 
 
 def _take_out(answer: LossAnswer, hurt: Sequence[ServiceLoss]) -> Iterator[_Step]:
@@ -107,7 +109,8 @@ def _take_out(answer: LossAnswer, hurt: Sequence[ServiceLoss]) -> Iterator[_Step
     lost = dict.fromkeys(
         each.service.name
         for each in hurt
-        if each.state is State.SILENCED and not f"{each.service.name.text}:".startswith(f"{_API}:")
+        if each.state is LossState.SILENCED
+        and not f"{each.service.name.text}:".startswith(f"{_API}:")
     )
     if lost:
         names = [name.text for name in lost]
@@ -117,7 +120,7 @@ def _take_out(answer: LossAnswer, hurt: Sequence[ServiceLoss]) -> Iterator[_Step
         says = f"No living endpoint: {', '.join(names[:_MOST])}{more}. One elsewhere helps:"
         yield _Step(says, (f"kubectl {within} get pods -o wide",), alone=True)
     at = f"; this is {answer.place}'s" if answer.place else ""
-    if answer.repair and any(each.state is State.DEGRADED for each in hurt):
+    if answer.repair and any(each.state is LossState.DEGRADED for each in hurt):
         yield _Step(
             "API down: remove dead endpoints from each node's rules, using its own dump:",
             (answer.repair,),
@@ -128,7 +131,7 @@ def _take_out(answer: LossAnswer, hurt: Sequence[ServiceLoss]) -> Iterator[_Step
 
 def _pinned(hurt: Sequence[ServiceLoss]) -> Iterator[_Step]:
     """Say which flows stay pinned, and how to free them, where a living endpoint is left."""
-    degraded = [each for each in hurt if each.state is State.DEGRADED]
+    degraded = [each for each in hurt if each.state is LossState.DEGRADED]
     addresses = dict.fromkeys(end.address for each in degraded for end in each.dead)
     commands = tuple(
         f"conntrack -D {'-f ipv6 ' if each.version != IPV4 else ''}--dst-nat {each}"

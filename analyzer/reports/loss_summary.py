@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from analyzer.failure.loss import ServiceLoss, State
+from analyzer.failure.loss import LossState, ServiceLoss
 from analyzer.failure.models import Dead
 from analyzer.model.probability import ALWAYS
 from analyzer.reports.answers import LossAnswer
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 #: States whose ServicePorts are named, the greatest harm first.
 _NAMED: Final = {
-    State.SILENCED: "Total loss",
-    State.DEGRADED: "Partial loss",
-    State.UNKNOWN: "Unknown",
-    State.NO_ENDPOINTS: "Without endpoints, whatever is dead",
+    LossState.SILENCED: "Total loss",
+    LossState.DEGRADED: "Partial loss",
+    LossState.UNKNOWN: "Unknown",
+    LossState.NO_ENDPOINTS: "Without endpoints, whatever is dead",
 }
 
 
@@ -50,8 +50,8 @@ def harm(
 ) -> Iterator[Line]:
     """Yield which Services lose how much, and on which routes.
 
-    `at` tells where dumps of several nodes are judged: for each of the losses, by identity, the
-    nodes where it is so.
+    `at` is set where dumps of several nodes are judged: it maps each loss, by identity, to the
+    nodes that have it.
     """
     where = "" if at is None else " at its worst node"
     yield totals(losses, WORDS, is_whole=is_whole, each=where)
@@ -59,7 +59,7 @@ def harm(
     for state, says in _NAMED.items():
         found = [each for each in losses if each.state is state]
         if found:
-            some = " at a node" if at is not None and state is State.NO_ENDPOINTS else ""
+            some = " at a node" if at is not None and state is LossState.NO_ENDPOINTS else ""
             told = says.replace(",", f"{some},") if some else says
             names, more = services_named(found)
             is_cut = is_cut or bool(more)
@@ -90,11 +90,11 @@ def doubts(dead: Dead) -> Iterator[Line]:
 
 
 def totals(
-    losses: Sequence[ServiceLoss], words: Mapping[State, str], *, is_whole: bool, each: str = ""
+    losses: Sequence[ServiceLoss], words: Mapping[LossState, str], *, is_whole: bool, each: str = ""
 ) -> Line:
     """Return how many ServicePorts are in which state; `each` says where."""
     counts = Counter(loss.state for loss in losses)
-    told = [f"{counts[state]:,} {words[state]}" for state in State if counts[state]]
+    told = [f"{counts[state]:,} {words[state]}" for state in LossState if counts[state]]
     more = "" if is_whole else " Not everything is judged, see below."
     where = f", each{each}" if each else ""
     return Line((f"{count(len(losses), 'ServicePort')}{where}: {', '.join(told)}.{more}",))

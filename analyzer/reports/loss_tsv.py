@@ -1,13 +1,13 @@
 """``loss`` as TSV: one line for each ServicePort, greatest loss first.
 
-Columns: ServicePort, protocol, family (``ip``, ``ip6``, or nothing where nothing of it tells),
+Columns: ServicePort, protocol, family (``ip``, ``ip6``, or empty if not known),
 state as in JSON, lower and upper bound of the loss on its worst route, the frontend and the source
 of that route, its endpoints, how many of them are dead, the least share that reaches no endpoint
-whatever is dead, the seconds of its session affinity, or nothing, the share, at most, that lands on
-dead endpoints on that route, and those that are lost otherwise, a column for each way. Shares are
+whatever is dead, the seconds of its session affinity, or empty, the greatest share that reaches
+dead endpoints on that route, and the shares lost otherwise, a column for each way. Shares are
 decimal, the nearest number with 53 bits; exact ones, and those of all routes, are in JSON. What is
-not judged has the state ``not-judged`` and bounds of 0 and 1; so has what follows the end of a dump
-that is cut off, in a line without a name.
+not judged has the state ``not-judged`` and bounds of 0 and 1; so has, in a line without a name,
+whatever is missing from a truncated dump.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from analyzer.failure.loss import HARM, ServiceLoss, State
+from analyzer.failure.loss import HARM, LossState, ServiceLoss
 from analyzer.failure.models import Dead
 from analyzer.failure.route_loss import RouteLoss
 from analyzer.kubeproxy.view import Frontend, Source
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     from typing import Final
 
 STYLES: Final = {
-    State.UNTOUCHED: Style.GOOD,
-    State.DEGRADED: Style.WARNING,
-    State.SILENCED: Style.BAD,
-    State.UNKNOWN: Style.WARNING,
-    State.NO_ENDPOINTS: Style.FAINT,
+    LossState.UNTOUCHED: Style.GOOD,
+    LossState.DEGRADED: Style.WARNING,
+    LossState.SILENCED: Style.BAD,
+    LossState.UNKNOWN: Style.WARNING,
+    LossState.NO_ENDPOINTS: Style.FAINT,
 }
 #: What states are called in text; JSON has them by their values.
 WORDS: Final = {
-    State.UNTOUCHED: "untouched",
-    State.DEGRADED: "partial loss",
-    State.SILENCED: "total loss",
-    State.UNKNOWN: "unknown",
-    State.NO_ENDPOINTS: "without endpoints",
+    LossState.UNTOUCHED: "untouched",
+    LossState.DEGRADED: "partial loss",
+    LossState.SILENCED: "total loss",
+    LossState.UNKNOWN: "unknown",
+    LossState.NO_ENDPOINTS: "without endpoints",
 }
 #: Pods of other nodes are pods, where nothing else is to be told of them.
 _AS_POD: Final = {Source.POD_ELSEWHERE: Source.POD}

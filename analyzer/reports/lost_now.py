@@ -44,7 +44,7 @@ _UNKNOWN: Final = " (the dump does not show what happens to them)"
 
 
 def _losing(services: Iterable[ServicePort]) -> Iterator[tuple[ServicePort, Sequence[_Told]]]:
-    """Give ServicePorts that lose flows with nothing dead, and what is to be said of each."""
+    """Yield ServicePorts that lose flows with nothing dead, with their losses in words."""
     known: dict[Hashable, Sequence[_Told]] = {}
     losses: list[KnownLosses] = []
     for service in services:
@@ -68,7 +68,7 @@ def class_of(service: ServicePort) -> Hashable:
 
 
 def _told_of(service: ServicePort, known: list[KnownLosses]) -> Sequence[_Told]:
-    """Return what is to be said of one; `known` holds what is known of those before, if any."""
+    """Return what to say about one; `known` holds the losses already found, if any."""
     from analyzer.failure.loss import service_loss
     from analyzer.failure.models import Dead
     from analyzer.failure.route_loss import Count, KnownLosses

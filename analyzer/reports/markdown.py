@@ -1,6 +1,6 @@
 """A report as Markdown, for tickets, with real tables.
 
-Text of a dump is text there too: it makes no markup, no link, and names nobody.
+Text of a dump stays text there: it makes no markup, no link and no mention.
 
 Source: GitHub Flavored Markdown, 2.4 backslash escapes, 4.10 tables, 6.9 autolinks, 6.12 breaks.
 """
@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from analyzer.model.text import printable
-from analyzer.reports.document import Cell, Document, Line, Style, Table, spans
+from analyzer.reports.document import Cell, Document, Line, Style, TextTable, spans
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def _blocks(document: Document) -> Iterator[str]:
             continue
         yield from _paragraph(lines)
         lines = []
-        if isinstance(block, Table):
+        if isinstance(block, TextTable):
             yield from _table(block)
     yield from _paragraph(lines)
 
@@ -57,7 +57,7 @@ def _paragraph(lines: Sequence[Line]) -> Iterator[str]:
     yield "\\\n".join(_BEGINS.sub(r"\1\\\2", _inline(line.pieces)) for line in lines) + "\n\n"
 
 
-def _table(table: Table) -> Iterator[str]:
+def _table(table: TextTable) -> Iterator[str]:
     yield _row([column.heading for column in table.columns])
     yield _row(["---:" if column.right else "---" for column in table.columns], plain=True)
     for row in table.rows:

@@ -11,7 +11,7 @@ from analyzer.semantics.tree import Delivered, FellThrough, Leaf, PolicyDrop, Un
 
 
 @value
-class Told:
+class OutcomePhrase:
     """The kind of an outcome, as JSON names it, and a phrase for people."""
 
     kind: str
@@ -19,32 +19,32 @@ class Told:
     endpoint: Endpoint | None = None
 
 
-def describe(leaf: Leaf) -> Told:
+def describe(leaf: Leaf) -> OutcomePhrase:
     """Return the words for the end of a new flow."""
     match leaf.outcome:
         case Dnat() if leaf.packet.destination is not None:
             endpoint = Endpoint(leaf.packet.destination, leaf.packet.destination_port)
-            return Told("endpoint", str(endpoint), endpoint)
+            return OutcomePhrase("endpoint", str(endpoint), endpoint)
         case Dnat():
-            return Told("unresolved", "one of a range of addresses")
+            return OutcomePhrase("unresolved", "one of a range of addresses")
         case Drop():
-            return Told("drop", "dropped")
+            return OutcomePhrase("drop", "dropped")
         case PolicyDrop(table, chain):
-            return Told("drop", f"dropped: the policy of {chain} in table {table}")
+            return OutcomePhrase("drop", f"dropped: the policy of {chain} in table {table}")
         case Reject(how):
-            return Told("reject", f"rejected with {how}" if how else "rejected")
+            return OutcomePhrase("reject", f"rejected with {how}" if how else "rejected")
         case Delivered() if leaf.packet.translated and leaf.packet.destination is not None:
             endpoint = Endpoint(leaf.packet.destination, leaf.packet.destination_port)
-            return Told("endpoint", str(endpoint), endpoint)
+            return OutcomePhrase("endpoint", str(endpoint), endpoint)
         case Delivered(here=True):
-            return Told("local", "delivered to the node itself")
+            return OutcomePhrase("local", "delivered to the node itself")
         case Delivered():
-            return Told("no-service", "forwarded unchanged: no Service matched")
+            return OutcomePhrase("no-service", "forwarded unchanged: no Service matched")
         case Redirect():
-            return Told("local", "redirected to the node itself")
+            return OutcomePhrase("local", "redirected to the node itself")
         case Accept() | Masquerade() | Snat() | FellThrough():
-            return Told("no-service", "no endpoint: forwarded unchanged")
+            return OutcomePhrase("no-service", "no endpoint: forwarded unchanged")
         case Unresolved(text):
-            return Told("unresolved", f"unknown: {text}")
+            return OutcomePhrase("unresolved", f"unknown: {text}")
         case _:
             assert_never(leaf.outcome)

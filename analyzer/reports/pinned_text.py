@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from analyzer.failure.pinned import Pinned, Why
 from analyzer.model.cluster import Cluster
-from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
+from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.flow_answers import PinnedAnswer
 from analyzer.reports.phrases import count
 
@@ -55,7 +55,7 @@ def _blocks(answer: PinnedAnswer) -> Iterator[Block]:
     if not answer.pinned:
         return
     yield Line()
-    yield Table(_COLUMNS, tuple(tuple(_row(each, answer.cluster)) for each in answer.pinned))
+    yield TextTable(_COLUMNS, tuple(tuple(_row(each, answer.cluster)) for each in answer.pinned))
     yield Line()
     yield Line(("To have them drawn again, run on this node; DNS and UDP first:",))
     for each in answer.pinned:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import zip_longest
 
 from analyzer.model.text import printable
-from analyzer.reports.document import Cell, Document, Line, Span, Table, spans
+from analyzer.reports.document import Cell, Document, Line, Span, TextTable, spans
 
 _GAP = "  "
 
@@ -18,7 +18,7 @@ def render_plain(document: Document) -> str:
         match block:
             case Line(pieces, _):
                 lines.append(printable(_text(pieces)))
-            case Table():
+            case TextTable():
                 lines += _table(block)
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
@@ -29,7 +29,7 @@ def _text(cell: Cell) -> str:
     return cell.text if isinstance(cell, Span) else "".join([s.text for s in spans(cell)])
 
 
-def _table(table: Table) -> Iterator[str]:
+def _table(table: TextTable) -> Iterator[str]:
     # Column by column: what a cell takes is a call or two, and there are many.
     headings = [column.heading for column in table.columns]
     padded = [

@@ -73,7 +73,7 @@ def dropped(services: Sequence[EveryNode]) -> Iterator[Line]:
 
 
 def at_nodes(names: Sequence[str], number: int) -> str:
-    """Return which of so many nodes these are; nothing if all."""
+    """Return which of `number` nodes these are; empty if all."""
     if len(names) >= number or not names:
         return ""
     more = f" and {len(names) - 1:,} more" if names[1:] else ""

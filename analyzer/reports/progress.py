@@ -20,14 +20,14 @@ _QUIET: Final = 1.0
 class progress:  # noqa: N801  # used as a function is, and contextlib takes time to load
     """Yield a function to report progress with; `what` is counted: ``ServicePorts``.
 
-    With `rate` it is also told how many a second.
+    With `rate` it also shows how many a second.
     """
 
     def __init__(self, what: str, *, rate: bool = False) -> None:
         self._meter = _Meter(what, rate=rate) if sys.stderr.isatty() else None
 
     def __enter__(self) -> Advance | None:
-        """Return the function; None where nobody looks."""
+        """Return the function; None if progress is not shown."""
         return None if self._meter is None else self._meter.advance
 
     def __exit__(self, *_: object) -> None:

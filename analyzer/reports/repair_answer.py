@@ -19,12 +19,13 @@ class RepairAnswer:
     """The answer of ``repair``: a change to one node's rules, and its effect.
 
     Attributes:
-        prints: of text, what is asked for: patch, undo or conntrack.
+        prints: the selected part of the text: patch, undo or conntrack.
         patches: one for each IP version; without text where nothing is to be changed.
         services: those that lose flows to the dead, or may.
         pinned: commands that free the flows which conntrack keeps at dead endpoints.
-        alone: names of the API's own Service, where nobody is left of it and it was not asked for.
-        unplaced: endpoints of which nobody says where they are: they stay in the draws.
+        alone: names of the API's own Service, if none of its endpoints is left and it was not
+            selected.
+        unplaced: endpoints on unknown nodes: they stay in the draws.
     """
 
     file: str

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from analyzer.model.text import printable
-from analyzer.repair.witness import Fate, Repaired
+from analyzer.repair.witness import Repaired, RepairedOutcome
 from analyzer.reports.phrases import count
 from analyzer.reports.repair_answer import RepairAnswer
 
@@ -37,23 +37,27 @@ def _head(answer: RepairAnswer) -> Iterator[str]:
     """Yield the comments: what this is for, how to apply it and how to take it back."""
     node = f" of node {answer.view.node}" if answer.view.node else ""
     yield from _said(f"kubeodds repair: excludes {_dead(answer)} from new flows{node}.")
-    by_fate = {fate: [s for s in answer.services if s.of(fate)] for fate in Fate}
+    by_fate = {fate: [s for s in answer.services if s.of(fate)] for fate in RepairedOutcome}
     if not any(each.apply for each in answer.patches):
         yield "# Nothing to change."
-    covered = [each for each in answer.services if each.fate is Fate.COVERED]
+    covered = [each for each in answer.services if each.fate is RepairedOutcome.COVERED]
     if covered:
         yield from _said(
             f"No more losses to dead endpoints: {count(len(covered), 'ServicePort')} "
             f"({_names(covered)})."
         )
-    for each in by_fate[Fate.REFUSED][:_MOST]:
-        routes = each.of(Fate.REFUSED)
-        which = "" if len(routes) == len(each.routes) else f" on {_routes(each, Fate.REFUSED)}"
+    for each in by_fate[RepairedOutcome.REFUSED][:_MOST]:
+        routes = each.of(RepairedOutcome.REFUSED)
+        which = (
+            ""
+            if len(routes) == len(each.routes)
+            else f" on {_routes(each, RepairedOutcome.REFUSED)}"
+        )
         yield from _said(
             f"No endpoint left, rejected at once: {each.before.service.name.text}{which}."
         )
-    if len(by_fate[Fate.REFUSED]) > _MOST:
-        more = len(by_fate[Fate.REFUSED]) - _MOST
+    if len(by_fate[RepairedOutcome.REFUSED]) > _MOST:
+        more = len(by_fate[RepairedOutcome.REFUSED]) - _MOST
         yield from _said(
             f"The same goes for {count(more, 'ServicePort')} more; --format json lists all."
         )
@@ -62,10 +66,10 @@ def _head(answer: RepairAnswer) -> Iterator[str]:
             f"Left alone: {name}. Its API servers come back at these addresses and must not be "
             f"refused then; --service {name} repairs it all the same."
         )
-    for each in by_fate[Fate.LEFT]:
+    for each in by_fate[RepairedOutcome.LEFT]:
         yield from _said(
             f"NOT COVERED: {each.before.service.name.text} may still lose flows on "
-            f"{_routes(each, Fate.LEFT)}."
+            f"{_routes(each, RepairedOutcome.LEFT)}."
         )
     yield from (line for each in answer.problems for line in _said(f"NOT COVERED: {each}."))
     if answer.unplaced:
@@ -109,7 +113,7 @@ def _names(services: Iterable[Repaired]) -> str:
     return ", ".join(names[:_MOST]) + more
 
 
-def _routes(service: Repaired, fate: Fate) -> str:
+def _routes(service: Repaired, fate: RepairedOutcome) -> str:
     """Return routes by frontend: ``NodePort *:30302 (external, node)``."""
     sources: dict[str, list[str]] = {}
     for each in service.of(fate):

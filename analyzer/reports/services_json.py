@@ -1,8 +1,8 @@
 """``kubeodds/services/2``: each endpoint of a ServicePort once, each distribution once.
 
 Most ServicePorts of a cluster have the same routes, and few different distributions. So both are
-written once for the whole document, behind the ServicePorts that refer to them by their places;
-a route refers to a frontend by its place in the list of its ServicePort.
+written once for the whole document, after the ServicePorts, which refer to them by index; a route
+refers to a frontend by its index in the list of its ServicePort.
 """
 
 from __future__ import annotations

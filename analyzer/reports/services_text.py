@@ -12,7 +12,7 @@ from analyzer.model.value import value
 from analyzer.reports.affinity import affinity_note, duration
 from analyzer.reports.answers import ServicesAnswer
 from analyzer.reports.distributions import Group, groups
-from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
+from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.freshness import freshness_line
 from analyzer.reports.lost_now import sentences
 from analyzer.reports.numbers import bounds_fraction, bounds_percent
@@ -65,7 +65,7 @@ def render(answer: ServicesAnswer) -> Document:
         if not differ:
             columns = (*columns[:_FROM], *columns[_FROM + 1 :])
             rows = [(*row[:_FROM], *row[_FROM + 1 :]) for row in rows]
-        blocks += [Table(columns, tuple(rows)), Line()]
+        blocks += [TextTable(columns, tuple(rows)), Line()]
     blocks.append(Line((Span(_legend(unknown, differ=differ), Style.FAINT),)))
     blocks += affinity_note(answer.services, view.mode, lost=False)
     if answer.services and not answer.cluster.places:

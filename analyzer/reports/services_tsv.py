@@ -6,12 +6,12 @@ endpoint's pod where objects name it. Shares are decimal, the nearest number wit
 share has one and the same in both bounds. Exact numerators, which for n endpoints take n**2
 digits, are in JSON.
 
-Every frontend has its lines for flows from every source: from ``any``, where all sources fare
-alike, else for each group of sources that do, with commas between: ``pod``, ``pod-elsewhere``,
-``node``, ``external`` and ``hairpin``, or ``external in 192.0.2.0/24`` where rules tell networks
-apart. A line without an endpoint says what may become of the flows that no line above it has: its
-upper bound is the share, at most, of which nothing can be said; where that is 0, and it is the
-only line of the group, the flows reach no endpoint.
+Every frontend has its lines for flows from every source: from ``any``, if all sources have the same
+result, else for each group of sources that do, separated by commas: ``pod``, ``pod-elsewhere``,
+``node``, ``external`` and ``hairpin``, or ``external in 192.0.2.0/24`` where rules distinguish
+networks. A line without an endpoint is for the flows that no line above it has: its upper bound is
+the greatest share whose outcome is unknown; if that is 0, and it is the only line of the group, the
+flows reach no endpoint.
 """
 
 from __future__ import annotations

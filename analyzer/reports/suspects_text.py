@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from analyzer.failure.suspects import Suspect
 from analyzer.model.cluster import Cluster
-from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
+from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.flow_answers import SuspectsAnswer
 from analyzer.reports.phrases import count
 
@@ -58,7 +58,7 @@ def _blocks(answer: SuspectsAnswer) -> Iterator[Block]:
         rows = tuple(tuple(_row(each, answer.cluster)) for each in shown)
         counted = any(each.drawn is not None for each in answer.suspects)
         kept = [at for at, each in enumerate(_COLUMNS) if counted or each is not _DRAWN]
-        yield Table(
+        yield TextTable(
             tuple(_COLUMNS[at] for at in kept), tuple(tuple(row[at] for at in kept) for row in rows)
         )
     yield Line()

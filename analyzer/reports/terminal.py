@@ -12,7 +12,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from analyzer.model.text import printable
-from analyzer.reports.document import Cell, Document, Line, Style, Table, spans
+from analyzer.reports.document import Cell, Document, Line, Style, TextTable, spans
 
 #: Columns that a foldable one keeps at least, a name before others are left out, and after.
 _LEAST: Final = 16
@@ -61,7 +61,7 @@ def render_terminal(document: Document, *, width: int, colour: bool) -> str:
                     [cell_text(pieces)] if whole else _wrapped(cell_text(pieces), console, width)
                 ):
                     console.print(line, soft_wrap=whole)
-            case Table():
+            case TextTable():
                 fitted = _fitted(block, width)
                 if fitted is not None:
                     console.print(_table(block, fitted))
@@ -92,11 +92,11 @@ def cell_text(cell: Cell) -> Text:
     return text
 
 
-def _stacked(table: Table, width: int) -> Iterator[Text]:
+def _stacked(table: TextTable, width: int) -> Iterator[Text]:
     """Yield the rows of a table that is too wide as lines, so that no address is cut.
 
-    A row goes on in another line before columns that begin one; a line stands the deeper the more
-    columns are before it, so that what is left empty stands for what is above.
+    A row continues on another line before columns that begin one. A line is indented the deeper,
+    the more columns are before it; what is left empty repeats what is above.
     """
     begins = [at for at, column in enumerate(table.columns) if column.begins]
     for row in table.rows:
@@ -116,7 +116,7 @@ def _stacked(table: Table, width: int) -> Iterator[Text]:
             yield line
 
 
-def _table(table: Table, widths: Mapping[int, int]) -> RichTable:
+def _table(table: TextTable, widths: Mapping[int, int]) -> RichTable:
     shown = RichTable(box=None, pad_edge=False, padding=(0, _GAP // 2))
     for at in widths:
         column = table.columns[at]
@@ -142,7 +142,7 @@ def _table(table: Table, widths: Mapping[int, int]) -> RichTable:
 
 
 def _shortened(text: Text, most: int) -> Text:
-    """Return a name of at most so many columns, without its middle where it has more."""
+    """Return a name of at most `most` columns, its middle cut out if it is longer."""
     if text.cell_len <= most:
         return text
     head = (most - 1) // 2
@@ -154,11 +154,11 @@ def _shortened(text: Text, most: int) -> Text:
     return text[:begins] + middle + text[ends:]
 
 
-def _fitted(table: Table, width: int) -> dict[int, int] | None:
-    """Return the columns to show, each with the width of its longest cell; None: nothing fits.
+def _fitted(table: TextTable, width: int) -> dict[int, int] | None:
+    """Return the columns to show, each with the width of its longest cell; None if nothing fits.
 
-    Names lose their middle first, but for what tells them apart; then spare columns go; then names
-    lose what they can.
+    Names lose their middle first, but for what distinguishes them; then spare columns go; then
+    names lose what they can.
     """
     natural = [
         max(
@@ -180,14 +180,14 @@ def _fitted(table: Table, width: int) -> dict[int, int] | None:
     return None
 
 
-def _spare_of(table: Table) -> Callable[[int], int]:
+def _spare_of(table: TextTable) -> Callable[[int], int]:
     return lambda at: table.columns[at].spare
 
 
 def _within(
-    table: Table, natural: list[int], kept: list[int], least: int, width: int
+    table: TextTable, natural: list[int], kept: list[int], least: int, width: int
 ) -> dict[int, int] | None:
-    """Return widths that fit, names not below `least`; None: there are none."""
+    """Return widths that fit, names not below `least`; None if there are none."""
     columns = table.columns
     floor = {
         at: min(natural[at], _LEAST if columns[at].foldable else least)

@@ -23,9 +23,9 @@ PERHAPS: Final = ":"
 def plot(curve: Curve) -> Iterator[str]:
     """Yield the lines of the plot.
 
-    A column is a slice of time: in it the sign of a row is that of what is lost for certain there
-    all of the time, or may be for some of it, if that is half of the row or more, or the lowest
-    row and anything.
+    A column is a slice of time: a row in it has the sign of a loss that is certain for all of the
+    slice, or possible for some of it, if that fills at least half of the row; in the lowest row any
+    loss does.
     """
     slices = [_slice(curve, at) for at in range(WIDTH)]
     for row in reversed(range(HEIGHT)):

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from analyzer.model.ternary import Ternary
-from analyzer.outage.causes import Fate, by_cause
+from analyzer.outage.causes import Replacement, by_cause
 from analyzer.outage.clocks import DURATIONS, NEVER, Span
 from analyzer.outage.eviction import RATES_SOURCE, Rates
 from analyzer.outage.timeline import Played
 from analyzer.reports.answers import TimelineAnswer
-from analyzer.reports.document import Block, Cell, Column, Document, Line, Style, Table
+from analyzer.reports.document import Block, Cell, Column, Document, Line, Style, TextTable
 from analyzer.reports.document import Span as Piece
 from analyzer.reports.lost_now import sentences
 from analyzer.reports.not_judged import lines
@@ -38,7 +38,7 @@ def render(answer: TimelineAnswer) -> Document:
         Line(),
     ]
     events = tuple((span(each.when), each.what) for each in answer.scenario.events)
-    blocks += [Table((Column("WHEN"), Column("WHAT", foldable=True)), events), Line()]
+    blocks += [TextTable((Column("WHEN"), Column("WHAT", foldable=True)), events), Line()]
     if shown:
         blocks += [_losses(answer, shown), Line(), _causes(shown), Line(), *_plot(shown[0])]
     blocks += [*_totals(answer, lost, len(shown)), *_assumed(answer)]
@@ -103,7 +103,7 @@ def _healing(answer: TimelineAnswer) -> str:
 # --- tables ----------------------------------------------------------------
 
 
-def _losses(answer: TimelineAnswer, shown: Sequence[Played]) -> Table:
+def _losses(answer: TimelineAnswer, shown: Sequence[Played]) -> TextTable:
     columns = [
         Column("SERVICE PORT", shortens=True),
         Column("PROTO", spare=4),
@@ -116,7 +116,7 @@ def _losses(answer: TimelineAnswer, shown: Sequence[Played]) -> Table:
         columns.append(Column("FAILED FLOWS", right=True))
     if answer.budget is not None:
         columns.append(Column("SLO BUDGET", right=True))
-    return Table(tuple(columns), tuple(_loss(answer, each) for each in shown))
+    return TextTable(tuple(columns), tuple(_loss(answer, each) for each in shown))
 
 
 def _loss(answer: TimelineAnswer, played: Played) -> tuple[Cell, ...]:
@@ -153,7 +153,7 @@ def _style(lower: Fraction, upper: Fraction) -> Style:
     return Style.BAD if lower == 1 else Style.WARNING
 
 
-def _causes(shown: Sequence[Played]) -> Table:
+def _causes(shown: Sequence[Played]) -> TextTable:
     columns = (
         Column("SERVICE PORT", shortens=True),
         Column("DEAD", right=True),
@@ -172,11 +172,11 @@ def _causes(shown: Sequence[Played]) -> Table:
         for each in shown
         for fate, ends in by_cause(each.fates)
     ]
-    return Table(columns, tuple(rows))
+    return TextTable(columns, tuple(rows))
 
 
-def _comes(fate: Fate) -> str:
-    """Return when a pod comes in the place of a dead one, or that one lives again."""
+def _comes(fate: Replacement) -> str:
+    """Return when a pod replaces a dead one, or that one is back."""
     if fate.returns != NEVER:
         return f"back {span(fate.returns)}"
     return "no" if fate.replaced == NEVER else span(fate.replaced)

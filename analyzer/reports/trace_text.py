@@ -9,7 +9,7 @@ from typing import Final
 from analyzer.kubeproxy.view import Endpoint
 from analyzer.model.packet import Packet
 from analyzer.reports.answers import TraceAnswer
-from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
+from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.numbers import bounds_fraction, bounds_percent
 from analyzer.reports.phrases import count
 from analyzer.reports.tree_lines import ALL, Pieces, lines
@@ -54,7 +54,7 @@ def render(answer: TraceAnswer) -> Document:
     if any(pods):
         columns = (*columns, _POD)
         shown = [(*row, pod) for row, pod in zip(shown, pods, strict=True)]
-    blocks += [Table(columns, tuple(shown)), Line()]
+    blocks += [TextTable(columns, tuple(shown)), Line()]
     if len(shown) < len(rows):
         more = count(len(rows) - len(shown), "more end")
         blocks += [Line((Span(f"{more}; -v shows all", Style.FAINT),)), Line()]

@@ -4,9 +4,9 @@ Node = {"rules": [number], "outcome": number}
      | {"rules", "chance": distribution over the branches, "branches": [number]}
      | {"rules", "either": [number], "because": str}
 
-Numbers are places in lists: of nodes and outcomes in those of the same tree, of rules in that of
-the document. What several ways have in common behind them stands once, since a tree of n unknown
-rules may have 2**n ways.
+Numbers are indices: of nodes and outcomes into the lists of the same tree, of rules into that of
+the document. A subtree that several branches share is written once, since a tree of n unknown rules
+may have 2**n branches.
 """
 
 from __future__ import annotations

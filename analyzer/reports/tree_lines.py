@@ -36,10 +36,9 @@ def lines(
 ) -> list[Pieces]:
     """Return the lines of a tree; with `tables` each rule says which table it is in.
 
-    Of more than twice `most` branches only the first `most` are shown, and what `rest` says of the
-    others. What several ways have in
-    common behind them is shown once, and referred to from then on: a tree of n unknown rules may
-    have 2**n ways.
+    Of more than twice `most` branches only the first `most` are shown, and what `rest` says about
+    the others. A subtree that several branches share is shown once, and referred to from then on: a
+    tree of n unknown rules may have 2**n branches.
     """
     return list(_Writer(tree, leaf, rest, tables=tables, most=most).lines(tree, ""))
 

@@ -58,7 +58,7 @@ def _affinity(service: ServicePort) -> tuple[Piece, ...]:
 
 
 def _meets_several(tree: Tree) -> bool:
-    """Return whether rules of several tables are shown, which then have to be told apart."""
+    """Return whether rules of several tables are shown, so that each needs its table."""
     return len({rule.location.table for node in every_node(tree) for rule in node.rules}) > 1
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import count
 
-from analyzer.failure.loss import State
+from analyzer.failure.loss import LossState
 from analyzer.model.probability import NEVER, Bounds
 from analyzer.model.value import value
 
@@ -23,19 +23,19 @@ class Seen:
     """One ServicePort.
 
     Attributes:
-        family: ``ip`` or ``ip6``; empty where nothing of it tells.
+        family: ``ip`` or ``ip6``; empty if not known.
         endpoints, dead: how many it has, and how many of these are dead.
         loss: of new flows, on the worst route.
         beyond: whether that may be more than is allowed; surely: whether it certainly is.
-        drift: how many differences there are to what the objects say.
-        since: when it was first seen as it is, in seconds since 1970; None: nobody looked before.
+        drift: how many differences there are from the objects.
+        since: when it was first seen as it is, in seconds since 1970; None without an earlier look.
     """
 
     name: str
     namespace: str
     protocol: str
     family: str
-    state: State
+    state: LossState
     endpoints: int
     dead: int
     loss: Bounds
@@ -50,7 +50,7 @@ class Seen:
         return bool(self.loss.upper or self.dead or self.drift or self.state not in _FINE)
 
 
-_FINE: Final = frozenset({State.UNTOUCHED, State.NO_ENDPOINTS})
+_FINE: Final = frozenset({LossState.UNTOUCHED, LossState.NO_ENDPOINTS})
 _NUMBERS: Final = count(1)
 
 
@@ -62,14 +62,14 @@ class Judgement:
         rules: how many there are.
         services: by name.
         not_judged: names of ServicePorts of which nothing is told, or not all.
-        is_whole: whether nothing is known to be left out.
-        drift: how many differences to the objects there are, by kind; None: that is not known.
-        drifted: the same by ServicePort: name and protocol; those that the rules lack too.
-        why_no_drift: why it is not.
+        is_whole: whether nothing is known to be missing.
+        drift: how many differences from the objects there are, by kind; None if not known.
+        drifted: the same by ServicePort: name and protocol; with those that the rules lack.
+        why_no_drift: why `drift` is not known.
         drift_unknown: names of ServicePorts whose drift is not known.
         dead: how many endpoints are dead.
-        gone: what was called dead, and no rule has.
-        number: tells judgements apart.
+        gone: what was declared dead but is in no rule.
+        number: distinguishes judgements.
     """
 
     rules: int
@@ -120,8 +120,8 @@ class Ages:
     """Times of events, in seconds since 1970; None if not known, or if there are none.
 
     Attributes:
-        success: the last look at which all could be read and judged.
-        changed: since when the rules are as they are, as far as somebody looked.
+        success: the last look that could read and judge everything.
+        changed: since when the rules have been as they are, as far as looks show.
         rules: when each file of rules was written, by its name.
         objects, dead: when these files were.
     """
@@ -144,7 +144,7 @@ class Watched:
         judgement: of the rules as they are now; None where the look failed.
         looks: so far, by what they came to: judged, unchanged, failed.
         took: seconds of this look.
-        every: seconds from one to the next; None: there is one alone.
+        every: seconds from one to the next; None if there is one alone.
         is_ok: whether all was judged, and nothing is beyond what is allowed.
     """
 

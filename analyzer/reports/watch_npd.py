@@ -63,6 +63,6 @@ def _why_unknown(found: Judgement) -> str:
 
 
 def fitted(text: str) -> str:
-    """Return a line shortened to so many characters, all ASCII: the detector counts bytes."""
+    """Return a line shortened to the limit, all ASCII: the detector counts bytes."""
     line = printable(" ".join(text.split())).encode("ascii", "replace").decode()
     return line if len(line) <= MOST else f"{line[: MOST - 3]}..."

@@ -1,7 +1,7 @@
 """``watch`` for the textfile collector of the node exporter.
 
-Times are told and not ages, so that an age is right whenever somebody asks. Where a look failed
-there are no numbers of rules: those of an earlier look would be taken for those of now. Bounds are
+Metrics are times, not ages, so that an age is right whenever it is computed. After a failed look
+there are no metrics of rules: those of an earlier look would pass for current ones. Bounds are
 rounded outwards.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from analyzer.failure.loss import State
+from analyzer.failure.loss import LossState
 from analyzer.reports.prometheus import at_least, at_most, metric
 from analyzer.reports.watch_answer import FAILURES, Judgement, Seen, Watched
 
@@ -87,7 +87,7 @@ def body(found: Judgement, per_service: str, *, since: bool) -> str:
 def _whole(found: Judgement) -> Iterator[str]:
     yield from _metric("rules", "Rules that were read.", found.rules)
     states = Counter(each.state for each in found.services)
-    samples = [({"state": each.value}, states[each]) for each in State]
+    samples = [({"state": each.value}, states[each]) for each in LossState]
     yield from _metrics("service_ports", "ServicePorts, by what happens to new flows.", samples)
     says = "ServicePorts not judged, or not completely."
     yield from _metric("service_ports_not_judged", says, len(found.not_judged))

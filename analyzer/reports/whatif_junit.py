@@ -1,9 +1,9 @@
 """``whatif`` as JUnit XML, for CI: a test case for each failure and each ServicePort.
 
 A failure fails where it breaks ``--max-loss``, a ServicePort where it breaks ``--min-survives``;
-what was not judged fails where either was asked for, and is skipped else.
+what was not judged fails if either is set, and is skipped otherwise.
 
-Source: https://github.com/testmoapp/junitxml, what CI systems read of it.
+Source: https://github.com/testmoapp/junitxml, the subset that CI systems read.
 """
 
 from __future__ import annotations

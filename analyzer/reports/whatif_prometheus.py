@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from analyzer.failure.whatif import Failure, Kind
 from analyzer.model.ternary import Ternary
-from analyzer.outage.control_plane import State, survives
+from analyzer.outage.control_plane import ApiState, survives
 from analyzer.reports.answers import WhatIfAnswer
 from analyzer.reports.json_values import family
 from analyzer.reports.prometheus import metric
@@ -76,7 +76,7 @@ def _control_plane(answer: WhatIfAnswer, failures: list[Failure]) -> Iterator[st
         return
     judged = [(_failing(f), j) for f in failures if (j := answer.judged(f)) is not None]
     says = "Whether the API can certainly read and write."
-    yield from _metric("api_up", says, [(f, int(j.state is State.UP)) for f, j in judged], min)
+    yield from _metric("api_up", says, [(f, int(j.state is ApiState.UP)) for f, j in judged], min)
     says = "Whether dead endpoints certainly leave the rules in time."
     healing = [(f, int(j.heals is Ternary.TRUE)) for f, j in judged]
     yield from _metric("heals", says, healing, min)

@@ -17,7 +17,7 @@ from analyzer.reports.affinity import affinity_note
 from analyzer.reports.answers import WhatIfAnswer
 from analyzer.reports.control_plane_text import lines as control_plane
 from analyzer.reports.control_plane_text import word
-from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
+from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.freshness import freshness_line
 from analyzer.reports.lost_now import sentences
 from analyzer.reports.not_judged import lines
@@ -308,10 +308,10 @@ def _worst_node(answer: WhatIfAnswer, survival: Survival) -> Sequence[str]:
     return () if survival.worst is None else (answer.found.nodes.groups[survival.worst],)
 
 
-def _table(columns: Sequence[Column], rows: Sequence[tuple[Cell, ...]]) -> Table:
+def _table(columns: Sequence[Column], rows: Sequence[tuple[Cell, ...]]) -> TextTable:
     """Return a table without a column that no row has anything in."""
     kept = [at for at in range(len(columns)) if any(row[at] != "" for row in rows)]
-    return Table(
+    return TextTable(
         tuple(columns[at] for at in kept), tuple(tuple(row[at] for at in kept) for row in rows)
     )
 

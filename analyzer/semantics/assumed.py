@@ -1,14 +1,13 @@
 """What is assumed about a node beyond its rules, and which assumptions an answer used.
 
-Theory of operation
-===================
+Theory of operation ===================
 
-Some matches ask for what no dump holds: the node's routes, its bridges, its sockets, how much
-traffic there is. Each row of `ASSUMPTIONS` says what is taken for one such fact where nobody says
-otherwise (``--assume NAME=VALUE``), and in which words an answer tells that it rests on it. Where
-a match is judged it asks `Assumed` by the name of the row; what was asked is kept, so that an
-answer prints just what it rests on. With nothing assumed (``--assume-nothing``) the match is
-unknown, and what follows from it is bounds, which hold whatever is true.
+Some matches depend on facts that no dump contains: the node's routes, its bridges, its sockets, the
+traffic. Each row of `ASSUMPTIONS` has the default for one such fact (``--assume NAME=VALUE``
+changes it), and the sentence by which an answer says that it depends on it. Code that evaluates a
+match asks `Assumed` for the row by name; the names are recorded, so that an answer lists exactly
+what it depends on. With nothing assumed (``--assume-nothing``) the match is unknown, and the
+results are bounds, which hold whatever is true.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-#: The value of every assumption that assumes nothing.
+#: The value, for any assumption, of assuming nothing.
 UNKNOWN: Final = "unknown"
 
 REVERSE_PATH: Final = "reverse-path"
@@ -36,11 +35,11 @@ SOURCE_PORT: Final = "source-port"
 
 @value
 class Assumption:
-    """One fact that the dump does not tell.
+    """One fact that the dump does not contain.
 
     Attributes:
-        sentences: by each value what an answer that rests on it says; the first is the default.
-        any_sentence: what it says of any other value; None: there are no others.
+        sentences: by value, what an answer that depends on it says; the first is the default.
+        any_sentence: what it says for any other value; None if there are no others.
     """
 
     name: str
@@ -49,18 +48,18 @@ class Assumption:
 
     @property
     def default(self) -> str:
-        """What is assumed where nobody says otherwise."""
+        """The default value."""
         return next(iter(self.sentences))
 
     def sentence(self, of: str) -> str:
-        """Return what an answer that rests on a value says."""
+        """Return what an answer that depends on a value says."""
         if self.any_sentence is not None and of not in self.sentences:
             return self.any_sentence(of)
         return self.sentences[of]
 
     @property
     def values(self) -> tuple[str, ...]:
-        """All that can be assumed, and nothing."""
+        """All values that can be assumed, including `UNKNOWN`."""
         return (*self.sentences, UNKNOWN)
 
 
@@ -69,7 +68,7 @@ def _pods_devices(patterns: str) -> str:
     return f"pods of this node, and nothing else, are behind devices {names}"
 
 
-#: All there are, in the order in which answers print them.
+#: All assumptions, in the order in which answers print them.
 ASSUMPTIONS: Final = (
     Assumption(
         REVERSE_PATH,
@@ -110,19 +109,19 @@ ASSUMPTIONS: Final = (
 )
 #: The same, by name.
 BY_NAME: Final[Mapping[str, Assumption]] = {each.name: each for each in ASSUMPTIONS}
-#: What is assumed where nobody says otherwise.
+#: The default values.
 DEFAULTS: Final[Mapping[str, str]] = {each.name: each.default for each in ASSUMPTIONS}
-#: Nothing: what an answer that assumes nothing is given.
+#: No assumptions at all.
 NOTHING: Final[Mapping[str, str]] = {}
 
 
 class Assumed:
-    """What is assumed of one node, by name, and what of it was asked for so far.
+    """What is assumed of one node, by name, and which of it was used so far.
 
     Attributes:
-        values: what is assumed; a name that is missing, or unknown, is not known.
+        values: what is assumed; a missing or unknown name is not known.
         used: names that decided a match.
-        wanted: names that would have, of another packet than those that were walked.
+        wanted: names that would have decided one for other packets than those evaluated.
     """
 
     def __init__(self, values: Mapping[str, str] = NOTHING) -> None:
@@ -131,18 +130,18 @@ class Assumed:
         self.wanted: set[str] = set()
 
     def take(self, name: str) -> str | None:
-        """Return what is assumed, which what is judged by it then rests on; None: nothing."""
+        """Return what is assumed, and record that it was used; None if nothing is."""
         found = self.values.get(name)
         if found is not None:
             self.used.add(name)
         return found
 
     def sentences(self) -> tuple[str, ...]:
-        """Return what answers so far rest on, in words."""
+        """Return what answers so far depend on, in words."""
         return told(self.used, self.values)
 
 
 def told(used: Iterable[str], values: Mapping[str, str]) -> tuple[str, ...]:
-    """Return what an answer rests on that used the assumptions of these names, in words."""
+    """Return, in words, what an answer that used the assumptions of these names depends on."""
     names = set(used)
     return tuple(each.sentence(values[each.name]) for each in ASSUMPTIONS if each.name in names)

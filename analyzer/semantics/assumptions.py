@@ -1,4 +1,4 @@
-"""The assumptions that an answer rests on, in words: only those that it used."""
+"""The assumptions that an answer depends on, in words: only those that it used."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.situation import FIRST, Situation
 from analyzer.semantics.tree import Delivered, Leaf, Tree, every_leaf
 
-#: Tables whose absence means that nobody has put a rule into them.
+#: Tables that have no rules if they are absent.
 _TABLES = ("raw", "mangle", "nat", "filter", "security")
-#: Of nft: what is met by frames, before or behind all hooks of IP.
+#: Families of nft for frames, before or after all hooks of IP.
 _LINK_FAMILIES = frozenset({"arp", "bridge", "netdev"})
 _LINK_HOOKS = frozenset({"ingress", "egress"})
 
@@ -23,7 +23,7 @@ _LINK_HOOKS = frozenset({"ingress", "egress"})
 def assumptions(
     rulesets: Sequence[Rules], situation: Situation, tree: Tree, judged: set[type]
 ) -> Iterator[str]:
-    """Give what `tree` rests on; `judged` are the kinds of matches that were looked at."""
+    """Yield what `tree` depends on; `judged` are the kinds of matches that were evaluated."""
     if situation.state in FIRST:
         yield f"the packet is the first of its flow, {situation.state} to conntrack"
     elif situation.state == "INVALID":
@@ -77,7 +77,7 @@ def _of_iptables(ruleset: Ruleset) -> Iterator[str]:
         f"{hook} of {name}"
         for name, table in ruleset.tables.items()
         for hook, tables in TABLES.items()
-        # What a fragment lacks is not taken to be empty.
+        # What an incomplete dump lacks is not taken to be empty.
         if table.complete
         # Older kernels have no INPUT in nat.
         if name in tables and hook not in table.chains and (name, hook) != ("nat", "INPUT")
@@ -99,5 +99,5 @@ def _of_nft(ruleset: NftRuleset) -> Iterator[str]:
 
 
 def is_forwarded(leaf: Leaf) -> bool:
-    """Tell whether the packet left the node."""
+    """Return whether the packet left the node."""
     return leaf.outcome == Delivered(here=False)

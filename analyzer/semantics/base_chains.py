@@ -1,6 +1,6 @@
 """The base chains registered at each hook, of all tables on the node.
 
-All tables, whatever has written them, hang their base chains on the same hooks, each with a
+All tables, whatever program wrote them, register their base chains at the same hooks, each with a
 priority; those of iptables have fixed ones.
 
 Source: Linux, include/uapi/linux/netfilter_ipv4.h, ``nf_ip_hook_priorities``.
@@ -23,23 +23,23 @@ from analyzer.semantics.traverse import Traversal
 
 Rules: TypeAlias = Ruleset | NftRuleset
 
-#: Below all that chains can have, as nobody knows the priority of a chain that was lost: what it
-#: may do to a packet, others may see.
+#: Below every possible priority, since that of a lost chain is not known: all others may see what
+#: it did to a packet.
 _LOST: Final = -(2**31) - 1
-#: Of conntrack; what has a lower priority meets packets that it has not seen.
+#: Priority of conntrack; chains with a lower one see packets before it.
 _CONNTRACK: Final = -200
-#: The hooks where a packet meets conntrack.
+#: The hooks where conntrack first sees a packet.
 _FIRST: Final = frozenset({"PREROUTING", "OUTPUT"})
-#: Families of nft whose chains packets of a family do not meet; of an unknown one nobody knows.
+#: Families of nft whose chains packets of a family never traverse; others may.
 _NOT_MET: Final = {family: FAMILIES - {family, "inet"} for family in ("ip", "ip6")}
 
 
 def base_chains(
     rulesets: Sequence[Rules], family: str, situation: Situation, effort: Effort | None = None
 ) -> dict[str, tuple[Stage, ...]]:
-    """Return what each hook calls, by the names that iptables gives to hooks.
+    """Return the base chains of each hook, by iptables' names of the hooks.
 
-    Chains that can do nothing to a packet are left out. All walks share `effort`.
+    Chains that can have no effect on a packet are left out. All traversals share `effort`.
     """
     effort = effort or Effort()
     found: dict[str, list[BaseChain]] = {hook: [] for hook in TABLES}
@@ -56,7 +56,7 @@ def base_chains(
 
 
 def before_conntrack(situation: Situation) -> Situation:
-    """Return what is so for a packet that conntrack has not seen."""
+    """Return the situation of a packet that conntrack has not seen yet."""
     is_first = situation.state in FIRST
     return replace(situation, state="INVALID", has_entry=False, is_first=is_first)
 

@@ -1,16 +1,15 @@
-"""Rules that dispatch flows by device, where the device of a flow is not known.
+"""Rules that dispatch flows by device, if the device of a flow is not known.
 
-Theory of operation
-===================
+Theory of operation ===================
 
-A network plugin may write a chain for each pod, and a rule that leads there by the pod's device. Of
-a flow it is known that its device is one of many, so that each of these rules may match, and after
-each it is known of the rest that its device is another one (`Devices.parted`): behind the last of
-them nothing is left.
+A network plugin may write a chain for each pod, and a rule that jumps there by the pod's device. If
+all that is known of a flow is that its device is one of many, each of these rules may match, and
+after each one the remaining packets have another device (`Devices.parted`): after the last one none
+are left.
 
-Most of these chains say the same but for their names. So a chain that reads like one that was
-walked is told by that one (`like`), and one that can do nothing to a flow but to set bits of its
-mark that no rule asks for is not walked (`is_inert`).
+Most of these chains are the same except for their names. So a chain with the same text as one that
+was evaluated has its result (`like`), and one that can only set bits of the mark that no rule
+matches on is not evaluated (`is_inert`).
 """
 
 from __future__ import annotations
@@ -35,21 +34,21 @@ if TYPE_CHECKING:
 
 _COMMENT: Final = re.compile(r' -m comment --comment (?:"[^"\\\n]*(?:\\.[^"\\\n]*)*"|\S+)')
 _COUNTERS: Final = re.compile(r"\n\[\d+:\d+\] ")
-#: A row that may match, and then sets bits of the mark, returns, or leads to another chain.
+#: A row that may match, and then sets bits of the mark, returns, or jumps to another chain.
 _PLAIN: Final = re.compile(
     r" -(?:j MARK --set-xmark (?P<value>0x[\da-f]+)/(?P<mask>0x[\da-f]+)"
     r"|j (?P<back>RETURN)|[jg] (?P<chain>\S+))$"
 )
 _SENDS: Final = re.compile(r" -[io] \S+(?: .*)? -g (\S+)$")
 _ASKS_DEVICE: Final = re.compile(r" (?:-[io]|--physdev-(?:in|out)) ")
-#: Chains of which each leads into the next that are looked at.
+#: Chains that jump to one another, up to which depth they are looked at.
 _DEEPEST: Final = 8
 
 
 class ByDevice:
-    """The chains of a table to which rules send flows by their device.
+    """The chains of a table that rules dispatch flows to by device.
 
-    `asked_bits` gives the bits of marks that rules match on.
+    `asked_bits` returns the bits of marks that rules match on.
     """
 
     def __init__(self, table: Table, asked_bits: Callable[[], int]) -> None:
@@ -63,7 +62,7 @@ class ByDevice:
         self._first: dict[str, str] = {}
 
     def is_inert(self, chain: str, depth: int = 0) -> bool:
-        """Tell whether no packet fares otherwise for having been in a chain, which it leaves."""
+        """Return whether a chain returns all packets, with no effect that matters."""
         found = self._inert.get(chain)
         if found is None:
             said = self._text(chain) if depth < _DEEPEST else None
@@ -72,7 +71,7 @@ class ByDevice:
         return found
 
     def like(self, chain: str) -> str:
-        """Return the first chain that was asked for and says the same, which may be itself."""
+        """Return the first chain with the same rules that this was called with, maybe itself."""
         found = self._like.get(chain)
         if found is None:
             said = self._text(chain) or f"no {chain}"
@@ -81,9 +80,9 @@ class ByDevice:
         return found
 
     def key(self, rule: Rule) -> str:
-        """Return what is the same of rules that send packets to chains that say the same.
+        """Return a key shared by rules that send packets to chains with the same rules.
 
-        Each rule that sends them to none, or to one that asks for devices again, has its own.
+        A rule that goes to no chain, or to one that matches on devices itself, has its own key.
         """
         match rule.target:
             case Goto(chain) if not self.asks_device(chain):
@@ -92,9 +91,9 @@ class ByDevice:
                 return f"{rule.location}: {rule.raw}"
 
     def leads_to(self, chain: str) -> int:
-        """Return how many rules there are in chains to which a chain sends packets by their device.
+        """Return the number of rules in the chains that a chain dispatches packets to by device.
 
-        Of chains that say the same one counts, and none of those that can do nothing.
+        Of chains with the same rules one counts, and none of those without effect.
         """
         found = self._weights.get(chain)
         if found is None:
@@ -105,17 +104,17 @@ class ByDevice:
         return found
 
     def asks_device(self, chain: str) -> bool:
-        """Tell whether a chain itself asks for devices."""
+        """Return whether a chain itself matches on devices."""
         return _ASKS_DEVICE.search(self._text(chain) or "") is not None
 
     @staticmethod
     def told_apart(
         rule: Rule, packet: Packet, asked: Packet, situation: Situation
     ) -> tuple[Packet, Packet]:
-        """Return a packet as a rule that may match has it, and as it goes on where that does not.
+        """Return a packet as it is if a rule that may match does, and as it is otherwise.
 
-        It is the packet itself where the rule tells nothing of its device. The rule was `asked` for
-        those of its sources that it does not tell apart.
+        Both are the packet itself if the rule does not match on its device. The rule was evaluated
+        for `asked`, those of the packet's sources that it does not distinguish.
         """
         for match in rule.matches:
             if isinstance(match, MatchInInterface):
@@ -135,9 +134,9 @@ class ByDevice:
         return packet, packet
 
     def _text(self, chain: str) -> str | None:
-        """Return what the rules of a chain say, each on a line, without the chain's name.
+        """Return the text of a chain's rules, each on a line, without the chain's name.
 
-        None: not all is known.
+        None if some may be lost.
         """
         if chain not in self._said:
             known = self._table.chains.get(chain)
@@ -162,7 +161,7 @@ class ByDevice:
 def _without_names(chain: str, rows: Sequence[str]) -> str:
     """Return the rows of a chain, each on a line, without its name, counters and comments.
 
-    Thousands of rows take less time at once than one by one.
+    Thousands of rows take less time together than one by one.
     """
     if not rows:
         return ""

@@ -31,26 +31,26 @@ from analyzer.semantics.tree import Tree
 
 T = TypeVar("T")
 
-#: The priority at which the chains of type nat are called, by hook.
+#: The priority at which chains of type nat are called, by hook.
 NAT: Final = {"PREROUTING": -100, "OUTPUT": -100, "INPUT": 100, "POSTROUTING": 100}
-#: Orders that are followed one by one.
+#: Most orders that are evaluated one by one.
 _MOST: Final = 100
 
 
 class Walker(Protocol):
-    """Walks packets through the chains of one table."""
+    """Evaluates packets in the chains of one table."""
 
     judged: set[type]
 
     @property
     def visited(self) -> list[str]:
-        """The chains that packets came to so far."""
+        """The chains that packets entered so far."""
 
     def tree(self, chain: str, packet: Packet) -> Tree:
         """Return what happens to `packet` from the first rule of `chain` on."""
 
     def forget(self) -> None:
-        """Forget what was walked."""
+        """Forget the results so far."""
 
 
 @value(kw_only=True)
@@ -58,15 +58,15 @@ class BaseChain:
     """A chain that a hook calls.
 
     Attributes:
-        ruleset: the number, from 0, of the ruleset that holds it.
+        ruleset: the number, from 0, of its ruleset.
         table: as people call it: ``nat``, ``ip kube-proxy``.
-        registered: its place in the order in which its ruleset registered such chains, or 0 where
-            no two of them have one priority.
-        policy: ACCEPT or DROP; None: a fragment that does not say it; other words are not known.
+        registered: its place in the order in which its ruleset registered such chains, or 0 if
+            no two of them have the same priority.
+        policy: ACCEPT or DROP; None if a partial dump does not say; other words are not known.
         is_before: whether conntrack has not seen the packet yet.
-        matters: whether it can do anything to a packet.
-        lost: of a table that is not whole: which chain it may have had; the walker is not asked.
-        again: walks packets that conntrack knows, which came back by loopback.
+        matters: whether it can have any effect on a packet.
+        lost: in an incomplete table, the chain that may be missing; the walker is not used.
+        again: evaluates packets that conntrack knows, which came back by loopback.
     """
 
     ruleset: int
@@ -90,24 +90,24 @@ class BaseChain:
 
     @property
     def lacks_policy(self) -> bool:
-        """Whether its policy is not known; where it is not said, iptables lets nat only accept."""
+        """Whether its policy is not known; if none is stated, iptables' nat chains accept."""
         return self.policy not in POLICIES and not (self.is_nat and self.policy is None)
 
 
 @value
 class Tie:
-    """Chains in each of the orders in which they may be called; none where there are too many."""
+    """Chains in each of the orders in which they may be called; none if there are too many."""
 
     chains: tuple[BaseChain, ...]
     orders: tuple[tuple[BaseChain, ...], ...]
 
 
-#: What a hook calls.
+#: One step of a hook.
 Stage: TypeAlias = BaseChain | Tie
 
 
 def in_order(chains: Mapping[str, Sequence[BaseChain]]) -> dict[str, tuple[Stage, ...]]:
-    """Return what each hook calls; chains that can do nothing to a packet are left out."""
+    """Return the steps of each hook; chains without effect on any packet are left out."""
     nat_since: dict[int, int] = {}
     for chain in (chain for held in chains.values() for chain in held if chain.is_nat):
         since = nat_since.get(chain.ruleset, chain.registered)
@@ -144,7 +144,7 @@ def _by_ruleset(chains: Iterable[BaseChain]) -> list[list[BaseChain]]:
 def _around(
     others: list[BaseChain], nat: list[list[BaseChain]], nat_since: Mapping[int, int]
 ) -> Iterator[tuple[BaseChain, ...]]:
-    """Give the orders of chains among which those of nat are called, as one."""
+    """Yield the orders of chains if the nat chains among them are called together."""
     events: dict[int, list[tuple[int, BaseChain | None]]] = {}
     for chain in others:
         events.setdefault(chain.ruleset, []).append((chain.registered, chain))
@@ -153,7 +153,7 @@ def _around(
     rows = [[chain for _, chain in sorted(row, key=lambda e: e[0])] for row in events.values()]
     insides = [sum(inside, ()) for inside in product(*(_orders(_by_ruleset(b)) for b in nat))]
     for outside, inside in product(_orders(rows), insides):
-        # The last of the marks of nat in the order of calls was the first to be registered.
+        # In the order of calls, the last mark of nat is the first that was registered.
         place = len(outside) - 1 - outside[::-1].index(None)
         before, behind = outside[:place], outside[place + 1 :]
         parts = (*before, *inside, *behind)
@@ -161,7 +161,7 @@ def _around(
 
 
 def _orders(registered: Sequence[Sequence[T]]) -> list[tuple[T, ...]]:
-    """Return the orders in which chains may be called, of those that each ruleset registered."""
+    """Return the orders in which chains may be called, given each ruleset's registrations."""
     counts = [len(row) for row in registered]
     if factorial(sum(counts)) // prod(map(factorial, counts)) > _MOST:
         return []
@@ -169,7 +169,7 @@ def _orders(registered: Sequence[Sequence[T]]) -> list[tuple[T, ...]]:
 
 
 def _merged(rows: list[tuple[T, ...]]) -> Iterator[tuple[T, ...]]:
-    """Give all ways to merge rows, each of which keeps its order."""
+    """Yield all ways to merge rows that keep the order of each."""
     if not rows:
         yield ()
     for at, (first, *rest) in enumerate(rows):
@@ -182,24 +182,24 @@ def _merged(rows: list[tuple[T, ...]]) -> Iterator[tuple[T, ...]]:
 
 
 def without_nat(stages: Iterable[Stage]) -> tuple[Stage, ...]:
-    """Return `stages` without the chains of nat."""
+    """Return `stages` without nat chains."""
     return _changed(stages, lambda order: tuple(chain for chain in order if not chain.is_nat))
 
 
 def up_to_nat(stages: Iterable[Stage], hook: str) -> tuple[Stage, ...]:
-    """Return what is called before the chains of nat, and those."""
+    """Return the stages up to and including the nat chains."""
     return _around_nat(tuple(stages), hook)[0]
 
 
 def behind_nat(stages: Iterable[Stage], hook: str) -> tuple[Stage, ...]:
-    """Return what is called behind the chains of nat, whichever of them translated a flow."""
+    """Return the stages after the nat chains, whichever of them translated a flow."""
     return _around_nat(tuple(stages), hook)[1]
 
 
 def _around_nat(
     stages: tuple[Stage, ...], hook: str
 ) -> tuple[tuple[Stage, ...], tuple[Stage, ...]]:
-    """Return the stages up to the last chain of nat, or to where it would be, and those behind."""
+    """Return the stages up to the last nat chain, or to where it would be, and those after it."""
     last = max((at for at, stage in enumerate(stages) if _has_nat(stage)), default=None)
     if last is None:
         called = [s if isinstance(s, BaseChain) else s.chains[0] for s in stages]
@@ -221,7 +221,7 @@ def _nat_ends(order: tuple[BaseChain, ...]) -> int:
 
 
 def each_as(stages: Iterable[Stage], made: Callable[[BaseChain], BaseChain]) -> tuple[Stage, ...]:
-    """Return `stages` with what `made` makes of each chain."""
+    """Return `stages` with each chain replaced by the result of `made`."""
     return _changed(stages, lambda order: tuple(map(made, order)))
 
 

@@ -11,14 +11,14 @@ from analyzer.model.value import replace
 from analyzer.semantics.parts import common, holds, union
 from analyzer.semantics.tree import BySource, Chance, Either, Leaf, Tree
 
-#: A part of the sources, and an address of which it does not matter whether it is in it.
+#: A part of the sources, and an address that may be counted as in it or not.
 Label: TypeAlias = tuple[Intervals, int | None]
 
 
 def leaves_by_source(tree: Tree) -> list[tuple[Leaf, Intervals | None]]:
-    """Return each leaf with the sources from which a packet may come there; None: from any.
+    """Return each leaf with the sources from which a packet may get there; None if from any.
 
-    One pass, however many ways lead to a leaf.
+    It takes one pass, however many paths lead to a leaf.
     """
     found: list[tuple[Leaf, Intervals | None]] = []
     reached: dict[int, Intervals | None] = {_id(tree): None}
@@ -37,7 +37,7 @@ def leaves_by_source(tree: Tree) -> list[tuple[Leaf, Intervals | None]]:
 
 
 def _id(tree: Tree) -> int:
-    # Ways that meet again differ in the rules before, and share their branches.
+    # Paths that meet again differ in the rules before, and share their branches.
     return id(tree if isinstance(tree, Leaf) else tree.branches)
 
 
@@ -54,7 +54,7 @@ def _children(node: Tree) -> Iterator[tuple[Tree, Intervals | None]]:
 
 
 def _bottom_up(tree: Tree) -> list[Tree]:
-    """Return the nodes, each once and behind those below it."""
+    """Return the nodes, each once and after those below it."""
     found: list[Tree] = []
     seen: set[int] = set()
     rest: list[tuple[Tree, bool]] = [(tree, False)]
@@ -70,9 +70,9 @@ def _bottom_up(tree: Tree) -> list[Tree]:
 
 
 def from_source(tree: Tree, address: Address | None, region: Region | None) -> Tree:
-    """Return what a tree is for packets from an address, the question for it left out.
+    """Return the tree for packets from one address, without the branches by source.
 
-    Of an address that is not known it is one of a region; None: any.
+    If the address is None, it is one of `region`, or of all sources.
     """
     done: dict[int, Tree] = {}
     number = None if address is None else int(address)
@@ -102,17 +102,17 @@ def from_source(tree: Tree, address: Address | None, region: Region | None) -> T
 
 
 def questions(tree: Tree) -> set[Intervals]:
-    """Return what the rules of a tree ask of sources."""
+    """Return the sets of sources that a tree's rules match on."""
     return {node.asked for node in _bottom_up(tree) if isinstance(node, BySource)}
 
 
 def telling(
     asked: Iterable[Intervals], region: Intervals, labels: Iterable[Label]
 ) -> set[Intervals]:
-    """Return those of some questions that tell sources of a region apart, and maybe some more.
+    """Return those of some matches that distinguish sources of a region, and maybe some more.
 
-    Each of `labels` says where its sources are, of which some may fare otherwise than the rest; and
-    an address that does not count for it.
+    Each of `labels` has a part of the sources, of which some may have another outcome than the
+    rest, and an address that does not count for it.
     """
     asked, labels = set(asked), list(labels)
     alone = {each for each in asked if is_one(each)}
@@ -125,14 +125,14 @@ def telling(
         usual = _besides(piece, numbers)
         for where, itself in labels if usual is not None else ():
             odd += _others(common_of(where, piece), piece, usual, itself)
-        # Without a usual address each of them may fare otherwise.
+        # Without a usual address each of them may have another outcome.
         where = piece if usual is None else joined(odd)
         found |= {((n, n),) for n in numbers if where and holds(where, n) and holds(piece, n)}
     return found
 
 
 def _pieces(region: Intervals, asked: Iterable[Intervals]) -> list[Intervals]:
-    """Return the parts of a region that questions tell apart."""
+    """Return the parts of a region that matches distinguish."""
     pieces = [region]
     for each in asked:
         parted = [
@@ -143,7 +143,7 @@ def _pieces(region: Intervals, asked: Iterable[Intervals]) -> list[Intervals]:
 
 
 def _besides(piece: Intervals, numbers: Collection[int]) -> int | None:
-    """Return an address in a piece that is none of some."""
+    """Return an address of a piece that is none of some."""
     return next(
         (n for first, last in piece for n in range(first, last + 1) if n not in numbers), None
     )
@@ -152,6 +152,6 @@ def _besides(piece: Intervals, numbers: Collection[int]) -> int | None:
 def _others(
     where: Intervals, piece: Intervals, usual: int | None, itself: int | None
 ) -> Iterator[Interval]:
-    """Give what of a piece is on the other side of a part than a usual address."""
+    """Yield what part of a piece is on the other side of a label than a usual address."""
     other = without(piece, where) if holds(where, usual) else where
     yield from other if itself is None else without(other, ((itself, itself),))

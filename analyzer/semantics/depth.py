@@ -1,7 +1,7 @@
 """A larger recursion limit while it is needed: chains and trees may be thousands of levels deep.
 
-Python's calls of Python need no stack of C, so the limit guards nothing here; other code, as the
-reader of JSON, does need its guard, and gets it back.
+Python-to-Python calls take no C stack, so the limit protects nothing here; other code, such as the
+JSON parser, does need its protection, so the limit is restored.
 """
 
 from __future__ import annotations

@@ -1,18 +1,17 @@
-"""By which devices pods' flows arrive and leave: what is assumed about them.
+"""The devices by which pods' flows arrive and leave: what is assumed about them.
 
-Theory of operation
-===================
+Theory of operation ===================
 
-A dump names devices, and does not say whose they are. Network plugins name those of pods in their
-own ways (`USUAL`); a node has one plugin, so its pods are behind the devices of that way which
-its rules name. What comes from elsewhere, or goes there, passes none of these. A device that none
-of these names stands for is then no pod's, as Docker's bridge. Whether a flow is one of a pod of
-this node, its source says where it comes in (`Packet.comes_from`), and where it leaves its
-destination, as far as it is known where that address lives.
+A dump names devices, but does not say whose they are. Each network plugin names those of pods in
+its own way (`USUAL`); a node has one plugin, so its pods are behind the devices with such names
+that its rules mention. Traffic from or to other places passes none of these. Any other device, such
+as Docker's bridge, is then no pod's. The source of a flow shows which side it comes in from
+(`Packet.comes_from`), and its destination where it leaves, as far as it is known where these
+addresses are.
 
-Some plugins send the flows of each pod to a chain of its own, by its device, and drop those of all
-devices that they do not know, as Calico does. There each pod is taken to be behind one of those
-that are named: it is known which devices there are, and not which is whose.
+Some plugins, such as Calico, dispatch the flows of each pod to a chain of its own, by its device,
+and drop those of all other devices. Then each pod is taken to be behind one of the devices named
+there: it is known which devices exist, but not which is whose.
 """
 
 from __future__ import annotations
@@ -30,35 +29,35 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-#: Devices of pods as network plugins name them: Calico; Cilium; the plugins bridge and ptp of CNI;
-#: AWS; kubenet; kube-router; Azure; GKE.
+#: Names of pods' devices by network plugin: Calico; Cilium; the CNI plugins bridge and ptp; AWS;
+#: kubenet; kube-router; Azure; GKE.
 USUAL: Final = (
     *("cali+", "lxc+", "cni0", "veth+", "eni+"),
     *("cbr0", "kube-bridge", "azv+", "gke+"),
 )
-#: The value of the assumption that stands for them.
+#: The value of the assumption that stands for these.
 USUALLY: Final = "usual"
-#: Devices by which flows of pods pass as well as others, or by which only some pods' do: Cilium,
-#: Weave, Azure's bridge, Antrea, OVN, AWS's pods with security groups of their own.
+#: Devices that pods' flows share with others, or that only some pods use: Cilium, Weave, Azure's
+#: bridge, Antrea, OVN, AWS's pods with security groups of their own.
 SHARED: Final = (
     *("cilium_+", "weave+", "azure0", "antrea-gw+"),
     *("ovn-+", "ovn0", "vlan+"),
 )
-#: Bridges and devices of what runs on the node beside pods: no other node's pods are behind them.
+#: Bridges and devices of other things on the node: no other node's pods are behind them.
 LOCAL: Final = ("docker0", "docker_gwbridge", "br-+", "virbr+", "lxdbr+", "podman+", LOOPBACK)
-#: By this device Cilium's node sends to its own pods, unless it has a route for each of them.
+#: Cilium's node sends to its own pods through this device, unless it has a route for each.
 _TO_LXC: Final = ("cilium_host", "lxc+")
 
 
 def _of(pods: str, one_by_one: Mapping[str, frozenset[str]]) -> frozenset[str]:
-    """Return the devices of pods that rules send on, where all of these come to such rules."""
+    """Return the devices of pods that rules dispatch, if all of them reach such rules."""
     found = [names for come, names in one_by_one.items() if covers(come, pods)]
     return frozenset([name for names in found for name in names if covers(pods, name)])
 
 
 @value
 class PodPlaces:
-    """Addresses of one IP version of which it is known where they live."""
+    """Addresses of one IP version whose place is known: on this node, or elsewhere."""
 
     here: Intervals = ()
     elsewhere: Intervals = ()
@@ -67,10 +66,10 @@ class PodPlaces:
 class NodeDevices:
     """The devices of one node.
 
-    `named` gives the devices that its rules name; `places` tells where addresses live;
-    `dispatched` gives those by which rules send flows on one by one, and drop all others: of what
-    comes in, or of what leaves, by the names of the devices whose flows come to these rules. All
-    are asked when a rule asks for a device, and not before.
+    `named` returns the devices that its rules name; `places` returns where addresses are;
+    `dispatched` returns those that rules dispatch one by one, dropping all others, for incoming or
+    outgoing flows, by the names of the devices whose flows reach these rules. They are called only
+    when a rule matches on a device.
     """
 
     def __init__(
@@ -119,14 +118,14 @@ class NodeDevices:
             shared = ()
         one_by_one = self._dispatched(leaving)
         theirs = [_of(each, one_by_one) for each in pods]
-        # Else the rules would drop all that the pod sends, or is sent; not where its device may
-        # have a name of another kind, which need not come to these rules.
+        # Otherwise the rules would drop all that the pod sends or receives. Not if its device may
+        # have another kind of name, which need not reach these rules.
         if theirs and all(theirs):
             return Devices((), inside=True, open=shared, names=frozenset().union(*theirs))
         return Devices(pods, inside=True, open=shared)
 
     def knows_some(self, among: Region | None) -> bool:
-        """Tell whether it is known of some addresses `among` many where they live."""
+        """Return whether the place of some of the addresses `among` is known."""
         if among is None:
             return False
         places = self._known_places()
@@ -138,10 +137,10 @@ class NodeDevices:
         return self._places
 
     def side(self, address: Address | None, among: Region | None = None) -> Side | None:
-        """Return the side of an address, or of all `among` some; None: it is not known.
+        """Return the side of an address, or of all `among` some; None if it is not known.
 
         Raises:
-            Parted: it is known of some of them otherwise than of others.
+            Parted: some of them are on another side than others.
         """
         places = self._known_places()
         for side, held in ((Side.POD, places.here), (Side.ELSEWHERE, places.elsewhere)):

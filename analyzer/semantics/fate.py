@@ -27,10 +27,10 @@ class Fate:
     """How a packet ends.
 
     Attributes:
-        kind: endpoint (sent on by DNAT), no-service (passes to where it was sent), local (the
-            node itself), drop, reject or unresolved.
-        address: where it is sent in the end, behind DNAT; None: not known, or nowhere.
-        how: a reject's answer; the policy that dropped it.
+        kind: endpoint (sent on by DNAT), no-service (forwarded unchanged), local (the node
+            itself), drop, reject or unresolved.
+        address: where it is sent in the end, after DNAT; None if not known, or nowhere.
+        how: what a reject answers; the policy that dropped it.
     """
 
     kind: str
@@ -41,11 +41,11 @@ class Fate:
 
 @value
 class End:
-    """One fate, how often it happens, and the rules on one of the ways to it, in order.
+    """One fate, its probability, and the rules on one of the paths to it, in order.
 
     Attributes:
-        masquerade: whether its source is changed; None: not known, not the same on all ways, or
-            it goes nowhere.
+        masquerade: whether its source is changed; None if not known, not the same on all paths, or
+            if it goes nowhere.
     """
 
     fate: Fate
@@ -58,7 +58,7 @@ UNRESOLVED = Fate("unresolved")
 
 
 def fate_of(leaf: Leaf) -> Fate:
-    """Return the fate that a leaf of a whole way stands for."""
+    """Return the fate at a leaf of a whole path."""
     packet = leaf.packet
     match leaf.outcome:
         case Drop():
@@ -76,7 +76,7 @@ def fate_of(leaf: Leaf) -> Fate:
 
 
 def ends(tree: Tree) -> tuple[End, ...]:
-    """Return all fates of a whole way, the likeliest first."""
+    """Return all fates of a packet, the likeliest first."""
     found = shares(tree, fate_of)
     rules_to: dict[Fate, tuple[AnyRule, ...]] = {}
     masked: dict[Fate, set[bool | None]] = {}
@@ -88,7 +88,7 @@ def ends(tree: Tree) -> tuple[End, ...]:
         for fate, bounds in found.items()
         if fate != UNRESOLVED and bounds.upper
     ]
-    # What differs by kube-proxy's digits only stays in the order of the rules.
+    # Fates that differ only by kube-proxy's rounding stay in the order of the rules.
     known.sort(key=lambda end: -round(float(end.probability.upper), 4))
     open_ = found.get(UNRESOLVED) or Bounds(NEVER, found.unresolved)
     if open_.upper:
@@ -102,7 +102,7 @@ def _agreed(fate: Fate, answers: set[bool | None]) -> bool | None:
 
 
 def ways(tree: Tree) -> Iterator[tuple[Fate, tuple[AnyRule, ...], Leaf]]:
-    """Give each leaf's fate with the rules on a way there, the last in the order of rules first."""
+    """Yield each leaf's fate with the rules on a path there, later rules' leaves first."""
     seen: set[int] = set()
     found: list[tuple[Fate, tuple[AnyRule, ...], Leaf]] = []
     rest: list[tuple[Tree, tuple[AnyRule, ...]]] = [(tree, ())]

@@ -1,4 +1,4 @@
-"""Matches on the flow and its history, most of which rest on assumptions.
+"""Matches on the flow and its history, most of which depend on assumptions.
 
 Source: Linux, net/netfilter/xt_conntrack.c, ``conntrack_mt``; xt_recent.c, ``recent_mt``;
 xt_connmark.c; xt_limit.c; xt_hashlimit.c.
@@ -25,7 +25,7 @@ _UNDER: Final = {"under": Ternary.TRUE, "over": Ternary.FALSE}
 
 
 def state_of(packet: Packet, situation: Situation) -> str | None:
-    """Return what conntrack calls the packet at this moment; None: not known."""
+    """Return conntrack's state of the packet at this point; None if not known."""
     if packet.tracked is None:
         return None
     if not packet.tracked:
@@ -36,13 +36,13 @@ def state_of(packet: Packet, situation: Situation) -> str | None:
 
 
 def state_is(states: tuple[str, ...], packet: Packet, situation: Situation) -> Ternary:
-    """Judge ``--state`` and the real states of ``--ctstate``."""
+    """Evaluate ``--state`` and the real states of ``--ctstate``."""
     state = state_of(packet, situation)
     return Ternary.UNKNOWN if state is None else Ternary.of(state in states)
 
 
 def conntrack(match: MatchConntrack, packet: Packet, situation: Situation) -> Ternary:
-    """Judge ``-m conntrack``; what only the flow's past tells is not known."""
+    """Evaluate ``-m conntrack``; what depends on the flow's past is not known."""
     judged = signed(match.state, _state(match, packet, situation))
     asked = [option for name in _OTHERS if (option := getattr(match, name)) is not None]
     if not asked:
@@ -50,13 +50,13 @@ def conntrack(match: MatchConntrack, packet: Packet, situation: Situation) -> Te
     if packet.tracked is None or packet.template:
         return judged & Ternary.UNKNOWN
     if not packet.tracked or not situation.has_entry:
-        # Without an entry only the state is looked at, and must be asked for.
+        # Without an entry only the state is compared, and must be given.
         return Ternary.FALSE if match.state is None else judged
     first, flow = situation.state in FIRST, situation.flow
     if not first or flow is None:
         return judged & Ternary.UNKNOWN
     situation.ask_port()  # as some of these do
-    # A reply goes from where the packet is sent to where it comes from, by the rules so far.
+    # A reply goes from the packet's destination to its source, as translated so far.
     parts = [
         _address(match.original_source, flow.source),
         _address(match.original_destination, flow.destination),
@@ -95,13 +95,13 @@ def _state(match: MatchConntrack, packet: Packet, situation: Situation) -> Terna
     held = state_is(wanted, packet, situation)
     if packet.tracked is False or not situation.has_entry:
         return held
-    # The virtual states ask whether the flow's addresses were changed so far.
+    # The virtual states depend on whether the flow's addresses were changed so far.
     first = situation.state in FIRST
     if "DNAT" in wanted:
         known = first and packet.tracked and packet.translated is not None
         held |= Ternary.of(bool(packet.translated)) if known else Ternary.UNKNOWN
     if "SNAT" in wanted:
-        # A source that is masqueraded as what it was does not count as changed.
+        # A source that is masqueraded as itself does not count as changed.
         known = first and packet.tracked and packet.masqueraded is False
         held |= Ternary.FALSE if known else Ternary.UNKNOWN
     return held
@@ -119,7 +119,7 @@ def _address(
 
 
 def recent(match: MatchRecent, situation: Situation) -> Ternary:
-    """Judge ``-m recent``: known are only the lists that session affinity keeps."""
+    """Evaluate ``-m recent``: only the lists of session affinity are known."""
     if match.action.value == "set":
         return signed(match.action, Ternary.TRUE)
     known = match.name.startswith(situation.affinity_lists) and match.hit_count is None
@@ -129,16 +129,16 @@ def recent(match: MatchRecent, situation: Situation) -> Ternary:
 
 
 def limit(match: MatchLimit | MatchHashlimit, situation: Situation) -> Ternary:
-    """Judge a bucket of tokens, whose level is assumed or not known."""
+    """Evaluate a token bucket, whose level is assumed or not known."""
     above = isinstance(match, MatchHashlimit) and match.above is not None
     under = is_under_limits(situation)
     return ~under if above else under
 
 
 def connection_limit(most: int, situation: Situation) -> Ternary:
-    """Tell whether there are no more than `most` connections, the packet's own among them.
+    """Return whether there are at most `most` connections, including the packet's own.
 
-    How many there are is assumed or not known.
+    Their number is assumed or not known.
 
     Source: Linux, net/netfilter/nf_conncount.c, ``nf_conncount_count``: it adds the packet's own.
     """
@@ -146,12 +146,12 @@ def connection_limit(most: int, situation: Situation) -> Ternary:
 
 
 def is_under_limits(situation: Situation) -> Ternary:
-    """Tell whether buckets of tokens have some left, and connections are not too many."""
+    """Return whether token buckets have tokens left, and connections are within limits."""
     return _UNDER.get(situation.assume(LIMITS) or "", Ternary.UNKNOWN)
 
 
 def flow_mark(mark: Masked, packet: Packet, situation: Situation) -> Ternary:
-    """Judge ``-m connmark``; a packet without an entry has none, whatever is asked."""
+    """Evaluate ``-m connmark``; without a conntrack entry it is false, even if negated."""
     if packet.tracked is None or packet.template:
         return Ternary.UNKNOWN
     if not packet.tracked or not situation.has_entry:

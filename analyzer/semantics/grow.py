@@ -12,11 +12,11 @@ from analyzer.semantics.tree import BySource, Chance, Either, Leaf, Tree
 
 
 class Grown:
-    """Puts what `grow` makes of each leaf in its place, before it the leaf's rules.
+    """Replaces each leaf by the result of `grow`, preceded by the leaf's rules.
 
-    Branches that share what is below them still do, and what stays as it is is not made anew.
-    `spend` is told of the branches of each node that is looked at. `staying` holds the
-    branches, by identity, of nodes that stay as they are, and is given more of them.
+    Branches that share what is below them still do, and unchanged parts are not copied. `spend` is
+    called with the number of branches of each node that is visited. `staying` has the branches, by
+    identity, of nodes known to stay unchanged, and is extended.
     """
 
     def __init__(
@@ -28,7 +28,7 @@ class Grown:
         self._grow = grow
         self._spend = spend
         self._staying = set() if staying is None else staying
-        # By identity: the tree keeps its nodes alive, and to compare them would take as long. Ways
+        # By identity: the tree keeps its nodes alive, and comparing them would take as long. Paths
         # that meet again differ in the rules before, and share their branches.
         self._leaves: dict[int, Tree] = {}
         self._drawn: dict[int, tuple[tuple[Dyadic, Tree], ...]] = {}
@@ -36,7 +36,7 @@ class Grown:
         self._by_source: dict[int, tuple[tuple[Region, Tree], ...]] = {}
 
     def of(self, tree: Tree) -> Tree:
-        """Return what becomes of a tree, or of a part of it."""
+        """Return the result for a tree, or for a part of it."""
         match tree:
             case Leaf():
                 return self._leaf(tree)

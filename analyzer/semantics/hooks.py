@@ -1,22 +1,21 @@
 """A packet's traversal of the hooks, and of the base chains registered at each.
 
-Theory of operation
-===================
+Theory of operation ===================
 
-A hook calls the base chains of several tables one after another (`base_chains`); a packet that
-one of them accepts goes to the next, and one that all accept is routed. Each table is walked by
-itself (`traverse`), and each leaf of that walk is continued by the walk of the next table, with
-the packet as changed so far. So the tree of the whole path contains the chances and the unknowns
-of all tables, and the rules of each in order.
+A hook calls the base chains of several tables one after another (`base_chains`); a packet that one
+of them accepts goes to the next, and one that all accept is routed. Each table is evaluated by
+itself (`traverse`), and each leaf of the result is continued by the evaluation of the next table,
+with the packet as changed so far. So the tree of the whole path contains the chances and the
+unknowns of all tables, and the rules of each in order.
 
-A packet from outside traverses PREROUTING and then, depending on its destination, INPUT, or
-FORWARD and POSTROUTING. A packet from the node itself traverses OUTPUT and POSTROUTING; if its
-destination is an address of the node it comes back over loopback, to PREROUTING and INPUT, with
-its mark and its conntrack entry, so nat is not evaluated again. OUTPUT sees the device that the
-first routing chose, even if DNAT sends the packet elsewhere.
+A packet from outside traverses PREROUTING and then, depending on its destination, INPUT, or FORWARD
+and POSTROUTING. A packet from the node itself traverses OUTPUT and POSTROUTING; if its destination
+is an address of the node it comes back over loopback, to PREROUTING and INPUT, with its mark and
+its conntrack entry, so nat is not evaluated again. OUTPUT sees the device that the first routing
+decision chose, even if DNAT sends the packet elsewhere.
 
 nat is evaluated for the first packet of a flow only, and not for flows that conntrack does not
-see. Once a nat chain on a hook has set up NAT for the flow, later nat chains are not evaluated.
+track. Once a nat chain on a hook has set up NAT for the flow, later nat chains are not evaluated.
 
 Source: Linux, include/uapi/linux/netfilter_ipv4.h, ``nf_ip_hook_priorities``;
 net/netfilter/nf_nat_core.c, ``nf_nat_inet_fn``; seen on Linux 6.18.
@@ -63,20 +62,20 @@ from analyzer.semantics.tree import (
 _ENTERING: Final = frozenset({"PREROUTING", "OUTPUT"})
 
 
-#: What goes on behind the last stage; or the hook there, where the walk is over and a translation
-#: ends it sooner.
+#: What follows the last stage; or the hook, if the traversal ends there and a translation ends it
+#: sooner.
 _Then = Callable[[Packet], Tree] | str
 
 
 class PortsAsked(Exception):  # noqa: N818  # it ends a walk, and is no error
-    """Rules asked more often which port a packet is sent to than the walk was given."""
+    """Rules matched on the destination port more often than the traversal allows."""
 
 
 class Hooks:
-    """The ways of packets of one family through all base chains of one node, in one situation.
+    """The paths of packets of one family through all base chains of one node, in one situation.
 
-    `rulesets` are all that the node has; `family` is ``ip`` or ``ip6``. `asked_bits` gives the
-    bits of marks that any of their rules matches on.
+    `rulesets` are all of the node's; `family` is ``ip`` or ``ip6``. `asked_bits` returns the bits
+    of marks that any of their rules matches on.
     """
 
     def __init__(
@@ -89,19 +88,19 @@ class Hooks:
     ) -> None:
         situation = replace(situation, noted_port=self._note_port)
         self._situation = situation
-        #: How often rules asked, since a walk began, which port a packet is sent to.
+        #: How often, since the traversal began, rules matched on the destination port.
         self.asked_ports = 0
-        #: How often they may, before `PortsAsked` ends the walk; None: as often as they do.
+        #: How often they may, before `PortsAsked` ends the traversal; None: without limit.
         self.most_ports: int | None = None
         self._routes = routes or Routes()
         self._effort = Effort(asked_bits)
         self._stages = base_chains(rulesets, family, situation, self._effort)
-        #: Whether the walk began behind nat, and so only what then becomes of a packet is asked.
+        #: Whether the traversal began after nat, so that only what follows is evaluated.
         self._is_behind = False
 
     @property
     def judged(self) -> set[type]:
-        """Kinds of matches that were looked at so far."""
+        """Kinds of matches that were evaluated so far."""
         walkers = [walker for each in self._base_chains() for walker in (each.walker, each.again)]
         return {kind for walker in walkers for kind in walker.judged}
 
@@ -111,7 +110,7 @@ class Hooks:
             raise PortsAsked
 
     def _begin(self) -> None:
-        """Begin with another packet."""
+        """Start with another packet."""
         self.asked_ports = 0
         self._is_behind = False
         self._effort.begin()
@@ -121,11 +120,11 @@ class Hooks:
 
     @property
     def exceeded(self) -> tuple[str, ...]:
-        """The bounds on work that were met so far, in words: what is behind them is unresolved."""
+        """The bounds on work that were reached so far, in words; beyond them all is unresolved."""
         return tuple(self._effort.exceeded)
 
     def forget(self, exceeded: Iterable[str]) -> None:
-        """Forget all bounds that were met but for these: nobody is told what lies behind."""
+        """Forget all bounds that were reached except for these."""
         self._effort.exceeded = dict.fromkeys(exceeded)
 
     def asked_of(self, mark: Mark) -> Mark:
@@ -133,7 +132,7 @@ class Hooks:
         return self._effort.asked_of(mark)
 
     def visited(self, ruleset: int = 0) -> dict[str, list[str]]:
-        """Return the chains of a ruleset, by its number, that packets came to, by table."""
+        """Return the chains that packets entered, by table, of the ruleset with this number."""
         found: dict[str, dict[str, None]] = {}
         for chain in self._base_chains():
             if chain.ruleset == ruleset:
@@ -153,7 +152,7 @@ class Hooks:
 
     @deep
     def way(self, packet: Packet) -> Tree:
-        """Return all ways of a packet that comes in, or with ``in_interface=""`` is made here.
+        """Return all paths of a packet; with ``in_interface=""``, of one that the node sends.
 
         Its leaves are Delivered, Drop, PolicyDrop, Reject or Unresolved.
         """
@@ -191,7 +190,7 @@ class Hooks:
         return self._run(self._stages["FORWARD"], leaving, self._leaving)
 
     def _leaving(self, packet: Packet) -> Tree:
-        # Which device it came in by POSTROUTING is told by some kernels only.
+        # Only some kernels tell POSTROUTING which device a packet came in by.
         unseen = replace(packet, in_interface=None, comes_from=None)
         return self._run(
             self._stages["POSTROUTING"], unseen, lambda p: self._delivered(p, here=False)
@@ -205,7 +204,7 @@ class Hooks:
         local = self._situation.is_local(packet)
         if local is Ternary.TRUE:
             return LOOPBACK
-        # A destination that may be the node's own leaves by loopback, or not.
+        # A packet to what may be one of the node's own addresses may leave by loopback.
         return self._routes.device(packet.destination) if local is Ternary.FALSE else None
 
     def _on_route(self, packet: Packet, device: str | None) -> Packet:
@@ -228,9 +227,9 @@ class Hooks:
 
     def _delivered(self, packet: Packet, *, here: bool) -> Tree:
         nowhere = packet.destination is None and packet.destinations is None
-        # Whether nat has changed where a packet goes matters to whom it was sent on by nat.
+        # Whether nat changed the destination matters if it was sent on by nat.
         if not packet.to_node and (nowhere or (packet.translated is None and not self._is_behind)):
-            # One of a range that the kernel chooses, or all that an unknown target may make of it.
+            # One of a range that the kernel chooses from, or anything, after an unknown target.
             return Leaf(Unresolved("the packet's destination is not known"), packet)
         return Leaf(Delivered(here), packet)
 
@@ -238,13 +237,13 @@ class Hooks:
 
     @deep
     def to_nat(self, hook: str, packet: Packet) -> Tree:
-        """Return what PREROUTING or OUTPUT makes of `packet` up to nat, and no further."""
+        """Return the result of PREROUTING or OUTPUT for `packet` up to and including nat."""
         self._begin()
         return self._run(up_to_nat(self._stages[hook], hook), packet, hook)
 
     @deep
     def before_nat(self, hook: str, packet: Packet) -> Tree:
-        """Return what PREROUTING or OUTPUT makes of `packet` before nat."""
+        """Return the result of PREROUTING or OUTPUT for `packet` before nat."""
         self._begin()
         return self._run(without_nat(up_to_nat(self._stages[hook], hook)), packet, hook)
 
@@ -252,12 +251,12 @@ class Hooks:
 
     @deep
     def behind_nat(self, packet: Packet, *, made_here: bool) -> Tree:
-        """Return what becomes of a packet behind the nat of PREROUTING or OUTPUT.
+        """Return what happens to a packet after the nat of PREROUTING or OUTPUT.
 
-        It is as nat left it.
+        The packet is given as nat left it.
 
         Raises:
-            Parted: rules ask for some of the packet's destinations.
+            Parted: rules match on some of the packet's destinations.
         """
         self._begin()
         self._is_behind = True
@@ -266,18 +265,18 @@ class Hooks:
         if not made_here:
             came = replace(packet, out_interface="")
             return self._run(stages, came, self._routed_in)
-        # Which device the first routing chose its first destination told.
+        # Its first destination decided which device the first routing decision chose.
         made = replace(packet, in_interface="", out_interface=None)
         return self._run(stages, made, self._routed_out)
 
     def onward(self, packet: Packet, *, made_here: bool, asking: bool = False) -> OnwardBySource:
-        """Tell what becomes of a packet behind nat, by its source.
+        """Return what happens to a packet after nat, by its source, and the matches on sources.
 
-        What rules ask of sources is told where it makes a difference; with `asking` also where
-        it makes none to a packet of which so little is known.
+        Matches on sources are returned if they make a difference; with `asking` even if they make
+        none to a packet of which so little is known.
 
         Raises:
-            Parted: rules ask for some of the packet's destinations.
+            Parted: rules match on some of the packet's destinations.
         """
         tree = self.behind_nat(packet, made_here=made_here)
         found = onward(tree, packet)
@@ -291,7 +290,7 @@ class Hooks:
     # --- stages ---
 
     def _run(self, stages: tuple[Stage, ...], packet: Packet, then: _Then) -> Tree:
-        """Walk the chains of `stages`, and what they accept on into `then`."""
+        """Evaluate the chains of `stages`, and continue what they accept with `then`."""
         for at, stage in enumerate(stages):
             rest = stages[at + 1 :]
             if isinstance(stage, Tie):
@@ -337,7 +336,7 @@ class Hooks:
         rest: tuple[Stage, ...],
         then: _Then,
     ) -> Tree:
-        """Return what becomes of a packet that one table is done with; as it `came` there."""
+        """Return what follows for a packet that one table has finished; `came` is as it entered."""
         match leaf.outcome:
             case FellThrough() if stage.policy == "DROP":
                 return Leaf(PolicyDrop(stage.table, stage.name), leaf.packet)
@@ -359,7 +358,7 @@ class Hooks:
 
 
 def _never_drops(chain: BaseChain) -> bool:
-    """Tell whether rules that a chain has lost are taken to do no more than to change addresses.
+    """Return whether the lost rules of a chain are taken to change addresses at most.
 
     Source: iptables(8) refuses ``-j DROP`` in table nat: it is not intended for filtering.
     """
@@ -367,7 +366,7 @@ def _never_drops(chain: BaseChain) -> bool:
 
 
 def _of_some_source(packet: Packet) -> Packet:
-    """Return a packet of which it is not known whether a rule has changed its source."""
+    """Return the packet with unknown whether a rule has changed its source."""
     return replace(packet, masqueraded=None)
 
 
@@ -376,7 +375,7 @@ def _named(tie: Tie) -> str:
 
 
 def _met_before(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
-    """Return what meets a packet that comes back by loopback: conntrack and nat know it."""
+    """Return the stages for a packet that comes back by loopback: conntrack and nat know it."""
 
     def known(chain: BaseChain) -> BaseChain:
         return replace(chain, walker=chain.again, is_before=False)
@@ -385,7 +384,7 @@ def _met_before(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
 
 
 def _as_before(packet: Packet, hook: str) -> Packet:
-    """Return a later packet of a flow behind nat, which does to it what it did to the first."""
+    """Return a later packet of a flow after nat, which treats it like the first one."""
     if hook in _ENTERING:
         return replace(
             packet,

@@ -1,9 +1,9 @@
 """An index of a long chain: which of its rules a packet can match at all.
 
-KUBE-SERVICES is a list of all Services, searched from its start by the kernel. To answer for one
-packet we look only at rules for its destination address or port, and at those that name neither.
-Their order is kept, and a rule that is left out is one that certainly does not match. Rules that
-are understood when they are looked at tell their keys without being understood.
+KUBE-SERVICES is a list of all Services, which the kernel searches from its start. To answer for one
+packet we evaluate only rules for its destination address or port, and those that name neither.
+Their order is kept, and a rule that is left out certainly does not match. Rules that are parsed on
+access give their keys without being parsed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from analyzer.model.packet import Packet
 from analyzer.model.region import AnyOf, Intervals, Parted, joined
 from analyzer.model.rules import LazyRules, Rule
 
-#: Shorter chains are walked as they are.
+#: Shorter chains are evaluated as they are.
 WORTHWHILE = 32
 
 
@@ -54,7 +54,7 @@ class ChainIndex:
 
     @classmethod
     def of(cls, rules: Sequence[Rule]) -> ChainIndex:
-        """Return the index of `rules`, made once where they can keep it."""
+        """Return the index of `rules`, which is kept with them if they can."""
         if not isinstance(rules, LazyRules):
             return cls(rules)
         if rules.index is None:
@@ -63,10 +63,10 @@ class ChainIndex:
         return found
 
     def tell_apart(self, packet: Packet) -> None:
-        """Tell destinations that rules name one by one from all others, with one question.
+        """Separate destinations that rules name one by one from all others, in one split.
 
         Raises:
-            Parted: some of the packet's destinations are named so, and some are not.
+            Parted: some of the packet's destinations are named like that, and some are not.
         """
         region = packet.destinations
         if region is None or isinstance(region, AnyOf) or packet.destination is not None:
@@ -77,7 +77,7 @@ class ChainIndex:
             raise Parted(region, named, inside)
 
     def _hosts(self, version: int) -> Intervals:
-        """Return the addresses of an IP version that rules ask for, each by itself."""
+        """Return the single addresses of an IP version that rules match on."""
         if version not in self._named:
             texts = dict.fromkeys(host for host, _ in _keys(self._rules) if host is not None)
             found = [each for each in map(address_from_text, texts) if each is not None]
@@ -86,7 +86,7 @@ class ChainIndex:
         return self._named[version]
 
     def candidates(self, packet: Packet, start: int) -> Iterator[int]:
-        """Give, in order, the indexes from `start` on of rules that may match `packet`."""
+        """Yield, in order, the indexes from `start` on of rules that may match `packet`."""
         to, port = packet.destination, packet.destination_port
         region = packet.destinations
         unnamed = (
@@ -121,7 +121,7 @@ def _keys(rules: Sequence[Rule]) -> Iterable[tuple[str | None, int | None]]:
 
 
 def _since(start: int, places: Sequence[int]) -> Iterator[int]:
-    """Give the places from `start` on, without a look at those before."""
+    """Yield the places from `start` on, without visiting those before."""
     return map(places.__getitem__, range(bisect_left(places, start), len(places)))
 
 

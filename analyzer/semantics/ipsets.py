@@ -1,14 +1,13 @@
 """Whether a packet matches an ipset whose contents ``ipset save`` gives.
 
-Theory of operation
-===================
+Theory of operation ===================
 
 The kernel looks a packet up in a set of networks by their prefixes, the longest first, and the
-first entry that holds it decides: it is in the set, or out of it (``nomatch``). Here the same is
-done with what is known of the packet. Parts that are known (a port, a device) leave those entries
-that may hold it; if then one part is a region of addresses, all of these entries are laid over
-each other, the widest first, which gives the addresses that are in the set and those that may be
-(an entry with a timeout is there, or gone). A set that a rule fills itself is not known.
+first entry that contains it decides: it is in the set, or not (``nomatch``). The same is done here
+with what is known of the packet. Known parts (a port, a device) select the entries that may contain
+it. If one other part is a region of addresses, all of these entries are overlaid, the widest first,
+which gives the addresses that are in the set and those that may be (an entry with a timeout may
+have expired). A set that rules fill is not known.
 
 Source: Linux, net/netfilter/xt_set.c, ``match_set``; net/netfilter/ipset/ip_set_core.c,
 ``ip_set_test``; ip_set_hash_gen.h, ``mtype_test_cidrs``; ip_set_list_set.c, ``list_set_ktest``.
@@ -20,30 +19,30 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Final
 
 from analyzer.model.addresses import Address
-from analyzer.model.ipsets import NO_SETS, Entry, Ipset, Ipsets, Opaque, Part, PortKey
+from analyzer.model.ipsets import NO_SETS, Ipset, IpsetEntry, Ipsets, Opaque, Part, PortKey
 from analyzer.model.matches import MatchSet
 from analyzer.model.packet import Packet
 from analyzer.model.region import Interval, Intervals, Region, holds, joined, without
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
 
-#: Sets in sets in sets; the kernel knows just one level.
+#: Levels of sets in sets; the kernel has just one.
 _DEEPEST: Final = 1
-#: Kinds of sets that hold addresses and nothing else.
+#: Kinds of sets with addresses only.
 _OF_ADDRESSES: Final = frozenset((("ip",), ("net",)))
-#: Kinds of entries that hold a port, or whatever sets hold that they name.
+#: Kinds of entries with a port, or with the entries of a set that they name.
 _WITH_PORTS: Final = frozenset(("port", "set"))
-#: Protocols of which the kernel looks up the port in a set of ports alone.
+#: Protocols whose port the kernel looks up in a set of ports alone.
 _OF_BITMAP: Final = frozenset(("tcp", "udp"))
 
 
 @value
-class Asked:
+class Dimension:
     """What is known of a packet in one dimension.
 
     Attributes:
-        holds: tells whether a part of an entry holds it.
-        region: the addresses of which it is one; None: `holds` tells.
+        holds: returns whether a part of an entry contains it.
+        region: the addresses of which it is one; None if `holds` decides.
     """
 
     holds: Callable[[Part], Ternary]
@@ -52,7 +51,7 @@ class Asked:
 
 
 class NodeIpsets:
-    """The ipsets of a node. `changed` gives the names of those that rules fill themselves."""
+    """The ipsets of a node. `changed` returns the names of those that rules fill themselves."""
 
     def __init__(
         self, sets: Ipsets = NO_SETS, changed: Callable[[], frozenset[str]] = frozenset
@@ -62,7 +61,7 @@ class NodeIpsets:
         self._changed: frozenset[str] | None = None
         self._laid: dict[Hashable, tuple[Intervals, Intervals]] = {}
 
-        #: Sets that rules asked for, and of which nobody told what they hold.
+        #: Sets that rules look up, and whose contents are not known.
         self.missed: dict[str, None] = {}
         self._spans: dict[str, Intervals] = {}
 
@@ -75,16 +74,16 @@ class NodeIpsets:
         return any(each.kinds == ("port",) for each in self._sets.values())
 
     def may_hold_ports(self, name: str) -> bool:
-        """Tell whether what is known of a set may be that it holds ports."""
+        """Return whether a set may contain ports."""
         of = self._sets.get(name)
         return of is not None and any(kind in _WITH_PORTS for kind in of.kinds)
 
     def holds(
         self, match: MatchSet, packet: Packet, device: Callable[[str], str | None]
     ) -> Ternary:
-        """Tell whether a packet is in the set that a match names, whatever ``!`` says.
+        """Return whether a packet is in the set that a match names, whatever ``!`` says.
 
-        `device` gives the device by which it comes in (``src``) or leaves (``dst``), if known.
+        `device` returns the device by which it comes in (``src``) or leaves (``dst``), if known.
 
         Raises:
             Parted: some addresses of a region of the packet are, and some are not.
@@ -98,7 +97,7 @@ class NodeIpsets:
         return found if all(each is None for each in counted) else found & Ternary.UNKNOWN
 
     def tells(self, address: Address) -> Hashable:
-        """Return what the sets can tell of an address."""
+        """Return a key for what the sets can tell about an address."""
         return tuple([self._told(each, address) for each in self._sets.values()])
 
     def _told(self, of: Ipset, address: Address) -> Hashable:
@@ -109,7 +108,7 @@ class NodeIpsets:
             if of.name not in self._spans:
                 parts = [part for entry in of.entries for part in entry.parts]
                 self._spans[of.name] = joined([part for part in parts if isinstance(part, tuple)])
-            # With what else it is in the set is not looked at.
+            # The other parts of its entries are not considered.
             return number if holds(self._spans[of.name], number) else None
         certain, possible = self._lay(of, (), of.entries, 0, returned=False)
         return holds(certain, number), holds(possible, number)
@@ -147,7 +146,7 @@ class NodeIpsets:
             _asked(kind, flag, packet, device, of)
             for kind, flag in zip(of.kinds, flags, strict=False)
         ]
-        # Of a set without networks there is nothing that could not match.
+        # In a set without networks there is nothing that could be excluded.
         returned = match.return_nomatch and "net" in of.kinds
         if of.kinds in _OF_ADDRESSES:
             return _among(self._lay(of, (), of.entries, 0, returned=returned), asked[0])
@@ -155,12 +154,14 @@ class NodeIpsets:
             return self._by_device(of, *asked, returned=returned)
         return self._looked_up(of, asked, returned=returned)
 
-    def _by_device(self, of: Ipset, address: Asked, device: Asked, *, returned: bool) -> Ternary:
+    def _by_device(
+        self, of: Ipset, address: Dimension, device: Dimension, *, returned: bool
+    ) -> Ternary:
         """Look a packet up by a network and a device.
 
-        Where a network is in the set, with whatever device, wider ones are not looked at.
-        Source: Linux, net/netfilter/ipset/ip_set_hash_netiface.c,
-        ``hash_netiface4_data_equal``, whose ``multi`` ends the loop of ``mtype_test_cidrs``.
+        If a network is in the set, with any device, wider ones are not looked up. Source: Linux,
+        net/netfilter/ipset/ip_set_hash_netiface.c, ``hash_netiface4_data_equal``, whose ``multi``
+        ends the loop of ``mtype_test_cidrs``.
         """
         key = of.name, device.key, returned
         if key not in self._laid:
@@ -175,7 +176,7 @@ class NodeIpsets:
             self._laid[key] = _overlaid(found)
         return _among(self._laid[key], address)
 
-    def _looked_up(self, of: Ipset, asked: Sequence[Asked], *, returned: bool) -> Ternary:
+    def _looked_up(self, of: Ipset, asked: Sequence[Dimension], *, returned: bool) -> Ternary:
         regions = [at for at, each in enumerate(asked) if each.region is not None]
         found = [
             (entry, known)
@@ -194,13 +195,13 @@ class NodeIpsets:
             if not entries:
                 return Ternary.FALSE
         at = regions[0]
-        # With more than one region the entries depend on how rules have parted them.
+        # With more than one region the entries depend on how rules have split them.
         key = (of.name, at, tuple([each.key for each in asked]), returned)
         laid = self._lay(of, None if regions[1:] else key, entries, at, returned=returned)
         return _among(laid, asked[at])
 
     def _lay(
-        self, of: Ipset, key: Hashable, entries: Sequence[Entry], at: int, *, returned: bool
+        self, of: Ipset, key: Hashable, entries: Sequence[IpsetEntry], at: int, *, returned: bool
     ) -> tuple[Intervals, Intervals]:
         """Return the addresses that are in a set, and those that may be."""
         if key == ():
@@ -213,8 +214,8 @@ class NodeIpsets:
         return self._laid[key]
 
 
-def _among(laid: tuple[Intervals, Intervals], asked: Asked) -> Ternary:
-    """Tell whether an address is among those that are in a set for certain, or that may be.
+def _among(laid: tuple[Intervals, Intervals], asked: Dimension) -> Ternary:
+    """Return whether an address is among those that are, or may be, in a set.
 
     Raises:
         Parted: some addresses of a region are.
@@ -232,7 +233,7 @@ def _among(laid: tuple[Intervals, Intervals], asked: Asked) -> Ternary:
 
 
 def _overlaid(found: Mapping[Interval, Ternary]) -> tuple[Intervals, Intervals]:
-    """Lay what is known of networks over each other, the widest first; return as `_laid` does."""
+    """Overlay networks with what is known of them, the widest first; return as `_laid` does."""
     certain: Intervals = ()
     possible: Intervals = ()
     for span, known in found.items():
@@ -249,11 +250,11 @@ def _version(packet: Packet) -> int | None:
     return None
 
 
-def _order(entry: Entry) -> tuple[int, ...]:
+def _order(entry: IpsetEntry) -> tuple[int, ...]:
     return tuple([-length for length in entry.lengths])
 
 
-def _held(entry: Entry, asked: Sequence[Asked]) -> Ternary:
+def _held(entry: IpsetEntry, asked: Sequence[Dimension]) -> Ternary:
     found = Ternary.TRUE
     for each, part in zip(asked, entry.parts, strict=True):
         found &= each.holds(part)
@@ -262,12 +263,12 @@ def _held(entry: Entry, asked: Sequence[Asked]) -> Ternary:
     return found
 
 
-def _outcome(entry: Entry, *, returned: bool) -> Ternary:
+def _outcome(entry: IpsetEntry, *, returned: bool) -> Ternary:
     return Ternary.of(entry.nomatch is returned)
 
 
-def _decided(found: Sequence[tuple[Entry, Ternary]], *, returned: bool) -> Ternary:
-    """Return what the first entry that holds a packet says; of some it is not known."""
+def _decided(found: Sequence[tuple[IpsetEntry, Ternary]], *, returned: bool) -> Ternary:
+    """Return the result of the first entry that contains a packet; of some it is not known."""
     said: set[Ternary] = set()
     for entry, known in found:
         said.add(_outcome(entry, returned=returned))
@@ -278,13 +279,15 @@ def _decided(found: Sequence[tuple[Entry, Ternary]], *, returned: bool) -> Terna
     return said.pop() if len(said) == 1 else Ternary.UNKNOWN
 
 
-def _parted(entries: Sequence[Entry], others: Sequence[int], asked: Sequence[Asked]) -> list[Entry]:
-    """Return the entries that hold all of other regions; those that hold none are left out.
+def _parted(
+    entries: Sequence[IpsetEntry], others: Sequence[int], asked: Sequence[Dimension]
+) -> list[IpsetEntry]:
+    """Return the entries that contain all of other regions, without those that contain none.
 
     Raises:
-        Parted: an entry holds some of a region.
+        Parted: an entry contains part of a region.
     """
-    found: list[Entry] = []
+    found: list[IpsetEntry] = []
     for entry in entries:
         for at in others:
             region, part = asked[at].region, entry.parts[at]
@@ -296,15 +299,15 @@ def _parted(entries: Sequence[Entry], others: Sequence[int], asked: Sequence[Ask
     return found
 
 
-def _laid(entries: Sequence[Entry], at: int, *, returned: bool) -> tuple[Intervals, Intervals]:
-    """Lay entries over each other, and return what is in the set, and what may be."""
+def _laid(entries: Sequence[IpsetEntry], at: int, *, returned: bool) -> tuple[Intervals, Intervals]:
+    """Overlay entries, and return what is in the set, and what may be."""
     certain: Intervals = ()
     possible: Intervals = ()
-    layers: dict[tuple[int, ...], list[Entry]] = {}
+    layers: dict[tuple[int, ...], list[IpsetEntry]] = {}
     for entry in entries:
         layers.setdefault(_order(entry), []).append(entry)
     for order in sorted(layers, reverse=True):
-        # Two of one order do not overlap, unless more than one part has networks.
+        # Two entries of the same order do not overlap, unless more than one part has networks.
         layer = layers[order]
         every: dict[tuple[bool, bool], list[Interval]] = {}
         for entry in layer:
@@ -325,8 +328,8 @@ def _laid(entries: Sequence[Entry], at: int, *, returned: bool) -> tuple[Interva
 
 def _asked(
     kind: str, flag: str, packet: Packet, device: Callable[[str], str | None], of: Ipset
-) -> Asked:
-    """Return what is known of a packet in one dimension: ``src`` or ``dst`` of it."""
+) -> Dimension:
+    """Return what is known of a packet in one dimension: its ``src`` or ``dst``."""
     match kind:
         case "ip" | "net":
             address = packet.source if flag == "src" else packet.destination
@@ -334,34 +337,34 @@ def _asked(
             if address is not None:
                 return _address(int(address))
             if region is None:
-                return Asked(lambda _: Ternary.UNKNOWN)
-            # Which of its addresses an entry holds is asked of all entries together.
-            return Asked(lambda part: _meets(part, region), region)
+                return Dimension(lambda _: Ternary.UNKNOWN)
+            # Which of its addresses entries contain is found for all entries together.
+            return Dimension(lambda part: _meets(part, region), region)
         case "port":
             port = packet.source_port if flag == "src" else packet.destination_port
-            return Asked(
+            return Dimension(
                 lambda part: _port(part, packet.protocol, port), None, (packet.protocol, port)
             )
         case "iface":
             name = device(flag)
-            return Asked(lambda part: _device(part, name), None, name)
+            return Dimension(lambda part: _device(part, name), None, name)
         case "mark":
             mask = of.mask if of.mask is not None else 0xFFFFFFFF
             mark = packet.mark
-            return Asked(
+            return Dimension(
                 lambda part: mark.equals(part, mask) if isinstance(part, int) else Ternary.UNKNOWN,
                 None,
                 mark,
             )
         case _:
-            return Asked(lambda _: Ternary.UNKNOWN)
+            return Dimension(lambda _: Ternary.UNKNOWN)
 
 
-def _address(number: int) -> Asked:
+def _address(number: int) -> Dimension:
     def inside(part: Part) -> Ternary:
         return Ternary.of(isinstance(part, tuple) and part[0] <= number <= part[1])
 
-    return Asked(inside, None, number)
+    return Dimension(inside, None, number)
 
 
 def _meets(part: Part, region: Region) -> Ternary:
@@ -377,7 +380,7 @@ def _port(part: Part, protocol: str | None, port: int | None) -> Ternary:
         case PortKey(named, wanted):
             here = Ternary.UNKNOWN if protocol is None else Ternary.of(protocol == named)
         case Opaque(text):
-            # Of protocols without ports.
+            # For protocols without ports.
             known = protocol is not None and protocol != text.partition(":")[0]
             return Ternary.FALSE if known and protocol in {"tcp", "udp"} else Ternary.UNKNOWN
         case _:

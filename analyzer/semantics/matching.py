@@ -80,7 +80,7 @@ _ALIASES: Final = {"icmpv6": "ipv6-icmp", "0": "all"}
 
 @value
 class MatchResult:
-    """`known` judges the packet; `chance` is the probability of the random part."""
+    """The result of matches: `known` without the random part, whose probability is `chance`."""
 
     known: Ternary
     chance: Dyadic = ALWAYS
@@ -100,12 +100,12 @@ def match_all(
     situation: Situation,
     judged: set[type] | None = None,
 ) -> MatchResult:
-    """Judge a rule: its matches are joined by *and*, its random draws independent.
+    """Evaluate a rule: its matches are joined by *and*, its random draws independent.
 
-    `judged` gets the kinds of matches that had to be looked at.
+    The kinds of matches that had to be evaluated are added to `judged`.
 
     Raises:
-        Parted: it matches from some sources, or to some destinations, and not all.
+        Parted: it matches some of the sources or destinations, and not all.
     """
     result = _TRUE
     parted: Parted | None = None
@@ -128,7 +128,7 @@ def match_all(
 
 def _kind(match: Match) -> type:
     inner = match.match if isinstance(match, MatchNot) else match
-    # Only one that asks for flags asks about a first packet.
+    # Only one with flags depends on it being a first packet.
     return MatchProtocol if isinstance(inner, MatchTcp) and inner.flags is None else type(inner)
 
 
@@ -139,7 +139,7 @@ def _result(known: Ternary) -> MatchResult:
 
 
 def judge(match: Match, packet: Packet, situation: Situation) -> MatchResult:
-    """Judge one match."""
+    """Evaluate one match."""
     if isinstance(match, MatchRandom):
         return MatchResult(Ternary.TRUE, match.probability)
     if not isinstance(match, MatchNot):
@@ -250,7 +250,7 @@ def _icmp(match: MatchIcmp | MatchIcmp6, packet: Packet) -> Ternary:
 
 
 def _owner(match: MatchOwner, situation: Situation) -> Ternary:
-    """Judge whose socket made the packet: one that only passes the node has none.
+    """Evaluate whose socket sent the packet: one that the node only forwards has none.
 
     Source: Linux, net/netfilter/xt_owner.c, ``owner_mt``.
     """
@@ -284,8 +284,7 @@ def _type(option: Option[tuple[str, ...]], local: Ternary, of: Address | Region 
         return Ternary.UNKNOWN  # of IPv6 an address has several types at once
     if local is Ternary.TRUE:
         return Ternary.of("LOCAL" in option.value)
-    # Which type another address has depends on routes that we do not see; that it is not
-    # LOCAL we know.
+    # Which type another address has depends on routes that are not known, but it is not LOCAL.
     return Ternary.FALSE if option.value == ("LOCAL",) else Ternary.UNKNOWN
 
 
@@ -326,7 +325,7 @@ def _is_unknown(*_: object) -> Ternary:
     return Ternary.UNKNOWN
 
 
-#: What judges each kind of match, but for random draws and ``!``.
+#: The evaluator of each kind of match, except for random draws and ``!``.
 JUDGES: Final[dict[type, Callable[[Any, Packet, Situation], Ternary]]] = {
     MatchProtocol: lambda match, packet, _: _protocol(packet, match.protocol),
     MatchSource: lambda match, packet, _: _within(packet.source, packet.sources, match.network),
@@ -335,7 +334,7 @@ JUDGES: Final[dict[type, Callable[[Any, Packet, Situation], Ternary]]] = {
     ),
     MatchInInterface: _came_by,
     MatchOutInterface: _leaves_by,
-    # conntrack has put the packet together before any rule
+    # conntrack has reassembled the packet before any rule
     MatchFragment: lambda *_: Ternary.FALSE,
     MatchComment: _is_true,
     MatchNfacct: _is_true,

@@ -16,7 +16,7 @@ from analyzer.semantics.situation import Situation
 
 
 def asks(given: Expression) -> set[type]:
-    """Return the matches of iptables that ask what an expression does, and rest on assumptions."""
+    """Return the iptables matches like an expression, if they depend on assumptions."""
     match given:
         case Meta("mark"):
             return {m.MatchMark}
@@ -33,6 +33,6 @@ def asks(given: Expression) -> set[type]:
 
 
 def asks_affinity(given: Expression, situation: Situation) -> set[type]:
-    """Return the match of iptables that asks for a client's session affinity, as a set may."""
+    """Return the iptables match for session affinity, if a set has that purpose."""
     kept = isinstance(given, SetRef) and given.name.startswith(situation.affinity_lists)
     return {m.MatchRecent} if kept else set()

@@ -1,8 +1,8 @@
 """An index of a long nft chain: which of its rules a packet can match at all.
 
-What iptables-nft has written is a list of all Services, as in `index`. For one packet we look only
-at rules for its destination address and port, as far as these are known, and at those that name
-neither. A rule that is left out is one that does nothing before a comparison that certainly fails.
+Rulesets of iptables-nft have a list of all Services, as in `index`. For one packet we evaluate only
+rules for its destination address and port, as far as these are known, and those that name neither.
+A rule that is left out does nothing before a comparison that certainly fails.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from analyzer.model.nft_expressions import Payload
 from analyzer.model.nft_statements import Counter, Match, Xt
 from analyzer.model.packet import Packet
 
-#: Shorter chains are walked as they are.
+#: Shorter chains are evaluated as they are.
 WORTHWHILE: Final = 16
-#: Protocols whose ports are looked at; of others ports are whatever stands there.
+#: Protocols whose ports are indexed; for others the field may contain anything.
 _PROTOCOLS: Final = frozenset({"tcp", "udp", "sctp"})
 
 #: Destination address and port that a rule is for; None: any.
@@ -33,16 +33,16 @@ class NftChainIndex:
     def __init__(self, rules: Sequence[Rule]) -> None:
         self._count = len(rules)
         self._places: dict[_Key, list[int]] = {}
-        #: By what is known of where a packet goes.
+        #: By what is known of a packet's destination.
         self._found: dict[_Key, Sequence[int]] = {}
         if self._count >= WORTHWHILE:
             for at, rule in enumerate(rules):
                 self._places.setdefault(_key(rule), []).append(at)
 
     def following(self, packet: Packet, start: int) -> int:
-        """Return the place, `start` or behind it, of the next rule that may match `packet`.
+        """Return the index, `start` or later, of the next rule that may match `packet`.
 
-        It is behind the last rule where there is none.
+        If there is none, the index is past the last rule.
         """
         to = packet.destination
         port = packet.destination_port if packet.protocol in _PROTOCOLS else None
@@ -56,7 +56,7 @@ class NftChainIndex:
         return found[place] if place < len(found) else self._count
 
     def _fitting(self, to: Address | None, port: int | None) -> Iterator[int]:
-        """Give the places of rules for an address and a port; None: for any."""
+        """Yield the indexes of rules for an address and a port; None: for any."""
         if to is not None and port is not None:
             for key in ((to, port), (to, None), (None, port), (None, None)):
                 yield from self._places.get(key, ())

@@ -46,9 +46,9 @@ from analyzer.semantics.situation import Situation
 from analyzer.semantics.translation import redirected, sourced, translated, with_source
 
 _PORT_MAX: Final = 0xFFFF
-#: Marks that are followed one by one.
+#: Most marks that are followed one by one.
 _MOST_DRAWN: Final = 256
-#: As iptables calls what nft answers with, where it is not just put together.
+#: iptables' names for nft's ICMP codes, if they are not just concatenated.
 _ICMP: Final = {
     "prot-unreachable": "proto-unreachable",
     "no-route": "net-unreachable",
@@ -61,9 +61,9 @@ _ICMP6: Final = {
 
 @value
 class Operand:
-    """One value that an operand may have; None: there is no operand.
+    """One value that an operand may have; None if there is no operand.
 
-    `chance`: of a random draw, how likely.
+    `chance`: its probability, for a random draw.
     """
 
     given: Expression | None
@@ -96,7 +96,7 @@ _Target: TypeAlias = targets.Dnat | targets.Snat | targets.Masquerade | targets.
 
 @value
 class Translations:
-    """What a statement of nat may do, as iptables would say it, and the packet behind it."""
+    """What a nat statement may do, as iptables targets, and the packet after it."""
 
     ways: tuple[tuple[_Target, Packet, Dyadic | None], ...]
     applies: Ternary
@@ -113,7 +113,7 @@ class Changed:
 
 
 class Changes:
-    """What statements of one table make of packets of one family."""
+    """The effect of one table's statements on packets of one family."""
 
     def __init__(self, lookups: Lookups, family: str) -> None:
         self._lookups = lookups
@@ -122,7 +122,7 @@ class Changes:
     def translation(
         self, given: Dnat | Snat | Masquerade | Redirect, packet: Packet
     ) -> Translations | None:
-        """Return what a statement of nat may do; None: nothing to packets of this family."""
+        """Return what a nat statement may do; None if nothing to packets of this family."""
         if isinstance(given, Dnat | Snat) and given.family not in {None, self.family}:
             return None
         address = None if isinstance(given, Masquerade | Redirect) else given.address
@@ -142,10 +142,10 @@ class Changes:
         )
 
     def is_there(self, given: Dnat | Snat | Masquerade | Redirect, packet: Packet) -> MatchResult:
-        """Tell whether the look-ups for a translation find something; else the rule ends.
+        """Return whether the lookups for a translation find something; otherwise the rule ends.
 
-        Source: Linux, net/netfilter/nft_nat.c, ``nft_nat_inet_eval``: what is for another family
-        does nothing, but what gives its address and port has been looked up by then.
+        Source: Linux, net/netfilter/nft_nat.c, ``nft_nat_inet_eval``: a translation for another
+        family does nothing, but its address and port have been looked up by then.
         """
         address = None if isinstance(given, Masquerade | Redirect) else given.address
         result = MatchResult(Ternary.TRUE)
@@ -195,7 +195,7 @@ class Changes:
         *,
         prefix: bool,
     ) -> NatRange:
-        """Return where a translation leads; what is computed may be anything."""
+        """Return the range that a translation leads to; computed parts may be anything."""
         if isinstance(address, Concat) and len(address.parts) == 2:  # noqa: PLR2004  # address . port
             address, port = address.parts
         first: Address | None
@@ -226,7 +226,7 @@ class Changes:
     def changed(
         self, given: MetaSet | CtSet | Mangle | Notrack, packet: Packet, situation: Situation
     ) -> Changed:
-        """Return what a statement that changes a packet or its flow makes of it."""
+        """Return the effect of a statement that changes a packet or its flow."""
         match given:
             case MetaSet("mark", operand):
                 return self._set(operand, packet, lambda mark: replace(packet, mark=mark))
@@ -240,13 +240,13 @@ class Changes:
                     lambda new: replace(packet, flow_mark=new if is_tracked else new.joined(old)),
                 )
             case CtSet("zone", _) if not situation.has_entry:
-                # A template in the place of an entry, which undoes a notrack, too.
+                # A template in place of an entry, which also undoes a notrack.
                 return Changed(((replace(packet, template=True, tracked=True), None),))
             case MetaSet(_, operand) | CtSet(_, operand):
-                # A priority, a class: nothing that we follow, but what gives it may end the rule.
+                # A priority, a class: not followed, but its operand may end the rule.
                 return self._set(operand, packet, lambda _: packet)
             case Notrack():
-                # What has an entry, or something in its place, stays as it is.
+                # A packet with an entry, or a template in place of it, stays as it is.
                 has_one = situation.has_entry or packet.template
                 return Changed(((packet if has_one else replace(packet, tracked=False), None),))
             case Mangle(Payload(protocol, field), operand):
@@ -255,7 +255,7 @@ class Changes:
                 return Changed(((_rewritten(packet), None),))
 
     def _set(self, operand: Expression, packet: Packet, made: Callable[[Mark], Packet]) -> Changed:
-        """Return what `made` makes of the marks that an operand may give."""
+        """Return the packets that `made` returns for the marks that an operand may give."""
         if isinstance(operand, MapLookup):
             found = self._operands(operand, packet)
             marks = [(self._mark(each.given, packet), each.chance) for each in found.values]
@@ -311,7 +311,7 @@ def _with_field(packet: Packet, name: str, given: Expression | None) -> Packet:
 
 
 def _rewritten(packet: Packet) -> Packet:
-    """Return a packet of which some bytes were written over, not known which."""
+    """Return a packet of which some unknown bytes were overwritten."""
     return replace(
         packet,
         source=None,
@@ -332,7 +332,7 @@ def _mark(held: Held) -> Mark:
 
 
 def _drawn(held: Held) -> list[tuple[Mark, Dyadic | None]]:
-    """Return the marks that a draw of not too many may give."""
+    """Return the marks of a random draw, if they are not too many."""
     if not isinstance(held, Draw) or not held.is_random or held.modulus > _MOST_DRAWN:
         return []
     numbers = range(held.offset, held.offset + held.modulus)
@@ -346,7 +346,7 @@ def _both(one: Operand, other: Operand) -> Dyadic | None:
 
 
 def _ports(given: Expression | None) -> Ports | None:
-    """Return the ports of an operand; those of one that is computed may be any."""
+    """Return the ports of an operand; a computed one may give any."""
     match given:
         case None:
             return None
@@ -359,7 +359,7 @@ def _ports(given: Expression | None) -> Ports | None:
 
 
 def _moved(network: Prefix, now: Address) -> Address:
-    """Return an address of `network` with the host's bits of `now`."""
+    """Return an address of `network` with the host bits of `now`."""
     bits = network.address.max_prefixlen - network.length
     host = int(now) & ((1 << bits) - 1)
     return type(network.address)(int(network.address) | host)
@@ -377,7 +377,7 @@ def _all_of(family: str) -> tuple[Address, Address]:
 
 
 def reject_name(given: Reject, family: str) -> str:
-    """Return how a packet of a family is rejected, as iptables would say it.
+    """Return how a packet of a family is rejected, in the words of iptables.
 
     Source: nftables, src/datatype.c, ``icmpx_code_type``; Linux, nft_reject.c,
     ``nft_reject_icmp_code``.

@@ -20,7 +20,7 @@ from analyzer.model.nft_expressions import (
 from analyzer.model.region import Interval, Parted, Region, joined
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.nft_fields import constant_number, number
-from analyzer.semantics.nft_held import Held, Read, Route, Type
+from analyzer.semantics.nft_held import Held, Read, ReplyRoute, Type
 
 _Words: TypeAlias = Mapping[str, int] | tuple[Mapping[str, int], ...]
 
@@ -29,7 +29,7 @@ _NONE: Final[Mapping[str, int]] = {}
 
 
 def covers(given: Expression, held: Held, words: _Words) -> Ternary:
-    """Tell whether an operand, or the key of an element, covers what a packet holds."""
+    """Return whether an operand, or the key of an element, covers a packet's value."""
     match given, held:
         case Wildcard(), _:
             return Ternary.TRUE
@@ -44,7 +44,7 @@ def covers(given: Expression, held: Held, words: _Words) -> Ternary:
         case ((str() | int()), Type()) if isinstance(words, Mapping):
             wanted = number(given, words)
             return Ternary.UNKNOWN if wanted is None else held.equals(wanted)
-        case ((bool() | int() | str()), Route()):
+        case ((bool() | int() | str()), ReplyRoute()):
             return held.equals(given)
         case _, Bits() if isinstance(words, Mapping):
             return _covers_number(given, held, words)
@@ -70,7 +70,7 @@ def _covers_all(parts: Iterable[tuple[Expression, Held, Mapping[str, int]]]) -> 
 
 
 def _is_among(held: Region, interval: Interval) -> Ternary:
-    """Tell whether the address that is meant lies in an interval, which may be empty."""
+    """Return whether the address lies in an interval, which may be empty."""
     return held.is_within(joined([interval]))
 
 
@@ -106,10 +106,10 @@ def reversed_range(given: Expression, words: _Words) -> tuple[int, int] | None:
     """Return the ends of a range that ends before it begins, or None.
 
     nft joins ``th dport < 80 th dport > 53`` and lists it as ``th dport != 80-53``, ``>=`` and
-    ``<=`` likewise as ``80-53``; of draws those are two. ``< 53`` and ``> 80``, which nothing
-    meets, it lists as it does what is not of 53 to 80, and so it is read.
+    ``<=`` likewise as ``80-53``; if the left side is a draw, there are two. ``< 53`` and ``> 80``,
+    which nothing satisfies, is listed like everything outside 53 to 80, and is read as that.
 
-    Source: listings of nft 1.0.6 beside the expressions of its netlink.
+    Source: listings of nft 1.0.6 compared with the expressions of its netlink messages.
     """
     if not isinstance(given, Range) or not isinstance(words, Mapping):
         return None
@@ -124,14 +124,14 @@ def _is_name(wanted: str, name: str) -> Ternary:
 
 
 def _as_pattern(wanted: str) -> str:
-    """Return a name, or all that begin so, as iptables writes it."""
+    """Return a name, or a prefix of names, as iptables writes it."""
     if wanted.endswith("*") and not wanted.endswith("\\*"):
         return f"{wanted[:-1]}+"
     return wanted.replace("\\*", "*")
 
 
 def ordered(left: Read, operator: str, right: Expression) -> Ternary:
-    """Tell whether what a packet holds is less or greater than an operand, as asked."""
+    """Return whether a packet's value compares to an operand as `operator` says."""
     words = left.words if isinstance(left.words, Mapping) else _NONE
     interval = interval_of(right, words)
     held = left.held

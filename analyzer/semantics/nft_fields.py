@@ -38,20 +38,20 @@ from analyzer.model.routing import LOOPBACK
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.assumed import POLICY
 from analyzer.semantics.flow_matching import state_of
-from analyzer.semantics.nft_held import Draw, Held, Read, Route, Type
+from analyzer.semantics.nft_held import Draw, Held, Read, ReplyRoute, Type
 from analyzer.semantics.node_matching import has_socket, passes_reverse_path
 from analyzer.semantics.situation import FIRST, Situation
 
-#: The packet's protocol, as iptables prints it, as a number. Source: IANA, protocol numbers.
+#: Numbers of the packet's protocol, as iptables prints it. Source: IANA, protocol numbers.
 _NUMBERS: Final = {"ipv6-icmp": 58, **names.PROTOCOLS}
 #: Protocols whose header begins with two ports.
 _WITH_PORTS: Final = frozenset({"tcp", "udp", "sctp", "dccp", "udplite"})
 _ETHER_TYPES: Final = {"ip": 0x0800, "arp": 0x0806, "vlan": 0x8100, "ip6": 0x86DD}
 _STATES: Final = {"NEW": 8, "ESTABLISHED": 2, "RELATED": 4, "INVALID": 1, "UNTRACKED": 64}
 _SYN: Final = names.TCP_FLAGS["syn"]
-#: Flags that a first packet of TCP does not have; ECN and URG it may.
+#: Flags that the first TCP packet does not have; it may have ECN and URG.
 _NOT_FIRST: Final = frozenset({"fin", "rst", "ack"})
-#: Where `@nh` and `@th` find what other expressions name: base, offset, length.
+#: Fields with names at places of `@nh` and `@th`: base, offset, length.
 _PLACES: Final = {
     ("th", 0, 16): ("th", "sport"),
     ("th", 16, 16): ("th", "dport"),
@@ -68,7 +68,7 @@ _PLACES_BY_FAMILY: Final = {
         ("nh", 192, 128): ("ip6", "daddr"),
     },
 }
-#: What a reply has for what the first packet has.
+#: Fields of a reply, by the corresponding ones of the first packet.
 _SWAPPED: Final = {
     "saddr": "daddr",
     "daddr": "saddr",
@@ -83,7 +83,7 @@ _NONE: Final[Mapping[str, int]] = {}
 
 
 def read(given: Expression, packet: Packet, family: str, situation: Situation) -> Read:
-    """Return what an expression on the left of a comparison yields; `family` is the packet's."""
+    """Return the value of an expression on the left of a comparison; `family` is the packet's."""
     match given:
         case Payload(protocol, field):
             return _payload(protocol, field, packet, family, situation)
@@ -133,12 +133,12 @@ def read(given: Expression, packet: Packet, family: str, situation: Situation) -
 
 
 def _drawn(draw: Draw) -> Read:
-    # Of one number none is drawn, whatever the way.
+    # With a single number there is no draw.
     return Read(Ternary.TRUE, Bits(draw.offset) if draw.modulus == 1 else draw)
 
 
 def number(constant: Constant, words: Mapping[str, int]) -> int | None:
-    """Return the number of a constant; None of a word that is not known."""
+    """Return the number of a constant; None for an unknown word."""
     match constant:
         case bool() | int():
             return int(constant)
@@ -240,7 +240,7 @@ def _meta(key: str, packet: Packet, family: str, situation: Situation) -> Read:
         case "random":
             return Read(Ternary.TRUE, Draw(1 << NUMGEN_BITS))
         case "skuid" | "skgid":
-            # A flow that only passes the node has no socket here.
+            # A flow that the node only forwards has no socket here.
             made_here = situation.flow is None or situation.flow.in_interface == ""
             return Read(Ternary.UNKNOWN if made_here else Ternary.FALSE, ANY)
         case "ipsec" | "secpath":
@@ -256,7 +256,7 @@ def _ct(key: str, direction: str | None, packet: Packet, family: str, situation:
     if packet.tracked is None or packet.template:
         applies = Ternary.UNKNOWN
     else:
-        # Of a packet without an entry there is nothing but the state.
+        # A packet without an entry has only the state.
         applies = Ternary.of(packet.tracked and situation.has_entry)
     if key.startswith(("ip ", "ip6 ")) and not key.startswith(f"{family} "):
         return Read(Ternary.FALSE, ANY)
@@ -280,17 +280,17 @@ def _ct(key: str, direction: str | None, packet: Packet, family: str, situation:
 
 
 def _status(packet: Packet) -> Bits:
-    """Return the status of a flow whose first packet passes: nothing but translations.
+    """Return the status of a flow whose first packet passes: only translations.
 
-    Not followed are the bits without a name: for which directions nat is settled, and others.
-    Source: Linux, include/uapi/linux/netfilter/nf_conntrack_common.h, ``enum ip_conntrack_status``.
+    Bits without a name are not followed: for which directions nat is settled, and others. Source:
+    Linux, include/uapi/linux/netfilter/nf_conntrack_common.h, ``enum ip_conntrack_status``.
     """
     bits = names.CT_STATUSES
-    # What comes back to the node that made it was confirmed on its way out.
+    # A packet that comes back to the node that sent it was confirmed on its way out.
     confirmed = bits["confirmed"] if packet.in_interface == LOOPBACK else 0
     found = Bits(confirmed, ((1 << _MARK_BITS) - 1) & ~sum(bits.values()))
     for word, changed in (("dnat", packet.translated), ("snat", packet.masqueraded)):
-        # A source that is masqueraded as what it was does not count as changed.
+        # A source that is masqueraded as itself does not count as changed.
         is_known = changed is not None and not (word == "snat" and changed)
         found |= (Bits(bits[word]) if changed else Bits(0)) if is_known else Bits(0, bits[word])
     return found
@@ -300,7 +300,7 @@ def _tuple(key: str, direction: str | None, packet: Packet, flow: Packet | None)
     """Return an address or port of a flow whose first packet passes."""
     field = key.removeprefix("ip ").removeprefix("ip6 ")
     first = direction in {None, "original"}
-    # A reply goes from where the packet is sent to where it comes from, by the rules so far.
+    # A reply goes from the packet's destination to its source, as translated so far.
     seen = flow if first else packet
     if seen is None:
         return ANY
@@ -320,7 +320,7 @@ def _tuple(key: str, direction: str | None, packet: Packet, flow: Packet | None)
 def _fib(result: str, flags: tuple[str, ...], packet: Packet, situation: Situation) -> Read:
     if result != "type":
         if {"saddr", "iif"} <= set(flags):
-            return Read(Ternary.TRUE, Route(passes_reverse_path(packet, situation)))
+            return Read(Ternary.TRUE, ReplyRoute(passes_reverse_path(packet, situation)))
         return Read(Ternary.TRUE, None if result == "oifname" else ANY)
     local = situation.is_local(packet) if "daddr" in flags else situation.is_from_node(packet)
     if {"iif", "oif"} & set(flags):
@@ -352,7 +352,7 @@ def _computed(operator: str, left: Read, right: Read, given: Binary) -> Read:
 
 
 def _is_mark(given: Expression) -> bool:
-    """Tell whether an expression has the width of a mark."""
+    """Return whether an expression has the width of a mark."""
     match given:
         case Meta("mark") | Ct("mark"):
             return True
@@ -372,7 +372,7 @@ def _cut(operator: str, draw: Draw, other: int) -> Held:
 
 
 def constant_number(given: Expression, words: Mapping[str, int]) -> int | None:
-    """Return the number that a constant, some flags or a computation with such is, or None."""
+    """Return the number that a constant, flags or a computation of these has, or None."""
     match given:
         case Flags(parts):
             found = [number(part, words) for part in parts]

@@ -19,20 +19,20 @@ from analyzer.model.value import value
 
 @value
 class Type:
-    """The type of an address; known is at most whether it is the node's own."""
+    """The type of an address, of which at most it is known whether it is the node's own."""
 
     local: Ternary
 
     def equals(self, number: int) -> Ternary:
-        """Tell whether it is the type with that number."""
+        """Return whether it is the type with that number."""
         if number == names.ADDRESS_TYPES["local"]:
             return self.local
         return ~self.local & Ternary.UNKNOWN
 
 
 @value
-class Route:
-    """The device by which a reply would leave, looked up among the routes of the one it came by.
+class ReplyRoute:
+    """The device by which a reply would leave, among the routes of the device it came in by.
 
     Attributes:
         exists: whether there is one.
@@ -41,10 +41,10 @@ class Route:
     exists: Ternary
 
     def equals(self, given: bool | int | str) -> Ternary:
-        """Tell whether it is what is compared with it: ``exists``, a number, or a name."""
+        """Return whether it equals ``exists``, a number, or a name."""
         if given is True:
             return self.exists
-        # Of what is not there the kernel gives 0, or an empty name.
+        # If there is none, the kernel gives 0, or an empty name.
         return ~self.exists if given in {0, ""} else self.exists & Ternary.UNKNOWN
 
 
@@ -52,7 +52,7 @@ class Route:
 class Draw:
     """A number from `offset` to ``offset + modulus - 1``, drawn for this packet.
 
-    `is_random`: each number with the weight that numgen gives it; else not known how often.
+    `is_random`: each number has the weight that numgen gives it; otherwise weights are not known.
     """
 
     modulus: int
@@ -60,7 +60,7 @@ class Draw:
     is_random: bool = True
 
     def chance(self, first: int, last: int) -> Dyadic:
-        """Return the probability of the numbers `first` to `last`, of a random draw."""
+        """Return the probability of the numbers `first` to `last` in a random draw."""
         low = min(max(first - self.offset, 0), self.modulus)
         high = min(max(last + 1 - self.offset, low), self.modulus)
         return Dyadic.of(self._edge(high) - self._edge(low), NUMGEN_BITS)
@@ -69,17 +69,19 @@ class Draw:
         return -(-(number << NUMGEN_BITS) // self.modulus)
 
 
-#: None: a name that is not known; devices: that of one of them. A region: one of its addresses.
-Held: TypeAlias = "Bits | str | Devices | Type | Route | Draw | Region | tuple[Held, ...] | None"
+#: None: an unknown name; devices: the name of one of them; a region: one of its addresses.
+Held: TypeAlias = (
+    "Bits | str | Devices | Type | ReplyRoute | Draw | Region | tuple[Held, ...] | None"
+)
 
 
 @value
 class Read:
-    """What an expression yields.
+    """The value of an expression.
 
     Attributes:
-        applies: whether it yields anything; a rule whose expression does not ends there.
-        words: numbers of the words that it may be compared with; of a concatenation, of each part.
+        applies: whether it has any; a rule whose expression does not ends there.
+        words: numbers of the words that it may be compared with; for a concatenation, by part.
     """
 
     applies: Ternary

@@ -18,18 +18,19 @@ _NONE: Final[Mapping[str, int]] = {}
 
 
 class Index:
-    """The elements of a set, by those parts of their keys that a look-up knows."""
+    """The elements of a set, by those parts of their keys that are known in a lookup."""
 
     def __init__(self, elements: Sequence[Element]) -> None:
         self.elements = elements
         self._by_parts: dict[object, dict[object, list[int]]] = {}
         self._intervals: dict[int, list[Interval | None]] = {}
         self._odd: dict[tuple[int, int], frozenset[int]] = {}
-        #: Addresses that keys hold twice, certainly and possibly, by the rest of what is looked up.
+        #: Addresses that keys contain twice, certainly and possibly, by the rest of the lookup's
+        #: key.
         self.twice: dict[Hashable, tuple[Intervals, Intervals] | None] = {}
 
     def candidates(self, key: Read) -> Sequence[int]:
-        """Return the places of the elements that may cover a key, in their order."""
+        """Return the indexes of the elements that may cover a key, in their order."""
         held, words = _parts(key.held, key.words)
         known = tuple(map(_known, held))
         which = tuple(at for at, part in enumerate(known) if part is not None)
@@ -46,7 +47,7 @@ class Index:
     def intervals(
         self, at: int, of: int, interval: Callable[[Expression], Interval | None]
     ) -> Sequence[Interval | None]:
-        """Return what one part of each element's key covers, of keys of so many parts."""
+        """Return the interval that one part of each key covers, for keys of `of` parts."""
         if at not in self._intervals:
             every = [e.key.parts if isinstance(e.key, Concat) else (e.key,) for e in self.elements]
             found = [interval(parts[at]) if len(parts) == of else None for parts in every]
@@ -56,7 +57,7 @@ class Index:
     def odd(
         self, one: int, other: int, every: Callable[[int], Sequence[Interval | None]]
     ) -> frozenset[int]:
-        """Return where elements are whose keys do not hold one address in both of two parts."""
+        """Return the indexes of elements whose keys do not have one address in both parts."""
         if (one, other) not in self._odd:
             both = enumerate(zip(every(one), every(other), strict=True))
             pairs = {at for at, (a, b) in both if a is not None and a == b and a[0] == a[1]}
@@ -66,7 +67,7 @@ class Index:
     def _indexed(
         self, which: tuple[int, ...], words: Sequence[Mapping[str, int]]
     ) -> dict[object, list[int]]:
-        """Return where elements are, by the values of some parts; None: of those with others."""
+        """Return the indexes of elements by the values of some parts; under None, the others."""
         found: dict[object, list[int]] = {}
         for at, element in enumerate(self.elements):
             keys = element.key.parts if isinstance(element.key, Concat) else (element.key,)
@@ -84,7 +85,7 @@ def _parts(held: Held, words: _Words) -> tuple[tuple[Held, ...], tuple[Mapping[s
 
 
 def _known(held: Held) -> object:
-    """Return a value as it is looked up, or None where some of it is not known."""
+    """Return a value for a lookup, or None if some of it is not known."""
     match held:
         case Bits():
             return held.known

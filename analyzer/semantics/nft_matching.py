@@ -1,6 +1,6 @@
-"""Evaluates nft comparisons and look-ups against a packet.
+"""Evaluates nft comparisons and lookups against a packet.
 
-Both ask whether an operand covers what a packet holds, and so stand in one file, past 400 lines.
+Both depend on whether an operand covers a packet's value, so they are in one file, past 400 lines.
 
 Source: Linux, net/netfilter/nft_cmp.c, nft_range.c, nft_lookup.c, nft_bitwise.c.
 """
@@ -49,10 +49,10 @@ _NONE: Final[Mapping[str, int]] = {}
 
 @value
 class Hit:
-    """An element that a look-up may find.
+    """An element that a lookup may find.
 
     Attributes:
-        chance: of a random draw, how likely; None: the packet decides.
+        chance: its probability, for a random draw; None if the packet decides.
     """
 
     element: Element
@@ -61,11 +61,11 @@ class Hit:
 
 @value
 class Found:
-    """What a look-up finds: one of `hits`, or nothing.
+    """What a lookup finds: one of `hits`, or nothing.
 
     Attributes:
         applies: whether there was something to look up.
-        is_sure: whether it certainly finds something; of a random draw the chances say it.
+        is_sure: whether it certainly finds something; for a random draw the chances decide.
     """
 
     applies: Ternary
@@ -74,7 +74,7 @@ class Found:
 
 
 class Lookups:
-    """The sets of one table, as packets of one family look into them; keeps indexes of them."""
+    """Lookups in the sets of one table by packets of one family; keeps indexes of the sets."""
 
     def __init__(self, table: Table, family: str, situation: Situation) -> None:
         self._table = table
@@ -85,17 +85,17 @@ class Lookups:
         self._held: dict[str, Intervals | None] = {}
 
     def read(self, given: Expression, packet: Packet) -> Read:
-        """Return what an expression yields for `packet`."""
+        """Return the value of an expression for `packet`."""
         return read(given, packet, self._family, self.situation)
 
     def given(self, operand: Expression, packet: Packet) -> Read:
-        """Return what an operand yields for `packet`; what comes of it rests on all of that."""
+        """Return the value of an operand for `packet`; the result depends on all of it."""
         found = self.read(operand, packet)
         self._note(found, Ternary.TRUE)
         return found
 
     def judge(self, match: Match, packet: Packet) -> MatchResult:
-        """Judge a comparison."""
+        """Evaluate a comparison."""
         left = self.read(match.left, packet)
         if left.applies is Ternary.FALSE:
             return _FALSE
@@ -104,7 +104,7 @@ class Lookups:
         return MatchResult(result.known & left.applies, result.chance)
 
     def _note(self, read: Read, found: Ternary) -> None:
-        """Note that what was found rests on what is assumed of devices or ports, if it does."""
+        """Record that a result depends on assumptions about devices or ports, if it does."""
         for part in read.held if isinstance(read.held, tuple) else (read.held,):
             if isinstance(part, Devices):
                 self.situation.told_by_devices(found)
@@ -144,10 +144,10 @@ class Lookups:
         return covers(right, left.held, left.words)
 
     def _has_none(self, left: Read, right: Expression) -> Ternary:
-        """Tell whether none of the bits of `right` is set."""
+        """Return whether none of the bits of `right` is set."""
         words = left.words if isinstance(left.words, Mapping) else _NONE
         if isinstance(right, AnonymousSet):
-            # `ct state { new, established }` asks for one of the values, not for bits.
+            # `ct state { new, established }` compares values, not bits.
             return ~self._is(left, right)
         mask = constant_number(right, words)
         if mask is None or not isinstance(left.held, Bits):
@@ -176,7 +176,7 @@ class Lookups:
     def _covered(
         self, operator: str, right: Expression, words: Mapping[str, int]
     ) -> list[Interval] | None:
-        """Return the numbers that an operand covers, with `!=` those that it excludes."""
+        """Return the numbers that an operand covers; for `!=`, those that it excludes."""
         if isinstance(right, AnonymousSet | SetRef):
             elements = self._elements(right)
             if operator not in {"==", "!="} or elements is None:
@@ -204,7 +204,7 @@ class Lookups:
     # --- look-ups ---
 
     def find(self, given: Vmap | MapLookup, packet: Packet) -> Found:
-        """Return what a look-up in a map finds."""
+        """Return the result of a lookup in a map."""
         key = self.read(given.key, packet)
         found = self._find(key, given.map)
         self._note(
@@ -231,7 +231,7 @@ class Lookups:
     def _networks(
         self, where: SetRef | AnonymousSet | Unknown, elements: Sequence[Element]
     ) -> Intervals | None:
-        """Return all addresses of a set of addresses; None: it is a map, or holds others."""
+        """Return all addresses of a set of addresses; None if it is a map, or holds others."""
         name = where.name if isinstance(where, SetRef) else None
         if name is not None and name in self._held:
             return self._held[name]
@@ -242,7 +242,7 @@ class Lookups:
         return found
 
     def has_room(self, name: str) -> bool:
-        """Tell whether a set held fewer elements than it may; what is full takes no other.
+        """Return whether a set had fewer elements than its size; a full one takes no other.
 
         Source: Linux, net/netfilter/nft_dynset.c, ``nft_dynset_eval``.
         """
@@ -267,7 +267,7 @@ class Lookups:
         return index
 
     def _find_changing(self, key: Read, held: Set) -> Found:
-        """Look into a set that packets change, so that the dump shows what it held once."""
+        """Look up in a set that packets change, of which the dump shows an earlier state."""
         situation, here = self.situation, (Hit(Element(key=Wildcard())),)
         if held.name.startswith(situation.affinity_lists) and situation.lists is not None:
             client = held.name in situation.lists
@@ -285,7 +285,7 @@ def _changes(held: Set) -> bool:
 
 
 def _some(key: Read, known: Ternary) -> Found:
-    """Return what a look-up finds in a set of which it does not matter which element it is."""
+    """Return the result of a lookup in a set if it does not matter which element is found."""
     hits = () if known is Ternary.FALSE else (Hit(Element(key=Wildcard())),)
     return Found(key.applies, hits, is_sure=known is Ternary.TRUE)
 
@@ -321,13 +321,13 @@ def _lookup(key: Read, index: Index) -> Found:
             case Ternary.FALSE:
                 pass
     if certain:
-        # More than one: the kernel refuses that, so somebody has changed the dump.
+        # More than one: the kernel refuses that, so the dump was edited.
         return Found(key.applies, tuple(certain), is_sure=True)
     return Found(key.applies, (*hits, *rest), is_sure=bool(rest))
 
 
 def _may_cover(key: Read, index: Index, candidates: Sequence[int]) -> bool:
-    """Tell whether one of some elements may cover a key that has a region for a part.
+    """Return whether one of some elements may cover a key that has a region for a part.
 
     Raises:
         Parted: some do so for a part of the region, and none for the rest.
@@ -354,7 +354,7 @@ def _may_cover(key: Read, index: Index, candidates: Sequence[int]) -> bool:
 
 
 def _addresses(part: Expression) -> Interval | None:
-    """Return the addresses that a part of a key covers; None: not known."""
+    """Return the addresses that a part of a key covers; None if not known."""
     return interval_of(part, _NONE)
 
 
@@ -379,7 +379,7 @@ def _draw(key: Read, draw: Draw, index: Index) -> Found:
             taken.append((low, high))
     taken.sort()
     if any(low <= high for (_, high), (low, _) in pairwise(taken)):
-        # The kernel refuses that, so somebody has changed the dump.
+        # The kernel refuses that, so the dump was edited.
         return Found(key.applies, tuple(map(Hit, index.elements)), is_sure=False)
     if rest is not None and covered < draw.modulus:
         left = ~reduce(Dyadic.__add__, (h.chance or NEVER for h in hits), NEVER)

@@ -1,9 +1,9 @@
 """Sets whose keys combine source and destination.
 
-kube-proxy keeps a set of what comes back to its endpoint, each with its address twice. To ask for
-its elements one by one would tell every endpoint from all others, and each by a walk. Instead
-packets that go to where they come from (`Itself`) are walked for apart from all others (`Apart`):
-of the others such an element holds none, and of those that do come back all are found at once.
+kube-proxy has a set for hairpin flows, with each endpoint's address twice in a key. Matching its
+elements one by one would split off every endpoint, and evaluate each separately. Instead, packets
+whose source is their destination (`Itself`) are evaluated apart from all others (`Apart`): such an
+element contains none of the others, and all of the former are found at once.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _NONE: Final[Mapping[str, int]] = {}
 
 
 def pair_of(held: Held) -> tuple[int, int] | None:
-    """Return where in a key a packet's source and its destination are, if it has both as regions.
+    """Return where in a key a packet's source and destination are, if both are regions.
 
-    None, too, where nothing is said of how they go together.
+    Also None if it is not known how they are related.
     """
     if not isinstance(held, tuple):
         return None
@@ -43,7 +43,7 @@ def _go_together(one: Region, other: Region) -> bool:
 
 
 class Pair:
-    """A look-up by source and destination, which stand at two places of its key."""
+    """A lookup by source and destination, at two places of its key."""
 
     def __init__(self, key: Read, index: Index, one: int, other: int) -> None:
         assert isinstance(key.held, tuple)
@@ -54,21 +54,21 @@ class Pair:
 
     @property
     def is_apart(self) -> bool:
-        """Whether the packet never goes to where it comes from."""
+        """Whether the packet's destination is never its source."""
         return not isinstance(self._held[self._one], Itself)
 
     def of_others(self, candidates: Sequence[int]) -> Sequence[int]:
-        """Return those elements that may hold a packet that does not come back."""
+        """Return those elements that may contain a packet that is not sent back to its source."""
         odd = self._index.odd(self._one, self._other, self._intervals)
         if not odd:
             return ()
         return [at for at in candidates if at in odd]
 
     def of_itself(self, candidates: Sequence[int]) -> Ternary | None:
-        """Tell whether the set holds a packet that comes back; None: it is no plain set.
+        """Return whether the set contains a packet sent back to its source; None for other sets.
 
         Raises:
-            Parted: it holds some that do, and others not.
+            Parted: it contains some such packets, and not others.
         """
         region = self._held[self._one]
         assert isinstance(region, Itself)
@@ -81,7 +81,7 @@ class Pair:
         return region.is_within(possible) & Ternary.UNKNOWN
 
     def _twice(self, candidates: Sequence[int]) -> tuple[Intervals, Intervals] | None:
-        """Return the addresses that elements hold twice, and those that they may."""
+        """Return the addresses that elements contain twice, and those that they may."""
         places = self._one, self._other
         rest = tuple(part for at, part in enumerate(self._held) if at not in places)
         key = *places, rest
@@ -111,7 +111,7 @@ class Pair:
         return joined(certain), joined(possible)
 
     def _rest_of(self, parts: Sequence[Expression]) -> Ternary:
-        """Tell whether an element covers all of the key but for the two addresses."""
+        """Return whether an element covers all of the key except for the two addresses."""
         assert isinstance(self._words, tuple)
         found = Ternary.TRUE
         for at, (given, held, words) in enumerate(zip(parts, self._held, self._words, strict=True)):

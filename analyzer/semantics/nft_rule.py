@@ -58,7 +58,7 @@ from analyzer.semantics.matching import MatchResult
 from analyzer.semantics.nft_asks import asks, asks_affinity
 from analyzer.semantics.nft_changes import reject_name
 from analyzer.semantics.path import Path
-from analyzer.semantics.positions import Place, left
+from analyzer.semantics.positions import RulePosition, left
 from analyzer.semantics.tree import Either, FellThrough, Leaf, Tree, Unresolved, after
 
 TYPE_CHECKING = False
@@ -67,59 +67,59 @@ if TYPE_CHECKING:
     from analyzer.semantics.situation import Situation
 
 _CERTAIN: Final = MatchResult(Ternary.TRUE, ALWAYS)
-#: Statements that let every packet pass as it is.
+#: Statements that let every packet pass unchanged.
 _PASSING: Final = (Counter, Log, Dup, FlowAdd, Continue)
 #: Statements that change what other rules see.
 _CHANGING: Final = (MetaSet, CtSet, Mangle, Notrack, SetUpdate)
-#: Objects that do: what they do to a flow is nothing that we count.
+#: Objects that let packets pass: what they do to a flow does not matter here.
 _PASSING_OBJECTS: Final = frozenset({"counter", "ct helper", "ct timeout", "ct expectation"})
 
 
 @value
 class _Way:
-    """One way in which a statement may go on; `chance`: of a random draw, how likely."""
+    """One way in which a statement may go on; `chance` is its probability in a random draw."""
 
     tree: Tree
     chance: Dyadic | None = None
 
 
 @value
-class End:
-    """The walk along a chain is over; None: all of it went into branches."""
+class ChainEnd:
+    """The traversal of a chain has ended; `tree` is None if all of it went into branches."""
 
     tree: Tree | None
 
 
 @value
 class _Behind:
-    """The walk continues after the rule, whether the rest of it is evaluated or not."""
+    """The traversal continues after the rule, whether the rest of it is evaluated or not."""
 
     packet: Packet
 
 
 def limited(given: Limit | CtCount, situation: Situation) -> Ternary:
-    """Judge a rate or a number of connections, of which is assumed how far it is reached."""
+    """Evaluate a rate or connection limit; whether it is reached is assumed."""
     most = given.count if isinstance(given, CtCount) else None
     under = is_under_limits(situation) if most is None else connection_limit(most, situation)
     return ~under if given.over else under
 
 
 class RuleWalk:
-    """One walk through one rule."""
+    """One traversal of one rule."""
 
-    def __init__(self, walks: NftTraversal, path: Path, rule: Rule, place: Place) -> None:
+    def __init__(self, walks: NftTraversal, path: Path, rule: Rule, place: RulePosition) -> None:
         self._walks = walks
         self._path = path
         self._rule = rule
-        #: Where the walk goes on behind the rule.
+        #: Where the traversal continues after the rule.
         self.place = place
-        #: Whether the walk went on in several ways.
+        #: Whether the traversal continued in several ways.
         self.forked = False
-        #: Whether a packet goes on that stands for several.
+        #: Whether a packet continues that stands for several.
         self.joined = False
 
-    def walk(self, first: int, packet: Packet) -> Packet | End:
-        """Meet the statements from `first` on; return the packet that the next rule meets."""
+    def walk(self, first: int, packet: Packet) -> Packet | ChainEnd:
+        """Evaluate the statements from `first` on; return the packet that the next rule sees."""
         statements = self._rule.statements
         if first == 0 and statements:
             is_for = self._is_for(statements[-1], packet)
@@ -139,7 +139,7 @@ class RuleWalk:
                 again = partial(self._walks.rest_of, self, at)
                 parted = self._walks.parted(by, packet, again)
                 if parted is not None:
-                    return End(parted)
+                    return ChainEnd(parted)
                 packet = replace(packet, sources=None)
                 reached = self._meet(each, at, packet)
             match reached:
@@ -148,15 +148,17 @@ class RuleWalk:
                 case _Behind(behind):
                     self.joined = True
                     return behind
-                case End():
+                case ChainEnd():
                     return reached
                 case _:
                     packet = reached
         self._path.passes(self._rule)
         return packet
 
-    def _meet(self, given: Statement, at: int, packet: Packet) -> Packet | _Behind | End | None:
-        """Return the packet behind a statement, an end, or None: the rule ends here."""
+    def _meet(
+        self, given: Statement, at: int, packet: Packet
+    ) -> Packet | _Behind | ChainEnd | None:
+        """Return the packet after a statement, an end, or None if the rule ends here."""
         walks, changes = self._walks, self._walks.changes
         match given:
             case Match():
@@ -205,24 +207,24 @@ class RuleWalk:
                     for to, changed, chance in made.ways
                 ]
                 if made.is_sure and len(ways_on) == 1 and made.applies is Ternary.TRUE:
-                    return End(ways_on[0].tree)
+                    return ChainEnd(ways_on[0].tree)
                 return self._fork(ways_on, made.applies, is_sure=made.is_sure) if ways_on else None
             case MetaSet() | CtSet() | Mangle() | Notrack():
                 return self._changed(given, at, packet)
             case Queue() | Tproxy() | Fwd():
-                # A program decides, or another device; what we do not hear.
+                # A program decides, or another device, which we cannot know.
                 return self._ends(Unresolved(f"{self._rule.location}: {self._rule.raw}"), None)
             case Counter() | Log() | Dup() | Continue() | Xt("watcher"):
                 return packet
             case _:
-                return End(self._anything())
+                return ChainEnd(self._anything())
 
     def _is_for(self, given: Statement, packet: Packet) -> Ternary:
-        """Tell whether a rule with this statement is for such packets, which nft does not print.
+        """Return whether a rule with this statement applies to the packet; nft does not print that.
 
-        It puts a match for the protocol or the family of some rejects before all else in the
-        rule, and leaves it out of its listings. It does so too with one that somebody wrote
-        right before the reject, so that what the rule changes in between may happen or not.
+        nft inserts a match on the protocol or family of some rejects at the beginning of the rule,
+        and omits it from listings. It also omits one that was written right before the reject, so
+        that what the rule changes in between may happen or not.
 
         Source: nftables, src/evaluate.c, ``stmt_reject_gen_dependency``.
         """
@@ -239,7 +241,7 @@ class RuleWalk:
                 return Ternary.TRUE
 
     def _holds(self, given: Statement, packet: Packet) -> Ternary:
-        """Judge a statement that only holds or not."""
+        """Evaluate a statement that is only true or false."""
         match given:
             case Limit() | CtCount():
                 return limited(given, self._walks.situation)
@@ -254,19 +256,19 @@ class RuleWalk:
                 sure = given.element.limit is None and self._walks.lookups.has_room(given.set)
                 return there if sure else there & Ternary.UNKNOWN
             case _:
-                # Quotas, counts of connections; flowtables take no flow before its first answer.
+                # Quotas, connection counts; flowtables take no flow before its first reply.
                 return Ternary.UNKNOWN
 
     def _only_passes(self, first: int) -> bool:
-        """Tell whether the statements from `first` on let every packet pass as it is."""
+        """Return whether the statements from `first` on let every packet pass unchanged."""
         return all(isinstance(each, _PASSING) for each in self._rule.statements[first:])
 
     def _changes_nothing(self, first: int, packet: Packet) -> bool:
-        """Tell whether the statements from `first` on are certainly of no consequence."""
+        """Return whether the statements from `first` on certainly have no effect."""
         return self._only_passes(first) or self._fails(first, packet)
 
     def _fails(self, first: int, packet: Packet) -> bool:
-        """Tell whether a comparison from `first` on certainly ends the rule, before it acts."""
+        """Return whether a comparison from `first` on certainly ends the rule, before it acts."""
         for each in self._rule.statements[first:]:
             if isinstance(each, Match):
                 try:
@@ -280,7 +282,7 @@ class RuleWalk:
         return False
 
     def _marked(self, first: int, packet: Packet) -> Packet | None:
-        """Return the packet behind the rule, if the rest of it certainly does no more than mark."""
+        """Return the packet after the rule, if the rest of it certainly only sets marks."""
         for each in self._rule.statements[first:]:
             match each:
                 case MetaSet("mark") | CtSet("mark"):
@@ -325,7 +327,7 @@ class RuleWalk:
 
     def _changed(
         self, given: MetaSet | CtSet | Mangle | Notrack, at: int, packet: Packet
-    ) -> Packet | End | None:
+    ) -> Packet | ChainEnd | None:
         made = self._walks.changes.changed(given, packet, self._walks.situation)
         if made.applies is Ternary.FALSE:
             return None
@@ -339,13 +341,13 @@ class RuleWalk:
 
     # --- verdicts ---
 
-    def _verdict(self, verdict: Expression | None, at: int, packet: Packet) -> Packet | End:
+    def _verdict(self, verdict: Expression | None, at: int, packet: Packet) -> Packet | ChainEnd:
         if isinstance(verdict, Continue):
             return packet
-        return End(self._taken(verdict, at, packet))
+        return ChainEnd(self._taken(verdict, at, packet))
 
     def _taken(self, verdict: Expression | None, at: int, packet: Packet) -> Tree:
-        """Return what becomes of a packet behind a verdict."""
+        """Return what happens to a packet after a verdict."""
         walks = self._walks
         match verdict:
             case Accept():
@@ -364,13 +366,13 @@ class RuleWalk:
                 return self._anything()
         return after(self._rule, tree)
 
-    def _ends(self, outcome: targets.Reject | Unresolved, packet: Packet | None) -> End:
-        return End(after(self._rule, Leaf(outcome, packet or UNKNOWN_PACKET)))
+    def _ends(self, outcome: targets.Reject | Unresolved, packet: Packet | None) -> ChainEnd:
+        return ChainEnd(after(self._rule, Leaf(outcome, packet or UNKNOWN_PACKET)))
 
     def _anything(self) -> Tree:
-        """Return what becomes of a packet of which a rule may make anything.
+        """Return the result if a rule may do anything to a packet.
 
-        It may end the walk, too, so to follow what it may have changed would narrow no bound.
+        It may also end the traversal, so following its changes would narrow no bound.
         """
         return after(self._rule, Leaf(Unresolved(self._rule.raw), UNKNOWN_PACKET))
 
@@ -380,8 +382,10 @@ class RuleWalk:
     def _because(self) -> str:
         return f"{self._rule.location}: {self._rule.raw}"
 
-    def _fork(self, ways: Sequence[_Way], applies: Ternary, *, is_sure: bool = True) -> End | None:
-        """Go on in several ways; None: what is left goes on behind the rule."""
+    def _fork(
+        self, ways: Sequence[_Way], applies: Ternary, *, is_sure: bool = True
+    ) -> ChainEnd | None:
+        """Continue in several ways; None if the remaining packets continue after the rule."""
         if applies is Ternary.FALSE:
             return None
         self.forked = True
@@ -390,9 +394,9 @@ class RuleWalk:
             if applies is not Ternary.TRUE:
                 self._path.may_draw(drawn, self._because)
                 return None
-            return End(None) if self._path.draws(drawn) else None
+            return ChainEnd(None) if self._path.draws(drawn) else None
         trees = [way.tree for way in ways]
         if is_sure and applies is Ternary.TRUE:
-            return End(trees[0] if len(trees) == 1 else Either(self._because, tuple(trees)))
+            return ChainEnd(trees[0] if len(trees) == 1 else Either(self._because, tuple(trees)))
         self._path.may_take(trees, self._because)
         return None

@@ -19,9 +19,9 @@ _PASSES: Final = {"pass": Ternary.TRUE, "fail": Ternary.FALSE}
 
 
 def passes_reverse_path(packet: Packet, situation: Situation) -> Ternary:
-    """Tell whether a reply would leave by the device that the packet came in by.
+    """Return whether a reply would leave by the device that the packet came in by.
 
-    Of what comes back by loopback the kernel does not ask.
+    The kernel does not check packets that come back by loopback.
     """
     if packet.in_interface == LOOPBACK:
         return Ternary.TRUE
@@ -29,13 +29,13 @@ def passes_reverse_path(packet: Packet, situation: Situation) -> Ternary:
 
 
 def rpfilter(match: MatchRpfilter, packet: Packet, situation: Situation) -> Ternary:
-    """Judge ``-m rpfilter``."""
+    """Evaluate ``-m rpfilter``."""
     passes = passes_reverse_path(packet, situation)
     return ~passes if match.invert else passes
 
 
 def physdev(match: MatchPhysdev, packet: Packet, situation: Situation) -> Ternary:
-    """Judge which ports of a bridge the packet passes: of one that passes none, ``!`` holds."""
+    """Evaluate the bridge ports that the packet passes; if there are none, ``!`` is true."""
     if packet.in_interface != "":
         if packet.bridge_port is not False:
             situation.want(BRIDGE_PORT)
@@ -46,21 +46,21 @@ def physdev(match: MatchPhysdev, packet: Packet, situation: Situation) -> Ternar
 
 
 def policy(match: MatchPolicy, situation: Situation) -> Ternary:
-    """Judge ``-m policy``: without IPsec only ``--pol none`` matches."""
+    """Evaluate ``-m policy``: without IPsec only ``--pol none`` matches."""
     if situation.assume(POLICY) is None:
         return Ternary.UNKNOWN
     return Ternary.of(match.policy == "none")
 
 
 def socket(_: MatchSocket, packet: Packet, situation: Situation) -> Ternary:
-    """Judge ``-m socket``."""
+    """Evaluate ``-m socket``."""
     return has_socket(packet, situation)
 
 
 def has_socket(packet: Packet, situation: Situation) -> Ternary:
-    """Tell whether a socket of the node waits for the packet.
+    """Return whether a local socket would receive the packet.
 
-    For one to the node itself there may well be a socket, so that nothing is assumed.
+    If the packet is for the node itself there may well be one, so nothing is assumed.
     """
     if situation.is_local(packet) is not Ternary.FALSE or situation.assume(SOCKET) is None:
         return Ternary.UNKNOWN

@@ -20,11 +20,11 @@ from analyzer.semantics.tree import Leaf, PolicyDrop, Shares, Tree, shares_by_so
 
 @value
 class Onward:
-    """What becomes of packets behind nat.
+    """What happens to packets after nat.
 
     Attributes:
         masquerade: whether those that are not lost get another source address.
-        lost: how many of them are lost, and how.
+        lost: the share of them that is lost, and how.
     """
 
     masquerade: Ternary
@@ -32,28 +32,28 @@ class Onward:
 
     @property
     def is_certain(self) -> bool:
-        """Whether to know more of the packets would tell no more."""
+        """Whether more information about the packets would change nothing."""
         if any(not bounds.is_exact for _, bounds in self.lost):
             return False
         all_lost = any(bounds.lower == ALWAYS for _, bounds in self.lost)
         return all_lost or self.masquerade is not Ternary.UNKNOWN
 
 
-#: What becomes of packets by their source, and what rules asked of it that makes a difference.
+#: What happens to packets by their source, and the matches on it that make a difference.
 OnwardBySource: TypeAlias = tuple[Parts[Onward], Asked]
 
 _APPENDED: Final = re.compile(r"(?:^|\s)-[AI]\s+(\S+)")
-#: Of packets of which nothing is known.
+#: The result for packets of which nothing is known.
 UNKNOWN: Final = Onward(Ternary.UNKNOWN, ((UNKNOWN_END, Bounds(NEVER, ALWAYS)),))
-#: The same of packets from all sources.
+#: The same for packets from all sources.
 ALL_UNKNOWN: Final[OnwardBySource] = (of_all(UNKNOWN), frozenset())
 
 
 def onward(tree: Tree, sent: Packet) -> Parts[Onward]:
-    """Return what becomes of packets whose way is a tree, of those that were `sent` to it."""
+    """Return what happens to packets with this tree, which had been `sent` to a destination."""
 
     def end_of(leaf: Leaf) -> Ending | bool | None:
-        """Return how a packet is lost, or whether it has another source address by then."""
+        """Return how a packet is lost, or whether it has another source address."""
         ended = ending_of(leaf)
         if ended is None and not _goes_on(leaf.packet, sent):
             return UNKNOWN_END  # somebody has written another address or port
@@ -63,7 +63,7 @@ def onward(tree: Tree, sent: Packet) -> Parts[Onward]:
 
 
 def _goes_on(packet: Packet, sent: Packet) -> bool:
-    """Tell whether a packet still goes to where it was sent."""
+    """Return whether a packet's destination is still the one it was sent to."""
     return (packet.destination, packet.destination_port) == (
         sent.destination,
         sent.destination_port,
@@ -71,10 +71,10 @@ def _goes_on(packet: Packet, sent: Packet) -> bool:
 
 
 def asked_of_others(told: OnwardBySource, address: int) -> Asked:
-    """Return what rules asked of the sources of flows to an address, it itself left aside.
+    """Return the matches on sources of flows to an address, except for that on the address itself.
 
-    Where flows back to itself are lost otherwise than those of others, it is one of the sources:
-    the others are those that no other question tells from it.
+    It is kept if flows back to the address itself are lost in another way than those of others:
+    the sources that no other match distinguishes from it.
     """
     parts, asked = told
     own = ((address, address),)
@@ -91,7 +91,7 @@ def asked_of_others(told: OnwardBySource, address: int) -> Asked:
 
 
 def one_of(given: Iterable[Onward]) -> Onward:
-    """Return what holds where one of several does, not known which."""
+    """Return what holds if one of several results applies, but it is not known which."""
     every = list(dict.fromkeys(given))
     if len(every) == 1:
         return every[0]
@@ -110,7 +110,7 @@ def _told(found: Shares[Ending | bool | None]) -> Onward:
     if found.unresolved:
         lost.append((UNKNOWN_END, Bounds(NEVER, found.unresolved)))
         passed.add(None)
-    # What the others do decides where none of them is lost for certain.
+    # If none of them is lost for certain, the other packets decide.
     masquerade = Ternary.UNKNOWN
     if passed in ({True}, {False}):
         masquerade = Ternary.of(True in passed)
@@ -118,7 +118,7 @@ def _told(found: Shares[Ending | bool | None]) -> Onward:
 
 
 def ending_of(leaf: Leaf) -> Ending | None:
-    """Return how a packet is lost; None: it is not, or nobody knows."""
+    """Return how a packet is lost; None if it is not, or if that is not known."""
     match leaf.outcome:
         case PolicyDrop(table, chain):
             how = f"policy DROP of {chain}"
@@ -132,7 +132,7 @@ def ending_of(leaf: Leaf) -> Ending | None:
 
 
 def decided(kind: EndKind, how: str, rules: Sequence[Rule | NftRule]) -> Ending:
-    """Return the ending that the last of some rules is the reason of."""
+    """Return the ending whose reason is the last of some rules."""
     if not rules:
         return Ending(kind=kind, how=how)
     rule = rules[-1]
@@ -142,7 +142,7 @@ def decided(kind: EndKind, how: str, rules: Sequence[Rule | NftRule]) -> Ending:
 
 
 def chain_of(rule: Rule | NftRule) -> str:
-    """Return the chain that a rule stands in; empty where its text does not tell."""
+    """Return the chain of a rule; empty if its text does not show it."""
     if isinstance(rule, NftRule):
         return rule.chain
     found = _APPENDED.search(rule.raw)

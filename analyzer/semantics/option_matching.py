@@ -17,14 +17,14 @@ _ALL_PORTS: Final = Range(0, 0xFFFF)
 
 
 def signed(option: Option[T] | None, holds: Ternary) -> Ternary:
-    """Return what an option contributes: nothing when it is absent."""
+    """Return the result of an option: true if it is absent."""
     if option is None:
         return Ternary.TRUE
     return ~holds if option.negated else holds
 
 
 def port(number: int | None, option: Option[Range] | None) -> Ternary:
-    """Tell whether a port, None: not known, is what an option asks for."""
+    """Return whether a port, None if not known, satisfies an option."""
     if option is None:
         return Ternary.TRUE
     if number is None:
@@ -34,7 +34,7 @@ def port(number: int | None, option: Option[Range] | None) -> Ternary:
 
 
 def source_port(packet: Packet, option: Option[Range] | None, situation: Situation) -> Ternary:
-    """Tell whether a packet comes from the ports that an option asks for."""
+    """Return whether a packet's source port satisfies an option."""
     if option is None or packet.source_port is not None or option.value == _ALL_PORTS:
         return port(packet.source_port, option)
     return signed(option, _source_port_in(packet, (option.value,), situation))
@@ -47,7 +47,7 @@ def _source_port_in(packet: Packet, ports: tuple[Range, ...], situation: Situati
 
 
 def multiport(match: MatchMultiport, packet: Packet, situation: Situation) -> Ternary:
-    """Judge ``-m multiport``."""
+    """Evaluate ``-m multiport``."""
 
     def source(option: Option[tuple[Range, ...]]) -> Ternary:
         return _source_port_in(packet, option.value, situation)

@@ -11,23 +11,23 @@ from analyzer.model.region import Intervals, Region, common_of, joined
 T = TypeVar("T")
 R = TypeVar("R")
 
-#: What rules asked of sources that made a difference.
+#: Matches on sources that made a difference.
 Asked: TypeAlias = frozenset[Intervals]
-#: Each part of the sources, and what holds of it; None: of all of them. No two parts overlap.
+#: Parts of the sources, each with what holds for it; None: all sources. No two parts overlap.
 Parts: TypeAlias = tuple[tuple[Intervals | None, T], ...]
 
 
 def of_all(held: T) -> Parts[T]:
-    """Return what holds of all sources."""
+    """Return a single part for all sources."""
     return ((None, held),)
 
 
 def merged(branches: Iterable[tuple[Region, Parts[T]]]) -> Parts[T]:
-    """Return what holds of the parts of several regions, those of one and the same as one."""
+    """Return the parts of several regions together; parts with the same value are merged."""
     found: dict[int, tuple[list[Intervals], T]] = {}
     for region, parts in branches:
         for intervals, held in parts:
-            # The branches below may be shared by sources that never come there.
+            # The branches below may be shared by sources that never get there.
             there = common(region.intervals, intervals)
             if there:
                 where, _ = found.setdefault(id(held), ([], held))
@@ -39,7 +39,7 @@ def merged(branches: Iterable[tuple[Region, Parts[T]]]) -> Parts[T]:
 
 
 def combined(given: Sequence[Parts[T]], of: Callable[[list[T]], R]) -> Parts[R]:
-    """Return what holds of each part that some of `given` tells apart, made `of` all that hold."""
+    """Return the parts that any of `given` distinguishes, each with `of` applied to its values."""
     if all(len(parts) == 1 for parts in given):
         return of_all(of([parts[0][1] for parts in given]))
     found: list[tuple[Intervals | None, list[T]]] = [(None, [])]
@@ -54,23 +54,23 @@ def combined(given: Sequence[Parts[T]], of: Callable[[list[T]], R]) -> Parts[R]:
 
 
 def at(parts: Parts[T], address: Address | None) -> list[T]:
-    """Return what holds of an address; of one that is not known, all that may."""
+    """Return what holds for an address; if it is None, all that may hold."""
     number = None if address is None else int(address)
     return [held for where, held in parts if holds(where, number)]
 
 
 def holds(where: Intervals | None, number: int | None) -> bool:
-    """Tell whether an address may be in a part."""
+    """Return whether an address may be in a part."""
     return where is None or number is None or any(a <= number <= b for a, b in where)
 
 
 def common(one: Intervals | None, other: Intervals | None) -> Intervals | None:
-    """Return what is in both of two parts; None: all sources are."""
+    """Return the intersection of two parts; None is all sources."""
     if one is None or other is None:
         return other if one is None else one
     return common_of(one, other)
 
 
 def union(one: Intervals | None, other: Intervals | None) -> Intervals | None:
-    """Return what is in either of two parts; None: all sources are."""
+    """Return the union of two parts; None is all sources."""
     return None if one is None or other is None else joined((*one, *other))

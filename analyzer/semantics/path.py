@@ -1,4 +1,4 @@
-"""Trees that are built while a chain is walked."""
+"""Trees that are built while a chain is traversed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from analyzer.semantics.tree import AnyRule, Chance, Either, Tree
 
 
 class Path:
-    """The part of a tree that one walk along one chain has built, its end still open."""
+    """The part of a tree that one traversal of one chain has built, with an open end."""
 
     def __init__(self) -> None:
         self._around: list[Callable[[Tree], Tree]] = []
@@ -21,13 +21,13 @@ class Path:
         self._left = ALWAYS
 
     def branches(self, chance: Dyadic, taken: Tree) -> bool:
-        """Add a branch that is drawn with `chance`; tell whether nothing else is left."""
+        """Add a branch that is drawn with `chance`; return whether nothing else is left."""
         self._branches.append((self._left * chance, taken))
         self._left = self._left * ~chance
         return not self._left
 
     def draws(self, branches: Sequence[tuple[Dyadic, Tree]]) -> bool:
-        """Add branches of one draw, of which nothing may come; tell whether nothing is left."""
+        """Add the branches of one draw, which may select none; return whether nothing is left."""
         before = self._left
         self._branches += [(before * chance, taken) for chance, taken in branches]
         drawn = reduce(Dyadic.__add__, (chance for chance, _ in branches), NEVER)
@@ -35,7 +35,7 @@ class Path:
         return not self._left
 
     def may_draw(self, branches: Sequence[tuple[Dyadic, Tree]], because: str) -> None:
-        """Add branches of one draw, which may take place or not."""
+        """Add the branches of one draw, which may take place or not."""
         drawn = reduce(Dyadic.__add__, (chance for chance, _ in branches), NEVER)
         self._close()
         self._around.append(
@@ -59,7 +59,7 @@ class Path:
         )
 
     def passes(self, *rules: AnyRule) -> None:
-        """Note rules that match for certain and after which the walk goes on."""
+        """Record rules that certainly match and let the traversal continue."""
         if self._branches:
             self._close()
         self._passed += rules
@@ -74,7 +74,7 @@ class Path:
             self._branches, self._left = [], ALWAYS
 
     def tree(self, rest: Tree | None) -> Tree:
-        """Return the tree, with `rest` at its end; None when no probability is left."""
+        """Return the tree, with `rest` at its end; None if no probability is left."""
         tree = chance_of(self._branches if rest is None else [*self._branches, (self._left, rest)])
         if self._passed:
             tree = replace(tree, rules=(*self._passed, *tree.rules))
@@ -84,7 +84,7 @@ class Path:
 
 
 def chance_of(branches: list[tuple[Dyadic, Tree]]) -> Tree:
-    """Join branches, without a node where nothing is left to chance."""
+    """Join branches, without a node if nothing is left to chance."""
     kept = tuple((weight, tree) for weight, tree in branches if weight)
     match kept:
         case ((_, only),):

@@ -1,16 +1,15 @@
-"""Positions in a walk through chains, and the cache of walks from them.
+"""Positions in a traversal of chains, and the cache of traversals from them.
 
-Theory of operation
-===================
+Theory of operation ===================
 
-A position is a chain, the index of the next rule, and the packet as it is by then. What becomes of
-the packet until it leaves that chain is a function of these alone, whoever sent it there: so it is
-kept, and a chain that many rules jump to is walked once for each packet. A leaf `FellThrough` says
-that the packet left the chain at its end; a jump puts what the caller does next in the place of
-each such leaf. This keeps the tree small where branches meet again.
+A position is a chain, the index of the next rule, and the packet as it is at that point. What
+happens to the packet until it leaves that chain depends on these alone, whatever jumped there: so
+it is cached, and a chain that many rules jump to is evaluated once for each packet. A leaf
+`FellThrough` means that the packet left the chain at its end; a jump replaces each such leaf by
+what the caller does next. This keeps the tree small if branches meet again.
 
-Source: Linux, net/ipv4/netfilter/ip_tables.c, ``ipt_do_table``, and
-net/netfilter/nf_tables_core.c, ``nft_do_chain``: both keep a stack of jumps.
+Source: Linux, net/ipv4/netfilter/ip_tables.c, ``ipt_do_table``, and net/netfilter/nf_tables_core.c,
+``nft_do_chain``: both keep a stack of jumps.
 """
 
 from __future__ import annotations
@@ -28,42 +27,42 @@ from analyzer.semantics.grow import Grown
 from analyzer.semantics.tree import BySource, FellThrough, Leaf, Tree, Unresolved
 
 
-class Place(NamedTuple):
+class RulePosition(NamedTuple):
     """A rule of a chain, by its index."""
 
     chain: str
     at: int
 
 
-Key: TypeAlias = tuple[Place, Packet]
+Key: TypeAlias = tuple[RulePosition, Packet]
 
 
 class Walks(ABC):
-    """The walks of packets through the chains of one table; subclasses evaluate the rules."""
+    """Traversals of the chains of one table; subclasses evaluate the rules."""
 
     def __init__(self, effort: Effort | None = None) -> None:
         self._cache: dict[Key, Tree] = {}
         self._walking: set[Key] = set()
         self._entered: set[str] = set()
-        #: Branches of kept trees, by identity, on which no packet leaves its chain.
+        #: Branches of cached trees, by identity, on which no packet leaves its chain.
         self._staying: set[int] = set()
-        #: What the walks of one question may cost.
+        #: Limits on the work for one question.
         self.effort = effort or Effort()
-        #: What was asked so far, as the matches of iptables that ask it.
+        #: What was evaluated so far, as equivalent iptables matches.
         self.judged: set[type] = set()
 
     @property
     @abstractmethod
     def visited(self) -> list[str]:
-        """The chains that packets came to so far."""
+        """The chains that packets entered so far."""
 
     @abstractmethod
-    def _is_end(self, place: Place) -> bool:
-        """Tell whether a place is behind the last rule of a chain of the table."""
+    def _is_end(self, place: RulePosition) -> bool:
+        """Return whether a place is past the last rule of a chain of the table."""
 
     @abstractmethod
-    def _meets(self, start: Place, packet: Packet) -> Tree:
-        """Walk a packet along the rules of a chain, until it leaves that chain."""
+    def _meets(self, start: RulePosition, packet: Packet) -> Tree:
+        """Evaluate the rules of a chain for a packet, until it leaves that chain."""
 
     @deep
     def tree(self, chain: str, packet: Packet) -> Tree:
@@ -71,12 +70,12 @@ class Walks(ABC):
         return self.goto(chain, packet)
 
     def forget(self) -> None:
-        """Forget what was walked: other packets would seldom share it."""
+        """Forget the results so far, which other packets could seldom share."""
         self._cache.clear()
         self._staying.clear()
 
-    def onward(self, start: Place, packet: Packet) -> Tree:
-        """Return what becomes of a packet from a rule on, until it leaves that chain."""
+    def onward(self, start: RulePosition, packet: Packet) -> Tree:
+        """Return what happens to a packet from a rule on, until it leaves that chain."""
         key = (start, packet)
         if key in self._cache:
             return self._cache[key]
@@ -92,28 +91,28 @@ class Walks(ABC):
         self._cache[key] = tree
         return tree
 
-    def walked(self, start: Place, packet: Packet) -> Tree | None:
-        """Return what becomes of a packet from a rule on, if that was walked already."""
+    def walked(self, start: RulePosition, packet: Packet) -> Tree | None:
+        """Return what happens to a packet from a rule on, if that was evaluated already."""
         return self._cache.get((start, packet))
 
     def goto(self, chain: str, packet: Packet) -> Tree:
-        """Return what becomes of a packet that is sent into a chain, until it leaves that."""
+        """Return what happens to a packet that enters a chain, until it leaves that chain."""
         if chain in self._entered:
             return _loops(chain, packet)
         if len(self._entered) == MOST_NESTED:
             return Leaf(Unresolved(self.effort.too_many_chains()), UNKNOWN_PACKET)
         self._entered.add(chain)
         try:
-            return self.onward(Place(chain, 0), packet)
+            return self.onward(RulePosition(chain, 0), packet)
         finally:
             self._entered.remove(chain)
 
-    def jump(self, chain: str, packet: Packet, behind: Place) -> Tree:
-        """Return what becomes of a packet that is sent into a chain and comes back to `behind`."""
+    def jump(self, chain: str, packet: Packet, behind: RulePosition) -> Tree:
+        """Return what happens to a packet that enters a chain and may return to `behind`."""
         return self.returned(self.goto(chain, packet), behind)
 
-    def returned(self, tree: Tree, behind: Place) -> Tree:
-        """Return `tree` with what `behind` makes of each packet that leaves the called chain."""
+    def returned(self, tree: Tree, behind: RulePosition) -> Tree:
+        """Return `tree`, continued at `behind` for packets that leave the called chain."""
         if self._is_end(behind):
             return tree  # it leaves the caller with it
 
@@ -127,12 +126,12 @@ class Walks(ABC):
             return Leaf(Unresolved(self.effort.too_many_branches()), UNKNOWN_PACKET)
 
     def parted(self, by: Parted, packet: Packet, goes_on: Callable[[Packet], Tree]) -> Tree | None:
-        """Return what becomes of the packet from each part of its sources, which a rule asks for.
+        """Return what happens to the packet from each part of its sources that a rule matches.
 
-        None: that would cost too much, and nothing is to be known of the source from here on.
+        None if that would cost too much; then nothing is known of the source from here on.
 
         Raises:
-            Parted: it is not the sources alone that the rule asks for.
+            Parted: the rule does not match on sources alone.
         """
         if by.region is not packet.sources or by.region is packet.destinations:
             raise by
@@ -143,15 +142,15 @@ class Walks(ABC):
 
 
 def left(packet: Packet) -> Tree:
-    """Return what becomes of a packet that leaves a chain at its end."""
+    """Return the result for a packet that leaves a chain at its end."""
     return Leaf(FellThrough(), packet)
 
 
 def missing(chain: str, packet: Packet) -> Tree:
-    """Return what becomes of a packet that is sent into a chain that the dump lacks."""
+    """Return the result for a packet that enters a chain that the dump lacks."""
     return Leaf(Unresolved(f"chain {chain} is not in the dump"), packet)
 
 
 def _loops(chain: str, packet: Packet) -> Tree:
-    # The kernel refuses chains that loop, so the dump is not what it held.
+    # The kernel refuses chains that loop, so the dump is not what it had.
     return Leaf(Unresolved(f"chain {chain} loops back to itself"), packet)

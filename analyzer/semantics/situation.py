@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from analyzer.semantics.devices import NodeDevices
     from analyzer.semantics.ipsets import NodeIpsets
 
-#: States of the packet that nat's chains see for certain: the first one of a flow of its own.
+#: States of the packets that nat chains certainly see: the first one of a flow.
 FIRST: Final = frozenset({"NEW"})
-#: What a socket gets that does not ask for a port; other systems' are of these too. Source: Linux,
-#: Documentation/networking/ip-sysctl.rst, ``ip_local_port_range``: 32768 to 60999; RFC 6335.
+#: Source ports of sockets that do not choose one; other systems' are among these too. Source:
+#: Linux, Documentation/networking/ip-sysctl.rst, ``ip_local_port_range``: 32768 to 60999; RFC 6335.
 EPHEMERAL: Final = Bits(0x8000, 0x7FFF)
 
 
@@ -31,21 +31,21 @@ class Situation:
     """The node and the flow.
 
     Attributes:
-        local_addresses: all addresses of the node; None when they are not known. 127.0.0.0/8
+        local_addresses: all addresses of the node; None if they are not known. 127.0.0.0/8
             and ::1 are always local.
-        state: what conntrack calls the packet; a flow's first one is NEW.
+        state: conntrack's state of the packet; NEW for a flow's first one.
         is_first: whether the packet is a flow's first one, which conntrack will call NEW, though
-            it has not looked at it yet.
-        has_entry: whether conntrack has looked at the packet yet.
-        flow: the packet as it was when conntrack looked; None: not said.
-        lists: names of the lists, of those that `affinity_lists` begin, that hold the client,
-            which are ``recent`` lists or sets of nft; None: not known.
-        affinity_lists: how the names of lists begin that session affinity keeps.
-        assumed: what the dump does not tell and is assumed; None: nothing is.
-        devices: what tells by which devices flows pass; None: nothing does.
-        ipsets: what the node's ipsets hold; None: nobody told.
-        noted: called when a rule asks whether a packet comes from the node itself.
-        noted_port: called when a rule asks which port a packet is sent to.
+            it has not seen it yet.
+        has_entry: whether conntrack has seen the packet yet.
+        flow: the packet as it was when conntrack saw it; None if not known.
+        lists: names of the lists, of those that `affinity_lists` begin, that contain the client,
+            either ``recent`` lists or nft sets; None if not known.
+        affinity_lists: beginnings of the names of lists for session affinity.
+        assumed: what is assumed and not in the dump; None if nothing is.
+        devices: the devices by which flows pass; None if nothing is known of them.
+        ipsets: the contents of the node's ipsets; None if they are not known.
+        noted: called when a rule matches on whether a packet comes from the node itself.
+        noted_port: called when a rule matches on the destination port.
     """
 
     local_addresses: frozenset[Address] | None = None
@@ -63,38 +63,38 @@ class Situation:
 
     @property
     def opens_flow(self) -> bool:
-        """Whether the packet is a flow's first one, whether conntrack has looked at it or not."""
+        """Whether the packet is a flow's first one, whether conntrack has seen it or not."""
         return self.is_first or self.state in FIRST
 
     def is_local(self, packet: Packet) -> Ternary:
-        """Tell whether `packet` goes to an address of the node, loopback included."""
+        """Return whether `packet` goes to an address of the node, loopback included."""
         if packet.to_node is not None:
             return Ternary.of(packet.to_node)
         found = self.is_own(packet.destination, packet.destinations)
         if found is not Ternary.UNKNOWN or packet.destination is None:
             return found
-        # What a rule has sent elsewhere since goes to a ClusterIP no more.
+        # A packet that a rule has sent elsewhere since no longer goes to a ClusterIP.
         if packet.destination != packet.cluster_ip:
             self.want(CLUSTER_IP)
             return found
         return found if self.assume(CLUSTER_IP) is None else Ternary.FALSE
 
     def assume(self, name: str) -> str | None:
-        """Return what is assumed, and note that an answer rests on it; None: nothing."""
+        """Return what is assumed, and record that an answer depends on it; None if nothing is."""
         return None if self.assumed is None else self.assumed.take(name)
 
     def want(self, name: str) -> None:
-        """Note that a match would rest on an assumption, were its packet one that it is made of."""
+        """Record that a match would depend on an assumption for another packet."""
         if self.assumed is not None:
             self.assumed.wanted.add(name)
 
     def ask_port(self) -> None:
-        """Note that a rule asks which port a packet is sent to."""
+        """Record that a rule matches on the destination port."""
         if self.noted_port is not None:
             self.noted_port()
 
     def source_port(self, packet: Packet) -> Bits:
-        """Return the port that `packet` comes from; `EPHEMERAL` itself: that is assumed."""
+        """Return the source port of `packet`; if it is assumed, `EPHEMERAL` itself."""
         if packet.source_port is not None:
             return Bits(packet.source_port)
         is_own = packet.masqueraded is False and packet.is_port_own is True
@@ -103,13 +103,13 @@ class Situation:
         return EPHEMERAL if is_first and is_assumed else ANY
 
     def told_by_port(self, port: Bits, found: Ternary) -> Ternary:
-        """Return what was found of a port, and note that an answer rests on it if it is known."""
+        """Return the result of a match on a port; if known, record that an answer depends on it."""
         if port is EPHEMERAL and found is not Ternary.UNKNOWN:
             self.assume(SOURCE_PORT)
         return found
 
     def came_by(self, packet: Packet) -> str | Devices | None:
-        """Return the device that `packet` came in by; the empty string: none; None: not known."""
+        """Return the device that `packet` came in by; the empty string: none; None if not known."""
         if packet.in_interface is not None or packet.came_by is not None:
             return packet.came_by if packet.in_interface is None else packet.in_interface
         if packet.comes_from is None:
@@ -117,7 +117,7 @@ class Situation:
         return self._devices(packet.comes_from, leaving=False)
 
     def leaves_by(self, packet: Packet) -> str | Devices | None:
-        """Return the device that `packet` leaves by; the empty string: none; None: not known.
+        """Return the device that `packet` leaves by; the empty string: none; None if not known.
 
         Raises:
             Parted: it leaves to some destinations by other devices than to others.
@@ -134,7 +134,7 @@ class Situation:
         return self._devices(side, leaving=True)
 
     def told_by_devices(self, found: Ternary) -> Ternary:
-        """Return what was found of a device, and note that an answer rests on it if it is known."""
+        """Return a match's result on a device; if known, record that an answer depends on it."""
         if found is not Ternary.UNKNOWN:
             self.assume(POD_INTERFACE)
         return found
@@ -146,7 +146,7 @@ class Situation:
         return None if patterns is None else self.devices.of(side, patterns, leaving=leaving)
 
     def is_from_node(self, packet: Packet) -> Ternary:
-        """Tell whether `packet` comes from an address of the node, loopback included."""
+        """Return whether `packet` comes from an address of the node, loopback included."""
         if self.noted is not None:
             self.noted()
         if packet.from_node is not None:
@@ -154,7 +154,7 @@ class Situation:
         return self.is_own(packet.source, packet.sources)
 
     def is_own(self, address: Address | None, among: Region | None = None) -> Ternary:
-        """Tell whether `address`, or one `among` many, is one of the node's, loopback included.
+        """Return whether `address`, or one `among` many, is one of the node's, loopback included.
 
         Raises:
             Parted: some of them are, and some are not.

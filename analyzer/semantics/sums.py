@@ -1,16 +1,15 @@
 """Bounds on many keys at once, combined from those of a tree's branches.
 
-Theory of operation
-===================
+Theory of operation ===================
 
-A node of a tree names few keys that the largest of its branches does not. So its bounds are kept
-as a layer over those of that branch: bounds of their own for the keys that other branches name, and
-one map for all the rest. Two branches that lead on to one and the same tree share what lies below
-their layers. Layers are taken apart once, in the end, so that the work grows with the tree, and not
-with the keys times the depth.
+A node of a tree names few keys that the largest of its branches does not. So its bounds are kept as
+a layer over those of that branch: separate bounds for the keys that other branches name, and one
+map for all the rest. Two branches that lead to the same tree share what lies below their layers.
+Layers are resolved once, at the end, so that the work grows with the tree, and not with the keys
+times the depth.
 
 A map takes a lower bound x to ``low * x``, and an upper one to the greatest of some ``factor * x +
-offset``: weighted sums, the greatest of several and one map behind another are such maps again.
+offset``: weighted sums, the greatest of several, and compositions of maps are such maps again.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ Pair: TypeAlias = tuple[Dyadic, Dyadic]
 #: ``factor * x + offset``.
 _Line: TypeAlias = tuple[Dyadic, Dyadic]
 
-#: Layers below which two branches are searched for what they share.
+#: Layers below which two branches are not searched for what they share.
 _MOST_LAYERS: Final = 16
-#: Lines of a map; of more the keys are told apart.
+#: Most lines of a map; beyond that, keys get separate bounds.
 _MOST_LINES: Final = 8
 
 
@@ -39,12 +38,12 @@ class _Map:
     lines: tuple[_Line, ...]
 
     def of(self, pair: Pair) -> Pair:
-        """Return what becomes of bounds."""
+        """Return the image of bounds."""
         lower, upper = pair
         return self.low * lower, max(a * upper + b for a, b in self.lines)
 
     def behind(self, inner: _Map) -> _Map:
-        """Return what does first as `inner` and then as this."""
+        """Return the composition: first `inner`, then this."""
         lines = [(a * c, a * d + b) for a, b in self.lines for c, d in inner.lines]
         return _Map(self.low * inner.low, _upmost(lines))
 
@@ -53,12 +52,12 @@ _SAME: Final = _Map(ALWAYS, ((ALWAYS, NEVER),))
 
 
 def _constant(upper: Dyadic) -> _Map:
-    """Return what a branch that does not name a key says of it."""
+    """Return the map for a key that a branch does not name."""
     return _Map(NEVER, ((NEVER, upper),))
 
 
 def _upmost(lines: Iterable[_Line]) -> tuple[_Line, ...]:
-    """Return the lines that are not below one other from 0 to 1."""
+    """Return the lines that are not below any other one between 0 and 1."""
     found: list[_Line] = []
     for a, b in lines:
         if not any(b <= d and a + b <= c + d for c, d in found):
@@ -68,26 +67,26 @@ def _upmost(lines: Iterable[_Line]) -> tuple[_Line, ...]:
 
 
 class Mix(ABC):
-    """How two branches are put together."""
+    """How two branches are combined."""
 
     @abstractmethod
     def pair(self, one: Pair, other: Pair) -> Pair:
-        """Return the bounds of a key that has these in the branches."""
+        """Return the bounds of a key from its bounds in the branches."""
 
     @abstractmethod
     def map(self, one: _Map, other: _Map) -> _Map:
-        """Return the same of maps."""
+        """Return the same for maps."""
 
 
 class Unknown(Mix):
-    """One of them is taken, not known which nor how often."""
+    """One of them is taken, but it is not known which, nor how often."""
 
     def pair(self, one: Pair, other: Pair) -> Pair:
-        """Return the bounds of a key that has these in the branches."""
+        """Return the bounds of a key from its bounds in the branches."""
         return min(one[0], other[0]), max(one[1], other[1])
 
     def map(self, one: _Map, other: _Map) -> _Map:
-        """Return the same of maps."""
+        """Return the same for maps."""
         return _Map(min(one.low, other.low), _upmost((*one.lines, *other.lines)))
 
 
@@ -98,12 +97,12 @@ class Drawn(Mix):
         self._weights = one, other
 
     def pair(self, one: Pair, other: Pair) -> Pair:
-        """Return the bounds of a key that has these in the branches."""
+        """Return the bounds of a key from its bounds in the branches."""
         v, w = self._weights
         return v * one[0] + w * other[0], v * one[1] + w * other[1]
 
     def map(self, one: _Map, other: _Map) -> _Map:
-        """Return the same of maps."""
+        """Return the same for maps."""
         v, w = self._weights
         lines = [(v * a + w * c, v * b + w * d) for a, b in one.lines for c, d in other.lines]
         return _Map(v * one.low + w * other.low, _upmost(lines))
@@ -117,7 +116,7 @@ class Sums:
 
     Attributes:
         own: the bounds of keys that the layer itself names.
-        through: what becomes of the bounds of others that `below` names.
+        through: the map for the bounds of other keys that `below` names.
         other: the upper bound of every key that is not named; its lower one is 0.
         keys: the keys that are named, a bit for each.
     """
@@ -141,7 +140,7 @@ class Sums:
 
     @classmethod
     def leaves(cls, drawn: Iterable[tuple[int | None, Dyadic]]) -> Sums:
-        """Return the bounds of a draw between keys, each with its weight; None: any of them."""
+        """Return the bounds of a draw between keys, each with its weight; None is any key."""
         own: dict[int, Dyadic] = {}
         open_ = NEVER
         for key, weight in drawn:
@@ -156,13 +155,13 @@ class Sums:
 
     @classmethod
     def anything(cls, keys: int) -> Sums:
-        """Return the bounds where nothing is known but that some keys are named, a bit for each."""
+        """Return the bounds if nothing is known except that some keys are named, a bit for each."""
         named = [at for at in range(keys.bit_length()) if keys >> at & 1]
         return cls(dict.fromkeys(named, (NEVER, ALWAYS)), ALWAYS, keys)
 
     @property
     def size(self) -> int:
-        """How many keys are named."""
+        """The number of keys that are named."""
         return self.keys.bit_count()
 
     def all(self) -> Mapping[int, Pair]:
@@ -198,7 +197,7 @@ class Sums:
         return pair
 
     def mixed(self, other: Sums, mix: Mix) -> Sums:
-        """Return the bounds of two branches."""
+        """Return the combined bounds of two branches."""
         keys = self.keys | other.keys
         open_ = mix.pair((NEVER, self.other), (NEVER, other.other))[1]
         layered = self._over_the_same(other, mix)
@@ -219,11 +218,11 @@ class Sums:
         return Sums(own, open_, keys, below, through)
 
     def told(self) -> Hashable:
-        """Return what two of them have in common that are the same."""
+        """Return a key that is equal for equal bounds."""
         return tuple(self.own.items()), id(self.below), self.through, self.other
 
     def _over_the_same(self, other: Sums, mix: Mix) -> tuple[list[int], Sums, _Map] | None:
-        """Return the keys above, what is below both, and its map; None: they share too little."""
+        """Return the keys above, what is below both, and its map; None if they share too little."""
         mine, theirs = self._layers(), other._layers()
         places = {id(layer): at for at, layer in enumerate(mine)}
         there = next((at for at, layer in enumerate(theirs) if id(layer) in places), None)
@@ -238,7 +237,7 @@ class Sums:
         return None if len(both.lines) > _MOST_LINES else (list(dict.fromkeys(above)), layer, both)
 
     def _layers(self) -> list[Sums]:
-        """Return the upmost layers."""
+        """Return the top layers."""
         found = [self]
         while found[-1].below is not None and len(found) < _MOST_LAYERS:
             found.append(found[-1].below)
@@ -246,7 +245,7 @@ class Sums:
 
 
 def _through(layers: Iterable[Sums]) -> _Map:
-    """Return what becomes of the bounds below some layers."""
+    """Return the map through some layers."""
     through = _SAME
     for layer in layers:
         through = through.behind(layer.through)

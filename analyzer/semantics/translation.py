@@ -11,7 +11,7 @@ from analyzer.model.value import replace
 
 
 def translated(packet: Packet, to: NatRange) -> Packet:
-    """Return the packet behind a DNAT; what the kernel chooses of a range is not known."""
+    """Return the packet after a DNAT; what the kernel chooses from a range is not known."""
     address, port = packet.destination, packet.destination_port
     if to.first_address is not None:
         address = to.first_address if to.last_address in (None, to.first_address) else None
@@ -29,13 +29,13 @@ def translated(packet: Packet, to: NatRange) -> Packet:
         destination_port=port,
         to_node=None if to.first_address is not None else packet.to_node,
         cluster_ip=None if to.first_address is not None else packet.cluster_ip,
-        # Where it was sent to already counts as no translation.
+        # A translation to the original destination does not count.
         translated=(packet.translated or old != new) if known else packet.translated or None,
     )
 
 
 def sourced(packet: Packet, to: NatRange) -> Packet:
-    """Return the packet behind a SNAT; the kernel may choose another port than it had."""
+    """Return the packet after an SNAT; the kernel may choose another port than it had."""
     single = to.last_address in (None, to.first_address)
     address = packet.source if to.first_address is None else to.first_address
     source = address if single else None
@@ -50,10 +50,10 @@ def with_source(packet: Packet, source: Address | None) -> Packet:
 
 
 def redirected(packet: Packet, ports: Range | None, is_local: Ternary) -> Packet:
-    """Return the packet behind a REDIRECT: to an address of the node, not known which.
+    """Return the packet after a REDIRECT: to an address of the node, not known which.
 
-    `is_local` tells whether it went to the node already, maybe to that very address: then nothing
-    is translated, unless its port is none of `ports`.
+    `is_local`: whether it went to the node already, maybe to that very address: then nothing is
+    translated, unless its port is not one of `ports`.
 
     Source: Linux, net/netfilter/nf_nat_core.c, ``nf_nat_setup_info``.
     """

@@ -1,15 +1,14 @@
 """Traverses the chains of an iptables table, mirroring ipt_do_table.
 
-Theory of operation
-===================
+Theory of operation ===================
 
-The walk from a position is cached: see `positions`.
+The traversal from a position is cached: see `positions`.
 
 Rules that certainly do not match cost one loop step. A rule that matches at random only adds a
-branch, and the loop continues with the remaining probability, so a KUBE-SVC chain of n endpoints
-is one `Chance` with n branches and the recursion does not get deeper with n. Rules after which
-the same chain continues in two ways, or with a changed packet, go into a list of what is wrapped
-around the rest, so they do not make the recursion deeper either.
+branch, and the loop continues with the remaining probability, so a KUBE-SVC chain of n endpoints is
+one `Chance` with n branches and the recursion does not get deeper with n. Rules after which the
+same chain continues in two ways, or with a changed packet, go into a list of what is wrapped around
+the rest, so they do not make the recursion deeper either.
 
 Source: Linux, net/ipv4/netfilter/ip_tables.c, ``ipt_do_table``.
 """
@@ -57,7 +56,7 @@ from analyzer.semantics.grow import Grown
 from analyzer.semantics.index import ChainIndex
 from analyzer.semantics.matching import MatchResult, match_all
 from analyzer.semantics.path import Path
-from analyzer.semantics.positions import Place, Walks, left, missing
+from analyzer.semantics.positions import RulePosition, Walks, left, missing
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.translation import redirected, sourced, translated, with_source
 from analyzer.semantics.tree import FellThrough, Leaf, Tree, Unresolved, after
@@ -66,12 +65,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from analyzer.semantics.by_device import ByDevice
 
-#: What a rule is that the packet matches, whatever is drawn.
+#: The result of a rule that the packet certainly matches.
 _CERTAIN: Final = MatchResult(Ternary.TRUE, ALWAYS)
 
 
 class Traversal(Walks):
-    """The walks of packets through one table in one situation; keeps the cache."""
+    """Traversals of one table by packets in one situation; keeps the cache."""
 
     def __init__(
         self, table: Table, situation: Situation | None = None, effort: Effort | None = None
@@ -89,23 +88,24 @@ class Traversal(Walks):
 
     @property
     def visited(self) -> list[str]:
-        """The chains that packets came to so far."""
+        """The chains that packets entered so far."""
         return list(self._indexes)
 
-    def _is_end(self, place: Place) -> bool:
+    def _is_end(self, place: RulePosition) -> bool:
         chain = self._table.chains.get(place.chain)
         return chain is not None and place.at >= len(chain.rules)
 
-    def _meets(self, start: Place, packet: Packet) -> Tree:
+    def _meets(self, start: RulePosition, packet: Packet) -> Tree:
         told: list[Packet] = []
         tree = self._along(start, packet, told)
         if not told:
             return tree
-        # What the rules of this chain told of its device is forgotten where it leaves the chain.
+        # What the rules of this chain showed about its device is forgotten when it leaves the
+        # chain.
         return Grown(lambda leaf: _as_before(leaf, packet)).of(tree)
 
-    def _along(self, start: Place, packet: Packet, told: list[Packet]) -> Tree:
-        """Walk a packet along a chain; `told` gets it as rules tell more of its device."""
+    def _along(self, start: RulePosition, packet: Packet, told: list[Packet]) -> Tree:
+        """Traverse a chain; the packet is added to `told` as rules show more about its device."""
         chain = self._table.chains.get(start.chain)
         if chain is None:
             return missing(start.chain, packet)
@@ -115,7 +115,7 @@ class Traversal(Walks):
             index = self._indexes[start.chain] = ChainIndex.of(rules)
         index.tell_apart(packet)
         path = Path()
-        #: What becomes of it, as it is by now, in chains to which rules send it by its device.
+        #: The results, for the packet as it is now, of chains that rules dispatch to by device.
         sent: dict[str, Tree] = {}
         came = packet
         position = start.at
@@ -125,7 +125,7 @@ class Traversal(Walks):
                 try:
                     result = match_all(rule.matches, packet, self._situation, self.judged)
                 except Parted as by:
-                    again = partial(self.onward, Place(start.chain, at))
+                    again = partial(self.onward, RulePosition(start.chain, at))
                     parted = self.parted(by, packet, again)
                     if parted is not None:
                         return path.tree(parted)
@@ -134,7 +134,7 @@ class Traversal(Walks):
                 asked, packet = packet, packet.from_all()
                 if result.known is Ternary.FALSE or not result.chance:
                     continue
-                behind = Place(start.chain, at + 1)
+                behind = RulePosition(start.chain, at + 1)
                 passed = self._passed(packet, rule)
                 if passed is not None and result == _CERTAIN:
                     path.passes(rule, *passed.rules)
@@ -148,7 +148,7 @@ class Traversal(Walks):
                     both = self.effort.joined(
                         (id(self), behind), packet, passed.packet, drawn=drawn
                     )
-                    if both is not None:  # others may come to it too: what is walked is kept
+                    if both is not None:  # other packets may come to it too: keep the result
                         return path.tree(self.onward(behind, both))
                 elif passed is not None and not (drawn and isinstance(rule.target, Jump)):
                     continue  # whether it matches or not, the walk goes on alike
@@ -181,7 +181,7 @@ class Traversal(Walks):
                     path.may_branch(result.chance, taken, f"{rule.location}: {rule.raw}")
                 elif path.branches(result.chance, taken):
                     return path.tree(None)
-                # A chain that returned has walked the rest already: share it.
+                # A chain that returned has evaluated the rest already: share it.
                 rest = self.walked(behind, packet)
                 if rest is not None:
                     return path.tree(rest)
@@ -189,9 +189,9 @@ class Traversal(Walks):
                 return path.tree(left(packet))
 
     def _passed(self, packet: Packet, rule: Rule) -> Leaf | None:
-        """Return the packet, and the rules that match, where the chain certainly goes on.
+        """Return the packet, and the rules that match, if the chain certainly continues.
 
-        That is so behind a jump, too, to a chain that lets the packet return whatever is drawn.
+        That includes a jump to a chain that lets the packet return whatever is drawn.
         """
         if isinstance(rule.target, Jump):
             match self.goto(rule.target.chain, packet):
@@ -203,9 +203,9 @@ class Traversal(Walks):
         return None if passed is None else Leaf(FellThrough(), passed)
 
     def _take_by_device(self, rule: Rule, inside: Packet, packet: Packet) -> Tree | None:
-        """Return what becomes of a packet that a rule sends on if it passes a certain device.
+        """Return what happens to a packet that a rule dispatches if it has a certain device.
 
-        None: the rule sends it to no chain for good.
+        None if the rule does not send it to a chain without return.
         """
         if not isinstance(rule.target, Goto):
             return None
@@ -216,7 +216,7 @@ class Traversal(Walks):
             return self.goto(chain, inside)
         return self.goto(self._by_device.like(chain), packet)
 
-    def _take(self, rule: Rule, behind: Place, packet: Packet) -> Tree:
+    def _take(self, rule: Rule, behind: RulePosition, packet: Packet) -> Tree:
         match rule.target:
             case Jump(chain):
                 return self.jump(chain, packet, behind)
@@ -255,10 +255,10 @@ class Traversal(Walks):
                 assert passed is not None
                 return self.onward(behind, passed)
             case Queue() | Tproxy():
-                # A program decides; what we do not hear.
+                # A program decides, which we cannot know.
                 return Leaf(Unresolved(f"{rule.location}: {rule.raw}"), UNKNOWN_PACKET)
             case TargetUnknown(text):
-                # It may end the walk, or go on with a packet it has changed at will: anything.
+                # It may end the traversal, or change the packet arbitrarily: anything is possible.
                 return Leaf(Unresolved(text), UNKNOWN_PACKET)
             case _:
                 assert_never(rule.target)
@@ -269,7 +269,7 @@ def _asks_device(rule: Rule) -> bool:
 
 
 def _with_devices_of(packet: Packet, came: Packet) -> Packet:
-    """Return a packet of which no more is known of its devices than when it `came`."""
+    """Return a packet with no more known of its devices than when it `came`."""
     if packet.came_by is came.came_by and packet.leaves_by is came.leaves_by:
         return packet
     return replace(packet, came_by=came.came_by, leaves_by=came.leaves_by)
@@ -281,7 +281,7 @@ def _as_before(leaf: Leaf, came: Packet) -> Leaf:
 
 
 def _passed(packet: Packet, rule: Rule, situation: Situation) -> Packet | None:
-    """Return the packet behind a target after which the walk goes on; None behind others."""
+    """Return the packet after a target that lets the traversal continue; None for others."""
     match rule.target:
         case SetMark(value, mask):
             return replace(packet, mark=packet.mark.with_bits(value, mask))
@@ -290,7 +290,7 @@ def _passed(packet: Packet, rule: Rule, situation: Situation) -> Packet | None:
         case ChangeSet(map_mark=True):
             return replace(packet, mark=UNKNOWN_MARK)  # nor what the set holds
         case NoTrack() | ConnectionTracking(no_track=True):
-            # What has an entry, or something in its place, stays as it is.
+            # A packet with an entry, or a template in place of it, stays as it is.
             has_one = situation.has_entry or packet.template
             return packet if has_one else replace(packet, tracked=False)
         case ConnectionTracking():
@@ -303,7 +303,7 @@ def _passed(packet: Packet, rule: Rule, situation: Situation) -> Packet | None:
 
 
 def _flow_marked(packet: Packet, target: SetConnmark | CopyConnmark) -> Packet:
-    """Return the packet behind ``-j CONNMARK``, which does nothing to a flow without an entry.
+    """Return the packet after ``-j CONNMARK``, which does nothing to a flow without an entry.
 
     Source: Linux, net/netfilter/xt_connmark.c, ``connmark_tg_shift``.
     """

@@ -31,14 +31,14 @@ class FellThrough:
 
 @value
 class Unresolved:
-    """A target that we cannot read may have decided anything."""
+    """A target that we cannot parse may have decided anything."""
 
     text: str
 
 
 @value
 class PolicyDrop:
-    """A base chain was passed to its end, and its policy is DROP."""
+    """The packet reached the end of a base chain whose policy is DROP."""
 
     table: str
     chain: str
@@ -46,10 +46,10 @@ class PolicyDrop:
 
 @value
 class Delivered:
-    """The packet got through all hooks.
+    """The packet passed all hooks.
 
     Attributes:
-        here: to the node itself, not out of one of its interfaces.
+        here: it is delivered to the node itself, not sent out of one of its interfaces.
     """
 
     here: bool
@@ -72,10 +72,10 @@ Outcome: TypeAlias = (
 
 @value
 class Leaf:
-    """The traversal ended, with the packet as it is by then.
+    """The traversal ended, with the packet as it is then.
 
     Attributes:
-        rules: the rules that matched since the node above, in order. So on every node.
+        rules: the rules that matched since the node above, in order; every kind of node has them.
     """
 
     outcome: Outcome
@@ -93,7 +93,7 @@ class Chance:
 
 @value
 class Either:
-    """One branch is taken, but we do not know which, nor how often."""
+    """One branch is taken, but it is not known which, nor how often."""
 
     because: str
     branches: tuple[Tree, ...]
@@ -102,10 +102,10 @@ class Either:
 
 @value
 class BySource:
-    """A rule asked where the packet comes from: each branch is that of some of its sources.
+    """A rule matches on the packet's source: each branch is for some of its sources.
 
     Attributes:
-        asked: the addresses for which it asked.
+        asked: the addresses that it matches.
     """
 
     asked: Intervals
@@ -117,16 +117,16 @@ Tree: TypeAlias = Leaf | Chance | Either | BySource
 
 
 def after(rule: AnyRule, tree: Tree) -> Tree:
-    """Return `tree` as it goes on behind `rule`, which matched."""
+    """Return `tree` as it continues after `rule`, which matched."""
     return replace(tree, rules=(rule, *tree.rules))
 
 
 @value
 class Shares(Mapping[K, Bounds]):
-    """Bounds on how often each of several keys happens.
+    """Bounds on the probability of each of several keys.
 
     Attributes:
-        unresolved: how often, at most, something may happen that no key names.
+        unresolved: an upper bound on the probability of anything that no key names.
     """
 
     bounds: Mapping[K, Bounds]
@@ -148,7 +148,7 @@ class Shares(Mapping[K, Bounds]):
 
 
 def any_of(found: Sequence[Shares[K]]) -> Shares[K]:
-    """Return the bounds where one of several holds, not known which."""
+    """Return the bounds if one of several applies, but it is not known which."""
     keys = dict.fromkeys(key for each in found for key in each)
     bounds: dict[K, Bounds] = {}
     for key in keys:
@@ -161,10 +161,10 @@ def any_of(found: Sequence[Shares[K]]) -> Shares[K]:
 def shares(tree: Tree, key: Callable[[Leaf], K]) -> Shares[K]:
     """Bound the probability of each key that a leaf of `tree` has, in the order of leaves.
 
-    One pass, whatever the number of keys. An unresolved leaf may be any of them.
+    It takes one pass, whatever the number of keys. An unresolved leaf may have any of them.
 
     Raises:
-        ValueError: it depends on the source; ask for `shares_by_source` instead.
+        ValueError: it depends on the source; use `shares_by_source` instead.
     """
     found = shares_by_source(tree, key)
     if len(found) > 1:
@@ -174,7 +174,7 @@ def shares(tree: Tree, key: Callable[[Leaf], K]) -> Shares[K]:
 
 @deep
 def shares_by_source(tree: Tree, key: Callable[[Leaf], K]) -> Parts[Shares[K]]:
-    """Bound the same for each part of the sources that fares otherwise."""
+    """Bound the same for each part of the sources with other results."""
     fold = _Fold(key)
     names = fold.keys
     found = fold.of(tree)
@@ -194,7 +194,7 @@ class _Fold(Generic[K]):
         self._key = key
         #: The keys of the leaves, numbered in their order.
         self.keys: dict[K, int] = {}
-        # By identity: the tree keeps its nodes alive, and to compare them would take as long.
+        # By identity: the tree keeps its nodes alive, and comparing them would take as long.
         self._done: dict[int, Parts[Sums]] = {}
         self._alike: dict[Hashable, Sums] = {}
         self._numbers: dict[int, int | None] = {}
@@ -202,12 +202,12 @@ class _Fold(Generic[K]):
         self._anythings: dict[int, Sums] = {}
 
     def of(self, tree: Tree) -> Parts[Sums]:
-        # Ways that meet again differ in the rules before, and share their branches.
+        # Paths that meet again differ in the rules before, and share their branches.
         node = id(tree if isinstance(tree, Leaf) else tree.branches)
         found = self._done.get(node)
         if found is None:
             made = self._fold(tree)
-            # Trees that differ in what no key tells, as in marks, are one from here on.
+            # Trees that differ only in what no key shows, such as marks, are merged from here on.
             found = tuple([(w, self._alike.setdefault(s.told(), s)) for w, s in made])
             self._done[node] = found
         return found
@@ -241,7 +241,7 @@ class _Fold(Generic[K]):
                 assert_never(tree)
 
     def _anything(self, below: Sequence[Parts[Sums]]) -> Sums:
-        """Return the bounds where one branch may be anything, with the keys of all of them."""
+        """Return the bounds if one branch may be anything, with the keys of all of them."""
         keys = 0
         for parts in below:
             for _, sums in parts:
@@ -251,7 +251,7 @@ class _Fold(Generic[K]):
         return self._anythings[keys]
 
     def _number(self, leaf: Leaf) -> int | None:
-        """Return the number of a leaf's key; None: it may be any."""
+        """Return the number of a leaf's key; None if it may be any key."""
         if id(leaf) not in self._numbers:
             unresolved = isinstance(leaf.outcome, Unresolved)
             number = None if unresolved else self.keys.setdefault(self._key(leaf), len(self.keys))
@@ -260,7 +260,7 @@ class _Fold(Generic[K]):
 
 
 def _any_of(branches: list[Sums]) -> Sums:
-    """Return the bounds where one branch is taken, not known which."""
+    """Return the bounds if one branch is taken, but it is not known which."""
     found, *rest = branches
     for each in rest:
         if each is not found:  # what is alike is one and the same value
@@ -274,31 +274,31 @@ def bounds(tree: Tree, event: Callable[[Leaf], bool]) -> Bounds:
 
 
 def chance_of(shares: Shares[bool]) -> Bounds:
-    """Bound the probability of what some leaves say yes to."""
+    """Bound the probability of the leaves for which the key is True."""
     return shares.get(True) or Bounds(NEVER, shares.unresolved)
 
 
 def distribution(tree: Tree) -> Distribution[Outcome]:
-    """Return the exact distribution of a tree that holds nothing unknown.
+    """Return the exact distribution of a tree that contains nothing unknown.
 
     Raises:
-        ValueError: the tree has an `Either`; ask for `bounds` instead.
+        ValueError: the tree has an `Either`; use `bounds` instead.
     """
     return Distribution.collect((leaf.outcome, w) for leaf, w in leaves(tree, ALWAYS))
 
 
 def every_leaf(tree: Tree) -> Iterator[Leaf]:
-    """Give each leaf once, however many ways lead there."""
+    """Yield each leaf once, however many paths lead there."""
     return (each for each in every_node(tree) if isinstance(each, Leaf))
 
 
 def every_node(tree: Tree) -> Iterator[Tree]:
-    """Give each node once, however many ways lead there, in the order of rules."""
+    """Yield each node once, however many paths lead there, in the order of rules."""
     seen: set[int] = set()
     rest: list[Tree] = [tree]
     while rest:
         each = rest.pop()
-        # Ways that meet again differ in the rules before, and share their branches.
+        # Paths that meet again differ in the rules before, and share their branches.
         node = id(each if isinstance(each, Leaf) else each.branches)
         if node in seen:
             continue
@@ -316,7 +316,7 @@ def every_node(tree: Tree) -> Iterator[Tree]:
 
 
 def leaves(tree: Tree, weight: Dyadic) -> Iterator[tuple[Leaf, Dyadic]]:
-    """Give each leaf with its probability times `weight`.
+    """Yield each leaf with its probability times `weight`.
 
     Raises:
         ValueError: the tree has an `Either`.

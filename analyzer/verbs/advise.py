@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from analyzer.advice.advise import Adviser, Failures, keys_of
-from analyzer.advice.measure import Refused, Situation, is_for
+from analyzer.advice.measure import ClusterState, Refused, is_for
 from analyzer.advice.measures import MEASURES, USUAL, measure_of
 from analyzer.advice.scores import found_of, of_service
 from analyzer.errors import InputError, UsageError, suggestion
@@ -37,7 +37,7 @@ def advise(options: SimpleNamespace) -> int:
     measures = [_measure(name) for name in options.measure or USUAL]
     objects = ApiObjects(options)
     every = everywhere(options, objects)
-    situation = Situation(
+    situation = ClusterState(
         items=tuple(objects.items),
         said=_said(options, objects),
         minor=every.prediction.settings.version.minor,
@@ -72,7 +72,7 @@ def _advice(
     options: SimpleNamespace,
     objects: ApiObjects,
     every: Everywhere,
-    situation: Situation,
+    situation: ClusterState,
     keys: Sequence[Key],
     measures: Sequence[Measure],
 ) -> tuple[Adviser, list[Advice]]:
@@ -145,7 +145,7 @@ def _failures(options: SimpleNamespace, objects: ApiObjects) -> Failures:
     return Failures(dead=tuple(names), depth=options.depth)
 
 
-def _objects_of(options: SimpleNamespace, situation: Situation, keys: Iterable[Key]) -> int:
+def _objects_of(options: SimpleNamespace, situation: ClusterState, keys: Iterable[Key]) -> int:
     """Print the objects as a measure leaves them."""
     name = options.objects_of
     measure = _measure(name)

@@ -7,10 +7,10 @@ from fractions import Fraction
 
 from analyzer.clients.callers import Callers, callers
 from analyzer.clients.connectors import CONNECTORS, Connector, To
-from analyzer.clients.fates import Fate
+from analyzer.clients.fates import FlowResponse
 from analyzer.clients.operations import Connection, Journey, Operation, Step, judge
 from analyzer.clients.resolvers import RESOLVERS
-from analyzer.clients.world import Entry, World, dns_at
+from analyzer.clients.world import EntryNode, World, dns_at
 from analyzer.errors import InputError, UsageError, suggestion
 from analyzer.failure.loss import service_loss
 from analyzer.inputs.api_objects import ApiObjects
@@ -67,22 +67,22 @@ def client(options: SimpleNamespace) -> int:
 
 @value(kw_only=True)
 class _Fates:
-    """What is said of the dead, by endpoint, address, node and zone."""
+    """The given kinds of death, by endpoint, address, node and zone."""
 
-    said: Mapping[str, Fate]
+    said: Mapping[str, FlowResponse]
     given: Input
 
-    def of(self, endpoint: Endpoint) -> Fate:
+    def of(self, endpoint: Endpoint) -> FlowResponse:
         """Return how a dead endpoint behaves, by its own options or else those of its node."""
         place = self.given.cluster.placement(endpoint.address)
         for name in (str(endpoint), str(endpoint.address), place.node, place.zone):
             if name is not None and name in self.said:
                 return self.said[name]
-        return Fate.SILENT
+        return FlowResponse.SILENT
 
 
 class _Asked:
-    """What the options ask, and of what."""
+    """The options of the verb, and the input they apply to."""
 
     def __init__(self, options: SimpleNamespace) -> None:
         self._options = options
@@ -107,7 +107,7 @@ class _Asked:
             *self.given.view.diagnostics,
             *warnings_of_dead(options, self.given, self.died),
         )
-        one = Entry(node=self.given.view.node, chance=Fraction(1), view=self.given.view)
+        one = EntryNode(node=self.given.view.node, chance=Fraction(1), view=self.given.view)
         self.world = World(
             entries=tuple(self._balanced(fates)) if options.balancer else (one,),
             dead=self.died,
@@ -123,7 +123,7 @@ class _Asked:
         whole = replace(self.given, view=replace(self.given.view, services=every))
         return dead_of(self._options, whole)
 
-    def _said(self) -> dict[str, Fate]:
+    def _said(self) -> dict[str, FlowResponse]:
         """Return what `--fate` says, by names that are dead.
 
         Raises:
@@ -133,7 +133,7 @@ class _Asked:
         ends = died.endpoints | died.uncertain
         nodes = {n for n in cluster.node_names if died.takes(n, cluster)} | {*died.nodes}
         known = {*nodes, *died.zones, *map(str, ends), *(str(e.address) for e in ends)}
-        said: dict[str, Fate] = {}
+        said: dict[str, FlowResponse] = {}
         for name, fate in self._options.fate:
             if name not in known:
                 marked = f"nothing of that name is marked dead{suggestion(name, known)}"
@@ -146,7 +146,7 @@ class _Asked:
 
     # --- a balancer -------------------------------------------------------------------
 
-    def _balanced(self, fates: _Fates) -> Iterator[Entry]:
+    def _balanced(self, fates: _Fates) -> Iterator[EntryNode]:
         """Yield the nodes among which a balancer draws."""
         weights = self._weights()
         whole = sum(weights.values())
@@ -155,12 +155,12 @@ class _Asked:
             fate = None
             if self.died.takes(node, self.given.cluster):
                 fate = fates.said.get(node) or fates.said.get(
-                    self.given.cluster.zone_of(node) or "", Fate.SILENT
+                    self.given.cluster.zone_of(node) or "", FlowResponse.SILENT
                 )
             given = self._inputs.get(node)
             if fate is None and given is None:
                 unknown.append(node)
-            yield Entry(
+            yield EntryNode(
                 node=node,
                 chance=Fraction(weight, whole),
                 view=None if given is None else given.view,
@@ -262,17 +262,17 @@ class _Asked:
             self.assumed.append(says)
 
     def _tuned(self, connector: Connector) -> Connector:
-        """Return a client with the time-out and tries that were asked for."""
+        """Return a client with the given timeout and number of tries."""
         options = self._options
         if options.timeout is not None:
             connector = replace(connector, timeout=(options.timeout,))
         return connector if options.tries is None else replace(connector, tries=options.tries)
 
     def _services(self, *, must: bool) -> Sequence[ServicePort]:
-        """Return what is connected to: what was asked for, else what loses most.
+        """Return the ServicePorts to connect to: the given ones, else those that lose most.
 
         Raises:
-            UsageError: nothing of it can be reached by TCP from where clients are.
+            UsageError: none of them can be reached by TCP from the clients.
         """
         reached = {id(each) for each in self.world.services()}
         found = [s for s in self.services if s.protocol == "tcp" and id(s) in reached]

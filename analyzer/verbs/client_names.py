@@ -57,7 +57,7 @@ class Names:
         )
 
     def _exists(self, name: str, conf: ResolvConf) -> Callable[[str], bool]:
-        """Return what tells whether a candidate of a name has an address."""
+        """Return a function that says whether a candidate of a name has an address."""
         domain = next(
             (d.removeprefix("svc.") for d in conf.search if d.startswith("svc.")), _DOMAIN
         )
@@ -79,7 +79,7 @@ class Names:
         """Return the resolv.conf of clients; None if their name server is not known.
 
         Raises:
-            UsageError: it must be told.
+            UsageError: it is not known, but needed (`must`).
         """
         options, services = self._options, self._view.services
         if options.resolv_conf is not None:

@@ -85,7 +85,7 @@ def stored(options: SimpleNamespace) -> tuple[ApiObjects, Everywhere]:
     """Return what the dumps of a store show, and the objects that it was built with.
 
     Raises:
-        AnalyzerError: there is no such store, or no ServicePort that was asked for.
+        AnalyzerError: there is no such store, or no such ServicePort.
         OSError: it cannot be read.
     """
     store = Store.open(options.folder)

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 @value(kw_only=True)
 class Objects:
-    """The objects at one time, and what they tell.
+    """The objects at one time, and what they contain.
 
     Attributes:
-        look: None: there are none.
+        look: None if there are none.
     """
 
     known: ApiObjects

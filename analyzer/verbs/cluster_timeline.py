@@ -243,7 +243,7 @@ class _Courses:
     def _wrong(
         self, states: Mapping[str, Sequence[_State]]
     ) -> tuple[tuple[Wrong, ...] | None, str]:
-        """Return what differed from the objects and for how long, or why nobody knows."""
+        """Return what differed from the objects and for how long, or why that is not known."""
         if not self._times:
             return None, "there are no --objects"
         found: list[Wrong] = []

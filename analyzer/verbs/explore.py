@@ -40,7 +40,7 @@ def app(options: SimpleNamespace) -> Any:
         raise UsageError(
             "explore needs textual, which is not installed; pip install 'kubeodds[terminal]'"
         ) from None
-    from analyzer.explorer import Asked, Explorer
+    from analyzer.explorer import Explorer, ExplorerInput
     from analyzer.failure.route_loss import Count
     from analyzer.model.diagnostics import Severity
     from analyzer.questions.judging import dead_of, judged, warnings_of_dead
@@ -51,7 +51,7 @@ def app(options: SimpleNamespace) -> Any:
     from analyzer.reports.not_judged import not_judged
 
     told = (*given.view.diagnostics, *warnings_of_dead(options, given, died))
-    asked = Asked(
+    asked = ExplorerInput(
         view=given.view,
         services=services,
         cluster=given.cluster,

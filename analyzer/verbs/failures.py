@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from analyzer.inputs.recognised import Input
     from analyzer.kubeproxy.view import Endpoint
     from analyzer.outage.control_plane import Topology
-    from analyzer.outage.scenario import Asked
+    from analyzer.outage.scenario import OutageOptions
     from analyzer.outage.topologies import Said
     from analyzer.questions.predicting import Everywhere
 
@@ -37,7 +37,7 @@ def whatif_of(options: SimpleNamespace, objects: ApiObjects, every: Everywhere |
     """Show what each failure would cost, on every node of `every` if it is given."""
     from analyzer.failure.reaching import is_lost_beyond, reaching, reaching_at_every_node
     from analyzer.failure.thresholds import breaches
-    from analyzer.failure.whatif import Asked, Kind, control_plane_of, what_if
+    from analyzer.failure.whatif import Kind, WhatIfOptions, control_plane_of, what_if
     from analyzer.kubeproxy.absent import Absent
     from analyzer.outage.api_servers import api_processes
     from analyzer.questions.judging import freshness, judged, warnings_of_places
@@ -60,7 +60,7 @@ def whatif_of(options: SimpleNamespace, objects: ApiObjects, every: Everywhere |
         absent, services = judged(options, given)
         view, told = given.view, (*given.view.diagnostics, *warnings_of_places(given))
     top = options.top or (_TOP_OF_TEXT if options.format in {"text", "markdown"} else _TOP)
-    asked = Asked(
+    asked = WhatIfOptions(
         node=options.node if every is None else None,
         control_plane=tuple(options.control_plane),
         kinds=frozenset(map(Kind, options.only)) or frozenset(Kind),
@@ -178,12 +178,12 @@ def timeline(options: SimpleNamespace) -> int:
     return finish(options, options.verb, answer, answer.diagnostics, no=False)
 
 
-def _asked(options: SimpleNamespace, given: Input) -> Asked:
-    """Return what the options say of an outage, besides who is dead."""
+def _asked(options: SimpleNamespace, given: Input) -> OutageOptions:
+    """Return the options of an outage, besides what is dead."""
     from analyzer.outage.causes import Reconciler
     from analyzer.outage.clocks import DURATIONS
     from analyzer.outage.eviction import Rates
-    from analyzer.outage.scenario import Asked
+    from analyzer.outage.scenario import OutageOptions
     from analyzer.questions.judging import dead_of
 
     if options.frozen and options.healing:
@@ -193,7 +193,7 @@ def _asked(options: SimpleNamespace, given: Input) -> Asked:
         named = {"dead": options.dies_with_api, "dead_node": [], "dead_zone": []}
         with_api = dead_of(type(options)(**{**vars(options), **named}), given).endpoints
     times = {name: getattr(options, name.replace("-", "_")) for name in DURATIONS}
-    return Asked(
+    return OutageOptions(
         heals=True if options.healing else False if options.frozen else None,
         api_back=options.api_back_after,
         proxy_dead=options.kube_proxy_dead,

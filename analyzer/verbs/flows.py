@@ -1,4 +1,4 @@
-"""``suspects`` and ``pinned``: conntrack read beside the rules."""
+"""``suspects`` and ``pinned``: conntrack compared with the rules."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from analyzer.gate.failing import Failing, failing_of
 from analyzer.gate.fixes import fix_of
 from analyzer.gate.problem import Group, Problem
 from analyzer.gate.reasons import why_pending
-from analyzer.gate.verdict import Judged, Thresholds, judged
+from analyzer.gate.verdict import JudgedService, Thresholds, judged
 from analyzer.kubeproxy.predict.assumptions import Said
 from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.output import DONE, finish, show
@@ -43,7 +43,7 @@ def answer_of(options: SimpleNamespace, given: Given) -> GateAnswer:
     """Return the verdict on the input.
 
     Raises:
-        AnalyzerError: a manifest is malformed, or what was asked for is not there.
+        AnalyzerError: a manifest is malformed, or a selected name is not there.
     """
     problem, failing, judge = _world(options, given)
     thresholds = Thresholds(options.max_loss, options.min_survives)
@@ -86,7 +86,7 @@ def _failing(options: SimpleNamespace, given: Given, problem: Problem) -> Failin
     """Return the failures to judge.
 
     Raises:
-        UsageError: what was asked for by name is not there.
+        UsageError: a node or zone given by name is not there.
     """
     names = [node.name for node in given.nodes]
     for name in options.control_plane:
@@ -148,7 +148,7 @@ def _objects_of(options: SimpleNamespace, given: Given) -> int:
     return DONE
 
 
-def _pending(problem: Problem, found: Sequence[Judged]) -> Iterator[Pending]:
+def _pending(problem: Problem, found: Sequence[JudgedService]) -> Iterator[Pending]:
     """Yield the workloads whose pods find no node, certainly or where the scores lead.
 
     Of those that an autoscaler makes more of also how many more of these find none.

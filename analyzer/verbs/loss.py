@@ -88,7 +88,7 @@ def loss(options: SimpleNamespace) -> int:
 
 
 def _propose(options: SimpleNamespace, given: Input) -> None:
-    """Say whom a bundle's conntrack speaks against, where nobody said who is dead."""
+    """Suggest endpoints that look dead in a bundle's conntrack, if none were given as dead."""
     from analyzer.questions.tracking import suggested
 
     found = suggested(options, given)
@@ -219,7 +219,7 @@ def _at_several(options: SimpleNamespace, nodes: Sequence[NodeInput]) -> int:
 
 
 def _worst(options: SimpleNamespace, nodes: Sequence[LossNode]) -> tuple[WorstLoss, ...]:
-    """Return what each ServicePort loses at worst, the greatest harm first or as was asked for."""
+    """Return the worst loss of each ServicePort, the greatest harm first or in the given order."""
     told = (each for each in nodes if not each.is_dead)
     found = worst_of({e.name: e.answer.losses for e in told if e.answer is not None})
     at = {id(each.loss): each for each in found}
@@ -229,7 +229,7 @@ def _worst(options: SimpleNamespace, nodes: Sequence[LossNode]) -> tuple[WorstLo
 
 
 def _judged_or_why(node: NodeInput) -> Judged | InputError | UsageError:
-    """Return what of a node's dumps is judged, or why nothing is: others may tell all the same."""
+    """Return the judgement of a node's dumps, or why there is none: other nodes may have one."""
     try:
         return judged(node.options, node.given)
     except (InputError, UsageError) as error:

@@ -17,7 +17,7 @@ from analyzer.questions.judging import dead_of, freshness, warnings_of_dead
 from analyzer.questions.repairing import Made, repair_of
 from analyzer.repair.leftover import undo_of
 from analyzer.repair.patch import Refused
-from analyzer.repair.witness import Fate
+from analyzer.repair.witness import RepairedOutcome
 from analyzer.reports.freshness import Freshness, long
 from analyzer.reports.repair_answer import RepairAnswer
 
@@ -54,16 +54,16 @@ def repair(options: SimpleNamespace) -> int:
         diagnostics=diagnostics,
         freshness=told,
     )
-    left = any(each.fate is Fate.LEFT for each in made.services)
+    left = any(each.fate is RepairedOutcome.LEFT for each in made.services)
     no = left or bool(answer.problems or died.uncertain)
     return finish(options, options.verb, answer, diagnostics, no=no)
 
 
 def _undo(given: Input) -> str:
-    """Return what takes away the repair that is among the rules; empty where none is.
+    """Return the commands that undo the repair among the rules; empty if there is none.
 
     Raises:
-        InputError: it cannot be told how.
+        InputError: it is not known how.
     """
     try:
         return "".join(undo_of(part.ruleset) for part in given.parts or (given,))
@@ -72,7 +72,7 @@ def _undo(given: Input) -> str:
 
 
 def _narrowed(options: SimpleNamespace, made: Made) -> Made:
-    """Return what of a repair is of the IP version that was asked for: nft dumps hold both."""
+    """Return a repair narrowed to the selected IP version: nft dumps contain both."""
     if options.family is None:
         return made
     version = VERSIONS[options.family]

@@ -1,13 +1,11 @@
 """``watch``: checks a node's rules periodically and reports what they lose.
 
-Theory of operation
-===================
+Theory of operation ===================
 
-Looks begin at times that are `every` apart by a clock that nobody sets; one that takes longer than
-that has the next ones left out, so that they never come in a bunch, and so has one that takes more
-than its share of CPU. The page of metrics is written
-beside the file and moved there: who reads it sees one look or the next. What stays the same is
-rendered once.
+Checks begin at intervals of `every` by the monotonic clock; one that takes longer, or more than its
+share of CPU, makes the next ones be skipped, so that they never pile up. The page of metrics is
+written beside the file and moved there, so that readers see one check or the next. What stays the
+same is rendered once.
 """
 
 from __future__ import annotations

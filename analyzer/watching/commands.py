@@ -30,7 +30,7 @@ _POLL: Final = 0.02
 def printed(words: Sequence[str], seconds: float, most: int, signals: Signals) -> bytes:
     """Return the stdout of a command, limited to `seconds` and `most` bytes.
 
-    It runs in a group of its own, which ends with it: what it starts is not left behind.
+    It runs in a process group of its own, which ends with it: its children are not left behind.
 
     Raises:
         InputError: it cannot be started, fails, is too slow or too long, or the watch is to end

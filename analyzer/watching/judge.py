@@ -1,11 +1,10 @@
 """One check of a node's rules: losses, and differences from the objects.
 
-Theory of operation
-===================
+Theory of operation ===================
 
-Rules are read in whole at each look that finds them changed. What a ServicePort then is has a
-digest (`cluster.content`); as long as that stays, and who is dead, so does what it loses, and that
-of the last look counts.
+Rules are read as a whole at each check that finds them changed. Each ServicePort then has a digest
+(`cluster.content`); as long as that and what is dead stay the same, so does its loss, and the last
+result is reused.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ class LookError(AnalyzerError):
 
 
 @value
-class Known:
+class LastResult:
     """A ServicePort at the last check: its digest, and its result."""
 
     digest: str
@@ -64,15 +63,15 @@ class Judge:
     """Repeatedly evaluates rules with the same options and objects.
 
     Attributes:
-        known: what was said of each ServicePort at the last look.
-        died: who was dead then.
+        known: the result of each ServicePort at the last check.
+        died: what was dead then.
     """
 
     def __init__(
         self,
         options: SimpleNamespace,
         objects: ApiObjects,
-        known: Mapping[Key, Known],
+        known: Mapping[Key, LastResult],
         died: Dead | None,
     ) -> None:
         self._options = options
@@ -111,11 +110,11 @@ class Judge:
     def _seen(
         self, services: Sequence[ServicePort], digests: Mapping[Key, str], died: Dead, at: float
     ) -> tuple[Seen, ...]:
-        """Return what is to be said of each, but for drift."""
+        """Return the results of each ServicePort, except for drift."""
         most = Fraction(0) if self._options.max_loss is None else self._options.max_loss
         is_same = self.died == died
         before = self.known
-        known: dict[Key, Known] = {}
+        known: dict[Key, LastResult] = {}
         anew: list[ServicePort] = []
         for each in services:
             key = _key(each)
@@ -129,7 +128,7 @@ class Judge:
             old = before.get(key)
             digest = digests[key]
             since = old.seen.since if old is not None and old.digest == digest else at
-            known[key] = Known(digest, _of(lost, most, since))
+            known[key] = LastResult(digest, _of(lost, most, since))
         self.known, self.died = known, died
         return tuple([known[key].seen for key in dict.fromkeys(map(_key, services))])
 

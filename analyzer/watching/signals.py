@@ -19,11 +19,11 @@ AGAIN: Final = signal.SIGHUP
 class Signals:
     """Handles signals while its context is active.
 
-    A handler only notes what came, and a byte in a pipe wakes whoever waits: nothing is cut off
-    in the middle.
+    A handler only records the signal, and a byte in a pipe wakes whoever waits: nothing is
+    interrupted halfway.
 
     Attributes:
-        again: whether a signal asked to read everything anew; who does so sets it back.
+        again: whether a signal requested to read everything anew; the reader resets it.
     """
 
     def __init__(self) -> None:

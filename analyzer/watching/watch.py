@@ -1,15 +1,14 @@
 """Periodic checks of a node's rules, one after the other.
 
-Theory of operation
-===================
+Theory of operation ===================
 
-A look takes the bytes of the rules, and judges them only where something has changed since the
-last judgement: the rules (counters and the time of a dump are none), the objects, or who is dead.
-What cannot be read or judged is a look that failed: there is no judgement then, and no old one in
-its place. A failure is forgotten as soon as a look succeeds.
+A check reads the bytes of the rules, and judges them only if something has changed since the last
+judgement: the rules (not their counters or the time of the dump), the objects, or what is dead. If
+anything cannot be read or judged, the check has failed: there is no judgement then, and no old one
+in its place. A failure is forgotten as soon as a check succeeds.
 
-The program runs without a collector of cycles, and a watch runs for months: it collects behind
-each judgement.
+The program runs without Python's cyclic garbage collector, and a watch runs for months: it collects
+after each judgement.
 """
 
 from __future__ import annotations
@@ -175,7 +174,7 @@ class Watch:
             raise LookError("stale", says)
 
     def _files(self, at: float) -> tuple[Signature, Signature]:
-        """Return the signatures of the objects, and of the file that says who is dead."""
+        """Return the signatures of the objects, and of the file that lists what is dead."""
         options = self._options
         try:
             objects = signature(options.objects)
@@ -191,7 +190,7 @@ class Watch:
         return objects, dead
 
     def _besides(self) -> Signature:
-        """Return the signature of what else of the node was given: ipsets, addresses, routes."""
+        """Return the signature of the node's other files: ipsets, addresses, routes."""
         options = self._options
         one = [each for each in (options.ipsets, options.addresses) if each is not None]
         try:
@@ -233,7 +232,7 @@ class Watch:
         self._looks["judged"] += 1
 
     def _dead(self) -> Mapping[str, Sequence[str]]:
-        """Return the values of options that say who is dead, and those of the file."""
+        """Return what is dead, from the options and from the file."""
         options = self._options
         said = {name: [*getattr(options, name)] for name in ("dead", "dead_node", "dead_zone")}
         if options.dead_file is not None:

@@ -1,1 +1,1 @@
-"""The same rules on a real kernel: network namespaces, packets, and their counts."""
+"""Replay of a dump's rules on a real kernel: network namespaces, packets, and their counts."""

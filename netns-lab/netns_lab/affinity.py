@@ -1,4 +1,4 @@
-"""The flows of a route with session affinity, each client's first and one more."""
+"""Flows of a route with session affinity: each client's first flow and a second one."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from netns_lab.own_clients import alike
 from netns_lab.sources import CLIENT_PORTS
 from netns_lab.topology import Host
 
-#: Flows between two flushes of conntrack: of these clients each counts twice.
+#: Flows between two flushes of conntrack, counting the two of each client as one.
 _ROOM: Final = 10_000
 
 
 class AffineRun(RouteRun):
     """The flows of a route with session affinity.
 
-    Each client sends one flow, which is drawn for, and one more, which must come to the same
-    endpoint. Then the node forgets all clients, and they are new ones.
+    Each client sends one flow, for which an endpoint is drawn, and a second one, which must reach
+    the same endpoint. Then the node forgets all clients, so that the next turn starts afresh.
     """
 
     in_turn = True
 
     def _clients(self) -> tuple[tuple[Address, ...], Host, str]:
-        """Return the clients' addresses, of the node all that it has, and how they send."""
+        """Return the clients' addresses (for the node, all its own), and what they send by."""
         clients, host, gateway = super()._clients()
         if self._route.source is Source.NODE:
             clients += tuple(self._alike(clients[0]))
         return clients, host, gateway
 
     def _alike(self, client: Address) -> Iterator[Address]:
-        """Give the node's other addresses, where flows from them end as those of `client` do."""
+        """Yield the node's other addresses, if flows from them end like those of `client`."""
         plan = self._lab.topology.plan
         address, port = self._to
         packet = Packet(
@@ -46,13 +46,13 @@ class AffineRun(RouteRun):
             in_interface="",
         )
         others = [each for each in plan.own_clients if each.version == client.version]
-        # Rules know no more of one of these than of the next.
+        # The rules cannot tell one of these addresses from another.
         own = *plan.node_addresses, *plan.own_clients
         if others and alike(self._lab.question.rulesets, packet, others[0], own):
             yield from others
 
     def _prepared(self, clients: int) -> int:
-        # Each flow of a client has a port of its own.
+        # Each flow of a client has its own port.
         most = len(CLIENT_PORTS) // 2 * clients
         self._count_of_flows = min(self._count_of_flows, most)
         return 2 * -(-self._count_of_flows // clients) * clients
@@ -81,6 +81,6 @@ class AffineRun(RouteRun):
             progress(count)
 
     def _came(self, turn: int, count: int) -> list[RawDoor]:
-        """Return where each client's flow of a turn came to."""
+        """Return where each client's flow of a turn arrived; () if it arrived nowhere."""
         port = self._flows.ports[turn]
         return [self._landed.get(tag_of(client, port), ()) for client in range(count)]

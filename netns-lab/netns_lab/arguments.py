@@ -1,4 +1,4 @@
-"""Options of the verbs of the lab."""
+"""Options of the `kubeodds lab` verbs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from netns_lab.backends import BACKENDS
 from netns_lab.deaths import GRAMMAR
 from netns_lab.schedule import LONGEST
 
-#: Lines with which the help of each verb ends; tests run them.
+#: Examples in the help of each verb; tests run them.
 EXAMPLES: Final = {
     "run": (
         "kubeodds lab run dump.txt --objects objects.json --node worker1 --dead-node master",
@@ -56,7 +56,7 @@ EXAMPLES: Final = {
         "kubeodds lab judge run.json --output verdict.txt",
     ),
 }
-#: Exit statuses of the verbs that measure; docs/reference.md has the same table, a test says so.
+#: Exit statuses of the verbs that measure; a test compares them with docs/reference.md.
 STATUSES: Final = (
     ("0", "all that was judged agrees; what was not judged is named"),
     ("1", "something disagrees with the prediction"),
@@ -64,28 +64,28 @@ STATUSES: Final = (
     ("3", "--strict, and something was not judged, or was read only in part"),
     ("130", "interrupted"),
 )
-#: Of `lab judge`, which reads what was measured and leaves nothing out.
+#: Exit statuses of `lab judge`, which reads a measurement and leaves nothing out.
 _OF_JUDGE: Final = tuple(each for each in STATUSES if each[0] in "012")
-#: Of `lab shell`.
+#: Exit statuses of `lab shell`.
 _OF_SHELL: Final = (
     ("N", "that of the shell or of the command behind --"),
     ("2", "bad input, bad usage, or a lab that cannot start"),
 )
 SOURCES: Final = tuple(source.value for source in Source)
 _MOST_FLOWS: Final = 100_000_000
-#: Percentage points, as a share: what `lab verify` notices, and the least that can be asked for.
+#: Shares, not percentages: the default resolution of `lab verify`, and the finest it accepts.
 _RESOLUTION: Final = 0.05
 _FINEST: Final = 0.001
-#: New flows a second, and connections that are kept open.
+#: Defaults: new flows per second, and connections that are kept open.
 _RATE: Final = 200.0
 _CONNECTIONS: Final = 8
 MOST_CONNECTIONS: Final = 200
-#: Flows of one route that notice the least of these.
+#: Flows of one route that the finest resolution takes.
 MOST_OF_A_ROUTE: Final = 20_000_000
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the parser of the verbs of the lab."""
+    """Return the parser of `kubeodds lab` and its verbs."""
     found = Parser(
         prog="kubeodds lab",
         description=(
@@ -350,7 +350,7 @@ def _add_sources(parser: argparse.ArgumentParser, default: str) -> None:
 
 
 def _resolution(text: str) -> float:
-    """Return a share, of a percentage."""
+    """Return a percentage as a share."""
     try:
         value = float(text.removesuffix("%")) / 100
     except ValueError:

@@ -1,4 +1,4 @@
-"""What is predicted of the flows of a route: how many arrive where, and how many rules end."""
+"""Predicted outcome of a route's flows: how many reach each endpoint, how many the rules end."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from analyzer.model.endings import PASSES, EndKind, total
 from analyzer.model.probability import NEVER, Bounds, capped_sum
 from netns_lab.backend import Door
 
-#: Ends that a rule puts to a flow; at the others it goes on as it came.
+#: Ends caused by a rule. At the others, the packet goes on unchanged.
 _ENDED: Final = frozenset({EndKind.REFUSED, EndKind.DROPPED, EndKind.REJECTED})
 NOTHING: Final = Bounds(NEVER, NEVER)
 
-#: The part of the flows to an endpoint that rules elsewhere than at the node end: of its share.
+#: Gives the part of the flows sent to an endpoint that rules on other nodes end.
 Beyond = Callable[[Share], Bounds]
 
 
@@ -24,9 +24,9 @@ class Arriving:
     """Shares of all flows of a route.
 
     Attributes:
-        shares: that arrive at each endpoint.
-        lost: that are sent to each endpoint, and that rules behind the DNAT end.
-        ended: that rules end, wherever.
+        shares: of each endpoint, the flows that reach it.
+        lost: of each endpoint, the flows sent to it that rules after the DNAT end.
+        ended: the flows that any rule ends, wherever it is.
     """
 
     shares: Mapping[Door, Bounds]
@@ -35,7 +35,7 @@ class Arriving:
 
 
 def arriving(route: Route, beyond: Beyond = lambda _: NOTHING) -> Arriving:
-    """Return what is predicted of a route's flows, given what ends them beyond this node."""
+    """Return the prediction for a route's flows, given what ends them beyond this node."""
     shares: dict[Door, Bounds] = {}
     lost: dict[Door, Bounds] = {}
     arrive = []
@@ -59,7 +59,7 @@ def arriving(route: Route, beyond: Beyond = lambda _: NOTHING) -> Arriving:
 
 
 def either(one: Arriving, other: Arriving) -> Arriving:
-    """Return what holds of flows of which nobody knows which of two holds."""
+    """Return bounds that hold whichever of two predictions is true."""
     return Arriving(
         {
             door: hull(one.shares.get(door, NOTHING), other.shares.get(door, NOTHING))
@@ -74,7 +74,7 @@ def either(one: Arriving, other: Arriving) -> Arriving:
 
 
 def door_of_endpoint(endpoint: Endpoint) -> Door:
-    """Return an endpoint's address and port, as numbers."""
+    """Return an endpoint's address, as an integer, and its port."""
     assert endpoint.port is not None
     return int(endpoint.address), endpoint.port
 
@@ -84,5 +84,5 @@ def _product(one: Bounds, other: Bounds) -> Bounds:
 
 
 def hull(one: Bounds, other: Bounds) -> Bounds:
-    """Return the bounds of what may be either."""
+    """Return the smallest bounds that contain both."""
     return Bounds(min(one.lower, other.lower), max(one.upper, other.upper))

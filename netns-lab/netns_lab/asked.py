@@ -1,4 +1,4 @@
-"""What a verb of the lab is asked: the routes to replay, and the lab for them."""
+"""Set-up of a lab verb: the routes to replay, and the labs that replay them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _AskedRoutes = Iterator[tuple[ServicePort, Route]]
 
 
 class SetUp(NamedTuple):
-    """What is measured: labs, each with its routes, and what was given."""
+    """What is measured: the labs, each with its routes, and the input they were made from."""
 
     labs: list[tuple[Any, _Routes]]
     given: Input
@@ -43,14 +43,14 @@ class SetUp(NamedTuple):
 
     @property
     def routes(self) -> _Routes:
-        """Those of all labs."""
+        """The routes of all labs."""
         return [each for _, routes in self.labs for each in routes]
 
 
 def set_up(options: SimpleNamespace, flows: int) -> SetUp:
-    """Leave the host's network, read what was asked, and build the labs: one for each IP version.
+    """Leave the host's network, read the input, and build the labs: one for each IP version.
 
-    The rules of one IP version know nothing of the other's, unless one ruleset of nft has both.
+    One lab serves both versions only if one nft ruleset has the rules of both.
     """
     leave_host()
     given = read_input(options)
@@ -61,9 +61,9 @@ def set_up(options: SimpleNamespace, flows: int) -> SetUp:
 def labs_for(
     options: SimpleNamespace, given: Input, routes: _Routes, flows: int, clients: int = 0
 ) -> SetUp:
-    """Build the labs for some routes, with so many flows of each or `clients` of each kind.
+    """Build the labs for some routes, with `flows` flows of each or `clients` of each kind.
 
-    The host's network has been left.
+    The host's network must have been left already.
     """
     dead, deaths = deaths_of(options, given)
     # Only now: scapy looks at interfaces when it is imported, and must not see the host's.
@@ -74,7 +74,7 @@ def labs_for(
         own = [(s, r) for s, r in routes if not given.parts or version_of(s, r) in part.versions]
         if not own:
             continue
-        question = experiment.Question(
+        question = experiment.LabSetup(
             ruleset=part.ruleset,
             cluster=given.cluster,
             view=part.view,
@@ -86,7 +86,7 @@ def labs_for(
             backend=options.backend or backend_of(part.ruleset),
             flows=flows,
             clients=clients,
-            # A program may ask others on its way, the cluster's DNS before all.
+            # A client program may also contact others, first of all the cluster's DNS.
             routes=() if getattr(options, "client", None) else tuple(own),
             pod_device=pod_device(given.every_ruleset, given.assumed),
         )
@@ -97,10 +97,10 @@ def labs_for(
 def other_nodes(
     options: SimpleNamespace, given: Input, dead: Dead
 ) -> tuple[tuple[OtherNode, ...], list[Diagnostic]]:
-    """Read the dumps of ``--rules NODE=DUMP``, and say which of them decide nothing.
+    """Read the dumps of ``--rules NODE=DUMP``; warn of those that have no effect.
 
     Raises:
-        AnalyzerError: one is no dump, or of no other node.
+        AnalyzerError: one cannot be read, or names no other node of the cluster.
     """
     files: dict[str, list[str]] = {}
     for word in options.rules:
@@ -145,10 +145,10 @@ def _warning(code: str, message: str, file: str) -> Diagnostic:
 
 
 def replayable(options: SimpleNamespace, given: Input) -> tuple[_Routes, list[LeftOut]]:
-    """Return the routes to replay, and those that cannot be.
+    """Return the routes to replay, and those that cannot be replayed.
 
     Raises:
-        LabError: none can be, or the one that was asked for cannot.
+        LabError: no route can be replayed.
     """
     ports_of = of_another(given.every_ruleset, given.cluster, given.view.node)
     asked = [
@@ -168,7 +168,7 @@ def replayable(options: SimpleNamespace, given: Input) -> tuple[_Routes, list[Le
 
 
 def left_out_of(service: ServicePort, route: Route, reason: str) -> LeftOut:
-    """Return what says that a route is not replayed, and why."""
+    """Return the record of a route that is not replayed, with the reason."""
     return LeftOut(
         service=service.name.text,
         protocol=service.protocol,
@@ -179,7 +179,7 @@ def left_out_of(service: ServicePort, route: Route, reason: str) -> LeftOut:
 
 
 def said(left_out: Iterable[LeftOut], given: Input) -> list[Diagnostic]:
-    """Return a warning for each ServicePort and reason."""
+    """Return one warning for each ServicePort and reason."""
     return [
         partial_warning("not-replayed", f"{name} is not replayed: {reason}", given.ruleset.file)
         for name, reason in dict.fromkeys((each.service, each.reason) for each in left_out)
@@ -187,13 +187,13 @@ def said(left_out: Iterable[LeftOut], given: Input) -> list[Diagnostic]:
 
 
 def notes(made: SetUp) -> list[Diagnostic]:
-    """Return what of the dumps the labs did not load as it stands, or does not matter."""
+    """Return what the labs changed or left out when they loaded the dumps, without repetition."""
     found = (note for lab, _ in made.labs for note in lab.notes)
     return list(dict.fromkeys([*made.told, *found]))
 
 
 def routes_of(options: SimpleNamespace, given: Input) -> _AskedRoutes:
-    """Give the routes that are asked about, those of refused frontends with their refusal."""
+    """Yield the routes asked about; for refused frontends, the route with its refusal."""
     for service in narrow(given.view, options.service):
         for source in Source:
             if source.value in (options.sources or ["pod"]):
@@ -201,7 +201,7 @@ def routes_of(options: SimpleNamespace, given: Input) -> _AskedRoutes:
 
 
 def routes_to(service: ServicePort, source: Source, given: Input) -> _AskedRoutes:
-    """Give the routes to one ServicePort, those of refused frontends with their refusal."""
+    """Yield the routes to one ServicePort; for refused frontends, the route with its refusal."""
     refusals = dict(service.refusals)
     for route in service.every_route(source):
         how = refusals.get(route.frontend)
@@ -214,13 +214,13 @@ def routes_to(service: ServicePort, source: Source, given: Input) -> _AskedRoute
 
 
 def place_of(service: ServicePort, route: Route) -> tuple[Any, ...]:
-    """Return what a route of one dump has in common with the same one of another."""
+    """Return the key by which a route of one dump finds its counterpart in another."""
     name = service.name.text, service.protocol, service.version
     return *name, route.frontend, route.source, route.network
 
 
 def names(dead: Dead, deaths: Iterable[Death] = ()) -> str:
-    """Return who is dead, in words, and of which a kind was given, how."""
+    """Return the dead nodes, zones and endpoints in words, each with its kind of death if given."""
     kinds = {each.what: f" ({each.kind})" for each in deaths}
     named = [f"node {n}{kinds.pop(n, '')}" for n in dead.nodes]
     named += [f"zone {z}" for z in dead.zones]

@@ -1,4 +1,4 @@
-"""What loads a dump's rules into the kernel, and counts what they did: one class for each way."""
+"""Loading a dump's rules into the kernel, and counting their packets: one class per backend."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Door: TypeAlias = tuple[int, int]
 class Backend(ABC):
     """The rules of one dump in one namespace.
 
-    With `lenient` rules that cannot be loaded are left out, and named.
+    If `lenient`, rules that cannot be loaded are left out, and named in `notes`.
     """
 
     def __init__(self, namespace: Namespace, ruleset: Rules, *, lenient: bool = False) -> None:
@@ -26,45 +26,45 @@ class Backend(ABC):
         self.lenient = lenient
         self.file = ruleset.file
         self.tables = tuple(ruleset.tables)
-        #: What of the dump is not loaded as it stands.
+        #: What of the dump was not loaded as it stands.
         self.notes: list[Diagnostic] = []
         self.load(ruleset)
 
     @abstractmethod
     def load(self, ruleset: Rules) -> None:
-        """Put the rules in place, and check that the kernel holds just what the dump says.
+        """Load the rules, and check that the kernel holds exactly what the dump says.
 
         Raises:
-            LabError: a rule was not understood and is not loaded blindly, the kernel refuses it,
-                or what it holds is not what the dump says.
+            LabError: a rule was not understood, so it is not loaded; the kernel refuses it; or what
+                the kernel holds differs from the dump.
         """
 
     @abstractmethod
     def adopt(self, ruleset: Rules) -> None:
-        """Go by the rules that are there, which must be just these.
+        """Use the rules that are loaded already, which must be exactly these.
 
         Raises:
-            LabError: they are others.
+            LabError: they differ.
         """
 
     @abstractmethod
     def change(self, commands: str) -> bool:
-        """Give commands to the program that reads changes; tell whether it took them."""
+        """Run commands through the restore program; return whether it accepted them."""
 
     @abstractmethod
     def saved(self) -> str:
-        """Return the rules as they are, without what packets change."""
+        """Return the loaded rules, without what packets change in them."""
 
     @abstractmethod
     def resync(self, ruleset: Rules, without: Collection[str] = ()) -> bool:
-        """Write kube-proxy's rules of `ruleset` anew as it does; tell whether they were taken.
+        """Write kube-proxy's rules of `ruleset` anew as it does; return whether they were accepted.
 
-        Chains in `without` are deleted, as kube-proxy deletes those of endpoints that are gone.
+        Chains in `without` are deleted, as kube-proxy deletes those of removed endpoints.
         """
 
     @abstractmethod
     def replacement(self, ruleset: Rules) -> tuple[list[str], str]:
-        """Return the program, and its input, that puts other rules in place of those there.
+        """Return the program, and its input, that replaces the loaded rules with other ones.
 
         Raises:
             LabError: they are of another kind, or not understood.
@@ -72,15 +72,15 @@ class Backend(ABC):
 
     @abstractmethod
     def sync(self, ruleset: Rules) -> tuple[list[str], str]:
-        """Return the program, and its input, by which kube-proxy would write its rules anew."""
+        """Return the program, and its input, with which kube-proxy would write its rules anew."""
 
     @abstractmethod
     def listing(self) -> list[str]:
-        """Return the program that prints the rules as they are."""
+        """Return the command that prints the loaded rules."""
 
     @abstractmethod
     def check(self, ruleset: Rules, listing: str) -> None:
-        """See that what `listing` printed is `ruleset`.
+        """Check that `listing`, printed by the command of `listing()`, is `ruleset`.
 
         Raises:
             LabError: it is not.
@@ -90,22 +90,22 @@ class Backend(ABC):
     def counters(self) -> Counter[Door]:
         """Return how many new flows were sent to each endpoint since the rules were loaded.
 
-        The kernel counts them, by another way than the captures do.
+        The kernel counts them, independently of the captures.
         """
 
     def endings(self) -> Counter[str] | None:
-        """Return what the rules that drop or reject have counted, by their text.
+        """Return the packet counts of the rules that drop or reject, by the rules' text.
 
-        None where rules do not count.
+        None if the rules have no counters.
         """
         return None
 
     @abstractmethod
     def forget_clients(self) -> None:
-        """Empty what session affinity keeps: each client is as one that has never been here."""
+        """Empty the session affinity lists: every client is treated as a new one."""
 
     def cross_check(self) -> None:  # noqa: B027  # not all have a second way
-        """Read the counters by a second way too, where there is one.
+        """Read the counters in a second way too, if there is one.
 
         Raises:
             LabError: the two differ.

@@ -1,4 +1,4 @@
-"""Which backends there are; a new one is its file and its line here."""
+"""Table of the backends; a new one takes a module and a line here."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from netns_lab.nft_rules import Nftables
 
 
 class Beside(Protocol):
-    """Which rules a node has beside kube-proxy's, and whether some may be left out."""
+    """A node's rules beside kube-proxy's, and whether some may be left out."""
 
     @property
     def others(self) -> tuple[Rules, ...]:
-        """The rules."""
+        """Rulesets of the other programs, in the order they were given."""
 
     @property
     def lenient(self) -> bool:
-        """Whether those that cannot be loaded are left out."""
+        """Whether rules that cannot be loaded are left out."""
 
 
 BACKENDS: Final[Mapping[str, type[Backend]]] = {
@@ -35,10 +35,10 @@ BACKENDS: Final[Mapping[str, type[Backend]]] = {
 
 
 def load_beside(namespace: Namespace, first: Backend, question: Beside) -> tuple[Backend, ...]:
-    """Load a node's other rules beside those of `first`, in the order in which they were given.
+    """Load a node's other rulesets beside those of `first`, in the order they were given.
 
     Raises:
-        LabError: one would take the place of another's.
+        LabError: two files have the same table.
     """
     tables = {(type(first), name): first.file for name in first.tables}
     found = []
@@ -56,7 +56,7 @@ def load_beside(namespace: Namespace, first: Backend, question: Beside) -> tuple
 
 
 def backend_of(ruleset: Rules) -> str:
-    """Return the name of the backend that wrote a dump, as far as it tells."""
+    """Return the name of the backend that wrote a dump, `legacy` if the dump does not say."""
     match ruleset:
         case NftRuleset():
             return "nftables"

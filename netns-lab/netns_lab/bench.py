@@ -1,9 +1,8 @@
-"""``make bench``: kubeodds beside what a user has today, on the same dump, in alternation.
+"""``make bench``: kubeodds compared with what a user has today, on the same dump, in turn.
 
 Prints CPU seconds of whole processes, their ratios, and the peak memory of each. Seconds are the
-median of several rounds; a ratio is the median of each round's own, since what else a machine
-does comes and goes and hits the neighbours in a round alike. It judges nothing and never fails a
-build.
+median of several rounds. A ratio is the median of the ratios within each round, because other load
+on the machine affects neighbouring runs alike. It judges nothing and never fails a build.
 """
 
 from __future__ import annotations
@@ -36,13 +35,13 @@ from netns_lab.namespace import Namespace, leave_host
 
 _LOAD: Final = "import json, sys\njson.load(open(sys.argv[1]))\n"
 _SPLIT: Final = "import sys\nfor line in open(sys.argv[1]):\n    line.split()\n"
-#: Where a run takes less than so many seconds there are more rounds: it costs little.
+#: Runs shorter than this many seconds get more rounds, since these cost little.
 _SHORT: Final = 0.2
 _MORE: Final = 5
-#: Rules that the generated layout has for a Service of n endpoints, and besides.
+#: Rules of a generated Service: per endpoint, and besides.
 _PER_ENDPOINT: Final = 3
 _PER_SERVICE: Final = 2
-#: Services of the rulesets of nft.
+#: Services in the nft rulesets.
 _NFT_SERVICES: Final = 10_000
 _MIX: Final = (1, 2, 3, 10, 10, 10, 10, 34)
 
@@ -128,7 +127,7 @@ def _dumps(options: argparse.Namespace, folder: Path) -> list[tuple[str, Path]]:
 
 
 def _compare(name: str, path: Path, rounds: int, namespace: Namespace) -> tuple[str, float]:
-    """Print what each takes; return the dump's format, and seconds that it takes to analyse."""
+    """Print the time of each program; return the dump's format, and our seconds on it."""
     ours, *formats = (
         kubeodds("services", path, "--format", form) for form in ("tsv", "text", "json")
     )
@@ -141,7 +140,7 @@ def _compare(name: str, path: Path, rounds: int, namespace: Namespace) -> tuple[
         *(Contender(each, [*command, str(path)]) for each, command in _others(data)),
     ]
     print(f"{name}: {rows:,} rules, {path.stat().st_size / 1e6:.1f} MB")
-    # Once for the caches of files, and compiled, as an installed program is.
+    # One run to fill the file caches, and with compiled modules, as an installed program has.
     compileall.compile_dir(str(Path(analyzer.__file__).parent), quiet=1)
     ours.run(namespace)
     if ours.seconds.pop() < _SHORT:
@@ -165,7 +164,7 @@ def _compare(name: str, path: Path, rounds: int, namespace: Namespace) -> tuple[
 
 
 def _others(data: bytes) -> list[tuple[str, list[str]]]:
-    """Return what else a user has that takes a dump, without its name."""
+    """Return the other programs a user has that read a dump: name, and command without the file."""
     loop = "line.split() loop", [sys.executable, "-c", _SPLIT]
     if data.lstrip().startswith(b"{"):
         return [("json.load", [sys.executable, "-c", _LOAD])]

@@ -1,6 +1,6 @@
-"""What `make bench` compares besides dumps: kinds of Services, verbs, formats and sizes.
+"""Further comparisons of `make bench`: kinds of Services, verbs, formats and sizes.
 
-Each case prints ratios between commands of ours, which a change of one of them moves.
+Each case prints ratios between our own commands, so that a regression of one of them shows.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from analyzer.model.value import replace
 from netns_lab.bench_noise import noise
 from netns_lab.contender import Contender, alternate, kubeodds
 
-#: Services of the dumps that are compared with another, and with the objects.
+#: Services in the dumps compared with another dump or with the objects.
 _SERVICES: Final = 10_000
 #: ServicePorts of ten endpoints each: 250,000 endpoints.
 _LARGE: Final = 25_000
-#: What is asked of one Service, for each format that says something else.
+#: Commands for the case of a single large Service, one for each format that differs.
 _OF_ONE: Final = (
     ("services", "--format", "text"),
     ("services", "--format", "tsv"),
@@ -48,7 +48,7 @@ _OF_ONE: Final = (
 
 
 def _realistic(folder: Path, rounds: int) -> None:
-    """Compare clusters with Services of all kinds to clusters with as many of the plain kind."""
+    """Compare clusters with Services of all kinds with clusters of as many ClusterIP Services."""
     print("Services of all kinds (NodePort, LoadBalancer, Local, affinity, external IPs) as text")
     took: dict[tuple[str, int], tuple[float, int]] = {}
     for count, nodes in ((312, 100), (3_125, 300)):
@@ -78,7 +78,7 @@ def _realistic(folder: Path, rounds: int) -> None:
 
 
 def _one_service(folder: Path, rounds: int) -> None:
-    """Compare one Service of 5,000 endpoints to one of 1,000, in each verb and format."""
+    """Compare a Service of 5,000 endpoints with one of 1,000, in each verb and format."""
     print("One Service of 5,000 endpoints to one of 1,000: time and size")
     given = {count: list(services(1, endpoints=(count,))) for count in (1_000, 5_000)}
     paths = [_written(folder / f"one-{n}", iptables_save(each)) for n, each in given.items()]
@@ -95,7 +95,7 @@ def _one_service(folder: Path, rounds: int) -> None:
 
 
 def _large_json(folder: Path, rounds: int) -> None:
-    """Compare JSON of a cluster of 250,000 endpoints to text."""
+    """Compare JSON with text for a cluster of 250,000 endpoints."""
     print("JSON of 25,000 Services with 250,000 endpoints to text")
     path = _written(folder / "large", iptables_save(list(services(_LARGE))))
     told, text = (kubeodds("services", path, "--format", form) for form in ("json", "text"))
@@ -107,7 +107,7 @@ def _large_json(folder: Path, rounds: int) -> None:
 
 
 def _diff(folder: Path, rounds: int) -> None:
-    """Compare `diff` of two dumps to reading both."""
+    """Compare `diff` of two dumps with reading both."""
     before = list(services(_SERVICES))
     after = [
         replace(each, endpoints=each.endpoints[:-1]) if at % 10 == 0 else each
@@ -128,7 +128,7 @@ def _diff(folder: Path, rounds: int) -> None:
 
 
 def _check(folder: Path, rounds: int) -> None:
-    """Compare `services --check` with objects to what does not check."""
+    """Compare `services --check` with objects to `services` without the check."""
     given: list[GeneratedService] = list(services(_SERVICES))
     dump = _written(folder / "check", iptables_save(given))
     objects = _written(folder / "objects", json.dumps({"items": api_objects(given)}))
@@ -154,7 +154,7 @@ def _written(path: Path, text: str) -> Path:
     return path
 
 
-#: What is compared where no dump is given; each is told a folder for its files, and the rounds.
+#: Cases run when no dump is given; the arguments are a folder for files, and the rounds.
 CASES: Final[tuple[Callable[[Path, int], None], ...]] = (
     _realistic,
     _one_service,

@@ -1,7 +1,7 @@
-"""``make bench-lab``: what the lab takes, beside scapy, beside restoring, and by itself.
+"""``make bench-lab``: time of the lab by itself, and compared with scapy and with restoring.
 
 Prints CPU seconds of the process and ratios of one run. It judges nothing and never fails a build.
-Captures that the repository does not hold are taken from the folder that KUBEODDS_CAPTURES names.
+Captures that are not in the repository are read from the folder in KUBEODDS_CAPTURES.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from netns_lab.namespace import Namespace, leave_host
 
 #: Flows of each route whose speed is measured.
 _FLOWS: Final = 100_000
-#: Scapy loses packets of more.
+#: Scapy loses packets if there are more flows.
 _SCAPY_FLOWS: Final = 2_000
-#: Rules that the generated layout has for a Service of ten endpoints.
+#: Rules of a generated Service of ten endpoints.
 _RULES: Final = 32
-#: Services whose routes' overhead is measured, 1,000 rules, and the flows of each.
+#: Services for the overhead of a route (1,000 rules), and the flows of each route.
 _SMALL: Final = 31
 _FEW: Final = 256
 
@@ -41,7 +41,7 @@ Case = Callable[[Path], Iterator[str]]
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run the benchmark, or the cases whose names are given."""
+    """Run the benchmark, or the cases named on the command line."""
     parser = argparse.ArgumentParser(prog="bench-lab", description=__doc__)
     parser.add_argument("cases", nargs="*", help=f"of {', '.join(CASES)} (default: all)")
     options = parser.parse_args(words)
@@ -78,7 +78,7 @@ def _dead(given: GeneratedService, count: int) -> list[str]:
 
 
 def _engine(folder: Path) -> Iterator[str]:
-    """Tell how many flows of one route a CPU second sends and counts."""
+    """Report how many flows of one route are sent and counted per CPU second."""
     tcp, udp = services(2)
     cases = (
         ("UDP, endpoint and answer, 5 of 10 dead", udp, 5),
@@ -98,7 +98,7 @@ def _engine(folder: Path) -> Iterator[str]:
 
 
 def _scapy(folder: Path) -> Iterator[str]:
-    """Compare one route to the same by scapy."""
+    """Compare one route with the same measured by scapy."""
     from netns_lab import bench_scapy
     from netns_lab.layout import Layout
     from netns_lab.replay import Flows
@@ -127,12 +127,12 @@ def _scapy(folder: Path) -> Iterator[str]:
 
 
 def replace_port(given: GeneratedService) -> GeneratedService:
-    """Return a Service whose endpoints serve port 53."""
+    """Return a copy of the Service whose endpoints serve port 53."""
     return replace(given, endpoints=tuple((address, 53) for address, _ in given.endpoints))
 
 
 def _nodes(folder: Path) -> Iterator[str]:
-    """Tell what it takes to build labs of so many nodes."""
+    """Report the time to build labs of 20 and of 100 nodes."""
     from netns_lab.plan import HostPlan, Plan
     from netns_lab.ready import wait_until_ready
     from netns_lab.sources import Sending
@@ -168,7 +168,7 @@ def _nodes(folder: Path) -> Iterator[str]:
 
 
 def _overhead(folder: Path) -> Iterator[str]:
-    """Tell what a route takes beside its flows, of 1,000 rules."""
+    """Report the time of a route beyond that of its flows, with 1,000 rules."""
     path = _dump(folder, list(services(_SMALL)))
     lab, routes = _lab(path, flows=_FEW)
     took = 0.0
@@ -196,7 +196,7 @@ def _with_flows(question: Any, flows: int) -> Any:
 def _capture(
     folder: Path, name: str, flows: int, *, mode: str, sources: Sequence[str] = SOURCES
 ) -> Iterator[str]:
-    """Tell what the whole command takes for every route of a capture from some sources."""
+    """Report the time of the whole command for every route of a capture from some sources."""
     del folder
     captures = os.environ.get("KUBEODDS_CAPTURES")
     where = Path(captures or "/nonexistent", mode, name)
@@ -216,7 +216,7 @@ def _capture(
 
 
 def _large(folder: Path, rules: int) -> Iterator[str]:
-    """Compare measuring the last Service of a large dump to restoring it."""
+    """Compare measuring the last Service of a large dump with restoring the dump."""
     given = list(services(rules // _RULES))
     path = _dump(folder, given)
     restore = Contender("restore", [program("iptables-legacy-restore"), str(path)])

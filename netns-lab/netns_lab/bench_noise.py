@@ -1,7 +1,7 @@
-"""What rules of other programs cost beside kube-proxy's: as `make bench` prints it.
+"""Cost of other programs' rules beside kube-proxy's, as part of `make bench`.
 
-Each dump with rules of others is compared to the same without; what these rules are stands with
-the captured nodes of fixtures/noise, from which they are taken.
+Each dump with other programs' rules is compared with the same dump without them. The rules are
+those of the captured nodes in fixtures/noise.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from netns_lab.contender import Contender, alternate, kubeodds
 from netns_lab.namespace import Namespace
 
 _NOISE: Final = Path(analyzer.__file__).parents[1] / "fixtures" / "noise"
-#: Services of the dumps that rules of others are put beside.
+#: Services in the dumps to which other programs' rules are added.
 _MANY: Final = 5_000
 _SOME: Final = 1_000
-#: Rows of Calico's chains in the table filter: a node with many policies.
+#: Rules in Calico's chains of the filter table: a node with many policies.
 _ROWS: Final = 50_000
 _ROWS_OF_CHAIN: Final = 50
-#: As iptables-nft's rules of Docker are listed.
+#: Docker's rules, as nft lists those that iptables-nft loaded.
 _DOCKER: Final = """\
 table ip nat {
 	chain DOCKER {
@@ -48,7 +48,7 @@ table ip nat {
 
 
 def noise(folder: Path, rounds: int) -> None:
-    """Compare nodes with rules of others to the same without."""
+    """Compare nodes that have other programs' rules with the same nodes without."""
     print("Rules of other programs: services as text, to the same dump without them")
     base = _NOISE / "base.txt"
     known = ("--objects", str(_NOISE / "objects.json"), "--node", "worker1")
@@ -75,7 +75,7 @@ _WITH_RAW: Final = ("nodelocaldns", "calico")
 
 
 def _compared(title: str, given: dict[str, str], folder: Path, rounds: int) -> None:
-    """Print what each dump takes to the first."""
+    """Print the time of each dump relative to the first."""
     runs = {}
     for name, text in given.items():
         path = folder / f"noise-{len(text)}"
@@ -92,7 +92,7 @@ def _told(name: str, run: Contender, plain: Contender) -> None:
 
 
 def _raw(name: str) -> str:
-    """Return the table raw of a captured node."""
+    """Return the raw table of a captured node."""
     text = (_NOISE / f"{name}.txt").read_text(encoding="ascii")
     found = re.search(r"^\*raw\n.*?^COMMIT\n", text, re.MULTILINE | re.DOTALL)
     assert found is not None
@@ -100,9 +100,10 @@ def _raw(name: str) -> str:
 
 
 def _policies(folder: Path, rounds: int) -> None:
-    """Compare a dump with many rows in chains of Calico to the same without.
+    """Compare a dump with many Calico rules with one without.
 
-    What these rows cost is compared to what `iptables-legacy-restore --test` takes to read them.
+    The cost of these rules is compared with that of reading them by `iptables-legacy-restore
+    --test`.
     """
     text = iptables_save(list(services(_SOME)))
     paths = [folder / name for name in ("policies-without", "policies")]
@@ -134,7 +135,7 @@ def _of_pods() -> list[str]:
 
 
 def _calico() -> Iterator[str]:
-    """Give rows as Calico writes them: one for the device of each pod, and a chain for each pod."""
+    """Yield rules as Calico writes them: one for each pod's device, and a chain for each pod."""
     named = '-m comment --comment "cali:x"'
     yield f"-A FORWARD -o cali+ {named} -j cali-to-wl-dispatch\n"
     yield f'-A FORWARD {named} -m comment --comment "Policy explicitly accepted packet." '

@@ -1,7 +1,7 @@
-"""What `whatif --from-objects` takes beyond reading the JSON, on a mixed cluster.
+"""Cost of `whatif --from-objects` beyond reading the JSON, on a mixed cluster.
 
-``python -m netns_lab.bench_objects MODE`` measures one mode in a process of its own and prints CPU
-seconds and memory as JSON; `compare` runs both modes and prints them for people.
+``python -m netns_lab.bench_objects MODE`` measures one mode and prints CPU seconds and memory as
+JSON; `compare` measures both modes and yields a line of text for each.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from analyzer.arguments.command_line import parse
-from analyzer.failure.whatif import Asked, what_if
+from analyzer.failure.whatif import WhatIfOptions, what_if
 from analyzer.inputs.api_objects import ApiObjects
 from analyzer.kubeproxy.generate import mixed
 from analyzer.questions.predicting import everywhere
@@ -33,7 +33,7 @@ of_file(*sys.argv[1:])
 
 
 def compare(rounds: int) -> Iterator[str]:
-    """Give what both modes take, medians of some rounds, a line each."""
+    """Yield one line per mode: medians over some rounds."""
     for mode in ("iptables", "nftables"):
         runs = sorted((_run(mode) for _ in range(rounds)), key=lambda each: each["beyond"])
         found = runs[len(runs) // 2]
@@ -51,7 +51,7 @@ def _run(mode: str) -> dict[str, Any]:
         path = Path(folder) / "objects.json"
         items = mixed(_SERVICES, _NODES)
         path.write_text(json.dumps({"kind": "List", "items": items}), encoding="ascii")
-        # In another process: the memory that the making took is not given back.
+        # In another process, because memory used to make the objects is not returned to the system.
         command = [sys.executable, "-c", _READ, str(path), mode]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
     found: dict[str, Any] = json.loads(done.stdout)
@@ -59,7 +59,7 @@ def _run(mode: str) -> dict[str, Any]:
 
 
 def of_file(path: str, mode: str) -> None:
-    """Print what it takes to read a file of objects, to predict, and to judge all failures."""
+    """Print the cost of reading a file of objects, of predicting, and of judging all failures."""
     gc.disable()  # as the program does
     begun = time.process_time()
     options = parse(["whatif", "--from-objects", path, "--mode", mode, "--seed", "1"])
@@ -68,7 +68,7 @@ def of_file(path: str, mode: str) -> None:
     before = _peak()
     found = everywhere(options, objects)
     predicted = time.process_time()
-    answer = what_if(found.asked, objects.cluster, Asked(top=10), None, found.services)
+    answer = what_if(found.asked, objects.cluster, WhatIfOptions(top=10), None, found.services)
     done = time.process_time()
     told = {
         "nodes": len(answer.vantages),
@@ -89,7 +89,7 @@ def _peak() -> float:
 
 
 def main(words: Sequence[str]) -> int:
-    """Measure one mode and print what it took."""
+    """Measure one mode and print the result."""
     sys.stdout.write(json.dumps(_run(words[0])) + "\n")
     return 0
 

@@ -1,7 +1,7 @@
-"""The same job by scapy's own means: `sendp` of prebuilt packets, and `AsyncSniffer` to hear them.
+"""The lab's measurement with scapy alone: `sendp` of prebuilt packets, and `AsyncSniffer`.
 
-It is what somebody writes who has scapy and no lab: each packet is sent by a system call of its own
-and comes back as an object.
+This is what somebody would write who has scapy and no lab: each packet takes a system call to send,
+and arrives as a Python object.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from netns_lab.experiment import Lab
 from netns_lab.replay import Flows
 from netns_lab.topology import Host
 
-#: Seconds to let the sniffers read what has come.
+#: Seconds that the sniffers get to read what has arrived.
 _PATIENCE: Final = 5.0
 _POLL: Final = 0.01
 
 
 def sends(lab: Lab, flows: Flows, count: int) -> float:
-    """Return the CPU seconds that sendp takes for prebuilt packets, with nobody listening."""
+    """Return the CPU seconds that sendp takes for prebuilt packets, with no sniffer running."""
     packets = _packets(flows, count)
     with _link(lab.topology.client) as link:
         begun = time.process_time()
@@ -36,7 +36,7 @@ def sends(lab: Lab, flows: Flows, count: int) -> float:
 
 
 def measures(lab: Lab, flows: Flows, count: int) -> tuple[float, int]:
-    """Return the CPU seconds of sending and hearing, and how many flows were attributed."""
+    """Return the CPU seconds of sending and sniffing, and how many flows were attributed."""
     logging.getLogger("scapy").setLevel(logging.ERROR)
     packets = _packets(flows, count)
     landed: Counter[tuple[str, int]] = Counter()

@@ -1,7 +1,7 @@
-"""What `watch` takes: CPU and memory of looks at a node of 10,000 Services.
+"""Benchmark of `watch`: CPU and memory of looks at a node of 10,000 Services.
 
-``python -m netns_lab.bench_watch [--services N] [--looks N]`` runs the program as a timer's or a
-DaemonSet's process is run, on a dump that is generated, and reads what it tells of itself.
+``python -m netns_lab.bench_watch [--services N] [--looks N]`` runs the program as a DaemonSet
+would, on a generated dump, and reads the metrics that it writes about itself.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from netns_lab.bench_cluster import plain_objects
 _NODES: Final = 100
 _DEADLINE: Final = 300
 _MEGA: Final = 1e6
-#: Megabytes that memory may differ by.
+#: Megabytes by which memory may grow.
 _GROWS: Final = 2.0
 
 
 class _Node:
-    """A dump and objects in a folder; the dump may have one endpoint that is another."""
+    """A dump and objects in a folder; one endpoint of the dump can be changed."""
 
     def __init__(self, folder: Path, services: int, *, plain: bool) -> None:
         items = plain_objects(services, _NODES) if plain else mixed(services, _NODES)
@@ -52,7 +52,7 @@ class _Node:
         self.write(changed=0)
 
     def write(self, *, changed: int) -> None:
-        """Write the dump, with the port of the first endpoint another for each number but 0."""
+        """Write the dump; unless `changed` is 0, it gives the first endpoint another port."""
         text = self.text
         if changed:
             at = text.index("--to-destination ") + len("--to-destination ")
@@ -63,7 +63,7 @@ class _Node:
         new.rename(self.dump)
 
     def told(self) -> dict[str, float]:
-        """Return what the watch's page tells, by name and labels."""
+        """Return the metrics that the watch has written, by name and labels."""
         try:
             lines = self.page.read_text().split("\n")
         except FileNotFoundError:
@@ -85,7 +85,7 @@ def _watching(node: _Node, *more: str) -> Iterator[int]:
 
 
 def _looked(node: _Node, result: str, number: int) -> dict[str, float]:
-    """Return the page behind so many looks of a kind."""
+    """Return the metrics once `number` looks have had a result; wait for that."""
     until = time.monotonic() + _DEADLINE
     while time.monotonic() < until:
         found = node.told()
@@ -104,7 +104,7 @@ def _memory(found: dict[str, float]) -> float:
 
 
 def _peak(process: int) -> float:
-    """Return the most memory that a process has had, in megabytes.
+    """Return the peak resident memory of a process, in megabytes.
 
     Source: Linux, Documentation/filesystems/proc.rst, ``VmHWM``, in kB.
     """
@@ -113,7 +113,7 @@ def _peak(process: int) -> float:
 
 
 def looks(services: int, *, plain: bool, objects: bool) -> Iterator[str]:
-    """Give what the first look takes, one at which nothing has changed, and one with a change."""
+    """Yield the cost of the first look, of one without a change, and of one with a change."""
     with tempfile.TemporaryDirectory() as name:
         node = _Node(Path(name), services, plain=plain)
         given = ["--objects", str(node.objects), "--node", node_name(0)] if objects else []
@@ -138,7 +138,7 @@ def looks(services: int, *, plain: bool, objects: bool) -> Iterator[str]:
 
 
 def memory(services: int, number: int) -> tuple[str, bool]:
-    """Return the memory behind some looks, each with a change, and behind many; and if it grows."""
+    """Return a line about memory over many looks, each with a change; and whether it grows."""
     from fractions import Fraction
     from types import SimpleNamespace
 

@@ -1,7 +1,7 @@
-"""What `whatif` takes beyond reading, on a dump of 10,000 Services and on values of more.
+"""Cost of `whatif` beyond reading, on a dump of 10,000 Services and on larger generated values.
 
-``python -m netns_lab.bench_whatif dump|values`` measures one of them in a process of its own and
-prints CPU seconds and memory as JSON; `compare` runs both and prints them for people.
+``python -m netns_lab.bench_whatif dump|values`` measures one of them and prints CPU seconds and
+memory as JSON; `compare` measures both and yields a line of text for each.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from analyzer.arguments.command_line import parse
-from analyzer.failure.whatif import Asked, WhatIf, what_if
+from analyzer.failure.whatif import WhatIf, WhatIfOptions, what_if
 from analyzer.inputs.recognised import read_input
 from analyzer.kubeproxy.generate import GeneratedService, iptables_save, services
 from analyzer.kubeproxy.names import service_name
@@ -45,10 +45,10 @@ from analyzer.model.probability import (
 )
 from analyzer.questions.judging import judged
 
-#: Of the dump: Services of ten endpoints each, and nodes.
+#: For the dump: Services of ten endpoints each, and nodes.
 _SERVICES: Final = 10_000
 _NODES: Final = 1_000
-#: Of the values: nodes, Services by their endpoints, and DaemonSets on all nodes.
+#: For the values: nodes, endpoints of the Services, and DaemonSets on all nodes.
 _MANY_NODES: Final = 5_000
 _SIZES: Final = (1, 2, 2, 3, 3, 5, 10, 25, 40, 60)
 _DAEMON_SETS: Final = 20
@@ -57,7 +57,7 @@ _PODS: Final = IPv4Address("10.0.0.0")
 
 
 def main(words: Sequence[str]) -> int:
-    """Measure one case and print what it took."""
+    """Measure one case and print the result."""
     gc.disable()  # as the program does
     kinds: dict[str, Callable[[], dict[str, Any]]] = {"dump": _of_dump, "values": _of_values}
     sys.stdout.write(json.dumps(kinds[words[0]]()) + "\n")
@@ -65,7 +65,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def compare(rounds: int) -> Iterator[str]:
-    """Give what both cases take, medians of some rounds, a line each."""
+    """Yield one line per case: medians over some rounds."""
     for kind in ("dump", "values"):
         runs = sorted((_run(kind) for _ in range(rounds)), key=lambda each: each["whatif"])
         found = runs[len(runs) // 2]
@@ -86,13 +86,13 @@ def _run(kind: str) -> dict[str, Any]:
 
 
 def _of_dump() -> dict[str, Any]:
-    """Read a dump and objects as the command does."""
+    """Read a dump and objects as the command does, and measure."""
     with tempfile.TemporaryDirectory() as folder:
         dump, objects = (str(Path(folder) / name) for name in ("dump.txt", "objects.json"))
         given = list(services(_SERVICES, nodes=_NODES))
         Path(dump).write_text(iptables_save(given), encoding="ascii")
         Path(objects).write_text(json.dumps({"items": list(_objects(given))}), encoding="ascii")
-        # In another process: the memory that the making took is not given back.
+        # In another process, because memory used to make the files is not returned to the system.
         command = [sys.executable, "-c", _READ, dump, objects]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
     found: dict[str, Any] = json.loads(done.stdout)
@@ -107,7 +107,7 @@ of_files(*sys.argv[1:])
 
 
 def of_files(dump: str, objects: str) -> None:
-    """Print what it takes to read these files, and to judge all failures."""
+    """Print the cost of reading these files, and of judging all failures."""
     gc.disable()
     begun = time.process_time()
     options = parse(["whatif", dump, "--objects", objects])
@@ -119,7 +119,7 @@ def of_files(dump: str, objects: str) -> None:
 
 
 def _of_values() -> dict[str, Any]:
-    """Make the values that a reader would give."""
+    """Measure on values like those a reader would return."""
     begun = time.process_time()
     draw = random.Random(0)  # noqa: S311  # no secret
     sizes = [_SIZES[at % len(_SIZES)] for at in range(_SERVICES - _DAEMON_SETS)]
@@ -145,7 +145,7 @@ def _of_values() -> dict[str, Any]:
 
 
 class _Listed(Sequence[Share]):
-    """Shares as plain rows give them: one list of numbers for all of as many endpoints."""
+    """Shares as the reader of plain rules makes them: one list of bounds for all of one size."""
 
     def __init__(self, endpoints: Sequence[Endpoint], shares: Sequence[Bounds]) -> None:
         self._endpoints = endpoints
@@ -173,7 +173,7 @@ def _service(number: int, shares: _Listed) -> ServicePort:
 
 
 def _shares(size: int) -> list[Bounds]:
-    """Return what kube-proxy's rules for so many endpoints draw."""
+    """Return the shares that kube-proxy's rules give `size` endpoints."""
     left, found = ALWAYS, []
     for behind in range(size, 1, -1):
         chance = Dyadic.of(threshold_from_text(f"{1 / behind:.10f}"), XT_STATISTIC_BITS)
@@ -214,7 +214,7 @@ def _measured(
 ) -> dict[str, Any]:
     before = _peak()
     begun = time.process_time()
-    answer: WhatIf = what_if(found, cluster, Asked(top=10))
+    answer: WhatIf = what_if(found, cluster, WhatIfOptions(top=10))
     took = time.process_time() - begun
     return {
         "from": source,

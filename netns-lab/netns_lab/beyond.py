@@ -1,4 +1,4 @@
-"""What the rules of other nodes do with flows that come for their pods."""
+"""Effect of other nodes' rules on flows to the pods there."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherNode:
-    """What is known of a node beside the one whose rules are asked about."""
+    """Another node, and the rules and objects read for it."""
 
     name: str
     given: Input
@@ -37,14 +37,14 @@ def lost_beyond(
     client: Address | None,
     silent: Collection[str] = (),
 ) -> Beyond:
-    """Return what tells the part of the flows to an endpoint that the rules of its node end.
+    """Return a function that gives the part of the flows to an endpoint that its node's rules end.
 
-    There a flow comes from the node whose rules sent it, if these masqueraded it, else from the
-    `client`; None: the node itself is the client. Where rules there do anything else but let it
-    pass, drop or reject it, nothing is told. A `silent` node asks its rules no more: flows are
-    counted before it.
+    The node sees the flow's source as the address of the node that masqueraded it, or else as
+    `client`; None means that the node itself is the client. Where the rules do anything but let the
+    flow pass, drop or reject it, the bounds are wide. Nodes in `silent` are left out: their flows
+    are counted before their rules.
     """
-    if not others:  # nor need anybody look at all endpoints
+    if not others:  # saves a look at every endpoint
         return lambda _: Bounds(NEVER, NEVER)
     question = lab.question
     by_name = {each.name: each for each in others if each.name not in silent}
@@ -79,7 +79,7 @@ def lost_beyond(
 
 
 def _ended(node: OtherNode, source: Address, to: tuple[Address, int], protocol: str) -> Bounds:
-    """Return the part of flows from somewhere to a pod that a node's rules drop or reject."""
+    """Return the part of the flows from `source` to a pod that a node's rules drop or reject."""
     address, port = to
     packet = Packet(
         protocol=protocol,
@@ -99,7 +99,7 @@ def _ended(node: OtherNode, source: Address, to: tuple[Address, int], protocol: 
         return Bounds(NEVER, ALWAYS)
     lost = [each.probability for each in found.ends if each.fate.kind in ("drop", "reject")]
     pass_ = [each.probability for each in found.ends if each.fate.kind in ("no-service", "local")]
-    # What else may become of them is neither.
+    # Any other end is neither lost nor passed for certain.
     return Bounds(
         capped_sum(each.lower for each in lost), ~capped_sum(each.lower for each in pass_)
     )

@@ -1,4 +1,4 @@
-"""The flows of a run by the time when they were sent."""
+"""The flows of a run, grouped by the time they were sent."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from analyzer.model.lab_phases import Arrival, Bucket
 from netns_lab.count import RawDoor, door_of
 
 if TYPE_CHECKING:
-    from netns_lab.followed import Fate, Followed
+    from netns_lab.followed import FlowResult, Followed
 
-#: Buckets of time that a run is shown in, at most.
+#: Most buckets of time that a run is shown in.
 _BUCKETS: Final = 15
 
 
 def buckets(runs: Sequence[Followed], seconds: float) -> tuple[Bucket, ...]:
-    """Return the flows of all routes by the time when they were sent."""
+    """Return the flows of all routes in buckets of the time they were sent."""
     width = _width(seconds)
-    rows: dict[int, Counter[Fate]] = {}
+    rows: dict[int, Counter[FlowResult]] = {}
     names: dict[RawDoor, str] = {}
     for run in runs:
         last = [number for _, number in run.marks]
@@ -53,7 +53,7 @@ def buckets(runs: Sequence[Followed], seconds: float) -> tuple[Bucket, ...]:
 
 
 def _width(seconds: float) -> float:
-    """Return how long a bucket is: 1, 2 or 5 of some power of ten, of seconds."""
+    """Return the length of a bucket in seconds: 1, 2 or 5 times a power of ten, at least 0.1."""
     width = 0.1
     for factor in (2, 2.5, 2) * 5:
         if seconds / width <= _BUCKETS:

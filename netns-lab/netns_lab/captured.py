@@ -1,7 +1,7 @@
-"""The flows of a capture that go to Services of a dump: which route each takes, or why none does.
+"""The flows of a capture to Services of a dump: the route of each, or why it is not replayed.
 
-Each packet is of a flow that is replayed, or counted under one reason. Of flows to Services the
-ends are kept, so that no later packet is taken for the first; of all others nothing is.
+Each packet belongs to a flow that is replayed, or is counted under one reason. The ends of flows to
+Services are kept, so that no later packet is taken for a first one; nothing is kept of other flows.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from netns_lab.pcap import Packet
 from netns_lab.reasons import why_not
 from netns_lab.sources import AFFINE_CLIENTS
 
-#: Flows that are replayed, and so kept in memory, at most.
+#: Most flows that are replayed, and thus kept in memory.
 MOST_FLOWS: Final = 100_000
-#: Destinations of one reason that are told apart, and that are named.
+#: For one reason: most destinations that are counted separately, and that are named.
 _MOST_PLACES: Final = 10_000
 _NAMED: Final = 5
 
@@ -62,7 +62,7 @@ class CapturedFlow:
     Attributes:
         number: of the packet in the capture, from 1.
         at: seconds since 1970.
-        to: as captured.
+        to: its destination, as captured.
     """
 
     number: int
@@ -74,7 +74,7 @@ class CapturedFlow:
 
 @dataclass(slots=True)
 class CapturedRoute:
-    """Flows that take one route; of hairpin routes, those of one endpoint, the `sender`."""
+    """Flows that take one route; for hairpin routes, those of one endpoint, the `sender`."""
 
     service: ServicePort
     route: Route
@@ -93,7 +93,7 @@ class Capture:
     """Sorts the packets of a capture by the routes of a dump.
 
     Args:
-        forgets: the node forgets clients with session affinity beyond the first so many.
+        forgets: the node forgets some clients with session affinity once there are too many.
     """
 
     def __init__(self, options: SimpleNamespace, given: Input, *, forgets: bool) -> None:
@@ -111,7 +111,7 @@ class Capture:
         }
         self._addresses = {at: {e.address for e in each} for at, each in endpoints.items()}
         self._listening = {port for _, _, port in self._endpoints}
-        #: Of NodePorts whose address nobody told.
+        #: Of NodePorts, if the node's addresses are not known.
         self._node_ports = {
             (service.protocol, frontend.port)
             for service in given.view.services
@@ -133,7 +133,7 @@ class Capture:
 
     @property
     def passed_over(self) -> tuple[PassedOver, ...]:
-        """What is not replayed, the most packets first."""
+        """The packets that are not replayed, by reason; the most frequent reason first."""
         found = sorted(self._passed.items(), key=lambda each: -each[1].packets)
         return tuple(
             PassedOver(
@@ -146,7 +146,7 @@ class Capture:
         )
 
     def take(self, packets: Iterable[Packet]) -> None:
-        """Sort them."""
+        """Sort packets into routes and reasons."""
         for packet in packets:
             self.packets += 1
             if isinstance(packet.is_, str):
@@ -155,7 +155,7 @@ class Capture:
                 self._segment(packet, packet.is_)
 
     def leave_out(self, flow: CapturedFlow, of: CapturedRoute, reason: str) -> None:
-        """Count a flow under a reason after all; it is taken out of its route by the caller."""
+        """Count a flow under a reason after all; the caller removes it from its route."""
         place = f"{_door(*flow.to)} ({of.service.protocol}, {of.service.name.text})"
         self._pass(reason, place, is_judged=False)
 
@@ -214,7 +214,7 @@ class Capture:
     def _take(
         self, service: ServicePort, frontend: Frontend, source: Source, flow: CapturedFlow
     ) -> str | None:
-        """Put a flow to others of its route, or return why it is not replayed."""
+        """Add a flow to its route and return None, or return why it is not replayed."""
         found = self._route(service, frontend, source, flow.client)
         if found is None:
             return "for which the dump has no route from there"
@@ -244,7 +244,7 @@ class Capture:
     def _route(
         self, service: ServicePort, frontend: Frontend, source: Source, client: Address
     ) -> tuple[Route, str | None] | None:
-        """Return the route from an address, and why it cannot be replayed."""
+        """Return the route that a client takes, and why it cannot be replayed, if so."""
         key = id(service), source
         if key not in self._routes:
             self._routes[key] = [
@@ -266,7 +266,7 @@ class Capture:
         )
 
     def _source_of(self, service: ServicePort, client: Address) -> Source:
-        """Return what a client is to the node, as far as anything tells; else a pod."""
+        """Return what a client is to the node and the Service; a pod, if nothing says otherwise."""
         if client not in self._of:
             self._of[client] = source_of(self._given, client)
         found = self._of[client]
@@ -276,7 +276,7 @@ class Capture:
 
 
 def source_of(given: Input, client: Address) -> Source:
-    """Return what a client is to the node: a pod, where nothing says that it is none."""
+    """Return what a client is to the node; a pod, if nothing says otherwise."""
     if client in given.own:
         return Source.NODE
     parts = given.parts or (given,)
@@ -295,7 +295,7 @@ def source_of(given: Input, client: Address) -> Source:
 
 
 def _doors(given: Input) -> Iterator[tuple[_Place, tuple[ServicePort, Frontend]]]:
-    """Give the addresses and ports by which Services are reached; a NodePort has the node's."""
+    """Yield the addresses and ports of Services; for NodePorts, the node's addresses."""
     for service in given.view.services:
         for frontend in service.frontends:
             if frontend.port is None:
@@ -311,7 +311,7 @@ def _is_of_node(frontend: Frontend) -> bool:
 
 
 def _own_addresses(service: ServicePort, given: Input) -> list[Address]:
-    """Return the node's addresses at which a ServicePort has its NodePorts, as far as known."""
+    """Return the node's addresses at which a ServicePort may have NodePorts, as far as known."""
     return [each for each in given.own if service.version in (None, each.version)]
 
 

@@ -1,4 +1,4 @@
-"""The flows of a capture that take one route: sent, heard of, and told apart at the end."""
+"""The flows of a capture that take one route: sent, heard, and told apart at the end."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from netns_lab.standing import Standing
 if TYPE_CHECKING:
     from netns_lab.experiment import Lab
 
-#: Where a flow came to, and whether its client was answered.
-Fate = tuple[RawDoor | None, bool | None]
+#: Where a flow arrived, and whether its client was answered.
+FlowResult = tuple[RawDoor | None, bool | None]
 
 
 class CapturedRun(RouteRun):
     """The flows of one route.
 
     Args:
-        numbers: of each flow, what its tag has besides its port.
+        numbers: for each flow, what its tag consists of besides its client port.
     """
 
     def __init__(self, lab: Lab, standing: Standing, numbers: Sequence[int]) -> None:
@@ -51,59 +51,59 @@ class CapturedRun(RouteRun):
 
     @property
     def layout(self) -> Layout:
-        """Of its packets."""
+        """Layout of the flows' packets."""
         return self._layout
 
     @property
     def to(self) -> tuple[Address, int]:
-        """Where its flows go in the lab."""
+        """Destination of the flows in the lab."""
         return self._to
 
     @property
     def ended(self) -> Bounds:
-        """The share of its flows that rules end."""
+        """Predicted share of the flows that rules end."""
         return self._predicted.ended
 
     def share_in(self, landed: dict[int, RawDoor], answered: dict[int, bool]) -> None:
-        """Keep what is heard together with all others of the same protocol."""
+        """Record what is heard in the same tables as all other routes of the protocol."""
         self._landed, self._answered = landed, answered
 
     def send(self, first: int, count: int) -> None:
-        """Send some, and hear what comes of it."""
+        """Send some of the flows, and record what is heard meanwhile."""
         most = BATCH if self._sender is None else BATCH // 4  # as of every hairpin route
         for at in range(first, first + count, most):
             self._send(at, min(most, first + count - at))
             if self._sender is not None:
-                # Answers to an endpoint come where flows do: no other route is to take them in.
+                # Replies to an endpoint arrive where flows do; no other route may record them.
                 self._drain()
 
     def drain(self) -> None:
-        """Hear what has come."""
+        """Record what has arrived."""
         self._drain()
 
     def dropped(self) -> int:
-        """Return how many packets the captures had no room for since this was asked last."""
+        """Return how many packets the captures dropped since the last call."""
         return self._dropped()
 
-    def fate(self, number: int) -> Fate:
-        """Return where a flow came to, and whether its client was answered."""
+    def fate(self, number: int) -> FlowResult:
+        """Return where a flow arrived, and whether its client was answered."""
         tag = tag_of(self._numbers[number], self._chosen[number][1])
         return self._landed.get(tag), self._answered.get(tag)
 
     @property
     def kept_back(self) -> frozenset[int]:
-        """The flows that the node's own stack did not let out."""
+        """The flows that the node's own stack did not send."""
         return frozenset(self._flows.messages.kept_back)
 
     def waits(self, number: int) -> bool:
-        """Tell whether anything is still to come of a flow, if no rule ended it."""
+        """Return whether anything may still arrive for a flow, provided that no rule ended it."""
         door, answered = self.fate(number)
         if answered is not None:
             return False
         return door is None or self._is_answered_at(door)
 
     def _is_answered_at(self, door: RawDoor) -> bool:
-        """Tell whether somebody answers there; the world does not."""
+        """Return whether a living endpoint of an answered protocol has this address and port."""
         lives = self._endpoint(door) not in self._dead and not self._is_own(door)
         return lives and self._service.protocol in ANSWERED
 
@@ -112,11 +112,11 @@ class CapturedRun(RouteRun):
         return Endpoint(type(self._to[0])(address), port)
 
     def _is_own(self, door: RawDoor) -> bool:
-        """Tell whether a flow that came there was not translated."""
+        """Return whether a flow that arrived there was not translated."""
         return door == self._door and door_of(door) not in self._predicted.shares
 
     def flow(self, number: int, begun: float) -> ReplayedFlow:
-        """Return what became of a flow; `begun` is when the first of the capture was sent."""
+        """Return what became of a flow; `begun` is the time of the capture's first flow."""
         flow, address = self.standing.flows[number]
         outcome, endpoint, predicted = self._outcome(number)
         _, answered = self.fate(number)
@@ -139,7 +139,7 @@ class CapturedRun(RouteRun):
         )
 
     def _outcome(self, number: int) -> tuple[str, Endpoint | None, Bounds]:
-        """Return how a flow ended, where, and which share of the route's flows is to end so."""
+        """Return how a flow ended, at which endpoint, and the predicted share of that outcome."""
         door, answered = self.fate(number)
         if door is None:
             is_told = answered is False or number in self.kept_back
@@ -154,23 +154,23 @@ class CapturedRun(RouteRun):
         return ("dead-endpoint" if endpoint in self._dead else "endpoint"), endpoint, share
 
     def measured(self, dropped: int, seconds: float) -> Measurement:
-        """Return what was counted: of flows that are drawn for, and of those that have to stay."""
+        """Return what was counted, of first flows and of repeated ones under session affinity."""
         again = self.standing.repeated
         fates = [self.fate(number) for number in range(len(self.standing.flows))]
         drawn = [number for number in range(len(fates)) if number not in again]
         self._fates = Counter(fates[number] for number in drawn)
         self._kept_back = len(self.kept_back - again.keys())
         came = [door_of(door) for door in (fates[n][0] for n in again) if door is not None]
-        # Those that came nowhere have strayed, too.
+        # This includes those that arrived nowhere.
         self._repeated = Counter(came)
         self._strayed = sum(fates[n][0] != fates[first][0] for n, first in again.items())
         return self._measurement(len(drawn), None, dropped, seconds)
 
     def landed(self) -> Counter[Door]:
-        """Return how many flows came to each endpoint."""
+        """Return how many flows arrived at each endpoint."""
         doors = (self.fate(number)[0] for number in range(len(self.standing.flows)))
         return Counter(door_of(d) for d in doors if d is not None and not self._is_own(d))
 
     def lost(self) -> set[Door]:
-        """Return the endpoints of whose flows rules behind the DNAT end some."""
+        """Return the endpoints of which rules after the DNAT end some flows."""
         return {door for door, share in self._predicted.lost.items() if share.upper}

@@ -1,4 +1,4 @@
-"""``kubeodds lab``: the same rules on this machine's kernel."""
+"""``kubeodds lab``: replay of a dump's rules on this machine's kernel."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from netns_lab.errors import LabError
 from netns_lab.namespace import leave_host
 from netns_lab.schedule import is_asked
 
-#: Bytes in which a document says what it is.
+#: Leading bytes of a document in which its kind is stated.
 _START: Final = 200
 
 
@@ -53,7 +53,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def _parted(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
-    """Return the words of `lab shell` before ``--``, and the command behind it."""
+    """Return the words of `lab shell` before ``--``, and the command after it."""
     if words[:1] != ["shell"] or "--" not in words:
         return words, ()
     at = list(words).index("--")
@@ -101,7 +101,7 @@ def _run(options: SimpleNamespace) -> int:
 def _traces(
     options: SimpleNamespace, lab: Any, given: Input, routes: Sequence[tuple[ServicePort, Route]]
 ) -> list[FlowTrace]:
-    """Return how one flow of each route went, where that was asked for."""
+    """Return the trace of one flow of each route, if ``--trace`` is given."""
     if not options.trace:
         return []
     traced = importlib.import_module("netns_lab.traced").traced
@@ -110,7 +110,7 @@ def _traces(
 
 
 def _repair(options: SimpleNamespace) -> int:
-    """Prove the repair: which routes, `repair_of` says, and what they do, the kernel."""
+    """Measure the routes that `repair_of` repairs: before, with the repair, and after a sync."""
     made_up = set_up(options, options.flows)
     if len(made_up.labs) > 1:
         raise LabError("one IP version at a time: pass the dump of iptables, or that of ip6tables")
@@ -172,10 +172,10 @@ def _clients(options: SimpleNamespace) -> int:
 
 
 def _program(options: SimpleNamespace, given: Input) -> Any:
-    """Return the user's program, if one was given, whose resolv.conf is the cluster's.
+    """Return the user's program, if one was given; it gets the cluster's resolv.conf.
 
     Raises:
-        UsageError: it cannot be run, or options are for one that was not given.
+        UsageError: it cannot be run, or options for it were given without it.
     """
     if options.client is None:
         for name in ("like", "timeout", "tries"):
@@ -196,7 +196,7 @@ def _program(options: SimpleNamespace, given: Input) -> Any:
 
 
 def _verify(options: SimpleNamespace) -> int:
-    """Measure every route with as many flows as the resolution takes, and judge them together."""
+    """Measure every route with as many flows as the resolution takes, and judge all together."""
     if (saved := _saved(options.dumps)) is not None:
         if options.format == "junit":
             raise InputError("a saved measurement is judged as text or json; see lab judge --help")
@@ -206,7 +206,7 @@ def _verify(options: SimpleNamespace) -> int:
     options.sources = options.sources or SOURCES
     made = set_up(options, MOST_OF_A_ROUTE)
     labs, given, dead, deaths, left_out = made[:5]
-    # Each share is a hypothesis of the whole, and so are what passes and what rules end.
+    # Each share is a hypothesis, and so are the flows that pass and those that rules end.
     every = sum(_measurements(r) * (len(r.shares) + 2) for _, r in made.routes)
     rate = rate_of_each(every)
     flows = {id(r): _flows_of(r, options.resolution, rate) for _, r in made.routes}
@@ -233,7 +233,7 @@ def _verify(options: SimpleNamespace) -> int:
 
 
 def _unmeasured(made: SetUp, left_out: Sequence[LeftOut]) -> list[Diagnostic]:
-    """Say that not every route was measured; the answer names which, and why."""
+    """Return a warning if not every route was measured; the answer names them, and why."""
     if not left_out:
         return []
     every = len(made.routes) + len(left_out)
@@ -242,14 +242,14 @@ def _unmeasured(made: SetUp, left_out: Sequence[LeftOut]) -> list[Diagnostic]:
 
 
 def _measurements(route: Route) -> int:
-    """Return how many measurements a route takes: one, or one of each endpoint that sends."""
+    """Return how many measurements a route takes: one, or for hairpin routes one per endpoint."""
     return max(1, len(route.shares)) if route.source is Source.HAIRPIN else 1
 
 
 def _flows_of(route: Route, resolution: float, rate: float) -> int:
-    """Return how many flows notice any share of a route that is off by `resolution`.
+    """Return how many flows detect any share of a route that is off by `resolution`.
 
-    The share nearest to a half takes most. Of one that is not known well none would do.
+    The exact share nearest to a half decides, as it takes the most flows.
     """
     shares = [s.share for s in route.shares if s.share.is_exact]
     nearest = min(shares, key=lambda share: abs(float(share.lower) - 0.5), default=None)
@@ -259,7 +259,7 @@ def _flows_of(route: Route, resolution: float, rate: float) -> int:
 
 
 def _saved(paths: Sequence[str]) -> str | None:
-    """Return the path of a saved measurement, if it is one that is given in place of a dump."""
+    """Return the path of a saved measurement, if that was given in place of a dump."""
     if len(paths) != 1 or not Path(paths[0]).is_file():
         return None
     with Path(paths[0]).open("rb") as file:

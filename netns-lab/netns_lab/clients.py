@@ -1,13 +1,11 @@
-"""Real programs as clients, each run many times. A new client is one more row of CLIENTS.
+"""Real programs as clients, each run many times. A new client takes one more row of CLIENTS.
 
-A client that hears nothing for some seconds takes its flow for lost. So servers are served between
-the starts of clients too, and where this machine was too busy to serve them for a good part of that
-time, all clients of the same batch are started anew, fewer at once: whether one of them was lost
-nobody can tell. It is always the whole batch, those included that had ended: a client that waits is
-interrupted more often than one that was answered, so that to drop only who was would favour the
-living.
-
-Source: nc(1) of netcat-openbsd, dig(1).
+A client without an answer for some seconds gives its flow up. So the servers answer between the
+starts of clients too. If the machine was too busy to serve them for a good part of that time, no
+one can tell whether a client was lost, and the whole batch is started anew, with fewer at once. The
+batch includes clients that had ended: waiting clients are interrupted more often than answered
+ones, so that dropping only the interrupted ones would bias the result towards success. Source:
+nc(1) of netcat-openbsd, dig(1).
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ from analyzer.clients.operations import Connection, LookUp, Operation, judge
 from analyzer.clients.outcome import Outcome
 from analyzer.clients.resolvers import RESOLVERS
 from analyzer.clients.walk import Range
-from analyzer.clients.world import Entry, World
+from analyzer.clients.world import EntryNode, World
 from analyzer.kubeproxy.view import Endpoint, Frontend, Route, ServicePort
 from analyzer.model.measurement import ClientExit, ClientTrial
 from analyzer.model.probability import ALWAYS, Bounds, Dyadic
@@ -40,9 +38,9 @@ from netns_lab.places import Places
 from netns_lab.servers import Servers
 from netns_lab.sources import version_of
 
-#: Clients at one time; more would fight for the processors and time out by themselves.
+#: Clients at one time; more would compete for the processors and time out by themselves.
 _AT_ONCE: Final = 32
-#: Seconds without an answer to anybody, of the two that the least patient client waits.
+#: Seconds for which no server ran, of the two that the least patient client waits.
 _STALL: Final = 1.0
 #: Batches in a row that a busy machine may spoil.
 _MOST_SPOILT: Final = 10
@@ -50,7 +48,7 @@ _POLL: Final = 0.01
 _DEADLINE: Final = 60.0
 
 _DNS_PORT: Final = 53
-#: Bits to which predicted chances are rounded, outwards, that are over no power of two.
+#: Bits to which predicted chances are rounded outwards.
 _BITS: Final = 64
 #: Characters of a line of output that are kept.
 _MOST_SAID: Final = 200
@@ -58,18 +56,17 @@ _MOST_SAID: Final = 200
 
 @value(kw_only=True)
 class Client:
-    """A program, what it can ask, and how it says that it was answered.
+    """A program that plays a client, and how it reports that it was answered.
 
     Attributes:
-        fits: whether it can ask a ServicePort of that protocol and port.
-        arguments: to ask an address and a port.
+        fits: whether it can contact a ServicePort of this protocol and port.
+        arguments: its command line for an address and a port.
         succeeded: from its exit status and its output.
-        operation: what it does when it asks a frontend, as the analysis sees it; None: nobody
-            said.
+        operation: what it does with a frontend, as the analysis sees it; None if not known.
         at_once: how many are run at one time.
-        tells_exits: its runs are told by exit status too.
-        by_name: it asks for a Service's name: no pod can be asked so.
-        deadline: seconds after which one that should have given up by itself is ended.
+        tells_exits: whether its runs are also reported by exit status.
+        by_name: it looks up a Service's name, so it cannot be run against a single pod.
+        deadline: seconds after which a run that should have given up is an error.
     """
 
     fits: Callable[[str, int], bool]
@@ -142,9 +139,9 @@ def trials(
     *,
     own: Client | None = None,
 ) -> Iterator[ClientTrial]:
-    """Run each client that fits, or the user's, against the living pods and the frontend.
+    """Run each client that fits, or `own`, against the living pods and the frontend.
 
-    The user's is `own`, whose exit statuses are told too.
+    `own` is the user's program, whose exit statuses are reported too.
 
     Raises:
         LabError: no client fits, or one is not installed.
@@ -185,10 +182,10 @@ def trials(
 
 
 def world_of(lab: Lab, route: Route) -> World:
-    """Return where clients of a route stand, as the analysis sees it."""
+    """Return the surroundings of a route's clients, as the analysis sees them."""
     view = lab.question.view
     return World(
-        entries=(Entry(node=view.node, chance=Fraction(1), view=view),),
+        entries=(EntryNode(node=view.node, chance=Fraction(1), view=view),),
         dead=lab.question.dead,
         fate_of=lab.fate_of,
         source=route.source,
@@ -196,7 +193,7 @@ def world_of(lab: Lab, route: Route) -> World:
 
 
 def succeeds(fails: Range) -> Bounds:
-    """Return the chance to succeed, of that to fail."""
+    """Return the chance of success, rounded outwards, from the chance of failure."""
     scale = 1 << _BITS
     lower, upper = (1 - fails[1]) * scale // 1, -(-(1 - fails[0]) * scale // 1)
     return Bounds(Dyadic.of(lower, _BITS), Dyadic.of(upper, _BITS))
@@ -216,7 +213,7 @@ def _trial(
     target: tuple[str, str, int],
     predicted: Outcome | Bounds | None,
 ) -> ClientTrial:
-    """Run a client against a target, of which the chance to succeed is known, or all, or none."""
+    """Run a client against a target; `predicted` is the chance of success, an outcome, or None."""
     name, address, port = target
     arguments = client.arguments(address, port)
     done = run_client(lab, client, servers, runs, arguments, progress)
@@ -235,7 +232,7 @@ def _trial(
 
 
 def _exits(runs: Sequence[Run]) -> tuple[ClientExit, ...]:
-    """Return how runs ended, by exit status, the most frequent first."""
+    """Return the runs by exit status, the most frequent status first."""
     found = []
     ordered = sorted(runs, key=lambda each: (each.status, each.seconds))
     for status, group in groupby(ordered, key=lambda each: each.status):
@@ -264,7 +261,7 @@ def run_client(
     arguments: list[str],
     progress: Progress | None = None,
 ) -> list[Run]:
-    """Run a client so often.
+    """Run a client `runs` times.
 
     Raises:
         LabError: the machine is too busy to tell, or a client does not end.
@@ -293,7 +290,7 @@ class _Batch:
     """Clients that run at the same time.
 
     Attributes:
-        stalled: for how many seconds, at most, nobody was answered.
+        stalled: the longest time that no server ran, seconds.
     """
 
     def __init__(self, lab: Lab, client: Client, servers: Servers, arguments: list[str]) -> None:
@@ -305,7 +302,7 @@ class _Batch:
         self.stalled = 0.0
 
     def run(self, number: int) -> list[Run]:
-        """Start so many, and return them as they end."""
+        """Start `number` clients, and return their runs in the order in which they ended."""
         done: list[Run] = []
         running: dict[subprocess.Popen[str], float] = {}
         try:

@@ -13,16 +13,16 @@ from typing import Any, Final
 from netns_lab.errors import LabError
 from netns_lab.namespace import Namespace
 
-#: Of programs: an ordinary user's often leaves out what only root runs.
+#: The PATH of an ordinary user often lacks the sbin folders.
 PATH: Final = f"{os.environ.get('PATH', '/usr/bin:/bin')}:/usr/local/sbin:/usr/sbin:/sbin"
 
-#: How text that programs take and print is coded.
+#: Encoding of the text that programs read and print.
 _AS_TEXT: Final = ("utf-8", "surrogateescape")
 
-#: Seconds after which a program is taken to hang: half a million rules load in 150.
+#: Seconds after which a program is considered hung: half a million rules load in 150.
 _DEADLINE: Final = 600
 
-#: Which Debian package brings a program, to say what to install.
+#: Debian package of each program, for the error message.
 _PACKAGES: Final = {
     "conntrack": "conntrack",
     "dig": "bind9-dnsutils",
@@ -53,8 +53,8 @@ def program(name: str) -> str:
 
 @cache
 def _environment() -> dict[str, str]:
-    """Return all that a program is told of its surroundings."""
-    # The host's lock of iptables is not ours to hold, or even to write: one in memory.
+    """Return the whole environment of a program."""
+    # The host's xtables lock is not ours to hold or to write, so programs get one in memory.
     lock = os.memfd_create("xtables.lock", 0)
     return {
         "PATH": PATH,
@@ -79,7 +79,7 @@ def run(
         except BaseException:
             process.kill()
             raise
-    # Python's own reading of text would make line feeds of carriage returns, also inside of quotes.
+    # Python's text mode would turn carriage returns into line feeds, even inside quotes.
     out, err = (each.decode(*_AS_TEXT) for each in printed)
     done = subprocess.CompletedProcess(arguments, process.returncode, out, err)
     if check and done.returncode:
@@ -89,7 +89,7 @@ def run(
 
 
 def lines_of(namespace: Namespace, arguments: Sequence[str]) -> Iterator[str]:
-    """Run a program to its end, and give the lines that it prints, which may be a million.
+    """Run a program to its end, and yield the lines that it prints, which may be a million.
 
     Raises:
         LabError: it is not installed, or it fails; the message quotes it.
@@ -111,16 +111,16 @@ def lines_of(namespace: Namespace, arguments: Sequence[str]) -> Iterator[str]:
 
 
 def start(namespace: Namespace, arguments: Sequence[str]) -> subprocess.Popen[str]:
-    """Start a program and go on; what it prints is kept for its end."""
+    """Start a program without waiting; its output is read when it has ended."""
     return _spawn(namespace, arguments, subprocess.DEVNULL, subprocess.STDOUT, text=True)
 
 
 class Meanwhile:
-    """A program that reads a text and prints another while this process does other things."""
+    """A program that reads one text and prints another while this process goes on."""
 
     def __init__(self, namespace: Namespace, arguments: Sequence[str], stdin: str = "") -> None:
         self._arguments, self._namespace = arguments, namespace
-        # Files in memory: a pipe would have to be emptied.
+        # Files in memory, because a pipe would have to be emptied.
         self._files = [os.memfd_create(name, 0) for name in ("in", "out", "err")]
         with os.fdopen(os.dup(self._files[0]), "wb") as file:
             file.write(stdin.encode(*_AS_TEXT))
@@ -129,7 +129,7 @@ class Meanwhile:
         self._process = _spawn(namespace, arguments, given, err, stdout=out)
 
     def ended(self) -> str | None:
-        """Return what it printed; None: it goes on.
+        """Return what it printed; None if it has not ended.
 
         Raises:
             LabError: it failed; the message quotes it.
@@ -149,7 +149,7 @@ class Meanwhile:
         return printed[0]
 
     def close(self) -> None:
-        """End it, if it goes on, and forget it."""
+        """Kill the program if it still runs, and free its files."""
         if self._process.poll() is None:
             self._process.kill()
             self._process.wait()
@@ -167,7 +167,7 @@ def _spawn(
     stdout: int = subprocess.PIPE,
     text: bool = False,
 ) -> subprocess.Popen[Any]:
-    # Python's hooks around fork swallow a Ctrl-C that falls into them; so it waits for their end.
+    # Python's fork hooks would swallow a Ctrl-C, so the signal is blocked meanwhile.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         return subprocess.Popen(
@@ -185,7 +185,7 @@ def _spawn(
 
 
 def ip_batch(namespace: Namespace, lines: Sequence[str]) -> None:
-    """Let ip(8) do many things in one process.
+    """Run a list of ip(8) commands in one process.
 
     Raises:
         LabError: one of them fails; the message says which.

@@ -1,8 +1,8 @@
-"""Connections of TCP that are open all the time: real ones, each of a byte there and back.
+"""TCP connections that stay open for a whole run and exchange one byte at a time.
 
-They come from an address of their own: the client's kernel is mute for all others while packets
-are counted, and must not be for these. Who answers is asked when one is opened: it tells its
-number, and the server that reads it knows to which endpoint it was sent.
+They have addresses of their own: while packets are counted, the client's kernel is muted for all
+other addresses, but must not be for these. A new connection sends its number, so that the server
+that reads it can record which endpoint it reached.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from netns_lab.namespace import Namespace
 from netns_lab.servers import FAMILIES
 from netns_lab.topology import Host, Topology
 
-#: Seconds from an answer to the next byte; without an answer after which a connection hangs; for
-#: which one may take to be opened.
+#: Seconds: from an answer to the next byte; without an answer, until a connection hangs;
+#: for opening one.
 _PERIOD: Final = 0.05
 HANGS: Final = 0.5
 _OPENING: Final = 1.0
-#: Of the client's rules of routing: ours come before the one that mutes it.
+#: Priority of the client's ip rules: ours come before the one that mutes it.
 _FIRST: Final = 0
 _TABLE: Final = 203
 _NUMBER: Final = struct.Struct("!I")
@@ -41,7 +41,7 @@ class Target:
 
     Attributes:
         route: its number in the run.
-        client: where they come from, and the address that they have; None: any of the namespace.
+        client: the namespace and address they come from; None: any address of the namespace.
         number: how many.
     """
 
@@ -65,10 +65,10 @@ class Kept:
 
 
 class Connections:
-    """All of a run.
+    """All connections of a run.
 
     Args:
-        listeners: those of living endpoints, which take in nobody else.
+        listeners: listening sockets of the living endpoints, which accept only these.
     """
 
     def __init__(
@@ -81,17 +81,18 @@ class Connections:
         self._selector = selectors.DefaultSelector()
         self._unnamed: dict[socket.socket, Endpoint] = {}
         self.all: list[Kept] = []
-        #: When this process did nothing for a while: from, to.
+        #: Intervals in which this process did not run: from, to.
         self.pauses: list[tuple[float, float]] = []
         self._last: float | None = None
         for each in listeners:
             self._selector.register(each, selectors.EVENT_READ, self._accept)
 
     def open(self, slowest: float, meanwhile: Callable[[], None]) -> None:
-        """Open them, and wait until each is, or is not within a second.
+        """Open them, and wait until each is open, at most a second and three times `slowest`.
 
-        Of what is slow some packets have to come, each of them so many seconds late; what holds
-        them back is served `meanwhile`.
+        Args:
+            slowest: seconds that packets of slow endpoints are delayed.
+            meanwhile: called while waiting, to release the delayed packets.
         """
         for each in self._targets:
             for _ in range(each.number):
@@ -119,7 +120,7 @@ class Connections:
         self._selector.register(client, selectors.EVENT_WRITE, self._opened(kept))
 
     def begin(self) -> None:
-        """Let the clock begin: what was answered before is answered at its beginning."""
+        """Start the clock: connections answered so far count as answered now."""
         now = self._clock()
         self._last = now
         for kept in self.all:
@@ -128,7 +129,7 @@ class Connections:
                 kept.due = now
 
     def serve(self, wait: float) -> None:
-        """Take in who connects, answer, and send bytes that are due; wait so long for the first."""
+        """Accept, answer, and send bytes that are due; wait at most `wait` seconds for events."""
         for key, _ in self._selector.select(wait):
             key.data(key.fileobj)
         now = self._clock()
@@ -142,7 +143,7 @@ class Connections:
                 self._send(kept, b"x")
 
     def close(self) -> None:
-        """End them."""
+        """Close all connections."""
         self._selector.close()
         for each in (*(k.socket for k in self.all), *self._unnamed):
             each.close()
@@ -221,9 +222,9 @@ class Connections:
 def hangs(
     kept: Kept, end: float, pauses: Sequence[tuple[float, float]], slowest: float = 0.0
 ) -> Iterator[tuple[float, float | None]]:
-    """Give when nothing came by a connection, our own pauses left out; None: until the `end`.
+    """Yield from when to when a connection hung, without our own pauses; None: until the `end`.
 
-    What is slow may be `slowest` seconds late, and as much again where an answer waits for it.
+    Slow endpoints may answer `slowest` seconds late, and twice that if an answer waits for another.
     """
     last = kept.ended if kept.ended is not None else end
     times = [*kept.answers, last]
@@ -239,12 +240,12 @@ def hangs(
 def client_of(
     topology: Topology, source: Source, address: Address
 ) -> tuple[Namespace, Address | None]:
-    """Return from where connections of a kind of source are made, and make that a place to be.
+    """Return where connections from a kind of source are opened, and set that place up.
 
-    Of an address this is to be asked once.
+    To be called once for each address.
 
     Raises:
-        LabError: ip(8) refuses.
+        LabError: ip(8) fails.
     """
     if source is Source.NODE:
         return topology.node, None

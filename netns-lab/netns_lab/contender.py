@@ -1,4 +1,4 @@
-"""A command beside others: its CPU seconds, its peak of memory, and how much it prints."""
+"""A command to compare with others: its CPU seconds, peak memory, and size of output."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Final
 from netns_lab.errors import LabError
 from netns_lab.namespace import Namespace
 
-#: The children of one process share one accounting, whose maximum only grows.
+#: A process has one account for all its children, and its maximum only grows.
 _MEASURE: Final = """
 import json, os, resource, subprocess, sys
 done = subprocess.run(sys.argv[1:], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
@@ -29,7 +29,9 @@ class Contender:
     """A command, and what its runs took.
 
     Attributes:
-        statuses: exit statuses of a run that did what was asked.
+        statuses: exit statuses that count as success.
+        seconds: CPU seconds of each run.
+        peak: peak memory of all runs, KiB.
     """
 
     name: str
@@ -40,11 +42,11 @@ class Contender:
 
     @property
     def median(self) -> float:
-        """The median of the runs, CPU seconds."""
+        """CPU seconds of the median run."""
         return statistics.median(self.seconds)
 
     def run(self, namespace: Namespace | None = None) -> None:
-        """Run once, and note CPU seconds and the peak of memory in KiB.
+        """Run once, and record CPU seconds and peak memory.
 
         Raises:
             LabError: it failed.
@@ -68,11 +70,11 @@ class Contender:
 
 
 def kubeodds(*words: str | Path) -> Contender:
-    """Return a command of ours, named by its words; files are given as paths, and left out."""
+    """Return a kubeodds command, named by its words without the files, which are given as paths."""
     installed = Path(sys.executable).with_name("kubeodds")
     program = [str(installed)] if installed.exists() else [sys.executable, "-m", "analyzer"]
     name = " ".join(["kubeodds", *(word for word in words if isinstance(word, str))])
-    # 1: `diff` has found something.
+    # `diff` exits with 1 if it finds a difference.
     statuses = (0, 1) if words[0] == "diff" else (0,)
     return Contender(name, [*program, *map(str, words)], statuses)
 
@@ -80,7 +82,7 @@ def kubeodds(*words: str | Path) -> Contender:
 def alternate(
     contenders: Sequence[Contender], rounds: int, namespace: Namespace | None = None
 ) -> None:
-    """Run each once a round, so that what else the machine does hits all of them alike."""
+    """Run each once per round, so that other load on the machine affects all of them alike."""
     for _ in range(rounds):
         for each in contenders:
             each.run(namespace)

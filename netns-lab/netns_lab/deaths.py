@@ -1,7 +1,7 @@
-"""Who is dead in the lab, and how: ``--dead WHAT:KIND``, as words and as values.
+"""What is dead in the lab, and how: ``--dead WHAT:KIND``, as words and as values.
 
-A kind says what becomes of a packet that comes for what is dead, at its very door; the rules of the
-node know nothing of it. What is slow lives: it answers, and late.
+A kind says what happens to a packet that reaches the dead host or endpoint; the rules of the node
+are not aware of it. What is slow is alive: it answers late.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Final
 
-from analyzer.clients.fates import Fate
+from analyzer.clients.fates import FlowResponse
 from analyzer.errors import UsageError
 from analyzer.failure.models import Dead
 from analyzer.inputs.recognised import Input
@@ -21,21 +21,21 @@ from analyzer.parsers.durations import duration_from_text
 from analyzer.questions.judging import dead_of
 from netns_lab.errors import LabError
 
-#: What a client sees of each kind; of those that are no fate of a flow, None.
-FATES: Final[Mapping[str, Fate | None]] = {
-    "silent": Fate.SILENT,
-    "arp": Fate.UNREACHABLE,
-    "process": Fate.REFUSED,
-    "unreachable": Fate.UNREACHABLE,
-    "drop": Fate.SILENT,
-    "reject": Fate.REFUSED,
-    "slow": Fate.ANSWERED,
+#: What a client sees of each kind; None if that changes over time.
+FATES: Final[Mapping[str, FlowResponse | None]] = {
+    "silent": FlowResponse.SILENT,
+    "arp": FlowResponse.UNREACHABLE,
+    "process": FlowResponse.REFUSED,
+    "unreachable": FlowResponse.UNREACHABLE,
+    "drop": FlowResponse.SILENT,
+    "reject": FlowResponse.REFUSED,
+    "slow": FlowResponse.ANSWERED,
     "flap": None,
 }
-#: What stands behind a kind that has a number.
+#: Value of the kinds that have one.
 _VALUES: Final = {"slow": "MS", "flap": "UP/DOWN"}
 GRAMMAR: Final = "silent, arp, process, unreachable, drop, reject, slow=MS or flap=UP/DOWN"
-#: Milliseconds: what is slower, the lab takes for lost.
+#: Milliseconds; the lab considers slower answers lost.
 _SLOWEST: Final = 10_000
 
 
@@ -44,8 +44,8 @@ class Kind:
     """A kind of death.
 
     Attributes:
-        milliseconds: by which what is slow is late.
-        up, down: seconds of what flaps; it begins up.
+        milliseconds: delay of what is slow.
+        up, down: seconds, for what flaps; it is up first.
     """
 
     name: str
@@ -60,19 +60,19 @@ class Kind:
 
     @property
     def is_dead(self) -> bool:
-        """Whether flows to it are lost; what flaps is not dead at first."""
+        """Whether flows to it are lost from the start; what is slow or flaps is alive then."""
         return self.name not in _VALUES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Death:
-    """What is dead in one way.
+    """What dies in one way.
 
     Attributes:
         what: as it was named.
         node: the node, if it is one.
         endpoints: those of the dump that die with it.
-        whole: those addresses of which every port dies.
+        whole: whether every port of its addresses dies.
     """
 
     what: str
@@ -86,10 +86,10 @@ SILENT: Final = Kind(name="silent")
 
 
 def kind_from_text(text: str) -> Kind | None:
-    """Return a kind; None: the text begins with the name of none.
+    """Return the kind that a text names; None if it names none.
 
     Raises:
-        UsageError: its number is wrong.
+        UsageError: its value is wrong.
     """
     name, sign, value = text.partition("=")
     if name not in FATES:
@@ -121,11 +121,11 @@ def _seconds(text: str) -> float:
 
 
 def parted(word: str, nodes: Collection[str] = ()) -> tuple[str, Kind | None]:
-    """Return what a word of ``--dead`` names, and the kind behind it; None: it has none.
+    """Return what a word of ``--dead`` names, and the kind after it; None if there is none.
 
     Raises:
-        UsageError: a kind has a wrong number, or nothing is before it; or behind one of `nodes`
-            there is none.
+        UsageError: the kind's value is wrong, nothing stands before the kind, or what follows one
+            of `nodes` is not a kind.
     """
     what, sign, last = word.rpartition(":")
     kind = kind_from_text(last) if sign else None
@@ -139,7 +139,7 @@ def parted(word: str, nodes: Collection[str] = ()) -> tuple[str, Kind | None]:
 
 
 def deaths_of(options: SimpleNamespace, given: Input) -> tuple[Dead, tuple[Death, ...]]:
-    """Return who is dead, and of those that a kind was given for, how; the slow are not dead.
+    """Return what is dead, and how, where a kind was given; what is slow is not dead.
 
     Raises:
         UsageError: a name that does not occur, or a kind that does not fit it.
@@ -187,7 +187,7 @@ def death_of(
 
 
 def _check_apart(deaths: Iterable[Death]) -> None:
-    """Raise a UsageError where something would die in two ways."""
+    """Raise a UsageError if something would die in two ways."""
     seen: dict[object, Death] = {}
     for each in deaths:
         for what in (*([each.node] if each.node else []), *each.endpoints):
@@ -200,10 +200,10 @@ def _check_apart(deaths: Iterable[Death]) -> None:
 
 
 def without_flapping(deaths: Iterable[Death]) -> tuple[Death, ...]:
-    """Return deaths that hold all the time.
+    """Return the deaths, none of which flaps.
 
     Raises:
-        LabError: one is a schedule, which takes time to pass.
+        LabError: one flaps, which takes time to observe.
     """
     every = tuple(deaths)
     for each in every:
@@ -216,7 +216,7 @@ def without_flapping(deaths: Iterable[Death]) -> tuple[Death, ...]:
 
 
 def without(dead: Dead, deaths: Iterable[Death]) -> Dead:
-    """Return what is dead by itself, and in no way of `deaths`: these are put on top."""
+    """Return what is dead apart from `deaths`, which are brought about separately."""
     every = [each for each in deaths if each.kind.is_dead]
     gone = frozenset(endpoint for each in every for endpoint in each.endpoints)
     nodes = {each.node for each in every}

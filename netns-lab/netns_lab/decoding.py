@@ -1,7 +1,7 @@
-"""What a captured frame is: the first packet of a flow, a later one, or why it is neither.
+"""Classification of captured frames: the first packet of a flow, a later one, or neither.
 
-Only what tells flows apart is looked at, so that a capture of a million packets takes seconds;
-scapy decodes the same many times as slowly, and is what tests hold this against.
+Only what tells flows apart is decoded, so that a capture of a million packets takes seconds. scapy
+takes many times as long; tests compare this with it.
 
 Source: https://www.tcpdump.org/linktypes.html; IEEE 802.1Q; RFC 768, 791, 8200, 9260, 9293.
 """
@@ -16,10 +16,10 @@ from analyzer.model.addresses import IPV4, IPV6
 from netns_lab.layout import PROTOCOLS
 
 _IPV4, _IPV6, _ARP = 0x0800, 0x86DD, 0x0806
-#: Bytes of a header: the least, and all but what extensions add.
+#: Length of a header in bytes: without options, and without extension headers.
 _IPV4_HEADER, _IPV6_HEADER = 20, 40
 _VLANS: Final = frozenset({0x8100, 0x88A8, 0x9100, 0x9200})
-#: Of BSD's loopback: the number of AF_INET6 is another one in each system.
+#: For BSD loopback; the number of AF_INET6 differs between systems.
 _FAMILIES: Final = {2: _IPV4, 10: _IPV6, 24: _IPV6, 28: _IPV6, 30: _IPV6}
 _NAMES: Final = {number: name for name, number in PROTOCOLS.items()}
 _ICMP: Final = {1: "ICMP", 58: "ICMPv6"}
@@ -31,7 +31,7 @@ _MORE_OR_OFFSET: Final = 0x3FFF
 _SYN, _ACK = 0x02, 0x10
 _INIT: Final = 1
 
-#: Why a packet is none of a flow; each is counted.
+#: Why a packet belongs to no flow; each is counted.
 CUT: Final = "truncated by the capture, or damaged"
 FRAGMENTS: Final = "fragments of IP"
 NOT_IP: Final = "not IP"
@@ -43,7 +43,7 @@ class Segment:
 
     Attributes:
         source, destination: address as packed bytes, and port.
-        opens: it is one that begins flows: a SYN of TCP, an INIT of SCTP, any datagram of UDP.
+        opens: whether it can begin a flow: a TCP SYN, an SCTP INIT, any UDP datagram.
     """
 
     protocol: str
@@ -53,7 +53,7 @@ class Segment:
 
 
 def decoder(link_type: int) -> Callable[[bytes], Segment | str] | None:
-    """Return what decodes frames of a link type: a segment, or why it is none; None: unknown."""
+    """Return the decoder of a link type, None if unknown; it returns a segment, or a reason."""
     return _LINKS.get(link_type)
 
 
@@ -70,7 +70,7 @@ def _cooked_2(frame: bytes) -> Segment | str:
 
 
 def _tagged(frame: bytes, at: int) -> Segment | str:
-    """Decode from where the EtherType stands, behind any tags of VLANs."""
+    """Decode from the EtherType on, after any VLAN tags."""
     kind = int.from_bytes(frame[at : at + 2])
     while kind in _VLANS:
         at += 4
@@ -79,7 +79,7 @@ def _tagged(frame: bytes, at: int) -> Segment | str:
 
 
 def _loopback(frame: bytes) -> Segment | str:
-    """Decode what begins with a family, in the order of bytes of whoever captured it."""
+    """Decode a frame that begins with the address family, in the byte order of its capturer."""
     family = min(int.from_bytes(frame[:4], order) for order in ("big", "little"))
     return _network(frame, 4, _FAMILIES.get(family, 0))
 

@@ -1,6 +1,6 @@
-"""What is slow: packets that the kernel hands to us, and gets back some milliseconds later.
+"""Slow endpoints: packets that the kernel queues to us, and gets back milliseconds later.
 
-netem is not in every kernel; a queue of netfilter is, where the targets of xtables are.
+Not every kernel has netem; one with the xtables targets also has netfilter queues.
 
 Source: Linux, net/netfilter/nfnetlink_queue.c; include/uapi/linux/netfilter/nfnetlink_queue.h.
 """
@@ -22,7 +22,7 @@ _QUEUE: Final = 3 << 8
 _PACKET, _VERDICT, _CONFIG = _QUEUE | 0, _QUEUE | 1, _QUEUE | 2
 _REQUEST, _ACKNOWLEDGE = 1, 4
 _HEADER: Final = 20  # nlmsghdr and nfgenmsg
-#: Of NFQA_CFG: a command, how much of a packet is copied, how many may wait.
+#: NFQA_CFG attributes: a command, bytes to copy of a packet, and the queue's length.
 _COMMAND, _PARAMETERS, _MOST_WAITING = 1, 2, 3
 _BIND: Final = 1
 _PACKET_HEADER, _VERDICT_HEADER = 1, 2
@@ -32,10 +32,10 @@ _WAITING: Final = 100_000
 
 
 class Delay:
-    """The packets of one namespace that are held back for so long: of the queue of that number.
+    """Packets of one namespace held for `milliseconds`, which is also the number of their queue.
 
     Raises:
-        LabError: the kernel has no such queues.
+        LabError: the kernel has no netfilter queues.
     """
 
     def __init__(self, namespace: Namespace, milliseconds: int) -> None:
@@ -66,16 +66,16 @@ class Delay:
         self._socket.send(head + struct.pack(">BBH", 0, 0, self._number) + body)
 
     def fileno(self) -> int:
-        """Return the socket by which packets come, to wait for."""
+        """Return the file descriptor of the socket that packets arrive by, to wait for it."""
         return self._socket.fileno()
 
     @property
     def due(self) -> float | None:
-        """When the next packet is to go on, by `time.monotonic`; None: none is held."""
+        """When the next packet is to be released, by `time.monotonic`; None if none is held."""
         return self._held[0][0] if self._held else None
 
     def serve(self) -> None:
-        """Take what has come, and let go what was held long enough."""
+        """Take what has arrived, and release what was held long enough."""
         now = time.monotonic()
         while True:
             try:
@@ -89,7 +89,7 @@ class Delay:
 
 
 def _numbers(data: bytes) -> list[int]:
-    """Return the identifiers of the packets in a datagram of netlink."""
+    """Return the identifiers of the packets in a netlink datagram."""
     found = []
     at = 0
     while at + _HEADER <= len(data):

@@ -1,4 +1,4 @@
-"""A name server for clients that ask one: it knows every name, or just some.
+"""A DNS server for clients that query one: it knows every name, or only some.
 
 Source: RFC 1035, sections 4.1.1 to 4.1.4.
 """
@@ -20,7 +20,7 @@ _ADDRESS: Final = bytes([203, 0, 113, 53])
 
 
 def respond(query: bytes, addresses: Collection[bytes] = (_ADDRESS,)) -> bytes:
-    """Return an answer to `query`: the addresses of the type that it asks for, A or AAAA."""
+    """Return the response to `query`, with those of `addresses` that have the type it asks for."""
     end = _question_end(query)
     if end is None:
         return query[:2] + struct.pack("!5H", _REFUSES, 0, 0, 0, 0)
@@ -31,7 +31,7 @@ def respond(query: bytes, addresses: Collection[bytes] = (_ADDRESS,)) -> bytes:
 
 
 def knowing(names: Collection[str]) -> Callable[[bytes], bytes]:
-    """Return what answers queries for these names, and says of all others that they do not exist.
+    """Return a responder that knows these names, and answers NXDOMAIN for all others.
 
     Names are without the final dot, in lower case.
     """
@@ -39,7 +39,7 @@ def knowing(names: Collection[str]) -> Callable[[bytes], bytes]:
 
 
 def telling(addresses: Mapping[str, Collection[bytes]]) -> Callable[[bytes], bytes]:
-    """Return what answers queries by a name's addresses in network order, as `knowing` does."""
+    """Return a responder like that of `knowing`, given each name's addresses in network order."""
 
     def respond_if_known(query: bytes) -> bytes:
         end = _question_end(query)
@@ -54,7 +54,7 @@ def telling(addresses: Mapping[str, Collection[bytes]]) -> Callable[[bytes], byt
 
 
 def _record(address: bytes) -> bytes:
-    """Return a pointer to the question's name; type, class IN, 30 seconds, the address."""
+    """Return a record with a pointer to the question's name, class IN, and a TTL of 30 seconds."""
     size = len(address)
     return b"\xc0\x0c" + struct.pack("!HHIH", _KINDS[size], 1, 30, size) + address
 
@@ -69,7 +69,7 @@ def _name(query: bytes) -> str:
 
 
 def _question_end(query: bytes) -> int | None:
-    """Return where the first question ends; None when there is none."""
+    """Return the offset at which the first question ends; None if there is none."""
     at = _HEADER
     while at < len(query) and query[at]:
         at += query[at] + 1

@@ -1,16 +1,15 @@
-"""Deaths as they are brought about: at the door of what dies, and undone there.
+"""How deaths are brought about, and undone: at the host of what dies.
 
-Theory of operation
-===================
+Theory of operation ===================
 
-Each host of the lab owns the addresses of its endpoints, so that what comes for them is in its
-INPUT, where a rule of filter makes an end of it: DROP, REJECT, or NFQUEUE, which hands it to us
-for some milliseconds (`delays`). What is silent says nothing by itself either. Without a neighbour
-the host is the last router: a rule of routing sends what comes to a table where the address is on
-the link, and nobody there answers ARP, or neighbour discovery. A node that has rules of its own
-drops what comes before these (`gates`), and flows are counted as they come to it.
+Each host of the lab owns the addresses of its endpoints, so packets to them reach its INPUT chain,
+where a filter rule ends them: DROP, REJECT, or NFQUEUE, which queues them to us for some
+milliseconds (`delays`). What is silent sends nothing by itself either. For `arp` the host acts as
+the last router: an ip rule sends packets to a routing table in which the address is on the link,
+where nobody answers ARP or neighbour discovery. A node that has rules of its own drops packets
+before these (`gates`), and flows are counted as they arrive at it.
 
-Flows have come by the host's device before any of this, where they are counted.
+Flows are counted on the host's device, before any of this applies.
 
 Source: iptables-extensions(8), REJECT and NFQUEUE; ip-rule(8); ip-route(8).
 """
@@ -34,18 +33,18 @@ from netns_lab.topology import Host
 if TYPE_CHECKING:
     from netns_lab.experiment import Lab
 
-#: From which a host's own pods' last router speaks: RFC 2544, so nobody's.
+#: Address of the last router of the node's own pods, from unused ranges such as RFC 2544's.
 _ROUTER: Final[dict[int, Address]] = {
     4: IPv4Address("198.19.0.2"),
     6: IPv6Address("fd6b:6f01::2"),
 }
 _TABLE: Final = 202
-#: Of rules of routing: ours come first, then the table `local`.
+#: Priorities of ip rules: ours come first, then the table `local`.
 _FIRST, _LOCALLY = 0, 2
 _PROGRAMS: Final = {4: "iptables-nft-restore", 6: "ip6tables-nft-restore"}
 _REFUSED: Final = {4: "icmp-port-unreachable", 6: "icmp6-port-unreachable"}
 _UNREACHABLE: Final = {4: "icmp-host-unreachable", 6: "icmp6-addr-unreachable"}
-#: How a node dies that has rules of its own.
+#: How a node with rules of its own can die.
 _WITH_RULES: Final = ("silent", "drop")
 _ICMP: Final = {4: "icmp", 6: "ipv6-icmp"}
 
@@ -66,16 +65,16 @@ class Dying:
 
     @property
     def delays(self) -> tuple[Delay, ...]:
-        """What holds packets back for a while; whoever waits for answers serves it."""
+        """Queues that hold packets back; whoever waits for answers must serve them."""
         return tuple(self._delays.values())
 
     def serve(self) -> None:
-        """Let go what was held back long enough."""
+        """Release the packets that were held long enough."""
         for each in self._delays.values():
             each.serve()
 
     def check(self, death: Death) -> None:
-        """Raise a LabError where something cannot die so."""
+        """Raise a LabError if something cannot die in this way."""
         for host, endpoints in self._hosts(death):
             if death.node is not None and host is not None and host.gate is not None:
                 _check_gate(death)
@@ -90,17 +89,17 @@ class Dying:
         """Let something die.
 
         Raises:
-            LabError: it cannot die so.
+            LabError: it cannot die in this way.
         """
         self.check(death)
         self._change(death, "I")
 
     def revive(self, death: Death) -> None:
-        """Let what died live again."""
+        """Bring back to life what died."""
         self._change(death, "D")
 
     def _hosts(self, death: Death) -> Iterator[tuple[Host | None, frozenset[Endpoint]]]:
-        """Give the hosts of what dies; None: the node itself, whose rules stay as they are."""
+        """Yield the hosts of what dies; None is the node itself, whose rules must not change."""
         topology = self._lab.topology
         if death.node is not None:
             for other in topology.others:
@@ -134,7 +133,7 @@ class Dying:
             self._lab.topology.telling.add(host.namespace)
 
     def _silence(self, gate: Gate, *, sends: bool) -> None:
-        """Let a node with rules of its own go silent; what comes for it is counted before it."""
+        """Silence a node with rules of its own; packets to it are counted before the rules."""
         self.silent.append(gate)
         for each in self._lab.hearers.values():
             each.hear_before(gate)
@@ -169,7 +168,7 @@ class Dying:
             goes = [each.replace("-d ", "-s ").replace("--dport", "--sport") for each in comes]
         lines = [f"-{how} INPUT {each} {end}" for each in comes for end in _ends(kind, version)]
         if kind.name in ("silent", "arp"):
-            # Its last router, which speaks by ICMP, is no part of it.
+            # The last router, which sends ICMP errors, is not silent.
             told = "" if kind.name == "silent" else f"! -p {_ICMP[version]} "
             lines += [f"-{how} OUTPUT {each} {told}-j DROP" for each in goes]
         text = "\n".join(["*filter", *lines, "COMMIT"]) + "\n"
@@ -178,7 +177,7 @@ class Dying:
     def _without_neighbour(
         self, host: Host, version: int, endpoints: Iterable[Endpoint], how: str
     ) -> None:
-        """Send what comes for an address to a link where nobody has it."""
+        """Route packets to an address to a link where nobody has it."""
         namespace = host.namespace
         everything = "0.0.0.0/0" if version == IPV4 else "::/0"
         if (namespace, version) not in self._routed:
@@ -190,7 +189,7 @@ class Dying:
             ]
             if not host.plan.addresses:
                 lines.append(f"address add {_ROUTER[version]} dev lo")
-            # Where endpoints send, the table `local` was moved already.
+            # If endpoints send flows, the table `local` was moved already.
             moved = self._lab.topology.plan.endpoints_send
             _batch(namespace, version, lines[2:] if moved else lines)
             namespace.set(
@@ -208,12 +207,12 @@ class Dying:
             ],
         )
         if version == IPV6 and how == "I":
-            # What was sent to it before is no sign that it is there.
+            # Neighbour entries from before would keep the address reachable.
             run(namespace, ["ip", "-6", "neigh", "flush", "dev", host.device], check=False)
 
 
 def _check_gate(death: Death) -> None:
-    """Raise a LabError where a node with rules of its own cannot die so."""
+    """Raise a LabError if a node with rules of its own cannot die in this way."""
     if death.kind.name not in _WITH_RULES:
         raise LabError(
             f"--dead {death.what}:{death.kind}: it has rules of its own, by --rules, and goes "
@@ -226,13 +225,13 @@ def _batch(namespace: Namespace, version: int, lines: Iterable[str]) -> None:
 
 
 def _ends(kind: Kind, version: int) -> Iterator[str]:
-    """Give the ends of rules for what comes for the dead."""
+    """Yield the targets of the rules for packets to the dead, with matches where needed."""
     match kind.name:
         case "silent" | "drop":
             yield "-j DROP"
         case "process":
-            # As the kernel does where no socket is bound: RST, or ICMP port unreachable. Each is
-            # put in front of the one before.
+            # As the kernel answers if no socket is bound: RST, or ICMP port unreachable. The second
+            # rule is inserted before the first.
             yield f"-j REJECT --reject-with {_REFUSED[version]}"
             yield "-p tcp -j REJECT --reject-with tcp-reset"
         case "reject":

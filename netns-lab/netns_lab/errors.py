@@ -1,4 +1,4 @@
-"""What can stop an experiment."""
+"""The error that stops the lab."""
 
 from analyzer.errors import AnalyzerError
 

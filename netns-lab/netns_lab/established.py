@@ -1,4 +1,4 @@
-"""Flows that conntrack knows, sent again: do they go on to where they went?"""
+"""Flows that conntrack knows, sent again to see whether they still reach the same endpoint."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from netns_lab.measure import RouteRun
 
 
 class Established(RouteRun):
-    """Flows of one route that are sent now and then, each from the same port as before."""
+    """Flows of one route that are sent repeatedly, each from the same port as before."""
 
     def _prepared(self, clients: int) -> int:
         return min(self._room, -(-self._count_of_flows // clients) * clients)
 
     def send(self) -> Mapping[int, RawDoor]:
-        """Send a packet of each flow, and return where each came to, by the flow's tag."""
+        """Send a packet of each flow, and return where each arrived, by the flow's tag."""
         with self._lab.muted():
             count = min(self._count_of_flows, self._flows.room)
             self._send(0, count)

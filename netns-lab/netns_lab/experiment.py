@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from socket import AF_PACKET, IPPROTO_RAW, SOCK_RAW, socket
 
-from analyzer.clients.fates import Fate
+from analyzer.clients.fates import FlowResponse
 from analyzer.failure.models import Dead
 from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, Source, View
 from analyzer.model.addresses import Address
@@ -43,20 +43,20 @@ from netns_lab.topology import Host, build
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """What the lab is asked: the rules, the cluster around them, who is dead, how many flows.
+class LabSetup:
+    """What the lab is built for: rules, the cluster around them, what is dead, how many flows.
 
     Attributes:
-        clients: addresses of each kind of sources that are welcome, if more than flows need.
-        routes: those that will be measured; what others need is not there then.
-        others: the node's other rules, which other programs wrote.
-        nodes: other nodes whose rules are known: what comes for their pods goes through these.
+        clients: client addresses wanted for each kind of source, if more than flows need.
+        routes: those that will be measured; addresses that only other routes need are left out.
+        others: the node's other rulesets, written by other programs.
+        nodes: other nodes whose rules are loaded, so that packets to their pods pass them.
         lenient: rules that cannot be loaded are left out, and named.
-        deaths: those of the dead that a kind was given for, and what is slow.
-        refusing: those of the dead whose host lives, so that it refuses what comes for them.
-        pod_device: the pattern of names that devices of pods have.
-        visitors: sources besides pods that a client is to have an address for, and `HAIRPIN` where
-            endpoints are clients, even if no route needs them.
+        deaths: those with a kind, and what is slow.
+        refusing: dead endpoints whose host is alive and refuses packets to them.
+        pod_device: the pattern that the names of pods' devices match.
+        visitors: sources besides pods to give a client address, and `HAIRPIN` if endpoints are
+            clients, even if no route needs them.
     """
 
     ruleset: Rules
@@ -77,7 +77,7 @@ class Question:
 
     @property
     def rulesets(self) -> tuple[Rules, ...]:
-        """All of the node."""
+        """All rulesets of the node."""
         return self.ruleset, *self.others
 
 
@@ -88,7 +88,7 @@ class Lab:
         LabError: it cannot be built.
     """
 
-    def __init__(self, question: Question) -> None:
+    def __init__(self, question: LabSetup) -> None:
         self.question = question
         lasting = without(question.dead, question.deaths)
         wanted = plan(
@@ -113,17 +113,18 @@ class Lab:
         wait_until_ready(self.topology.namespaces)
         load = BACKENDS[question.backend]
         self.backend = load(self.topology.node, question.ruleset, lenient=question.lenient)
-        #: What loaded the node's other rules.
+        #: Backends that loaded the node's other rules.
         self.beside = load_beside(self.topology.node, self.backend, question)
         self._elsewhere = list(self._load_nodes())
         self._where = self._namespaces()
-        #: What hears the flows of each protocol that any were of.
+        #: Captures of the flows, by protocol and IP version.
         self.hearers: dict[Layout, Captures] = {}
         self._hearing: dict[tuple[Namespace, Layout], Answers] = {}
         self._sockets: dict[tuple[Namespace, str], socket] = {}
         self._echoes = Echoes(BATCH, PAYLOAD)
         self._answering: dict[tuple[Namespace, str, int, int], socket] = {}
-        #: Whether nothing but routes, one after the other, sends flows or changes rules.
+        #: Whether routes are measured one after another, and nothing else sends flows or changes
+        #: rules.
         self.in_a_row = False
         self._last_counters: Counter[Door] | None = None
         self.dying = Dying(self)
@@ -134,16 +135,16 @@ class Lab:
 
     @cached_property
     def known_ports(self) -> frozenset[int]:
-        """Ports on which endpoints listen, and those of frontends."""
+        """Ports of endpoints and frontends."""
         view = self.question.view
         ports = {each.port for each in view.endpoints}
         ports |= {each.port for service in view.services for each in service.frontends}
         return frozenset(port for port in ports if port is not None)
 
     def refuses(self, endpoint: Endpoint) -> bool:
-        """Tell whether a dead endpoint is refused by its host, which lives."""
+        """Return whether the host of a dead endpoint is alive, so that it refuses packets."""
         if endpoint in self._kinds:
-            return FATES[self._kinds[endpoint].kind.name] is Fate.REFUSED
+            return FATES[self._kinds[endpoint].kind.name] is FlowResponse.REFUSED
         hosts = (self.topology.own_pods, *self.topology.others)
         plans = [each.plan for each in hosts if each.plan is not None]
         return not any(
@@ -153,7 +154,7 @@ class Lab:
         )
 
     def _load_nodes(self) -> Iterator[Backend]:
-        """Load the rules of other nodes, and give what loaded them."""
+        """Load the rules of other nodes, and yield their backends."""
         nodes = {each.name: each for each in self.question.nodes}
         for host in self.topology.others:
             if host.gate is not None and host.plan is not None:
@@ -163,24 +164,24 @@ class Lab:
                     yield load(host.gate.namespace, ruleset, lenient=self.question.lenient)
 
     def beyond(self, client: Address | None) -> Beyond:
-        """Return what tells which flows of a client the rules of other nodes end."""
+        """Return the function that says which flows of a client the rules of other nodes end."""
         silent = [gate.namespace.name for gate in self.dying.silent]
         return lost_beyond(self, self.question.nodes, client, silent)
 
     def forget_flows(self) -> None:
-        """Let no node know any flow."""
+        """Empty the conntrack table of every node."""
         for each in (self.topology.node, *(gate.namespace for gate in self.topology.gates)):
             forget_flows(each)
 
     @property
     def notes(self) -> list[Diagnostic]:
-        """What of the dumps is not loaded as it stands."""
+        """What of the dumps was not loaded as it stands."""
         return [
             note for each in (self.backend, *self.beside, *self._elsewhere) for note in each.notes
         ]
 
     def endings(self) -> Counter[str] | None:
-        """Return what rules that drop or reject have counted; None where some do not count."""
+        """Return the packet counts of rules that drop or reject; None if some do not count."""
         found: Counter[str] = Counter()
         for each in (self.backend, *self.beside, *self._elsewhere):
             counted = each.endings()
@@ -190,23 +191,23 @@ class Lab:
         return found
 
     def kind_of(self, endpoint: Endpoint) -> Kind | None:
-        """Return how an endpoint is dead, or slow; None: nobody said, or it is neither."""
+        """Return how an endpoint is dead or slow; None if no kind was given, or it is neither."""
         death = self._kinds.get(endpoint)
         return None if death is None else death.kind
 
-    def fate_of(self, endpoint: Endpoint) -> Fate:
+    def fate_of(self, endpoint: Endpoint) -> FlowResponse:
         """Return what a client sees of a dead endpoint."""
         kind = self.kind_of(endpoint)
         fate = None if kind is None else FATES[kind.name]
-        return fate or (Fate.REFUSED if self.refuses(endpoint) else Fate.SILENT)
+        return fate or (FlowResponse.REFUSED if self.refuses(endpoint) else FlowResponse.SILENT)
 
     @property
     def slowest(self) -> float:
-        """Seconds by which answers of what is slow are late, at most."""
+        """The longest delay of a slow endpoint, seconds."""
         return max((d.kind.milliseconds for d in self.question.deaths), default=0) / 1000
 
     def where(self, address: Address) -> Namespace | None:
-        """Return the namespace that has an address; None: no route of this lab needs it."""
+        """Return the namespace that has an address; None if no route of this lab needs it."""
         return self._where.get(address)
 
     def serve(
@@ -214,7 +215,7 @@ class Lab:
     ) -> Servers:
         """Start a server for each living endpoint and return them all.
 
-        `responder` gives what answers at a port of UDP, `talk` is for `Servers.tcp`.
+        `responder` gives what answers at a UDP port; `talk` is passed to `Servers.tcp`.
         """
         servers = Servers(self.dying.delays)
         for (namespace, protocol, version), ports in self._living().items():
@@ -239,7 +240,7 @@ class Lab:
         return ports
 
     def _namespaces(self) -> dict[Address, Namespace]:
-        """Return where each address of an endpoint or node is."""
+        """Return the namespace of each endpoint's and node's address."""
         own = self.topology.plan.node_addresses
         found: dict[Address, Namespace] = dict.fromkeys(own, self.topology.node)
         for host in (self.topology.own_pods, *self.topology.others):
@@ -252,7 +253,7 @@ class Lab:
     def answering(self, service: ServicePort) -> Sequence[socket]:
         """Let the living endpoints of a ServicePort answer, and return the sockets that echo.
 
-        They go on answering; what is open once is opened for no other route again.
+        They stay open, and are reused for other routes.
         """
         echoing = []
         if service.protocol not in ANSWERED:
@@ -271,7 +272,7 @@ class Lab:
         return tuple(dict.fromkeys(echoing))
 
     def listeners(self, service: ServicePort) -> Sequence[socket]:
-        """Return the sockets by which endpoints of a ServicePort take connections in."""
+        """Return the sockets on which endpoints of a ServicePort accept connections."""
         self.answering(service)
         return [
             each
@@ -281,12 +282,12 @@ class Lab:
         ]
 
     def echo(self, sockets: Sequence[socket]) -> None:
-        """Send back what has come to these."""
+        """Send back what these sockets have received."""
         self.dying.serve()
         self._echoes.serve(sockets)
 
     def captures(self, layout: Layout) -> Captures:
-        """Return what hears the flows of a protocol, and has not heard any yet."""
+        """Return the captures for a protocol, with nothing recorded."""
         if layout not in self.hearers:
             self.hearers[layout] = Captures(self.topology, layout)
             for gate in self.dying.silent:
@@ -295,7 +296,7 @@ class Lab:
         return self.hearers[layout]
 
     def link(self, client: Host) -> socket:
-        """Return the client's end of one of its links, to send frames by."""
+        """Return a packet socket on one of the client's devices, to send frames."""
         key = client.namespace, client.device
         if key not in self._sockets:
             link = client.namespace.socket(AF_PACKET, SOCK_RAW)
@@ -304,25 +305,25 @@ class Lab:
         return self._sockets[key]
 
     def own_stack(self, version: int) -> socket:
-        """Return the way into the node's own IP stack, to send packets by."""
+        """Return a raw socket of the node's own IP stack, to send packets."""
         key = self.topology.node, f"raw {version}"
         if key not in self._sockets:
             self._sockets[key] = self.topology.node.socket(FAMILIES[version], SOCK_RAW, IPPROTO_RAW)
         return self._sockets[key]
 
     def counters_before(self) -> Counter[Door]:
-        """Return what rules have counted; of routes in a row, what they had behind the last one."""
+        """Return the rules' counters; for routes in a row, those read after the last one."""
         kept = self._last_counters if self.in_a_row else None
         return self.backend.counters() if kept is None else kept
 
     def counters_after(self) -> Counter[Door]:
-        """Return what rules have counted by now."""
+        """Return the rules' counters as they are now."""
         self._last_counters = self.backend.counters()
         return self._last_counters
 
     @contextmanager
     def muted(self) -> Iterator[None]:
-        """Let the client's kernel be silent for a while."""
+        """Mute the client's kernel for a while."""
         mute(self.topology, on=True)
         try:
             yield
@@ -338,10 +339,10 @@ class Lab:
     ) -> Iterator[Measurement]:
         """Send the flows of one route, and account for each.
 
-        Of a hairpin route each living endpoint sends its part of the flows, one after the other.
+        On a hairpin route each living endpoint sends its part of the flows, one after the other.
 
         Raises:
-            LabError: the route is none that the lab can replay.
+            LabError: the lab cannot replay the route.
         """
         flows = flows or self.question.flows
         if route.source is not Source.HAIRPIN:
@@ -358,13 +359,13 @@ class Lab:
             yield RouteRun(self, service, alone, each_sends, sender).measure(progress)
 
     def _sends(self, endpoint: Endpoint) -> bool:
-        """Tell whether an endpoint lives, and as a pod."""
+        """Return whether an endpoint is alive, and not on the host's network."""
         namespace = self._where.get(endpoint.address)
         lives = endpoint not in self.question.dead.endpoints
         return lives and namespace not in (None, self.topology.node)
 
     def sends(self, address: Address) -> bool:
-        """Tell whether an endpoint's address is there, and one of its ports lives."""
+        """Return whether an address is that of a pod here with at least one living endpoint."""
         return address in self._senders
 
     @cached_property
@@ -372,7 +373,7 @@ class Lab:
         return frozenset(e.address for e in self.question.view.endpoints if self._sends(e))
 
     def place_of(self, address: Address) -> tuple[Host, str]:
-        """Return the host of an endpoint, and the MAC to which it sends."""
+        """Return the host of an endpoint, and the MAC address that it sends to."""
         topology = self.topology
         namespace = self._where[address]
         host = next(each for each in topology.hosts if each.namespace is namespace)
@@ -380,7 +381,7 @@ class Lab:
         return host, topology.pods_mac if own else topology.uplink_mac
 
     def hearing(self, host: Host, layout: Layout) -> Answers:
-        """Return what hears the answers to an endpoint that asks."""
+        """Return the capture of the answers to an endpoint that is a client."""
         key = host.namespace, layout
         if key not in self._hearing:
             self._hearing[key] = Answers(host, layout)
@@ -388,7 +389,7 @@ class Lab:
         return self._hearing[key]
 
     def close(self) -> None:
-        """Let go of what is slow to let go of; the rest vanishes with the process."""
+        """Close what the kernel is slow to free; the rest vanishes with the process."""
         for each in self.hearers.values():
             each.close()
         close_all(self._hearing.values())

@@ -1,4 +1,4 @@
-"""What packet sockets let through: programs of classic BPF, on frames of Ethernet.
+"""Filters of packet sockets: classic BPF programs for Ethernet frames.
 
 Source: Linux, net/core/filter.c; Documentation/networking/filter.rst.
 """
@@ -13,7 +13,7 @@ from netns_lab.ring import Instruction
 _LOAD_HALF, _LOAD_BYTE = 0x28, 0x30
 _AND, _EQUAL, _ANY_BIT = 0x54, 0x15, 0x45
 _RETURN: Final = 0x06
-#: Ancillary data that a filter can load: the packet's type, 0 when it is for this host.
+#: Ancillary data that a filter can load: the packet's type, 0 if it is for this host.
 _PACKET_TYPE: Final = 0xFFFFF000 + 4
 _ETHERTYPE_AT: Final = 12
 _ALL: Final = 0x40000
@@ -23,12 +23,12 @@ _RST: Final = 0x04
 _SYN_ACK: Final = 0x12
 _ACK: Final = 0x10
 _INIT: Final = 1
-#: Of ICMP and of ICMPv6: what it calls unreachable.
+#: Type of "destination unreachable" in ICMP and ICMPv6.
 _UNREACHABLE: Final = {1: 3, 58: 1}
 
 
 def arrivals(layout: Layout) -> list[Instruction]:
-    """Return what lets through the first packets of flows that come to a host."""
+    """Return a filter for the first packets of flows that arrive at a host."""
     steps = [*_to_this_host(layout), *_carries(layout.next_protocol, layout.number)]
     match layout.protocol:
         case "tcp":
@@ -41,7 +41,7 @@ def arrivals(layout: Layout) -> list[Instruction]:
 
 
 def answers(layout: Layout) -> list[Instruction]:
-    """Return what lets through answers to clients, and refusals by the protocol or by ICMP."""
+    """Return a filter for answers to clients, and for refusals by the protocol or by ICMP."""
     steps = _to_this_host(layout)
     of_icmp = [
         *_carries(layout.next_protocol, layout.icmp),
@@ -51,7 +51,7 @@ def answers(layout: Layout) -> list[Instruction]:
     ]
     other = _carries(layout.next_protocol, layout.number)
     if layout.protocol == "tcp":
-        # A SYN is no answer: a pod that reaches itself gets that, too.
+        # A SYN is not an answer, but a pod that reaches itself receives it too.
         other += [(_LOAD_BYTE, LINK + layout.flags), (_ANY_BIT, _RST | _ACK)]
     return _program(steps, of_icmp, other)
 
@@ -70,7 +70,7 @@ def _carries(at: int, protocol: int) -> list[tuple[int, int]]:
 
 
 def _program(common: list[tuple[int, int]], *either: list[tuple[int, int]]) -> list[Instruction]:
-    """Return a program that lets through what passes `common` and, of `either`, one."""
+    """Return a program that accepts what passes `common` and one of `either`."""
     parts = either or ([],)
     program: list[Instruction] = []
     total = len(common) + sum(map(len, parts)) + len(parts)

@@ -1,7 +1,7 @@
-"""Routes whose flows leave in turn while things happen, and what becomes of each flow.
+"""Routes whose flows are sent while things change, and what becomes of each flow.
 
-Flows of one protocol are heard by the same captures, whatever route they are of. The tag of each is
-its own in all the run, so that an answer that comes late is still that of its flow.
+All flows of one protocol share the same captures, whatever their route. Tags are unique within a
+run, so that a late answer is still attributed to its flow.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ if TYPE_CHECKING:
     from netns_lab.experiment import Lab
 
 _UNKNOWN = Arriving({}, {}, NOTHING)
-Place = tuple[ServicePort, Route]
-#: Where a flow came to, and whether its client was answered.
-Fate = tuple[RawDoor | None, bool | None]
+RouteOf = tuple[ServicePort, Route]
+#: Where a flow arrived, and whether its client was answered.
+FlowResult = tuple[RawDoor | None, bool | None]
 
 
 @dataclass(slots=True)
 class Span:
-    """Flows of a route that were sent while nothing changed, or while something did.
+    """Flows of a route that were sent while nothing changed, or during a change.
 
     Attributes:
-        first, last: numbers of flows, the last one not among them.
-        in_flight: those of its flows that were not answered when it ended.
-        route: of the dump in force; None: it does not tell of it.
-        lost: the part of them that is to be without an answer.
+        first, last: numbers of the flows; `last` is the first one after them.
+        in_flight: those that were not answered when the span ended.
+        route: of the loaded dump; None if it has no such route.
+        lost: the predicted share without an answer.
         at_event: it is a change.
     """
 
@@ -62,23 +62,23 @@ class Span:
 
 
 class Ear:
-    """What comes of the flows of one protocol in one lab, of all routes."""
+    """The captured packets of one protocol in one lab, for all routes."""
 
     def __init__(self, lab: Lab, captures: Captures) -> None:
         self._lab, self.captures = lab, captures
         self._echoes: dict[socket, None] = {}
         self.landed: dict[int, RawDoor] = {}
-        #: By the address and port that was asked: from elsewhere nothing is an answer.
+        #: By the address and port that flows are sent to, from where alone answers can come.
         self.answered: dict[RawDoor, dict[int, bool]] = {}
         self._duplicates = 0
 
     def add(self, door: RawDoor, echoes: Sequence[socket]) -> None:
-        """Hear a route's answers too, and let its endpoints echo."""
+        """Record a route's answers too, and let its endpoints echo."""
         self.answered.setdefault(door, {})
         self._echoes.update(dict.fromkeys(echoes))
 
     def drain(self) -> None:
-        """Hear what has come."""
+        """Record what has arrived."""
         captures, doors = self.captures, tuple(self.answered)
         for host in captures.all_hosts:
             for landed in host.take():
@@ -96,7 +96,7 @@ class Ear:
                 self._answers(*each)
 
     def told_once(self) -> tuple[int, int]:
-        """Return how many flows arrived twice, and how many packets found no room."""
+        """Return how many flows arrived twice, and packets dropped, since the last call."""
         duplicates, self._duplicates = self._duplicates, 0
         return duplicates, self.captures.dropped()
 
@@ -115,16 +115,16 @@ class Followed(RouteRun):
     """One route: its flows in the order in which they are sent, and its phases.
 
     Args:
-        places: the Service and the route in the dump that is loaded, and by their files in those
-            that take its place; None: one does not tell of it.
-        at: its number among all of the lab; its tags have that, and no other route's client its
-            port and address, as long as there are addresses.
+        places: the Service and route in the first dump, under "", and in each dump that replaces
+            it, by file; None if it has no such route.
+        at: number of the route in its lab. It is part of the tags, and selects the client address,
+            which no other route shares while there are enough addresses.
     """
 
     def __init__(
         self,
         lab: Lab,
-        places: Mapping[str, Place | None],
+        places: Mapping[str, RouteOf | None],
         flows: int,
         ears: dict[Layout, Ear],
         at: int = 0,
@@ -134,7 +134,7 @@ class Followed(RouteRun):
         assert first is not None
         service, route = first
         super().__init__(lab, service, route, flows, None)
-        #: How many it will send, at most.
+        #: Most flows that it will send.
         self.flows = flows
         if self._layout not in ears:
             ears[self._layout] = Ear(lab, self._captures)
@@ -144,14 +144,14 @@ class Followed(RouteRun):
         self.service, self.route = service, route
         self._rulings = {file: None if at is None else at[1] for file, at in places.items()}
         self.sent = 0
-        #: When flows were sent, and how many had been by then.
+        #: Times at which flows were sent, and how many had been sent by then.
         self.marks: list[tuple[float, int]] = []
         self.spans: list[Span] = []
         self._kinds: dict[Endpoint, Kind] = {}
 
     def _clients(self) -> tuple[tuple[Address, ...], Host, str]:
         clients, host, gateway = super()._clients()
-        # The last one is for connections that stay open.
+        # The last address is for connections that stay open.
         some = clients[:-1] or clients
         return (some[self._at % len(some)],), host, gateway
 
@@ -167,13 +167,13 @@ class Followed(RouteRun):
 
     @property
     def to(self) -> tuple[Address, int]:
-        """The address and port that flows go to."""
+        """The address and port that flows are sent to."""
         return self._to
 
     # --- flows ---------------------------------------------------------------------
 
     def tick(self, count: int, clock: float) -> None:
-        """Send so many, and hear what has come."""
+        """Send `count` flows, and record what has arrived."""
         if count:
             self._send(self.sent, count)
             self.sent += count
@@ -184,16 +184,16 @@ class Followed(RouteRun):
     def _drain(self) -> None:
         self._ear.drain()
 
-    def fates(self) -> list[Fate]:
-        """Return of each flow where it came to, and whether its client was answered."""
+    def fates(self) -> list[FlowResult]:
+        """Return for each flow where it arrived, and whether its client was answered."""
         return [self._fate(number) for number in range(self.sent)]
 
-    def _fate(self, number: int) -> Fate:
+    def _fate(self, number: int) -> FlowResult:
         tag = tag_of(self._at, self._flows.ports[number])
         return self._ear.landed.get(tag), self._ear.answered[self._door].get(tag)
 
     def unanswered(self) -> frozenset[int]:
-        """Return the flows of the last phase that wait for the answer of a living endpoint."""
+        """Return the flows of the last phase that still wait for a living endpoint's answer."""
         span, living = self.spans[-1], self._living()
         return frozenset(
             number
@@ -203,7 +203,7 @@ class Followed(RouteRun):
         )
 
     def _living(self) -> set[RawDoor]:
-        """Return the doors of endpoints that answer, as far as those of the protocol do."""
+        """Return the addresses and ports of living endpoints, if those of the protocol answer."""
         if self.service.protocol not in ANSWERED:
             return set()
         dead = self.spans[-1].dead
@@ -218,7 +218,7 @@ class Followed(RouteRun):
     # --- phases --------------------------------------------------------------------
 
     def begin(self, now: float, file: str, rules: str, deaths: Sequence[Death]) -> None:
-        """Begin a phase in which the dump `file` is in force, shown as `rules`."""
+        """Begin a phase in which the dump `file` is loaded; reports call it `rules`."""
         dead = {e: death.kind for death in deaths for e in death.endpoints}
         route = self._rulings[file]
         expected = _UNKNOWN
@@ -238,7 +238,7 @@ class Followed(RouteRun):
         )
 
     def change(self, old: Span) -> None:
-        """Let the last phase be one in which each flow may fare as in `old`, or as after it."""
+        """Make the last phase a change: each flow may behave as in `old`, or as after it."""
         span = self.spans[-1]
         span.at_event = True
         span.expected = either(old.expected, span.expected)
@@ -252,7 +252,7 @@ class Followed(RouteRun):
         self.spans[-1].ends, self.spans[-1].last = now, self.sent
 
     def measurements(self) -> list[tuple[Span, Measurement]]:
-        """Return what was counted of each phase that has flows; each flow is of one."""
+        """Return the counts of each phase that has flows; each flow belongs to one phase."""
         fates = self.fates()
         found = [
             (span, self._measured(span, fates)) for span in self.spans if span.first < span.last
@@ -260,7 +260,7 @@ class Followed(RouteRun):
         assert sum(each.flows for _, each in found) == self.sent
         return found
 
-    def _measured(self, span: Span, fates: Sequence[Fate]) -> Measurement:
+    def _measured(self, span: Span, fates: Sequence[FlowResult]) -> Measurement:
         self._predicted = span.expected
         self._kept_back = 0  # they are seen nowhere, as what rules drop is
         self._dead = frozenset(e for e, kind in span.dead.items() if kind.is_dead)
@@ -278,13 +278,13 @@ class Followed(RouteRun):
         return None if kind is None else str(kind)
 
     def endpoint_of(self, door: RawDoor) -> Endpoint:
-        """Return the endpoint of an address and port as they stand in memory."""
+        """Return the endpoint of an address and port in network byte order."""
         address, port = door_of(door)
         return Endpoint(type(self._to[0])(address), port)
 
 
 def check_room(runs: Sequence[Followed]) -> None:
-    """Raise a LabError where more flows of a lab leave under the node's address than it has room.
+    """Raise a LabError if a lab masquerades more flows than the node has ports for.
 
     conntrack forgets none of them during a run.
     """
@@ -299,7 +299,7 @@ def check_room(runs: Sequence[Followed]) -> None:
 
 
 def _lost(expected: Arriving, dead: Mapping[Endpoint, Kind]) -> Bounds:
-    """Return the part of flows that no living endpoint gets."""
+    """Return the share of the flows that reach no living endpoint."""
     gone = {door_of_endpoint(e) for e, kind in dead.items() if kind.is_dead and e.port is not None}
     living = [share for door, share in expected.shares.items() if door not in gone]
     lower, upper = capped_sum(b.lower for b in living), capped_sum(b.upper for b in living)

@@ -1,13 +1,12 @@
-"""Other nodes that have rules of their own: what comes for their pods goes through these first.
+"""Other nodes with rules of their own, which packets to their pods pass first.
 
     fabric --- node (its dump is loaded here) --- its pods
 
-Where another node's rules are not known, it is one namespace that owns its pods' addresses.
+A node whose rules are not known is a single namespace that owns its pods' addresses.
 
-Such a node goes silent with its rules: a table of our own drops what comes by any device before
-conntrack and all of the dump's chains see it, and what the node's own programs send.
-
-Source: Linux, include/uapi/linux/netfilter_ipv4.h, ``NF_IP_PRI_CONNTRACK_DEFRAG``.
+To silence such a node, a table of our own drops all packets it receives, before conntrack and all
+of the dump's chains see them, and what the node's own programs send. Source: Linux,
+include/uapi/linux/netfilter_ipv4.h, ``NF_IP_PRI_CONNTRACK_DEFRAG``.
 """
 
 from __future__ import annotations
@@ -20,23 +19,23 @@ from netns_lab.namespace import Namespace
 from netns_lab.netlink import Netlink
 from netns_lab.plan import HostPlan, Plan, bridge_of, device_name
 
-#: Indexes of its devices: that to the fabric, that to its pods, a bridge of these.
+#: Indexes of its devices: the one to the fabric, the one to its pods, and their bridge.
 UPLINK: Final = 2
 PODS: Final = 13
 BRIDGE: Final = 15
 _LOOPBACK: Final = 1
-#: Before fragments are put together, at -400, which is the first that the kernel does itself.
+#: Before defragmentation at -400, the first priority that the kernel itself uses.
 _BEFORE_ALL: Final = -450
 _TABLE: Final = "inet kubeodds-dead"
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """A node with rules of its own, before its pods.
+    """A node with rules of its own, in front of its pods.
 
     Attributes:
         mac: of its device to the fabric.
-        pods_mac: of that to its pods.
+        pods_mac: of its device to its pods.
     """
 
     namespace: Namespace
@@ -47,10 +46,10 @@ class Gate:
 def set_up(
     gate: Gate, planned: HostPlan, pods: tuple[Namespace, str, int, str], mac: str, wanted: Plan
 ) -> None:
-    """Make a node's devices and routes, and join it to the namespace of its pods.
+    """Create a node's devices and routes, and connect it to the namespace of its pods.
 
-    `pods` are that namespace, its device, this one's index and MAC; `mac` is that of the node whose
-    rules are asked about.
+    `pods` are that namespace, the device's name there, its index and MAC address; `mac` is that of
+    the node that the lab is about.
     """
     assert planned.pod_device is not None
     bridge = bridge_of(planned.pod_device)
@@ -74,10 +73,10 @@ def set_up(
 
 
 def silence(gate: Gate, *, sends: bool) -> None:
-    """Let a node pass and take in nothing any more, nor send anything itself unless it `sends`.
+    """Drop everything that the node receives and, unless it `sends`, all that it sends itself.
 
     Raises:
-        LabError: nft(8) is not there, or refuses.
+        LabError: nft(8) is not installed, or fails.
     """
     chains = [("comes", "prerouting"), *([] if sends else [("goes", "output")])]
     lines = [
@@ -89,5 +88,5 @@ def silence(gate: Gate, *, sends: bool) -> None:
 
 
 def wake(gate: Gate) -> None:
-    """Let a silent node live again, with the rules that it had."""
+    """Bring a silent node back to life, with its rules unchanged."""
     run(gate.namespace, ["nft", "delete", "table", *_TABLE.split()])

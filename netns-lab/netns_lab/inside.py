@@ -1,9 +1,9 @@
 """A program in a namespace of the lab, with processes and mounts that end with it.
 
-Whatever it starts, in the background too, is in a PID namespace of its own: when its first process
-ends, the kernel kills all others. Three processes stand between us and the program: one that
-enters the namespaces, the first of the new PID namespace, and the program itself, since a first
-process is not ended by the signals that end others.
+Whatever it starts, in the background too, is in a PID namespace of its own: when the first process
+there ends, the kernel kills all others. Three processes are needed: one that enters the namespaces,
+the first of the new PID namespace, and the program itself, since the first process of a PID
+namespace ignores the signals that would end others.
 
 Source: pid_namespaces(7), mount_namespaces(7), prctl(2).
 """
@@ -29,7 +29,7 @@ _MS_NOSUID_NODEV: Final = 0x2 | 0x4
 #: Exit statuses as shells use them: not found, and what is added to a signal's number.
 _NOT_FOUND: Final = 127
 _SIGNALLED: Final = 128
-#: What a terminal sends to all processes of a command: it is for the program alone.
+#: Signals that a terminal sends to all processes of a command; only the program shall get them.
 _OF_TERMINALS: Final = (signal.SIGINT, signal.SIGQUIT)
 
 
@@ -38,8 +38,8 @@ class Inside:
 
     Args:
         arguments: the program's path and its arguments.
-        environment: all that it is told of its surroundings.
-        furnish: makes the mounts that it is to see; the namespace is entered by then.
+        environment: its whole environment.
+        furnish: creates the mounts that it sees; called after the namespaces are entered.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Inside:
             _become(lambda: self._enter(enter, furnish))
 
     def ended(self) -> int | None:
-        """Return the exit status as a shell would say it; None: it goes on."""
+        """Return the exit status as a shell reports it; None if the program still runs."""
         child, status = os.waitpid(self._child, os.WNOHANG)
         if not child:
             return None
@@ -80,7 +80,7 @@ class Inside:
         return _as_shells_say(os.waitpid(first, 0)[1])
 
     def _begin(self, alive: int) -> int:
-        """Be the first process: start the program, and bury what it leaves behind."""
+        """Run as the first process: start the program, and reap what it leaves behind."""
         call("prctl", _PR_SET_PDEATHSIG, signal.SIGKILL)
         os.set_blocking(alive, False)
         try:
@@ -89,7 +89,7 @@ class Inside:
             pass
         else:  # it died before we asked to die with it
             return _SIGNALLED + signal.SIGKILL
-        # A container that hides parts of /proc shows none anew: then that of the host stays.
+        # Where a container hides parts of /proc, this mount fails, and the host's /proc stays.
         with suppress(OSError):
             call("mount", b"proc", b"/proc", b"proc", _flags(_MS_NOSUID_NODEV), None)
         program = os.fork()
@@ -101,7 +101,7 @@ class Inside:
                 return _as_shells_say(status)
 
     def _run(self) -> int:
-        # Python ignores SIGPIPE, which the program would inherit.
+        # Python ignores SIGPIPE, and the program would inherit that.
         for each in (*_OF_TERMINALS, signal.SIGPIPE):
             signal.signal(each, signal.SIG_DFL)
         try:
@@ -112,12 +112,12 @@ class Inside:
 
 
 def fresh_folder(path: Path) -> None:
-    """Let the program see an empty folder of its own at `path`."""
+    """Give the program an empty folder of its own at `path`."""
     call("mount", b"tmpfs", bytes(path), b"tmpfs", _flags(_MS_NOSUID_NODEV), b"mode=0755")
 
 
 def show(what: Path, path: Path) -> None:
-    """Let the program see the file `what` at `path`, which is a file."""
+    """Show the program the file `what` at `path`, which is a file too."""
     call("mount", bytes(what), bytes(path), None, _flags(_MS_BIND), None)
 
 
@@ -126,7 +126,7 @@ def _flags(flags: int) -> object:
 
 
 def _become(body: Callable[[], int]) -> NoReturn:
-    """Do this in a child, and end it without anything else of ours."""
+    """Run `body` in a forked child, and exit without running any other code of ours."""
     status = _NOT_FOUND
     try:
         status = body()

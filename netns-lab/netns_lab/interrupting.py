@@ -1,4 +1,4 @@
-"""A run that somebody ends before its time tells what it has measured by then."""
+"""Early end of a run by Ctrl-C, which still reports what was measured until then."""
 
 from __future__ import annotations
 

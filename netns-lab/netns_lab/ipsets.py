@@ -1,6 +1,6 @@
-"""The ipsets that rules ask for, made in a namespace before the rules are.
+"""The ipsets that rules refer to, created in a namespace before the rules are loaded.
 
-What is made is rendered from what was understood, as the rules are.
+They are rendered from the parsed sets, as rules are.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from ipaddress import IPv4Address, IPv6Address
 
 from analyzer.model.addresses import IPV6
-from analyzer.model.ipsets import NO_SETS, Entry, Ipset, Ipsets, Opaque, Part, PortKey
+from analyzer.model.ipsets import NO_SETS, Ipset, IpsetEntry, Ipsets, Opaque, Part, PortKey
 from analyzer.model.matches import Match, MatchNot, MatchSet
 from analyzer.model.region import networks_of
 from analyzer.model.rules import Rule, Ruleset
@@ -22,9 +22,9 @@ from netns_lab.namespace import Namespace
 def make_sets(
     namespace: Namespace, ruleset: Ruleset, rules: Iterable[Rule], there: set[str] | None = None
 ) -> None:
-    """Make the sets that some rules of `ruleset` name; of those that nobody told of, empty ones.
+    """Create the sets that some rules of `ruleset` name; sets that are not known stay empty.
 
-    Those that are `there` are left as they are, and it knows of the others from now on.
+    Sets in `there` exist already; those that are created are added to it.
 
     Raises:
         LabError: one of them is of a type that is not understood, or ipset is missing.
@@ -46,7 +46,7 @@ def make_sets(
 
 
 def rendered(of: Ipset) -> Iterator[str]:
-    """Give the lines of ``ipset restore`` that make a set with the same in it."""
+    """Yield the lines of ``ipset restore`` that create a set with the same entries."""
     method, _, kinds = of.type.partition(":")
     options = ""
     if of.type == "bitmap:port":
@@ -63,7 +63,7 @@ def rendered(of: Ipset) -> Iterator[str]:
             yield f"add {of.name} {texts}{' nomatch' if entry.nomatch else ''}"
 
 
-def _texts(entry: Entry, version: int | None) -> Iterator[str]:
+def _texts(entry: IpsetEntry, version: int | None) -> Iterator[str]:
     found = [""]
     for part in entry.parts:
         spelled = list(_spelled(part, version))
@@ -100,7 +100,7 @@ def _named(rule: Rule) -> Iterator[str]:
 
 
 def _with_members(names: Iterable[str], sets: Ipsets) -> Iterator[Ipset]:
-    """Give the sets of these names, those that are listed in others before these."""
+    """Yield the sets of these names; members of a list:set come before it."""
     seen: set[str] = set()
     for name in names:
         of = sets.get(name)

@@ -1,11 +1,11 @@
-"""Where things stand in the lab's packets, by IP version and protocol; none has IP options.
+"""Byte offsets in the lab's packets, by IP version and protocol; none has IP options.
 
-Every packet carries a tag, in the UDP payload, as the TCP sequence number or as the initiate tag
-of SCTP. So wherever it turns up, whatever its addresses are by then, we know which flow it began.
+Every packet carries a tag: in the UDP payload, as the TCP sequence number, or as the SCTP initiate
+tag. Wherever a packet turns up, and whatever its addresses are by then, the tag names its flow.
 
-A tag is the flow's source port, inverted, and behind it twice the number of its client. Port and
+A tag is the flow's source port, inverted, followed by twice the number of its client. Port and
 inverted port add up to 0xffff, so that checksums are the same for all flows of a client; and a tag
-is even, so that an acknowledgement of TCP, one more, differs from it in the last byte alone.
+is even, so that a TCP acknowledgement, one more, differs from it in the last byte alone.
 
 Source: RFC 768, 791, 1071, 8200, 9260, 9293.
 """
@@ -17,7 +17,7 @@ from typing import Final
 
 from analyzer.model.addresses import IPV4
 
-#: Of Ethernet.
+#: Length of an Ethernet header.
 LINK: Final = 14
 
 PROTOCOLS: Final = {"tcp": 6, "udp": 17, "sctp": 132}
@@ -31,7 +31,7 @@ _ICMP_HEADER: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Offsets in bytes behind the beginning of the IP header."""
+    """Offsets in bytes from the start of the IP header."""
 
     version: int
     protocol: str
@@ -43,65 +43,65 @@ class Layout:
 
     @property
     def icmp(self) -> int:
-        """The number of the ICMP that goes with this version."""
+        """The protocol number of ICMP for this IP version."""
         return 1 if self.version == IPV4 else 58
 
     @property
     def ethertype(self) -> int:
-        """Of frames of this version."""
+        """The EtherType of this IP version."""
         return 0x0800 if self.version == IPV4 else 0x86DD
 
     @property
     def header(self) -> int:
-        """How long the IP header is."""
+        """Length of the IP header, bytes."""
         return 20 if self.version == IPV4 else 40
 
     @property
     def next_protocol(self) -> int:
-        """Where the protocol stands."""
+        """Offset of the protocol number."""
         return 9 if self.version == IPV4 else 6
 
     @property
     def source(self) -> int:
-        """Where the source address stands."""
+        """Offset of the source address."""
         return 12 if self.version == IPV4 else 8
 
     @property
     def destination(self) -> int:
-        """Where the destination address stands."""
+        """Offset of the destination address."""
         return 16 if self.version == IPV4 else 24
 
     @property
     def source_port(self) -> int:
-        """Where the source port stands; the destination port comes behind it."""
+        """Offset of the source port; the destination port follows it."""
         return self.header
 
     @property
     def tag(self) -> int:
-        """Where the tag stands in the first packet of a flow and, but for TCP, in its answer."""
+        """Offset of the tag in the first packet of a flow and, except for TCP, in its answer."""
         return self.header + _TAGS[self.protocol]
 
     @property
     def checksum(self) -> int:
-        """Where the protocol's checksum stands."""
+        """Offset of the protocol's checksum."""
         return self.header + _CHECKSUMS[self.protocol]
 
     @property
     def acknowledgement(self) -> int:
-        """Where the acknowledgement of TCP stands."""
+        """Offset of the TCP acknowledgement number."""
         return self.header + _TCP_ACKNOWLEDGEMENT
 
     @property
     def flags(self) -> int:
-        """Where the flags of TCP stand."""
+        """Offset of the TCP flags."""
         return self.header + _TCP_FLAGS
 
     @property
     def chunk(self) -> int:
-        """Where the first chunk's type of SCTP stands."""
+        """Offset of the type of SCTP's first chunk."""
         return self.header + _SCTP_CHUNK
 
     @property
     def quoted(self) -> int:
-        """Where, in an error of ICMP, the packet stands that it is about."""
+        """Offset of the quoted packet in an ICMP error."""
         return self.header + _ICMP_HEADER

@@ -1,8 +1,8 @@
 """Arrays of messages that one system call sends or receives: sendmmsg(2), recvmmsg(2).
 
-An array is made once and used for every batch: only the kernel and the bytes behind it change.
-
-Source: Linux, include/linux/socket.h, ``struct mmsghdr`` and ``struct user_msghdr`` (64 bits).
+An array is created once and used for every batch: only the kernel, and the bytes it points to,
+change. Source: Linux, include/linux/socket.h, ``struct mmsghdr`` and ``struct user_msghdr`` (64
+bits).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _WORDS: Final = _HEADER // 8
 _VECTOR: Final = 16
 _NAME, _NAME_LENGTH, _VECTORS, _VECTOR_COUNT, _CONTROL, _CONTROL_LENGTH = range(6)
 _DONT_WAIT: Final = 0x40
-#: What the node's own stack says of a packet that a rule or a route does not let out.
+#: Errors by which the node's own stack refuses to send a packet, because of a rule or a route.
 _KEPT_BACK: Final = frozenset(
     {errno.EPERM, errno.EACCES, errno.EINVAL, errno.ENETUNREACH, errno.EHOSTUNREACH}
 )
@@ -29,17 +29,17 @@ _libc: Final = ctypes.CDLL(None, use_errno=True)
 
 
 def address_of(held: bytearray) -> int:
-    """Return where a buffer lies in memory; it must be kept, and not change its size."""
+    """Return a buffer's address in memory; it must be kept, and not change its size."""
     return ctypes.addressof(ctypes.c_char.from_buffer(held))
 
 
 class Messages:
-    """Messages over the equal slots of one buffer.
+    """Messages in equal slots of one buffer.
 
     Args:
         size: bytes of a slot.
-        skip: bytes at a slot's beginning that are no part of the message.
-        to: where all go, as a struct sockaddr; None where the socket knows.
+        skip: bytes at a slot's beginning that are not part of the message.
+        to: destination of all, as a struct sockaddr; None if the socket is bound to one.
         name, control: bytes for each message's sender and its ancillary data.
     """
 
@@ -54,7 +54,7 @@ class Messages:
         control: int = 0,
     ) -> None:
         self.count = count = len(buffer) // size
-        #: Numbers of messages that the sender's own stack kept back.
+        #: Numbers of messages that the sender's own stack refused to send.
         self.kept_back: list[int] = []
         self.buffer = buffer
         base = address_of(buffer) + skip
@@ -91,10 +91,10 @@ class Messages:
         self._words[field::_WORDS] = array("Q", [value]) * self.count
 
     def send(self, descriptor: int, first: int, count: int) -> int:
-        """Send so many, and return how many of them the sender's own stack kept back.
+        """Send `count` messages, and return how many of them the sender's own stack refused.
 
         Raises:
-            OSError: the kernel takes no more, for another reason than a rule or a route.
+            OSError: an error other than a rule or a route that refuses a message.
         """
         kept = 0
         at, last = first, first + count
@@ -109,7 +109,7 @@ class Messages:
         return kept
 
     def receive(self, descriptor: int) -> int:
-        """Fill the slots from the first on with what has come, and return how many."""
+        """Fill the slots from the first on with what has arrived, and return how many."""
         where = ctypes.c_void_p(self._address)
         got: int = _libc.recvmmsg(descriptor, where, self.count, _DONT_WAIT, None)
         if got < 0:
@@ -118,10 +118,10 @@ class Messages:
 
 
 def _after(number: int, kept_back: Collection[int]) -> int:
-    """Return how many messages an error takes out of a batch.
+    """Return how many messages of a batch an error concerns.
 
     Raises:
-        OSError: it is no error of one message.
+        OSError: it is not the error of one message.
     """
     if number in (errno.EINTR, errno.EAGAIN):
         return 0

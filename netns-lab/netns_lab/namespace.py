@@ -1,9 +1,9 @@
-"""Network namespaces without names, held by file descriptors only.
+"""Network namespaces without names, held only by file descriptors.
 
 Safety: a process that uses this module calls `leave_host` first, which moves it into an empty
-network namespace for good. A forgotten or failed setns() then lands in that empty one and never
-in the host's. Nothing here has a name or a mount point, so when the process ends, however it
-ends, the kernel takes all of it away.
+network namespace for good. A forgotten or failed setns() then leaves it in that empty one and never
+in the host's. Nothing here has a name or a mount point, so when the process ends, however it ends,
+the kernel removes everything.
 
 Source: namespaces(7), user_namespaces(7), setns(2), unshare(2).
 """
@@ -32,7 +32,11 @@ _libc: Final = ctypes.CDLL(None, use_errno=True)
 
 
 def call(name: str, *arguments: object) -> None:
-    """Call a function of libc that returns -1 and sets errno when it fails."""
+    """Call a libc function that returns -1 and sets errno when it fails.
+
+    Raises:
+        OSError: it failed; the message names the function.
+    """
     if getattr(_libc, name)(*arguments) < 0:
         number = ctypes.get_errno()
         raise OSError(number, f"{name}: {os.strerror(number)}")
@@ -45,12 +49,12 @@ class _Home:
 
 
 def leave_host() -> None:
-    """Move this process into an empty network namespace, for good. Does nothing a second time.
+    """Move this process into an empty network namespace, for good. A second call does nothing.
 
-    An ordinary user gets a user namespace too, where those are allowed.
+    An ordinary user gets a user namespace too, if those are allowed.
 
     Raises:
-        LabError: the kernel does not let us; the message says why and what helps.
+        LabError: the kernel refuses; the message says why and what helps.
     """
     if _Home.descriptor is not None:
         return
@@ -59,7 +63,7 @@ def leave_host() -> None:
             call("unshare", _NEWNET | _NEWNS)
         else:
             _enter_user_namespace()
-        # What is mounted from here on stays ours, and goes with us.
+        # Mounts from here on are ours alone, and vanish with us.
         call("mount", b"none", b"/", None, ctypes.c_ulong(_MS_REC_PRIVATE), None)
     except OSError as error:
         who = "even as root (in a container?)" if os.geteuid() == 0 else "as an ordinary user"
@@ -85,9 +89,9 @@ def _home() -> int:
 
 
 class Namespace:
-    """One anonymous network namespace; ``with`` it to be inside.
+    """One anonymous network namespace; use ``with`` to enter it.
 
-    Only for a process of one thread: a namespace belongs to a thread.
+    Only for a process of one thread, since a namespace belongs to a thread.
     """
 
     def __init__(self, name: str) -> None:
@@ -100,12 +104,12 @@ class Namespace:
 
     @property
     def descriptor(self) -> int:
-        """The file that keeps it alive."""
+        """The file descriptor that keeps it alive."""
         return self._descriptor
 
     @property
     def path(self) -> str:
-        """A path by which another program, as ip(8), can name this namespace."""
+        """A path by which other programs, such as ip(8), can refer to this namespace."""
         return f"/proc/{os.getpid()}/fd/{self._descriptor}"
 
     def __enter__(self) -> Self:
@@ -124,17 +128,17 @@ class Namespace:
         os.close(back)
 
     def socket(self, family: int, kind: int, protocol: int = 0) -> socket.socket:
-        """Return a socket that lives in this namespace, wherever it is used."""
+        """Return a socket of this namespace, which may be used from anywhere."""
         with self:
             return socket.socket(family, kind, protocol)
 
     def set(self, name: str, value: object) -> None:
-        """Write one sysctl, as ``net/ipv4/ip_forward``."""
+        """Write one sysctl, for example ``net/ipv4/ip_forward``."""
         with self:
             Path("/proc/sys", name).write_text(str(value), encoding="ascii")
 
     def entering(self) -> Callable[[], None]:
-        """Return what a child process calls before exec: be inside, and die with us."""
+        """Return what a child process calls before exec: it enters, and will die with us."""
         descriptor, parent = self._descriptor, os.getpid()
 
         def enter() -> None:
@@ -147,5 +151,5 @@ class Namespace:
         return enter
 
     def close(self) -> None:
-        """Let go; the kernel removes the namespace once no process or socket is in it."""
+        """Close the descriptor; the kernel frees the namespace once nothing uses it."""
         os.close(self._descriptor)

@@ -1,4 +1,4 @@
-"""Names of Services, as programs in the lab look them up: a resolv.conf, and what answers."""
+"""Names of Services for programs in the lab: a resolv.conf, and the DNS servers that answer."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from netns_lab.servers import Responder, echo
 
 _DOMAIN: Final = "cluster.local"
 _DNS_PORT: Final = 53
-#: Where every program looks.
+#: The file that every program reads.
 RESOLV_CONF: Final = Path("/etc/resolv.conf")
-#: A folder that every system has, to hold ours: for programs of the lab something else is there.
+#: A folder that every system has; the lab's programs find our file there instead.
 _HOLDS: Final = Path("/mnt")
 
 
@@ -39,9 +39,12 @@ def resolv_conf(view: View) -> str:
 
 
 def use_resolv_conf(text: str) -> None:
-    """Let programs that this process starts from now on read another resolv.conf; nobody else does.
+    """Replace resolv.conf for programs started by this process from now on, and for no others.
 
-    Its mount namespace has to be our own (`leave_host`): what is mounted goes with us.
+    The mount namespace must be our own (`leave_host`), so that the mount vanishes with us.
+
+    Raises:
+        LabError: the system's resolv.conf is not a file.
     """
     at = RESOLV_CONF.resolve()
     if not at.is_file():
@@ -53,7 +56,7 @@ def use_resolv_conf(text: str) -> None:
 
 
 def responder(view: View) -> Callable[[int], Responder]:
-    """Return what answers at each port of UDP: a name server at those of DNS, else an echo."""
+    """Return the responder of a UDP port: a DNS server at DNS ports, an echo at others."""
     addresses: dict[str, set[bytes]] = {}
     for service in view.services:
         for frontend in service.frontends if service.name.service else ():

@@ -1,9 +1,8 @@
-"""Requests to a namespace's kernel by netlink: devices, addresses, routes, conntrack.
+"""Netlink requests to a namespace's kernel: devices, addresses, routes, conntrack.
 
-ip(8) takes a process for each namespace, and 100 of these take a second. Requests are gathered and
-sent together; each is acknowledged, so that none fails unseen.
-
-Source: netlink(7), rtnetlink(7); include/uapi/linux/{rtnetlink,if_link,neighbour,fib_rules}.h;
+ip(8) takes a process for each namespace, and 100 of these take a second. Requests are collected and
+sent together; each is acknowledged, so that no failure goes unnoticed. Source: netlink(7),
+rtnetlink(7); include/uapi/linux/{rtnetlink,if_link,neighbour,fib_rules}.h;
 include/uapi/linux/netfilter/nfnetlink_conntrack.h.
 """
 
@@ -41,9 +40,9 @@ _NO_DUPLICATE_CHECK: Final = 0x02
 _RULE_TO_TABLE, _RULE_BLACKHOLE = 1, 6
 _BRIDGE_FAMILY: Final = 7
 
-#: Of link attributes.
+#: Link attributes.
 _MAC, _NAME, _QDISC, _MASTER, _OPERSTATE, _INFO, _NETNS_FD = 1, 3, 6, 10, 16, 18, 28
-#: Requests in one datagram; a socket's buffer holds the answers of more.
+#: Requests in one datagram; the socket's buffer holds the answers to at least so many.
 _TOGETHER: Final = 100
 _BUFFER: Final = 1 << 20
 
@@ -52,10 +51,10 @@ Network = IPv4Network | IPv6Network
 
 
 class Netlink:
-    """A socket of netlink in one namespace, and the requests that wait for it.
+    """A netlink socket in one namespace, and the requests queued for it.
 
-    Devices are told by their index, which whoever makes them chooses. Both ends of a veth must have
-    different ones: else the kernel takes a second to see that they carry packets.
+    Devices are named by their index, which the caller chooses. The two ends of a veth must have
+    different ones, or the kernel takes a second to notice that they carry packets.
     """
 
     def __init__(self, namespace: Namespace, family: int = _ROUTE) -> None:
@@ -65,14 +64,14 @@ class Netlink:
         self._waiting: list[tuple[str, bytes]] = []
 
     def add(self, says: str, kind: int, body: bytes, flags: int = 0) -> None:
-        """Note one request; `says` names it in a complaint."""
+        """Queue one request; `says` names it in error messages."""
         head = struct.pack(
             "=IHHII", 16 + len(body), kind, _REQUEST | _ACKNOWLEDGE | flags, len(self._waiting), 0
         )
         self._waiting.append((says, head + body))
 
     def veth(self, name: str, index: int, mac: str, peer: tuple[Namespace, str, int, str]) -> None:
-        """Make a pair of devices, the other end in the namespace of `peer`."""
+        """Create a pair of devices, the other end in the namespace of `peer`."""
         namespace, peer_name, peer_index, peer_mac = peer
         other = (
             _link(peer_index)
@@ -85,12 +84,12 @@ class Netlink:
         self.add(f"veth {name}", _NEW_LINK, body + attribute(_INFO, info), _CREATE | _EXCLUSIVE)
 
     def bridge(self, name: str, index: int) -> None:
-        """Make a bridge, up."""
+        """Create a bridge, up."""
         body = _link(index, up=True) + _text(_NAME, name) + attribute(_INFO, _text(1, "bridge"))
         self.add(f"bridge {name}", _NEW_LINK, body, _CREATE | _EXCLUSIVE)
 
     def up(self, index: int, *, master: int | None = None) -> None:
-        """Switch a device on, as a port of a bridge if one is given."""
+        """Set a device up, as a port of a bridge if `master` is given."""
         if master is not None:
             self.add(
                 f"port {index}",
@@ -100,14 +99,14 @@ class Netlink:
         self.add(f"link {index} up", _NEW_LINK, _link(index, up=True))
 
     def forward(self, index: int, mac: str) -> None:
-        """Write a line of a bridge's table: behind which port a MAC is."""
+        """Add a forwarding entry to a bridge: the port behind which a MAC address is."""
         body = struct.pack("=BxxxiHBB", _BRIDGE_FAMILY, index, _NO_ARP, _MASTER_FLAG, 0)
         self.add(
             f"fdb {mac}", _NEW_NEIGHBOUR, body + attribute(2, _bytes_of(mac)), _CREATE | _REPLACE
         )
 
     def address(self, index: int, address: Address) -> None:
-        """Give a device an address of its own, without a network."""
+        """Give a device an address, without a network."""
         packed = address.packed
         body = struct.pack(
             "=BBBBi", _family(address), len(packed) * 8, 0x80 | _NO_DUPLICATE_CHECK, 0, index
@@ -117,7 +116,7 @@ class Netlink:
         self.add(f"address {address}", _NEW_ADDRESS, body + attribute(2, packed), _CREATE)
 
     def neighbour(self, index: int, address: Address, mac: str) -> None:
-        """Say for good which MAC an address has."""
+        """Add a permanent neighbour entry: the MAC address of an IP address."""
         body = struct.pack("=BxxxiHBB", _family(address), index, _PERMANENT, 0, 0)
         body += attribute(1, address.packed) + attribute(2, _bytes_of(mac))
         self.add(f"neighbour {address}", _NEW_NEIGHBOUR, body, _CREATE | _REPLACE)
@@ -131,9 +130,9 @@ class Netlink:
         table: int = _MAIN,
         source: Address | None = None,
     ) -> None:
-        """Send a network by a device, directly or by a next hop that needs no route.
+        """Route a network through a device, directly or via a next hop that needs no route.
 
-        Programs that name no address of theirs send from `source`.
+        Programs that do not bind an address send from `source`.
         """
         scope = _LINK_SCOPE if via is None else _UNIVERSE
         flags = _ON_LINK if via is not None else 0
@@ -145,23 +144,23 @@ class Netlink:
         self._route(to, body + attribute(4, struct.pack("=i", index)))
 
     def beside(self, index: int, address: Address, mac: str) -> None:
-        """Make an address a neighbour behind a device."""
+        """Make an address a neighbour on a device."""
         self.route(ip_network(address), index)
         self.neighbour(index, address, mac)
 
     def default_route(self, index: int, hop: Address, mac: str) -> None:
-        """Send what has no other route to a next hop behind a device."""
+        """Add a default route via a next hop on a device."""
         self.neighbour(index, hop, mac)
         everything = ip_network("0.0.0.0/0" if hop.version == IPV4 else "::/0")
         self.route(everything, index, hop)
 
     def own(self, to: Network, loopback: int = 1) -> None:
-        """Take in all packets to a network, as if each of its addresses were the namespace's."""
+        """Make every address of a network the namespace's own."""
         body = _route(to, _LOCAL, _HOST_SCOPE, _LOCAL_ROUTE)
         self._route(to, body + attribute(4, struct.pack("=i", loopback)))
 
     def swallow(self, to: Network) -> None:
-        """Take in all packets to a network and say no word."""
+        """Discard all packets to a network silently."""
         self._route(to, _route(to, _LOCAL, _UNIVERSE, _BLACKHOLE))
 
     def _route(self, to: Network, body: bytes) -> None:
@@ -177,10 +176,10 @@ class Netlink:
         of: tuple[int, Address, int] | None = None,
         delete: bool = False,
     ) -> None:
-        """Add a rule of routing, or delete it: look in a table or, without one, drop silently.
+        """Add or delete an ip rule, which looks up a table or, without one, drops silently.
 
-        With `made_here` it is for packets that the namespace itself sends; with `of`, for those
-        of a protocol that come from an address and port.
+        With `made_here` it is for packets that the namespace itself sends; with `of`, for those of
+        a protocol that come from an address and port.
         """
         action = _RULE_BLACKHOLE if table is None else _RULE_TO_TABLE
         bits = 0 if of is None else of[1].max_prefixlen
@@ -196,7 +195,7 @@ class Netlink:
         self.add(f"rule {priority}", kind, body, flags)
 
     def send(self) -> None:
-        """Send what waits, and see that all of it was done.
+        """Send the queued requests, and check that all of them succeeded.
 
         Raises:
             LabError: the kernel refuses one; the message says which.
@@ -213,7 +212,7 @@ class Netlink:
                         self._check(waiting[number][0], body)
 
     def dump(self, kind: int, body: bytes, most: int = 1 << 20) -> Iterator[bytes]:
-        """Give what the kernel lists: each message behind its header."""
+        """Yield the messages of a kernel listing, each without its header."""
         head = struct.pack("=IHHII", 16 + len(body), kind, _REQUEST | _DUMP, 0, 0)
         self._socket.send(head + body)
         while True:
@@ -238,7 +237,7 @@ class Netlink:
             at += length + -length % 4
 
     def inactive(self) -> list[str]:
-        """Return the names of the devices that are on and do not carry packets yet."""
+        """Return the names of the devices that are up but do not carry packets yet."""
         found = []
         for body in self.dump(_GET_LINK, _link(0)):
             (flags,) = struct.unpack_from("=8xI", body)
@@ -248,7 +247,7 @@ class Netlink:
         return found
 
     def close(self) -> None:
-        """Stop."""
+        """Close the socket."""
         self._socket.close()
 
 
@@ -268,13 +267,13 @@ def attribute(kind: int, value: bytes) -> bytes:
 
 
 def attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Give the attributes of a message by their kind."""
+    """Yield the kind and value of each attribute in a message."""
     for kind, first, last in attribute_places(data, 0, len(data)):
         yield kind, data[first:last]
 
 
 def attribute_places(data: bytes, at: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """Give the attributes in a part of a message: kind, and where the value begins and ends."""
+    """Yield the attributes in a part of a message: kind, and where the value begins and ends."""
     while at < end:
         length, kind = struct.unpack_from("=HH", data, at)
         yield kind & 0x3FFF, at + 4, at + length

@@ -11,7 +11,7 @@ from typing import Any, Final
 from netns_lab.errors import LabError
 from netns_lab.namespace import Namespace
 
-#: Characters of libnftables' complaint that a message quotes: it repeats the whole command.
+#: Characters of a libnftables error that a message quotes, since it repeats the whole command.
 _QUOTED: Final = 300
 
 
@@ -42,7 +42,7 @@ class Nft:
         Raises:
             LabError: one of them is refused; the message quotes libnftables.
         """
-        # Inside, since names of interfaces are looked up by a socket of the moment.
+        # Inside the namespace, since libnftables opens a socket each time it looks up an interface.
         with self._namespace:
             given = commands.encode("utf-8", "surrogateescape")
             status, output, error = self._context.cmd(given)

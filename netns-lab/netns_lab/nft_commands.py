@@ -1,19 +1,17 @@
-"""The commands that load an nft ruleset, in an order in which the kernel takes them.
+"""The commands that load an nft ruleset, in an order that the kernel accepts.
 
-Theory of operation
-===================
+Theory of operation ===================
 
 What ``nft list ruleset`` prints does not load as it stands: verdict maps come before the chains
-that their elements name. So first come all tables with their chains, which are still empty, and
-their sets and maps, which are too; then rules and elements, in the order of the dump. The kernel
-meets base chains of one hook and one priority in an order that depends on when each came to be;
-here they come to be in the order of the dump.
+that their elements name. So all tables come first, with empty chains, sets and maps, then the rules
+and elements, in the order of the dump. The order in which the kernel evaluates base chains of the
+same hook and priority depends on when each was created; here that is the order of the dump.
 
-What is loaded is rendered from what was understood, never the dump's own text. Beyond that each
-command is one line and holds nothing outside of quotes that could begin another one, as an
+What is loaded is rendered from the parsed ruleset, never the dump's own text. In addition, each
+command is one line and contains nothing outside quotes that could begin another one, for example
 ``include``: a dump in JSON can hold any string in any place.
 
-Comments are left out: they decide nothing, and nft's language has no way to write some of them.
+Comments are left out: they have no effect, and nft's language cannot express some of them.
 
 Source: nft(8); nftables, src/scanner.l, src/parser_bison.y.
 """
@@ -34,7 +32,7 @@ from netns_lab.errors import LabError
 
 T = TypeVar("T")
 
-#: Elements of one command, and chains; large maps and tables take many.
+#: Elements per command, and chains per command; large maps and tables take many commands.
 _ELEMENTS: Final = 100
 _CHAINS: Final = 50
 #: Source: src/scanner.l, ``string``.
@@ -42,16 +40,16 @@ _NAME: Final = re.compile(r"[A-Za-z_.][\w/.-]*", re.ASCII)
 _QUOTED: Final = re.compile(r'"[^"\n\r\0]*"')
 _HARMLESS: Final = re.compile(r"[\w ./:@+*-]*", re.ASCII)
 _ONE_COMMAND: Final = re.compile(r"[\w \t{}.,:@/*&|^<>=!()\[\]+-]*", re.ASCII)
-#: A table with an owner goes when the program that owns it does, and nobody else may fill it.
+#: A table with an owner vanishes with the owning program, and nobody else may change it.
 _NOT_OURS: Final = frozenset({"owner", "persist"})
 _BY_INDEX: Final = frozenset({"iif", "oif"})
 
 
 def commands(ruleset: NftRuleset) -> Iterator[str]:
-    """Give commands for libnftables.
+    """Yield commands for libnftables.
 
     Raises:
-        LabError: something in it is not understood, and is not loaded blindly.
+        LabError: something in the ruleset is not understood, so it is not loaded.
     """
     tables = {place: _loadable(table, ruleset.file) for place, table in ruleset.tables.items()}
     for place, table in tables.items():
@@ -62,9 +60,9 @@ def commands(ruleset: NftRuleset) -> Iterator[str]:
 
 
 def devices(ruleset: NftRuleset) -> frozenset[str]:
-    """Return the interfaces that must exist before the rules can name them.
+    """Return the interfaces that must exist before rules can name them.
 
-    ``iif`` and ``oif`` compare the index that an interface has; ``iifname`` needs none.
+    ``iif`` and ``oif`` compare the index of an interface; ``iifname`` needs none.
     """
     found: set[str] = set()
     for table in ruleset.tables.values():
@@ -88,10 +86,10 @@ def _devices_of(statement: st.Statement) -> Iterator[str]:
 
 
 def _loadable(table: Table, file: str) -> Table:
-    """Return the table without what decides nothing.
+    """Return the table without what has no effect.
 
     Raises:
-        LabError: the dump ends within it, or has something in it that is not understood.
+        LabError: the dump ends within it, or part of it is not understood.
     """
     where = f"table {table.family} {table.name}"
     if not table.complete:
@@ -134,7 +132,7 @@ def _chain(chain: Chain) -> Chain:
 
 
 def _rule(rule: Rule) -> Rule:
-    # What iptables-nft writes for `-m comment`, which decides nothing.
+    # Written by iptables-nft for `-m comment`, which has no effect.
     kept = tuple(each for each in rule.statements if each != st.Xt("match", "comment"))
     return replace(rule, statements=kept, comment=None)
 
@@ -176,10 +174,10 @@ def _not_understood(given: Any) -> Iterator[str]:
 
 
 def _frame(table: Table, file: str) -> Iterator[Table]:
-    """Give the table with its chains and sets empty, in parts.
+    """Yield the table with its chains and sets empty, in parts.
 
     Raises:
-        LabError: something in it could be more than the word that it should be.
+        LabError: a string that should be a single word could be more.
     """
     chains = {name: replace(chain, rules=()) for name, chain in table.chains.items()}
     sets = {name: replace(held, elements=()) for name, held in table.sets.items()}
@@ -211,7 +209,7 @@ def _contents(table: Table, file: str) -> Iterator[str]:
 
 
 def _written(write: Callable[[T], str], given: T, where: str) -> str:
-    """Return what cannot begin a command of its own, whatever strings it is made of.
+    """Return the written text, which cannot begin another command, whatever strings it contains.
 
     Raises:
         LabError: it could.

@@ -1,13 +1,12 @@
-"""An nft ruleset in a namespace, and a count of its own of what the rules drew.
+"""An nft ruleset in a namespace, with our own counters of the endpoints drawn.
 
-Theory of operation
-===================
+Theory of operation ===================
 
-kube-proxy's chains count nothing. So a table of ours counts behind DNAT: a chain that comes right
-after all nat chains of PREROUTING, and one of OUTPUT, note the destination of each new flow that
-a DNAT has changed, in a set whose elements count. They decide nothing and come after what is
-drawn, so that the odds stay as they are. What the node sends to itself passes PREROUTING once
-more, by loopback, and is not counted again.
+kube-proxy's nft chains have no counters. So a table of ours counts after DNAT: two chains, right
+after all nat chains of prerouting and of output, record the destination of each new flow with DNAT
+in a set whose elements have counters. They issue no verdicts and come after the draw, so the odds
+stay the same. What the node sends to itself passes prerouting again, on loopback, and is not
+counted twice.
 
 Source: Linux, net/netfilter/nft_dynset.c, ``nft_dynset_eval``; include/uapi/linux/netfilter_ipv4.h.
 """
@@ -32,7 +31,7 @@ from netns_lab.errors import LabError
 from netns_lab.nft import Nft
 from netns_lab.nft_commands import commands, devices
 
-#: Of one transaction: the kernel looks at all jumps of a table at the end of each.
+#: Commands per transaction: the kernel checks all jumps of a table at the end of each.
 _COMMANDS: Final = 2_000
 _EXPIRES: Final = re.compile(r" expires \w+")
 _COUNTING: Final = """
@@ -54,12 +53,12 @@ table inet {table} {{
     }}
 }}
 """
-#: The sets of it.
+#: The sets of that table.
 _DRAWN: Final = ("drawn4", "drawn6")
 
 
 class Nftables(Backend):
-    """By libnftables; counters in a table of our own."""
+    """nft rules loaded by libnftables, with counters in a table of our own."""
 
     def load(self, ruleset: Rules) -> None:
         """Load all tables of the dump, and the one that counts."""
@@ -84,10 +83,10 @@ class Nftables(Backend):
         self._nft.run(_COUNTING.format(table=self._table))
 
     def adopt(self, ruleset: Rules) -> None:
-        """Go by the rules that are there, which must be just these beside our own.
+        """Use the rules that are loaded already, which must be exactly these besides our own.
 
         Raises:
-            LabError: they are others.
+            LabError: they differ.
         """
         assert isinstance(ruleset, NftRuleset)
         _check_same(ruleset, nft_text.parse(self._nft.run("list ruleset"), "nft list ruleset"))
@@ -99,7 +98,7 @@ class Nftables(Backend):
         ]
 
     def change(self, commands: str) -> bool:
-        """Run commands of nft, all or none; tell whether they were taken."""
+        """Run commands of nft, all or none; return whether they were accepted."""
         try:
             self._nft.run(commands)
         except LabError:
@@ -107,14 +106,14 @@ class Nftables(Backend):
         return True
 
     def saved(self) -> str:
-        """Return the rules as nft prints them, without our own and without what time changes."""
+        """Return the rules as nft prints them, without our own and what changes over time."""
         text = _EXPIRES.sub("", self._nft.run("list ruleset"))
         own = text.find(f"table inet {self._table} {{")
         end = text.find("\n}\n", own)
         return text if own < 0 else text[:own] + text[end + len("\n}\n") :]
 
     def resync(self, ruleset: Rules, without: Collection[str] = ()) -> bool:
-        """Write kube-proxy's tables anew, as it does when it starts: in one transaction."""
+        """Write kube-proxy's tables anew in one transaction, as it does when it starts."""
         del without  # no other table can name its chains
         return self.change(self.sync(ruleset)[1])
 
@@ -125,7 +124,7 @@ class Nftables(Backend):
         return self._instead_of(tables, replace(ruleset, tables=tables))
 
     def replacement(self, ruleset: Rules) -> tuple[list[str], str]:
-        """Return the program, and its input, that swaps all tables of the dump, in one go."""
+        """Return the program, and its input, that replaces all tables in one transaction."""
         match ruleset:
             case NftRuleset():
                 pass
@@ -145,18 +144,19 @@ class Nftables(Backend):
         return ["nft", "-f", "-"], "\n".join([*drop, *commands(ruleset)]) + "\n"
 
     def listing(self) -> list[str]:
-        """Return the program that prints the rules as they are."""
+        """Return the command that prints the loaded rules."""
         return ["nft", "list", "ruleset"]
 
     def check(self, ruleset: Rules, listing: str) -> None:
-        """See that what was printed is `ruleset`."""
+        """Check that `listing` is `ruleset`."""
         assert isinstance(ruleset, NftRuleset)
         _check_same(ruleset, nft_text.parse(listing, "nft list ruleset"))
 
     def _take(self, some: list[str]) -> None:
-        """Run commands as one transaction, or by halves where that is refused.
+        """Run commands as one transaction; if that is refused, in halves.
 
-        An ordinary user's socket takes little at once; and so it shows which one nft refuses.
+        An ordinary user's socket buffer holds few commands; and this finds the one that nft
+        refuses.
         """
         try:
             self._nft.run("\n".join(some))
@@ -168,7 +168,7 @@ class Nftables(Backend):
             self._take(some[half:])
 
     def _place(self, names: frozenset[str]) -> None:
-        """Make the interfaces that are missing; no packet comes in by them."""
+        """Create the interfaces that are missing; no packet arrives through them."""
         shown = run(self.namespace, ["ip", "-o", "link"]).stdout
         there = {line.split(":")[1].strip().partition("@")[0] for line in shown.splitlines()}
         missing = sorted(names - there)
@@ -183,14 +183,14 @@ class Nftables(Backend):
             self._nft.run("\n".join(self._of_clients))
 
     def counters(self) -> Counter[Door]:
-        """Return what the elements of our sets have counted, which are forgotten then."""
+        """Return the counters in our sets, added up over all calls, and reset the sets."""
         found = self._drawn
         for name in _DRAWN:
             for item in self._nft.listed(f"set inet {self._table} {name}"):
                 for each in item.get("set", {}).get("elem", ()):
                     address, port = each["elem"]["val"]["concat"]
                     found[int(ip_address(address)), port] += each["elem"]["counter"]["packets"]
-            # Else each reading would list what all routes so far have drawn.
+            # Otherwise each reading would list what all routes so far have drawn.
             self._nft.run(f"flush set inet {self._table} {name}")
         return found.copy()
 
@@ -218,7 +218,7 @@ def _different(what: str, place: tuple[str, str]) -> str:
 
 
 def _of_chain(chain: Chain) -> Any:
-    """Return what of a chain decides."""
+    """Return the parts of a chain that have an effect."""
     head = chain.type, chain.hook, chain.priority, chain.policy or "accept", set(chain.devices)
     return head, [tuple(map(_lasting, rule.statements)) for rule in chain.rules]
 
@@ -229,7 +229,7 @@ def _lasting(statement: st.Statement) -> st.Statement:
 
 
 def _of_set(held: Set) -> Mapping[str, Any]:
-    """Return what of a set decides; when its elements expire changes by the second."""
+    """Return the parts of a set that have an effect; `expires` changes every second."""
     return {
         "types": (held.key, held.value, held.timeout),
         "elements": frozenset(

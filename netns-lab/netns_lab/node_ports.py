@@ -1,4 +1,4 @@
-"""The node's addresses at which its rules take flows to NodePorts, where they name any.
+"""The node's addresses for NodePorts, as far as the rules name them.
 
 Source: Kubernetes, pkg/proxy/nftables/proxier.go, ``nodePortIPsSet``: by default the node's first
 address of each IP version.
@@ -18,7 +18,7 @@ _SET: Final = "nodeport-ips"
 
 
 def taken_at(rulesets: Iterable[Rules]) -> Iterator[Address]:
-    """Give the addresses that kube-proxy's rules of nftables mode name; others name none."""
+    """Yield the NodePort addresses in kube-proxy's nftables rules; iptables rules name none."""
     for ruleset in rulesets:
         if not isinstance(ruleset, NftRuleset):
             continue
@@ -29,9 +29,9 @@ def taken_at(rulesets: Iterable[Rules]) -> Iterator[Address]:
 
 
 def of_another(rulesets: Iterable[Rules], cluster: Cluster, node: str | None) -> str | None:
-    """Return the node whose NodePorts the rules take, where it is not the one they are said of.
+    """Return the node whose addresses the NodePort rules name, unless that is `node`.
 
-    Of flows to NodePorts at the address of any other node they know nothing.
+    The rules handle no flows to NodePorts at the addresses of other nodes.
     """
     for address in taken_at(rulesets):
         for name, known in cluster.nodes.items():

@@ -1,10 +1,10 @@
-"""More addresses of the node, by which it is many clients of a Service with session affinity.
+"""More addresses for the node, so that it acts as many clients under session affinity.
 
-A client is drawn for once, so that a node with one address would have to be forgotten after each
-flow. What the node sends from another address of its own is no other source to the rules, as long
-as no network or range that anything names holds one address and not the other. Rules that name the
-node's address alone mean where flows go, or a route of their own: so each route is walked from both
-addresses (`alike`). Where the two differ, or it cannot be told, the node stays one client.
+An endpoint is drawn once per client, so a node with one address would have to be forgotten after
+each flow. To the rules, another address of the node is the same source as long as no network or
+range named anywhere contains one address and not the other. Rules that name just the node's own
+address concern destinations, or a route of their own, so each route is evaluated from both
+addresses (`alike`). If the results differ, or cannot be determined, the node stays one client.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from netns_lab.sources import AFFINE_CLIENTS
 _NAMED: Final = re.compile(
     r"(?<![\w.:])(\d+(?:\.\d+){3}|[0-9a-f]*:[0-9a-f:.]*)(?:/([\d.]+|[0-9a-f:]+)|-([0-9a-f.:]+))?"
 )
-#: What tells sources apart by more than networks in the text: parts of their bits, and ipsets.
+#: Matches on sources other than by networks in the text: on parts of their bits, or ipsets.
 _OTHERWISE: Final = re.compile(r"saddr (?:&|and )|--match-set|-j SET|jhash|symhash|-m u32|-m bpf")
-#: Bits of the network around the node's address in which the others stand.
+#: Bits of the network around the node's address that the others are taken from.
 _NEIGHBOURHOOD: Final = 9
 
 
@@ -49,14 +49,14 @@ class _Span:
     last: int
 
     def tells_apart(self, one: Address, other: Address) -> bool:
-        """Tell whether it holds one of them and not the other."""
+        """Return whether it contains one of them and not the other."""
         return one.version == self.version and (
             (self.first <= int(one) <= self.last) != (self.first <= int(other) <= self.last)
         )
 
 
 def needed(routes: Iterable[tuple[ServicePort, Route]]) -> bool:
-    """Tell whether flows from the node itself come to a Service with session affinity."""
+    """Return whether any flows from the node itself go to a Service with session affinity."""
     return any(s.affinity is not None and r.source is Source.NODE for s, r in routes)
 
 
@@ -67,7 +67,7 @@ def own_clients(
     elsewhere: Iterable[Rules] = (),
     most: int = AFFINE_CLIENTS,
 ) -> tuple[Address, ...]:
-    """Return, for each IP version, fewer than `most` addresses that are like the node's own.
+    """Return, for each IP version, fewer than `most` addresses equivalent to the node's own.
 
     `rulesets` are the node's, and may name its address; those `elsewhere` may not.
     """
@@ -102,7 +102,7 @@ def own_clients(
 def alike(
     rulesets: Sequence[Rules], packet: Packet, other: Address, own: Sequence[Address]
 ) -> bool:
-    """Tell whether a packet that the node makes ends in the same ways from another address."""
+    """Return whether a packet that the node sends ends in the same ways from another address."""
     family = next(name for name, version in VERSIONS.items() if version == other.version)
 
     def found(source: Address) -> list[tuple[object, ...]]:
@@ -129,10 +129,10 @@ def _text(ruleset: Rules) -> str:
 
 
 def _spans(text: str) -> Iterator[_Span]:
-    """Give all networks and ranges that a text names.
+    """Yield all networks and ranges that a text names.
 
     Raises:
-        ValueError: a mask is that of no network.
+        ValueError: a mask is not a network's.
     """
     for address, mask, last in set(_NAMED.findall(text)):
         try:

@@ -1,7 +1,7 @@
-"""A capture, packet by packet: pcap and pcapng, packed or not, as scapy reads them.
+"""A capture, packet by packet: pcap and pcapng, compressed or not, as scapy reads them.
 
-No more than one packet is held at a time. A capture that ends in the middle of a packet, as that of
-a tcpdump which was killed does, is read as far as it goes.
+Only one packet is held at a time. A capture that ends in the middle of a packet, like that of a
+tcpdump that was killed, is read up to there.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from scapy.utils import RawPcapReader
 from analyzer.errors import InputError
 from netns_lab.decoding import Segment, decoder
 
-#: Bytes that scapy may ask for at once; blocks of pcapng that are larger are no packets.
+#: Bytes that scapy may request at once; larger blocks of pcapng are not packets.
 _MOST_AT_ONCE: Final = 1 << 24
 _PACKED: Final = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\0", lzma.open))
 _DAMAGED: Final = (OSError, EOFError, zlib.error, lzma.LZMAError)
-#: By which scapy tells that it gave up, or left bytes out.
+#: Logger on which scapy reports that it gave up, or skipped bytes.
 _LOG: Final = "scapy.runtime"
 
 
@@ -37,8 +37,8 @@ class Packet:
 
     Attributes:
         number: from 1.
-        at: seconds since 1970.
-        is_: the packet of a flow, or why it is none.
+        at: seconds since 1970; 0 if the capture does not say.
+        is_: its segment, or why it has none.
     """
 
     number: int
@@ -52,7 +52,7 @@ class Reading:
 
     Attributes:
         packets: how many were read so far.
-        cut: why there are no more, where the capture does not end with a whole packet.
+        cut: why reading stopped, if the capture does not end with a whole packet.
     """
 
     path: str
@@ -62,7 +62,7 @@ class Reading:
     _told: list[str] = field(default_factory=list)
 
     def __iter__(self) -> Iterator[Packet]:
-        """Give the packets.
+        """Yield the packets.
 
         Raises:
             InputError: it is no capture, holds no packet, or more than `most` bytes.
@@ -100,11 +100,11 @@ class Reading:
             )
 
     def _next(self, reader: Any, file: _Bounded, *, is_ng: bool) -> tuple[bytes, Any] | None:
-        """Return bytes and what is told of them; None: there are no more."""
+        """Return a packet's bytes and metadata; None if there are no more."""
         self._told.clear()
         file.begin(has_blocks=is_ng)
         try:
-            # Not by its iterator, which takes a broken block for the end.
+            # Not through its iterator, which treats a broken block as the end.
             found: tuple[bytes, Any] = reader._read_packet()  # noqa: SLF001  # no public name
         except EOFError as error:
             says = str(error) or next(iter(self._told), "") or file.damage
@@ -129,7 +129,7 @@ def _time(reader: Any, meta: Any, *, is_ng: bool) -> float:
 
 
 def _opened(path: str) -> IO[bytes]:
-    """Return a capture, unpacked as it is read."""
+    """Return an open capture, decompressed as it is read."""
     with Path(path).open("rb") as file:
         head = file.read(6)
     unpack = next((each for magic, each in _PACKED if head.startswith(magic)), None)
@@ -140,7 +140,7 @@ def _opened(path: str) -> IO[bytes]:
 
 
 class _Listening(logging.Handler):
-    """Keeps what is said, and prints nothing."""
+    """Keeps log messages, and prints nothing."""
 
     def __init__(self, told: list[str]) -> None:
         super().__init__()
@@ -151,10 +151,10 @@ class _Listening(logging.Handler):
 
 
 class _Bounded:
-    """A file of which no more is read than is allowed, and that tells whether it ended early.
+    """A file with a limit on bytes read, which records whether it ended early.
 
     Attributes:
-        is_short: since `begin` less was there than was asked for, where it may not end.
+        is_short: since `begin`, a read got fewer bytes than requested where the file may not end.
         damage: what is wrong with its compression.
     """
 
@@ -165,9 +165,9 @@ class _Bounded:
         self._may_end = self._has_blocks = True
 
     def begin(self, *, has_blocks: bool) -> None:
-        """Expect a packet, or the end in place of its head.
+        """Expect a packet, or the end of the file in place of its header.
 
-        Of a file that has blocks scapy itself says where one is not whole, but for its head.
+        In a file of blocks scapy itself reports an incomplete one, except for its header.
         """
         self._has_blocks, self._may_end, self.is_short = has_blocks, True, False
 
@@ -189,4 +189,4 @@ class _Bounded:
         return found
 
     def close(self) -> None:
-        """Leave that to who opened it."""
+        """Do nothing, since the file is closed by whoever opened it."""

@@ -1,4 +1,4 @@
-"""``kubeodds lab run --pcap``: the flows of a capture, through the rules of a dump."""
+"""``kubeodds lab run --pcap``: the flows of a capture, sent through the rules of a dump."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from netns_lab.errors import LabError
 from netns_lab.namespace import leave_host
 from netns_lab.schedule import LONGEST
 
-#: Addresses of one kind of sources that stand for clients; there may be room for fewer.
+#: Most addresses of one kind of source that stand for clients; there may be room for fewer.
 _MOST_CLIENTS: Final = 1_000
-#: Packets between two words of progress.
+#: Packets between two updates of the progress display.
 _AT_ONCE: Final = 1_000
 
 T = TypeVar("T")
 
 
 def run(options: SimpleNamespace) -> int:
-    """Replay a capture, show what came of it, and return the exit status.
+    """Replay a capture, print the result, and return the exit status.
 
     Raises:
         AnalyzerError: bad input, or a lab that cannot start.
@@ -85,7 +85,7 @@ def run(options: SimpleNamespace) -> int:
 
 
 def _sorted(options: SimpleNamespace, given: Input) -> tuple[Any, Any]:
-    """Return what read the capture, and its flows by routes."""
+    """Return the reader of the capture, and its flows sorted by route."""
     # Only now: scapy looks at interfaces when it is imported, and must not see the host's.
     pcap = importlib.import_module("netns_lab.pcap")
     captured = importlib.import_module("netns_lab.captured")
@@ -98,7 +98,7 @@ def _sorted(options: SimpleNamespace, given: Input) -> tuple[Any, Any]:
 
 
 def _told(packets: Iterable[T], advance: Callable[[int], None] | None) -> Iterator[T]:
-    """Give packets, and tell how many were read."""
+    """Yield the packets, and report progress."""
     for number, each in enumerate(packets, 1):
         if advance is not None and number % _AT_ONCE == 0:
             advance(_AT_ONCE)
@@ -106,13 +106,13 @@ def _told(packets: Iterable[T], advance: Callable[[int], None] | None) -> Iterat
 
 
 def _nothing(file: str, capture: Any) -> str:
-    """Return what to say where no flow can be replayed."""
+    """Return the message if no flow can be replayed."""
     why = "; ".join(f"{each.packets:,} {each.reason}" for each in capture.passed_over)
     return f"{file}: {count(capture.packets, 'packet')}, and no flow to replay: {why}"
 
 
 def _check_length(options: SimpleNamespace, replays: list[Any]) -> None:
-    """Raise a UsageError where to keep the timing would take all day."""
+    """Raise a UsageError if keeping the captured timing would take too long."""
     at = [flow.at for each in replays for r in each.runs for flow, _ in r.standing.flows]
     if options.timing == "kept" and max(at) - min(at) > LONGEST:
         raise UsageError(
@@ -165,7 +165,7 @@ def _total(numbers: list[int | None]) -> int | None:
 
 
 def _warnings(file: str, reading: Any, capture: Any) -> list[Diagnostic]:
-    """Return what makes the answer one of a part of the capture."""
+    """Return warnings about flows that could not be judged, and about a truncated capture."""
     found = [
         partial_warning("not-replayed", f"{each.packets:,} not replayed: {each.reason}", file)
         for each in capture.passed_over

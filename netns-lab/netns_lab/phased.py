@@ -1,4 +1,4 @@
-"""``kubeodds lab run --for``: what new flows and open connections meet while things happen."""
+"""``kubeodds lab run --for``: new flows and open connections while things change."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from netns_lab.schedule import Schedule, files_of, schedule
 from netns_lab.sources import CLIENT_PORTS, sending_of, version_of
 
 _Place = tuple[ServicePort, Route]
-#: Client addresses of each kind of sources, at most: further routes share them.
+#: Most client addresses of each kind of source; further routes share them.
 _CLIENTS: Final = 32
 
 
 def run(options: SimpleNamespace) -> int:
-    """Let a schedule happen, show what came of it, and return the exit status.
+    """Run a schedule, print the result, and return the exit status.
 
     Raises:
         AnalyzerError: bad input, or a lab that cannot start.
@@ -106,7 +106,7 @@ def _unchecked(course: Any, given: Input) -> list[Diagnostic]:
 
 
 def _followed(options: SimpleNamespace, given: Input) -> tuple[list[_Place], list[LeftOut]]:
-    """Return the routes to follow, and what is left out.
+    """Return the routes to follow, and those left out.
 
     Raises:
         LabError: no route can be followed.
@@ -129,7 +129,7 @@ def _followed(options: SimpleNamespace, given: Input) -> tuple[list[_Place], lis
 
 
 def _flows_of_each(options: SimpleNamespace, routes: int) -> int:
-    """Return how many flows a route has, at most.
+    """Return the most flows that a route has.
 
     Raises:
         UsageError: there are too few for all routes, or too many for the ports of a client.
@@ -145,7 +145,7 @@ def _flows_of_each(options: SimpleNamespace, routes: int) -> int:
 
 
 def _same_route(given: Input, place: _Place) -> _Place | None:
-    """Return the same route as another dump has it; None: it has none."""
+    """Return the same route in another dump; None if it has no such route."""
     wanted = place_of(*place)
     for each in given.view.services:
         for service, route in routes_to(each, place[1].source, given):
@@ -172,7 +172,7 @@ def _sides(
 ) -> tuple[list[Any], list[Diagnostic]]:
     """Build the labs, one for each dump of an IP version, each with its routes.
 
-    And say which of the dumps that take its place do not tell of a route.
+    Return them with a warning for each replacing dump that lacks one of the routes.
     """
     planned = fates[2]
     phases: Any = None
@@ -181,7 +181,7 @@ def _sides(
         own = [p for p in places if not given.parts or version_of(*p) in part.versions]
         if not own:
             continue
-        # Of dumps of both IP versions each takes the place of its own.
+        # If dumps of both IP versions were given, each is replaced by one of its own version.
         theirs = {
             file: each
             for file, each in further.items()
@@ -203,7 +203,7 @@ def _sides(
         )
         followed.check_room(runs)
         rulesets = {"": part.ruleset} | {file: each.ruleset for file, each in theirs.items()}
-        sides.append(phases.Side(lab, runs, rulesets, ears))
+        sides.append(phases.RunningLab(lab, runs, rulesets, ears))
     return sides, list(dict.fromkeys(untold))
 
 
@@ -219,13 +219,13 @@ def _lab(
     known = {id(each) for each in part.view.services}
     more = {id(service): service for service, _ in places if id(service) not in known}
     view = replace(part.view, services=(*part.view.services, *more.values()))
-    question = experiment.Question(
+    question = experiment.LabSetup(
         ruleset=part.ruleset,
         cluster=given.cluster,
         view=view,
         dead=fates[0],
         backend=options.backend or backend_of(part.ruleset),
-        # So many that there is an address for connections besides.
+        # One more than flows need, so that an address is left for connections.
         flows=len(CLIENT_PORTS) + 1,
         clients=min(_CLIENTS, routes) + 1,
         routes=tuple(places),
@@ -241,7 +241,7 @@ def _lab(
 
 
 def _connections_of_each(options: SimpleNamespace, runs: Sequence[Any]) -> list[int]:
-    """Return how many connections stay open on each route: all alike, and not too many in all."""
+    """Return how many connections stay open on each route: equally many, up to a total."""
     of_tcp = sum(each.service.protocol == "tcp" for each in runs)
     each_has = min(options.connections, max(1, MOST_CONNECTIONS // max(1, of_tcp)))
     numbers: list[int] = []
@@ -254,7 +254,7 @@ def _connections_of_each(options: SimpleNamespace, runs: Sequence[Any]) -> list[
 def _unfollowed(
     options: SimpleNamespace, runs: Sequence[Any], numbers: Sequence[int], given: Input
 ) -> list[Diagnostic]:
-    """Say of how many routes fewer connections are followed than was asked for."""
+    """Warn if fewer connections are followed than requested."""
     of_tcp = [n for run, n in zip(runs, numbers, strict=True) if run.service.protocol == "tcp"]
     fewer = [n for n in of_tcp if n < options.connections]
     if not fewer:
@@ -276,7 +276,7 @@ def _unfollowed(
 def _connector(
     sides: Sequence[Any], numbers: Sequence[int]
 ) -> Callable[[Callable[[], float]], Any]:
-    """Return what makes the connections that are kept open, once the clock is there."""
+    """Return the function that opens the connections, given the clock."""
     connections = importlib.import_module("netns_lab.connections")
 
     def connect(clock: Callable[[], float]) -> Any:
@@ -297,7 +297,7 @@ def _connector(
 
 
 def _client(lab: Any, run: Any, places: dict[Any, Any]) -> Any:
-    """Return from where the connections of a route are made; `places` are those made so far."""
+    """Return where the connections of a route come from; `places` are those set up so far."""
     connections = importlib.import_module("netns_lab.connections")
     source = run.route.source
     if source is Source.NODE:
@@ -338,7 +338,7 @@ def _answer(
         )
         for at, span, each in measured
     ]
-    # Of a run that was interrupted the last have not happened.
+    # After an interruption, the last events have not happened.
     happened = list(zip(planned.events, course.events, strict=False))
     losing = any(
         share.lost or route.unresolved

@@ -1,20 +1,19 @@
-"""New flows at a steady rate while things die, live again, and rules are replaced.
+"""New flows at a steady rate while things die and revive, and rules are replaced.
 
-Theory of operation
-===================
+Theory of operation ===================
 
-Flows leave some milliseconds apart, in turn on each route. Each has landed when the call that sends
-it returns, so that who is dead and which rules are in force when it is sent decides where it goes;
-only answers of what is slow come later. A death takes a moment in which no flow is sent. Rules are
-replaced by a program that runs beside us: flows that are sent from its start to its end may meet
-the old rules or the new, and are counted as a phase of their own, which each endpoint may have any
-share of that is between both. To flows that were sent and not yet answered when something died no
-answer is owed any more; they are of the phase in which they were sent, and told apart.
+Flows are sent some milliseconds apart, in turn on each route. Each has arrived when the call that
+sends it returns, so its outcome depends only on what is dead and which rules are loaded at that
+moment; only answers of slow endpoints come later. No flow is sent while a death is brought about.
+Rules are replaced by a program that runs in parallel: flows sent from its start to its end may see
+the old rules or the new ones. They are counted as a phase of their own, in which each endpoint may
+have any share between its old and its new one. A flow that was sent, but not yet answered when
+something died, needs no answer; it belongs to the phase in which it was sent, and is counted apart.
 
-Where rules of both IP versions are dumps of their own there is a lab for each: all of this happens
+If the rules of both IP versions are separate dumps, there is a lab for each, and everything happens
 in both at the same time.
 
-What the kernel holds after a change is read by a program beside us too, and compared at the end.
+The loaded rules are read after each change by a parallel program too, and compared at the end.
 """
 
 from __future__ import annotations
@@ -37,21 +36,21 @@ from netns_lab.layout import Layout
 from netns_lab.measure import Progress
 from netns_lab.schedule import Planned, Schedule
 
-#: Flows of one call, and the seconds from one to the next.
+#: Flows per call, and the seconds between calls.
 _AT_ONCE: Final = 64
 _TICK: Final = 0.01
-#: Seconds for which answers are waited for at the end.
+#: Seconds to wait for answers at the end.
 _PATIENCE: Final = 2.0
 
 
 @dataclass(slots=True)
-class Side:
+class RunningLab:
     """One lab of a run, with its routes.
 
     Attributes:
-        rulesets: the dump that is loaded, and by their files those that take its place here.
-        ears: what hears its flows.
-        now: the file in force; empty: the dump that was loaded first.
+        rulesets: the dump loaded first, under "", and those that replace it here, by file.
+        ears: captures of its flows.
+        now: the file whose rules are loaded; empty for the first dump.
     """
 
     lab: Lab
@@ -68,7 +67,7 @@ class Side:
             each.begin(now, self.now, rules, deaths)
 
     def change(self, event: Planned) -> Meanwhile | None:
-        """Start to write other rules, or the same again; None: those are not of this lab."""
+        """Start to write other rules, or the same again; None if they are not for this lab."""
         backend = self.lab.backend
         if event.verb == "resync":
             words, text = backend.sync(self.rulesets[self.now])
@@ -80,12 +79,12 @@ class Side:
         return Meanwhile(self.lab.topology.node, words, text)
 
     def read_back(self) -> None:
-        """Start to read what the kernel holds."""
+        """Start to read the loaded rules."""
         listing = Meanwhile(self.lab.topology.node, self.lab.backend.listing())
         self.listings.append((self.rulesets[self.now], listing))
 
     def check(self) -> None:
-        """Raise a LabError where the kernel held other rules than it should."""
+        """Raise a LabError if any loaded rules differed from what they should have been."""
         for ruleset, listing in self.listings:
             while (text := listing.ended()) is None:
                 time.sleep(_TICK)
@@ -96,13 +95,13 @@ class Course:
     """One run of a schedule.
 
     Args:
-        connections: called with the clock; gives the connections that are kept, once.
-        rate: new flows a second, of all routes together.
+        connections: called once with the clock; returns the connections that stay open.
+        rate: new flows per second, on all routes together.
     """
 
     def __init__(
         self,
-        sides: Sequence[Side],
+        sides: Sequence[RunningLab],
         plan: Schedule,
         connections: Callable[[Callable[[], float]], Connections],
         rate: float,
@@ -113,11 +112,11 @@ class Course:
         self._zero: float | None = None
         self._connect = connections
         self._waiting = list(plan.events)
-        self._changing: tuple[Planned, list[tuple[Side, Meanwhile]], float] | None = None
+        self._changing: tuple[Planned, list[tuple[RunningLab, Meanwhile]], float] | None = None
         self.events: list[Event] = []
-        #: When the last flow was sent, in seconds.
+        #: When the last flow was sent, seconds from the start.
         self.ended = 0.0
-        #: Whether somebody ended it before its time.
+        #: Whether Ctrl-C ended it early.
         self.is_interrupted = False
 
     def clock(self) -> float:
@@ -126,11 +125,11 @@ class Course:
 
     @property
     def sent(self) -> int:
-        """Flows of all routes."""
+        """Flows sent on all routes."""
         return sum(each.sent for each in self.runs)
 
     def go(self, progress: Progress | None) -> Connections:
-        """Let everything happen.
+        """Run the schedule.
 
         Raises:
             LabError: something cannot be done, or the kernel holds other rules than it should.
@@ -169,7 +168,7 @@ class Course:
 
     @property
     def unchecked(self) -> int:
-        """How many changes of rules nobody has checked, since the run was ended before."""
+        """How many changes of rules were not checked, because the run was interrupted."""
         return sum(len(side.listings) for side in self.sides) if self.is_interrupted else 0
 
     def _serve(self) -> None:
@@ -197,7 +196,7 @@ class Course:
         self._end(self.ended)
 
     def _due(self, flows: int) -> Iterator[tuple[Followed, int]]:
-        """Give how many flows of each route are to be sent, of so many of all by now."""
+        """Yield how many flows each route has to send, if `flows` should have been sent in all."""
         each_has, more = divmod(flows, len(self.runs))
         for at, each in enumerate(self.runs):
             yield each, max(0, each_has + (at < more) - each.sent)
@@ -244,7 +243,7 @@ class Course:
             self._over(event, now)
             self._begin(self.clock())
 
-    def _is_over(self, side: Side, program: Meanwhile) -> bool:
+    def _is_over(self, side: RunningLab, program: Meanwhile) -> bool:
         if program.ended() is None:
             return False
         side.read_back()

@@ -1,4 +1,4 @@
-"""The places of a lab in which programs can run, and who is where."""
+"""The places of a lab in which programs can run, and which addresses are where."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ NODE: Final = "node"
 PODS: Final = "pods"
 WORLD: Final = "world"
 OUTSIDE: Final = "outside"
-#: What names of places have nothing of: they stand in prompts, paths and scripts.
+#: Characters that names of places must not have, since prompts, paths and scripts contain them.
 _NO_NAME: Final = re.compile(r"[^A-Za-z0-9.-]+")
-#: Addresses of one place that the map names.
+#: Addresses of one place that the map lists.
 _FEW: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A namespace under a name of its own.
+class LabPlace:
+    """A namespace with a name.
 
     Attributes:
         says: what it is, in words.
-        addresses: whose packets it takes, nodes' before pods'.
-        host: what stands there, if it is endpoints or a node of theirs.
+        addresses: those whose packets it receives, nodes' before pods'.
+        host: the host, if it has endpoints.
     """
 
     name: str
@@ -47,11 +47,11 @@ class Place:
 class Places:
     """All places of a lab.
 
-    With `outside` a client outside of the cluster is one of them: the plan has to have an address
-    for it.
+    With `outside`, a client outside the cluster is one of them; the plan must have an address for
+    it.
 
     Raises:
-        LabError: it cannot be made.
+        LabError: that place cannot be created.
     """
 
     def __init__(self, lab: Lab, *, outside: bool = False) -> None:
@@ -59,16 +59,23 @@ class Places:
         topology, plan = lab.topology, lab.topology.plan
         node = printable(plan.node)
         found = [
-            Place(
+            LabPlace(
                 CLIENT,
                 topology.client.namespace,
                 f"a pod of {node} that is not an endpoint",
                 tuple(plan.clients_from(Source.POD)),
             ),
-            Place(NODE, topology.node, f"{node}: the rules are loaded here", plan.node_addresses),
-            Place(PODS, topology.own_pods.namespace, f"endpoints that are pods of {node}",
-                  plan.own_pods.endpoints, topology.own_pods),
-        ]  # fmt: skip
+            LabPlace(
+                NODE, topology.node, f"{node}: the rules are loaded here", plan.node_addresses
+            ),
+            LabPlace(
+                PODS,
+                topology.own_pods.namespace,
+                f"endpoints that are pods of {node}",
+                plan.own_pods.endpoints,
+                topology.own_pods,
+            ),
+        ]
         taken = {CLIENT, NODE, PODS, WORLD, OUTSIDE}
         for host in topology.others:
             assert host.plan is not None
@@ -76,19 +83,21 @@ class Places:
             dead = "dead: accepts every packet, never answers"
             says = dead if host.plan.dead else "another node, and its pods"
             held = (*host.plan.addresses, *host.plan.endpoints)
-            found.append(Place(name, host.namespace, says, held, host))
+            found.append(LabPlace(name, host.namespace, says, held, host))
             taken.add(name)
-        found.append(Place(WORLD, topology.world.namespace, "receives packets for none of these"))
+        found.append(
+            LabPlace(WORLD, topology.world.namespace, "receives packets for none of these")
+        )
         if outside:
             own = move_outside(topology)
             theirs = tuple(plan.clients_from(Source.EXTERNAL))
-            found.append(Place(OUTSIDE, own, "a client outside of the cluster", theirs))
-        self.all: Sequence[Place] = found
+            found.append(LabPlace(OUTSIDE, own, "a client outside of the cluster", theirs))
+        self.all: Sequence[LabPlace] = found
 
-    def enter(self, wanted: str) -> Place:
+    def enter(self, wanted: str) -> LabPlace:
         """Return a place by its name, or by the address or the name of a pod.
 
-        Programs there that name no address of theirs send from the pod's that was named.
+        If a pod is named, programs there that do not bind an address send from the pod's.
 
         Raises:
             LabError: there is no such place, or the pod is dead.
@@ -116,14 +125,15 @@ class Places:
         if pod is not None and found.host is not None:
             stand_as(self._lab.topology, found.host, pod)
         if found is not own or pod is None:
-            # No device of theirs has an address: else nothing could be sent from there.
+            # The devices of endpoints have no address, without which nothing could be sent from
+            # there.
             living = [each for each in own.addresses if _lives(self._lab.topology.own_pods, each)]
             for each in {each.version: each for each in reversed(living)}.values():
                 stand_as(self._lab.topology, self._lab.topology.own_pods, each)
         return found
 
     def _pods(self) -> Iterator[tuple[str, Address]]:
-        """Give the names of endpoints: their addresses, their pods', these with namespace too."""
+        """Yield the names of endpoints: address, pod, and pod with namespace."""
         pods = self._lab.question.cluster.pods
         for each in self._lab.question.view.endpoints:
             name = pods.of(each.address, each.port)
@@ -132,12 +142,12 @@ class Places:
                 yield name, each.address
             yield str(each.address), each.address
 
-    def of(self, address: Address) -> Place | None:
+    def of(self, address: Address) -> LabPlace | None:
         """Return the place where an address is."""
         return next((each for each in self.all if address in each.addresses), None)
 
     def talk(self, address: str, port: int, said: bytes) -> bytes:
-        """Return what an endpoint says over TCP of itself, as a page to a client of HTTP."""
+        """Return what an endpoint sends over TCP about itself; to an HTTP client, as a page."""
         own = ip_address(address)
         place, pod = self.of(own), self._lab.question.cluster.pods.of(own, port)
         where = f" in {place.name}" if place is not None else ""
@@ -147,8 +157,8 @@ class Places:
         head = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\n"
         return head + b"Connection: close\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
 
-    def map(self, here: Place) -> str:
-        """Return who is where, as lines of text: the places, and the Services' endpoints."""
+    def map(self, here: LabPlace) -> str:
+        """Return a table of the places, and the endpoints of all Services, as text."""
         rows = [("place", "addresses", "what it is")]
         for each in self.all:
             more = f" and {len(each.addresses) - _FEW} more" if each.addresses[_FEW:] else ""

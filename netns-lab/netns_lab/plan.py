@@ -1,4 +1,4 @@
-"""Which namespaces a lab needs and what each owns, from the dump and the objects."""
+"""The namespaces that a lab needs and their addresses, from the dump and the objects."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from netns_lab.sources import (
     version_of,
 )
 
-#: Where no object says a node's address. RFC 2544: for benchmarks, so no cluster's.
+#: For nodes without a known address. RFC 2544: for benchmarks, so no cluster uses them.
 _INVENTED: Final[Mapping[int, Network]] = {
     4: IPv4Network("198.18.0.0/16"),
     6: IPv6Network("fd6b:6f00::/112"),
 }
-#: Where the node sends what is for nobody here.
+#: Where the node sends packets for no one here.
 WORLD: Final[Mapping[int, Address]] = {
     4: IPv4Network("198.19.0.1").network_address,
     6: IPv6Network("fd6b:6f01::1").network_address,
 }
-#: Stand for the nodes that nobody named.
+#: Names for the unknown nodes of endpoints.
 _ELSEWHERE: Final = "elsewhere"
 _ELSEWHERE_DEAD: Final = "elsewhere, dead"
 
@@ -43,11 +43,11 @@ class HostPlan:
 
     Attributes:
         addresses: of the node itself, one of each version; none for this node's own pods.
-        endpoints: addresses that are endpoints' and not the node's own.
-        networks: routes by which the node reaches them: a podCIDR, or single addresses.
-        dead: it takes packets and says nothing.
+        endpoints: addresses of endpoints other than the node's own.
+        networks: by which the node routes to them: podCIDRs, or single addresses.
+        dead: it receives packets and sends nothing.
         silent: those of its addresses that are dead by themselves.
-        pod_device: of a node with rules of its own, the pattern of its pods' devices; else None.
+        pod_device: if the node has rules of its own, the pattern of its pods' devices; else None.
     """
 
     name: str
@@ -61,14 +61,14 @@ class HostPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Which namespaces there are and what they own; nothing is made yet.
+    """All namespaces of a lab and their addresses; nothing is created yet.
 
     Attributes:
         node_addresses: one of each version.
-        clients: addresses for each kind of sources; none where there is no room for any.
-        endpoints_send: they are clients too, of hairpin routes.
-        own_clients: addresses that are the node's too, for flows of its own with session affinity.
-        pod_device: the pattern of names that the devices of pods have; a bridge, where it is one.
+        clients: addresses for each kind of source; empty if there is no room for any.
+        endpoints_send: endpoints are clients too, on hairpin routes.
+        own_clients: more addresses of the node, for its own flows under session affinity.
+        pod_device: the pattern of the names of pods' devices, or the name of a bridge.
     """
 
     node: str
@@ -90,14 +90,14 @@ class Plan:
         return next(each for each in self.node_addresses if each.version == version)
 
     def clients_from(self, *sources: Source) -> Iterator[Address]:
-        """Give all client addresses of some kinds of sources."""
+        """Yield all client addresses of some kinds of source."""
         for sending, addresses in self.clients.items():
             if sending.source in sources:
                 yield from addresses
 
     @property
     def bridge(self) -> str | None:
-        """The bridge of which the devices of pods are ports; None: there is none."""
+        """The bridge that pods' devices are ports of; None if there is none."""
         return bridge_of(self.pod_device)
 
     @property
@@ -112,12 +112,12 @@ class Plan:
 
 
 def bridge_of(pattern: str) -> str | None:
-    """Return the bridge that a pattern of devices names; None: it names no bridge."""
+    """Return the bridge that a pattern of devices names; None if it names no bridge."""
     return None if pattern.endswith("+") else pattern
 
 
 def device_name(pattern: str, name: str) -> str:
-    """Return a name of at most 15 characters that the pattern stands for."""
+    """Return a name of at most 15 characters that matches the pattern."""
     return name if bridge_of(pattern) else f"{pattern[:-1][: 15 - len(name)]}{name}"
 
 
@@ -134,15 +134,15 @@ def plan(
     pod_devices: Mapping[str, str] = MappingProxyType({}),
     node_ports: Iterable[Address] = (),
 ) -> Plan:
-    """Return the namespaces that a lab at the node of `view` needs for so many flows.
+    """Return the namespaces that a lab at the node of `view` needs for `flows` flows.
 
-    More `clients` of each kind are there as far as there are addresses. Where `routes` are given,
-    only what those need, and for `visitors` a client each. Nodes with rules of their own are in
-    `pod_devices`, with the pattern of their pods' devices. Where no object tells the node's
-    addresses, they are those of `node_ports`, at which it takes flows to NodePorts.
+    There are `clients` addresses of each kind of source, as far as there is room. With `routes`,
+    only what these need is planned, and one client for each of `visitors`. `pod_devices` has the
+    nodes with rules of their own, and the pattern of their pods' devices. If no object knows the
+    node's addresses, those in `node_ports` are used, where the rules accept NodePorts.
 
     Raises:
-        LabError: the node is dead itself.
+        LabError: the node itself is dead.
     """
     node = view.node or "node"
     if dead.takes(node, cluster):
@@ -185,7 +185,7 @@ def plan(
 
 
 def dead_itself(node: str) -> str:
-    """Return what to say where the node is dead whose dump it is."""
+    """Return the error message if the dump's own node is dead."""
     return (
         f"this dump is from {node}, which you declared dead: it has no flows to replay; use the "
         "dump of a living node"
@@ -197,9 +197,9 @@ def _sendings(
     versions: Collection[int],
     visitors: Iterable[Source],
 ) -> dict[Sending, int]:
-    """Return the kinds of sources that routes need, and of each how many are welcome.
+    """Return the kinds of source that routes need, and how many clients of each are useful.
 
-    Usual pods come first, and always.
+    Pods of this node come first, and are always included.
     """
     sources = [Source.POD, *(each for each in visitors if each is not Source.HAIRPIN)]
     found = {Sending(source, version): 0 for source in sources for version in versions}
@@ -218,9 +218,9 @@ def _node_addresses(
     invented: Mapping[int, Iterator[Address]],
     by_rules: Iterable[Address] = (),
 ) -> tuple[Address, ...]:
-    """Return a node's address of each version: what the objects say, or one that nobody has.
+    """Return a node's address of each version: one from the objects, or an unused one.
 
-    Where no object knows the node, one of `by_rules` that is no other node's.
+    If no object knows the node, one of `by_rules` that is no other node's.
     """
     known = cluster.nodes.get(name)
     told = known.addresses if known else tuple(_nobodys(by_rules, cluster))
@@ -237,7 +237,7 @@ def _nobodys(addresses: Iterable[Address], cluster: Cluster) -> Iterator[Address
 
 
 def _free(network: Network, used: set[Address]) -> Iterator[Address]:
-    """Give the addresses that nothing in the dump or the objects uses."""
+    """Yield the addresses that nothing in the dump or the objects uses."""
     return (a for a in network.hosts() if a not in used)
 
 
@@ -264,9 +264,9 @@ def _by_node(
 
 
 def _wholly_dead(view: View, dead: Dead) -> frozenset[Address]:
-    """Return the addresses of which every port that the dump knows is dead.
+    """Return the addresses of which every port in the dump is dead.
 
-    Where only some ports are, the pod lives and a process in it is gone: it refuses.
+    If only some ports are, the pod is alive without a process, so it refuses.
     """
     if not dead.endpoints:
         return frozenset()
@@ -301,7 +301,7 @@ def _networks(
     placed: dict[str, list[Address]],
     cluster: Cluster,
 ) -> tuple[Network, ...]:
-    """Return the podCIDRs, or single addresses where another node's pods are in them too."""
+    """Return the podCIDRs, or single addresses if other nodes' pods are in them too."""
     node = cluster.nodes.get(name)
     versions = {a.version for a in pods}
     cidrs = [n for n in node.pod_networks if n.version in versions] if node else []

@@ -1,4 +1,4 @@
-"""The names that devices of pods have in the lab: those by which the rules know them."""
+"""The names of pods' devices in the lab, chosen such that the rules recognise them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from analyzer.semantics.devices import USUALLY, NodeDevices
 def pod_device(rulesets: Sequence[Rules], assumed: Mapping[str, str]) -> str:
     """Return a pattern of names, or the name of a bridge, as the prediction assumes it.
 
-    Where rules know single pods by their devices, as Calico's do, all stand behind the first of
-    these: what is not known drops. Where nothing is assumed it is what would be: any devices are
-    within the bounds then.
+    If rules name pods' devices singly, as Calico's do, all pods are behind the first of these,
+    because packets of unknown devices are dropped. If nothing is assumed, the usual names are used;
+    the bounds then cover any device.
     """
     patterns = assumed.get(POD_INTERFACE, UNKNOWN)
     devices = NodeDevices(lambda: asked_devices(rulesets))

@@ -1,4 +1,4 @@
-"""Programs of the user's as clients, and what they are taken to do."""
+"""The user's own programs as clients, and what they are assumed to do."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from analyzer.parsers.resolv_conf import resolv_conf_from_bytes
 from netns_lab.clients import Client
 from netns_lab.naming import RESOLV_CONF, name_of, resolv_conf
 
-#: What stands in a command for the frontend that is asked.
+#: Placeholders in a command, for the frontend.
 PLACES: Final = ("{vip}", "{port}", "{name}")
 _ANY_PLACE: Final = re.compile(r"\{\w*\}")
 
@@ -28,14 +28,15 @@ class Program:
     """A command that is run in place of the lab's own clients.
 
     Args:
-        text: the command, as a shell would part it, with `PLACES` in it.
-        like: names of the analysis's clients, in the order in which it does what they do; empty:
+        text: the command in shell syntax, with `PLACES` in it.
+        like: names of the analysis's clients whose operations it performs, in order; empty if
             nothing is predicted.
-        timeout: seconds after which it gives up a try to connect; None: as those clients do.
-        tries: how often it connects; None: as those clients do.
+        timeout: seconds after which it gives up an attempt to connect; None: like those clients.
+        tries: how often it tries to connect; None: like those clients.
 
     Raises:
-        UsageError: the command cannot be read, or has other places in it.
+        UsageError: the command cannot be parsed, or has other placeholders, or `like` has a
+            resolver and the dump shows no cluster DNS.
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class Program:
             )
 
     def client(self, service: ServicePort) -> Client:
-        """Return it as a client of a ServicePort."""
+        """Return the program as a client of a ServicePort."""
 
         def arguments(address: str, port: int) -> list[str]:
             filled: Mapping[str, str] = {

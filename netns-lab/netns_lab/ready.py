@@ -1,4 +1,4 @@
-"""Is every link carrying packets yet?
+"""Waiting until every link carries packets.
 
 The kernel activates a new device's queue when its link watch gets to it, and drops until then.
 
@@ -22,7 +22,7 @@ _POLL: Final = 0.001
 
 
 def wait_until_ready(namespaces: Iterable[Namespace]) -> None:
-    """Return once each device that is on, of these namespaces, is active.
+    """Return when each device of these namespaces that is up is also active.
 
     Raises:
         LabError: one is not within five seconds.

@@ -1,4 +1,4 @@
-"""Why a route is not measured: each that is left out is named with its reason."""
+"""Reasons why a route is not measured; reports name each such route with its reason."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from netns_lab.layout import PROTOCOLS
 def why_not(
     service: ServicePort, route: Route, *, by_nodes: bool = False, ports_of: str | None = None
 ) -> str | None:
-    """Return why the flows of a route cannot be replayed; None when they can.
+    """Return why the flows of a route cannot be replayed; None if they can.
 
-    `by_nodes`: some other node has rules of its own. `ports_of`: the node that the rules take
-    NodePorts of, where nobody said that they are its own.
+    `by_nodes`: another node's rules are loaded too. `ports_of`: the node at whose address the rules
+    accept NodePorts, if that is not the node of the dump.
     """
     if service.protocol not in PROTOCOLS:
         return f"the lab builds no packets of {service.protocol}"
@@ -41,10 +41,10 @@ def why_not(
 
 
 def passes_by(route: Route, rulesets: Iterable[Rules]) -> bool:
-    """Tell whether flows may pass by the rules that refuse a frontend without endpoints.
+    """Return whether flows may bypass the rules that refuse a frontend without endpoints.
 
-    Those of external addresses are asked in INPUT and, of later versions, in FORWARD; what the node
-    itself sends passes neither. Measured: 1.14.0-iptables-legacy/features+kubelet and
+    Those of external addresses are evaluated in INPUT and, in later versions, in FORWARD; what the
+    node itself sends passes neither. Measured: 1.14.0-iptables-legacy/features+kubelet and
     1.36.2-iptables-legacy/features, feat/no-endpoints-lb.
     """
     outer = (FrontendKind.EXTERNAL_IP, FrontendKind.LOAD_BALANCER_IP)
@@ -54,7 +54,7 @@ def passes_by(route: Route, rulesets: Iterable[Rules]) -> bool:
 
 
 def _forwards_unasked(ruleset: Rules) -> bool:
-    """Tell whether FORWARD does not lead to the rules that refuse external addresses."""
+    """Return whether FORWARD has no jump to the rules that refuse external addresses."""
     table = ruleset.tables.get("filter") if isinstance(ruleset, Ruleset) else None
     if table is None or names.EXTERNAL_SERVICES not in table.chains:
         return False

@@ -1,6 +1,6 @@
-"""The lists of xt_recent in a namespace, by which iptables mode keeps session affinity.
+"""The lists of xt_recent in a namespace, which implement session affinity in iptables mode.
 
-Files stay open: to look them up for each client that is forgotten takes longer than all else.
+Files stay open, because looking them up for each client would take longer than everything else.
 
 Source: Linux, net/netfilter/xt_recent.c, ``recent_mt_proc_write``.
 """
@@ -17,7 +17,7 @@ _FLUSH: Final = b"/"
 
 
 class RecentLists:
-    """All lists that rules of a namespace have."""
+    """All lists that the rules of a namespace use."""
 
     def __init__(self, namespace: Namespace) -> None:
         self._namespace = namespace
@@ -25,7 +25,7 @@ class RecentLists:
         self._files: dict[str, int] = {}
 
     def flush(self) -> None:
-        """Empty them: each client is as one that has never been here."""
+        """Empty all lists: every client is treated as a new one."""
         if self._folder is None:
             try:
                 with self._namespace:

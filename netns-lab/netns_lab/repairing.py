@@ -1,15 +1,14 @@
-"""A repair proved on the kernel: applied to the rules while flows go on.
+"""A repair tested on the kernel: applied to the rules while flows continue.
 
-Theory of operation
-===================
+Theory of operation ===================
 
-The lab has the rules of the dump and the dead are silent. First each route to them is measured, so
-that the loss is there. Then flows are sent that conntrack keeps. The repair is applied and undone,
-which must leave the rules byte for byte; applied again; applied a third time, which must be
-refused and change nothing. What the kernel holds then must be what the prediction was made of. The
-flows that conntrack keeps must go on to where they went; those at the dead are freed with the
-commands that `repair` prints, and must come to the living. Each route is measured again, and once
-more after kube-proxy's rules have been written anew on top of the repair.
+The lab has the rules of the dump, and the dead are silent. First each route to them is measured, to
+confirm the loss. Then flows are sent that conntrack keeps. The repair is applied and undone, which
+must restore the rules byte for byte; applied again; and applied a third time, which must be refused
+and change nothing. The loaded rules must then be those the prediction was made from. Flows that
+conntrack keeps must continue to their endpoints; those to dead endpoints are freed with the
+commands that `repair` prints, and must then reach living ones. Each route is measured again, and
+once more after kube-proxy's rules have been written anew on top of the repair.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _Place = tuple[ServicePort, Route]
 
 
 class Proof:
-    """One repair, proved in one lab."""
+    """One repair, tested in one lab."""
 
     def __init__(self, lab: Lab, given: Input, made: Made, flows: int) -> None:
         self._lab = lab
@@ -57,10 +56,10 @@ class Proof:
     def run(
         self, places: Sequence[tuple[_Place, _Place]], progress: Progress
     ) -> Iterator[RepairedRoute]:
-        """Give what was measured of each route, given as it is before and after.
+        """Yield the measurements of each route; `places` has each route before and after.
 
         Raises:
-            LabError: the kernel does not take the repair, or holds other rules than it should.
+            LabError: the kernel does not accept the repair, or holds other rules than it should.
         """
         rounds = [[self._measured(old, progress) for old, _ in places]]
         kept = self._begun([old for old, _ in places])
@@ -130,7 +129,7 @@ class Proof:
     # --- flows that go on ----------------------------------------------------------
 
     def _begun(self, places: Sequence[_Place]) -> list[tuple[Established, Mapping[int, RawDoor]]]:
-        """Send flows of each route that conntrack keeps, and return where they came to."""
+        """Send flows that conntrack keeps, and return where they arrived."""
         self._lab.forget_flows()
         runs = [
             Established(self._lab, service, route, _KEPT, None)
@@ -151,7 +150,7 @@ class Proof:
                 then.get(tag) == door for tag, door in first.items() if door in self._dead
             )
         for command in self._made.pinned:
-            # It fails where it finds none to delete.
+            # It fails if it finds none to delete.
             run(self._lab.topology.node, shlex.split(command), check=False)
         for each, first in kept:
             then = each.send()
@@ -172,9 +171,9 @@ class Proof:
 
 
 def _is_kept(service: ServicePort, route: Route) -> bool:
-    """Tell whether conntrack keeps flows of a route until they are sent again.
+    """Return whether conntrack keeps flows of a route until they are sent again.
 
-    The node's own stack resets a connection that none of its programs has asked for.
+    The node's own stack resets a connection that none of its programs has opened.
     """
     if route.source is Source.NODE:
         return service.protocol == "udp"

@@ -1,8 +1,8 @@
-"""Text for iptables-restore on its way into the kernel, in pieces where it takes none so large.
+"""Loading of text by iptables-restore, in pieces if it is too large for one message.
 
-iptables-nft-restore sends a table as one message of netlink. The socket of an ordinary user has
-room for some 800 rules; then it says "Message too long". Chains are made first, then rules are
-appended, a few hundred at a time, and by halves where even that is too much.
+iptables-nft-restore sends a table as one netlink message. The socket of an ordinary user has room
+for some 800 rules; beyond that it fails with "Message too long". Then chains are created first and
+rules appended, a few hundred at a time, and in halves if even that is too much.
 
 Source: iptables, iptables/nft.c, ``mnl_batch_talk``; socket(7), SO_SNDBUFFORCE.
 """
@@ -17,17 +17,17 @@ from netns_lab.command import run
 from netns_lab.errors import LabError
 from netns_lab.namespace import Namespace
 
-#: Rules of a piece.
+#: Rules per piece.
 _TOGETHER: Final = 400
 _TOO_LONG: Final = re.compile(r"Message too long|EMSGSIZE")
 _LINE: Final = re.compile(r"line:? (\d+)")
 
 
 class RefusedError(LabError):
-    """A line that the program does not take.
+    """The program refuses the text.
 
     Attributes:
-        line: of the text, from 1; None: it does not say.
+        line: of the text, from 1; None if the program does not say.
     """
 
     def __init__(self, says: str, line: int | None) -> None:
@@ -36,10 +36,10 @@ class RefusedError(LabError):
 
 
 def restore(namespace: Namespace, program: str, text: str) -> None:
-    """Put the rules of `text` in place of those of its tables.
+    """Replace the tables in `text` by its rules.
 
     Raises:
-        RefusedError: the program does not take it; the message quotes it.
+        RefusedError: the program refuses it; the message quotes the program.
     """
     said = _run(namespace, [program], text)
     if said is None:
@@ -50,7 +50,7 @@ def restore(namespace: Namespace, program: str, text: str) -> None:
             f"{program} in {namespace.name}: {said}", None if at is None else int(at[1])
         )
     for table, chains, rules in _tables(text):
-        # Tables before the one that was too long are there already, and pieces add to them.
+        # Tables before the one that was too long are loaded already, so that one starts empty.
         empty = "\n".join([f"*{table}", *(c for c in chains if " - " not in c), "COMMIT"]) + "\n"
         said = _run(namespace, [program], empty)
         if said is not None:
@@ -77,7 +77,7 @@ def _halved(namespace: Namespace, program: str, table: str, lines: Sequence[str]
 
 
 def _run(namespace: Namespace, words: Sequence[str], text: str) -> str | None:
-    """Run a program, and return what it says of its failure; None: it did what it was to."""
+    """Run a program, and return its error message; None if it succeeded."""
     done = run(namespace, words, text, check=False)
     if not done.returncode:
         return None
@@ -85,7 +85,7 @@ def _run(namespace: Namespace, words: Sequence[str], text: str) -> str | None:
 
 
 def _tables(text: str) -> Iterator[tuple[str, list[str], list[str]]]:
-    """Give the tables of a text: name, lines of chains, and of rules."""
+    """Yield the tables of a text: name, lines of chains, and lines of rules."""
     table = ""
     chains: list[str] = []
     rules: list[str] = []

@@ -1,4 +1,4 @@
-"""What happens during a run, and when: ``--kill WHAT[:KIND]@TIME`` and others, put in order."""
+"""The events of a run in order of time: ``--kill WHAT[:KIND]@TIME`` and others."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from analyzer.parsers.durations import duration_from_text
 from netns_lab.deaths import SILENT, Death, Kind, death_of, kind_from_text, parted
 
 Verb = Literal["kill", "revive", "replace-rules", "resync"]
-#: Seconds that a run may take.
+#: Most seconds that a run may take.
 LONGEST: Final = 3600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """Something that is to happen.
+    """An event that is to happen.
 
     Attributes:
-        at: seconds after the run has begun.
-        death: who dies, or lives again.
-        file: whose rules take the place of others.
+        at: seconds after the start of the run.
+        death: what dies or revives.
+        file: the dump that replaces the loaded rules.
     """
 
     at: float
@@ -36,7 +36,7 @@ class Planned:
 
     @property
     def says(self) -> str:
-        """What happens, in words."""
+        """The event, in words."""
         if self.death is None:
             return f"{self.verb} {self.file}".strip()
         kind = f" ({self.death.kind})" if self.verb == "kill" else ""
@@ -45,7 +45,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """A run: who is dead when it begins, and what happens until it ends."""
+    """A run: what is dead when it begins, and the events until it ends."""
 
     seconds: float
     first: tuple[Death, ...]
@@ -53,16 +53,16 @@ class Schedule:
 
     @property
     def slowest(self) -> float:
-        """Seconds by which what is slow is late, at most."""
+        """The longest delay of a slow endpoint, seconds."""
         deaths = [*self.first, *(each.death for each in self.events if each.death is not None)]
         return max((each.kind.milliseconds for each in deaths), default=0) / 1000
 
 
 def is_asked(options: SimpleNamespace) -> bool:
-    """Tell whether a run takes time.
+    """Return whether the run follows a schedule (``--for``).
 
     Raises:
-        UsageError: something is to happen, and nobody says until when.
+        UsageError: events are given without ``--for``.
     """
     happening = [name for name in _OPTIONS if getattr(options, name)]
     if happening and options.seconds is None:
@@ -79,7 +79,7 @@ _OPTIONS: Final[Mapping[str, str]] = {
 
 
 def words_at(option: str, word: str, seconds: float) -> tuple[str, float]:
-    """Return what stands before ``@TIME``, and the seconds behind it.
+    """Return what stands before ``@TIME``, and the time in seconds.
 
     Raises:
         UsageError: there is no time, or none within the run.
@@ -95,16 +95,17 @@ def words_at(option: str, word: str, seconds: float) -> tuple[str, float]:
 
 
 def files_of(options: SimpleNamespace) -> list[tuple[str, float]]:
-    """Return the dumps that are to replace others, and when."""
+    """Return the dumps that replace others, and when, seconds."""
     found = [words_at("--replace-rules", each, options.seconds) for each in options.replace]
     return sorted(found, key=lambda each: each[1])
 
 
 def schedule(options: SimpleNamespace, given: Input, further: Sequence[Input]) -> Schedule:
-    """Return what happens; names may be of the dump and of those that replace it.
+    """Return the schedule; names may be from the dump and from those that replace it.
 
     Raises:
-        UsageError: a name that does not occur; what dies is dead, what revives is not.
+        UsageError: a name that does not occur, something dead that dies, or something alive that
+            revives.
     """
     services = (*given.view.services, *(s for each in further for s in each.view.services))
     every = replace(given, view=replace(given.view, services=services))
@@ -140,7 +141,7 @@ def schedule(options: SimpleNamespace, given: Input, further: Sequence[Input]) -
 
 @contextmanager
 def _said_of(option: str, word: str) -> Iterator[None]:
-    """Tell what is wrong with a name as of the option that has it."""
+    """Attribute errors about a name to the option that it was given with."""
     try:
         yield
     except UsageError as error:
@@ -177,10 +178,10 @@ def _flapping(death: Death, seconds: float) -> Iterator[Planned]:
 
 
 def _named(first: Sequence[Death], events: Sequence[Planned]) -> Iterator[Planned]:
-    """Give the events, what revives as it died.
+    """Yield the events; what revives is the same `Death` that was killed.
 
     Raises:
-        UsageError: what dies is dead, or what revives is not.
+        UsageError: something dead dies, or something alive revives.
     """
     dying: list[Death] = []
     for each in (*(Planned(at=0, verb="kill", death=death) for death in first), *events):

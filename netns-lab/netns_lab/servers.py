@@ -1,6 +1,6 @@
-"""What answers at living endpoints: kernel listeners for TCP, echoes for UDP.
+"""Servers at living endpoints: kernel listeners for TCP, echoes for UDP.
 
-No thread and no process: who waits for answers calls `serve` while it waits.
+There is no thread and no process: whoever waits for answers calls `serve` meanwhile.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ _RECEIVE_BUFFER: Final = 1 << 24
 
 @dataclass(frozen=True, slots=True)
 class PacketInfo:
-    """How a socket of one IP version tells to which of our addresses a packet came.
+    """How sockets of one IP version report the local address that a packet was sent to.
 
     Attributes:
-        wanted: the option that has it told.
-        kind: of the ancillary data that tells it, and by which an answer gets its source.
+        level: of the socket options.
+        wanted: the option that enables the report.
+        kind: of the ancillary data that contains it, and that gives an answer its source.
         size: of that data: a struct in_pktinfo or in6_pktinfo.
         name_size: of a struct sockaddr_in or sockaddr_in6.
     """
@@ -41,11 +42,11 @@ class PacketInfo:
 
     @property
     def control_size(self) -> int:
-        """How much room the ancillary data takes."""
+        """Bytes that the ancillary data takes."""
         return socket.CMSG_SPACE(self.size)
 
     def answering(self, told: bytes) -> bytes:
-        """Return the data by which an answer leaves from the address that was asked."""
+        """Return ancillary data with which an answer leaves from the address of the query."""
         if self.level == socket.IPPROTO_IP:
             return bytes(4) + told[8:12] + bytes(4)  # the header's destination
         return told[:16] + bytes(4)
@@ -57,20 +58,20 @@ PACKET_INFO: Final = {
 }
 FAMILIES: Final = {4: socket.AF_INET, 6: socket.AF_INET6}
 
-#: Makes the answer to one datagram.
+#: Returns the answer to one datagram.
 Responder = Callable[[bytes], bytes]
-#: Makes the answer to what a TCP client says first, by the address and port that it connected to.
+#: Returns the answer to a TCP client's first bytes, given the address and port of the connection.
 Talk = Callable[[str, int, bytes], bytes]
 _MOST_SAID: Final = 65_536
 
 
 def echo(datagram: bytes) -> bytes:
-    """Return what came."""
+    """Return the datagram itself."""
     return datagram
 
 
 def make_room(sock: socket.socket) -> None:
-    """Give a socket a large receive buffer; as an ordinary user as large as is allowed."""
+    """Give a socket a large receive buffer; for an ordinary user, as large as is allowed."""
     try:
         sock.setsockopt(socket.SOL_SOCKET, _RCVBUFFORCE, _RECEIVE_BUFFER)
     except PermissionError:
@@ -95,10 +96,11 @@ class Servers:
     ) -> None:
         """Let the kernel of `namespace` accept connections to any of its addresses.
 
-        They are closed at once; with `talk`, when the client has said something and was answered.
+        They are closed at once or, with `talk`, after the client has sent something and was
+        answered.
 
         Raises:
-            LabError: the port cannot be had.
+            LabError: the port cannot be bound.
         """
         for port in sorted(set(ports)):
             sock = listener(namespace, port, version)
@@ -114,7 +116,7 @@ class Servers:
         """Answer datagrams to any address of `namespace`, from the address they were sent to.
 
         Raises:
-            LabError: the port cannot be had.
+            LabError: the port cannot be bound.
         """
         for port in sorted(set(ports)):
             sock = datagrams(namespace, port, version)
@@ -125,7 +127,7 @@ class Servers:
             self._selector.register(sock, selectors.EVENT_READ, answer)
 
     def serve(self, wait: float = 0) -> None:
-        """Answer all that has come, after waiting up to `wait` seconds for the first of it."""
+        """Answer all that has arrived, after waiting up to `wait` seconds for the first of it."""
         due = [each.due for each in self._delays if each.due is not None]
         if due:
             wait = max(0.0, min(wait, min(due) - time.monotonic()))
@@ -151,7 +153,7 @@ class Servers:
             pass
 
     def _talk(self, connection: socket.socket, talk: Talk) -> None:
-        """Answer what a client said, and hang up."""
+        """Answer what a client sent, and close the connection."""
         self._selector.unregister(connection)
         with connection:
             try:
@@ -163,7 +165,7 @@ class Servers:
                 pass
 
     def close(self) -> None:
-        """Stop answering."""
+        """Stop answering, and close all sockets."""
         for key in list(self._selector.get_map().values()):
             if isinstance(key.fileobj, socket.socket):
                 key.fileobj.close()
@@ -173,8 +175,8 @@ class Servers:
 class Echoes:
     """UDP servers that send a batch of our datagrams back with two system calls.
 
-    What the kernel says of a datagram, who sent it and to which address, goes back to it as it is,
-    as whom to send the answer to and from which address.
+    The sender and the local address that the kernel reports for a datagram are passed back as they
+    are, as destination and source of the answer.
     """
 
     def __init__(self, most: int, size: int) -> None:
@@ -186,7 +188,7 @@ class Echoes:
         }
 
     def serve(self, sockets: Iterable[socket.socket]) -> None:
-        """Answer all that has come."""
+        """Answer all that has arrived."""
         for sock in sockets:
             descriptor, messages = sock.fileno(), self._messages[sock.family]
             while count := messages.receive(descriptor):
@@ -196,10 +198,10 @@ class Echoes:
 
 
 def datagrams(namespace: Namespace, port: int, version: int = IPV4) -> socket.socket:
-    """Return a socket of UDP at any address of `namespace`, which tells to which one each came.
+    """Return a UDP socket for all addresses of `namespace`; it reports each datagram's address.
 
     Raises:
-        LabError: the port cannot be had.
+        LabError: the port cannot be bound.
     """
     sock = _bound(namespace, socket.SOCK_DGRAM, port, version)
     info = PACKET_INFO[sock.family]
@@ -213,9 +215,9 @@ def listener(namespace: Namespace, port: int, version: int = IPV4) -> socket.soc
     """Return a socket that lets the kernel accept connections to any address of `namespace`.
 
     Raises:
-        LabError: the port cannot be had.
+        LabError: the port cannot be bound.
     """
-    # With cookies a SYN costs no memory and none is refused for want of a backlog.
+    # With SYN cookies, a SYN takes no memory, and a full backlog refuses none.
     namespace.set("net/ipv4/tcp_syncookies", 2)
     sock = _bound(namespace, socket.SOCK_STREAM, port, version)
     sock.listen(4096)

@@ -1,8 +1,8 @@
-"""``kubeodds lab shell``: a person's hands in the lab, or a script's.
+"""``kubeodds lab shell``: interactive use of the lab, or by a script.
 
-A program runs in a place of the lab; all others have names for ``ip netns exec``. Endpoints say who
-they are: to a client of HTTP, to any other of TCP that says something first. The cluster's DNS
-knows the ClusterIPs of the dump's Services.
+A program runs in one place of the lab; ``ip netns exec`` knows the names of all others. Endpoints
+report who they are to HTTP clients, and to other TCP clients that send something first. The
+cluster's DNS knows the ClusterIPs of the dump's Services.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from netns_lab.asked import other_nodes
 from netns_lab.backends import backend_of
 from netns_lab.deaths import deaths_of, without_flapping
 from netns_lab.errors import LabError
-from netns_lab.experiment import Lab, Question
+from netns_lab.experiment import Lab, LabSetup
 from netns_lab.inside import Inside, fresh_folder, show
 from netns_lab.naming import RESOLV_CONF, resolv_conf, responder
-from netns_lab.places import OUTSIDE, Place, Places
+from netns_lab.places import OUTSIDE, LabPlace, Places
 from netns_lab.pod_devices import pod_device
 
-#: Seconds for which packets are waited for before a look whether the program has ended.
+#: Seconds to wait for packets before checking whether the program has ended.
 _POLL: Final = 0.05
 
-#: Hidden from programs in the lab, as what runs on the host has its files there; ours instead.
+#: Hidden from programs in the lab, because it has the sockets of services on the host.
 _RUN: Final = Path("/run")
 _OURS: Final = _RUN / "kubeodds"
 _NAMESPACES: Final = _RUN / "netns"
 _EXECUTABLE: Final = 0o755
-#: By these a shell reads files of the user's, or does what was not asked for.
+#: Variables that make a shell read the user's files, or run something unexpected.
 _NOT_PASSED_ON: Final = frozenset({"ENV", "BASH_ENV", "PROMPT_COMMAND", "PYTHONPATH"})
 
 _MAP: Final = f"#!/bin/sh\nexec cat {_OURS}/map\n"
@@ -62,7 +62,7 @@ exec ip netns exec "$place" "$@"
 def shell(options: SimpleNamespace) -> int:
     """Build the lab, run a shell or `options.command` in it, and return its exit status.
 
-    The host's network has been left.
+    The host's network must have been left already.
 
     Raises:
         LabError: the lab cannot start, or there is no such place or program.
@@ -76,7 +76,7 @@ def shell(options: SimpleNamespace) -> int:
         say(each.message)
     is_outside = options.place == OUTSIDE
     lab = Lab(
-        Question(
+        LabSetup(
             ruleset=given.ruleset,
             cluster=given.cluster,
             view=given.view,
@@ -108,8 +108,8 @@ def shell(options: SimpleNamespace) -> int:
     return status
 
 
-def _greet(given: Input, dead: Dead, places: Places, here: Place) -> None:
-    """Say what a person at a terminal needs to begin with."""
+def _greet(given: Input, dead: Dead, places: Places, here: LabPlace) -> None:
+    """Print what a user at a terminal needs to begin with."""
     dies = ", ".join([*dead.nodes, *dead.zones, *dead.named])
     fate = f"dead: {dies}" if dies else "nothing is dead, see --dead and --dead-node"
     say(f"The rules of {given.ruleset.file} are loaded; {fate}.")
@@ -138,7 +138,7 @@ def _arguments(wanted: Sequence[str]) -> list[str]:
     return [wanted[0] if "/" in wanted[0] else command.program(wanted[0]), *wanted[1:]]
 
 
-def _environment(here: Place) -> Mapping[str, str]:
+def _environment(here: LabPlace) -> Mapping[str, str]:
     kept = {name: each for name, each in os.environ.items() if name not in _NOT_PASSED_ON}
     return {
         **kept,
@@ -152,7 +152,7 @@ _SCRIPTS: Final = {"lab-map": _MAP, "lab-in": _GO}
 
 
 def _furnish(places: Places, texts: Mapping[str, str]) -> None:
-    """Make what the program is to see: names of namespaces, scripts, and a resolv.conf."""
+    """Create what the program sees: names of namespaces, scripts, and a resolv.conf."""
     at = RESOLV_CONF.resolve()
     fresh_folder(_RUN)
     _OURS.mkdir()

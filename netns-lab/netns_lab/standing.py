@@ -1,8 +1,8 @@
-"""Which addresses of the lab stand for the clients of a capture.
+"""The lab addresses that stand for the clients of a capture.
 
-A client keeps its address in all of its flows of one kind of sources, and its ports. Where there
-are more clients than addresses some share one, unless a Service with session affinity tells them
-apart, or two of their flows would be the same.
+A client has one lab address in all of its flows from one kind of source, and keeps its ports. If
+there are more clients than addresses, some share one, unless a Service with session affinity could
+tell them apart, or two of their flows would be the same.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Standing:
     """The flows of one route, each with the address that it is sent from.
 
     Attributes:
-        repeated: of flows for which nothing is drawn, since session affinity keeps them at the
-            endpoint of an earlier one, the number of that.
+        repeated: flows that session affinity keeps at the endpoint of an earlier one, without a
+            draw; each with the number of that flow.
     """
 
     of: CapturedRoute
@@ -43,7 +43,7 @@ class Standing:
 
 
 class StandIns:
-    """Gives clients of a capture addresses of one lab."""
+    """Assigns addresses of one lab to the clients of a capture."""
 
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
@@ -55,7 +55,7 @@ class StandIns:
 
     @property
     def table(self) -> tuple[StandIn, ...]:
-        """Who stands for whom."""
+        """Which address stands for which client."""
         return tuple(
             StandIn(client=str(client), source=source.value, stands_as=str(to), flows=number)
             for (client, source, to), number in self._flows.items()
@@ -86,7 +86,7 @@ class StandIns:
     def _address(
         self, of: CapturedRoute, flow: CapturedFlow, *, kept: bool
     ) -> tuple[Address | None, str]:
-        """Return what stands for a flow's client, and why it cannot be sent."""
+        """Return the address for a flow's client, and why the flow cannot be sent."""
         address, is_shared = self._place(of, flow)
         if address is None:
             return None, GONE if of.sender is not None else NOBODY
@@ -99,7 +99,7 @@ class StandIns:
         return address, ""
 
     def _place(self, of: CapturedRoute, flow: CapturedFlow) -> tuple[Address | None, bool]:
-        """Return an address, and whether it stands for others too."""
+        """Return an address, and whether other clients have it too."""
         version = version_of(of.service, of.route)
         if of.sender is not None:
             return (of.sender if self._lab.sends(of.sender) else None), False

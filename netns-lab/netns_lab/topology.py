@@ -5,13 +5,14 @@
       |        pods (this node's own endpoints)    |
       `--------------------------------------------'
 
-The client has three devices: by one it sends as a pod of this node, by the next as somebody
-outside, by the third, over the fabric, as a pod of another node. Devices of pods have names by
-which the rules know them, or are ports of a bridge that has.
+The client has three devices: one to send as a pod of this node, one as a client outside the
+cluster, and one, on the fabric, as a pod of another node. Devices of pods have names that the rules
+recognise, or are ports of a bridge that has.
 
-Neighbours and the bridge's table are static, so that no packet waits for ARP or is flooded, and
-so that a dead node is a silent peer behind a link that is up: its namespace has no address, it
-takes every packet and says nothing. A node owns its endpoints by AnyIP: local routes, no devices.
+Neighbours and the bridge's forwarding table are static, so that no packet waits for ARP or is
+flooded, and so that a dead node is a silent peer on a link that is up: its namespace has no
+address, receives every packet and sends nothing. A node owns its endpoints by AnyIP: local routes
+without devices.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ from netns_lab.netlink import Netlink
 from netns_lab.plan import WORLD, HostPlan, Plan
 from netns_lab.servers import FAMILIES
 
-#: The next hop of a pod; link-local, never routed. Its MAC is what counts.
+#: Next hop of pods; link-local and never routed, since only its MAC address matters.
 _HOP: Final = {4: ip_address("169.254.1.1"), 6: ip_address("fe80::6b:6f")}
-#: The node's device towards the client as somebody outside.
+#: The node's device towards the client outside the cluster.
 OUTSIDE: Final = "outside"
 _EVERYTHING: Final[dict[int, Network]] = {4: ip_network("0.0.0.0/0"), 6: ip_network("::/0")}
 
-#: Indexes of devices: the loopback; a host's own; the node's; the fabric and, behind it, its ports.
-#: The ends of a veth differ (`Netlink`).
+#: Indexes of devices: loopback; a host's own; the node's; the fabric bridge, followed by its ports.
+#: The two ends of a veth have different indexes (see `Netlink`).
 _LOOPBACK: Final = 1
 _HOST: Final = 2
 _HOST_OUTSIDE: Final = 3
@@ -46,10 +47,10 @@ _HOST_ELSEWHERE: Final = 4
 _CLIENT, _OUTSIDE, _PODS, _UPLINK, _BRIDGE = 11, 12, 13, 14, 15
 _FABRIC: Final = 100
 
-#: Of ``addr_gen_mode``: IN6_ADDR_GEN_MODE_NONE.
+#: Value of ``addr_gen_mode``: IN6_ADDR_GEN_MODE_NONE.
 _NO_ADDRESSES: Final = 1
 
-#: Routing rules of the client: the first is there while it is mute.
+#: Priorities of the client's ip rules; the first one exists while the client is muted.
 MUTE: Final = 1
 _LOOK_LOCALLY: Final = 2
 _TABLE_LOCAL: Final = 255
@@ -65,12 +66,12 @@ class Host:
     plan: HostPlan | None = None
     device: str = "eth0"
     index: int = _HOST
-    #: Of pods of a node with rules of its own: that node.
+    #: For pods of a node with rules of its own: that node.
     gate: Gate | None = None
 
     @property
     def entry(self) -> tuple[Namespace, str, int, str]:
-        """Where it is joined to the fabric: namespace, device, its index and MAC."""
+        """Its connection to the fabric: namespace, device, its index and MAC address."""
         if self.gate is not None:
             return self.gate.namespace, "eth0", UPLINK, self.gate.mac
         return self.namespace, self.device, self.index, self.mac
@@ -88,18 +89,18 @@ class Topology:
     own_pods: Host
     others: list[Host]
     world: Host
-    #: MACs of the node's devices: towards the client, twice, its own pods, and the fabric.
+    #: MAC addresses of the node's devices: two towards the client, its own pods, and the fabric.
     gateway_mac: str
     outer_mac: str
     pods_mac: str
     uplink_mac: str
     fabric: Namespace = field(repr=False)
-    #: What tells clients by ICMP that something is dead: the node, and hosts of the dead.
+    #: Namespaces that send ICMP errors about the dead: the node, and hosts of the dead.
     telling: set[Namespace] = field(default_factory=set, repr=False)
 
     @property
     def namespaces(self) -> list[Namespace]:
-        """All of the lab's."""
+        """All namespaces of the lab."""
         others = [
             *(host.namespace for host in self.hosts),
             *(gate.namespace for gate in self.gates),
@@ -108,22 +109,22 @@ class Topology:
 
     @property
     def gates(self) -> list[Gate]:
-        """Other nodes that have rules of their own."""
+        """Other nodes with rules of their own."""
         return [each.gate for each in self.others if each.gate is not None]
 
     @property
     def hosts(self) -> list[Host]:
-        """All namespaces that take packets, the world included."""
+        """All namespaces that receive packets, including the world."""
         return [self.own_pods, *self.others, self.world]
 
 
 def _mac(kind: int, number: int = 0) -> str:
-    """Return a locally administered address."""
+    """Return a locally administered MAC address."""
     return f"02:6b:6f:{kind:02x}:{number >> 8:02x}:{number & 255:02x}"
 
 
 def build(wanted: Plan) -> Topology:
-    """Make the namespaces, devices and routes.
+    """Create the namespaces, devices and routes.
 
     Raises:
         LabError: the kernel or ip(8) refuses.
@@ -177,7 +178,7 @@ def _other(wanted: HostPlan, at: int) -> Host:
 
 
 def _quiet(namespace: Namespace, versions: Sequence[int]) -> None:
-    """Switch off what would send packets by itself, or drop ours, before devices exist."""
+    """Disable what would send packets by itself, or drop ours, before devices exist."""
     with namespace:
         for scope in ("all", "default"):
             _write(f"net/ipv4/conf/{scope}/rp_filter", 0)
@@ -188,15 +189,15 @@ def _quiet(namespace: Namespace, versions: Sequence[int]) -> None:
                 continue
             for name in ("accept_ra", "accept_dad", "router_solicitations", "accept_redirects"):
                 _write(f"net/ipv6/conf/{scope}/{name}", 0)
-            # No addresses of its own, whose uniqueness it would ask all others about.
+            # No IPv6 addresses of its own, which it would check for duplicates.
             _write(f"net/ipv6/conf/{scope}/addr_gen_mode", _NO_ADDRESSES)
         if IPV6 in versions:
-            # Answers come from addresses of AnyIP, which no device has.
+            # Answers come from AnyIP addresses, which no device has.
             _write("net/ipv6/ip_nonlocal_bind", 1)
 
 
 def _answer_by_the_node(asked: Netlink, host: Host, wanted: Plan) -> None:
-    """Let what an endpoint answers another one of its host go by the node, as between pods."""
+    """Route answers from one endpoint of a host to another via the node, as between pods."""
     assert host.plan is not None
     for address in host.plan.endpoints:
         hop = _hop_of(wanted, host, address.version)
@@ -237,7 +238,7 @@ def _wire(lab: Topology) -> None:
 
 def _wire_fabric(lab: Topology) -> None:
     fabric = Netlink(lab.fabric)
-    # Its table is written here; learning would only forget it.
+    # Its table is written here; learning would only expire entries.
     fabric.bridge("fabric", _FABRIC)
     peer = lab.node, "eth0", _UPLINK, _mac(5, 3)
     fabric.veth("uplink", _FABRIC + 1, _mac(7), peer)
@@ -252,7 +253,7 @@ def _wire_fabric(lab: Topology) -> None:
     fabric.close()
     with lab.fabric:
         for name in ("iptables", "ip6tables", "arptables"):
-            # On in a new namespace, where the module is there: a walk of hooks for each frame.
+            # Enabled in a new namespace if the module is loaded, and runs the hooks for each frame.
             switch = Path(f"/proc/sys/net/bridge/bridge-nf-call-{name}")
             if switch.exists():
                 switch.write_text("0", encoding="ascii")
@@ -298,7 +299,7 @@ def _set_up_client(lab: Topology) -> None:
         asked.address(lab.client.index, address)
     for version in lab.plan.versions:
         asked.default_route(lab.client.index, _HOP[version], lab.gateway_mac)
-        # Behind the rule that `mute` adds.
+        # After the rule that `mute` adds.
         family = FAMILIES[version]
         asked.rule(_LOOK_LOCALLY, _TABLE_LOCAL, family=family)
         asked.rule(0, _TABLE_LOCAL, family=family, delete=True)
@@ -307,9 +308,9 @@ def _set_up_client(lab: Topology) -> None:
 
 
 def move_outside(lab: Topology) -> Namespace:
-    """Give the client outside of the cluster a namespace of its own, for programs to run in.
+    """Give the client outside the cluster a namespace of its own, for programs to run in.
 
-    The plan has addresses for it. No flows are counted from there any more.
+    The plan must have addresses for it. No flows are counted from there any more.
 
     Raises:
         LabError: ip(8) refuses.
@@ -331,7 +332,7 @@ def move_outside(lab: Topology) -> Namespace:
 
 
 def stand_as(lab: Topology, host: Host, address: Address) -> None:
-    """Let programs in a host's namespace that name no address of theirs send from this one."""
+    """Make programs in a host's namespace send from this address unless they bind another."""
     assert host.plan is not None
     asked = Netlink(host.namespace)
     hop = _hop_of(lab.plan, host, address.version)
@@ -347,7 +348,7 @@ def stand_as(lab: Topology, host: Host, address: Address) -> None:
 
 
 def _hop_of(wanted: Plan, host: Host, version: int) -> Address:
-    """Return by which next hop a host sends: its own pods have none with an address."""
+    """Return the next hop of a host: a link-local one for namespaces of pods alone."""
     own = host.plan is not None and (not host.plan.addresses or host.gate is not None)
     return _HOP[version] if own else wanted.node_address(version)
 
@@ -370,7 +371,7 @@ def _set_up_host(host: Host, wanted: Plan) -> None:
                 asked.address(host.index, address)
         for network in host.plan.networks:
             asked.own(network)
-        # More specific than the network it is in: taken in, and no word said.
+        # More specific than their network: received, and discarded silently.
         for address in sorted(host.plan.silent, key=str):
             asked.swallow(ip_network(address))
         for version in wanted.versions:
@@ -380,7 +381,7 @@ def _set_up_host(host: Host, wanted: Plan) -> None:
             asked.default_route(host.index, hop, mac)
         for address in wanted.clients_from(Source.POD_ELSEWHERE):
             if any(address in network for network in host.plan.networks):
-                # It stands with this node's pods, and by the node comes back.
+                # The client's address is in this host's pod network: send to it via the node.
                 hop = _hop_of(wanted, host, address.version)
                 asked.route(ip_network(address), host.index, hop, table=_TABLE_LOCAL)
         if wanted.endpoints_send:

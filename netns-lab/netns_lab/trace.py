@@ -1,11 +1,10 @@
-"""The kernel's own account of the rules that a packet met.
+"""The kernel's own report of the rules that a packet matched.
 
-A rule with ``-j TRACE`` makes the kernel tell of each rule that the packet matches from there on.
-iptables-legacy tells it by nfnetlink_log, as text with the rule's number; nftables, and so
-iptables-nft, by trace events, with the rule's handle. (``nft monitor trace`` of nft 1.0.6 prints
-the same as text only, so that the events are read from netlink here.)
-
-Source: Linux, net/ipv4/netfilter/ip_tables.c, ``trace_packet``; net/netfilter/nfnetlink_log.c;
+A rule with ``-j TRACE`` makes the kernel report each rule that the packet matches from there on.
+iptables-legacy reports through nfnetlink_log, as text with the rule's number; nftables, and thus
+iptables-nft, in trace events with the rule's handle. (``nft monitor trace`` of nft 1.0.6 prints the
+same as text only, so the events are read from netlink here.) Source: Linux,
+net/ipv4/netfilter/ip_tables.c, ``trace_packet``; net/netfilter/nfnetlink_log.c;
 net/netfilter/nf_tables_trace.c; include/uapi/linux/netfilter/nfnetlink_log.h.
 """
 
@@ -26,8 +25,8 @@ from netns_lab.nft import Nft
 
 T = TypeVar("T")
 
-#: A rule that a packet matched: table, chain, and its number in the chain, from 1. A number behind
-#: the last rule is the chain's end.
+#: A rule that a packet matched: table, chain, and its number in the chain, from 1. A number after
+#: the last rule is the end of the chain.
 Met = tuple[str, str, int]
 
 _NETLINK_NETFILTER: Final = 12
@@ -63,15 +62,14 @@ _VERDICTS: Final = {
     -5: "return",
 }
 
-#: What a packet carries that is to be traced: the identification of IPv4, the flow label of IPv6.
-#: So answers that it causes, as those of a reject, are not; of ICMP, which by chance may carry the
-#: same, nothing is.
+#: Mark of packets to trace: the IPv4 identification, the IPv6 flow label. Packets sent in reply,
+#: such as those of a reject, are not traced; nor is ICMP, which may have the same value by chance.
 TRACED: Final = 0x6B6F
 TRACING_TABLE: Final = "kubeodds-trace"
-#: Before whatever else sees packets. The rule that looks at conntrack is met by none: it keeps
-#: conntrack on, without which the kernel asks no nat chain. Rules that translate do that too; so
-#: only of chains that are empty could it be told that this table is there.
-#: Source: Linux, net/netfilter/nft_nat.c, ``nft_nat_init``; nf_nat_core.c, ``nf_nat_inet_fn``.
+#: Before anything else sees packets. No packet reaches the rule that matches on conntrack: it
+#: enables conntrack, without which the kernel evaluates no nat chain. Rules with NAT enable it too,
+#: so only rulesets with empty nat chains could notice this table. Source: Linux,
+#: net/netfilter/nft_nat.c, ``nft_nat_init``; nf_nat_core.c, ``nf_nat_inet_fn``.
 TRACING: Final = f"""
 table inet {TRACING_TABLE} {{
     chain prerouting {{
@@ -93,13 +91,13 @@ table inet {TRACING_TABLE} {{
     }}
 }}
 """
-#: A rule that asks for nothing and decides is told as the chain's own end is, which has the number
-#: behind the last rule's.
+#: A rule that has no matches but a verdict is reported like the end of the chain, whose number
+#: follows the last rule's.
 _SAID: Final = re.compile(r"TRACE: (\w+):(\S+):(?:rule|return|policy):(\d+) ")
 
 
 class KernelTrace(ABC, Generic[T]):
-    """Listens in one namespace; packets must come one after the other."""
+    """Listens in one namespace; packets must be sent one after the other."""
 
     def __init__(self, namespace: Namespace) -> None:
         self._socket = namespace.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_NETFILTER)
@@ -108,10 +106,10 @@ class KernelTrace(ABC, Generic[T]):
         self._socket.setblocking(False)
 
     def met(self) -> list[T]:
-        """Return the rules that were matched since this was asked last, in order.
+        """Return the rules that were matched since the last call, in order.
 
         Raises:
-            LabError: the kernel told more than was read in time.
+            LabError: the kernel reported more than was read in time.
         """
         return list(self._met())
 
@@ -137,13 +135,13 @@ class KernelTrace(ABC, Generic[T]):
 
 
 class LegacyTrace(KernelTrace[Met]):
-    """Of iptables-legacy, or of ip6tables-legacy."""
+    """Traces of iptables-legacy, or of ip6tables-legacy."""
 
     def __init__(self, namespace: Namespace, version: int = IPV4) -> None:
         super().__init__(namespace)
         family = socket.AF_INET if version == IPV4 else socket.AF_INET6
         namespace.set(f"net/netfilter/nf_log/{int(family)}", "nfnetlink_log")
-        # Bind to group 0, copy no bytes of the packet, and tell of each at once.
+        # Bind to group 0, copy no bytes of the packet, and report each packet at once.
         for kind, value in (
             (1, struct.pack("=B", 1)),
             (2, struct.pack(">IBB", 0, 1, 0)),
@@ -174,12 +172,12 @@ class LegacyTrace(KernelTrace[Met]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NftEvent:
-    """A rule of nft that a packet matched, or the policy that it came to.
+    """A rule of nft that a packet matched, or the policy that applied to it.
 
     Attributes:
-        number: of the rule in its chain, from 1; None: the policy of the base chain.
+        number: of the rule in its chain, from 1; None for the policy of the base chain.
         verdict: ``accept``, ``drop``, ``continue``, ``jump``, ``goto``, ``return``, ``queue`` or,
-            of what took the packet over, as a reject by ICMP does, ``stolen``.
+            if something took the packet over, such as a reject by ICMP, ``stolen``.
         target: the chain that ``jump`` and ``goto`` name.
     """
 
@@ -192,9 +190,9 @@ class NftEvent:
 
 
 class NftTrace(KernelTrace[NftEvent]):
-    """Of nftables; `learn` after each change of the rules.
+    """Traces of nftables; call `learn` after each change of the rules.
 
-    Only packets whose ``nftrace`` a rule has set are told of; `TRACING` does that.
+    Only packets whose ``nftrace`` a rule has set are reported; `TRACING` sets it.
     """
 
     def __init__(self, namespace: Namespace) -> None:
@@ -204,7 +202,7 @@ class NftTrace(KernelTrace[NftEvent]):
         self._socket.setsockopt(_SOL_NETLINK, _ADD_MEMBERSHIP, _TRACE_GROUP)
 
     def learn(self) -> None:
-        """Read which handle is which rule."""
+        """Read the handles of all rules."""
         counts: dict[tuple[str, str, str], int] = {}
         self._numbers = {}
         for each in self._nft.listed("ruleset"):
@@ -245,7 +243,7 @@ class NftTrace(KernelTrace[NftEvent]):
 
 
 def _messages(data: bytes) -> Iterator[tuple[int, int, dict[int, bytes]]]:
-    """Give type, family and attributes of each netlink message."""
+    """Yield type, family and attributes of each netlink message."""
     at = 0
     while at + _HEADER <= len(data):
         length, kind = struct.unpack_from("=IH", data, at)

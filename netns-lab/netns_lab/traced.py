@@ -1,8 +1,8 @@
-"""One flow of a route, and the kernel's own account of its way, held against the predicted ones.
+"""Comparison of one flow of a route, as the kernel traced it, with the predicted tree.
 
-The tree of a packet leaves out what cannot matter: chains that only accept, jumps that come back.
-So each rule of one of its ways must be among those that the kernel matched, in order, and none
-that the kernel matched besides may end or translate a flow.
+The tree of a packet leaves out what has no effect: chains that only accept, jumps that return. So
+each rule on one of its paths must be among those that the kernel matched, in order, and no other
+rule that the kernel matched may end or translate a flow.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from netns_lab.nft import Nft
 from netns_lab.topology import OUTSIDE
 from netns_lab.trace import TRACING_TABLE, LegacyTrace, NftTrace
 
-#: What ends a flow, translates it, or takes it away, in rules of iptables and of nft; in these
-#: comments and names of chains say nothing.
+#: Statements that end, translate or take over a flow, in iptables and nft; not those words in
+#: comments and names of chains.
 _TARGETS: Final = re.compile(
     r" -j (?:DROP|REJECT|DNAT|SNAT|MASQUERADE|REDIRECT|NFQUEUE|QUEUE|TPROXY)\b"
 )
 _STATEMENTS: Final = re.compile(r"\b(?:drop|reject|dnat|snat|masquerade|redirect|queue|tproxy)\b")
 _NAMES: Final = re.compile(r'"[^"]*"|\b(?:jump|goto) \S+')
-#: Before whatever else sees packets.
+#: Before anything else sees packets.
 _TABLE: Final = """
 table inet {name} {{
     chain prerouting {{ type filter hook prerouting priority -2000000000; {which} meta nftrace set 1; }}
@@ -46,7 +46,7 @@ table inet {name} {{
 """  # noqa: E501  # as nft has it
 _MOST: Final = 10_000
 
-#: A rule that was matched: its text, itself, and whether it decides something.
+#: A matched rule: its text, itself, and whether it ends or translates a flow.
 Matched = tuple[str, AnyRule, bool]
 
 
@@ -54,24 +54,24 @@ class _OneFlow(RouteRun):
     """A route's flows, of which one is sent."""
 
     def source(self) -> tuple[Address, int]:
-        """Return the address and port that it comes from."""
+        """Return the address and port that the flow comes from."""
         return self._flows.source(0)
 
     def destination(self) -> tuple[Address, int]:
-        """Return the address and port that it goes to."""
+        """Return the address and port that the flow is sent to."""
         return self._to
 
     def once(self) -> None:
-        """Send it, and wait until it has come somewhere."""
+        """Send the flow, and wait until it has arrived somewhere."""
         self._send(0, 1)
         self._wait_for_the_rest(1)
 
 
 def traced(lab: Lab, given: Input, service: ServicePort, route: Route) -> FlowTrace | None:
-    """Send one flow of a route, and return how it went; None: of hairpins none is sent.
+    """Send one flow of a route, and return its trace; None for hairpin routes, which send none.
 
     Raises:
-        LabError: the kernel does not tell of rules.
+        LabError: the kernel gives no trace, or part of it got lost.
     """
     if route.source is Source.HAIRPIN:
         return None
@@ -138,20 +138,20 @@ def _device(lab: Lab, source: Source) -> str:
 
 
 class _Listener:
-    """Tells of the rules that one flow matches: table, chain and number."""
+    """Reports the rules that one flow matches: table, chain and number."""
 
     def __init__(self, lab: Lab, which: Sequence[str]) -> None:
         self._node, self._which = lab.topology.node, which
 
     def begin(self) -> None:
-        """Let the kernel tell."""
+        """Turn tracing on."""
 
     def met(self) -> list[tuple[str, str, int]]:
         """Return the rules that were matched since."""
         return []
 
     def end(self) -> None:
-        """Let it be silent again."""
+        """Turn tracing off."""
 
 
 class _Legacy(_Listener):
@@ -165,7 +165,7 @@ class _Legacy(_Listener):
         self._trace.met()
 
     def met(self) -> list[tuple[str, str, int]]:
-        # Ours stands before all others of these chains.
+        # Our rule is the first of these chains.
         return [
             (table, chain, number - (table == "raw" and chain in {"PREROUTING", "OUTPUT"}))
             for table, chain, number in self._trace.met()
@@ -214,7 +214,7 @@ def _listener(lab: Lab, protocol: str, source: tuple[Address, int]) -> _Listener
 
 
 def _rule(ruleset: Rules, where: tuple[str, str, int]) -> Matched | None:
-    """Return a rule of the dump; None: it is of others, or behind the last."""
+    """Return a rule of the dump; None if it is another table's, or the end of a chain."""
     name, chain_name, number = where
     if isinstance(ruleset, NftRuleset):
         family, _, table_name = name.partition(" ")
@@ -242,9 +242,9 @@ def _rule(ruleset: Rules, where: tuple[str, str, int]) -> Matched | None:
 
 
 def first_difference(tree: Tree, matched: Sequence[Matched], file: str) -> str | None:
-    """Return where the kernel went another way than all of the tree's; None: it went one of them.
+    """Return where the kernel's path left the tree; None if it is one of the tree's.
 
-    Rules of the tree are those of `file`, as others tell of themselves elsewhere.
+    Only rules of `file` are compared; the node's other dumps are not traced here.
     """
     places = [(each.location.file, each.location.line) for _, each, _ in matched]
     texts = [text for text, _, _ in matched]
@@ -260,7 +260,7 @@ def first_difference(tree: Tree, matched: Sequence[Matched], file: str) -> str |
             while at < len(places) and places[at] != place and not decides[at]:
                 at += 1
             if at >= len(places) or places[at] != place:
-                # Where nothing decides besides, it is missing right behind the rule before it.
+                # If nothing else decides, it is missing right after the rule before it.
                 wrong = begun if at >= len(places) else at
                 if wrong >= furthest:
                     furthest, expected = wrong, str(rule.location)

@@ -1,14 +1,13 @@
-"""The rules that are to be loaded, each understood, and whether the kernel holds just these.
+"""The rules to be loaded, each understood, and the check that the kernel holds exactly these.
 
-Theory of operation
-===================
+Theory of operation ===================
 
-No row is loaded that is not understood: it could carry an option that makes iptables run a program.
-Of 100,000 rows nearly all are of a few shapes, which differ in numbers, addresses, comments in
-quotes and the chains that they jump to. One row of a shape is parsed and rendered again; where that
-gives the same text, all rows of the shape are taken as they stand.
+No rule is loaded that is not understood: it could have an option that makes iptables run a program.
+Nearly all of 100,000 rules have a few shapes, which differ only in numbers, addresses, quoted
+comments and the chains they jump to. One rule of each shape is parsed and rendered again; if that
+gives the same text, all rules of the shape are taken as they are.
 
-What the kernel holds is compared as text, and only rows that differ are parsed.
+What the kernel holds is compared as text, and only rules that differ are parsed.
 """
 
 from __future__ import annotations
@@ -26,16 +25,16 @@ from analyzer.parsers.xt.rule import render_rule
 from netns_lab.backend import Door
 from netns_lab.errors import LabError
 
-#: A row's counters in front of it.
+#: A rule's counters, before it.
 _COUNTERS: Final = re.compile(r"\[\d+:\d+\] ")
 _HEAD: Final = re.compile(r"-A \S+ ?")
-#: What differs from row to row of a shape: text in quotes without escapes, words that begin with
-#: a digit and have nothing but hexadecimal digits and what addresses, ranges and masks need.
+#: What varies between rules of a shape: quoted text without escapes, and words that begin with a
+#: digit and consist of hexadecimal digits and the punctuation of addresses, ranges and masks.
 _VARIABLE: Final = re.compile(r'(?<= )(?:"[^"\\]*"|[0-9][0-9a-fx.:/-]*)(?=$| )')
 _JUMP: Final = re.compile(r"(?<= )-j (\S+)$")
-#: Rows that name something that has to be there first; each is parsed.
+#: Rules that name something that must exist first; each of them is parsed.
 _SPECIAL: Final = re.compile(r"-m (?:set|nfacct) |-j SET ")
-#: Where a row leads to: a chain, or a target.
+#: What a rule jumps to: a chain, or a target.
 _LEADS: Final = re.compile(r" -[jg] (\S+)")
 _ENDS: Final = re.compile(r" -j (?:DROP|REJECT)\b")
 _TO: Final = re.compile(r"-j DNAT --to-destination (?:(\d+(?:\.\d+){3})|\[([0-9a-f:]+)\]):(\d+)$")
@@ -44,18 +43,18 @@ _TO: Final = re.compile(r"-j DNAT --to-destination (?:(\d+(?:\.\d+){3})|\[([0-9a
 class Wanted:
     """The rules of one dump, as text to restore.
 
-    With `lenient` a rule that is not understood is left out, and named in `left_out`.
+    With `lenient`, a rule that is not understood is left out, and listed in `left_out`.
 
     Attributes:
-        rows: of each table and chain, the rules as iptables-save prints them.
-        special: rules that name sets or objects, which have to be made first.
-        destinations: where each rule sends flows that has a DNAT, by chain and its number there
-            from 0; None: not to one address and port.
-        missing: chains that rules lead to and the dump lacks, by table; they are made, empty.
+        rows: for each table and chain, the rules as iptables-save prints them.
+        special: rules that name ipsets or nfacct objects, which must be created first.
+        destinations: where each DNAT rule sends flows, by chain and its number there from 0;
+            None if not to a single address and port.
+        missing: chains that rules jump to and the dump lacks, by table; they are created empty.
         left_out: rules that are not loaded, and why.
 
     Raises:
-        LabError: a rule is not understood.
+        LabError: a rule is not understood, and `lenient` is not set.
     """
 
     def __init__(self, ruleset: Ruleset, *, lenient: bool = False) -> None:
@@ -63,7 +62,7 @@ class Wanted:
         self._lenient = lenient
         self.missing: dict[str, list[str]] = {}
         self.left_out: list[tuple[Rule, str]] = []
-        #: Of each row, which rule of its chain it is, where some were left out.
+        #: The index in the dump of each loaded rule, for chains of which some rules were left out.
         self._kept: dict[tuple[str, str], list[int]] = {}
         self.rows: dict[tuple[str, str], list[str]] = {}
         self.special: list[Rule] = []
@@ -93,7 +92,7 @@ class Wanted:
         return "\n".join(lines) + "\n"
 
     def rule(self, place: tuple[str, str], at: int) -> Rule:
-        """Return the rule of which a row of a table's chain is."""
+        """Return the rule of a chain, by its number among the loaded ones, from 0."""
         table, chain = place
         kept = self._kept.get(place)
         rule: Rule = (
@@ -102,7 +101,7 @@ class Wanted:
         return rule
 
     def leave_out(self, line: int, why: str) -> bool:
-        """Leave out the rule that stands in a line of `text`, from 1; tell whether one does."""
+        """Leave out the rule in a line of `text`, from 1; return whether there is one."""
         at = 0
         for table in self.ruleset.tables.values():
             at += 1 + len(table.chains) + len(self.missing.get(table.name, ()))
@@ -120,7 +119,7 @@ class Wanted:
         return False
 
     def _find_missing(self, table: Table) -> None:
-        """Find the chains that rules lead to and nobody has: a restore would end there."""
+        """Find chains that rules jump to but that are missing, where a restore would fail."""
         leads: dict[str, bool] = {}  # of names behind -j and -g: to a chain, or a target
         for chain in table.chains.values():
             for at, row in enumerate(self.rows[table.name, chain.name]):
@@ -134,7 +133,7 @@ class Wanted:
 
     def _chain(self, chain: Chain, chains: Container[str]) -> Iterator[tuple[int, str]]:
         for at, line in enumerate(_lines(chain)):
-            # A comment may look like anything; nobody's row is of a shape that holds a newline.
+            # A comment may look like anything, but no shape contains a newline.
             shape = _shape(line, chains) if not _SPECIAL.search(line) else ""
             if shape and self._as_they_stand.get(shape):
                 yield at, line
@@ -183,7 +182,7 @@ def _door(target: Dnat) -> Door | None:
 
 
 def _lines(chain: Chain) -> Sequence[str]:
-    """Return the rows of a chain without their counters."""
+    """Return the rules of a chain without their counters."""
     rules = chain.rules
     if isinstance(rules, RuleRows) and rules.complete:
         return [
@@ -193,7 +192,7 @@ def _lines(chain: Chain) -> Sequence[str]:
 
 
 def _shape(line: str, chains: Container[str]) -> str:
-    """Return a row without what differs between rows of one kind."""
+    """Return a rule's text without what varies between rules of one shape."""
     shape = _HEAD.sub("", _VARIABLE.sub("0", line), count=1)
     jump = _JUMP.search(shape)
     if jump is not None and jump[1] in chains:
@@ -202,7 +201,7 @@ def _shape(line: str, chains: Container[str]) -> str:
 
 
 def _not_understood(rule: Rule) -> str:
-    """Return the first of a rule that is not understood; nothing where all is."""
+    """Return the first part of a rule that is not understood; empty if there is none."""
     unread = [m.text for m in rule.matches if isinstance(m, MatchUnknown)]
     if isinstance(rule.target, TargetUnknown):
         unread.append(rule.target.text)
@@ -210,10 +209,10 @@ def _not_understood(rule: Rule) -> str:
 
 
 def check_same(wanted: Wanted, saved: Ruleset) -> None:
-    """See that the kernel holds what was wanted.
+    """Check that the kernel holds what was wanted.
 
     Raises:
-        LabError: a chain is not the same.
+        LabError: a chain differs.
     """
     for (table, name), rows in wanted.rows.items():
         held = saved.tables.get(table)

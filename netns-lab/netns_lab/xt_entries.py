@@ -1,7 +1,7 @@
-"""Counters of iptables-legacy's rules, as the kernel gives a table to iptables: one blob.
+"""Counters of iptables-legacy rules, from the table blob that the kernel returns to iptables.
 
-Where in the blob a counter stands does not change while the rules do not; so it is walked once, and
-a reading is one system call and some words of it.
+The offset of a counter in the blob changes only with the rules. So the blob is walked once, and a
+reading is one system call and a few loads.
 
 Source: Linux, include/uapi/linux/netfilter_ipv4/ip_tables.h and netfilter_ipv6/ip6_tables.h,
 ``struct ipt_getinfo``, ``struct ipt_get_entries``, ``struct ipt_entry``.
@@ -23,9 +23,9 @@ _GET_INFO, _GET_ENTRIES = 64, 65
 _INFO_SIZE: Final = 84
 _HEAD: Final = 40
 _NAME: Final = 32
-#: The hooks in the order in which a table tells where their chains begin.
+#: The hooks in the order of their offsets in a table's info.
 _HOOKS: Final = ("PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING")
-#: Bytes of a table for which room is kept from reading to reading.
+#: Tables up to this size, in bytes, keep their buffer from reading to reading.
 _SMALL: Final = 1 << 24
 _ERROR_TARGET: Final = b"ERROR\0"
 
@@ -36,7 +36,7 @@ _PACKETS: Final = struct.Struct("=Q").unpack_from
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """Where an entry of one IP version keeps its size and its counter."""
+    """Offsets of size and counter in an entry of one IP version."""
 
     level: int
     sizes: int
@@ -50,10 +50,10 @@ _FORMS: Final = {
 
 
 class Entries:
-    """One table of iptables-legacy in one namespace; its rules stay as they are.
+    """One table of iptables-legacy in one namespace; its rules must not change.
 
     Args:
-        rules: read no others than these, by chain and number there from 0; None: read all.
+        rules: read only these, by chain and number there from 0; None: read all.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Entries:
         return blob
 
     def _walk(self, hooks: Mapping[int, str]) -> Iterator[tuple[tuple[str, int], int]]:
-        """Give the place of each rule's counter; a chain's own end counts as its last rule."""
+        """Yield the offset of each rule's counter; the end of a chain counts as its last rule."""
         blob = self._read()
         at, chain, number = _HEAD, "", 0
         while at < len(blob):
@@ -112,10 +112,10 @@ class Entries:
             at += size
 
     def packets(self) -> Mapping[tuple[str, int], int]:
-        """Return what each rule has counted: by chain, and by its number there from 0."""
+        """Return the packets that each rule has counted, by chain and its number there from 0."""
         blob = self._read()
         return {rule: _PACKETS(blob, at)[0] for rule, at in self._where.items()}
 
     def keep(self, rules: Mapping[tuple[str, int], object]) -> None:
-        """Read no others than these from now on."""
+        """Read only these rules from now on."""
         self._where = {rule: at for rule, at in self._where.items() if rule in rules}

@@ -13,7 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from analyzer.advice.advise import Outcome, items_of
-from analyzer.advice.measure import Refused, Situation, Subject
+from analyzer.advice.measure import ClusterState, Refused, Subject
 from analyzer.advice.measures import MEASURES, USUAL, measure_of
 from analyzer.failure.incidence import ONE
 from tests.support.advised import (
@@ -66,10 +66,10 @@ def test_what_a_measure_leaves_is_what_a_naive_look_says(
     items: list[Any], name: str, size: int
 ) -> None:
     before = copy.deepcopy(items)
-    changed = after(name, items) if name else Situation(items=items)
+    changed = after(name, items) if name else ClusterState(items=items)
     assert items == before
-    assume(isinstance(changed, Situation))
-    assert isinstance(changed, Situation)
+    assume(isinstance(changed, ClusterState))
+    assert isinstance(changed, ClusterState)
     others = [
         [i for i in items_of(of, OTHER) if i["kind"] != "Node"] for of in (changed.items, items)
     ]
@@ -92,8 +92,8 @@ def test_what_a_measure_leaves_is_what_a_naive_look_says(
 def test_a_replica_on_a_node_of_its_own_costs_no_other_node_more(items: list[Any]) -> None:
     items[-4]["spec"]["internalTrafficPolicy"] = "Cluster"
     changed = after("replica", items)
-    assume(isinstance(changed, Situation))
-    assert isinstance(changed, Situation)
+    assume(isinstance(changed, ClusterState))
+    assert isinstance(changed, ClusterState)
     (new,) = (places(changed.items) - places(items)).elements()
     was, now = score(items), score(changed.items)
     assert now.survives == was.survives + 1
@@ -110,8 +110,8 @@ def test_a_replica_on_a_node_of_its_own_costs_no_other_node_more(items: list[Any
 def test_pods_that_are_spread_survive_no_less_and_lose_no_more(items: list[Any]) -> None:
     items[-4]["spec"]["internalTrafficPolicy"] = "Cluster"
     changed = after("spread", items)
-    assume(isinstance(changed, Situation))
-    assert isinstance(changed, Situation)
+    assume(isinstance(changed, ClusterState))
+    assert isinstance(changed, ClusterState)
     was, now = score(items), score(changed.items)
     assert now.survives > was.survives
     # Which endpoint gets what the draws round off depends on the order of their addresses.
@@ -254,14 +254,14 @@ def test_what_pods_tolerate_and_select_they_say_themselves(
     # It runs on a node with the taint, as it did before that was there.
     nodes = [node("a", 0, None, taints=[_TAINT]), node("b", 1, None, taints=[_TAINT])]
     found = after("replica", [*nodes, service(), slice_of([("a", 0)]), pod])
-    assert isinstance(found, Situation) is takes
+    assert isinstance(found, ClusterState) is takes
 
 
 def test_new_pods_have_addresses_that_nobody_has() -> None:
     items = cluster(0, 0, 1)
     for name in NAMES:
         found = after(name, items)
-        if isinstance(found, Situation):
+        if isinstance(found, ClusterState):
             used = [
                 e["addresses"][0]
                 for i in items_of(found.items, KEY)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from analyzer.advice.advise import Adviser, Failures, Outcome
-from analyzer.advice.measure import API, Refused, Situation
+from analyzer.advice.measure import API, ClusterState, Refused
 from analyzer.advice.measures import USUAL, measure_of
 from analyzer.model.value import replace
 from analyzer.outage.topologies import Said
@@ -44,10 +44,10 @@ def _api(*masters: str) -> list[Any]:
     ],
 )
 def test_what_masters_buy_the_api(names: str, api: int, survives: int) -> None:
-    found: Situation | Refused = Situation(items=_api("master"))
+    found: ClusterState | Refused = ClusterState(items=_api("master"))
     if names:
         found = after(names, _api("master"), API)
-    assert isinstance(found, Situation)
+    assert isinstance(found, ClusterState)
     outcome = Adviser(found, SETTINGS, Failures(), 1).judged(found, API)
     assert isinstance(outcome, Outcome)
     assert (outcome.api, outcome.score.survives) == (api, survives)
@@ -63,13 +63,13 @@ def test_what_was_said_of_the_control_plane_holds_of_more_masters() -> None:
     measure = measure_of("third-master")
     assert measure is not None
     said = Said(control_plane=("master",), etcd=("master",), load_balancer=("client-side",))
-    found = measure.change(Situation(items=_api("master"), said=said), API)
-    assert isinstance(found, Situation)
+    found = measure.change(ClusterState(items=_api("master"), said=said), API)
+    assert isinstance(found, ClusterState)
     names = ("master", "master-2", "master-3")
     assert (found.said.control_plane, found.said.etcd) == (names, names)
     outside = replace(said, etcd=("external",))
-    found = measure.change(Situation(items=_api("master"), said=outside), API)
-    assert isinstance(found, Situation)
+    found = measure.change(ClusterState(items=_api("master"), said=outside), API)
+    assert isinstance(found, ClusterState)
     assert found.said.etcd == ("external",)
 
 
@@ -89,7 +89,7 @@ def test_a_cache_on_each_node_asks_the_dns_that_there_was() -> None:
     key = ("kube-system", "kube-dns")
     items = [*WORKERS, service(key), slice_of([("worker0", 0), ("worker1", 1)], key)]
     found = after("node-local-dns", items, key)
-    assert isinstance(found, Situation)
+    assert isinstance(found, ClusterState)
     assert found.either == (key, ("kube-system", "kube-dns-upstream"))
     outcome = Adviser(found, SETTINGS, Failures(), 1).judged(found, key)
     assert isinstance(outcome, Outcome)
@@ -101,7 +101,7 @@ def test_a_cache_on_each_node_asks_the_dns_that_there_was() -> None:
 @pytest.mark.parametrize(("ends", "lost"), [((0, 1), 0.0), ((0, 0), 1.0), ((0, 0, 0, 1), 0.25)])
 def test_a_proxy_fails_when_three_pods_in_turn_are_dead(ends: tuple[int, ...], lost: float) -> None:
     found = after("pod-ips", cluster(*ends))
-    assert isinstance(found, Situation)
+    assert isinstance(found, ClusterState)
     outcome = Adviser(found, SETTINGS, Failures(), 1).judged(found, KEY)
     assert isinstance(outcome, Outcome)
     assert float(outcome.score.worst.loss.upper) == pytest.approx(lost, abs=1e-12)
@@ -145,7 +145,7 @@ def test_a_proxy_may_fail_by_pods_that_nobody_places() -> None:
     items = cluster(0, 1, 1)
     items[-1]["endpoints"][1] = {"addresses": ["198.51.100.7"], "conditions": {"ready": True}}
     found = after("pod-ips", items)
-    assert isinstance(found, Situation)
+    assert isinstance(found, ClusterState)
     outcome = Adviser(found, SETTINGS, Failures(dead=("worker0", "worker1")), 1).judged(found, KEY)
     assert isinstance(outcome, Outcome)
     loss = outcome.score.worst.loss

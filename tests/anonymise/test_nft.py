@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from analyzer.anonymise import nft
 from analyzer.anonymise.naming import Naming
 from analyzer.anonymise.nft_names import chain_name, set_name
-from analyzer.anonymise.nft_values import UNKNOWN, Place, renamed_statement
+from analyzer.anonymise.nft_values import UNKNOWN, TableOf, renamed_statement
 from analyzer.kubeproxy.names import nft_endpoint_name, nft_service_name
 from analyzer.model.nft import NftRuleset
 from analyzer.model.value import replace
@@ -62,7 +62,7 @@ def test_no_long_name_is_left(ruleset: NftRuleset) -> None:
 @examples(6, 300)
 def test_a_statement_stays_of_its_kind_or_is_not_understood(kind: type, data: Any) -> None:
     value = data.draw(STATEMENTS[kind])
-    made = renamed_statement(Naming(SALT), Place("inet", "t"), value)
+    made = renamed_statement(Naming(SALT), TableOf("inet", "t"), value)
     assert isinstance(made, kind) or made == UNKNOWN
     found, _ = statements.from_text(statements.write(made), "inet")
     assert found == (made,)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.clients.fates import FATES, FATES_OF_THE_DEAD, Fate, Lot, lot, lot_of, mixed
+from analyzer.clients.fates import FATES, FATES_OF_THE_DEAD, FlowResponse, Lot, lot, lot_of, mixed
 from analyzer.failure.models import dead
 from analyzer.failure.route_loss import route_loss
 from analyzer.kubeproxy.iptables import Recogniser
@@ -25,7 +25,7 @@ _SETS = st.frozensets(st.sampled_from(FATES), min_size=1)
 
 
 @st.composite
-def truths(draw: st.DrawFn) -> tuple[list[tuple[Fraction, Fraction, frozenset[Fate]]], Lot]:
+def truths(draw: st.DrawFn) -> tuple[list[tuple[Fraction, Fraction, frozenset[FlowResponse]]], Lot]:
     """Pieces, and the lot of which they tell: each piece's share is divided among its fates."""
     weights = draw(st.lists(st.integers(0, 5), min_size=1, max_size=4).filter(any))
     pieces, true = [], dict.fromkeys(FATES, Fraction(0))
@@ -44,7 +44,7 @@ def truths(draw: st.DrawFn) -> tuple[list[tuple[Fraction, Fraction, frozenset[Fa
 @given(truths())
 @examples(60, 1_000)
 def test_a_lot_holds_all_that_its_pieces_may_be(
-    given_: tuple[list[tuple[Fraction, Fraction, frozenset[Fate]]], Lot],
+    given_: tuple[list[tuple[Fraction, Fraction, frozenset[FlowResponse]]], Lot],
 ) -> None:
     pieces, true = given_
     for (lower, upper), (share, _) in zip(lot(pieces).bounds, true.bounds, strict=True):
@@ -54,7 +54,8 @@ def test_a_lot_holds_all_that_its_pieces_may_be(
 @given(truths(), st.lists(st.fractions(-5, 5), min_size=4, max_size=4))
 @examples(60, 1_000)
 def test_the_least_mean_is_no_more_than_any(
-    given_: tuple[list[tuple[Fraction, Fraction, frozenset[Fate]]], Lot], values: list[Fraction]
+    given_: tuple[list[tuple[Fraction, Fraction, frozenset[FlowResponse]]], Lot],
+    values: list[Fraction],
 ) -> None:
     pieces, true = given_
     mean = sum((v * share for v, (share, _) in zip(values, true.bounds, strict=True)), Fraction(0))
@@ -82,7 +83,7 @@ def test_of_one_flow_it_is_what_loss_says(capture: Capture) -> None:
         for route in service.routes:
             lost = route_loss(route, died)
             refusal = dict(service.refusals).get(route.frontend)
-            found = lot_of(lost, died, lambda _: Fate.SILENT, refusal)
+            found = lot_of(lost, died, lambda _: FlowResponse.SILENT, refusal)
             lower, upper = (
                 each.as_fraction() for each in (lost.survives.lower, lost.survives.upper)
             )
@@ -96,14 +97,14 @@ def test_of_one_flow_it_is_what_loss_says(capture: Capture) -> None:
 
 
 @pytest.mark.parametrize("fate", FATES_OF_THE_DEAD)
-def test_the_dead_have_the_fate_that_was_said(fate: Fate) -> None:
+def test_the_dead_have_the_fate_that_was_said(fate: FlowResponse) -> None:
     view = Recogniser(parse(dump(*two_endpoints()), "dump.txt"), Cluster()).view()
     died = dead(view, Cluster(), endpoints=["10.0.0.1"])
     (service,) = view.services
     found = lot_of(route_loss(service.routes[0], died), died, lambda _: fate, None)
     half = (Fraction(1, 2), Fraction(1, 2))
     assert {f for f, each in zip(FATES, found.bounds, strict=True) if each == half} == {
-        Fate.ANSWERED, fate,
+        FlowResponse.ANSWERED, fate,
     }  # fmt: skip
 
 
@@ -113,7 +114,7 @@ def test_what_is_not_known_may_be_anything_and_a_refusal_is_one() -> None:
     by_name = {each.name.text: each for each in view.services}
     cluster = by_name["ns/a:http"].cluster_route
     assert cluster is not None
-    found = lot_of(route_loss(cluster, died), died, lambda _: Fate.SILENT, None)
+    found = lot_of(route_loss(cluster, died), died, lambda _: FlowResponse.SILENT, None)
     assert not found.is_exact
     empty = by_name["ns/empty:dns"]
     frontend = next(f for f in empty.frontends if f.kind is FrontendKind.CLUSTER_IP)
@@ -124,8 +125,8 @@ def test_long_fractions_are_rounded_outwards() -> None:
     third = Fraction(3**700, 3**701 + 1)
     found = lot(
         [
-            (third, third, frozenset({Fate.ANSWERED})),
-            (1 - third, 1 - third, frozenset({Fate.SILENT})),
+            (third, third, frozenset({FlowResponse.ANSWERED})),
+            (1 - third, 1 - third, frozenset({FlowResponse.SILENT})),
         ]
     )
     lower, upper = found.bounds[0]
@@ -140,8 +141,8 @@ def test_what_the_node_itself_stops_is_drawn_anew() -> None:
     (service,) = view.services
     route = next(r for r in service.routes if r.source is Source.POD)
     assert route.losses()
-    found = lot_of(route_loss(route, died), died, lambda _: Fate.SILENT, None)
+    found = lot_of(route_loss(route, died), died, lambda _: FlowResponse.SILENT, None)
     half = Fraction(1, 2)
     # Half is silent for good; of the other half a packet that is sent again may do better.
-    assert found.bounds[FATES.index(Fate.SILENT)] == (half, Fraction(1))
+    assert found.bounds[FATES.index(FlowResponse.SILENT)] == (half, Fraction(1))
     assert found.bounds[0] == (Fraction(0), half)

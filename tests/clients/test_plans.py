@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from analyzer.clients.connect import connect, connect_to_pods
 from analyzer.clients.connectors import CONNECTORS, To
-from analyzer.clients.fates import FATES, Fate, Lot, certain, of_fates
+from analyzer.clients.fates import FATES, FlowResponse, Lot, certain, of_fates
 from analyzer.clients.look_up import candidates, look_up, with_options
 from analyzer.clients.operations import ends
 from analyzer.clients.outcome import QUANTILES, Outcome, fails, outcome
@@ -41,10 +41,12 @@ def told(lot: Lot) -> dict[str, Fraction]:
 
 
 @st.composite
-def lots(draw: st.DrawFn, fates: tuple[Fate, ...] = (Fate.SILENT, Fate.REFUSED)) -> Lot:
-    weights = {fate: draw(st.integers(0, 3)) for fate in (Fate.ANSWERED, *fates)}
+def lots(
+    draw: st.DrawFn, fates: tuple[FlowResponse, ...] = (FlowResponse.SILENT, FlowResponse.REFUSED)
+) -> Lot:
+    weights = {fate: draw(st.integers(0, 3)) for fate in (FlowResponse.ANSWERED, *fates)}
     if not any(weights.values()):
-        weights[Fate.ANSWERED] = 1
+        weights[FlowResponse.ANSWERED] = 1
     whole = sum(weights.values())
     return exact(*(Fraction(weights.get(fate, 0), whole) for fate in FATES))
 
@@ -136,14 +138,16 @@ def looked_up(resolver: Resolver, lot: Lot, conf: ResolvConf = CONF) -> Plan:
 
 @pytest.mark.parametrize("name", RESOLVERS)
 def test_nothing_dead_nothing_fails_and_nobody_waits(name: str) -> None:
-    found = outcome(looked_up(RESOLVERS[name], certain(Fate.ANSWERED)))
+    found = outcome(looked_up(RESOLVERS[name], certain(FlowResponse.ANSWERED)))
     assert found.fails == found.delay == NEVER
     assert [each.result for each in found.endings] == [Result.ANSWERED]
 
 
 @pytest.mark.parametrize("name", RESOLVERS)
-@pytest.mark.parametrize("fate", [Fate.SILENT, Fate.REFUSED, Fate.UNREACHABLE])
-def test_all_dead_all_fail(name: str, fate: Fate) -> None:
+@pytest.mark.parametrize(
+    "fate", [FlowResponse.SILENT, FlowResponse.REFUSED, FlowResponse.UNREACHABLE]
+)
+def test_all_dead_all_fail(name: str, fate: FlowResponse) -> None:
     assert fails(looked_up(RESOLVERS[name], certain(fate))) == (ONE, ONE)
 
 
@@ -161,7 +165,7 @@ def test_a_retry_from_a_new_port_never_hurts(lot: Lot, name: str) -> None:
     assert most >= fails(looked_up(same, lot))[1]
 
 
-@given(lots((Fate.SILENT,)), st.sampled_from(["glibc", "musl"]), st.integers(1, 5))
+@given(lots((FlowResponse.SILENT,)), st.sampled_from(["glibc", "musl"]), st.integers(1, 5))
 @examples(20, 200)
 def test_a_pinned_retry_never_helps(lot: Lot, name: str, attempts: int) -> None:
     once = fails(looked_up(RESOLVERS[name], lot, replace(CONF, attempts=1)))
@@ -175,10 +179,12 @@ def test_a_pinned_retry_never_helps(lot: Lot, name: str, attempts: int) -> None:
     st.integers(0, 3),
 )
 @examples(30, 300)
-def test_look_ups_fail_more_where_more_is_dead(lot: Lot, fate: Fate, name: str, part: int) -> None:
+def test_look_ups_fail_more_where_more_is_dead(
+    lot: Lot, fate: FlowResponse, name: str, part: int
+) -> None:
     # Where silence becomes a refusal a resolver may well do better; where life does, never.
     dies = lot.bounds[0][0] * Fraction(part, 3)
-    moved = {Fate.ANSWERED: -dies, fate: dies}
+    moved = {FlowResponse.ANSWERED: -dies, fate: dies}
     worse = exact(
         *(lower + moved.get(f, 0) for f, (lower, _) in zip(FATES, lot.bounds, strict=True))
     )
@@ -242,11 +248,15 @@ def test_a_connection_ends_as_the_client_that_is_played(
 
 
 @given(
-    st.lists(st.sampled_from([Fate.ANSWERED, Fate.SILENT, Fate.REFUSED]), min_size=1, max_size=5),
+    st.lists(
+        st.sampled_from([FlowResponse.ANSWERED, FlowResponse.SILENT, FlowResponse.REFUSED]),
+        min_size=1,
+        max_size=5,
+    ),
     st.sampled_from(["userspace-proxy", "proxy-by-pod-ip"]),
 )
 @examples(30, 200)
-def test_endpoints_are_tried_one_after_another(endpoints: list[Fate], name: str) -> None:
+def test_endpoints_are_tried_one_after_another(endpoints: list[FlowResponse], name: str) -> None:
     connector = CONNECTORS[name]
     counts = {fate: endpoints.count(fate) for fate in FATES}
     found = outcome(connect_to_pods(connector, counts, {}, (), ends))
@@ -263,16 +273,16 @@ def test_endpoints_are_tried_one_after_another(endpoints: list[Fate], name: str)
 def test_a_connection_to_the_living_never_fails(name: str) -> None:
     connector = CONNECTORS[name]
     if connector.to is To.SERVICE:
-        plan = connect(connector, Target(name="a", lot=certain(Fate.ANSWERED)), (), ends)
+        plan = connect(connector, Target(name="a", lot=certain(FlowResponse.ANSWERED)), (), ends)
     else:
-        plan = connect_to_pods(connector, {Fate.ANSWERED: 3}, {}, (), ends)
+        plan = connect_to_pods(connector, {FlowResponse.ANSWERED: 3}, {}, (), ends)
     found = outcome(plan)
     assert found.fails == found.delay == NEVER
 
 
 @pytest.mark.parametrize("name", CONNECTORS)
 @pytest.mark.parametrize("fate", FATES[1:])
-def test_a_connection_to_the_dead_always_fails(name: str, fate: Fate) -> None:
+def test_a_connection_to_the_dead_always_fails(name: str, fate: FlowResponse) -> None:
     connector = CONNECTORS[name]
     if connector.to is To.SERVICE:
         plan = connect(connector, Target(name="a", lot=certain(fate)), (), ends)
@@ -292,7 +302,7 @@ def test_another_try_never_hurts(lot: Lot, name: str, tries: int) -> None:
     assert many[1] <= few[1]
 
 
-@given(lots((Fate.SILENT,)), st.integers(1, 4))
+@given(lots((FlowResponse.SILENT,)), st.integers(1, 4))
 @examples(10, 100)
 def test_session_affinity_is_all_or_nothing(lot: Lot, tries: int) -> None:
     connector = replace(CONNECTORS["http-retry"], tries=tries)
@@ -308,7 +318,11 @@ def test_session_affinity_is_all_or_nothing(lot: Lot, tries: int) -> None:
 def test_endpoints_of_which_nobody_knows_are_bounds() -> None:
     connector = CONNECTORS["proxy-by-pod-ip"]
     plan = connect_to_pods(
-        connector, {Fate.SILENT: 2, Fate.ANSWERED: 1}, {Fate.SILENT: 2}, (), ends
+        connector,
+        {FlowResponse.SILENT: 2, FlowResponse.ANSWERED: 1},
+        {FlowResponse.SILENT: 2},
+        (),
+        ends,
     )
     # Two dead of five never make three; four dead of five do in 4 of 10.
     assert fails(plan) == (Fraction(0), Fraction(4, 10))

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzer.cluster.drift import Drifted, drift
-from analyzer.cluster.drift_services import Told
+from analyzer.cluster.drift_services import ObjectFacts
 from analyzer.cluster.store import DONE, NodeRow
 from analyzer.kubeproxy.generate import Layout
 from analyzer.kubeproxy.predict.cluster import predict
@@ -57,7 +57,7 @@ def drifted(cluster: GeneratedCluster, mode: Mode) -> Drifted:
         rows,
         [EveryNode(at=tuple(at)) for at in shown.values()],
         wanted,
-        Told(
+        ObjectFacts(
             services={(each.name, each.protocol, cluster.family): each for each in specs},
             owner=lambda _: None,
             place=lambda address: known.placement(address).node,

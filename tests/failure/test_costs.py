@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from analyzer.failure.costs import cost, singles
 from analyzer.failure.incidence import BITS, rank
-from analyzer.failure.loss import State
+from analyzer.failure.loss import LossState
 from tests.support.incidences import NODES, Placed, names, placed, some_nodes
 
 EVERYBODY = range(len(NODES))
@@ -24,14 +24,16 @@ def near(number: int, truth: Fraction) -> bool:
 def test_a_cost_is_what_enumeration_finds(given_: Placed, dead: set[int]) -> None:
     found = cost(given_.nodes, dead)
     truth = given_.losses(names(dead))
-    judged = [each for each in truth if each.state is not State.NO_ENDPOINTS]
+    judged = [each for each in truth if each.state is not LossState.NO_ENDPOINTS]
     assert near(found.upper, sum((e.worst.upper.as_fraction() for e in judged), Fraction()))
     assert near(found.lower, sum((e.worst.lower.as_fraction() for e in judged), Fraction()))
     assert near(found.worst, max([e.worst.upper.as_fraction() for e in judged], default=Fraction()))
     states = [each.state for each in truth]
-    assert [at for at, state in enumerate(states) if state is State.SILENCED] == [*found.silenced]
-    assert states.count(State.DEGRADED) == found.degraded
-    unknown = [each for each in truth if each.state is State.UNKNOWN and each.worst.upper]
+    assert [at for at, state in enumerate(states) if state is LossState.SILENCED] == [
+        *found.silenced
+    ]
+    assert states.count(LossState.DEGRADED) == found.degraded
+    unknown = [each for each in truth if each.state is LossState.UNKNOWN and each.worst.upper]
     assert len(unknown) == found.unknown
     assert given_.nodes.counted == len(judged)
 

@@ -15,7 +15,7 @@ from analyzer.failure.incidence import ONE, rank
 from analyzer.failure.loss import service_loss
 from analyzer.failure.thresholds import breaches
 from analyzer.failure.vantages import is_node_local, mean_over_nodes, worst_at
-from analyzer.failure.whatif import Asked, WhatIf, what_if
+from analyzer.failure.whatif import WhatIf, WhatIfOptions, what_if
 from analyzer.kubeproxy.predict.every_node import At, EveryNode
 from analyzer.kubeproxy.view import ServicePort
 from analyzer.model.probability import NEVER, Dyadic
@@ -37,7 +37,11 @@ class Everywhere:
     def what_if(self, **asked: object) -> WhatIf:
         services = [each.service for each in self.services]
         return what_if(
-            services, self.given.cluster, replace(Asked(top=100), **asked), None, self.services
+            services,
+            self.given.cluster,
+            replace(WhatIfOptions(top=100), **asked),
+            None,
+            self.services,
         )
 
     def loss(self, service: EveryNode, node: str, dead: Collection[str]) -> Dyadic:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.failure.loss import ServiceLoss, State, losses, service_loss
+from analyzer.failure.loss import LossState, ServiceLoss, losses, service_loss
 from analyzer.failure.route_loss import Count, route_loss
 from analyzer.kubeproxy.view import (
     Endpoint,
@@ -111,25 +111,27 @@ def test_when_nothing_is_dead_nothing_lands_there_whatever_is_unknown() -> None:
 @pytest.mark.parametrize(
     ("dead", "state"),
     [
-        (ENDPOINTS[2:], State.UNTOUCHED),
-        (ENDPOINTS[:1], State.DEGRADED),
-        (ENDPOINTS[:2], State.SILENCED),
+        (ENDPOINTS[2:], LossState.UNTOUCHED),
+        (ENDPOINTS[:1], LossState.DEGRADED),
+        (ENDPOINTS[:2], LossState.SILENCED),
     ],
 )
-def test_a_service_is_untouched_degraded_or_silenced(dead: list[Endpoint], state: State) -> None:
+def test_a_service_is_untouched_degraded_or_silenced(
+    dead: list[Endpoint], state: LossState
+) -> None:
     two = with_routes(route([HALF.lower, HALF.lower]))
     assert service_loss(two, dying(dead)).state is state
 
 
 def test_a_service_without_endpoints_has_nothing_to_lose() -> None:
     loss = service_loss(with_routes(route([])), dying(ENDPOINTS))
-    assert (loss.state, loss.worst, loss.dead) == (State.NO_ENDPOINTS, NOTHING, ())
+    assert (loss.state, loss.worst, loss.dead) == (LossState.NO_ENDPOINTS, NOTHING, ())
 
 
 def test_a_service_is_degraded_while_one_route_still_leads_to_the_living() -> None:
     local = Route(FRONTEND, Source.EXTERNAL, route([ALWAYS]).shares, NEVER)
     loss = service_loss(with_routes(route([HALF.lower, HALF.lower]), local), dying(ENDPOINTS[:1]))
-    assert (loss.loss, loss.worst, loss.state) == (HALF, ALL, State.DEGRADED)
+    assert (loss.loss, loss.worst, loss.state) == (HALF, ALL, LossState.DEGRADED)
 
 
 def test_without_a_cluster_ip_there_is_a_worst_route_only() -> None:
@@ -156,8 +158,8 @@ def test_half_of_the_cluster_dns_is_lost_with_one_of_its_two_endpoints(capture: 
         "metrics": HALF,
     }
     assert {each.loss for loss in found for each in loss.routes} == {HALF}
-    assert {state_and_dead(loss) for loss in found} == {(State.DEGRADED, 1)}
+    assert {state_and_dead(loss) for loss in found} == {(LossState.DEGRADED, 1)}
 
 
-def state_and_dead(loss: ServiceLoss) -> tuple[State, int]:
+def state_and_dead(loss: ServiceLoss) -> tuple[LossState, int]:
     return loss.state, len(loss.dead)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.failure.loss import HARM, ServiceLoss, State
+from analyzer.failure.loss import HARM, LossState, ServiceLoss
 from analyzer.failure.loss_at_nodes import together, worst_of
 from analyzer.failure.route_loss import RouteLoss
 from analyzer.kubeproxy.names import service_name
@@ -18,7 +18,7 @@ FRONTEND = Frontend(FrontendKind.CLUSTER_IP, address_from_text("10.96.0.1"), 80)
 ANY = Bounds(NEVER, ALWAYS)
 
 
-def service_loss(name: str, state: State, *lost: Bounds) -> ServiceLoss:
+def service_loss(name: str, state: LossState, *lost: Bounds) -> ServiceLoss:
     """Return what is lost on routes of a ServicePort."""
     route = Route(FRONTEND, Source.POD, (), NEVER)
     routes = tuple(
@@ -42,7 +42,7 @@ SHARES = st.lists(st.integers(0, 4), min_size=2, max_size=2).map(
 )
 LOSSES = st.builds(
     lambda state, lost: service_loss("ns/a", state, *lost),
-    st.sampled_from(State),
+    st.sampled_from(LossState),
     st.lists(SHARES, max_size=3),
 )
 
@@ -64,9 +64,9 @@ def test_where_it_is_worst_and_where_nobody_knows_is_told() -> None:
     half, quarter = (Bounds(share(2), share(2)), Bounds(share(1), share(1)))
     (worst,) = worst_of(
         {
-            "a": [service_loss("ns/a", State.DEGRADED, half)],
-            "b": [service_loss("ns/a", State.DEGRADED, quarter)],
-            "c": [service_loss("ns/a", State.DEGRADED, quarter, half)],
+            "a": [service_loss("ns/a", LossState.DEGRADED, half)],
+            "b": [service_loss("ns/a", LossState.DEGRADED, quarter)],
+            "c": [service_loss("ns/a", LossState.DEGRADED, quarter, half)],
             "d": [],
         }
     )
@@ -74,18 +74,20 @@ def test_where_it_is_worst_and_where_nobody_knows_is_told() -> None:
 
 
 def test_a_node_where_it_may_be_worse_is_not_forgotten() -> None:
-    certain = service_loss("ns/a", State.DEGRADED, Bounds(share(2), share(2)))
-    perhaps = service_loss("ns/a", State.UNKNOWN, ANY)
+    certain = service_loss("ns/a", LossState.DEGRADED, Bounds(share(2), share(2)))
+    perhaps = service_loss("ns/a", LossState.UNKNOWN, ANY)
     (worst,) = worst_of({"a": [certain], "b": [perhaps]})
     assert worst.loss.worst == Bounds(share(2), ALWAYS)
-    assert worst.loss.state is State.DEGRADED
+    assert worst.loss.state is LossState.DEGRADED
     assert worst.nodes == ("a", "b")
 
 
 def test_one_without_an_ip_version_is_that_of_the_same_name() -> None:
-    with_one = service_loss("ns/a", State.UNTOUCHED)
+    with_one = service_loss("ns/a", LossState.UNTOUCHED)
     bare = ServicePort(name=service_name("ns/a"), protocol="tcp", frontends=(), routes=())
-    without = ServiceLoss(service=bare, cluster=None, routes=(), dead=(), state=State.NO_ENDPOINTS)
+    without = ServiceLoss(
+        service=bare, cluster=None, routes=(), dead=(), state=LossState.NO_ENDPOINTS
+    )
     (worst,) = worst_of({"a": [with_one], "b": [without]})
     assert not worst.missing
     assert worst.loss is without
@@ -93,7 +95,7 @@ def test_one_without_an_ip_version_is_that_of_the_same_name() -> None:
 
 def test_one_of_several_nodes_has_the_routes_of_all_and_alike_ones_once() -> None:
     def at_node(unresolved: Dyadic) -> ServiceLoss:
-        loss = service_loss("ns/a", State.UNTOUCHED)
+        loss = service_loss("ns/a", LossState.UNTOUCHED)
         route = Route(FRONTEND, Source.POD, (), unresolved)
         return replace(loss, service=replace(loss.service, routes=(route,)))
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.failure.loss import State, service_loss
+from analyzer.failure.loss import LossState, service_loss
 from analyzer.failure.models import Dead
 from analyzer.failure.route_loss import RouteLoss, route_loss
 from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, Share, Source
@@ -106,30 +106,32 @@ def unsure(endpoint: Endpoint) -> Route:
 @pytest.mark.parametrize(
     ("routes", "dead", "state"),
     [
-        ([route([HALF.lower])], dying(ENDPOINTS[:1]), State.SILENCED),
-        ([route([HALF.lower])], dying(ENDPOINTS[1:]), State.UNTOUCHED),
-        ([route([])], NODE, State.NO_ENDPOINTS),
-        ([Route(FRONTEND, Source.POD, (), ALWAYS)], NODE, State.UNKNOWN),
-        ([Route(FRONTEND, Source.POD, (), ALWAYS)], dying(()), State.UNKNOWN),
-        ([unsure(ENDPOINTS[0])], dying(ENDPOINTS[:1]), State.UNKNOWN),
-        ([route([ALWAYS]), unsure(ENDPOINTS[0])], dying(ENDPOINTS[:1]), State.DEGRADED),
-        ([route([ALWAYS]), unsure(ENDPOINTS[1])], dying(ENDPOINTS[1:]), State.UNKNOWN),
-        ([route([ALWAYS]), route([])], dying(ENDPOINTS[:1]), State.SILENCED),
+        ([route([HALF.lower])], dying(ENDPOINTS[:1]), LossState.SILENCED),
+        ([route([HALF.lower])], dying(ENDPOINTS[1:]), LossState.UNTOUCHED),
+        ([route([])], NODE, LossState.NO_ENDPOINTS),
+        ([Route(FRONTEND, Source.POD, (), ALWAYS)], NODE, LossState.UNKNOWN),
+        ([Route(FRONTEND, Source.POD, (), ALWAYS)], dying(()), LossState.UNKNOWN),
+        ([unsure(ENDPOINTS[0])], dying(ENDPOINTS[:1]), LossState.UNKNOWN),
+        ([route([ALWAYS]), unsure(ENDPOINTS[0])], dying(ENDPOINTS[:1]), LossState.DEGRADED),
+        ([route([ALWAYS]), unsure(ENDPOINTS[1])], dying(ENDPOINTS[1:]), LossState.UNKNOWN),
+        ([route([ALWAYS]), route([])], dying(ENDPOINTS[:1]), LossState.SILENCED),
         (
             [route([ALWAYS])],
             Dead(endpoints=frozenset(), uncertain=frozenset(ENDPOINTS)),
-            State.UNKNOWN,
+            LossState.UNKNOWN,
         ),
     ],
 )
-def test_a_state_says_no_more_than_is_known(routes: list[Route], dead: Dead, state: State) -> None:
+def test_a_state_says_no_more_than_is_known(
+    routes: list[Route], dead: Dead, state: LossState
+) -> None:
     assert service_loss(with_routes(*routes), dead).state is state
 
 
 def test_a_chain_that_is_not_filled_may_lead_anywhere() -> None:
     unfilled = replace(with_routes(route([])), unfilled=(FRONTEND,))
     found = service_loss(unfilled, NODE)
-    assert (found.state, found.loss, found.worst) == (State.UNKNOWN, ANY, ANY)
+    assert (found.state, found.loss, found.worst) == (LossState.UNKNOWN, ANY, ANY)
     assert service_loss(unfilled, dying(())).loss == NOTHING
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from hypothesis import given
 
-from analyzer.failure.loss import ServiceLoss, State
+from analyzer.failure.loss import LossState, ServiceLoss
 from analyzer.failure.route_loss import RouteLoss
 from analyzer.failure.smallest import rows_that_count, survival, survives
 from analyzer.model.probability import NEVER
@@ -42,7 +42,7 @@ def test_smallest_sets_are_those_that_trying_every_set_finds(given_: Placed) -> 
             s for s, losses in by_set.items() if any(map(may_be_gone, counted(losses[service])))
         ]
         if found is None:
-            assert by_set[SETS[0]][service].state is State.NO_ENDPOINTS
+            assert by_set[SETS[0]][service].state is LossState.NO_ENDPOINTS
             continue
         assert found.survives == survives(nodes, service, None)
         assert found.survives == min(map(len, perhaps), default=len(NODES) + 1) - 1
@@ -50,7 +50,9 @@ def test_smallest_sets_are_those_that_trying_every_set_finds(given_: Placed) -> 
         assert found.at_most == (None if least is None else least - 1)
         assert set(found.sets) == {each for each in gone if len(each) == least}
         if found.sets:
-            total = {s for s, losses in by_set.items() if losses[service].state is State.SILENCED}
+            total = {
+                s for s, losses in by_set.items() if losses[service].state is LossState.SILENCED
+            }
             assert found.is_total is (set(found.sets) <= total)
 
 

@@ -12,10 +12,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from analyzer.errors import UsageError
-from analyzer.failure.loss import ServiceLoss, State, losses
+from analyzer.failure.loss import LossState, ServiceLoss, losses
 from analyzer.failure.models import dead
 from analyzer.failure.smallest import rows_that_count
-from analyzer.failure.whatif import Asked, Failure, Kind, WhatIf, what_if
+from analyzer.failure.whatif import Failure, Kind, WhatIf, WhatIfOptions, what_if
 from analyzer.kubeproxy.view import ServicePort, View
 from analyzer.model.cluster import Cluster, Node, Placement
 from analyzer.model.value import replace
@@ -33,7 +33,7 @@ CAPTURES = [
 HALVES = dict(zip(NODES, "aabbb", strict=True))
 
 
-def states(found: Sequence[ServiceLoss], state: State) -> list[ServicePort]:
+def states(found: Sequence[ServiceLoss], state: LossState) -> list[ServicePort]:
     return [each.service for each in found if each.state is state]
 
 
@@ -42,8 +42,8 @@ def check(failure: Failure, answer: WhatIf, truth: Sequence[ServiceLoss]) -> Non
     worst = max((each.worst.upper.as_fraction() for each in truth), default=0)
     assert (failure.worst.upper.as_fraction() if failure.worst else 0) == worst
     gone = [answer.services[each] for each in failure.cost.silenced]
-    assert gone == states(truth, State.SILENCED)
-    assert failure.cost.degraded == len(states(truth, State.DEGRADED))
+    assert gone == states(truth, LossState.SILENCED)
+    assert failure.cost.degraded == len(states(truth, LossState.DEGRADED))
     if failure.cost.row is not None and failure.worst is not None:
         of = truth[failure.cost.row.service]
         assert of.worst == failure.worst
@@ -70,7 +70,7 @@ def test_each_failure_costs_what_loss_finds(capture: Capture, zoned: bool) -> No
     view, cluster = capture.view(), capture.cluster
     if zoned:
         cluster = in_zones(cluster)
-    answer = what_if(view.services, cluster, Asked(node=capture.node, depth=3, top=1_000))
+    answer = what_if(view.services, cluster, WhatIfOptions(node=capture.node, depth=3, top=1_000))
     assert {each.names[0] for each in answer.of_nodes} == cluster.node_names
     assert {each.names[0] for each in answer.of_zones} == cluster.zones
     for failure in answer.failures():
@@ -86,7 +86,7 @@ def test_each_failure_costs_what_loss_finds_on_all_captures(captures: Path) -> N
         view, cluster = capture.view(), capture.cluster
         if not view.services:  # of IPv6
             continue
-        answer = what_if(view.services, cluster, Asked(node=capture.node, top=5))
+        answer = what_if(view.services, cluster, WhatIfOptions(node=capture.node, top=5))
         for failure in answer.failures():
             kind = "zones" if failure.kind is Kind.ZONE else "nodes"
             died = dead(view, cluster, **{kind: failure.names})
@@ -98,7 +98,7 @@ def test_each_failure_costs_what_loss_finds_on_all_captures(captures: Path) -> N
 @given(placed(), st.integers(1, 5))
 def test_sets_are_the_worst_of_all_sets(given_: Placed, top: int) -> None:
     assume(any(given_.nodes.of_group))  # else it is refused
-    answer = what_if(given_.services, given_.cluster, Asked(depth=4, top=top))
+    answer = what_if(given_.services, given_.cluster, WhatIfOptions(depth=4, top=top))
     for sets in answer.sets:
         every = [
             max((e.worst.upper.as_fraction() for e in given_.losses(each)), default=0)
@@ -122,7 +122,7 @@ def test_zones_are_survived_by_the_routes_that_count_for_nodes(given_: Placed) -
             for address, place in cluster.placements.items()
         },
     )
-    answer = what_if(given_.services, zoned, Asked(node="n0", depth=1))
+    answer = what_if(given_.services, zoned, WhatIfOptions(node="n0", depth=1))
     for at in range(len(given_.services)):
         nodes, zones = answer.survival(at), answer.survival_of_zones(at)
         if nodes is None or zones is None:
@@ -149,39 +149,53 @@ VIEW: View = Capture(
 
 def test_the_control_plane_is_what_has_its_role_or_is_named() -> None:
     cluster = of(["a", "b", "c"], control_plane=["b", "c"])
-    answer = what_if((), cluster, Asked())
+    answer = what_if((), cluster, WhatIfOptions())
     assert answer.control_plane is not None
     assert answer.control_plane.names == ("b", "c")
-    answer = what_if((), cluster, Asked(control_plane=("c", "a")))
+    answer = what_if((), cluster, WhatIfOptions(control_plane=("c", "a")))
     assert answer.control_plane is not None
     assert answer.control_plane.names == ("a", "c")
-    assert what_if((), of(["a"]), Asked()).control_plane is None
+    assert what_if((), of(["a"]), WhatIfOptions()).control_plane is None
 
 
 @pytest.mark.parametrize(
     ("cluster", "asked", "message"),
     [
-        (Cluster(), Asked(), "it is not known which endpoints are on which node; pass --objects"),
-        (of(["a"]), Asked(), "it is not known on which node any endpoint of these ServicePorts is"),
-        (of(["a"]), Asked(control_plane=("x",)), "--control-plane x: no such node is known"),
-        (of(["a"]), Asked(kinds={Kind.ZONE}), "--only zone: no zone is known"),
-        (of(["a"]), Asked(kinds={Kind.CONTROL_PLANE}), "no node has its role label"),
-        (of(["a"]), Asked(kinds={Kind.NODE, Kind.ZONE}), "--only zone: no zone is known"),
-        (of(["a", "b"]), Asked(kinds={Kind.SET}, depth=1), "there is no set of two nodes"),
-        (of(["a"]), Asked(kinds={Kind.SET, Kind.NODE}), "there is no set of two nodes"),
+        (
+            Cluster(),
+            WhatIfOptions(),
+            "it is not known which endpoints are on which node; pass --objects",
+        ),
+        (
+            of(["a"]),
+            WhatIfOptions(),
+            "it is not known on which node any endpoint of these ServicePorts is",
+        ),
+        (
+            of(["a"]),
+            WhatIfOptions(control_plane=("x",)),
+            "--control-plane x: no such node is known",
+        ),
+        (of(["a"]), WhatIfOptions(kinds={Kind.ZONE}), "--only zone: no zone is known"),
+        (of(["a"]), WhatIfOptions(kinds={Kind.CONTROL_PLANE}), "no node has its role label"),
+        (of(["a"]), WhatIfOptions(kinds={Kind.NODE, Kind.ZONE}), "--only zone: no zone is known"),
+        (of(["a", "b"]), WhatIfOptions(kinds={Kind.SET}, depth=1), "there is no set of two nodes"),
+        (of(["a"]), WhatIfOptions(kinds={Kind.SET, Kind.NODE}), "there is no set of two nodes"),
     ],
 )
-def test_what_nobody_knows_of_is_refused(cluster: Cluster, asked: Asked, message: str) -> None:
-    services = VIEW.services if asked == Asked() else ()
+def test_what_nobody_knows_of_is_refused(
+    cluster: Cluster, asked: WhatIfOptions, message: str
+) -> None:
+    services = VIEW.services if asked == WhatIfOptions() else ()
     with pytest.raises(UsageError, match=message):
         what_if(services, cluster, asked)
 
 
 def test_only_what_is_asked_for_is_judged() -> None:
     cluster = of(["a", "b"], control_plane=["a"])
-    answer = what_if((), cluster, Asked(kinds={Kind.SET}))
+    answer = what_if((), cluster, WhatIfOptions(kinds={Kind.SET}))
     assert [each.kind for each in answer.failures()] == [Kind.SET]
-    answer = what_if((), cluster, Asked(depth=1))
+    answer = what_if((), cluster, WhatIfOptions(depth=1))
     assert [each.kind for each in answer.failures()] == [Kind.CONTROL_PLANE, Kind.NODE, Kind.NODE]
 
 
@@ -194,17 +208,17 @@ def test_an_interrupt_keeps_what_is_known() -> None:
             raise KeyboardInterrupt
 
     cluster = of(["a", "b", "c", "d"])
-    answer = what_if((), cluster, Asked(depth=4), interrupt)
+    answer = what_if((), cluster, WhatIfOptions(depth=4), interrupt)
     assert answer.is_interrupted
     assert [sets.size for sets in answer.sets] == [2]
     assert len(answer.of_nodes) == 4
-    assert not what_if((), cluster, Asked(depth=4)).is_interrupted
+    assert not what_if((), cluster, WhatIfOptions(depth=4)).is_interrupted
 
 
 @given(placed())
 def test_endpoints_without_a_node_are_named(given_: Placed) -> None:
     assume(any(given_.nodes.of_group))  # else it is refused
-    answer = what_if(given_.services, given_.cluster, Asked())
+    answer = what_if(given_.services, given_.cluster, WhatIfOptions())
     printed = {
         str(share.endpoint)
         for service in given_.services

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from analyzer.advice.advise import Outcome
-from analyzer.advice.measure import Situation
+from analyzer.advice.measure import ClusterState
 from analyzer.advice.measures import measure_of
 from analyzer.kubeproxy.predict.cluster import rules_of_node
 from tests.support.advised import KEY, SETTINGS, judged, node, service, slice_of
@@ -26,8 +26,8 @@ def test_the_kernel_loses_what_a_measure_was_said_to_leave(
 ) -> None:
     measure = measure_of(name)
     assert measure is not None
-    changed = measure.change(Situation(items=ITEMS), KEY)
-    assert isinstance(changed, Situation)
+    changed = measure.change(ClusterState(items=ITEMS), KEY)
+    assert isinstance(changed, ClusterState)
     outcome = judged(changed.items, dead=("worker0",))
     assert isinstance(outcome, Outcome)
     told = float(outcome.score.worst.loss.upper)

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 from ipaddress import ip_address, ip_network
 
-from analyzer.model.routing import Route, Routes
+from analyzer.model.routing import KernelRoute, Routes
 
 POD, OUTSIDE = ip_address("10.1.2.3"), ip_address("192.0.2.1")
 
 
-def route(network: str, device: str | None, metric: int = 0) -> Route:
-    return Route(ip_network(network), device, metric)
+def route(network: str, device: str | None, metric: int = 0) -> KernelRoute:
+    return KernelRoute(ip_network(network), device, metric)
 
 
 def test_the_longest_prefix_counts() -> None:

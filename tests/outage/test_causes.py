@@ -10,7 +10,7 @@ import pytest
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.model.workloads import ServiceFacts, Workload, Workloads
-from analyzer.outage.causes import Cause, Fate, Reconciler, by_cause, dead_nodes
+from analyzer.outage.causes import Cause, Reconciler, Replacement, by_cause, dead_nodes
 from analyzer.outage.clocks import ANY_TIME, NEVER, Span
 from tests.support.outages import (
     MANAGED,
@@ -29,7 +29,7 @@ SAID = {"node-monitor-grace-period": seconds(40), "start-up": seconds(10)}
 LEAVES = Span(Fraction("28.6"), Fraction(56))
 
 
-def fate(behind: Workloads | None = None, **asked: Any) -> Fate:
+def fate(behind: Workloads | None = None, **asked: Any) -> Replacement:
     """Return what becomes of the endpoint on n1, of two."""
     found = outage(2, (1,), behind, **{"said": SAID, **asked})
     (only,) = found.causes.fates(view(2).services[0], found.died.endpoints).values()
@@ -115,7 +115,7 @@ def test_pods_that_no_object_lists_are_replaced_or_not() -> None:
 
 def test_without_objects_nobody_knows_who_manages_an_endpoint() -> None:
     found = fate(Workloads())
-    assert found == Fate(cause=Cause.UNKNOWN, removed=ANY_TIME, replaced=ANY_TIME)
+    assert found == Replacement(cause=Cause.UNKNOWN, removed=ANY_TIME, replaced=ANY_TIME)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_without_objects_nobody_knows_who_manages_an_endpoint() -> None:
 )
 def test_what_a_person_manages_stays(facts: dict[str, Any]) -> None:
     found = fate(of_service(**facts))
-    assert found == Fate(cause=Cause.BY_HAND, removed=NEVER, replaced=NEVER)
+    assert found == Replacement(cause=Cause.BY_HAND, removed=NEVER, replaced=NEVER)
 
 
 def test_what_another_controller_manages_is_not_known() -> None:
@@ -178,7 +178,7 @@ def test_what_dies_with_the_api_may_come_back_with_it() -> None:
 API = "default/kubernetes:https"
 
 
-def of_api(**asked: Any) -> Fate:
+def of_api(**asked: Any) -> Replacement:
     found = outage(2, (1,), **asked)
     service = view(2, API).services[0]
     (only,) = found.causes.fates(service, [service.endpoints[0]]).values()
@@ -203,7 +203,7 @@ def test_an_endpoint_that_dies_on_a_living_node_is_not_known() -> None:
     end = view(2).services[0].endpoints[0]
     found = outage(2, (), alone=[end])
     (only,) = found.causes.fates(view(2).services[0], [end]).values()
-    assert only == Fate(cause=Cause.ALONE, removed=ANY_TIME, replaced=ANY_TIME)
+    assert only == Replacement(cause=Cause.ALONE, removed=ANY_TIME, replaced=ANY_TIME)
     frozen = outage(2, (), alone=[end], heals=False)
     (only,) = frozen.causes.fates(view(2).services[0], [end]).values()
     assert (only.removed, only.replaced) == (NEVER, NEVER)
@@ -211,7 +211,7 @@ def test_an_endpoint_that_dies_on_a_living_node_is_not_known() -> None:
 
 def test_endpoints_of_one_fate_stand_together() -> None:
     one, two, three = view(3).services[0].endpoints
-    same = Fate(cause=Cause.STATIC, removed=seconds(1), replaced=NEVER)
+    same = Replacement(cause=Cause.STATIC, removed=seconds(1), replaced=NEVER)
     other = replace(same, removed=seconds(2))
     found = list(by_cause({one: other, two: same, three: replace(same)}))
     assert [(each.removed, list(ends)) for each, ends in found] == [

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.outage.control_plane import (
+    ApiState,
     Etcd,
     Judgement,
     LoadBalancer,
-    State,
     Topology,
     judge,
     quorum,
@@ -132,7 +132,7 @@ def test_what_is_not_known_holds_both_ways(topology: Topology, dead: set[str]) -
 @given(topologies())
 def test_with_nothing_dead_it_is_up(topology: Topology) -> None:
     found = judge(topology, ())
-    assert (found.state, found.heals, found.reasons) == (State.UP, Ternary.TRUE, ())
+    assert (found.state, found.heals, found.reasons) == (ApiState.UP, Ternary.TRUE, ())
     assert not found.may_elect
 
 
@@ -144,7 +144,7 @@ def test_what_is_not_up_says_why(topology: Topology, dead: set[str]) -> None:
 
 def test_without_quorum_nothing_is_written_and_reads_may_go_on() -> None:
     found = judge(stacked("m1", "m2", "m3"), ("m1", "m2"))
-    assert (found.state, found.heals) == (State.READ_ONLY, Ternary.FALSE)
+    assert (found.state, found.heals) == (ApiState.READ_ONLY, Ternary.FALSE)
     assert found.reasons == (
         "etcd has 1 of 3 members and needs 2: nothing is written, and only reads from a cache "
         "still work",
@@ -154,16 +154,16 @@ def test_without_quorum_nothing_is_written_and_reads_may_go_on() -> None:
 def test_the_load_balancer_may_be_the_single_point() -> None:
     topology = replace(stacked("m1", "m2", "m3", balancer=LoadBalancer.NODES), balancers=("w1",))
     assert survives(topology) == 0
-    assert judge(topology, ("w1",)).state is State.DOWN
-    assert judge(topology, ("m1",)).state is State.UP
+    assert judge(topology, ("w1",)).state is ApiState.DOWN
+    assert judge(topology, ("m1",)).state is ApiState.UP
 
 
 def test_a_load_balancer_that_nobody_names_is_no_all_clear() -> None:
     topology = stacked("m1", "m2", "m3", balancer=LoadBalancer.UNKNOWN)
-    assert judge(topology, ("m1",)).state is State.UNKNOWN
-    assert judge(topology, ("w1",)).state is State.UP
-    assert judge(topology, ("m1", "m2", "m3")).state is State.DOWN
-    assert judge(topology, ("m1", "m2")).state is State.READ_ONLY
+    assert judge(topology, ("m1",)).state is ApiState.UNKNOWN
+    assert judge(topology, ("w1",)).state is ApiState.UP
+    assert judge(topology, ("m1", "m2", "m3")).state is ApiState.DOWN
+    assert judge(topology, ("m1", "m2")).state is ApiState.READ_ONLY
 
 
 def test_another_controller_manager_may_have_to_be_elected() -> None:

@@ -13,7 +13,7 @@ from analyzer.model.value import replace
 from analyzer.model.workloads import Workloads
 from analyzer.outage.clocks import AT_ONCE, NEVER, Span
 from analyzer.outage.control_plane import LoadBalancer
-from analyzer.outage.scenario import Asked, scenario
+from analyzer.outage.scenario import OutageOptions, scenario
 from tests.support.outages import APART, cluster, died, outage, seconds, view
 
 API = "default/kubernetes:https"
@@ -55,7 +55,7 @@ def test_what_is_said_goes_before() -> None:
 def test_without_a_control_plane_the_api_servers_tell_or_nobody() -> None:
     def of(nodes: tuple[int, ...]) -> Ternary:
         services = view(2, API).services
-        given = Asked(said={}), died(2, nodes, API), services, cluster(2), None, Workloads()
+        given = OutageOptions(said={}), died(2, nodes, API), services, cluster(2), None, Workloads()
         return scenario(*given).outage.heals
 
     assert of((1, 2)) is Ternary.FALSE
@@ -69,7 +69,7 @@ def test_an_api_servers_process_alone_counts_as_one() -> None:
     end = services[0].endpoints[0]
     dead = replace(died(2, (), API), endpoints=frozenset([end]))
     lone, two = (
-        scenario(Asked(said={}), dead, services, cluster(2), on_nodes(*names), Workloads())
+        scenario(OutageOptions(said={}), dead, services, cluster(2), on_nodes(*names), Workloads())
         for names in (("n1",), ("n1", "n2"))
     )
     assert lone.outage.heals is Ternary.FALSE

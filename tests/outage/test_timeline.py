@@ -13,7 +13,7 @@ from analyzer.failure.models import Dead
 from analyzer.kubeproxy.view import Endpoint
 from analyzer.model.services import ApiEndpoint
 from analyzer.model.value import replace
-from analyzer.outage.causes import Cause, Fate
+from analyzer.outage.causes import Cause, Replacement
 from analyzer.outage.clocks import NEVER, Span
 from analyzer.outage.control_plane import LoadBalancer
 from analyzer.outage.timeline import Curve, Reboot, Step, play
@@ -38,7 +38,9 @@ spans = st.one_of(
     moments.map(lambda first: Span(first, None)),
     st.builds(lambda one, other: Span(min(one, other), max(one, other)), moments, moments),
 )
-fates = st.builds(Fate, cause=st.just(Cause.REPLACED), removed=spans, replaced=spans, returns=spans)
+fates = st.builds(
+    Replacement, cause=st.just(Cause.REPLACED), removed=spans, replaced=spans, returns=spans
+)
 
 
 def moment(data: st.DataObject, span: Span) -> Fraction | None:
@@ -96,7 +98,7 @@ def test_who_may_live_is_not_certainly_replaced() -> None:
     """One of two is dead for good; the other may be, and is replaced and back if it is."""
     (service,) = view(2).services
     dead, perhaps = service.endpoints
-    stays = Fate(cause=Cause.BY_HAND, removed=NEVER, replaced=NEVER)
+    stays = Replacement(cause=Cause.BY_HAND, removed=NEVER, replaced=NEVER)
     comes = replace(stays, replaced=seconds(0), returns=seconds(0))
     (found,) = play(
         [service],
@@ -108,7 +110,9 @@ def test_who_may_live_is_not_certainly_replaced() -> None:
     assert found.curve.steps[0].upper >= Fraction(1, 2)
 
 
-def pick(all_fates: dict[Endpoint, Fate], dead: Collection[Endpoint]) -> dict[Endpoint, Fate]:
+def pick(
+    all_fates: dict[Endpoint, Replacement], dead: Collection[Endpoint]
+) -> dict[Endpoint, Replacement]:
     return {end: all_fates[end] for end in dead}
 
 
@@ -201,7 +205,7 @@ def test_rules_that_nothing_lists_may_draw_others() -> None:
     """A route that may lead to endpoints elsewhere by then is refused, or is not."""
     (service,) = view(1).services
     dead = frozenset(service.endpoints)
-    fate = Fate(cause=Cause.REPLACED, removed=seconds(5), replaced=NEVER)
+    fate = Replacement(cause=Cause.REPLACED, removed=seconds(5), replaced=NEVER)
 
     def after(listed: dict[tuple[str, str], object]) -> Step:
         (found,) = play(

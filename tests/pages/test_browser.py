@@ -146,7 +146,7 @@ def test_a_page_says_when_the_node_that_is_asked_is_marked_dead(
     shown.open(write("loss", *given(SMALL), "--dead-node", "master"))
     assert "it sends no flows" not in shown.run(_VERDICT)
     mark(shown, ["worker1"])
-    assert "These rules are of worker1, which is marked dead" in shown.run(_VERDICT)
+    assert "This dump is from worker1, which is marked dead" in shown.run(_VERDICT)
 
 
 def test_a_page_of_a_dump_that_is_cut_off_is_no_all_clear(
@@ -159,7 +159,7 @@ def test_a_page_of_a_dump_that_is_cut_off_is_no_all_clear(
     shown.open(write("loss", str(cut), *rest, "--dead-node", "master"))
     for died in ([], ["master"], ["master", "worker1"]):
         mark(shown, died)
-        assert "Not all is judged" in shown.run(_VERDICT)
+        assert "Some ServicePorts are not judged" in shown.run(_VERDICT)
     assert "cut.txt" in shown.run("return document.querySelector('.warnings').textContent")
 
 

@@ -129,9 +129,9 @@ def test_the_map_of_nodes_says_what_each_of_them_loses(
         if node == "node-01":
             assert says == "it is marked dead"
         elif found is None:
-            assert says == "its rules have none for it"
+            assert says == "its rules do not have it"
         elif found["state"] == "no-endpoints":
-            assert says == "its rules lead to no endpoint"
+            assert says == "its rules have no endpoint for it"
         else:
             bounds = [found["worst_loss"][end]["value"] for end in ("lower", "upper")]
             assert share(says) == pytest.approx(bounds, abs=0.0005)

@@ -27,7 +27,7 @@ from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
 from analyzer.model.value import replace
 from analyzer.reports.loss_words import by_harm, worst_routes
 from analyzer.reports.numbers import bounds_fraction, bounds_percent
-from analyzer.reports.pages.incidence import Asked, incidence
+from analyzer.reports.pages.incidence import LossInput, incidence
 from tests.support.captures import FIXTURES
 from tests.support.incidences import NODES, Placed, placed
 from tests.support.noise import KNOWN, NAMES, dump
@@ -63,7 +63,7 @@ def dyadics(told: Iterable[Any]) -> list[Dyadic]:
 
 def check(view: View, cluster: Cluster, deaths: Iterable[Dead], count: Count, named: Dead) -> None:
     """Hold what a page computes against what the program does."""
-    of_page = Asked(
+    of_page = LossInput(
         services=[[(service, None)] for service in view.services],
         cluster=cluster,
         dead=named,
@@ -215,7 +215,7 @@ def test_a_page_about_every_node_asks_those_that_live(
     found, service = drawn
     cluster = found.cluster
     document = incidence(
-        Asked(
+        LossInput(
             services=[[(each.service, each.nodes) for each in service.at]],
             cluster=cluster,
             is_together=is_together,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from analyzer.errors import InputError
-from analyzer.model.routing import Route, Routes
+from analyzer.model.routing import KernelRoute, Routes
 from analyzer.parsers.iproute import parse_addresses, parse_routes
 
 
@@ -15,7 +15,7 @@ def written(*lists: Any) -> bytes:
     return "\n".join(map(json.dumps, lists)).encode()
 
 
-def routes(*given: dict[str, Any]) -> tuple[Route, ...]:
+def routes(*given: dict[str, Any]) -> tuple[KernelRoute, ...]:
     return parse_routes(written(list(given)), "routes.json").routes
 
 
@@ -34,7 +34,7 @@ def test_the_addresses_of_all_links_are_read() -> None:
 
 def test_a_route_has_a_network_and_a_device() -> None:
     (found,) = routes({"dst": "10.1.0.0/24", "dev": "cni0", "metric": 100})
-    assert found == Route(ip_network("10.1.0.0/24"), "cni0", 100)
+    assert found == KernelRoute(ip_network("10.1.0.0/24"), "cni0", 100)
 
 
 def test_a_route_to_one_address_has_no_prefix_length() -> None:

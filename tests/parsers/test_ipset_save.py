@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzer.errors import AnalyzerError, InputError, ParseError
-from analyzer.model.ipsets import Entry, Opaque, PortKey
+from analyzer.model.ipsets import IpsetEntry, Opaque, PortKey
 from analyzer.parsers.ipset_save import parse_ipsets
 
 SAVED = """\
@@ -29,13 +29,13 @@ def test_each_entry_is_read_with_what_it_holds() -> None:
     ten, web = (0x0A000000, 0x0AFFFFFF), PortKey("tcp", 81)
     assert [*sets] == ["np", "six", "list"]
     assert sets["np"].entries == (
-        Entry((ten, web), (8,)),
-        Entry(((0x0A010000, 0x0A01FFFF), PortKey("udp", 53)), (16,), nomatch=True),
-        Entry(((0x01020304, 0x01020304), Opaque("vrrp:0")), (32,), fades=True),
+        IpsetEntry((ten, web), (8,)),
+        IpsetEntry(((0x0A010000, 0x0A01FFFF), PortKey("udp", 53)), (16,), nomatch=True),
+        IpsetEntry(((0x01020304, 0x01020304), Opaque("vrrp:0")), (32,), fades=True),
     )
     assert sets["six"].version == 6
-    assert sets["six"].entries == (Entry(((1, 1),), (128,)),)
-    assert sets["list"].entries == (Entry(("np",)),)
+    assert sets["six"].entries == (IpsetEntry(((1, 1),), (128,)),)
+    assert sets["list"].entries == (IpsetEntry(("np",)),)
 
 
 def test_a_set_of_a_type_that_is_not_known_is_kept_and_not_understood() -> None:

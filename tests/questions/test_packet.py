@@ -11,7 +11,7 @@ from analyzer.arguments.command_line import parse
 from analyzer.errors import UsageError
 from analyzer.kubeproxy.routes.trace import Question
 from analyzer.model.packet import Mark, Packet
-from analyzer.model.routing import Route, Routes
+from analyzer.model.routing import KernelRoute, Routes
 from analyzer.model.value import replace
 from analyzer.parsers import iptables_save, nft_text
 from analyzer.questions.packet import family_of, is_named, question, resolved
@@ -142,7 +142,7 @@ def test_state_affinity_and_rates_are_passed_on() -> None:
 
 
 def test_the_nodes_routes_and_its_addresses_of_the_ip_version_are_passed_on() -> None:
-    routes = Routes((Route(ip_network("0.0.0.0/0"), "eth9"),))
+    routes = Routes((KernelRoute(ip_network("0.0.0.0/0"), "eth9"),))
     found = asked(*FROM, own=("172.16.0.2", "fd00::1"), routes=routes)
     assert found.addresses == (OTHER,)
     assert found.routes.device(SERVICE) == "eth9"

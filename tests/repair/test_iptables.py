@@ -17,7 +17,7 @@ from analyzer.parsers.iptables_save import parse, render
 from analyzer.parsers.kubernetes import parse_objects
 from analyzer.repair.applied import RestoreError, Tables, applied, has_repair
 from analyzer.repair.iptables import patch_of
-from analyzer.repair.witness import Fate
+from analyzer.repair.witness import RepairedOutcome
 from tests.support.captures import FIXTURES, Capture, captures_in
 from tests.support.clusters import GeneratedCluster, clusters
 from tests.support.effort import PROFILE, examples
@@ -48,14 +48,14 @@ def test_a_node_that_is_dead_gets_no_flows_any_more(capture: Capture) -> None:
     assert isinstance(ruleset, Ruleset)
     cluster = capture.cluster
     before = view_of(ruleset, cluster, capture.node)
-    fates: Counter[Fate] = Counter()
+    fates: Counter[RepairedOutcome] = Counter()
     for victim in sorted(cluster.node_names)[: None if PROFILE == "soak" else 1]:
         dead = [e for e in before.endpoints if cluster.placement(e.address).node == victim]
         patch = patch_of(ruleset, dead)
         assert not patch.problems
         then = applied(ruleset, patch.apply)
         fates += held(before, view_of(then, cluster, capture.node), dead)
-    assert fates[Fate.COVERED]
+    assert fates[RepairedOutcome.COVERED]
 
 
 @pytest.mark.alike

@@ -18,7 +18,7 @@ from analyzer.model.nft import NftRuleset
 from analyzer.parsers import nft_text
 from analyzer.parsers.kubernetes import parse_objects
 from analyzer.repair.nft import has_repair, repaired_tables, with_table
-from analyzer.repair.witness import Fate
+from analyzer.repair.witness import RepairedOutcome
 from tests.support.captures import FIXTURES, ROOT
 from tests.support.clusters import clusters
 from tests.support.effort import examples
@@ -43,14 +43,14 @@ def test_a_node_that_is_dead_gets_no_flows_any_more(folder: Path) -> None:
     node = json.loads((folder / "run.json").read_text())["node"]
     ruleset = nft_text.parse((folder / "nft-list-ruleset.txt").read_text(), "ruleset")
     before = view_of(ruleset, cluster, node)
-    fates: Counter[Fate] = Counter()
+    fates: Counter[RepairedOutcome] = Counter()
     for victim in cluster.node_names:
         dead = [e for e in before.endpoints if cluster.placement(e.address).node == victim]
         tables, patches = repaired_tables(ruleset, dead)
         assert not any(each.problems for each in patches)
         then = with_table(ruleset, tables)
         fates += held(before, view_of(then, cluster, node), dead)
-    assert fates[Fate.COVERED]
+    assert fates[RepairedOutcome.COVERED]
 
 
 @pytest.mark.deep

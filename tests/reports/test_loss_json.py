@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from analyzer.failure.loss import State, losses
+from analyzer.failure.loss import LossState, losses
 from analyzer.failure.models import Dead
 from analyzer.kubeproxy.absent import Absent
 from analyzer.kubeproxy.iptables import Recogniser
@@ -61,7 +61,7 @@ def test_every_route_is_told_and_what_reaches_no_endpoint() -> None:
 def test_totals_have_a_key_for_each_state_under_its_one_name() -> None:
     document = json.loads(Answers(RICH).json("loss"))
     states = [each["state"] for each in document["services"]]
-    assert document["totals"] == {state.value: states.count(state.value) for state in State}
+    assert document["totals"] == {state.value: states.count(state.value) for state in LossState}
     assert document["totals"]["no-endpoints"] == 1
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from analyzer.model.text import printable
-from analyzer.reports.document import Column, Document, Line, Span, Style, Table
+from analyzer.reports.document import Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.markdown import render_markdown
 from analyzer.reports.renderers import RENDERERS, renderer
 from tests.support.answers import Answers
@@ -40,7 +40,7 @@ def bare(text: str) -> str:
 
 @given(_TEXTS)
 def test_a_cell_shows_just_its_text(text: str) -> None:
-    table = Table((Column("A"), Column("B")), ((text, "x"),))
+    table = TextTable((Column("A"), Column("B")), ((text, "x"),))
     texts, kinds = shown(render_markdown(Document([table])))
     assert bare("".join(texts)) == bare(f"AB{printable(text)}x")
     parts = ("table", "thead", "tbody", "tr", "th", "td", "text", "inline")

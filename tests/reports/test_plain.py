@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from analyzer.reports.document import Column, Document, Line, Span, Style, Table
+from analyzer.reports.document import Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.plain import render_plain
 
 
 def table(*rows: tuple[str, ...]) -> list[str]:
     columns = (Column("NAME"), Column("SHARE", right=True), Column("NODE"))
-    return render_plain(Document([Table(columns, rows)])).splitlines()
+    return render_plain(Document([TextTable(columns, rows)])).splitlines()
 
 
 def test_columns_stand_below_each_other_and_numbers_to_the_right() -> None:
@@ -47,7 +47,7 @@ def test_a_table_without_rows_has_its_headings() -> None:
 def test_pieces_of_a_line_and_of_a_cell_are_joined() -> None:
     line = Line(("a ", Span("b", Style.BAD)))
     rows = ((("x", Span("y")),),)
-    shown = render_plain(Document([line, Line(), Table((Column("H"),), rows)]))
+    shown = render_plain(Document([line, Line(), TextTable((Column("H"),), rows)]))
     assert shown == "a b\n\nH\nxy\n"
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzer.model.text import printable
-from analyzer.reports.document import Column, Document, Line, Span, Style, Table
+from analyzer.reports.document import Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.renderers import RENDERERS, renderer
 from tests.support.answers import RICH, Answers
 from tests.support.dumps import cluster_ip, dump, two_endpoints
@@ -71,7 +71,7 @@ def test_a_control_character_of_a_dump_is_shown_as_a_sign() -> None:
 def test_nothing_of_a_cell_is_lost_in_a_narrow_column() -> None:
     long = "a-service-with-a-name-of-exactly-sixty-three-characters-padded-2"
     columns = (Column("NAME", foldable=True), Column("", foldable=True))
-    table = Table(columns, ((long, "x" * 40), (Span("b", Style.BAD),)))
+    table = TextTable(columns, ((long, "x" * 40), (Span("b", Style.BAD),)))
     found = render_terminal(Document([table, Line(("end",))]), width=40, colour=False)
     assert sorted(re.sub(r"\s|─|NAME", "", found)) == sorted(long + "x" * 40 + "b" + "end")
 
@@ -88,7 +88,7 @@ def test_a_table_that_cannot_fit_loses_nothing_and_cuts_no_address() -> None:
 def test_rows_that_do_not_fit_go_on_deeper_where_a_column_begins() -> None:
     columns = (Column("A"), Column("B", begins=True), Column("C"), Column("D", begins=True))
     rows = (("name", "10.0.0.1:80", "x", "10.1.0.1:80"), ("", "", "", "10.1.0.2:80"))
-    found = render_terminal(Document([Table(columns, rows)]), width=20, colour=False)
+    found = render_terminal(Document([TextTable(columns, rows)]), width=20, colour=False)
     assert found.splitlines() == ["name  10.0.0.1:80  x", "      10.1.0.1:80", "      10.1.0.2:80"]
 
 
@@ -99,7 +99,7 @@ LONG = "kube-system/a-very-long-name-of-a-service:metrics"
 
 
 def at_width(width: int, *columns: Column, rows: tuple[tuple[str, ...], ...]) -> list[str]:
-    document = Document([Table(columns, rows)])
+    document = Document([TextTable(columns, rows)])
     return [
         line.rstrip() for line in render_terminal(document, width=width, colour=False).splitlines()
     ]

@@ -8,7 +8,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.failure.whatif import Asked
+from analyzer.failure.whatif import WhatIfOptions
 from analyzer.kubeproxy.generate import iptables_save, services
 from analyzer.model.cluster import Cluster
 from analyzer.model.probability import Dyadic
@@ -49,7 +49,7 @@ def test_of_many_endpoints_the_document_stays_small() -> None:
     cluster = Cluster().with_networks(
         [(__import__("ipaddress").ip_network(cidr), name) for cidr, name in network]
     )
-    asked = Asked(depth=1)
+    asked = WhatIfOptions(depth=1)
     answer = whatif_answer(iptables_save([only]), cluster, asked, max_loss=None, min_survives=None)
     text = written(answer)
     assert len(text) < 400 * 800

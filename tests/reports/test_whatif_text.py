@@ -8,7 +8,7 @@ from ipaddress import IPv4Address
 
 import pytest
 
-from analyzer.failure.whatif import Asked
+from analyzer.failure.whatif import WhatIfOptions
 from analyzer.model.cluster import Cluster, Placement
 from analyzer.reports import whatif_text
 from analyzer.reports.plain import render_plain
@@ -18,8 +18,10 @@ from tests.support.dumps import chance, cluster_ip, dump, endpoint
 from tests.support.mixed_clusters import files
 
 
-def shown(text: str, cluster: Cluster, asked: Asked | None = None) -> str:
-    answer = whatif_answer(text, cluster, asked or Asked(), max_loss=None, min_survives=None)
+def shown(text: str, cluster: Cluster, asked: WhatIfOptions | None = None) -> str:
+    answer = whatif_answer(
+        text, cluster, asked or WhatIfOptions(), max_loss=None, min_survives=None
+    )
     return render_plain(whatif_text.render(answer))
 
 
@@ -119,7 +121,7 @@ def test_the_route_that_is_named_is_the_one_that_is_lost() -> None:
 
 
 def test_the_dumps_own_node_is_marked() -> None:
-    text = shown(one_of(2), on("a", "b"), Asked(node="a"))
+    text = shown(one_of(2), on("a", "b"), WhatIfOptions(node="a"))
     assert "\nnode a* " in text
     assert "\na + b* " in text
     assert "\nnode b " in text

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from analyzer.model.packet import Packet
-from analyzer.semantics.positions import Place, Walks, left, missing
+from analyzer.semantics.positions import RulePosition, Walks, left, missing
 from analyzer.semantics.tree import FellThrough, Leaf, Tree, Unresolved
 
 PACKET = Packet(protocol="tcp")
@@ -20,10 +20,10 @@ class Jumps(Walks):
     def visited(self) -> list[str]:
         return self._visited
 
-    def _is_end(self, place: Place) -> bool:
+    def _is_end(self, place: RulePosition) -> bool:
         return self._tails and place.at == 1
 
-    def _meets(self, start: Place, packet: Packet) -> Tree:
+    def _meets(self, start: RulePosition, packet: Packet) -> Tree:
         self._visited.append(f"{start.chain}:{start.at}")
         assert len(self._visited) < 100, "the walk does not end"
         target = self._chains.get(start.chain)
@@ -31,7 +31,7 @@ class Jumps(Walks):
             return left(packet)
         if target not in {*self._chains, "END"}:
             return missing(target, packet)
-        return self.jump(target, packet, Place(start.chain, 1))
+        return self.jump(target, packet, RulePosition(start.chain, 1))
 
 
 def test_a_chain_that_ends_returns_behind_the_jump() -> None:
@@ -53,20 +53,20 @@ def test_a_position_is_walked_once() -> None:
     first = walks.tree("A", PACKET)
     assert walks.tree("A", PACKET) is first
     assert walks.visited == ["A:0", "END:0", "A:1"]
-    assert walks.walked(Place("A", 0), PACKET) is first
+    assert walks.walked(RulePosition("A", 0), PACKET) is first
 
 
 def test_what_is_forgotten_is_walked_again() -> None:
     walks = Jumps(A="END")
     walks.tree("A", PACKET)
     walks.forget()
-    assert walks.walked(Place("A", 0), PACKET) is None
+    assert walks.walked(RulePosition("A", 0), PACKET) is None
 
 
 def test_another_packet_is_walked_anew() -> None:
     walks = Jumps(A="END")
     walks.tree("A", PACKET)
-    assert walks.walked(Place("A", 0), Packet()) is None
+    assert walks.walked(RulePosition("A", 0), Packet()) is None
     assert walks.tree("A", Packet()) == Leaf(FellThrough(), Packet())
 
 

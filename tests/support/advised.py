@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from analyzer.advice.advise import Adviser, Failures, Outcome
-from analyzer.advice.measure import Key, Refused, Situation
+from analyzer.advice.measure import ClusterState, Key, Refused
 from analyzer.advice.measures import measure_of
 from analyzer.kubeproxy.predict.settings import Mode, Settings
 
@@ -100,8 +100,8 @@ SETTINGS = Settings(mode=Mode.IPTABLES)
 
 def judged(items: Sequence[Any], key: Key = KEY, **failures: Any) -> Outcome | Refused:
     """Return how a Service fares by its objects."""
-    adviser = Adviser(Situation(items=items), SETTINGS, Failures(**failures), 1)
-    found = adviser.judged(Situation(items=items), key)
+    adviser = Adviser(ClusterState(items=items), SETTINGS, Failures(**failures), 1)
+    found = adviser.judged(ClusterState(items=items), key)
     assert not adviser.differing
     return found
 
@@ -191,15 +191,15 @@ def cluster(*ends: int, **spec: Any) -> list[Any]:
     return [*WORKERS, service(**spec), slice_of([(f"worker{n}", n) for n in ends])]
 
 
-def after(name: str, items: Sequence[Any], key: Any = KEY) -> Situation | Refused:
+def after(name: str, items: Sequence[Any], key: Any = KEY) -> ClusterState | Refused:
     """Return what a measure makes of a cluster."""
     measure = measure_of(name)
     assert measure is not None
-    return measure.change(Situation(items=items), key)
+    return measure.change(ClusterState(items=items), key)
 
 
 def items_after(name: str, items: Sequence[Any], key: Any = KEY) -> Sequence[Any]:
     """Return the objects that a measure leaves."""
     found = after(name, items, key)
-    assert isinstance(found, Situation), found
+    assert isinstance(found, ClusterState), found
     return found.items

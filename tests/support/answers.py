@@ -13,17 +13,17 @@ from typing import Any, Final
 
 from analyzer.clients.callers import callers
 from analyzer.clients.connectors import CONNECTORS
-from analyzer.clients.fates import Fate as ClientFate
+from analyzer.clients.fates import FlowResponse as ClientFate
 from analyzer.clients.operations import Connection, LookUp, Operation
 from analyzer.clients.operations import judge as judge_client
 from analyzer.clients.resolvers import RESOLVERS
-from analyzer.clients.world import Entry, World
+from analyzer.clients.world import EntryNode, World
 from analyzer.failure.agreement import judge
 from analyzer.failure.loss import losses, service_loss
 from analyzer.failure.loss_at_nodes import worst_of
 from analyzer.failure.models import Dead, dead
 from analyzer.failure.thresholds import breaches
-from analyzer.failure.whatif import Asked, what_if
+from analyzer.failure.whatif import WhatIfOptions, what_if
 from analyzer.kubeproxy.absent import Absent
 from analyzer.kubeproxy.diff.difference import difference
 from analyzer.kubeproxy.diff.dumps import Dump
@@ -44,7 +44,7 @@ from analyzer.model.workloads import Workloads
 from analyzer.outage.api_servers import ApiProcess
 from analyzer.outage.components import COMPONENTS
 from analyzer.outage.control_plane import Etcd, LoadBalancer, Topology
-from analyzer.outage.scenario import Asked as ScenarioAsked
+from analyzer.outage.scenario import OutageOptions as ScenarioAsked
 from analyzer.outage.scenario import scenario
 from analyzer.outage.timeline import play
 from analyzer.parsers.iptables_save import parse
@@ -338,11 +338,13 @@ def loss_nodes_answer(text: str, died: Collection[str]) -> LossNodesAnswer:
 
 
 def whatif_answer(
-    text: str, cluster: Cluster = PLACED, asked: Asked | None = None, **more: Any
+    text: str, cluster: Cluster = PLACED, asked: WhatIfOptions | None = None, **more: Any
 ) -> WhatIfAnswer:
     """Return what failures cost, of a dump whose endpoints are on n1 and n2."""
     view = Recogniser(parse(text, "dump.txt"), cluster).view()
-    found = what_if(view.services, cluster, asked or Asked(node="n1", control_plane=("n1",)))
+    found = what_if(
+        view.services, cluster, asked or WhatIfOptions(node="n1", control_plane=("n1",))
+    )
     thresholds = {"max_loss": Fraction(1, 4), "min_survives": 1} | more
     first = view.services[0]
     died = Dead(endpoints=frozenset(first.endpoints[:1]))
@@ -548,7 +550,7 @@ def client_answer(text: str, cluster: Cluster = PLACED) -> ClientAnswer:
     view = Recogniser(parse(text, "dump.txt"), cluster).view()
     died = dead(view, cluster, nodes=("n1",))
     world = World(
-        entries=(Entry(node="n2", chance=Fraction(1), view=view),),
+        entries=(EntryNode(node="n2", chance=Fraction(1), view=view),),
         dead=died,
         fate_of=lambda _: ClientFate.SILENT,
         source=Source.POD,

@@ -16,7 +16,7 @@ from analyzer.gate.cases import Judge
 from analyzer.gate.failing import Failing, failing_of
 from analyzer.gate.fixes import Fix, fix_of
 from analyzer.gate.problem import Problem
-from analyzer.gate.verdict import Judged, Thresholds, judged
+from analyzer.gate.verdict import JudgedService, Thresholds, judged
 from analyzer.kubeproxy.predict.assumptions import Said
 from analyzer.questions.gating import Given, given_of
 from tests.support.naive.scheduling import called, every_end, matches
@@ -118,7 +118,7 @@ class World:
                 found.append(scaler(app, replicas, self.most[app], kind))
         return [*found, self.service]
 
-    def verdict(self, thresholds: Thresholds | None = None) -> Judged:
+    def verdict(self, thresholds: Thresholds | None = None) -> JudgedService:
         """Return what the gate says."""
         return verdict_of(self.items(), self.nodes, thresholds)[0]
 
@@ -221,7 +221,7 @@ class World:
 
 def verdict_of(
     items: Sequence[Any], nodes: Sequence[Any], thresholds: Thresholds | None = None
-) -> tuple[Judged, Fix | None]:
+) -> tuple[JudgedService, Fix | None]:
     """Return what the gate says of manifests with one Service, and what it advises."""
     given = _given(items, nodes)
     problem = given.problem(given.templates)

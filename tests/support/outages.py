@@ -19,7 +19,7 @@ from analyzer.model.value import replace
 from analyzer.model.workloads import NodeFacts, ServiceFacts, Workload, Workloads
 from analyzer.outage.clocks import Span
 from analyzer.outage.control_plane import Etcd, LoadBalancer, Topology
-from analyzer.outage.scenario import Asked, Scenario, scenario
+from analyzer.outage.scenario import OutageOptions, Scenario, scenario
 from analyzer.outage.timeline import Played, play
 from analyzer.parsers.iptables_save import parse
 from tests.support.dumps import chance, cluster_ip, dump, endpoint
@@ -124,7 +124,7 @@ def outage(
 ) -> Scenario:
     """Return what is to be played when nodes die that have endpoints, or some die `alone`."""
     known = workloads(number) if behind is None else behind
-    said = Asked(**{"said": {}, **asked})
+    said = OutageOptions(**{"said": {}, **asked})
     services = view(number).services
     dying = died(number, nodes)
     dying = replace(dying, endpoints=dying.endpoints.union(alone))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from ipaddress import IPv4Address, IPv4Network
 
-from analyzer.advice.advise import Advice, Failures, Judged, Outcome
+from analyzer.advice.advise import Advice, Failures, JudgedMeasure, Outcome
 from analyzer.advice.behind import Behind
 from analyzer.advice.measure import Measure, Refused, Subject
 from analyzer.advice.scores import score
 from analyzer.failure.loss_at_every_node import losses_at_every_node
 from analyzer.failure.models import dead
-from analyzer.failure.whatif import Asked, what_if
+from analyzer.failure.whatif import WhatIfOptions, what_if
 from analyzer.kubeproxy.absent import Absent
 from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.predict.cluster import Prediction
@@ -100,9 +100,11 @@ def advise_answer(text: str) -> AdviseAnswer:
                 ports=(name.text,),
                 now=now,
                 measures=(
-                    Judged(measure=measure("better"), outcome=replace(now, api=1)),
-                    Judged(measure=measure("worse"), outcome=replace(now, api=-1)),
-                    Judged(measure=measure("refused"), outcome=Refused(f"{name.text} is odd")),
+                    JudgedMeasure(measure=measure("better"), outcome=replace(now, api=1)),
+                    JudgedMeasure(measure=measure("worse"), outcome=replace(now, api=-1)),
+                    JudgedMeasure(
+                        measure=measure("refused"), outcome=Refused(f"{name.text} is odd")
+                    ),
                 ),
                 behind=Behind(endpoints=2, listed=1, owners=("ReplicaSet",), held=1),
                 predicted=Outcome(score=less, places=()),
@@ -122,5 +124,5 @@ def whatif_of_every_node(answer: WhatIfAnswer, text: str) -> WhatIfAnswer:
     """Return the same answer, of every node."""
     view, services = _views(text)
     asked: Sequence[EveryNode] = services
-    found = what_if([e.service for e in asked], answer.cluster, Asked(), None, asked)
+    found = what_if([e.service for e in asked], answer.cluster, WhatIfOptions(), None, asked)
     return replace(answer, view=view, found=found, prediction=PREDICTION, every_node=services)

@@ -15,7 +15,7 @@ from analyzer.model.cluster import Cluster
 from analyzer.model.rules import Ruleset
 from analyzer.repair.applied import applied
 from analyzer.repair.iptables import patch_of
-from analyzer.repair.witness import Fate, repaired
+from analyzer.repair.witness import RepairedOutcome, repaired
 from analyzer.reports.repair_answer import RepairAnswer
 
 #: Of draws of 31 bits, one behind the other, and of kube-proxy's ten digits.
@@ -26,13 +26,13 @@ def dead_of(endpoints: Collection[Endpoint]) -> Dead:
     return Dead(endpoints=frozenset(endpoints), named=tuple(map(str, endpoints)))
 
 
-def held(before: View, after: View, endpoints: Collection[Endpoint]) -> Counter[Fate]:
+def held(before: View, after: View, endpoints: Collection[Endpoint]) -> Counter[RepairedOutcome]:
     """Assert the promises of a repair, and count what became of the routes to dead endpoints.
 
     Routes that lose nothing to the dead are the same: `repaired` raises otherwise.
     """
     dead = dead_of(endpoints)
-    fates: Counter[Fate] = Counter()
+    fates: Counter[RepairedOutcome] = Counter()
     then = {
         (s.service.name.text, s.service.protocol, s.service.version): s
         for s in losses(after.services, dead)
@@ -46,11 +46,17 @@ def held(before: View, after: View, endpoints: Collection[Endpoint]) -> Counter[
         for was, fate in each.routes:
             fates[fate] += 1
             now = routes.get((was.route.frontend, was.route.source, was.route.network))
-            if fate is Fate.COVERED and now is not None and was.route.source is not Source.HAIRPIN:
+            if (
+                fate is RepairedOutcome.COVERED
+                and now is not None
+                and was.route.source is not Source.HAIRPIN
+            ):
                 _spread_evenly(was, now, dead)
-            elif fate is Fate.REFUSED and now is not None:
+            elif fate is RepairedOutcome.REFUSED and now is not None:
                 assert not now.on_dead.upper
-            elif fate is Fate.LEFT:  # what it asks for the dump does not tell: nothing is certain
+            elif (
+                fate is RepairedOutcome.LEFT
+            ):  # what it asks for the dump does not tell: nothing is certain
                 assert not was.on_dead.lower
     return fates
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from analyzer.advice.measure import Key, Measure, Refused, Situation, Subject
+from analyzer.advice.measure import ClusterState, Key, Measure, Refused, Subject
 from analyzer.advice.objects import (
     address_of,
     is_usable,
@@ -28,11 +28,11 @@ from analyzer.parsers.api_objects import Object, addresses, at, elements
 _UPSTREAM = "kube-dns-upstream"
 
 
-def change(situation: Situation, key: Key) -> Situation | Refused:
-    """Return a situation in which each node answers for the Service itself.
+def change(situation: ClusterState, key: Key) -> ClusterState | Refused:
+    """Return a state in which each node answers for the Service itself.
 
-    The caches are not endpoints in truth: they take the Service's address on each node. Endpoints
-    with the nodes' addresses and the policy Local stand for them.
+    The caches are not really endpoints: they take the Service's address on each node. They are
+    represented by endpoints with the nodes' addresses and the policy Local.
     """
     service = service_of(situation.items, key)
     slices = slices_of(situation.items, key)
@@ -53,7 +53,7 @@ def change(situation: Situation, key: Key) -> Situation | Refused:
     return replace(situation, items=items, either=(key, upstream))
 
 
-def _caches(item: Object, situation: Situation, free: Addresses) -> Object:
+def _caches(item: Object, situation: ClusterState, free: Addresses) -> Object:
     """Return a slice with a cache on each node."""
     listed = [e for e in elements(item, "endpoints") if is_usable(e)]
     families = {a.version for e in listed if (a := address_of(e)) is not None}

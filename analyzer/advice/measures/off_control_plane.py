@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 
-from analyzer.advice.measure import Key, Measure, Refused, Situation, Subject
+from analyzer.advice.measure import ClusterState, Key, Measure, Refused, Subject
 from analyzer.advice.measures.replica import why_not
 from analyzer.advice.placing import placed
 from analyzer.advice.takers import Takers, control_plane_of
 
 
-def change(situation: Situation, key: Key) -> Situation | Refused:
+def change(situation: ClusterState, key: Key) -> ClusterState | Refused:
     """Return a situation in which pods on control-plane nodes have moved to other nodes."""
     masters = situation.said.control_plane or control_plane_of(situation.items)
     if not masters:
@@ -31,7 +31,7 @@ def away(now: Sequence[str], can: Takers, masters: Collection[str]) -> Sequence[
 
 
 def emptiest(now: Sequence[str], names: Sequence[str], number: int) -> list[str]:
-    """Return the nodes, among those named, that so many pods are added to one by one."""
+    """Return the nodes, among those named, to which `number` pods are added one by one."""
     held = Counter(now)
     found = []
     for _ in range(number):

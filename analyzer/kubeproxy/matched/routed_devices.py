@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from analyzer.model.addresses import WIDTHS, Address
 from analyzer.model.devices import covers
 from analyzer.model.region import common_of, span
-from analyzer.model.routing import LOOPBACK, Route, Routes
+from analyzer.model.routing import LOOPBACK, KernelRoute, Routes
 from analyzer.semantics.devices import SHARED, USUAL, PodPlaces
 
 
@@ -40,7 +40,7 @@ def devices_of_pods(
     return tuple(sorted(patterns))
 
 
-def _leads_to_pods(route: Route, device: str, places: Sequence[PodPlaces]) -> bool:
+def _leads_to_pods(route: KernelRoute, device: str, places: Sequence[PodPlaces]) -> bool:
     network = route.network
     held = (span(network),)
     of_version = [

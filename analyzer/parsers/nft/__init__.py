@@ -1,4 +1,4 @@
-"""One file per nft expression and statement. To add one, write the file and add its line here."""
+"""One module per nft expression and statement. To add one, write the module and a line here."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from analyzer.parsers.nft.verdict import VERDICT
 from analyzer.parsers.nft.vmap import VMAP
 from analyzer.parsers.nft.xt import XT
 
-#: What gives expressions; of two that begin with the same word the first is asked first.
+#: Readers of expressions; of two that begin with the same word, the first is tried first.
 EXPRESSIONS: Final[tuple[Extension, ...]] = (
     PAYLOAD,
     META,
@@ -53,7 +53,7 @@ EXPRESSIONS: Final[tuple[Extension, ...]] = (
     VERDICT,
 )
 
-#: What gives statements. Those without words begin with an expression.
+#: Readers of statements. Those without words begin with an expression.
 STATEMENTS: Final[tuple[Extension, ...]] = (
     MATCH,
     VMAP,

@@ -23,7 +23,7 @@ from analyzer.parsers.nft.words import INVALID_TYPE, number, quoted
 _ADDRESS: Final = re.compile(r"[0-9a-fA-F:.]+")
 _HARDWARE: Final = re.compile(r"(?:[0-9a-f]{2}:)+[0-9a-f]{2}")
 _PREFIX: Final = re.compile(r"([0-9a-fA-F:.]+)/(\d{1,3})")
-#: Words that are written without quotes; whatever else is a string needs them.
+#: Words that are written without quotes; all other strings need quotes.
 _PLAIN: Final = frozenset(
     (
         *nft_names.PROTOCOLS,
@@ -42,7 +42,7 @@ _MEMORY: Final = 1 << 15
 
 @lru_cache(maxsize=_MEMORY)
 def address(text: str) -> Address | None:
-    """Return the address that `text` spells; None of anything else."""
+    """Return the address that `text` spells; None for anything else."""
     if _ADDRESS.fullmatch(text) is None:
         return None
     try:
@@ -58,7 +58,7 @@ def from_word(word: str) -> Expression:
     """Return the constant that an unquoted word stands for.
 
     Raises:
-        NotUnderstood: it is none.
+        NotUnderstood: it is not one.
     """
     if not word:
         raise NotUnderstood(word)

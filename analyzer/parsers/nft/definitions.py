@@ -1,6 +1,6 @@
 """A table's sets, maps, named objects and flowtables, from text.
 
-Each block comes as statements: its lines, or what stands between semicolons.
+Each block is given as statements: its lines, or the parts between semicolons.
 
 Source: nft(8), "SETS", "MAPS", "STATEFUL OBJECTS", "FLOWTABLES"; src/rule.c,
 ``set_print_declaration``, ``obj_print_data``, ``flowtable_print_declaration``.
@@ -27,12 +27,12 @@ from analyzer.parsers.nft.words import Words
 
 _PRIORITY: Final = re.compile(r"(?:([a-z]+)\s*)?(?:([-+])?\s*(\d{1,10}))?")
 _UNITS: Final[Mapping[str, int]] = {"bytes": 1, "kbytes": 1024, "mbytes": 1024 * 1024}
-#: Objects whose lines are understood; those of others are kept as text.
+#: Objects whose properties are understood; those of others are kept as text.
 _UNDERSTOOD: Final = frozenset({"counter", "quota", "limit", "ct helper"})
 
 
 def priority(text: str, family: str) -> int | None:
-    """Return the number of ``dstnat - 10``, ``-110`` or ``filter``; None of other text."""
+    """Return the number of ``dstnat - 10``, ``-110`` or ``filter``; None for other text."""
     found = _PRIORITY.fullmatch(text.strip())
     if found is None or not text.strip():
         return None
@@ -49,10 +49,10 @@ def unquoted(text: str) -> str:
 
 
 def read_set(name: str, family: str, lines: Sequence[str]) -> Set:
-    """Read a set or map out of its lines.
+    """Read a set or map from its lines.
 
     Raises:
-        NotUnderstood: a line is none that nft prints.
+        NotUnderstood: nft prints no such line.
     """
     found: dict[str, Any] = {}
     statements: list[Statement] = []
@@ -115,7 +115,7 @@ def _elements(text: str, family: str) -> Sequence[Element]:
 
 
 def read_flowtable(name: str, family: str, lines: Sequence[str]) -> Flowtable:
-    """Read a flowtable out of its lines."""
+    """Read a flowtable from its lines."""
     hook: str | None = None
     number: int | None = None
     devices: tuple[str, ...] = ()
@@ -129,10 +129,10 @@ def read_flowtable(name: str, family: str, lines: Sequence[str]) -> Flowtable:
 
 
 def read_object(kind: str, name: str, family: str, lines: Sequence[str]) -> NamedObject:
-    """Read a named object out of its lines.
+    """Read a named object from its lines.
 
     Raises:
-        NotUnderstood: a line is none that nft prints.
+        NotUnderstood: nft prints no such line.
     """
     comment = None
     properties: list[tuple[str, Constant]] = []
@@ -164,7 +164,7 @@ def _properties(kind: str, words: Words) -> list[tuple[str, Constant]]:
 
 
 def quota_properties(given: Quota) -> list[tuple[str, Constant]]:
-    """Return what a quota says, in bytes, as properties of an object."""
+    """Return the properties of a quota, in bytes."""
     return [
         ("bytes", given.amount * _UNITS[given.unit]),
         ("used", given.used * _UNITS[given.used_unit]),
@@ -173,6 +173,6 @@ def quota_properties(given: Quota) -> list[tuple[str, Constant]]:
 
 
 def limit_properties(given: Limit) -> list[tuple[str, Constant]]:
-    """Return what a limit says, as properties of an object."""
+    """Return the properties of a limit."""
     names = ("rate", "per", "burst", "over", "rate_unit", "burst_unit")
     return [(name, getattr(given, name)) for name in names]

@@ -43,7 +43,7 @@ OBJECTS: Final = frozenset(
 
 
 def read_chain(body: Mapping[str, Any], rules: Sequence[Rule]) -> Chain:
-    """Return a chain that has these rules."""
+    """Return a chain with these rules."""
     hook = optional_string(body.get("hook"))
     priority = body.get("prio")
     if priority is not None and type(priority) is not int:
@@ -64,7 +64,7 @@ def read_set(name: str, family: str, body: Mapping[str, Any]) -> Set:
     """Return a set or map.
 
     Raises:
-        NotUnderstood: a property of it is none that nft prints.
+        NotUnderstood: it has a property that nft does not print.
     """
     reader = json_reader(family)
 

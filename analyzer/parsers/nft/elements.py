@@ -1,8 +1,7 @@
 """Elements of sets and maps.
 
-What kube-proxy makes of ten thousand Services are tens of thousands of elements of one shape.
-They are split at commas and dots; only those that carry more than a key and a value go word by
-word.
+Ten thousand Services give tens of thousands of elements of one shape. They are split at commas and
+dots; only those with more than a key and a value are read word by word.
 
 Source: nft(8), "SET ELEMENTS"; src/json.c, ``set_elem_expr_json``; src/expression.c,
 ``set_elem_expr_print``.
@@ -58,7 +57,7 @@ def _element(piece: str, words: Words) -> Element:
 
 
 def _plain(text: str) -> Expression | None:
-    """Return a constant or a concatenation of constants; None of anything else."""
+    """Return a constant or a concatenation of constants; None for anything else."""
     if '"' in text:
         return None
     if " " not in text and "\n" not in text and "\t" not in text:
@@ -70,10 +69,10 @@ def _plain(text: str) -> Expression | None:
 
 
 def read(inner: Words, *, constant: bool = True) -> Element:
-    """Read one element; its key is a constant, or with `constant` unset any expression.
+    """Read one element; its key is a constant or, unless `constant`, any expression.
 
     Raises:
-        NotUnderstood: it is none.
+        NotUnderstood: it is not an element.
     """
     key = inner.operand() if constant else inner.expression()
     found: dict[str, Any] = {}
@@ -116,7 +115,7 @@ def _no_expression(_: Expression) -> str:
 
 
 def from_json(given: object, reader: JsonReader) -> Element:
-    """Return one element, which is an array of key and value in a map.
+    """Return one element; in a map, it is an array of key and value.
 
     An element that is not understood has an `Unknown` key.
     """
@@ -130,7 +129,7 @@ def strict_from_json(given: object, reader: JsonReader) -> Element:
     """Return one element.
 
     Raises:
-        NotUnderstood: it is none that nft prints.
+        NotUnderstood: nft prints no such element.
     """
     key, data = given, None
     if isinstance(given, list) and len(given) == _PAIR:
@@ -141,10 +140,10 @@ def strict_from_json(given: object, reader: JsonReader) -> Element:
 
 
 def with_statements(element: Element, given: object, reader: JsonReader) -> Element:
-    """Return an element that keeps what each of the statements counts or limits.
+    """Return an element with the counter and limit of these statements.
 
     Raises:
-        NotUnderstood: they do something else.
+        NotUnderstood: one of them is another statement.
     """
     for each in array(given):
         match each:
@@ -182,7 +181,7 @@ def _with_properties(given: Any, data: Expression | None, reader: JsonReader) ->
 
 
 def dumped(given: object) -> str:
-    """Return what was not understood as it stands in the input, but for its blanks."""
+    """Return input that was not understood as JSON text; only its blanks may differ."""
     import json
 
     return json.dumps(given)

@@ -1,6 +1,6 @@
 """Expressions, read from JSON and from text, and rendered as text.
 
-In text ``&`` binds closer than ``^``, that closer than ``|``, and all of them closer than the
+In text ``&`` binds tighter than ``^``, that tighter than ``|``, and all of them tighter than the
 dot of a concatenation.
 
 Source: src/parser_bison.y, ``concat_expr`` and below; src/parser_json.c, ``json_parse_expr``.
@@ -33,9 +33,9 @@ from analyzer.parsers.nft.json_values import JsonReader, array, integer, known_o
 from analyzer.parsers.nft.words import Words, quoted
 
 _PAIR: Final = 2
-#: Operators in a row: each nests one level deeper, and Python's stack ends somewhere.
+#: Most operators in a row: each nests one level deeper, and Python's stack is limited.
 _LONGEST: Final = 40
-#: How close each operator binds; words are what iptables-nft's translations say.
+#: Precedence of the operators; the words are from iptables-nft's translations.
 _PRECEDENCE: Final[Mapping[str, int]] = {
     "|": 1,
     "or": 1,
@@ -57,7 +57,7 @@ for _each in EXPRESSIONS:
 
 
 def json_reader(family: str) -> JsonReader:
-    """Return what reads expressions of a table of this family."""
+    """Return a reader of expressions in tables of this family."""
     return JsonReader(_from_json, family)
 
 
@@ -65,7 +65,7 @@ def words_of(text: str, family: str) -> Words:
     """Return the words of a rule or set in a table of this family.
 
     Raises:
-        NotUnderstood: a quote is opened and never closed.
+        NotUnderstood: a quote is not closed.
     """
     return Words(text, family, _from_words)
 
@@ -138,10 +138,10 @@ def _prefix(base: Expression, length: int) -> Prefix:
 
 
 def map_operand(given: Expression) -> SetRef | AnonymousSet:
-    """Return what stands behind ``map`` or ``vmap``, if it is such.
+    """Return the operand of ``map`` or ``vmap``.
 
     Raises:
-        NotUnderstood: it is something else.
+        NotUnderstood: it is neither a set nor a map.
     """
     if isinstance(given, SetRef | AnonymousSet):
         return given
@@ -205,7 +205,7 @@ def write(given: Expression) -> str:
     """Return the expression as nft prints it.
 
     Raises:
-        ValueError: a string in it holds a quote.
+        ValueError: a string in it contains a quote.
     """
     match given:
         case int() | str():

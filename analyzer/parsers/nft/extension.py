@@ -1,4 +1,4 @@
-"""How one expression or statement is read from JSON and from text, and rendered as text."""
+"""The type of a reader of expressions or statements, from JSON and text, and its writer."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 class NotUnderstood(ValueError):  # noqa: N818  # no error: it is kept as unknown
-    """What stands there is none of the shapes that nft prints; it is kept as unknown."""
+    """Input in none of the forms that nft prints; it is kept as unknown."""
 
 
-#: Writes an expression; given to the writers of what holds expressions.
+#: Writes an expression; passed to the writers of everything that contains expressions.
 Write = Callable[["Expression"], str]
 
 
@@ -30,10 +30,10 @@ class Extension:
     Attributes:
         keys: names of its JSON objects.
         words: words that it begins with in text.
-        types: the values that it gives.
-        read_json: reads the content of the object of that name.
-        read_text: reads it, or returns None when the words there are something else's.
-        write: gives its text.
+        types: the types of its values.
+        read_json: reads the content of the JSON object of that name.
+        read_text: reads the text, or returns None if the words belong to something else.
+        write: returns its text.
     """
 
     keys: tuple[str, ...]

@@ -1,7 +1,6 @@
-"""``fwd to "eth0"``: the packet leaves by another interface.
+"""``fwd to "eth0"``: sends the packet out of another interface.
 
-Source: nft(8), "FWD STATEMENT"; src/json.c, ``fwd_stmt_json``; src/statement.c,
-``fwd_stmt_print``.
+Source: nft(8), "FWD STATEMENT"; src/json.c, ``fwd_stmt_json``; src/statement.c, ``fwd_stmt_print``.
 """
 
 from __future__ import annotations

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
     from analyzer.model.nft_expressions import Expression
 
-#: Deeper than nft nests, and far from what Python's stack holds.
+#: Deeper than nft nests, and well within Python's stack.
 _DEEPEST: Final = 40
 
 
 class JsonReader:
-    """Reads expressions; called with one, it gives its value.
+    """Reads expressions; call it with the JSON of one.
 
     Attributes:
         family: of the table.
@@ -37,7 +37,7 @@ class JsonReader:
         """Return the expression.
 
         Raises:
-            NotUnderstood: it is none that nft prints.
+            NotUnderstood: nft prints no such expression.
         """
         if self._depth > _DEEPEST:
             raise NotUnderstood("nested too deep")
@@ -49,45 +49,45 @@ class JsonReader:
 
 
 def mapping(given: object) -> Mapping[str, Any]:
-    """Return an object, if it is one."""
+    """Return `given` if it is a JSON object."""
     if isinstance(given, dict):
         return given
     raise NotUnderstood(given)
 
 
 def array(given: object) -> list[Any]:
-    """Return an array, if it is one."""
+    """Return `given` if it is an array."""
     if isinstance(given, list):
         return given
     raise NotUnderstood(given)
 
 
 def integer(given: object) -> int:
-    """Return a whole number that is not negative, if it is one."""
+    """Return `given` if it is a whole number of at least 0."""
     if type(given) is int and given >= 0:
         return given
     raise NotUnderstood(given)
 
 
 def string(given: object) -> str:
-    """Return a string, if it is one."""
+    """Return `given` if it is a string."""
     if isinstance(given, str):
         return given
     raise NotUnderstood(given)
 
 
 def optional_string(given: object) -> str | None:
-    """Return a string or None."""
+    """Return `given` if it is a string or None."""
     return None if given is None else string(given)
 
 
 def optional_integer(given: object) -> int | None:
-    """Return a number or None."""
+    """Return `given` if it is a number or None."""
     return None if given is None else integer(given)
 
 
 def strings(given: object) -> tuple[str, ...]:
-    """Return what stands there as one string, an array of strings or not at all."""
+    """Return the strings of an array, of a single string, or of None."""
     if given is None:
         return ()
     if isinstance(given, str):
@@ -96,13 +96,13 @@ def strings(given: object) -> tuple[str, ...]:
 
 
 def boolean(given: object) -> bool:
-    """Return a truth value; what is not there is false."""
+    """Return a truth value; None is false."""
     if given is None or isinstance(given, bool):
         return bool(given)
     raise NotUnderstood(given)
 
 
 def known_only(given: Mapping[str, object], names: frozenset[str]) -> None:
-    """Refuse an object with a property that nobody here reads, as it may change the meaning."""
+    """Refuse an object with a property that is not read, since it may change the meaning."""
     if not names.issuperset(given):
         raise NotUnderstood(given)

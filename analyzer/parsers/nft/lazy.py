@@ -21,13 +21,13 @@ else:
 
 
 class Lazy(Base[T]):
-    """Values of a dump that are understood when they are first asked for.
+    """Values of a dump that are parsed on first access.
 
     Of ten thousand Services a question usually concerns one.
 
     Attributes:
-        source: what it is made of: lines of text with their numbers, or values of JSON; for
-            whoever can do with less than the values.
+        source: what they are made from: lines of text with their numbers, or JSON values; for
+            callers that need less than the values.
     """
 
     __slots__ = ("_count", "_made", "_make", "source")

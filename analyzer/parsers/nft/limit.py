@@ -23,7 +23,7 @@ from analyzer.parsers.nft.words import Words
 
 _RATE: Final = re.compile(r"(?:(\d{1,20})|([a-z]+))/(second|minute|hour|day|week)")
 _BYTES: Final = frozenset({"bytes", "kbytes", "mbytes"})
-#: What nft takes, and does not print.
+#: nft's default, which it does not print.
 _BURST: Final = 5
 _NAMES: Final = frozenset({"rate", "per", "burst", "inv", "rate_unit", "burst_unit"})
 
@@ -53,10 +53,10 @@ def _read_text(words: Words) -> Limit | ObjectRef:
 
 
 def read_rate(words: Words) -> Limit:
-    """Read what stands behind ``rate``, of a statement or of a named limit.
+    """Read what follows ``rate``, in a statement or a named limit.
 
     Raises:
-        NotUnderstood: it is no rate.
+        NotUnderstood: it is not a rate.
     """
     over = words.accept("over")
     rate, unit, per = _rate(words)

@@ -18,10 +18,10 @@ _Set: TypeAlias = "MetaSet | CtSet | Mangle"
 
 
 def made(key: Expression, value: Expression) -> _Set:
-    """Return what sets `key`.
+    """Return the statement that sets `key`.
 
     Raises:
-        NotUnderstood: it is nothing that can be set.
+        NotUnderstood: it cannot be set.
     """
     match key:
         case Meta(name):
@@ -41,7 +41,7 @@ def _read_json(_: str, body: object, read: JsonReader) -> _Set:
 
 
 def _read_text(_: Words) -> None:
-    """Leave it to who reads the key."""
+    """Return None: the reader of the key reads it."""
 
 
 def _write(given: _Set, write: Write) -> str:

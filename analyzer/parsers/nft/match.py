@@ -1,6 +1,6 @@
 """``left operator right``: the rule continues if the comparison is true.
 
-Text leaves out ``==``, and ``in`` too, which is meant where the left side is a field of bits.
+Text omits ``==``. It also omits ``in``, which is meant if the left side is a bit field.
 
 Source: nft(8), "EXPRESSIONS"; src/expression.c, ``relational_expr_print``; src/json.c,
 ``relational_expr_json``.
@@ -52,7 +52,7 @@ def made(operator: str, left: Expression, right: Expression) -> Match:
     """Return the match.
 
     Raises:
-        NotUnderstood: the left side is a constant, or the right side is none that nft prints.
+        NotUnderstood: the left side is a constant, or nft prints no such right side.
     """
     if isinstance(left, int | str | Address | AnonymousSet | SetRef | Range | Wildcard | Flags):
         raise NotUnderstood(left)
@@ -60,7 +60,7 @@ def made(operator: str, left: Expression, right: Expression) -> Match:
 
 
 def is_bits(left: Expression) -> bool:
-    """Tell whether the left side is a field of bits, so that no operator means ``in``."""
+    """Return whether the left side is a bit field, for which no operator means ``in``."""
     match left:
         case Ct(key):
             return key in _BITS
@@ -71,10 +71,10 @@ def is_bits(left: Expression) -> bool:
 
 
 def behind(left: Expression, words: Words) -> Match:
-    """Read what stands behind the left side.
+    """Read what follows the left side.
 
     Raises:
-        NotUnderstood: it is no match.
+        NotUnderstood: it is not a match.
     """
     operator = words.take() if words.peek() in OPERATORS else ""
     right = _right(left, words)
@@ -108,12 +108,12 @@ def _flags(first: Expression, words: Words) -> Expression:
 
 
 def value_behind(words: Words) -> Expression:
-    """Read the value behind ``set``: ``meta mark | 0x1``, ``new,destroy``."""
+    """Read the value after ``set``: ``meta mark | 0x1``, ``new,destroy``."""
     return _flags(words.expression(), words)
 
 
 def _read_text(_: Words) -> None:
-    """Leave it to who reads the left side."""
+    """Return None: the reader of the left side reads it."""
 
 
 def _write(given: Match, write: Write) -> str:
@@ -134,7 +134,7 @@ def _write(given: Match, write: Write) -> str:
 
 
 def _needs_no_sign(given: Match) -> bool:
-    """Tell whether nft would take ``left right`` for what it is."""
+    """Return whether nft would read ``left right`` without an operator correctly."""
     if isinstance(given.left, Binary):
         return False
     group = isinstance(given.right, AnonymousSet | SetRef)

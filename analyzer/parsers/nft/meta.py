@@ -12,7 +12,7 @@ from analyzer.parsers.nft.extension import Extension, NotUnderstood, Write
 from analyzer.parsers.nft.json_values import JsonReader, known_only, mapping, string
 from analyzer.parsers.nft.words import Words
 
-#: Keys that stand without ``meta``.
+#: Keys that are written without ``meta``.
 _UNQUALIFIED: Final = (
     "mark",
     "iif",
@@ -36,7 +36,7 @@ _UNQUALIFIED: Final = (
     "day",
     "hour",
 )
-#: Whatever ``meta`` knows.
+#: All keys of ``meta``.
 KEYS: Final = frozenset(
     (
         *_UNQUALIFIED,

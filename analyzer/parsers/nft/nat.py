@@ -31,7 +31,7 @@ _HERE: Final[Mapping[str, type[Masquerade | Redirect]]] = {
 }
 _FLAGS: Final = frozenset({"random", "fully-random", "persistent"})
 _NAMES: Final = frozenset({"addr", "port", "family", "flags", "type_flags"})
-#: An address or two and the colon before a port: of IPv6 in brackets.
+#: One or two addresses and the colon before a port; IPv6 addresses in brackets.
 _IPV4: Final = re.compile(r"(\d+\.[\d.]+(?:-[\d.]+)?):(.*)")
 _IPV6: Final = re.compile(r"\[([^\]]+)\](?:-\[([^\]]+)\])?(?::(.*))?")
 _IPV6_VERSION: Final = 6
@@ -81,7 +81,7 @@ def _read_text(words: Words) -> _Nat:
 
 
 def _kinds(words: Words, found: dict[str, Any]) -> None:
-    """Read what some versions say of the map that follows."""
+    """Read what some versions print about the map that follows."""
     if words.accept("prefix"):
         found["prefix"] = True
     elif words.accept("addr"):
@@ -91,7 +91,7 @@ def _kinds(words: Words, found: dict[str, Any]) -> None:
 
 
 def read_address(words: Words, found: dict[str, Any]) -> None:
-    """Read ``address:port`` into `found`, either of which may be missing."""
+    """Read ``address:port`` into `found`; either may be missing."""
     word = words.peek()
     if word[:1] != ":" or word[1:2] == ":":
         ipv6 = _IPV6.fullmatch(word)
@@ -150,7 +150,7 @@ def _address_text(given: Expression | None, write: Write, *, with_port: bool) ->
         case _ if isinstance(given, Address):
             return address_to_text(given)
         case _:
-            # The colon would else belong to the last word: `@map:80`.
+            # The colon would otherwise belong to the last word: `@map:80`.
             return f"{write(given)} " if with_port else write(given)
 
 

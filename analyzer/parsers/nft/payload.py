@@ -72,7 +72,7 @@ def _read_text(words: Words) -> Payload | None:
 
 
 def raw(word: str) -> RawPayload:
-    """Return what ``@base,offset,length`` stands for."""
+    """Return the value of ``@base,offset,length``."""
     base, offset, length = word[1:].split(",")
     try:
         return RawPayload(base, int(offset), int(length))

@@ -46,10 +46,10 @@ def _read_text(words: Words) -> Quota | ObjectRef:
 
 
 def read_amount(words: Words) -> Quota:
-    """Read what stands behind ``quota``, of a statement or of a named quota.
+    """Read what follows ``quota``, in a statement or a named quota.
 
     Raises:
-        NotUnderstood: it is no amount.
+        NotUnderstood: it is not an amount.
     """
     over = words.accept("over")
     words.accept("until")

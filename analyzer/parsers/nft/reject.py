@@ -1,6 +1,6 @@
 """``reject``, ``reject with icmpx admin-prohibited``, ``reject with tcp reset``.
 
-A mere ``reject`` means port-unreachable of the table's own IP version.
+A bare ``reject`` means port-unreachable of the table's own IP version.
 
 Source: nft(8), "REJECT STATEMENT"; src/statement.c, ``reject_stmt_print``; src/evaluate.c,
 ``stmt_evaluate_reject_default``.
@@ -55,7 +55,7 @@ def _read_text(words: Words) -> Reject:
 
 
 def _write(given: Reject, _: Write) -> str:
-    # In full: a mere `reject` depends on the table.
+    # In full, because the meaning of a bare `reject` depends on the table.
     return f"reject with {given.type}{'' if given.code is None else f' type {given.code}'}"
 
 

@@ -1,8 +1,7 @@
-"""The canonical text of a ruleset: nft loads it, and it reads back as the same values.
+"""The canonical text of a ruleset: nft loads it, and it parses to the same values.
 
-What nft reads but for three things that only a reader needs: what is unknown stands as it was
-read, an extension of xtables as ``xt match "x"``, and one that left nothing but a blank as that
-blank.
+nft does not accept three things that only our own reader does: unknown parts are rendered as they
+were read, an xtables extension as ``xt match "x"``, and one that left only a blank as that blank.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ def render(ruleset: NftRuleset) -> str:
     """Return the tables as nft prints them.
 
     Raises:
-        ValueError: a string in them holds a quote, which nft cannot write.
+        ValueError: a string in them contains a quote, which nft cannot write.
     """
     lines: list[str] = []
     for table in ruleset.tables.values():
@@ -37,7 +36,7 @@ def render_rule(rule: Rule) -> str:
     """Return one rule as nft prints it.
 
     Raises:
-        ValueError: a string in it holds a quote.
+        ValueError: a string in it contains a quote.
     """
     words = [statements.write(each) for each in rule.statements]
     if rule.comment is not None:

@@ -1,6 +1,6 @@
-"""A ruleset as ``nft -j`` prints it; it reads back as the same values.
+"""A ruleset as ``nft -j`` prints it; it parses to the same values.
 
-What is unknown becomes an object that nobody knows, ``{"unknown": null}``.
+What is unknown becomes an object that no reader knows, ``{"unknown": null}``.
 
 Source: libnftables-json(5).
 """
@@ -32,7 +32,7 @@ _UNKNOWN: Final = {"unknown": None}
 
 
 def _some(**given: Any) -> dict[str, Any]:
-    """Leave out what nft leaves out."""
+    """Return the properties without those that nft leaves out."""
     return {
         name.replace("_", "-") if name in {"gc_interval", "auto_merge"} else name: held
         for name, held in given.items()
@@ -41,7 +41,7 @@ def _some(**given: Any) -> dict[str, Any]:
 
 
 def _listed(given: tuple[str, ...]) -> Any:
-    """One string alone, several as an array."""
+    """Return a single string alone, several as an array, none as None."""
     return given[0] if len(given) == 1 else list(given) or None
 
 

@@ -43,7 +43,7 @@ _CT: Final[Mapping[str, str]] = {
 
 
 def types(text: str) -> Types:
-    """Return the parts of ``ipv4_addr . inet_service``; ``interval`` is told by the elements."""
+    """Return the parts of ``ipv4_addr . inet_service``; ``interval`` shows in the elements."""
     return tuple(part.strip() for part in text.removeprefix("interval ").split(" . "))
 
 
@@ -51,7 +51,7 @@ def typeof(text: str, family: str) -> tuple[Expression, ...]:
     """Return the expressions of ``typeof``.
 
     Raises:
-        NotUnderstood: it is none.
+        NotUnderstood: it is not an expression.
     """
     words = words_of(text.removeprefix("interval "), family)
     if words.peek() == "verdict":
@@ -63,7 +63,7 @@ def typeof(text: str, family: str) -> tuple[Expression, ...]:
 
 
 def type_of(given: Expression) -> str:
-    """Return the type of what an expression gives; ``integer`` where it is just a number."""
+    """Return the type of an expression's value; ``integer`` if it is a plain number."""
     match given:
         case Payload("ip", "saddr" | "daddr"):
             return "ipv4_addr"

@@ -1,12 +1,11 @@
 """A ruleset's text split into tables, their blocks, and the statements of a block.
 
-Theory of operation
-===================
+Theory of operation ===================
 
-What nft printed and nobody touched has one block after the other, each line of it behind two
-tabs: one regular expression takes a whole block. Anything else (another indent, several
-statements on a line, elements or comments that hold braces) goes token by token, which gives
-the same blocks. A body is split into its statements when somebody asks for them.
+In unedited output of nft, blocks follow each other, with each line after two tabs: one regular
+expression matches a whole block. Anything else (other indents, several statements on a line,
+elements or comments with braces) is read token by token, which gives the same blocks. A body is
+split into its statements on request.
 
 Source: src/rule.c, ``do_list_ruleset``, ``table_print``, ``chain_print``; src/scanner.l.
 """
@@ -42,7 +41,7 @@ _BLOCKS: Final = 2
 
 @value
 class Block:
-    """A chain, set, map or object: what stands between its braces, and at which line, from 1."""
+    """A chain, set, map or object: the text between its braces, and its line, from 1."""
 
     kind: str
     name: str
@@ -52,7 +51,7 @@ class Block:
 
 @value
 class RawTable:
-    """A table: its own attributes by line, its blocks, and whether its end was there."""
+    """A table: its own attributes by line, its blocks, and whether it is closed."""
 
     family: str
     name: str
@@ -74,15 +73,15 @@ def split(text: str, file: str) -> Split:
     """Return the tables of a ruleset.
 
     Raises:
-        ParseError: a brace closes what none opened, a quote is never closed, or something
-            other than a table holds rules.
+        ParseError: braces do not match, a quote is not closed, or rules are in something other
+            than a table.
     """
     found = _untouched(text)
     return _Careful(text, file).read() if found is None else found
 
 
 def _untouched(text: str) -> Split | None:
-    """Return the tables that nft printed; None when the text is anything else."""
+    """Return the tables of unedited nft output; None if the text is anything else."""
     tables: list[RawTable] = []
     at, line = 0, 1
     while True:
@@ -114,7 +113,7 @@ def _untouched(text: str) -> Split | None:
 
 
 class _Careful:
-    """Follows braces, whatever the indent."""
+    """Splits by braces, whatever the indent."""
 
     def __init__(self, text: str, file: str) -> None:
         self._text = text
@@ -123,9 +122,9 @@ class _Careful:
         self._noise: list[int] = []
         self._depth = 0
         self._line = 1
-        #: Where the statement that is being read begins, and at which line.
+        #: Start of the statement being read: its offset and its line.
         self._start = (0, 1)
-        #: Of the table and of the block that are open: head, its line, where the body begins.
+        #: Of the open table and the open block: header, its line, start of the body.
         self._table: tuple[re.Match[str], int] | None = None
         self._block: tuple[str, str, int, int] | None = None
         self._blocks: list[Block] = []
@@ -209,7 +208,7 @@ class _Careful:
             self._attributes.append((self._start[1], text))
 
     def _since(self, end: int) -> str:
-        """Return the statement up to here, its lines joined where a backslash ends them."""
+        """Return the statement up to here; lines that end in a backslash are joined."""
         text = self._text[self._start[0] : end]
         return _CONTINUED.sub(lambda found: found[0] if found[0][0] == '"' else " ", text).strip()
 
@@ -227,7 +226,7 @@ class _Careful:
 
 
 def statements(body: str) -> list[tuple[int, str]]:
-    """Return the statements of a block, each with the number of its line, from 0.
+    """Return the statements of a block, each with its line, from 0.
 
     Blanks around a statement stay, as they may stand for what nft could not print.
     """
@@ -248,14 +247,14 @@ def statements(body: str) -> list[tuple[int, str]]:
 
 
 def _without_indent(body: str, found: list[tuple[int, str]]) -> list[tuple[int, str]]:
-    """Take away what indents all statements alike; nft does it with tabs, editors with blanks."""
+    """Remove the indent that all statements share: tabs from nft, blanks from editors."""
     if "\t" in body or not found:
         return found
-    # What stands right behind the brace is no line of its own.
+    # Text right after the brace is not a line of its own.
     behind, *lines = body.split("\n")
     indented = [line for line in lines if line and not line.isspace()] or [behind]
     margin = min(len(line) - len(line.lstrip(" ")) for line in indented)
-    # The brace that ends the block stands half as deep as its lines.
+    # The brace that closes the block is indented half as much as its lines.
     if lines and lines[-1] and not lines[-1].strip(" "):
         margin = min(margin, 2 * len(lines[-1]))
     blanks = " " * margin

@@ -30,7 +30,7 @@ for _each in STATEMENTS:
 
 _COMMENT: Final = re.compile(r'(.*?) ?comment "([^"]*)"\s*', re.DOTALL)
 _BLANKS: Final = re.compile(r'"[^"]*"|^ +| {2,}| $')
-#: Tables that iptables-nft writes.
+#: Tables written by iptables-nft.
 _IPTABLES: Final = frozenset({"filter", "nat", "mangle", "raw", "security", "broute"})
 
 
@@ -45,7 +45,7 @@ def from_json(given: object, family: str) -> tuple[Statement, ...]:
 def _from_json(given: object, reader: JsonReader) -> Statement:
     try:
         if isinstance(given, str):
-            # What nft has no JSON for it prints as text.
+            # What nft cannot express in JSON it prints as text.
             words = words_of(given, reader.family)
             found = read(words)
             return found if words.done else Unknown(dumped(given))
@@ -60,7 +60,7 @@ def _from_json(given: object, reader: JsonReader) -> Statement:
 
 
 def from_text(text: str, family: str) -> tuple[tuple[Statement, ...], str | None]:
-    """Return the statements and the comment of a rule; from what is not understood on `Unknown`."""
+    """Return the statements and the comment of a rule, `Unknown` from what is not understood on."""
     comment = None
     found: list[Statement] = []
     if 'comment "' in text:
@@ -86,7 +86,7 @@ def read(words: Words) -> Statement:
     """Read the next statement.
 
     Raises:
-        NotUnderstood: it is none that nft prints.
+        NotUnderstood: nft prints no such statement.
     """
     for extension in _BY_WORD.get(words.peek(), ()):
         found: Statement | None = extension.read_text(words)
@@ -101,16 +101,16 @@ def read(words: Words) -> Statement:
 
 
 def is_of_iptables(family: str, table: str) -> bool:
-    """Tell whether a table has a name that iptables-nft gives to its own."""
+    """Return whether a table has a name that iptables-nft uses."""
     return table in _IPTABLES and family in {"ip", "ip6", "arp", "bridge"}
 
 
 def translated(text: str) -> str:
-    """Put marks where nft printed nothing but the blank behind it.
+    """Insert marks where nft printed nothing but the following blank.
 
-    An extension of xtables whose translation is empty leaves a blank at the beginning of the
-    rule or between two statements, and a target one at the end. What iptables-nft wrote
-    prints so: a DNAT that this nft cannot translate is a blank at the end of its rule.
+    An xtables extension whose translation is empty leaves a blank at the beginning of the rule or
+    between two statements; a target leaves one at the end. Rules written by iptables-nft look like
+    that: a DNAT that this nft cannot translate is a blank at the end of its rule.
 
     Source: src/xt.c, ``xt_stmt_xlate``; fixture 1.36.2-iptables-nft/two-node.
     """
@@ -131,7 +131,7 @@ def write(given: Statement) -> str:
     """Return the statement as text that nft reads.
 
     Raises:
-        ValueError: a string in it holds a quote.
+        ValueError: a string in it contains a quote.
     """
     if isinstance(given, Unknown):
         return given.text

@@ -23,14 +23,14 @@ from analyzer.model.nft_statements import Match, SetUpdate, Statement, Vmap, Xt
 from analyzer.parsers.nft.lazy import Lazy
 from analyzer.parsers.nft_json import FORMAT as JSON
 
-#: Rules that kube-proxy writes by the ten thousand: they hold nothing unknown and name no
+#: Rules that kube-proxy writes by the ten thousand: nothing in them is unknown, and they name no
 #: chain that is not looked up below.
 _PLAIN: Final = re.compile(
     r"(?:\t\t(?:meta l4proto \w+ dnat (?:ip6? )?to (?:numgen random mod \d+ map \{[\w.: ,]*\}"
     r"|[\d.]+:\d+|\[[\da-f:]+\]:\d+)|ip6? saddr [\da-f.:]+ jump mark-for-masquerade)\n)+"
 )
 _WORDS: Final = re.compile(r"[\w\s.:,/-]*+")
-#: The name of a set in a rule, as text and JSON have it.
+#: The name of a set in a rule, in text and JSON.
 _SET: Final = re.compile(r"@([^\s\",}]+)")
 _SHOWN: Final = 60
 
@@ -40,11 +40,11 @@ def survey(
     visited: Mapping[str, Iterable[str]] | None = None,
     known: Collection[tuple[str, str, str]] = (),
 ) -> Iterator[Diagnostic]:
-    """Give a diagnostic for each kind of thing that is not understood or missing.
+    """Yield a diagnostic for each kind of thing that is not understood or missing.
 
-    Lines are those of text, numbers of objects in JSON. `visited` tells, by family and name of
-    the table, which chains to look at, with the sets that their rules name; None: all. `known`
-    are sets and maps, by family, table and name, of which it is known that all is understood.
+    Lines are those of text, or numbers of objects in JSON. `visited` lists, by family and name of
+    the table, the chains to look at, with the sets that their rules name; None: all. `known` are
+    sets and maps, by family, table and name, that are known to be understood.
     """
     for table in ruleset.tables.values():
         found: dict[tuple[str, str], list[int]] = {}
@@ -71,7 +71,7 @@ def survey(
 
 
 def _is_plain_set(held: Set) -> bool:
-    """Tell whether a set, no map, holds plain words only, which are always understood."""
+    """Return whether a set, but no map, contains plain words only, which are always understood."""
     if held.value is not None or not isinstance(held.elements, Lazy):
         return False
     source = held.elements.source
@@ -179,7 +179,7 @@ def _of_element(
 
 
 def _cut(text: str) -> str:
-    """Return the words that tell kinds apart, so that a thousand of one kind are one finding."""
+    """Return the words that distinguish kinds, so that a thousand of one kind are one finding."""
     words = re.sub(r"[\d.:]{2,}|\d", "N", " ".join(text.split()))
     return words if len(words) <= _SHOWN else f"{words[:_SHOWN]}..."
 
@@ -188,6 +188,6 @@ def _finding(ruleset: NftRuleset, lines: list[int], code: str, message: str) -> 
     more = f" ({len(lines)} times)" if lines[1:] else ""
     first = lines[0] or None
     if ruleset.input_format == JSON and first is not None:
-        # Its numbers are of objects, and a file of JSON has lines of its own.
+        # Its numbers are of objects, while a JSON file has lines of its own.
         message, first = f"object {first}, {message}", None
     return partial_warning(code, message + more, ruleset.file, first)

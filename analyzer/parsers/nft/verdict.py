@@ -35,7 +35,7 @@ def _read_json(kind: str, body: object, _: JsonReader) -> Verdict:
 
 
 def from_text(text: str) -> Verdict | None:
-    """Return the verdict that `text` is, nothing else beside it; None of other text."""
+    """Return the verdict that `text` consists of; None for other text."""
     kind, _, chain = text.partition(" ")
     if not chain:
         return _PLAIN.get(kind)

@@ -24,7 +24,7 @@ def _read_json(_: str, body: object, read: JsonReader) -> Vmap:
 
 
 def _read_text(_: Words) -> None:
-    """Leave it to who reads the key."""
+    """Return None: the reader of the key reads it."""
 
 
 def _write(given: Vmap, write: Write) -> str:

@@ -1,6 +1,6 @@
 """The words of one rule, in the order in which nft prints them.
 
-Source: nftables, src/scanner.l: a quoted string ends at the next quote, nothing escapes it.
+Source: nftables, src/scanner.l: a quoted string ends at the next quote; there are no escapes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from analyzer.model.nft_expressions import Expression
 
-#: A whole ``{ ... }`` is one word: its elements are read by themselves.
+#: A whole ``{ ... }`` is one word: its elements are read separately.
 _WORD: Final = re.compile(
     r'"[^"]*"|\{(?:[^{}"]|"[^"]*")*+\}|@(?:ll|nh|th|ih),\d+,\d+'
     r'|[(),{}]|[!=<>]=|<<|>>|[<>&|^!]|[^\s"(),<>&|^!{}]+'
@@ -28,7 +28,7 @@ _TIME: Final = re.compile(
     r"(?:(\d{1,9})d)?(?:(\d{1,9})h)?(?:(\d{1,9})m(?!s))?(?:(\d{1,9})s)?(?:\d{1,9}ms)?"
 )
 _DEEPEST: Final = 40
-#: Digits of a number of 64 bits.
+#: Digits of a 64-bit number.
 _DIGITS: Final = 20
 
 
@@ -64,18 +64,18 @@ class Words:
         return self.at >= len(self._items)
 
     def peek(self, ahead: int = 0) -> str:
-        """Return the next word, or one further ahead; empty behind the last."""
+        """Return the next word, or one further ahead; empty after the last."""
         at = self.at + ahead
         return self._items[at] if at < len(self._items) else ""
 
     def rest(self) -> str:
-        """Take all words that are left, with a blank between each two."""
+        """Take all remaining words, joined by blanks."""
         found = " ".join((self._original or self._items)[self.at :])
         self.at = len(self._items)
         return found
 
     def take(self) -> str:
-        """Return the next word and go on.
+        """Return the next word and move past it.
 
         Raises:
             NotUnderstood: there is none.
@@ -87,14 +87,14 @@ class Words:
         return word
 
     def accept(self, word: str) -> bool:
-        """Go on if the next word is this one, and tell whether it was."""
+        """Move past the next word if it is this one; return whether it was."""
         if self.peek() != word:
             return False
         self.at += 1
         return True
 
     def expect(self, word: str) -> None:
-        """Go on over this word.
+        """Move past this word.
 
         Raises:
             NotUnderstood: the next word is another one.
@@ -103,9 +103,9 @@ class Words:
             raise NotUnderstood(f"expected {word}")
 
     def replace(self, *words: str) -> None:
-        """Put these in the place of the next word, behind at least as many that were taken.
+        """Replace the next word by these, at most one more than the words taken so far.
 
-        Those that were taken make room, so that no word behind has to move.
+        They overwrite taken words, so that no later word has to move.
         """
         if self._original is None:
             self._original = list(self._items)
@@ -118,7 +118,7 @@ class Words:
         """Take a number, decimal or hexadecimal.
 
         Raises:
-            NotUnderstood: the next word is none.
+            NotUnderstood: the next word is not a number.
         """
         found = number(self.take())
         if found is None:
@@ -129,7 +129,7 @@ class Words:
         """Take a quoted string, without its quotes, or one word.
 
         Raises:
-            NotUnderstood: neither stands there.
+            NotUnderstood: the next word is neither.
         """
         word = self.take()
         if word[0] == '"':
@@ -139,10 +139,10 @@ class Words:
         return word
 
     def seconds(self) -> int:
-        """Take a time such as ``1h30m``; what is less than a second is left out.
+        """Take a time such as ``1h30m``; fractions of a second are dropped.
 
         Raises:
-            NotUnderstood: the next word is none.
+            NotUnderstood: the next word is not a time.
         """
         found = seconds(self.take())
         if found is None:
@@ -150,7 +150,7 @@ class Words:
         return found
 
     def flags(self) -> tuple[str, ...]:
-        """Take words with commas between them."""
+        """Take words separated by commas."""
         found = [self.string()]
         while self.accept(","):
             found.append(self.string())
@@ -160,15 +160,15 @@ class Words:
         """Take an expression.
 
         Raises:
-            NotUnderstood: none stands there.
+            NotUnderstood: there is none.
         """
         return self._nested(constant=False)
 
     def operand(self) -> Expression:
-        """Take a constant, or constants with operators or dots between them.
+        """Take a constant, or constants joined by operators or dots.
 
         Raises:
-            NotUnderstood: none stands there.
+            NotUnderstood: there is none.
         """
         return self._nested(constant=True)
 
@@ -183,7 +183,7 @@ class Words:
 
 
 def number(word: str) -> int | None:
-    """Return the number that a word spells; None of other words."""
+    """Return the number that a word spells; None for other words."""
     if len(word) > _DIGITS or not word.isascii():
         return None
     if word.isdecimal():
@@ -197,7 +197,7 @@ def number(word: str) -> int | None:
 
 
 def seconds(word: str) -> int | None:
-    """Return the seconds that ``1d2h3m4s5ms`` or a mere number spells; None of other words."""
+    """Return the seconds that ``1d2h3m4s5ms`` or a plain number spells; None for other words."""
     found = _TIME.fullmatch(word)
     if found is None or not word:
         return number(word)
@@ -209,7 +209,7 @@ def quoted(text: str) -> str:
     """Return the text in quotes.
 
     Raises:
-        ValueError: it holds a quote, which nft has no way to write.
+        ValueError: it contains a quote, which nft cannot write.
     """
     if '"' in text:
         raise ValueError(f"nft cannot write the string {text!r}")

@@ -1,4 +1,4 @@
-"""Detecting the form of API objects. Each row: how to recognise it, and its reader."""
+"""Detection of the form of API objects. Each row: how to recognise it, and its parser."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class Form:
     """One form of API objects.
 
-    `sniff` sees the text; `parse` the text and the name of its file, and gives documents: objects
+    `sniff` gets the text; `parse` the text and the name of its file, and returns documents: objects
     or lists of them.
     """
 
@@ -26,7 +26,7 @@ class Form:
 
 
 def _later(module: str) -> Form:
-    """Return a form whose module is loaded when it is asked for: most objects are JSON."""
+    """Return a form whose module is loaded on first use, since most objects are JSON."""
 
     def loaded() -> Any:
         __import__(module)
@@ -47,7 +47,7 @@ def documents(text: str, file: str) -> Iterable[object]:
 
     Raises:
         InputError: it cannot be read.
-        ParseError: a part of it is malformed; all of it, where it has none of the forms.
+        ParseError: a part of it is malformed, or it has none of the forms.
     """
     form = next((each for each in FORMS.values() if each.sniff(text)), FORMS["json"])
     return form.parse(text, file)

@@ -1,7 +1,7 @@
 """API objects as JSON: one document, or several one after another, one per line or not.
 
-``kubectl get -o json`` prints one, ``jq -c '.items[]'`` one a line, several commands that are
-redirected into one file put them one behind the other.
+``kubectl get -o json`` prints one, ``jq -c '.items[]'`` one per line, and several commands
+redirected into one file concatenate theirs.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ _LOGS: Final = "==== START logs"
 
 
 def sniff(text: str) -> bool:
-    """Tell whether the text begins as JSON does."""
+    """Return whether the text begins like JSON."""
     return _BEGINS.match(text) is not None
 
 
 def parse(text: str, file: str) -> Iterator[object]:
-    """Give the documents.
+    """Yield the documents.
 
     Raises:
         InputError: one of them is nested too deeply, or has a number that is too long.
-        ParseError: a part is no JSON.
+        ParseError: a part is not JSON.
     """
     decoder = json.JSONDecoder()
     begins = _NO_BLANK.search(text)

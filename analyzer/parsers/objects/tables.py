@@ -1,17 +1,17 @@
 """API objects from pasted tables: ``kubectl get pods -o wide``, ``kubectl get endpoints``.
 
-A table tells less than the objects, and nothing here fills the gap with a guess:
+A table has less information than the objects, and nothing is guessed here:
 
-- Of a pod whose STATUS does not say that it runs the address may be another pod's by now: the pod
-  is there without one. So are pods of two nodes with one address.
-- Whether a pod has its node's network is no column. Two running pods of a node with one address
-  have: it is the node's, and pods there with another have a network of their own. Where no two
-  share one, every pod is taken to share its node's, so that none is told to own the address.
-- Endpoints are on no node there, their ports have no name, those that are not ready are left out,
-  and of more than three only some are shown: such a table is checked, and gives no object.
+- A pod whose STATUS is not that of a running one may have lost its address to another pod: it is
+  listed without one. So are pods of two nodes with the same address.
+- No column says whether a pod uses its node's network. Two running pods of a node with the same
+  address do: it is the node's, and pods there with other addresses have their own. If no two share
+  one, every pod is taken to share its node's, so that none is said to own the address.
+- Endpoints are listed without nodes and names of ports, those that are not ready are left out,
+  and at most three are shown: such a table is checked, and gives no object.
 
 Source: kubernetes, pkg/printers/internalversion/printers.go, ``printPod``, ``formatEndpoints``;
-cli-runtime, pkg/printers/tabwriter.go: three blanks at least between columns.
+cli-runtime, pkg/printers/tabwriter.go: at least three blanks between columns.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 _HEADER: Final = re.compile(r"^[ \t]*(?:NAMESPACE(?: {2,}|\t+))?NAME(?: {2,}|\t)", re.MULTILINE)
 _BEGINS: Final = re.compile(rf"\s*{_HEADER.pattern}", re.MULTILINE)
 _CELL: Final = re.compile(r"[^ \t]+(?: [^ \t]+)*")
-#: What pods -o wide has, up to where rows may be cut without a loss.
+#: Columns of pods -o wide, up to which rows may be truncated without loss.
 _OF_PODS: Final = ("NAME", "STATUS", "IP", "NODE", "NOMINATED NODE")
 _OF_ENDPOINTS: Final = ("NAME", "ENDPOINTS", "AGE")
 _SHORT_PODS: Final = ("READY", "STATUS", "RESTARTS")
 _NONE: Final = "<none>"
 _MORE: Final = re.compile(r" \+ \d+ more\.\.\.$")
-#: Of a pod that has an address and keeps it. Others may have ended: what is shown of those is the
-#: reason of a container, of which there are any number.
+#: Status of a pod that keeps its address. Others may have ended: what they show is the reason of a
+#: container, of which there are many.
 _RUNNING: Final = "Running"
 _KEEPS: Final = frozenset(
     (
@@ -69,15 +69,15 @@ class _Row:
 
 
 def sniff(text: str) -> bool:
-    """Tell whether the text begins with the header of a table."""
+    """Return whether the text begins with the header of a table."""
     return _BEGINS.match(text) is not None
 
 
 def parse(text: str, file: str) -> Iterator[object]:
-    """Give the pods of all tables.
+    """Yield the pods of all tables.
 
     Raises:
-        ParseError: a line is no row of its table, or the table tells nothing that is needed.
+        ParseError: a line is no row of its table, or the table lacks columns that are needed.
     """
     rows = list(_rows(text, file))
     hosts = _host_addresses(rows)
@@ -103,7 +103,7 @@ def _pod(
 
 
 def _host_addresses(rows: Sequence[_Row]) -> dict[str | None, str | None]:
-    """Return each node's address, as far as running pods share it; None where two are shared."""
+    """Return each node's address, as far as running pods share it; None if two are shared."""
     shared = Counter(
         (row.node, row.address)
         for row in rows
@@ -140,7 +140,7 @@ def _rows(text: str, file: str) -> Iterator[_Row]:
 
 @value
 class _Line:
-    """One line, and where it stands."""
+    """One line, and its location."""
 
     text: str
     location: Location
@@ -184,7 +184,7 @@ class _Line:
         )
 
     def check_endpoints(self, cell: str, column: int) -> None:
-        """Refuse a cell that lists something else than endpoints."""
+        """Refuse a cell that lists something other than endpoints."""
         for each in [] if cell == _NONE else _MORE.sub("", cell).split(","):
             if address_and_port_from_text(each) is None:
                 self.fail("expected endpoints, or <none>", column)

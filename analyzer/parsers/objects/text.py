@@ -11,20 +11,20 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-#: What a message about a file that is something else ends with.
+#: The end of a message about a file that is something else.
 WANTED: Final = "expected the output of `kubectl get services,endpointslices,nodes,pods -A -o json`"
 
-#: What a message ends with where kubectl had nothing to say.
+#: The end of a message when kubectl printed nothing.
 GO_ON: Final = "is the API down? Use --node-of CIDR=NODE instead"
 _MARK: Final = "\ufeff"
 _UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
-#: Lines before the objects: warnings and the log of client-go, which ``2>&1`` brings along, and
-#: the command itself behind a prompt.
+#: Lines before the objects: warnings and the log of client-go, from ``2>&1``, and the command
+#: itself after a prompt.
 _BEFORE: Final = (
     r"[ \t\r\n]*(?:(?:Warning: [^\n]*|[IWEF][01]\d{3} \d\d:\d\d:\d\d\.\d+ [^\n]*"
     r"|(?:[^\s{\"][^\n{\"]{0,99})?[$#%>] ?(?:sudo )?(?:kubectl|oc|k) [^\n]*)(?:\n[ \t\r\n]*|$))+"
 )
-#: How kubectl begins what it prints instead of objects.
+#: Beginnings of what kubectl prints instead of objects.
 _FAILED: Final = (
     "The connection to the server",
     "Unable to connect to the server",
@@ -35,12 +35,13 @@ _FAILED: Final = (
 
 
 def object_text(data: bytes) -> str:
-    """Return the text of a file, packed or not; what stands before the objects is blank in it.
+    """Return the text of a file, compressed or not, with blanks for what precedes the objects.
 
     So lines and columns are those of the file.
 
     Raises:
-        InputError: it is empty, damaged or no text, or kubectl failed; the message names no file.
+        InputError: it is empty, damaged or not text, or kubectl failed; the message does not name
+            the file.
     """
     text = _decoded(decompress(data))
     before = re.match(_BEFORE, text)
@@ -57,9 +58,9 @@ def object_text(data: bytes) -> str:
 
 
 def _decoded(data: bytes) -> str:
-    """Return the text; a shell of Windows redirects into UTF-16, with a mark or (a few) without.
+    """Return the text; Windows shells redirect into UTF-16, a few without a byte order mark.
 
-    Source: RFC 4627, section 3: the first two characters of JSON are of ASCII.
+    Source: RFC 4627, section 3: the first two characters of JSON are ASCII.
     """
     try:
         if data[:2] in _UTF_16:

@@ -1,13 +1,13 @@
 """API objects as YAML: ``kubectl get -o yaml``, manifests, folders of must-gather.
 
-The library, loaded for this form only, gives events; what they spell is put together here. So
-depth is bounded, nothing but maps, lists and plain values is ever made, and text stays text (a
-time, a version ``1.10``). An alias is a copy of what it stands for; since a few lines of them can
-stand for any number of objects, all copies of a file together are bounded.
+The library, loaded for this form only, yields events, from which the values are built here. So
+depth is bounded, nothing but maps, lists and plain values is ever created, and text stays text (a
+time, a version ``1.10``). An alias is a copy of its anchor; since a few lines of them can expand to
+any number of values, all copies in a file together are bounded.
 
 Source: YAML 1.2.2, 7.1 (aliases), 10.3 (core schema); go-yaml v2, resolve.go, for ``yes`` and
-``no``, decode.go, ``merge``: what a map itself says goes before what it merges, and of several
-that are merged the first.
+``no``, decode.go, ``merge``: a map's own keys take precedence over merged ones, and of several
+merged maps the first does.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from analyzer.errors import InputError, ParseError
 from analyzer.model.diagnostics import Location
 
 _BEGINS: Final = re.compile(r"^[\"']?(?:apiVersion|kind|items)[\"']?[ \t]*:(?:\s|$)", re.MULTILINE)
-#: More than any API object has, fewer than would cost much.
+#: Deeper than any API object, and cheap.
 _DEEPEST: Final = 200
-#: Of a number, in digits: more than of any that the API has.
+#: Digits of a number: more than any in the API has.
 _LONGEST: Final = 1_000
-#: Values that aliases of one file stand for, in all.
+#: Values that the aliases of one file may expand to, in all.
 _MOST_COPIED: Final = 100_000
 _MERGE: Final = "<<"
 _NUMBER: Final = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
@@ -37,18 +37,18 @@ _WORDS: Final = {
 
 
 def sniff(text: str) -> bool:
-    """Tell whether some line begins as a field of API objects does."""
+    """Return whether some line begins like a field of API objects."""
     return _BEGINS.search(text) is not None
 
 
 def parse(text: str, file: str) -> Iterator[object]:
-    """Give the documents; empty ones, as between two ``---``, are left out.
+    """Yield the documents; empty ones, as between two ``---``, are left out.
 
     Raises:
-        InputError: the library is missing, the text has odd characters, a number that is too long,
-            or is nested too deeply.
-        ParseError: a part is no YAML, or is not taken: a key that is no text, an alias without an
-            anchor or of what it is in, more copies than are taken.
+        InputError: the library is missing, or the text has odd characters, a number that is too
+            long, or is nested too deeply.
+        ParseError: a part is not YAML, or is not accepted: a key that is not text, an alias
+            without an anchor or within its own anchor, too many copies.
     """
     try:
         yaml: Any = importlib.import_module("yaml")
@@ -57,7 +57,7 @@ def parse(text: str, file: str) -> Iterator[object]:
             f"{file}: YAML, which needs the package pyyaml: pip install 'kubeodds[yaml]'; "
             "or take it with `kubectl get ... -o json`"
         ) from None
-    # Bytes that are no UTF-8 stand in no name, and the library takes no surrogates.
+    # Names are UTF-8, and the library accepts no surrogates.
     plain = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
@@ -73,11 +73,11 @@ def parse(text: str, file: str) -> Iterator[object]:
 
 
 class _Open:
-    """A map or a list that is not whole yet.
+    """A map or a list that is not complete yet.
 
     Attributes:
-        key: of a map, that whose value comes next; None: a key comes next.
-        merged: what a map takes in, and where that is said.
+        key: in a map, the key whose value comes next; None if a key comes next.
+        merged: what is merged into a map, and where.
     """
 
     def __init__(self, made: dict[str, object] | list[object], event: Any) -> None:
@@ -89,25 +89,25 @@ class _Open:
 
 
 class _Anchored:
-    """A value that has an anchor; it may be null."""
+    """A value with an anchor; it may be null."""
 
     def __init__(self, given: object) -> None:
         self.value = given
 
 
 class _Documents:
-    """Puts values together; those that are open stand in a list, not on the stack of calls."""
+    """Builds values; open ones are kept in a list, not on the call stack."""
 
     def __init__(self, text: str, file: str) -> None:
         self._text = text
         self._file = file
         self._open: list[_Open] = []
-        #: Values by their anchor; None: it is open.
+        #: Values by their anchor; None for one that is still open.
         self._anchors: dict[str, _Anchored | None] = {}
         self._copied = 0
 
     def of(self, events: Iterable[Any]) -> Iterator[object]:
-        """Give the value of each document."""
+        """Yield the value of each document."""
         for event in events:
             match type(event).__name__:
                 case "DocumentStartEvent":
@@ -175,7 +175,7 @@ class _Documents:
             self._put(made, event)
 
     def _copy(self, given: object, event: Any, depth: int) -> object:
-        """Return a value for another place, so that who changes the one leaves the other."""
+        """Return an independent copy of a value."""
         self._copied += 1
         if self._copied > _MOST_COPIED:
             self._fail(f"aliases expand to more than {_MOST_COPIED:,} values", event)
@@ -209,7 +209,7 @@ class _Documents:
             into.key = None
 
     def _maps(self, into: _Open) -> Iterator[dict[str, object]]:
-        """Give the maps that a map takes in, now that all of them are whole."""
+        """Yield the maps that are merged into a map, now that all of them are complete."""
         for given, event in into.merged:
             for each in given if isinstance(given, list) else [given]:
                 if not isinstance(each, dict):

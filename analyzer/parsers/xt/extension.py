@@ -1,7 +1,7 @@
-"""The type of a row of MATCHES or TARGETS, and how it is loaded when a rule first needs it.
+"""The type of a row of MATCHES or TARGETS, loaded when a rule first needs it.
 
-Sixty files read what xtables knows, and the rules of one node need ten of them: to load the others
-would take longer than to evaluate a small node's rules.
+Sixty modules parse what xtables has, and the rules of one node need ten of them: loading the others
+would take longer than evaluating a small node's rules.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Extension(Protocol[T]):
-    """Reads the options of one match or target, and writes them as iptables-save does."""
+    """Parses the options of one match or target, and renders them as iptables-save does."""
 
     def parse(self, words: Words) -> T:
         """Take the extension's options; stop before the first word that is none.
@@ -31,10 +31,10 @@ class Extension(Protocol[T]):
 
 
 class Extensions(Mapping[str, Extension[Any]]):
-    """Extensions by the name that stands behind ``-m`` or ``-j``.
+    """Extensions by the name that follows ``-m`` or ``-j``.
 
-    Each is a constant of that name in capitals, in the file of `package` that has the name, or of
-    which `files` says that it holds the extension.
+    Each is a constant of that name in capitals, in the module of `package` with that name, or in
+    the one that `files` gives for it.
     """
 
     def __init__(

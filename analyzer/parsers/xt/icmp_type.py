@@ -30,5 +30,5 @@ def read_type(
 
 
 def write_type(kind: int, code: int | None) -> str:
-    """Return what iptables-save prints for a type, and for its code if one is asked for."""
+    """Return what iptables-save prints for a type, and for its code if there is one."""
     return str(kind) if code is None else f"{kind}/{code}"

@@ -24,9 +24,9 @@ AUDIT BALANCE CLASSIFY CLUSTERIP CONNSECMARK DNPT DSCP ECN HL HMARK IDLETIMER LE
 QUEUE RATEEST SAME SECMARK SNPT SYNPROXY TARPIT TCPOPTSTRIP TEE TOS TTL ULOG
 """
 
-#: Those that we read: the keys of MATCHES and of TARGETS.
+#: Those that we parse: the keys of MATCHES and of TARGETS.
 MATCHES_READ: Final = frozenset(_MATCHES_READ.split())
 TARGETS_READ: Final = frozenset(_TARGETS_READ.split())
 
-#: All there are, so that one which we cannot read is not taken for a chain.
+#: All existing targets, so that one which we cannot parse is not taken for a chain.
 XTABLES_TARGETS: Final = TARGETS_READ | frozenset(_OTHER_TARGETS.split())

@@ -1,7 +1,7 @@
-"""What all extensions share: tables of options, parsed and rendered by one piece of code.
+"""Tables of options, with the parser and renderer that all extensions share.
 
-An extension names its options in the order in which iptables-save prints them; the table then
-reads them in any order and writes them in that one.
+An extension lists its options in the order in which iptables-save prints them; they are parsed in
+any order and rendered in that one.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ T = TypeVar("T")
 class Codec(Generic[T]):
     """How the value of an option is read from its words, and printed.
 
-    `read` raises ParseError where the words are no such value; `takes_word` says whether it
-    takes any word at all.
+    `read` raises ParseError if the words are not such a value; `takes_word` says whether it takes
+    any word at all.
     """
 
     read: Callable[[Words], T]
@@ -30,7 +30,7 @@ class Codec(Generic[T]):
     takes_word: bool = True
 
 
-#: An option without a value: it is there or not.
+#: An option without a value: present or not.
 FLAG: Final[Codec[bool]] = Codec(read=lambda _: True, write=lambda _: "", takes_word=False)
 
 
@@ -44,7 +44,7 @@ class Spelling:
         negatable: the field then holds an `Option`.
         also: other ways to write it.
         unless: a value that iptables-save does not print.
-        read_only: another way to say what a spelling before it says; never printed.
+        read_only: another spelling of an option listed before; never printed.
     """
 
     text: str
@@ -72,7 +72,7 @@ def flag(text: str, name: str) -> Spelling:
 
 
 class Options(Generic[T]):
-    """The options of one extension, and the class of the value that they give."""
+    """The options of one extension, and the class of its value."""
 
     def __init__(self, made: type[T], spellings: tuple[Spelling, ...]) -> None:
         self._made = made
@@ -91,7 +91,7 @@ class Options(Generic[T]):
         return self._made(**found)
 
     def fields(self, words: Words) -> dict[str, Any]:
-        """Take the options, and return what they say by field.
+        """Take the options, and return their values by field.
 
         Raises:
             ParseError: a value is malformed.
@@ -147,7 +147,7 @@ class Options(Generic[T]):
 class SoleOption:
     """A match of one option: ``[!] --option value`` gives the value, or `MatchNot` of it.
 
-    `made_of` makes the match of what the codec reads, `field` gives it back.
+    `made_of` makes the match from what the codec reads; `field` is where the match keeps it.
     """
 
     made_of: Callable[[Any], Match]

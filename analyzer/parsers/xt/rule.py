@@ -36,7 +36,7 @@ _APPEND: Final = re.compile(
     r"\s*(?:\[\d+:\d+\]\s*)?(?:(?:-A|--append)\s+\S+|(?:-I|--insert)\s+\S+(?:\s+\d+(?=\s|$))?)\s*"
 )
 
-#: Options that begin something new: where the words of an extension that we cannot read end.
+#: Options that begin something new: they end the words of an extension that we cannot parse.
 _LONG: Final = {
     "--protocol": "-p",
     "--proto": "-p",
@@ -54,9 +54,9 @@ _LONG: Final = {
     "--ipv4": "-4",
     "--ipv6": "-6",
 }
-#: What stands for the options of a match or a target that a listing of iptables -L leaves out.
+#: Stands for options of a match or a target that a listing of iptables -L leaves out.
 UNREAD: Final = "[not read in the listing]"
-#: What an iptables that is older than the rules prints of a target that it cannot read.
+#: Printed for a target that is newer than the iptables that listed it.
 OLD_BINARY: Final = re.compile(r"\[unsupported revision\]|--to-destination(?=\s+--|\s*$)")
 _NOT_TOLD: Final = re.compile(rf"{re.escape(UNREAD)}|{OLD_BINARY.pattern}")
 _BASE: Final = frozenset(_LONG.values()) | frozenset(_LONG)
@@ -78,19 +78,19 @@ def parse_rule(line: str, location: Location, chains: Container[str]) -> Rule:
 
 
 def _is_bare(match: Match | None) -> bool:
-    """Tell whether a match is a comment that iptables-save prints without quotes."""
+    """Return whether a match is a comment that iptables-save prints without quotes."""
     return isinstance(match, MatchComment) and quoted(match.text) == match.text
 
 
 def _joined(comment: Match | None, more: list[str]) -> MatchComment | None:
-    """Return a comment with words from which somebody has taken the quotes, as tests do."""
+    """Return a comment with further words, whose quotes were removed, as in tests."""
     if not isinstance(comment, MatchComment) or any(word.startswith("-") for word in more):
         return None
     return MatchComment(" ".join([comment.text, *more]))
 
 
 class _Reader:
-    """Reads one rule; keeps what was read so far."""
+    """Parses one rule; keeps what was parsed so far."""
 
     def __init__(self, line: str, location: Location, start: int, chains: Container[str]) -> None:
         self._words = Words(line, location, start)
@@ -137,8 +137,8 @@ class _Reader:
                 words.position = start
                 self._implicit(start)
             case _:
-                # Nothing that iptables-save prints, yet the rule still asks something of the
-                # packet: it stays a match that we cannot read.
+                # iptables-save prints no such thing, yet the rule still matches on something: it
+                # stays a match that we cannot parse.
                 self._stray(start, word.text)
 
     def _add(self, match: Match) -> None:
@@ -154,7 +154,7 @@ class _Reader:
             return self._address(option, start)
         words.take("!")  # old style: -s ! 10.0.0.0/8
         match = self._address(option, start)
-        # What is not read keeps the ! in its text.
+        # What is not parsed keeps the ! in its text.
         return match if isinstance(match, MatchUnknown) else MatchNot(match)
 
     def _address(self, option: str, start: int) -> Match:
@@ -185,12 +185,12 @@ class _Reader:
             joined = _joined(match, more)
             match = joined or MatchUnknown(words.text_since(start))
         elif more:
-            # An option that our reader does not know changes what the whole match means.
+            # An option that our parser does not know changes the meaning of the whole match.
             match = MatchUnknown(words.text_since(start))
         self._matches.append(match)
 
     def _stray(self, start: int, first: str) -> None:
-        """Take words that no option begins; behind a comment without quotes they belong to it."""
+        """Take words that no option begins; after a comment without quotes they belong to it."""
         before = self._matches[-1] if self._matches else None
         more = [first, *self._rest()]
         joined = _joined(before, more) if _is_bare(before) else None
@@ -207,7 +207,7 @@ class _Reader:
         return found
 
     def _implied(self) -> str | None:
-        """Return the match that ``-p`` brings along: ``-p tcp --dport 80``."""
+        """Return the match that ``-p`` implies: ``-p tcp --dport 80``."""
         for match in reversed(self._matches):
             if isinstance(match, MatchProtocol) and match.protocol in MATCHES:
                 return match.protocol
@@ -241,7 +241,7 @@ class _Reader:
         if option == "-g":
             self._target = Goto(name)
         elif name in self._chains or (reader is None and name not in XTABLES_TARGETS):
-            # A chain that is not declared stays a jump: what it does is unknown, not its kind.
+            # A chain that is not declared stays a jump: its rules are unknown, but not its kind.
             self._target = Jump(name)
         elif reader is not None and not _NOT_TOLD.search(words.line, words.next_column):
             self._target = reader.parse(words)

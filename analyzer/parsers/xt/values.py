@@ -25,7 +25,7 @@ MARK_MAX: Final = 0xFFFFFFFF
 
 
 def number_from_text(text: str) -> int | None:
-    """Return the number that C's strtoul would read, octal included; None for other text."""
+    """Return the number that C's strtoul would read, including octal; None for other text."""
     if not _NUMBER.fullmatch(text):
         return None
     if text[:2] in ("0x", "0X"):
@@ -36,7 +36,7 @@ def number_from_text(text: str) -> int | None:
 
 
 def number(*, most: int, expected: str | None = None, hexadecimal: bool = False) -> Codec[int]:
-    """Return the codec of a number from 0 to `most`, printed in hexadecimal if that is said."""
+    """Return the codec of a number from 0 to `most`, printed in decimal or `hexadecimal`."""
     expected = expected or f"a number from 0 to {most}"
 
     def read(words: Words) -> int:
@@ -123,18 +123,18 @@ def _write_host_or_network(network: Network) -> str:
     return address_to_text(network.network_address) if alone else network_to_text(network)
 
 
-#: A network, printed without its prefix length where that is a single address.
+#: A network, printed without its prefix length if it is a single address.
 HOST_OR_NETWORK: Final = Codec(_read_network, _write_host_or_network)
 
-#: Any one word, quoted where iptables-save quotes.
+#: Any one word, quoted if iptables-save quotes it.
 STRING: Final[Codec[str]] = Codec(read=lambda words: words.take("a word").text, write=quoted)
 
-#: Any one word that iptables-save never quotes, as an address mask.
+#: Any one word that iptables-save never quotes, for example an address mask.
 WORD: Final[Codec[str]] = Codec(read=STRING.read, write=bare)
 
 
 def one_of(*choices: str) -> Codec[str]:
-    """Return the codec of a word out of `choices`."""
+    """Return the codec of one of `choices`."""
     expected = f"{', '.join(choices[:-1])} or {choices[-1]}"
 
     def read(words: Words) -> str:

@@ -1,8 +1,7 @@
 """A report for people as HTML: lines and tables, with all text escaped.
 
-What a terminal would act on is replaced by signs, as everywhere; what a browser would act on is
-escaped. Names that are written from right to left stand in elements of their own, so that they
-reorder nothing beside them.
+Control characters are replaced by visible signs, as everywhere; markup is escaped. Names in
+right-to-left scripts get elements of their own, so that they reorder nothing around them.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from analyzer.model.text import printable
-from analyzer.reports.document import Block, Cell, Line, Style, Table, spans
+from analyzer.reports.document import Block, Cell, Line, Style, TextTable, spans
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ def html_of(blocks: Sequence[Block]) -> Iterator[str]:
             continue
         yield from _lines(lines)
         lines = []
-        if isinstance(block, Table):
+        if isinstance(block, TextTable):
             yield from table(block)
     yield from _lines(lines)
 
@@ -69,7 +68,12 @@ def _pre(lines: Sequence[str]) -> str:
 
 
 def table(
-    found: Table, *, name: str = "", caption: str = "", sorts: bool = True, most: int | None = None
+    found: TextTable,
+    *,
+    name: str = "",
+    caption: str = "",
+    sorts: bool = True,
+    most: int | None = None,
 ) -> Iterator[str]:
     """Yield a table; scripts find it by `name`, and `sorts` allows them to sort it.
 

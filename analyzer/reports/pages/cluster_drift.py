@@ -9,7 +9,7 @@ from analyzer.cluster.drift_kinds import WORDS, Drift
 from analyzer.model.text import printable
 from analyzer.reports.cluster_drift_answer import DriftAnswer
 from analyzer.reports.cluster_drift_text import ages, differences, grounds, summary, undecided
-from analyzer.reports.document import Cell, Column, Span, Style, Table
+from analyzer.reports.document import Cell, Column, Span, Style, TextTable
 from analyzer.reports.json_values import encode
 from analyzer.reports.pages.blocks import table
 from analyzer.reports.pages.frame import Page, rendered
@@ -52,7 +52,7 @@ def _sections(answer: DriftAnswer, kinds: dict[Drift, int]) -> Iterator[str]:
     )
     yield '<section class="kinds" aria-labelledby="kinds-title">\n'
     yield '<h2 id="kinds-title">What differs</h2>\n'
-    yield from table(Table(_KINDS, rows), name="kinds", caption="Kinds of difference")
+    yield from table(TextTable(_KINDS, rows), name="kinds", caption="Kinds of difference")
     yield '</section>\n<section aria-label="Differences">\n<div id="drift" hidden></div>\n'
     yield '<div class="replaced">\n<h2>Which node differs in what</h2>\n'
     yield from _some(_matrix(answer, tuple(kinds)), "nodes", "Nodes by kinds of difference")
@@ -61,13 +61,13 @@ def _sections(answer: DriftAnswer, kinds: dict[Drift, int]) -> Iterator[str]:
     yield "</div>\n</section>\n"
 
 
-def _some(found: Table, name: str, caption: str) -> Iterator[str]:
+def _some(found: TextTable, name: str, caption: str) -> Iterator[str]:
     yield from table(found, name=name, caption=caption, sorts=False, most=_MOST)
     if len(found.rows) > _MOST:
         yield f"<p>The first {_MOST:,} of {len(found.rows):,}; scripts show all.</p>\n"
 
 
-def _matrix(answer: DriftAnswer, kinds: tuple[Drift, ...]) -> Table:
+def _matrix(answer: DriftAnswer, kinds: tuple[Drift, ...]) -> TextTable:
     """Return how many differences of each kind each node has, those with most first."""
     counted: defaultdict[str, Counter[Drift]] = defaultdict(Counter)
     for each in answer.drifted.findings:
@@ -77,7 +77,7 @@ def _matrix(answer: DriftAnswer, kinds: tuple[Drift, ...]) -> Table:
         (name, *(f"{of[kind]:,}" if of[kind] else "" for kind in kinds)) for name, of in order
     ]
     heads = (Column("NODE"), *(Column(kind.value, right=True) for kind in kinds))
-    return Table(heads, tuple(rows))
+    return TextTable(heads, tuple(rows))
 
 
 def _data(answer: DriftAnswer, kinds: dict[Drift, int]) -> Iterator[str]:

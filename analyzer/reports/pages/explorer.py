@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from analyzer.reports.document import Table
+from analyzer.reports.document import TextTable
 from analyzer.reports.pages.blocks import table
 
 TYPE_CHECKING = False
@@ -34,7 +34,7 @@ def explorer(instead: Iterable[str], *, note: str = "") -> Iterator[str]:
     yield "</div>\n</section>\n"
 
 
-def services(found: Table) -> Iterator[str]:
+def services(found: TextTable) -> Iterator[str]:
     """Yield a table of ServicePorts, greatest loss first."""
     yield from table(found, name="services", caption="ServicePorts", sorts=False, most=_MOST)
     if len(found.rows) > _MOST:

@@ -2,8 +2,8 @@
 
 Theory of operation: a Content-Security-Policy in the page allows the one style and the one script
 that stand in it, by their hashes, and nothing else: no network, no other script, no style of an
-element, no form, no base. Data stand in a block that is no script. Trusted types forbid the script
-to make markup of text. Without scripts the page has all that the text report has.
+element, no form, no base. Data are in a block that is not executed. Trusted Types forbid the script
+to turn text into markup. Without scripts the page still has all of the text report.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.model.value import value
-from analyzer.reports.document import Block, Table
+from analyzer.reports.document import Block, TextTable
 from analyzer.reports.pages.blocks import escape, html_of
 
 TYPE_CHECKING = False
@@ -30,13 +30,13 @@ class Page:
     """An answer as a page.
 
     Attributes:
-        title: what was asked, in a few words.
+        title: the question, in a few words.
         head: what a reader needs first.
-        diagnostics: those that are more than informative stand in the page too: who gets it has
-            not seen what was printed beside it.
-        figures: markup of pictures and of tables that scripts go on with, made of escaped text.
+        diagnostics: those that are more than informative are in the page too: its readers have not
+            seen what was printed on standard error.
+        figures: markup of pictures and of tables that scripts extend, made of escaped text.
         rest: what follows them.
-        data: JSON by the name that scripts know it by, in pieces.
+        data: JSON by the name that scripts use, in pieces.
     """
 
     title: str
@@ -102,7 +102,7 @@ def _warnings(diagnostics: Iterable[Diagnostic]) -> Iterator[str]:
 
 def until_table(blocks: Sequence[Block]) -> tuple[Sequence[Block], Sequence[Block]]:
     """Return the lines before the first table of a report, and the rest."""
-    first = next((at for at, each in enumerate(blocks) if isinstance(each, Table)), len(blocks))
+    first = next((at for at, each in enumerate(blocks) if isinstance(each, TextTable)), len(blocks))
     return blocks[:first], blocks[first:]
 
 

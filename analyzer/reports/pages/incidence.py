@@ -2,8 +2,8 @@
 
 `release/pages/src/incidence.js` reads it, and does what `failure/loss` does. Shares are exact:
 draws out of 2**31 where draws give them, else numerators in hexadecimal over powers of two. Names
-are written as they may be shown. An endpoint is named once for each ServicePort, a distribution
-once for all. Lists stand for objects, since there may be a hundred thousand of them:
+are safe to show. An endpoint is named once for each ServicePort, a distribution once for all.
+Records are lists, not objects, since there may be a hundred thousand of them:
 
     service = [name, protocol, endpoints, place of each, frontends, variants]
     variant = [nodes that have it (a place in "groups") | null, draws, routes, its endpoints]
@@ -35,15 +35,15 @@ _SOURCES: Final = {source: at for at, source in enumerate(Source)}
 
 
 @value(kw_only=True)
-class Asked:
+class LossInput:
     """What losses are computed from.
 
     Attributes:
-        services: of each ServicePort, how some nodes have it; all that it is at any node.
+        services: the variants of each ServicePort over all nodes.
         dead: what is dead to begin with.
-        named: the endpoints that are dead by their own names.
-        is_whole: whether nothing that was asked for is left out; own: the node whose dump it is.
-        is_together: whether bounds hold at all nodes, and are not those of the worst one.
+        named: the endpoints that were declared dead one by one.
+        is_whole: whether nothing selected is left out; own: the node whose dump it is.
+        is_together: whether bounds are over all nodes, not those of the worst one.
     """
 
     services: Sequence[Sequence[Variant]]
@@ -56,7 +56,7 @@ class Asked:
     own: str | None = None
 
 
-def incidence(asked: Asked) -> Iterator[str]:
+def incidence(asked: LossInput) -> Iterator[str]:
     """Yield one JSON document, in pieces."""
     writer = _Writer(asked.cluster)
     dead = asked.dead

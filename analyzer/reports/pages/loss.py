@@ -18,7 +18,7 @@ from analyzer.reports.loss_words import by_harm
 from analyzer.reports.not_judged import lines
 from analyzer.reports.pages.explorer import explorer, services
 from analyzer.reports.pages.frame import Page, rendered
-from analyzer.reports.pages.incidence import Asked, incidence
+from analyzer.reports.pages.incidence import LossInput, incidence
 from analyzer.reports.phrases import assumed, at_node
 
 TYPE_CHECKING = False
@@ -44,7 +44,7 @@ def render(answer: LossAnswer) -> Iterator[str]:
         *(() if answer.quiet else steps(answer)),
         *affinity_note([each.service for each in hit], answer.view.mode, lost=True),
     ]
-    asked = Asked(
+    asked = LossInput(
         services=[[(each.service, None)] for each in losses],
         cluster=answer.cluster,
         dead=answer.dead,

@@ -9,11 +9,11 @@ from analyzer.failure.route_loss import Count
 from analyzer.kubeproxy.view import Endpoint
 from analyzer.model.value import replace
 from analyzer.reports.cluster_answer import LossClusterAnswer
-from analyzer.reports.document import Column, Table
+from analyzer.reports.document import Column, TextTable
 from analyzer.reports.loss_cluster_text import ending, service_ports, summary
 from analyzer.reports.pages.explorer import explorer, services
 from analyzer.reports.pages.frame import Page, rendered
-from analyzer.reports.pages.incidence import Asked, incidence
+from analyzer.reports.pages.incidence import LossInput, incidence
 
 
 def render(answer: LossClusterAnswer) -> Iterator[str]:
@@ -22,7 +22,7 @@ def render(answer: LossClusterAnswer) -> Iterator[str]:
     if answer.dead.named:
         view = replace(answer.view, services=tuple(each.together for each in answer.every_node))
         ends = dead(view, answer.cluster, endpoints=answer.dead.named).endpoints
-    asked = Asked(
+    asked = LossInput(
         services=[[(at.service, at.nodes) for at in each.at] for each in answer.every_node],
         cluster=answer.cluster,
         dead=answer.dead,
@@ -42,7 +42,7 @@ def render(answer: LossClusterAnswer) -> Iterator[str]:
     )
 
 
-def _table(answer: LossClusterAnswer) -> Table:
+def _table(answer: LossClusterAnswer) -> TextTable:
     """Return a line for each ServicePort, and at how many of the nodes that have it any is lost."""
     found = service_ports(answer.losses, len(answer.alive))
     hit = [sum(len(at.nodes) for at in e.at if at.loss.worst.upper) for e in answer.losses]
@@ -50,4 +50,4 @@ def _table(answer: LossClusterAnswer) -> Table:
         (*row, f"{number:,} of {each.nodes:,}")
         for row, number, each in zip(found.rows, hit, answer.losses, strict=True)
     ]
-    return Table((*found.columns, Column("NODES HIT", right=True)), tuple(rows))
+    return TextTable((*found.columns, Column("NODES HIT", right=True)), tuple(rows))

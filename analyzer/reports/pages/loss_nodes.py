@@ -13,7 +13,7 @@ from analyzer.reports.loss_rows import brief
 from analyzer.reports.loss_words import by_harm
 from analyzer.reports.pages.explorer import explorer, services
 from analyzer.reports.pages.frame import Page, rendered, until_table
-from analyzer.reports.pages.incidence import Asked, Variant, incidence
+from analyzer.reports.pages.incidence import LossInput, Variant, incidence
 from analyzer.reports.pages.loss import named
 from analyzer.reports.phrases import count
 
@@ -23,7 +23,7 @@ def render(answer: LossNodesAnswer) -> Iterator[str]:
     head, rest = until_table(as_text(answer).blocks)
     told = [each.answer for each in answer.nodes if each.answer is not None]
     ends: frozenset[Endpoint] = frozenset().union(*map(named, told))
-    asked = Asked(
+    asked = LossInput(
         services=_variants(answer),
         cluster=answer.cluster,
         dead=answer.dead,

@@ -9,7 +9,7 @@ from analyzer.model.value import replace
 from analyzer.reports.answers import WhatIfAnswer
 from analyzer.reports.pages.explorer import explorer
 from analyzer.reports.pages.frame import Page, rendered, until_table
-from analyzer.reports.pages.incidence import Asked, Variant, incidence
+from analyzer.reports.pages.incidence import LossInput, Variant, incidence
 from analyzer.reports.phrases import at_node
 from analyzer.reports.whatif_svg import drawn
 from analyzer.reports.whatif_text import render as as_text
@@ -29,7 +29,7 @@ def render(answer: WhatIfAnswer) -> Iterator[str]:
     where = at_node(answer.view)
     if answer.found.vantages:
         where = " at every node"
-    asked = Asked(
+    asked = LossInput(
         services=_variants(answer),
         cluster=answer.cluster,
         count=Count.DEAD,
@@ -50,7 +50,7 @@ def render(answer: WhatIfAnswer) -> Iterator[str]:
 
 
 def _variants(answer: WhatIfAnswer) -> list[list[Variant]]:
-    """Return each ServicePort as the nodes have it that are asked about."""
+    """Return the variants of each ServicePort on the judged nodes."""
     if answer.every_node:
         return [[(at.service, at.nodes) for at in each.at] for each in answer.every_node]
     return [[(service, None)] for service in answer.found.services]

@@ -1,7 +1,7 @@
 """A probability tree as cells, each next to its parent: rules, draws, and ends.
 
-A cell is as high as its share of the new flows. Where a rule may match or not, nobody knows how
-many flows take either way: such ways are drawn alike high, and say their bounds.
+A cell is as high as its share of the new flows. Where it is not known whether a rule matches, the
+shares of both branches are unknown: these are drawn equally high, with their bounds.
 """
 
 from __future__ import annotations

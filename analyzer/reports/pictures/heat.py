@@ -1,6 +1,6 @@
 """What each node costs each ServicePort: a heat map, greatest loss first.
 
-The darker, the more is lost; each cell says it in figures, so that nothing is told by colour alone.
+The darker, the more is lost; each cell has the figure too, so that colour is never the only sign.
 """
 
 from __future__ import annotations

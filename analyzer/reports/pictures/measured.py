@@ -1,7 +1,7 @@
 """The kernel's counts beside the prediction: one line for each endpoint.
 
-The band is where a count may be and agrees; a count outside of it is called wrong. It is of the
-exact binomial test by which `lab` judges, one endpoint of all taken at its strictest.
+The band holds the counts that agree with the prediction; a count outside of it is called wrong. It
+comes from the exact binomial test of `lab`, one endpoint of all taken at its strictest.
 """
 
 from __future__ import annotations

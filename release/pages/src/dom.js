@@ -1,4 +1,4 @@
-// Elements made of text: nothing here makes markup of it.
+// Elements with text, which is never interpreted as markup.
 
 /** Return an element; attributes that are functions listen to events. */
 export function h(tag, attributes = {}, ...children) {
@@ -12,7 +12,7 @@ export function h(tag, attributes = {}, ...children) {
   return made;
 }
 
-/** Return the document of a name that the page carries; null: it has none. */
+/** Return the embedded document with a name; null if there is none. */
 export function data(name) {
   const found = document.getElementById(`data-${name}`);
   return found && JSON.parse(found.textContent);
@@ -20,7 +20,7 @@ export function data(name) {
 
 export const count = (number, noun) => `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
 
-/** Return what stands for a colour of the page, light or dark. */
+/** Return the value of a colour variable of the page, light or dark. */
 export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
 /** Call back when colours change: light, dark, or on paper. */

@@ -1,10 +1,10 @@
-// Which nodes differ in what: a matrix to point at, and every difference, filtered.
+// Differences by node: a matrix to click, and a filtered list of all differences.
 import { count, data, h } from "./dom.js";
 import { Order } from "./order.js";
 import { copyButton } from "./tsv.js";
 
 const STEP = 100;
-/** Nodes of a difference that are named before somebody asks for all. */
+/** Nodes of a difference that are listed before all are requested. */
 const NAMED = 3;
 const HEADINGS = ["Drift", "Service port", "Proto", "What", "Nodes", "At"];
 const RIGHT = new Set([4]);
@@ -36,7 +36,7 @@ class Drift {
     this.body = h("tbody");
     this.more = h("button", { type: "button", click: () => ((this.shown += STEP), this.list()) }, "");
     this.count();
-    root.append(h("h2", {}, "Who differs in what"), ...this.matrix(), h("h2", { id: "each-title", tabindex: "-1" }, "Each difference"), this.controls(), this.status, this.table(), h("p", { class: "bar" }, this.more));
+    root.append(h("h2", {}, "Differences by node"), ...this.matrix(), h("h2", { id: "each-title", tabindex: "-1" }, "Each difference"), this.controls(), this.status, this.table(), h("p", { class: "bar" }, this.more));
     root.hidden = false;
     document.querySelectorAll(".replaced").forEach((each) => (each.hidden = true));
     this.list();
@@ -66,7 +66,7 @@ class Drift {
     const table = h("table", { id: "matrix", class: "matrix" }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Node"), ...heads)), this.grid);
     this.fill();
     return [
-      h("p", {}, "How many differences of each kind a node has. A number shows them below."),
+      h("p", {}, "The number of differences of each kind at each node. Click a number to list them below."),
       h("div", { class: "wide", tabindex: "0", role: "group", "aria-label": "Nodes by kinds of difference" }, table),
       h("p", { class: "bar" }, this.further),
     ];

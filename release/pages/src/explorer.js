@@ -10,7 +10,7 @@ import { Vantages } from "./vantages.js";
 
 const STEP = 100;
 const HEADINGS = ["Service port", "Proto", "Dead", "Exact", "Lost", "State", "Worst route"];
-/** Where rules of several nodes are asked. */
+/** For the rules of several nodes. */
 const HEADINGS_AT = ["At", "Nodes hit", "Mean over nodes"];
 const RIGHT = new Set([2, 3, 4, 8, 9]);
 const CLASSES = { silenced: "bad", degraded: "warning", unknown: "warning", untouched: "good", "no-endpoints": "faint" };
@@ -80,7 +80,7 @@ class Explorer {
       ...(named.length
         ? [h("fieldset", {}, h("legend", {}, "Dead endpoints"), (this.named = this.box("named", 0, named.join(", "))))]
         : []),
-      h("p", { class: "bar" }, ...(this.isAsked() ? [h("button", { type: "button", click: () => this.mark(this.first) }, "As asked")] : []), h("button", { type: "button", click: () => this.mark({ nodes: [], zones: [], named: [] }) }, "Nothing dead")),
+      h("p", { class: "bar" }, ...(this.isAsked() ? [h("button", { type: "button", click: () => this.mark(this.first) }, "As given")] : []), h("button", { type: "button", click: () => this.mark({ nodes: [], zones: [], named: [] }) }, "Nothing dead")),
     );
   }
 
@@ -101,7 +101,7 @@ class Explorer {
     return h("label", {}, input, h("bdi", {}, name));
   }
 
-  /** Mark just these as dead. */
+  /** Mark exactly these as dead. */
   mark(dead) {
     for (const kind of ["nodes", "zones"]) {
       const wanted = new Set(dead[kind]);
@@ -139,9 +139,9 @@ class Explorer {
     if (first && !isZero(first.worst[1])) {
       said.push(h("strong", {}, ` Worst: ${first.service.name} loses ${boundsPercent(first.worst)} of new flows.`));
     }
-    if (!model.isWhole) said.push(" Not all is judged, see above and below.");
+    if (!model.isWhole) said.push(" Some ServicePorts are not judged, see above and below.");
     if (model.own !== null && died.takes(model.own)) {
-      said.push(` These rules are of ${model.nodes[model.own]}, which is marked dead: it sends no flows, and the numbers are what its rules would do.`);
+      said.push(` This dump is from ${model.nodes[model.own]}, which is marked dead: it sends no flows, and the numbers are what its rules would do.`);
     }
     return said;
   }
@@ -159,7 +159,7 @@ class Explorer {
     );
   }
 
-  /** Return the losses that pass the filter, in the order that was asked for. */
+  /** Return the losses that pass the filter, in the chosen order. */
   wanted() {
     const found = this.losses.filter((each) => each.service.name.toLowerCase().includes(this.filter));
     if (this.order.at === 6) found.forEach((each) => this.routeOf(each));
@@ -195,7 +195,7 @@ class Explorer {
     this.tellRest();
   }
 
-  /** Show some more rows below those that are there. */
+  /** Append some more rows. */
   next() {
     this.body.append(...this.listed.slice(this.shown, this.shown + STEP).flatMap((each) => this.row(each)));
     this.shown += STEP;

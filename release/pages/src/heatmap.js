@@ -1,5 +1,5 @@
-// ServicePorts by nodes: what each loses if that node dies too. Drawn on a canvas, just the part
-// that is seen, since there may be ten million cells.
+// ServicePorts by nodes: the loss of each if that node dies too. Only the visible part is drawn, on
+// a canvas, since there may be ten million cells.
 import { rgb } from "d3-color";
 import { scaleLinear } from "d3-scale";
 import { select } from "d3-selection";
@@ -13,11 +13,11 @@ const FONT = "12px system-ui, sans-serif";
 const DIES = {
   name: "heat",
   label: "Heat map of losses, ServicePorts by nodes. Arrow keys move, Enter marks the node.",
-  caption: "What each ServicePort loses if a node dies with those that are marked: the stronger the colour, the more; \u00d7 is all, stripes are a range. The greatest harm first.",
+  caption: "Loss of each ServicePort if a node dies in addition to the marked ones: a stronger colour is a higher loss, \u00d7 is all flows, stripes are a range. The greatest harm first.",
 };
 
 export class HeatMap {
-  /** `toggle` is told which node was chosen; `says` is what the map is called. */
+  /** `toggle` is called with the chosen node; `says` has the texts of the map. */
   constructor(model, toggle, says = DIES) {
     this.model = model;
     this.toggle = toggle;
@@ -62,7 +62,7 @@ export class HeatMap {
     this.resize();
   }
 
-  /** Return nodes, those first that carry most. */
+  /** Return nodes, those with most flows first. */
   inOrder() {
     const carried = this.model.nodes.map(() => 0);
     for (const service of this.model.services) {
@@ -166,7 +166,7 @@ export class HeatMap {
     }
   }
 
-  /** Return the ink that is read best on the colour of a share. */
+  /** Return the text colour with the best contrast on the colour of a share. */
   ink(share) {
     const paper = this.colours(share);
     if (!this.inkOf.has(paper)) {
@@ -205,7 +205,7 @@ export class HeatMap {
     context.restore();
   }
 
-  /** Move to the cell that an event points at; false: it points at none. */
+  /** Move to the cell of an event; return false if there is none. */
   point(event) {
     const box = this.canvas.getBoundingClientRect();
     const column = Math.floor((event.clientX - box.left - this.gutter + this.scroller.scrollLeft) / this.column);
@@ -249,7 +249,7 @@ export class HeatMap {
     this.element.dispatchEvent(new CustomEvent("cell", { detail: { service: this.losses[row].service.name, node: this.node(column) } }));
   }
 
-  /** Return in words what a cell shows. */
+  /** Return the description of a cell. */
   words(row, column) {
     const { service } = this.losses[row];
     const node = this.node(column);
@@ -258,7 +258,7 @@ export class HeatMap {
     const also = this.dead.isAnything ? " dead too" : " dead";
     const whose = this.dead.nodes.has(node) ? `${this.model.nodes[node]} is marked dead` : `with ${this.model.nodes[node]}${also}`;
     const here = service.places.filter((place) => this.model.places[place][0] === node).length;
-    const share = loss === null ? "no node is left that has it" : `loses ${boundsPercent(loss)} of new flows`;
+    const share = loss === null ? "no living node has it" : `loses ${boundsPercent(loss)} of new flows`;
     return `${name}: ${whose}, ${share}; ${here} of ${count(service.places.length, "endpoint")} there.`;
   }
 }

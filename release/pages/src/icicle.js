@@ -1,5 +1,5 @@
-// A probability tree from the hook to the endpoints: a cell is as high as its share. A click, or
-// Enter, shows a cell and what follows it in the whole height; the wheel and a drag go anywhere.
+// A probability tree from the hook to the endpoints: the height of a cell is its share. A click, or
+// Enter, zooms to a cell and what follows it; the wheel and dragging move the view.
 import { hierarchy, partition } from "d3-hierarchy";
 import { scaleLinear } from "d3-scale";
 import { select } from "d3-selection";
@@ -7,7 +7,7 @@ import { zoom, zoomIdentity } from "d3-zoom";
 import { count, data, h } from "./dom.js";
 
 const LEAST_COLUMN = 150;
-/** On a telephone the hook and the ends are nearer to each other. */
+/** On a phone the hook and the ends are closer to each other. */
 const LEAST_NARROW = 112;
 const NARROW = 640;
 const ROW = 34;
@@ -72,12 +72,12 @@ class Icicle {
     this.column = width / depth;
     this.svg.attr("width", width).attr("height", this.height).attr("viewBox", `0 0 ${width} ${this.height}`);
     this.zoom.extent([[0, 0], [width, this.height]]);
-    // What a reader came for are the ends; the rules on the way are a stroke to the left.
+    // Readers look for the ends; the rules on the path are one swipe to the left.
     if (this.box.clientWidth < NARROW) this.box.scrollLeft = width;
     this.paint();
   }
 
-  /** Show one cell in the whole height. */
+  /** Zoom one cell to the full height. */
   show(cell) {
     const k = Math.min(1 / Math.max(cell.x1 - cell.x0, 1e-9), Math.max(8, this.leaves));
     this.svg.call(this.zoom.transform, zoomIdentity.scale(k).translate(0, -cell.x0 * this.height));
@@ -130,7 +130,7 @@ class Icicle {
     this.words(seen, height);
   }
 
-  /** Write on the cells that are seen what has room; who listens hears all of it by the buttons. */
+  /** Label the visible cells as far as there is room; screen readers get all of it from the buttons. */
   words(seen, height) {
     const labels = this.labels.selectAll("g").data(seen.filter((d) => height(d) >= 15), (d) => d.id);
     labels.exit().remove();
@@ -182,7 +182,7 @@ class Icicle {
 
 const pen = document.createElement("canvas").getContext("2d");
 
-/** Return as much of a text as is so wide in a font, without its middle. */
+/** Return a text shortened in the middle to a width in a font. */
 function fitting(text, room, font) {
   pen.font = font;
   if (pen.measureText(text).width <= room) return text;

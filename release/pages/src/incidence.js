@@ -18,7 +18,7 @@ export const WORDS = {
 const dyadic = ([hex, e]) => ({ n: BigInt(hex), e });
 const bounds = (told) => (told.length === 4 ? [dyadic(told), dyadic(told.slice(2))] : [dyadic(told), dyadic(told)]);
 
-/** Return [lower shares, upper shares, least sum, greatest sum] of a distribution as it is told. */
+/** Return [lower shares, upper shares, least sum, greatest sum] of an embedded distribution. */
 function distribution(told) {
   let lower = [];
   if (told.draws) {
@@ -42,7 +42,7 @@ function distribution(told) {
   return { lower, upper: lower };
 }
 
-/** What is dead: places of nodes and zones, and endpoints that were named. */
+/** What is dead: indexes of nodes and zones, and endpoints given by name. */
 export class Dead {
   constructor(model, nodes, zones, isNamed) {
     this.nodes = new Set(nodes);
@@ -57,7 +57,7 @@ export class Dead {
     return new Dead(this.model, [...this.nodes, node], this.zones, this.isNamed);
   }
 
-  /** Return 1 for a dead endpoint, 0 for a living one, -1 where nobody knows. */
+  /** Return 1 for a dead endpoint, 0 for a living one, -1 if it is not known. */
   fate(service, at) {
     const [node, zone] = this.model.places[service.places[at]];
     if (this.nodes.has(node) || this.zones.has(zone) || this.named.has(service.endpoints[at])) return 1;
@@ -103,7 +103,7 @@ export class Model {
     return (this.vantages ??= [...new Set(this.groups.flat())].sort((a, b) => a - b));
   }
 
-  /** Tell whether a node lives whose rules are known; if none does, what those of the dead would do. */
+  /** Return whether any node with known rules is alive; if none is, those of dead ones are used. */
   isAnybody(dead) {
     this.everybody ??= new Set(this.groups.flat());
     dead.isAnybody ??= this.isAnonymous || [...this.everybody].some((node) => !dead.takes(node));
@@ -119,7 +119,7 @@ export class Model {
     return new Dead(this, told.nodes, told.zones, told.named.length > 0);
   }
 
-  /** Return what one ServicePort loses; null: no living node has it in its rules. */
+  /** Return the loss of one ServicePort; null if no living node has it in its rules. */
   loss(service, dead) {
     const fates = service.endpoints.map((_, at) => dead.fate(service, at));
     let worst = null;
@@ -229,7 +229,7 @@ export class Model {
           let worst = 0;
           floats.forEach((share, at) => {
             const node = this.places[service.places[indexes ? indexes[at] : at]][0];
-            // With a node go the rules that only it has.
+            // A dead node takes rules with it that only it has.
             if (group !== null && this.groups[group].every((each) => each === node)) return;
             const sum = (carried.get(node) ?? 0) + share;
             carried.set(node, sum);

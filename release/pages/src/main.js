@@ -8,6 +8,6 @@ tables();
 explorer();
 drift();
 icicles();
-// What tests ask of the page.
+// Used by tests.
 globalThis.kubeodds = { tsv };
 document.documentElement.dataset.ready = "1";

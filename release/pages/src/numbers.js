@@ -24,7 +24,7 @@ export const most = (a, b) => (compare(b, a) > 0 ? b : a);
 export const not = (x) => ({ n: (1n << BigInt(x.e)) - x.n, e: x.e });
 export const times = (a, b) => ({ n: a.n * b.n, e: a.e + b.e });
 
-/** Return the sum, or 1 where that is less. */
+/** Return the sum, at most 1. */
 export function cappedSum(parts) {
   let e = 0;
   for (const x of parts) if (x.e > e) e = x.e;
@@ -85,7 +85,7 @@ export function boundsPercent([lower, upper]) {
   return `${percent(lower).replace(/%$/, "")} to ${percent(upper)}`;
 }
 
-/** Return numerator and denominator of what is nearest to a float, no denominator over `limit`. */
+/** Return the fraction nearest to a float, with a denominator of at most `limit`. */
 function nearestFraction(number, limit) {
   let e = 0;
   let scaled = number;

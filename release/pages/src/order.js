@@ -21,7 +21,7 @@ export class Order {
     this.changed();
   }
 
-  /** Sort rows, in place, if somebody asked for it. */
+  /** Sort rows, in place, if a column was chosen. */
   sort(rows) {
     if (this.at === null) return rows;
     const key = this.keys[this.at];

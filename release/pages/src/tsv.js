@@ -1,4 +1,4 @@
-// Tables for other programs: cells between tabs, none of which a spreadsheet takes for a formula.
+// Tables for other programs: tab-separated cells, none of which a spreadsheet reads as a formula.
 import { h } from "./dom.js";
 
 const cell = (text) => {

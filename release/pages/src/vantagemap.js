@@ -7,8 +7,8 @@ export class VantageMap extends HeatMap {
   constructor(model, vantages) {
     super(model, () => {}, {
       name: "at",
-      label: "Heat map of losses, ServicePorts by the nodes that are asked. Arrow keys move.",
-      caption: "What each ServicePort loses at each node, with those dead that are marked: the stronger the colour, the more; \u00d7 is all, stripes are a range. Nodes that are alike stand together; a node that is dead, or does not have the ServicePort, has no colour.",
+      label: "Heat map of losses, ServicePorts by nodes. Arrow keys move.",
+      caption: "Loss of each ServicePort at each node, if the marked ones are dead: a stronger colour is a higher loss, \u00d7 is all flows, stripes are a range. Similar nodes are next to each other; a node that is dead, or does not have the ServicePort, has no colour.",
     });
     this.vantages = vantages;
   }
@@ -36,8 +36,8 @@ export class VantageMap extends HeatMap {
     const name = this.model.nodes[node];
     const found = this.vantages.at(this.losses[row], node, this.dead);
     let said = found && `loses ${boundsPercent(found.worst)} of new flows`;
-    if (found === null) said = this.dead.takes(node) ? "it is marked dead" : "its rules have none for it";
-    else if (found.state === "no-endpoints") said = "its rules lead to no endpoint";
+    if (found === null) said = this.dead.takes(node) ? "it is marked dead" : "its rules do not have it";
+    else if (found.state === "no-endpoints") said = "its rules have no endpoint for it";
     return `${service.name} (${service.protocol}) at ${name}: ${said}.`;
   }
 }

@@ -4,14 +4,14 @@ import { boundsPercent, equal, isZero } from "./numbers.js";
 /** Bits of a mean that is shown, as the command line has them. */
 const BITS = 64;
 
-/** Returns what a loss is at each living node, summed up. */
+/** Summarises the loss at each living node. */
 export class Vantages {
   constructor(model) {
     this.model = model;
     this.sets = model.groups.map((group) => new Set(group));
   }
 
-  /** Return those of a group that live; if no node lives, all. */
+  /** Return the living nodes of a group; if no node is alive, all. */
   living(group, dead) {
     const nodes = this.model.groups[group];
     return this.model.isAnybody(dead) ? nodes.filter((node) => !dead.takes(node)) : nodes;

@@ -9,22 +9,22 @@ import pytest
 
 from analyzer.kubeproxy.matched.routed_devices import devices_of_pods
 from analyzer.model.region import span, without
-from analyzer.model.routing import Route, Routes
+from analyzer.model.routing import KernelRoute, Routes
 from analyzer.semantics.devices import PodPlaces
 
 NOWHERE = PodPlaces(), PodPlaces()
 HERE = PodPlaces((span(ip_network("10.244.1.0/24")),), (span(ip_network("10.244.2.0/24")),))
 PLACES = HERE, PodPlaces((span(ip_network("fd00:1::/64")),), ())
-UPLINK = Route(ip_network("0.0.0.0/0"), "eth0", hop=ip_address("192.168.0.1"))
-NODES = Route(ip_network("192.168.0.0/24"), "eth0")
-DOCKER = Route(ip_network("172.17.0.0/16"), "docker0")
+UPLINK = KernelRoute(ip_network("0.0.0.0/0"), "eth0", hop=ip_address("192.168.0.1"))
+NODES = KernelRoute(ip_network("192.168.0.0/24"), "eth0")
+DOCKER = KernelRoute(ip_network("172.17.0.0/16"), "docker0")
 
 
-def to(network: str, device: str | None, **more: Any) -> Route:
-    return Route(ip_network(network), device, **more)
+def to(network: str, device: str | None, **more: Any) -> KernelRoute:
+    return KernelRoute(ip_network(network), device, **more)
 
 
-def found(*routes: Route, places: Any = PLACES, own: tuple[str, ...] = ()) -> tuple[str, ...]:
+def found(*routes: KernelRoute, places: Any = PLACES, own: tuple[str, ...] = ()) -> tuple[str, ...]:
     known = Routes((UPLINK, NODES, DOCKER, *routes))
     return devices_of_pods(known, places, tuple(map(ip_address, own)))
 
@@ -53,7 +53,7 @@ BRIDGE = (
     ],
 )
 def test_pods_of_the_node_are_reached_without_a_next_hop(
-    routes: tuple[Route, ...], want: tuple[str, ...]
+    routes: tuple[KernelRoute, ...], want: tuple[str, ...]
 ) -> None:
     assert found(*routes) == want
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
-from analyzer.clients.fates import Fate
+from analyzer.clients.fates import FlowResponse
 from analyzer.clients.operations import judge
 from analyzer.clients.outcome import Outcome
 from analyzer.clients.plan import Result
@@ -102,7 +102,7 @@ def cluster(endpoints: int) -> GeneratedCluster:
 
 
 def run(
-    name: str, fate: Fate, dead: int, endpoints: int, runs: int, folder: Path
+    name: str, fate: FlowResponse, dead: int, endpoints: int, runs: int, folder: Path
 ) -> dict[str, Any]:
     """Run a program so often, and return what was predicted beside what was counted."""
     program = PROGRAMS[name]
@@ -127,19 +127,19 @@ def run(
     clients = importlib.import_module("netns_lab.clients")
     dns = importlib.import_module("netns_lab.dns")
     lab = experiment.Lab(
-        experiment.Question(
+        experiment.LabSetup(
             ruleset=given.ruleset,
             cluster=given.cluster,
             view=given.view,
             dead=found,
             backend=backend_of(given.ruleset),
             flows=1000,
-            refusing=frozenset() if fate is Fate.SILENT else found.endpoints,
+            refusing=frozenset() if fate is FlowResponse.SILENT else found.endpoints,
         )
     )
     for host in (*lab.topology.others, lab.topology.own_pods):
         host.namespace.set("net/ipv4/icmp_ratelimit", 0)
-        if fate is Fate.UNREACHABLE:
+        if fate is FlowResponse.UNREACHABLE:
             # A router says so, where a pod's own route is gone.
             host.namespace.set("net/ipv4/ip_forward", 1)
             gone = [a for a in host.plan.endpoints if str(a) in died]
@@ -164,7 +164,7 @@ def run(
         ),
         operation=lambda *_: operation,
         # Where nobody waits, more of them would wait for each other.
-        at_once=min(program.at_once, _AT_ONCE) if fate is Fate.REFUSED else program.at_once,
+        at_once=min(program.at_once, _AT_ONCE) if fate is FlowResponse.REFUSED else program.at_once,
         deadline=program.deadline,
     )
     servers = lab.serve(lambda _: dns.knowing({FULL_NAME}))
@@ -239,7 +239,7 @@ def main(words: Sequence[str]) -> int:
     # The kernel's own time-out is longer than a job of the soak.
     there = [n for n, each in PROGRAMS.items() if is_installed(each) and "kernel" not in n]
     name = options.program or draw.choice(there)
-    fate = Fate(options.fate or draw.choice(["silent", "refused", "unreachable"]))
+    fate = FlowResponse(options.fate or draw.choice(["silent", "refused", "unreachable"]))
     dead, endpoints = (int(each) for each in (options.dead).split("/"))
     if options.seed is not None:
         dead, endpoints = draw.choice([(1, 2), (2, 5)])

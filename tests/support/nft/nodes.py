@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 from hypothesis import strategies as st
 
 from analyzer.model.nft import NftRuleset, Table
-from analyzer.model.routing import Route, Routes
+from analyzer.model.routing import KernelRoute, Routes
 from analyzer.model.rules import Ruleset
 from analyzer.model.targets import Drop, Reject
 from analyzer.model.value import replace
@@ -28,7 +28,9 @@ from tests.support.strategies.nft_walkable import Kinds
 
 _PLAIN: Final = Kinds(all=False)
 DEVICE: Final = "eth2"
-ROUTES: Final = Routes((Route(ip_network("0.0.0.0/0"), DEVICE), Route(ip_network("::/0"), DEVICE)))
+ROUTES: Final = Routes(
+    (KernelRoute(ip_network("0.0.0.0/0"), DEVICE), KernelRoute(ip_network("::/0"), DEVICE))
+)
 _FILTERS: Final = {
     "PREROUTING": (-300, -150, -100, -50),
     "INPUT": (-300, -150, 0, 100),

@@ -1,4 +1,4 @@
-"""One file per xtables match. To add one, write the file, and its name in `known` and here."""
+"""One module per xtables match. To add one, write it, and its name in `known` and here."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from analyzer.model import matches as model
 from analyzer.parsers.xt.extension import Extensions
 from analyzer.parsers.xt.known import MATCHES_READ
 
-#: What stands behind ``-m``, and what reads it.
+#: Parsers of what follows ``-m``.
 MATCHES: Final = Extensions(__name__, MATCHES_READ)
 
-#: The values that each of them gives: how a value finds the way back to its name.
+#: The types of their values, by which a renderer finds the name.
 MATCH_NAMES: Final[Mapping[type, str]] = {
     model.MatchAddrtype: "addrtype",
     model.MatchComment: "comment",

@@ -9,7 +9,7 @@ from analyzer.parsers.words import Words
 from analyzer.parsers.xt.icmp_type import read_type, write_type
 from analyzer.parsers.xt.options import Codec, SoleOption
 
-#: The names that people write; iptables-save prints numbers. RFC 792, RFC 1256.
+#: Names that people write; iptables-save prints numbers. RFC 792, RFC 1256.
 _NAMES: Final = {
     "echo-reply": (0, None),
     "pong": (0, None),

@@ -9,7 +9,7 @@ from analyzer.parsers.words import Words
 from analyzer.parsers.xt.icmp_type import read_type, write_type
 from analyzer.parsers.xt.options import Codec, SoleOption
 
-#: The names that people write; ip6tables-save prints numbers. RFC 4443, RFC 4861.
+#: Names that people write; ip6tables-save prints numbers. RFC 4443, RFC 4861.
 _NAMES: Final = {
     "destination-unreachable": (1, None),
     "no-route": (1, 0),

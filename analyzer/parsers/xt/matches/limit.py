@@ -10,7 +10,7 @@ from analyzer.parsers.words import Words
 from analyzer.parsers.xt.options import Codec, Options, plain
 from analyzer.parsers.xt.values import number
 
-#: Of a second; the kernel's unit of a period.
+#: Units of the kernel's period, per second.
 _SCALE: Final = 10_000
 _UNITS: Final = {"day": 86_400 * _SCALE, "hour": 3_600 * _SCALE, "min": 60 * _SCALE, "sec": _SCALE}
 _RATE: Final = re.compile(r"(\d{1,10})(?:/([a-z]+))?")
@@ -28,7 +28,7 @@ def _read(words: Words) -> int:
 
 
 def _unit_length(unit: str) -> int | None:
-    """Return the length of a unit; each may be written out or cut: s, sec, second."""
+    """Return the length of a unit; each may be spelled out or shortened: s, sec, second."""
     for full, short in (("second", "sec"), ("minute", "min"), ("hour", "hour"), ("day", "day")):
         if unit and full.startswith(unit):
             return _UNITS[short]

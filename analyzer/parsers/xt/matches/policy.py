@@ -34,7 +34,7 @@ _ELEMENT: Final = Options(
 
 
 class Policy:
-    """What is asked of the whole, then of each transformation, with ``--next`` between them."""
+    """Options for the whole policy, then for each transformation, separated by ``--next``."""
 
     def parse(self, words: Words) -> MatchPolicy:
         """Take the options."""

@@ -20,7 +20,7 @@ _ACTIONS: Final = ("set", "rcheck", "update", "remove")
 
 
 class Recent:
-    """Its action and its side are options without a value, of which one is given."""
+    """Its action and its side are options without a value, one of each."""
 
     _options: Final = Options(
         MatchRecent,

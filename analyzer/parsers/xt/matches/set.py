@@ -20,7 +20,7 @@ _SET: Final = Codec(_read, lambda names: " ".join(map(bare, names)))
 
 
 def _only_negated(text: str, name: str) -> Spelling:
-    """Return an option that says something only when it is negated."""
+    """Return an option that is written only when it is negated."""
     return Spelling(text=f"! {text}", name=name, codec=FLAG)
 
 

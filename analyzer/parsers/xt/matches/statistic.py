@@ -16,13 +16,13 @@ _COUNT: Final = number(most=0xFFFFFFFF)
 
 
 class Statistic:
-    """Reads and writes both modes."""
+    """Parses and renders both modes."""
 
     def parse(self, words: Words) -> Match:
         """Read ``--mode random [!] --probability p`` or ``--mode nth [!] --every n``.
 
         Raises:
-            ParseError: a mode that is none of these, or a number out of its range.
+            ParseError: the mode is neither of these, or a number is out of range.
         """
         self._option(words, "--mode")
         mode = words.take("random or nth")

@@ -12,7 +12,7 @@ from analyzer.parsers.xt.values import WORD, number
 _TEXT: Final = Codec(
     read=values.STRING.read, write=lambda text: '"' + re.sub(r"([\\\"])", r"\\\1", text) + '"'
 )
-#: Always between quotes, whatever is in it.
+#: Always in quotes, whatever it contains.
 _HEXADECIMAL: Final = Codec(read=values.STRING.read, write=lambda text: f'"{text}"')
 _OFFSET: Final = number(most=0xFFFF)
 

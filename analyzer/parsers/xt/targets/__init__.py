@@ -1,4 +1,4 @@
-"""One file per xtables target. To add one, write the file, and its name in `known` and here."""
+"""One module per xtables target. To add one, write it, and its name in `known` and here."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from analyzer.model import targets as model
 from analyzer.parsers.xt.extension import Extensions
 from analyzer.parsers.xt.known import TARGETS_READ
 
-#: Files of those that have none of their own.
+#: Modules of targets that have none of their own.
 _FILES: Final = {
     "NOTRACK": "ct",
     **dict.fromkeys(("ACCEPT", "CHECKSUM", "DROP", "RETURN", "TRACE"), "simple"),
 }
-#: What stands behind ``-j``, other than a chain, and what reads it.
+#: Parsers of what follows ``-j``, other than chains.
 TARGETS: Final = Extensions(__name__, TARGETS_READ, _FILES)
 
-#: The values that each of them gives: how a value finds the way back to its name.
+#: The types of their values, by which a renderer finds the name.
 TARGET_NAMES: Final[Mapping[type, str]] = {
     model.Accept: "ACCEPT",
     model.ChangeSet: "SET",

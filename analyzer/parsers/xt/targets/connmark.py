@@ -13,7 +13,7 @@ _BITS: Final = number(most=MARK_MAX, expected="a mask of 32 bits")
 
 
 class Connmark:
-    """Every form: setting the flow's mark, or copying it to or from the packet's."""
+    """All forms: setting the flow's mark, or copying it to or from the packet's."""
 
     def parse(self, words: Words) -> SetConnmark | CopyConnmark:
         """Read one of the forms.

@@ -15,7 +15,7 @@ _BITS: Final = number(most=MARK_MAX, expected="a mark of 32 bits")
 def read_mark_change(words: Words) -> tuple[int, int]:
     """Read one of ``--set-xmark``, ``--set-mark``, ``--and-``, ``--or-``, ``--xor-mark``.
 
-    Returns the value to XOR in after the bits of the mask, which comes second, are cleared.
+    Returns the value to XOR in, after the bits of the mask, which comes second, are cleared.
 
     Raises:
         ParseError: another option, or a value that is no mark.
@@ -40,7 +40,7 @@ def read_mark_change(words: Words) -> tuple[int, int]:
 
 
 class Mark:
-    """Every form, told as what it does: clear the bits of a mask, then XOR a value in."""
+    """All forms, reduced to their effect: clear the bits of a mask, then XOR a value in."""
 
     def parse(self, words: Words) -> SetMark:
         """Read any form.

@@ -54,7 +54,7 @@ def _addresses(text: str) -> tuple[Address | None, Address | None]:
 
 
 def _ports(text: str | None) -> tuple[int | None, int | None, int | None]:
-    """Return the ends of a range of ports, and the port that its first one stands for."""
+    """Return the ends of a range of ports, and the base port of a shifted range."""
     found = _PORTS.fullmatch(text or "")
     if found is None:
         return None, None, None
