@@ -21,7 +21,7 @@ from netns_lab.arriving import NOTHING, arriving
 from netns_lab.backend import Door
 from netns_lab.count import BATCH, Answered, Landed, RawDoor, door_of, raw_door
 from netns_lab.layout import Layout
-from netns_lab.muting import deaf_to
+from netns_lab.muting import deaf_to, no_resets_to
 from netns_lab.replay import Flows
 from netns_lab.sources import CLIENT_PORTS, sending_of, version_of
 from netns_lab.topology import Host
@@ -166,10 +166,15 @@ class RouteRun:
         return self._measurement(flows, counted, self._dropped(), seconds)
 
     def _deaf(self) -> AbstractContextManager[None]:
-        """Let the endpoint that asks, if one does, not reset what it is answered."""
-        if self._sender is None:
-            return nullcontext()
-        return deaf_to(self._lab.place_of(self._sender)[0], self._layout, self._to)
+        """Let no kernel reset the answers to who asks, where that has no sockets for them."""
+        lab, (address, _) = self._lab, self._to
+        if self._sender is not None:
+            return deaf_to(lab.place_of(self._sender)[0], self._layout, self._to)
+        # To its own address the node may send other answers than these resets.
+        is_own = address in lab.topology.plan.node_addresses
+        if self._route.source is Source.NODE and self._service.protocol == "tcp" and not is_own:
+            return no_resets_to(lab.topology.node, self._layout, self._to)
+        return nullcontext()
 
     def _dropped(self) -> int:
         others = self._hearing[len(self._captures.clients) :]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from analyzer.model.addresses import Address
 from netns_lab.layout import Layout
+from netns_lab.namespace import Namespace
 from netns_lab.netlink import Netlink
 from netns_lab.servers import FAMILIES
 from netns_lab.topology import MUTE, Host, Topology
@@ -43,15 +44,40 @@ def mute(lab: Topology, *, on: bool) -> None:
     asked.close()
 
 
-@contextmanager
-def deaf_to(host: Host, layout: Layout, door: tuple[Address, int]) -> Iterator[None]:
+def deaf_to(host: Host, layout: Layout, door: tuple[Address, int]) -> AbstractContextManager[None]:
     """Let an endpoint's kernel pass over what comes from an address and port.
 
     An endpoint that asks has no socket for the answers: its kernel would reset each, and each
     reset passes all rules. Packet sockets hear the answers before they are routed.
     """
-    asked = Netlink(host.namespace)
-    rule = partial(asked.rule, 0, family=FAMILIES[layout.version], of=(layout.number, *door))
+    return _blackholed(host.namespace, layout, of=(layout.number, *door))
+
+
+def no_resets_to(
+    node: Namespace, layout: Layout, door: tuple[Address, int]
+) -> AbstractContextManager[None]:
+    """Let a node's kernel send no resets to an address and port.
+
+    The node has no sockets for the answers to its own flows either, but these are heard behind
+    INPUT. Its flows go on: they leave by raw sockets, whose packets are of no protocol for routing
+    (raw(7), IPPROTO_RAW).
+    """
+    return _blackholed(node, layout, to=(layout.number, *door), made_here=True)
+
+
+@contextmanager
+def _blackholed(
+    namespace: Namespace,
+    layout: Layout,
+    *,
+    of: tuple[int, Address, int] | None = None,
+    to: tuple[int, Address, int] | None = None,
+    made_here: bool = False,
+) -> Iterator[None]:
+    """Let a namespace drop some packets silently, before it looks for any route."""
+    asked = Netlink(namespace)
+    family = FAMILIES[layout.version]
+    rule = partial(asked.rule, 0, family=family, of=of, to=to, made_here=made_here)
     rule()
     asked.send()
     try:

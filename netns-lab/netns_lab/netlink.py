@@ -175,25 +175,27 @@ class Netlink:
         family: int = socket.AF_INET,
         made_here: bool = False,
         of: tuple[int, Address, int] | None = None,
+        to: tuple[int, Address, int] | None = None,
         delete: bool = False,
     ) -> None:
         """Add a rule of routing, or delete it: look in a table or, without one, drop silently.
 
         With `made_here` it is for packets that the namespace itself sends; with `of`, for those
-        of a protocol that come from an address and port.
+        of a protocol that come from an address and port; with `to`, for those that go to one.
         """
         action = _RULE_BLACKHOLE if table is None else _RULE_TO_TABLE
-        bits = 0 if of is None else of[1].max_prefixlen
-        body = struct.pack("=BBBBBBBBI", family, 0, bits, 0, table or 0, 0, 0, action, 0)
-        if of is not None:
-            protocol, address, port = of
-            body += attribute(2, address.packed) + attribute(22, bytes([protocol]))
-            body += attribute(23, struct.pack("=HH", port, port))
+        bits = [0 if each is None else each[1].max_prefixlen for each in (to, of)]
+        body = struct.pack("=BBBBBBBBI", family, *bits, 0, table or 0, 0, 0, action, 0)
+        for each, kind, ports in ((of, 2, 23), (to, 1, 24)):
+            if each is not None:
+                protocol, address, port = each
+                body += attribute(kind, address.packed) + attribute(22, bytes([protocol]))
+                body += attribute(ports, struct.pack("=HH", port, port))
         body += attribute(6, struct.pack("=I", priority))
         if made_here:
             body += _text(3, "lo")
-        kind, flags = (_DELETE_RULE, 0) if delete else (_NEW_RULE, _CREATE | _EXCLUSIVE)
-        self.add(f"rule {priority}", kind, body, flags)
+        verb, flags = (_DELETE_RULE, 0) if delete else (_NEW_RULE, _CREATE | _EXCLUSIVE)
+        self.add(f"rule {priority}", verb, body, flags)
 
     def send(self) -> None:
         """Send what waits, and see that all of it was done.
