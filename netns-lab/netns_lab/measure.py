@@ -169,7 +169,9 @@ class RouteRun:
         """Let no kernel reset the answers to who asks, where that has no sockets for them."""
         lab, (address, _) = self._lab, self._to
         if self._sender is not None:
-            return deaf_to(lab.place_of(self._sender)[0], self._layout, self._to)
+            host = lab.place_of(self._sender)[0]
+            ports = {e.port for e in self._service.endpoints if e.port is not None}
+            return deaf_to(host, self._layout, self._to, ports)
         # To its own address the node may send other answers than these resets.
         is_own = address in lab.topology.plan.node_addresses
         if self._route.source is Source.NODE and self._service.protocol == "tcp" and not is_own:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,7 @@ from netns_lab.layout import Layout
 from netns_lab.namespace import Namespace
 from netns_lab.netlink import Netlink
 from netns_lab.servers import FAMILIES
-from netns_lab.topology import MUTE, Host, Topology
+from netns_lab.topology import MUTE, TABLE_LOCAL, Host, Topology
 
 #: What limits errors of ICMP: while packets are counted, and usually (ip-sysctl.rst).
 _ICMP_LIMITS: Final = {
@@ -44,13 +44,25 @@ def mute(lab: Topology, *, on: bool) -> None:
     asked.close()
 
 
-def deaf_to(host: Host, layout: Layout, door: tuple[Address, int]) -> AbstractContextManager[None]:
+def deaf_to(
+    host: Host, layout: Layout, door: tuple[Address, int], ports: Collection[int]
+) -> AbstractContextManager[None]:
     """Let an endpoint's kernel pass over what comes from an address and port.
 
     An endpoint that asks has no socket for the answers: its kernel would reset each, and each
     reset passes all rules. Packet sockets hear the answers before they are routed.
+
+    What comes to `ports`, on which endpoints listen and from which none asks, is a flow: the node
+    may have given it the door's own address and port when it masqueraded.
     """
-    return _blackholed(host.namespace, layout, of=(layout.number, *door))
+    asked = Netlink(host.namespace)
+    of, family = (layout.number, *door), FAMILIES[layout.version]
+    flows = [
+        partial(asked.rule, 0, TABLE_LOCAL, family=family, of=of, to=(layout.number, None, port))
+        for port in sorted(ports)
+    ]
+    # Of rules with one priority those that were there before come first.
+    return _in_force(asked, *flows, partial(asked.rule, 0, family=family, of=of))
 
 
 def no_resets_to(
@@ -62,27 +74,21 @@ def no_resets_to(
     INPUT. Its flows go on: they leave by raw sockets, whose packets are of no protocol for routing
     (raw(7), IPPROTO_RAW).
     """
-    return _blackholed(node, layout, to=(layout.number, *door), made_here=True)
+    asked = Netlink(node)
+    to, family = (layout.number, *door), FAMILIES[layout.version]
+    return _in_force(asked, partial(asked.rule, 0, family=family, to=to, made_here=True))
 
 
 @contextmanager
-def _blackholed(
-    namespace: Namespace,
-    layout: Layout,
-    *,
-    of: tuple[int, Address, int] | None = None,
-    to: tuple[int, Address, int] | None = None,
-    made_here: bool = False,
-) -> Iterator[None]:
-    """Let a namespace drop some packets silently, before it looks for any route."""
-    asked = Netlink(namespace)
-    family = FAMILIES[layout.version]
-    rule = partial(asked.rule, 0, family=family, of=of, to=to, made_here=made_here)
-    rule()
+def _in_force(asked: Netlink, *rules: Callable[..., None]) -> Iterator[None]:
+    """Let rules of routing be there for a while."""
+    for rule in rules:
+        rule()
     asked.send()
     try:
         yield
     finally:
-        rule(delete=True)
+        for rule in rules:
+            rule(delete=True)
         asked.send()
         asked.close()

@@ -175,22 +175,29 @@ class Netlink:
         family: int = socket.AF_INET,
         made_here: bool = False,
         of: tuple[int, Address, int] | None = None,
-        to: tuple[int, Address, int] | None = None,
+        to: tuple[int, Address | None, int] | None = None,
         delete: bool = False,
     ) -> None:
         """Add a rule of routing, or delete it: look in a table or, without one, drop silently.
 
         With `made_here` it is for packets that the namespace itself sends; with `of`, for those
-        of a protocol that come from an address and port; with `to`, for those that go to one.
+        of a protocol that come from an address and port; with `to`, for those that go to one, or
+        to a port of any address.
         """
         action = _RULE_BLACKHOLE if table is None else _RULE_TO_TABLE
-        bits = [0 if each is None else each[1].max_prefixlen for each in (to, of)]
+        (source, source_port), (destination, destination_port) = (
+            (None, None) if each is None else each[1:] for each in (of, to)
+        )
+        bits = [0 if each is None else each.max_prefixlen for each in (destination, source)]
         body = struct.pack("=BBBBBBBBI", family, *bits, 0, table or 0, 0, 0, action, 0)
-        for each, kind, ports in ((of, 2, 23), (to, 1, 24)):
-            if each is not None:
-                protocol, address, port = each
-                body += attribute(kind, address.packed) + attribute(22, bytes([protocol]))
-                body += attribute(ports, struct.pack("=HH", port, port))
+        for kind, address in ((1, destination), (2, source)):
+            if address is not None:
+                body += attribute(kind, address.packed)
+        if of or to:
+            body += attribute(22, bytes([(of or to or (0,))[0]]))
+        for kind, port in ((23, source_port), (24, destination_port)):
+            if port is not None:
+                body += attribute(kind, struct.pack("=HH", port, port))
         body += attribute(6, struct.pack("=I", priority))
         if made_here:
             body += _text(3, "lo")
