@@ -8,7 +8,7 @@ import socket
 import struct
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -148,11 +148,12 @@ class RouteRun:
         del clients
         return min(self._room, self._count_of_flows)
 
-    def measure(self, progress: Progress | None) -> Measurement:
-        """Send all flows and return what was counted."""
+    def measure(self, progress: Progress | None, *, forgets: bool = True) -> Measurement:
+        """Send all flows and return what was counted; the node `forgets` those of before first."""
         lab, flows = self._lab, self._count_of_flows
         with lab.muted(), self._deaf(), without_collector():
-            lab.forget_flows()
+            if forgets:
+                lab.forget_flows()
             before = lab.counters_before()
             ends = lab.endings() if self._predicted.ended.upper else None
             begun = time.monotonic()
@@ -238,12 +239,19 @@ class RouteRun:
         deadline = time.monotonic() + patience + self._lab.slowest
         self._drain()  # what the echoes have answered at the node itself
         while time.monotonic() < deadline:
-            owed = sum(door not in dead for door in self._landed.values()) if answer else 0
-            told = len(self._answered.keys() - self._landed.keys()) + self._kept_back
-            if len(self._landed) + told >= flows and sum(self._answered.values()) >= owed:
+            owed = self._living(dead) if answer else 0
+            heard = len(self._landed) + self._kept_back
+            if heard < flows:  # rules may have refused the others
+                heard += len(self._answered.keys() - self._landed.keys())
+            if heard >= flows and sum(self._answered.values()) >= owed:
                 return
             time.sleep(_POLL)
             self._drain()
+
+    def _living(self, dead: Collection[RawDoor]) -> int:
+        """Return how many flows have come to endpoints that are none of the dead."""
+        landed = self._landed.values()
+        return sum(door not in dead for door in landed) if dead else len(landed)
 
     def _settle(self) -> None:
         """Count the flows that are over, and forget which was which."""
@@ -329,6 +337,26 @@ class RouteRun:
             death=self._death_of(endpoint),
             lost=self._predicted.lost.get(door, NOTHING),
         )
+
+
+def hairpins(
+    lab: Lab,
+    service: ServicePort,
+    route: Route,
+    senders: Sequence[Share],
+    flows: int,
+    progress: Progress | None,
+) -> Iterator[Measurement]:
+    """Send the flows of a hairpin route, of each sender its part, and account for each."""
+    part = -(-flows // max(1, len(senders)))
+    # Flows differ by their sender: the node may know those of several.
+    known = MASQUERADE_ROOM
+    for share in senders:
+        alone = seen_from(service, route, share)
+        run = RouteRun(lab, service, alone, part, share.endpoint.address)
+        forgets = known + part > MASQUERADE_ROOM
+        known = part if forgets else known + part
+        yield run.measure(progress, forgets=forgets)
 
 
 def _nobody(_: int) -> None:

@@ -24,24 +24,25 @@ _ICMP_LIMITS: Final = {
 }
 
 
-def mute(lab: Topology, *, on: bool) -> None:
-    """Let the client's kernel be silent, or answer what comes as a client would.
+class Muting:
+    """When the client is mute: while anybody wants it to be."""
 
-    While packets are counted it would answer each reply with a reset or an error of ICMP, and each
-    of these passes all rules. The node, for its part, tells each client that it refuses, where it
-    usually tells one a second.
-    """
-    for namespace in (lab.node, *(each.namespace for each in lab.gates), *lab.telling):
-        with namespace:
-            for name, (counting, usual) in _ICMP_LIMITS.items():
-                limit = Path("/proc/sys/net", name)
-                if limit.exists():  # else it is the whole kernel's, and not ours to change
-                    limit.write_text(str(counting if on else usual), encoding="ascii")
-    asked = Netlink(lab.client.namespace)
-    for version in lab.plan.versions:
-        asked.rule(MUTE, family=FAMILIES[version], delete=not on)
-    asked.send()
-    asked.close()
+    def __init__(self, lab: Topology) -> None:
+        self._lab = lab
+        self._wanted = 0
+
+    @contextmanager
+    def on(self) -> Iterator[None]:
+        """Want it for a while."""
+        self._wanted += 1
+        if self._wanted == 1:
+            _mute(self._lab, on=True)
+        try:
+            yield
+        finally:
+            self._wanted -= 1
+            if not self._wanted:
+                _mute(self._lab, on=False)
 
 
 def deaf_to(
@@ -92,3 +93,23 @@ def _in_force(asked: Netlink, *rules: Callable[..., None]) -> Iterator[None]:
             rule(delete=True)
         asked.send()
         asked.close()
+
+
+def _mute(lab: Topology, *, on: bool) -> None:
+    """Let the client's kernel be silent, or answer what comes as a client would.
+
+    While packets are counted it would answer each reply with a reset or an error of ICMP, and each
+    of these passes all rules. The node, for its part, tells each client that it refuses, where it
+    usually tells one a second.
+    """
+    for namespace in (lab.node, *(each.namespace for each in lab.gates), *lab.telling):
+        with namespace:
+            for name, (counting, usual) in _ICMP_LIMITS.items():
+                limit = Path("/proc/sys/net", name)
+                if limit.exists():  # else it is the whole kernel's, and not ours to change
+                    limit.write_text(str(counting if on else usual), encoding="ascii")
+    asked = Netlink(lab.client.namespace)
+    for version in lab.plan.versions:
+        asked.rule(MUTE, family=FAMILIES[version], delete=not on)
+    asked.send()
+    asked.close()

@@ -298,7 +298,7 @@ def _set_up_client(lab: Topology) -> None:
         asked.address(lab.client.index, address)
     for version in lab.plan.versions:
         asked.default_route(lab.client.index, _HOP[version], lab.gateway_mac)
-        # Behind the rule that `mute` adds.
+        # Behind the rule that `muting` adds.
         family = FAMILIES[version]
         asked.rule(_LOOK_LOCALLY, TABLE_LOCAL, family=family)
         asked.rule(0, TABLE_LOCAL, family=family, delete=True)
