@@ -79,10 +79,10 @@ def _run(options: SimpleNamespace) -> int:
     flows = len(made.routes) * options.flows
     with progress("new flows") as advance:
         for lab, routes in labs:
-            lab.in_a_row = True
-            for service, route in routes:
-                told = up_to(flows, advance)
-                found += lab.measure(service, route, told)
+            with lab.in_a_row():
+                for service, route in routes:
+                    told = up_to(flows, advance)
+                    found += lab.measure(service, route, told)
             lab.backend.cross_check()
             traces += _traces(options, lab, given, routes)
             lab.close()
@@ -213,11 +213,11 @@ def _verify(options: SimpleNamespace) -> int:
     found = []
     with progress("new flows") as advance:
         for lab, routes in labs:
-            lab.in_a_row = True
-            for service, route in routes:
-                told = up_to(sum(flows.values()), advance)
-                wanted = flows[id(route)] * _measurements(route)
-                found += lab.measure(service, route, told, wanted)
+            with lab.in_a_row():
+                for service, route in routes:
+                    told = up_to(sum(flows.values()), advance)
+                    wanted = flows[id(route)] * _measurements(route)
+                    found += lab.measure(service, route, told, wanted)
             lab.backend.cross_check()
             lab.close()
     answer = LabAnswer(

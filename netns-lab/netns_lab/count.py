@@ -222,8 +222,9 @@ def _answered(
     columns: _Columns, layout: Layout, first: int, last: int, door: RawDoor
 ) -> Iterator[Answered]:
     """Give the answers among some packets that are no errors of ICMP."""
-    doors = _cut(columns.of, first, last)
-    whole = doors.count(door) == len(doors)
+    ends = [column[first:last].tolist() for column in columns.of]
+    whole = all(each.count(word) == len(each) for each, word in zip(ends, door, strict=True))
+    doors = [] if whole else list(zip(*ends, strict=True))
     if layout.protocol != "tcp":
         tags = columns.tag[first:last].tolist()
         yield tags if whole else _where(tags, [each == door for each in doors]), True
@@ -234,7 +235,7 @@ def _answered(
     if whole and told.count(_SYN_ACK) == len(told):
         yield tags, True
         return
-    from_door = [each == door for each in doors]
+    from_door = [True] * len(told) if whole else [each == door for each in doors]
     is_open = [each & _SYN_ACK == _SYN_ACK for each in told]
     yield _where(tags, [a and b for a, b in zip(from_door, is_open, strict=True)]), True
     is_refused = [each & _RST_ACK == _RST_ACK for each in told]

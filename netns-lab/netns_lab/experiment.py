@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from socket import AF_PACKET, IPPROTO_RAW, SOCK_RAW, socket
@@ -29,8 +29,8 @@ from netns_lab.deaths import FATES, Death, Kind, without
 from netns_lab.dying import Dying
 from netns_lab.errors import LabError
 from netns_lab.layout import Layout
-from netns_lab.measure import CONNTRACK_ROOM, Progress, RouteRun, seen_from
-from netns_lab.muting import mute
+from netns_lab.measure import CONNTRACK_ROOM, Progress, RouteRun, hairpins
+from netns_lab.muting import Muting
 from netns_lab.namespace import Namespace
 from netns_lab.netlink import forget_flows
 from netns_lab.node_ports import taken_at
@@ -125,7 +125,8 @@ class Lab:
         self._answering: dict[tuple[Namespace, str, int, int], socket] = {}
         #: Whether routes are measured one after another, and nothing else sends flows or changes
         #: rules.
-        self.in_a_row = False
+        self._in_a_row = False
+        self._muting = Muting(self.topology)
         self._last_counters: Counter[Door] | None = None
         self.dying = Dying(self)
         self._kinds: dict[Endpoint, Death] = {}
@@ -313,7 +314,7 @@ class Lab:
 
     def counters_before(self) -> Counter[Door]:
         """Return the rules' counters; for routes in a row, those read after the last one."""
-        kept = self._last_counters if self.in_a_row else None
+        kept = self._last_counters if self._in_a_row else None
         return self.backend.counters() if kept is None else kept
 
     def counters_after(self) -> Counter[Door]:
@@ -321,14 +322,20 @@ class Lab:
         self._last_counters = self.backend.counters()
         return self._last_counters
 
+    def muted(self) -> AbstractContextManager[None]:
+        """Let the client's kernel be silent for a while; of several, until the last is over."""
+        return self._muting.on()
+
     @contextmanager
-    def muted(self) -> Iterator[None]:
-        """Mute the client's kernel for a while."""
-        mute(self.topology, on=True)
+    def in_a_row(self) -> Iterator[None]:
+        """Promise that nothing but routes, one after the other, sends flows or changes rules."""
+        self._in_a_row = True
         try:
-            yield
+            with self.muted():
+                yield
         finally:
-            mute(self.topology, on=False)
+            self._in_a_row = False
+            self._last_counters = None
 
     def measure(
         self,
@@ -352,11 +359,7 @@ class Lab:
             yield kind(self, service, route, flows, None).measure(progress)
             return
         senders = [each for each in route.shares if self._sends(each.endpoint)]
-        each_sends = -(-flows // max(1, len(senders)))
-        for share in senders:
-            alone = seen_from(service, route, share)
-            sender = share.endpoint.address
-            yield RouteRun(self, service, alone, each_sends, sender).measure(progress)
+        yield from hairpins(self, service, route, senders, flows, progress)
 
     def _sends(self, endpoint: Endpoint) -> bool:
         """Return whether an endpoint is alive, and not on the host's network."""

@@ -8,7 +8,7 @@ import socket
 import struct
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -21,7 +21,7 @@ from netns_lab.arriving import NOTHING, arriving
 from netns_lab.backend import Door
 from netns_lab.count import BATCH, Answered, Landed, RawDoor, door_of, raw_door
 from netns_lab.layout import Layout
-from netns_lab.muting import deaf_to
+from netns_lab.muting import deaf_to, no_resets_to
 from netns_lab.replay import Flows
 from netns_lab.sources import CLIENT_PORTS, sending_of, version_of
 from netns_lab.topology import Host
@@ -148,11 +148,12 @@ class RouteRun:
         del clients
         return min(self._room, self._count_of_flows)
 
-    def measure(self, progress: Progress | None) -> Measurement:
-        """Send all flows and return what was counted."""
+    def measure(self, progress: Progress | None, *, forgets: bool = True) -> Measurement:
+        """Send all flows and return what was counted; the node `forgets` those of before first."""
         lab, flows = self._lab, self._count_of_flows
         with lab.muted(), self._deaf(), without_collector():
-            lab.forget_flows()
+            if forgets:
+                lab.forget_flows()
             before = lab.counters_before()
             ends = lab.endings() if self._predicted.ended.upper else None
             begun = time.monotonic()
@@ -166,10 +167,17 @@ class RouteRun:
         return self._measurement(flows, counted, self._dropped(), seconds)
 
     def _deaf(self) -> AbstractContextManager[None]:
-        """Let the endpoint that asks, if one does, not reset what it is answered."""
-        if self._sender is None:
-            return nullcontext()
-        return deaf_to(self._lab.place_of(self._sender)[0], self._layout, self._to)
+        """Let no kernel reset the answers to who asks, where that has no sockets for them."""
+        lab, (address, _) = self._lab, self._to
+        if self._sender is not None:
+            host = lab.place_of(self._sender)[0]
+            ports = {e.port for e in self._service.endpoints if e.port is not None}
+            return deaf_to(host, self._layout, self._to, ports)
+        # To its own address the node may send other answers than these resets.
+        is_own = address in lab.topology.plan.node_addresses
+        if self._route.source is Source.NODE and self._service.protocol == "tcp" and not is_own:
+            return no_resets_to(lab.topology.node, self._layout, self._to)
+        return nullcontext()
 
     def _dropped(self) -> int:
         others = self._hearing[len(self._captures.clients) :]
@@ -231,12 +239,19 @@ class RouteRun:
         deadline = time.monotonic() + patience + self._lab.slowest
         self._drain()  # what the echoes have answered at the node itself
         while time.monotonic() < deadline:
-            owed = sum(door not in dead for door in self._landed.values()) if answer else 0
-            told = len(self._answered.keys() - self._landed.keys()) + self._kept_back
-            if len(self._landed) + told >= flows and sum(self._answered.values()) >= owed:
+            owed = self._landed_alive(dead) if answer else 0
+            heard = len(self._landed) + self._kept_back
+            if heard < flows:  # rules may have refused the others
+                heard += len(self._answered.keys() - self._landed.keys())
+            if heard >= flows and sum(self._answered.values()) >= owed:
                 return
             time.sleep(_POLL)
             self._drain()
+
+    def _landed_alive(self, dead: Collection[RawDoor]) -> int:
+        """Return how many flows have come to endpoints that are none of the dead."""
+        landed = self._landed.values()
+        return sum(door not in dead for door in landed) if dead else len(landed)
 
     def _settle(self) -> None:
         """Count the flows that are over, and forget which was which."""
@@ -322,6 +337,26 @@ class RouteRun:
             death=self._death_of(endpoint),
             lost=self._predicted.lost.get(door, NOTHING),
         )
+
+
+def hairpins(
+    lab: Lab,
+    service: ServicePort,
+    route: Route,
+    senders: Sequence[Share],
+    flows: int,
+    progress: Progress | None,
+) -> Iterator[Measurement]:
+    """Send the flows of a hairpin route, of each sender its part, and account for each."""
+    part = -(-flows // max(1, len(senders)))
+    # Flows differ by their sender: the node may know those of several.
+    known = MASQUERADE_ROOM
+    for share in senders:
+        alone = seen_from(service, route, share)
+        run = RouteRun(lab, service, alone, part, share.endpoint.address)
+        forgets = known + part > MASQUERADE_ROOM
+        known = part if forgets else known + part
+        yield run.measure(progress, forgets=forgets)
 
 
 def _nobody(_: int) -> None:

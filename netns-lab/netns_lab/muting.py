@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from analyzer.model.addresses import Address
 from netns_lab.layout import Layout
+from netns_lab.namespace import Namespace
 from netns_lab.netlink import Netlink
 from netns_lab.servers import FAMILIES
-from netns_lab.topology import MUTE, Host, Topology
+from netns_lab.topology import MUTE, TABLE_LOCAL, Host, Topology
 
 #: What limits errors of ICMP: while packets are counted, and usually (ip-sysctl.rst).
 _ICMP_LIMITS: Final = {
@@ -23,7 +24,78 @@ _ICMP_LIMITS: Final = {
 }
 
 
-def mute(lab: Topology, *, on: bool) -> None:
+class Muting:
+    """When the client is mute: while anybody wants it to be."""
+
+    def __init__(self, lab: Topology) -> None:
+        self._lab = lab
+        self._wanted = 0
+
+    @contextmanager
+    def on(self) -> Iterator[None]:
+        """Want it for a while."""
+        self._wanted += 1
+        if self._wanted == 1:
+            _mute(self._lab, on=True)
+        try:
+            yield
+        finally:
+            self._wanted -= 1
+            if not self._wanted:
+                _mute(self._lab, on=False)
+
+
+def deaf_to(
+    host: Host, layout: Layout, door: tuple[Address, int], ports: Collection[int]
+) -> AbstractContextManager[None]:
+    """Let an endpoint's kernel pass over what comes from an address and port.
+
+    An endpoint that asks has no socket for the answers: its kernel would reset each, and each
+    reset passes all rules. Packet sockets hear the answers before they are routed.
+
+    What comes to `ports`, on which endpoints listen and from which none asks, is a flow: the node
+    may have given it the door's own address and port when it masqueraded.
+    """
+    asked = Netlink(host.namespace)
+    of, family = (layout.number, *door), FAMILIES[layout.version]
+    flows = [
+        partial(asked.rule, 0, TABLE_LOCAL, family=family, of=of, to=(layout.number, None, port))
+        for port in sorted(ports)
+    ]
+    # Of rules with one priority those that were there before come first.
+    return _in_force(asked, *flows, partial(asked.rule, 0, family=family, of=of))
+
+
+def no_resets_to(
+    node: Namespace, layout: Layout, door: tuple[Address, int]
+) -> AbstractContextManager[None]:
+    """Let a node's kernel send no resets to an address and port.
+
+    The node has no sockets for the answers to its own flows either, but these are heard behind
+    INPUT. Its flows go on: they leave by raw sockets, whose packets are of no protocol for routing
+    (raw(7), IPPROTO_RAW).
+    """
+    asked = Netlink(node)
+    to, family = (layout.number, *door), FAMILIES[layout.version]
+    return _in_force(asked, partial(asked.rule, 0, family=family, to=to, made_here=True))
+
+
+@contextmanager
+def _in_force(asked: Netlink, *rules: Callable[..., None]) -> Iterator[None]:
+    """Let rules of routing be there for a while."""
+    for rule in rules:
+        rule()
+    asked.send()
+    try:
+        yield
+    finally:
+        for rule in rules:
+            rule(delete=True)
+        asked.send()
+        asked.close()
+
+
+def _mute(lab: Topology, *, on: bool) -> None:
     """Let the client's kernel be silent, or answer what comes as a client would.
 
     While packets are counted it would answer each reply with a reset or an error of ICMP, and each
@@ -41,22 +113,3 @@ def mute(lab: Topology, *, on: bool) -> None:
         asked.rule(MUTE, family=FAMILIES[version], delete=not on)
     asked.send()
     asked.close()
-
-
-@contextmanager
-def deaf_to(host: Host, layout: Layout, door: tuple[Address, int]) -> Iterator[None]:
-    """Let an endpoint's kernel pass over what comes from an address and port.
-
-    An endpoint that asks has no socket for the answers: its kernel would reset each, and each
-    reset passes all rules. Packet sockets hear the answers before they are routed.
-    """
-    asked = Netlink(host.namespace)
-    rule = partial(asked.rule, 0, family=FAMILIES[layout.version], of=(layout.number, *door))
-    rule()
-    asked.send()
-    try:
-        yield
-    finally:
-        rule(delete=True)
-        asked.send()
-        asked.close()

@@ -174,25 +174,34 @@ class Netlink:
         family: int = socket.AF_INET,
         made_here: bool = False,
         of: tuple[int, Address, int] | None = None,
+        to: tuple[int, Address | None, int] | None = None,
         delete: bool = False,
     ) -> None:
         """Add or delete an ip rule, which looks up a table or, without one, drops silently.
 
-        With `made_here` it is for packets that the namespace itself sends; with `of`, for those of
-        a protocol that come from an address and port.
+        With `made_here` it is for packets that the namespace itself sends; with `of`, for those
+        of a protocol that come from an address and port; with `to`, for those that go to one, or
+        to a port of any address.
         """
         action = _RULE_BLACKHOLE if table is None else _RULE_TO_TABLE
-        bits = 0 if of is None else of[1].max_prefixlen
-        body = struct.pack("=BBBBBBBBI", family, 0, bits, 0, table or 0, 0, 0, action, 0)
-        if of is not None:
-            protocol, address, port = of
-            body += attribute(2, address.packed) + attribute(22, bytes([protocol]))
-            body += attribute(23, struct.pack("=HH", port, port))
+        (source, source_port), (destination, destination_port) = (
+            (None, None) if each is None else each[1:] for each in (of, to)
+        )
+        bits = [0 if each is None else each.max_prefixlen for each in (destination, source)]
+        body = struct.pack("=BBBBBBBBI", family, *bits, 0, table or 0, 0, 0, action, 0)
+        for kind, address in ((1, destination), (2, source)):
+            if address is not None:
+                body += attribute(kind, address.packed)
+        if of or to:
+            body += attribute(22, bytes([(of or to or (0,))[0]]))
+        for kind, port in ((23, source_port), (24, destination_port)):
+            if port is not None:
+                body += attribute(kind, struct.pack("=HH", port, port))
         body += attribute(6, struct.pack("=I", priority))
         if made_here:
             body += _text(3, "lo")
-        kind, flags = (_DELETE_RULE, 0) if delete else (_NEW_RULE, _CREATE | _EXCLUSIVE)
-        self.add(f"rule {priority}", kind, body, flags)
+        verb, flags = (_DELETE_RULE, 0) if delete else (_NEW_RULE, _CREATE | _EXCLUSIVE)
+        self.add(f"rule {priority}", verb, body, flags)
 
     def send(self) -> None:
         """Send the queued requests, and check that all of them succeeded.

@@ -53,7 +53,7 @@ _NO_ADDRESSES: Final = 1
 #: Priorities of the client's ip rules; the first one exists while the client is muted.
 MUTE: Final = 1
 _LOOK_LOCALLY: Final = 2
-_TABLE_LOCAL: Final = 255
+TABLE_LOCAL: Final = 255
 _TABLE_OF_PODS: Final = 100
 
 
@@ -205,8 +205,8 @@ def _answer_by_the_node(asked: Netlink, host: Host, wanted: Plan) -> None:
     for version in wanted.versions:
         family = FAMILIES[version]
         asked.rule(MUTE, _TABLE_OF_PODS, family=family, made_here=True)
-        asked.rule(_LOOK_LOCALLY, _TABLE_LOCAL, family=family)
-        asked.rule(0, _TABLE_LOCAL, family=family, delete=True)
+        asked.rule(_LOOK_LOCALLY, TABLE_LOCAL, family=family)
+        asked.rule(0, TABLE_LOCAL, family=family, delete=True)
 
 
 def _write(name: str, value: object) -> None:
@@ -299,10 +299,10 @@ def _set_up_client(lab: Topology) -> None:
         asked.address(lab.client.index, address)
     for version in lab.plan.versions:
         asked.default_route(lab.client.index, _HOP[version], lab.gateway_mac)
-        # After the rule that `mute` adds.
+        # After the rule that `muting` adds.
         family = FAMILIES[version]
-        asked.rule(_LOOK_LOCALLY, _TABLE_LOCAL, family=family)
-        asked.rule(0, _TABLE_LOCAL, family=family, delete=True)
+        asked.rule(_LOOK_LOCALLY, TABLE_LOCAL, family=family)
+        asked.rule(0, TABLE_LOCAL, family=family, delete=True)
     asked.send()
     asked.close()
 
@@ -383,7 +383,7 @@ def _set_up_host(host: Host, wanted: Plan) -> None:
             if any(address in network for network in host.plan.networks):
                 # The client's address is in this host's pod network: send to it via the node.
                 hop = _hop_of(wanted, host, address.version)
-                asked.route(ip_network(address), host.index, hop, table=_TABLE_LOCAL)
+                asked.route(ip_network(address), host.index, hop, table=TABLE_LOCAL)
         if wanted.endpoints_send:
             _answer_by_the_node(asked, host, wanted)
     asked.send()
