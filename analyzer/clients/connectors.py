@@ -50,7 +50,7 @@ class Connector:
     Attributes:
         says: what is meant by its name.
         source: where it is to be read.
-        measured: whether a program of its kind was held against it.
+        measured: whether it was compared with a program of its kind.
         timeout: seconds for each try, the last of these for all further ones; none: the kernel's.
         tries: at most; 0: one for each endpoint.
         pauses: seconds before each further try.

@@ -51,7 +51,7 @@ class Resolver:
     Attributes:
         says: what is meant by its name.
         source: where it is to be read.
-        measured: whether a program of its kind was held against it.
+        measured: whether it was compared with a program of its kind.
         both: whether A and AAAA are asked for, else A alone.
         apart: whether each of both has sockets of its own.
         parallel: whether all name servers are asked at once, from one socket.

@@ -355,7 +355,7 @@ def _sums(places: Sequence[int], numbers: Sequence[int], *, some: bool) -> dict[
 
 
 def _unfilled(at: int, route: Route) -> Row:
-    """Return the row of frontends of which nothing is known."""
+    """Return the row of frontends without known routes."""
     return Row(
         service=at,
         route=route,

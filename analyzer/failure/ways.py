@@ -40,7 +40,7 @@ class Ways:
     """The routes of a ServicePort on which losses may differ, the first of each kind.
 
     Attributes:
-        unfilled: one to a frontend of which nothing is known.
+        unfilled: one to a frontend without known routes.
     """
 
     known: tuple[Way, ...]

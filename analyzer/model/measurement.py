@@ -108,7 +108,7 @@ class Measurement:
             None if these were not read, or some rules have no counters.
         repeated: for a Service with session affinity, further flows of the same clients, which are
             not among `flows`.
-        strayed: those of them that reached another endpoint than the client's first.
+        strayed: flows that reached another endpoint than the client's first.
         duplicates: arrivals of a flow that had arrived before.
         dropped_by_capture: packets that did not fit into the capture's buffers.
         seconds: from the first packet to the last one counted.

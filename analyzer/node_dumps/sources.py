@@ -4,7 +4,7 @@ Theory of operation: a DUMP may be a file, a folder of any depth, a pattern, or 
 folder, files in one place whose names differ only in words for programs
 (``worker1-ip6tables-save.txt``) are of one node; a folder or an archive in which `collect` or
 another collector recorded a machine's name (MANIFEST, hostname) is a bundle, and read as one. Other
-archives are streamed from beginning to end, whatever their size, and each node is passed on as soon
+archives are streamed from beginning to end, whatever their size, and each node is yielded as soon
 as it is complete.
 
 A node is named as ``--name-from`` finds it in the path, else by its bundle, else after its files.

@@ -297,7 +297,7 @@ class TimelineAnswer:
 
     @property
     def not_judged(self) -> tuple[str, ...]:
-        """Names of ServicePorts of which nothing is told, or not all."""
+        """Names of ServicePorts that are not judged, or only in part."""
         from analyzer.reports.not_judged import not_judged
 
         return not_judged(self.view, self.absent)
@@ -339,7 +339,7 @@ class ClientAnswer:
 
     @property
     def not_judged(self) -> tuple[str, ...]:
-        """Names of ServicePorts of which nothing is told, or not all."""
+        """Names of ServicePorts that are not judged, or only in part."""
         from analyzer.reports.not_judged import not_judged
 
         return not_judged(self.view, self.absent)

@@ -61,7 +61,7 @@ class Judgement:
     Attributes:
         rules: how many there are.
         services: by name.
-        not_judged: names of ServicePorts of which nothing is told, or not all.
+        not_judged: names of ServicePorts that are not judged, or only in part.
         is_whole: whether nothing is known to be missing.
         drift: how many differences from the objects there are, by kind; None if not known.
         drifted: the same by ServicePort: name and protocol; with those that the rules lack.

@@ -127,7 +127,7 @@ def looks(services: int, *, plain: bool, objects: bool) -> Iterator[str]:
             took = _cpu(changed) - _cpu(same) - between * unchanged
             peak = _peak(process)
         kind = "ClusterIPs" if plain else "Services of all kinds"
-        beside = ", held against the objects" if objects else ""
+        beside = ", compared with the objects" if objects else ""
         size = node.dump.stat().st_size / _MEGA
         yield (
             f"  {services:,} {kind}, {node.rules:,} rules of {size:.0f} MB{beside}: first look "

@@ -112,7 +112,7 @@ class Inside:
 
 
 def fresh_folder(path: Path) -> None:
-    """Give the program an empty folder of its own at `path`."""
+    """Mount an empty folder for the program at `path`."""
     call("mount", b"tmpfs", bytes(path), b"tmpfs", _flags(_MS_NOSUID_NODEV), b"mode=0755")
 
 

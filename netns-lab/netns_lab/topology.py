@@ -308,7 +308,7 @@ def _set_up_client(lab: Topology) -> None:
 
 
 def move_outside(lab: Topology) -> Namespace:
-    """Give the client outside the cluster a namespace of its own, for programs to run in.
+    """Move the client outside the cluster to a namespace of its own, for programs to run in.
 
     The plan must have addresses for it. No flows are counted from there any more.
 

@@ -1,0 +1,67 @@
+"""Messages and docstrings use plain words: phrases with a standard replacement do not come back."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).parents[1]
+#: Phrases, in lower case, with what to say instead.
+INSTEAD: Final = {
+    "nobody says": "not known, unknown",
+    "nobody said": "not given, not declared",
+    "nobody told": "not given",
+    "nobody knows": "not known, unknown",
+    "who says": "verification, source",
+    "fares": "loses, ends, has the result",
+    "fare alike": "have the same result",
+    "of which nothing is known": "unknown, without known X",
+    "of which nothing is told": "without an answer, not judged",
+    "read over": "evaluated, scanned",
+    "heir": "subclass",
+    "either / either": "if it matches / if not",
+    "no draws of their own": "not independent",
+    "is no percentage": "is not a percentage (for example 10%)",
+    "passes on to": "forwarded unchanged",
+    "passed on": "forwarded unchanged",
+    "calls itself": "hairpin: a pod that reaches itself through its Service",
+    "that nobody has": "unallocated",
+    "none mode": "no kube-proxy rules found",
+    "lives again": "is back",
+    "let go of": "closed, released",
+    "held against": "compared with",
+}
+#: What is not checked yet.
+NOT_YET: Final = ("analyzer/kubeproxy/",)
+_PHRASES: Final = re.compile(rf"\b(?:{'|'.join(map(re.escape, INSTEAD))})\b", re.IGNORECASE)
+
+
+def _modules() -> list[Path]:
+    found = [*(ROOT / "analyzer").rglob("*.py"), *(ROOT / "netns-lab/netns_lab").rglob("*.py")]
+    paths = sorted(each.relative_to(ROOT) for each in found)
+    return [each for each in paths if not each.as_posix().startswith(NOT_YET)]
+
+
+def _found(source: str) -> Iterator[tuple[int, str]]:
+    """Yield the line of each string that has such a phrase, and the phrase."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            for each in _PHRASES.finditer(" ".join(node.value.split())):
+                yield node.lineno, each[0].lower()
+
+
+@pytest.mark.parametrize("path", _modules(), ids=str)
+def test_strings_and_docstrings_use_plain_words(path: Path) -> None:
+    found = _found((ROOT / path).read_text(encoding="utf-8"))
+    says = [f"{path}:{line}: {phrase}: say {INSTEAD[phrase]}" for line, phrase in found]
+    assert says == []
+
+
+def test_a_phrase_is_found_across_lines_of_a_string() -> None:
+    source = '"""A Service.\n\nIt has endpoints of which nothing\nis known.\n"""'
+    assert list(_found(source)) == [(1, "of which nothing is known")]
