@@ -73,6 +73,11 @@ ANALYZER: Final = (
         "what operands and elements hold; packets that go to where they come from",
     ),
     Row("kubeproxy/asked_nft", "kubeproxy/test_asked_bits.py", "marks that rules of nft ask for"),
+    Row(
+        "kubeproxy/dispatched_nft semantics/nft_said",
+        "semantics/test_nft_by_device.py",
+        "chains of nft to which flows are sent by device",
+    ),
     Row("kubeproxy/astray_nft", "kubeproxy/test_astray.py", "of rules of nft too"),
     Row(
         "__init__ __main__",

@@ -32,7 +32,13 @@ from analyzer.model.region import Interval, Intervals, Parted, Region, joined
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
 from analyzer.semantics.matching import MatchResult
-from analyzer.semantics.nft_covering import covers, interval_of, ordered, reversed_range
+from analyzer.semantics.nft_covering import (
+    are_all_named,
+    covers,
+    interval_of,
+    ordered,
+    reversed_range,
+)
 from analyzer.semantics.nft_fields import constant_number, read
 from analyzer.semantics.nft_held import Draw, Read
 from analyzer.semantics.nft_index import Index
@@ -83,6 +89,7 @@ class Lookups:
         self.situation = situation
         self._indexes: dict[str, Index] = {}
         self._held: dict[str, Intervals | None] = {}
+        self._by_device: dict[object, Found] = {}
 
     def read(self, given: Expression, packet: Packet) -> Read:
         """Return what an expression yields for `packet`."""
@@ -226,7 +233,12 @@ class Lookups:
             networks = self._networks(where, elements)
             if networks is not None:  # one question, however many they are
                 return _some(key, key.held.is_within(networks))
-        return _lookup(key, self._index(where, elements))
+        if not isinstance(key.held, Devices):
+            return _lookup(key, self._index(where, elements))
+        asked = where, key.held, key.applies
+        if asked not in self._by_device:  # many flows are of the same devices
+            self._by_device[asked] = _lookup(key, self._index(where, elements))
+        return self._by_device[asked]
 
     def _networks(
         self, where: SetRef | AnonymousSet | Unknown, elements: Sequence[Element]
@@ -323,7 +335,8 @@ def _lookup(key: Read, index: Index) -> Found:
     if certain:
         # More than one: the kernel refuses that, so somebody has changed the dump.
         return Found(key.applies, tuple(certain), is_sure=True)
-    return Found(key.applies, (*hits, *rest), is_sure=bool(rest))
+    is_sure = bool(rest) or are_all_named(key.held, [hit.element.key for hit in hits])
+    return Found(key.applies, (*hits, *rest), is_sure=is_sure)
 
 
 def _may_cover(key: Read, index: Index, candidates: Sequence[int]) -> bool:
