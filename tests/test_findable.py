@@ -73,6 +73,7 @@ ANALYZER: Final = (
         "what operands and elements hold; packets that go to where they come from",
     ),
     Row("kubeproxy/asked_nft", "kubeproxy/test_asked_bits.py", "marks that rules of nft ask for"),
+    Row("semantics/nft_found", "semantics/test_nft_matching.py", "what look-ups of nft find"),
     Row(
         "kubeproxy/dispatched_nft semantics/nft_said",
         "semantics/test_nft_by_device.py",

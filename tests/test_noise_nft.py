@@ -51,3 +51,20 @@ def test_an_interface_that_calico_does_not_know_is_told_from_pods(command: Comma
     for device, ends in (("cali0a1b2c3d4e5", {"endpoint"}), ("cali9", {"drop"})):
         found = told(command, "trace", "calico", *KNOWN, *way, "--in-interface", device)
         assert {end["outcome"] for end in found["outcomes"]} == ends
+
+
+def test_of_what_crowdsec_bans_only_what_it_may_have_let_go_since_is_not_known(
+    command: Command,
+) -> None:
+    """Its set has timeouts, and no rule adds to it: other sources fare as with kube-proxy alone."""
+    found = told(command, "services", "crowdsec-and-others", *KNOWN)
+    banned = [r for s in found["services"] for r in s["routes"] if r["network"] is not None]
+    assert {route["network"] for route in banned} == {"203.0.113.9/32"}
+    assert all(
+        (e["lower"]["value"], e["upper"]["value"], e["program"]) == (0, 1, "CrowdSec")
+        for route in banned
+        for endings in route["lost"]
+        for e in endings
+    )
+    others = [r for s in found["services"] for r in s["routes"] if r["network"] is None]
+    assert not any("lost" in route for route in others)
