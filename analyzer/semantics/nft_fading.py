@@ -12,6 +12,9 @@ from analyzer.model.region import Intervals, joined
 from analyzer.semantics.nft_covering import interval_of
 
 _NO_WORDS: Final[Mapping[str, int]] = {}
+#: Networks of a set whose elements may have gone that sources are told apart by: to tell which of
+#: more of them a source is in would take long, and say of each only that it may be held.
+MOST_FADING: Final = 300
 
 
 def changes(held: Set) -> bool:

@@ -38,7 +38,13 @@ from analyzer.semantics.nft_covering import (
     ordered,
     reversed_range,
 )
-from analyzer.semantics.nft_fading import changes, is_filled_by_rules, lasting, networks_of
+from analyzer.semantics.nft_fading import (
+    MOST_FADING,
+    changes,
+    is_filled_by_rules,
+    lasting,
+    networks_of,
+)
 from analyzer.semantics.nft_fields import constant_number, read
 from analyzer.semantics.nft_found import Found, Hit, drawn_from, some
 from analyzer.semantics.nft_held import Draw, Read
@@ -273,6 +279,9 @@ class Lookups:
         where, stays = SetRef(held.name), lasting(held)
         networks = self._networks(where, held.elements) if isinstance(key.held, Region) else None
         if networks is not None and isinstance(key.held, Region):
+            if len(networks) > MOST_FADING:
+                is_out = not key.held.common(networks)
+                return some(key, Ternary.FALSE if is_out else Ternary.UNKNOWN)
             known = key.held.is_within(networks)
             if known is Ternary.TRUE and len(stays) < len(held.elements):
                 known = key.held.is_within(networks_of(stays) or ()) | Ternary.UNKNOWN

@@ -14,7 +14,7 @@ from analyzer.model.region import Region, everything
 from analyzer.model.targets import Drop
 from analyzer.parsers import nft_text
 from analyzer.semantics.conditions import from_source
-from analyzer.semantics.nft_fading import changes, is_filled_by_rules, lasting
+from analyzer.semantics.nft_fading import MOST_FADING, changes, is_filled_by_rules, lasting
 from analyzer.semantics.nft_traverse import NftTraversal
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import bounds
@@ -79,3 +79,12 @@ def test_which_elements_stay() -> None:
     assert changes(held)
     assert is_filled_by_rules(held, table)
     assert [str(each.key) for each in lasting(held)] == ["10.0.0.2"]
+
+
+@pytest.mark.parametrize(("first", "wanted"), [("10.9.0.0", NOT), ("10.0.0.0", OPEN)])
+def test_a_set_of_too_many_networks_does_not_tell_sources_apart(first: str, wanted: Bounds) -> None:
+    addresses = (f"10.0.{at // 100}.{at % 100 * 2} expires 5m" for at in range(MOST_FADING + 1))
+    low = int(ip_address(first))
+    some = Region(VERSIONS["ip"], ((low, low + 0xFFFF),))
+    packet = Packet(protocol="tcp", destination_port=80, sources=some)
+    assert dropped(text(TIMEOUT, ", ".join(addresses), RULE), packet) == wanted
