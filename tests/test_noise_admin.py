@@ -75,3 +75,32 @@ def test_a_packet_without_hops_may_not_be_forwarded(command: Command, hops: str)
     unknown = {route["source"] for route in app["routes"] if route["unresolved"]}
     assert unknown >= {"pod", "external"}
     assert "node" not in unknown
+
+
+RECENT = "-m conntrack --ctstate NEW -m recent --name scan --{} --mask 255.255.255.255 --rsource"
+
+
+@pytest.mark.parametrize(
+    ("options", "bounds"),
+    [
+        ((), None),
+        (("--assume", "limits=over"), (1, 1)),
+        (("--assume", "limits=unknown"), (0, 1)),
+    ],
+)
+def test_a_client_sends_no_more_than_a_list_lets_it(
+    command: Command, options: tuple[str, ...], bounds: tuple[int, int] | None
+) -> None:
+    rows = (
+        f"-A FORWARD -p tcp {RECENT.format('set')}",
+        f"-A FORWARD -p tcp {RECENT.format('update --seconds 60 --hitcount 20')} -j DROP",
+    )
+    found = answered(command, "filter", *rows, options=options)
+    of_pods = {(low, high) for source, low, high in lost(found) if source == "pod"}
+    assert of_pods == ({bounds} if bounds else set())
+
+
+def test_a_list_that_is_asked_without_a_number_is_not_known(command: Command) -> None:
+    row = f"-A FORWARD -p tcp {RECENT.format('rcheck --seconds 600')} -j DROP"
+    found = answered(command, "filter", row)
+    assert {(low, high) for source, low, high in lost(found) if source == "pod"} == {(0, 1)}
