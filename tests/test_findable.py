@@ -76,6 +76,12 @@ ANALYZER: Final = (
         "kubeproxy/matched/nft", "kubeproxy/matched/test_bits.py", "marks that rules of nft ask for"
     ),
     Row("kubeproxy/routes/astray_nft", "kubeproxy/routes/test_astray.py", "of rules of nft too"),
+    Row("semantics/nft_found", "semantics/test_nft_matching.py", "what look-ups of nft find"),
+    Row(
+        "kubeproxy/matched/dispatched_nft semantics/nft_said",
+        "semantics/test_nft_by_device.py",
+        "chains of nft to which flows are sent by device",
+    ),
     Row(
         "__init__ __main__",
         "test_main.py test_process.py",

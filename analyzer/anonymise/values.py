@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 #: Rules that one with a range of addresses may become.
 _MOST_RULES: Final = 64
 _DIRECTIONS: Final = re.compile(r"(?:src|dst)(?:,(?:src|dst)){0,5}")
+#: Numbers and masks as iptables-save prints them: 0x10/0x3f, 0001:0010, 4,7,8.
+_NUMBERS: Final = re.compile(r"(?:0x)?[0-9a-f]+(?:[/:,](?:0x)?[0-9a-f]+)*")
 #: What kube-proxy calls its counters. Source: pkg/proxy/metrics/metrics.go.
 _COUNTERS: Final = frozenset(("ct_state_invalid_dropped_pkts", "localhost_nps_accepted_pkts"))
 _TARGET: Final = re.compile(r"-[jg] (\S+)")
@@ -151,6 +153,11 @@ FIELDS: Final[Mapping[tuple[type, str], Callable[[Naming, str], str]]] = {
     (t.ConnectionTracking, "zone_reply"): _word,
     (t.Log, "prefix"): _text,
     (t.NfLog, "prefix"): _text,
+    (t.SetTos, "tos"): _checked(lambda text: _NUMBERS.fullmatch(text) is not None),
+    (t.StripOptions, "options"): _checked(lambda text: _NUMBERS.fullmatch(text) is not None),
+    (t.Classify, "to"): _checked(lambda text: _NUMBERS.fullmatch(text) is not None),
+    (t.Audit, "verdict"): _word,
+    (t.Tee, "device"): _device,
     (t.ChangeSet, "action"): _word,
     (t.ChangeSet, "name"): _of_kind("set"),
     (t.ChangeSet, "directions"): _checked(lambda text: _DIRECTIONS.fullmatch(text) is not None),

@@ -40,6 +40,8 @@ class Devices:
         """Return whether `name`, which may be a pattern, matches the device."""
         if name == "+":
             return Ternary.TRUE
+        if not self.inside and any(covers(each, name) for each in self.patterns):
+            return Ternary.FALSE
         if any(meets(name, each) for each in self.open):
             return Ternary.UNKNOWN
         if self.names is not None:
@@ -48,8 +50,7 @@ class Devices:
                 return Ternary.TRUE
             return Ternary.UNKNOWN if held else Ternary.FALSE
         if not self.inside:
-            known = any(covers(each, name) for each in self.patterns)
-            return Ternary.FALSE if known else Ternary.UNKNOWN
+            return Ternary.UNKNOWN
         if all(covers(name, each) for each in self.patterns):
             return Ternary.TRUE
         none = not any(meets(name, each) for each in self.patterns)

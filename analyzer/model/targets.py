@@ -224,6 +224,74 @@ class FillChecksum:
 
 
 @value
+class SetDscp:
+    """``-j DSCP --set-dscp``."""
+
+    dscp: int
+
+
+@value
+class SetTos:
+    """``-j TOS --set-tos value/mask``."""
+
+    tos: str
+
+
+@value(kw_only=True)
+class ChangeTtl:
+    """``-j TTL``: how many hops a packet of IPv4 may still take: so many, `less` or `more`."""
+
+    to: int | None = None
+    less: int | None = None
+    more: int | None = None
+
+
+@value(kw_only=True)
+class ChangeHops:
+    """``-j HL``: the same of IPv6."""
+
+    to: int | None = None
+    less: int | None = None
+    more: int | None = None
+
+
+@value
+class RemoveEcn:
+    """``-j ECN --ecn-tcp-remove``."""
+
+    tcp: bool = False
+
+
+@value
+class StripOptions:
+    """``-j TCPOPTSTRIP --strip-options``."""
+
+    options: str
+
+
+@value
+class Classify:
+    """``-j CLASSIFY --set-class``: for traffic control."""
+
+    to: str
+
+
+@value
+class Audit:
+    """``-j AUDIT``: a record of what another rule does."""
+
+    verdict: str
+
+
+@value
+class Tee:
+    """``-j TEE``: a copy goes to a gateway."""
+
+    gateway: Address
+    device: str | None = None
+
+
+@value
 class TargetUnknown:
     """A target that no extension parses: it may end the traversal or change the packet."""
 
@@ -254,5 +322,14 @@ Target: TypeAlias = (
     | Queue
     | Trace
     | FillChecksum
+    | SetDscp
+    | SetTos
+    | ChangeTtl
+    | ChangeHops
+    | RemoveEcn
+    | StripOptions
+    | Classify
+    | Audit
+    | Tee
     | TargetUnknown
 )

@@ -96,8 +96,8 @@ ASSUMPTIONS: Final = (
     Assumption(
         LIMITS,
         {
-            "under": "the traffic is within the limits of limit, hashlimit and connlimit",
-            "over": "the traffic is beyond the limits of limit, hashlimit and connlimit",
+            "under": "the traffic is within the limits of limit, hashlimit, connlimit and recent",
+            "over": "the traffic is beyond the limits of limit, hashlimit, connlimit and recent",
         },
     ),
     Assumption(POLICY, {"none": "no IPsec policy applies to the packet (-m policy, ipsec)"}),

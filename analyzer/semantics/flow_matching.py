@@ -119,9 +119,14 @@ def _address(
 
 
 def recent(match: MatchRecent, situation: Situation) -> Ternary:
-    """Evaluate ``-m recent``: only the lists of session affinity are known."""
+    """Evaluate ``-m recent``: only the lists of session affinity are known.
+
+    A number of packets beyond which it matches is a limit of traffic.
+    """
     if match.action.value == "set":
         return signed(match.action, Ternary.TRUE)
+    if match.hit_count is not None and match.hit_count > 1:
+        return signed(match.action, ~is_under_limits(situation))
     known = match.name.startswith(situation.affinity_lists) and match.hit_count is None
     if situation.lists is None or not known:
         return Ternary.UNKNOWN

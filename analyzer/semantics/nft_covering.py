@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from ipaddress import IPv4Address, IPv6Address
 from typing import Final, TypeAlias
 
 from analyzer.model.bits import WIDTH, Bits
 from analyzer.model.devices import Devices
+from analyzer.model.devices import covers as covers_name
 from analyzer.model.nft_expressions import (
     Binary,
     Concat,
@@ -121,6 +122,15 @@ def _is_name(wanted: str, name: str) -> Ternary:
     if wanted.endswith("*") and not wanted.endswith("\\*"):
         return Ternary.of(name.startswith(wanted[:-1]))
     return Ternary.of(name == wanted.replace("\\*", "*"))
+
+
+def are_all_named(held: Held, keys: Sequence[Expression]) -> bool:
+    """Tell whether each device that it may be, of those known one by one, has a key."""
+    if not isinstance(held, Devices) or not held.names:
+        return False
+    patterns = {_as_pattern(key) for key in keys if isinstance(key, str)}
+    others = held.names - patterns
+    return all(any(covers_name(each, name) for each in patterns) for name in others)
 
 
 def _as_pattern(wanted: str) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial, reduce
-from itertools import pairwise
 from typing import Final, TypeAlias
 
 from analyzer.model.bits import WIDTH, Bits
@@ -30,10 +29,24 @@ from analyzer.model.packet import Packet
 from analyzer.model.probability import NEVER, Dyadic
 from analyzer.model.region import Interval, Intervals, Parted, Region, joined
 from analyzer.model.ternary import Ternary
-from analyzer.model.value import value
+from analyzer.model.value import replace
 from analyzer.semantics.matching import MatchResult
-from analyzer.semantics.nft_covering import covers, interval_of, ordered, reversed_range
+from analyzer.semantics.nft_covering import (
+    are_all_named,
+    covers,
+    interval_of,
+    ordered,
+    reversed_range,
+)
+from analyzer.semantics.nft_fading import (
+    MOST_FADING,
+    changes,
+    is_filled_by_rules,
+    lasting,
+    networks_of,
+)
 from analyzer.semantics.nft_fields import constant_number, read
+from analyzer.semantics.nft_found import Found, Hit, drawn_from, some
 from analyzer.semantics.nft_held import Draw, Read
 from analyzer.semantics.nft_index import Index
 from analyzer.semantics.nft_pairs import Pair, pair_of
@@ -47,32 +60,6 @@ _MOST: Final = (1 << WIDTH) - 1
 _NONE: Final[Mapping[str, int]] = {}
 
 
-@value
-class Hit:
-    """An element that a lookup may find.
-
-    Attributes:
-        chance: its probability, for a random draw; None if the packet decides.
-    """
-
-    element: Element
-    chance: Dyadic | None = None
-
-
-@value
-class Found:
-    """What a lookup finds: one of `hits`, or nothing.
-
-    Attributes:
-        applies: whether there was something to look up.
-        is_sure: whether it certainly finds something; for a random draw the chances decide.
-    """
-
-    applies: Ternary
-    hits: tuple[Hit, ...]
-    is_sure: bool
-
-
 class Lookups:
     """Lookups in the sets of one table by packets of one family; keeps indexes of the sets."""
 
@@ -83,6 +70,7 @@ class Lookups:
         self.situation = situation
         self._indexes: dict[str, Index] = {}
         self._held: dict[str, Intervals | None] = {}
+        self._by_device: dict[object, Found] = {}
 
     def read(self, given: Expression, packet: Packet) -> Read:
         """Return the value of an expression for `packet`."""
@@ -220,13 +208,18 @@ class Lookups:
             unknown = Element(key=Unknown("a set that is not in the dump"), value=Unknown("?"))
             return Found(key.applies, (Hit(unknown),), is_sure=False)
         changing = isinstance(where, SetRef) and self._table.sets[where.name]
-        if changing and _changes(changing):
+        if changing and changes(changing):
             return self._find_changing(key, changing)
         if isinstance(key.held, Region):
             networks = self._networks(where, elements)
             if networks is not None:  # one question, however many they are
-                return _some(key, key.held.is_within(networks))
-        return _lookup(key, self._index(where, elements))
+                return some(key, key.held.is_within(networks))
+        if not isinstance(key.held, Devices):
+            return _lookup(key, self._index(where, elements))
+        asked = where, key.held, key.applies
+        if asked not in self._by_device:  # many flows are of the same devices
+            self._by_device[asked] = _lookup(key, self._index(where, elements))
+        return self._by_device[asked]
 
     def _networks(
         self, where: SetRef | AnonymousSet | Unknown, elements: Sequence[Element]
@@ -235,8 +228,7 @@ class Lookups:
         name = where.name if isinstance(where, SetRef) else None
         if name is not None and name in self._held:
             return self._held[name]
-        each = [None if e.value is not None else interval_of(e.key, _NONE) for e in elements]
-        found = None if None in each else joined([one for one in each if one is not None])
+        found = networks_of(elements)
         if name is not None:
             self._held[name] = found
         return found
@@ -272,6 +264,9 @@ class Lookups:
         if held.name.startswith(situation.affinity_lists) and situation.lists is not None:
             client = held.name in situation.lists
             return Found(key.applies, here if client else (), is_sure=client)
+        is_of_clients = held.name.startswith(situation.affinity_lists)
+        if not is_of_clients and not is_filled_by_rules(held, self._table):
+            return self._find_fading(key, held)
         if held.value is not None:
             shown = _lookup(key, self._index(SetRef(held.name), held.elements)).hits
             later = Element(key=Wildcard(), value=Unknown("what was added since"))
@@ -279,20 +274,27 @@ class Lookups:
             return Found(key.applies, tuple(hits), is_sure=False)
         return Found(key.applies, here, is_sure=False)
 
-
-def _changes(held: Set) -> bool:
-    return bool({"dynamic", "timeout"} & set(held.flags)) or held.timeout is not None
-
-
-def _some(key: Read, known: Ternary) -> Found:
-    """Return the result of a lookup in a set if it does not matter which element is found."""
-    hits = () if known is Ternary.FALSE else (Hit(Element(key=Wildcard())),)
-    return Found(key.applies, hits, is_sure=known is Ternary.TRUE)
+    def _find_fading(self, key: Read, held: Set) -> Found:
+        """Look into a set whose elements may have gone since, and that no rule adds to."""
+        where, stays = SetRef(held.name), lasting(held)
+        networks = self._networks(where, held.elements) if isinstance(key.held, Region) else None
+        if networks is not None and isinstance(key.held, Region):
+            if len(networks) > MOST_FADING:
+                is_out = not key.held.common(networks)
+                return some(key, Ternary.FALSE if is_out else Ternary.UNKNOWN)
+            known = key.held.is_within(networks)
+            if known is Ternary.TRUE and len(stays) < len(held.elements):
+                known = key.held.is_within(networks_of(stays) or ()) | Ternary.UNKNOWN
+            return some(key, known)
+        found = _lookup(key, self._index(where, held.elements))
+        if len(stays) == len(held.elements) or all(hit.element in stays for hit in found.hits):
+            return found
+        return replace(found, is_sure=False)
 
 
 def _lookup(key: Read, index: Index) -> Found:
     if isinstance(key.held, Draw):
-        return _draw(key, key.held, index)
+        return drawn_from(key, key.held, index)
     candidates = index.candidates(key)
     twice = pair_of(key.held)
     if twice is not None:
@@ -302,7 +304,7 @@ def _lookup(key: Read, index: Index) -> Found:
         else:
             known = together.of_itself(candidates)
             if known is not None:
-                return _some(key, known)
+                return some(key, known)
     if not _may_cover(key, index, candidates):
         return Found(key.applies, (), is_sure=False)
     certain: list[Hit] = []
@@ -323,7 +325,8 @@ def _lookup(key: Read, index: Index) -> Found:
     if certain:
         # More than one: the kernel refuses that, so the dump was edited.
         return Found(key.applies, tuple(certain), is_sure=True)
-    return Found(key.applies, (*hits, *rest), is_sure=bool(rest))
+    is_sure = bool(rest) or are_all_named(key.held, [hit.element.key for hit in hits])
+    return Found(key.applies, (*hits, *rest), is_sure=is_sure)
 
 
 def _may_cover(key: Read, index: Index, candidates: Sequence[int]) -> bool:
@@ -356,33 +359,3 @@ def _may_cover(key: Read, index: Index, candidates: Sequence[int]) -> bool:
 def _addresses(part: Expression) -> Interval | None:
     """Return the addresses that a part of a key covers; None if not known."""
     return interval_of(part, _NONE)
-
-
-def _draw(key: Read, draw: Draw, index: Index) -> Found:
-    hits: list[Hit] = []
-    words = key.words if isinstance(key.words, Mapping) else _NONE
-    first, last = draw.offset, draw.offset + draw.modulus - 1
-    covered = 0
-    taken: list[tuple[int, int]] = []
-    rest: Element | None = None
-    for element in index.elements:
-        if isinstance(element.key, Wildcard):
-            rest = element
-            continue
-        interval = interval_of(element.key, words)
-        if interval is None:
-            return Found(key.applies, tuple(map(Hit, index.elements)), is_sure=False)
-        low, high = max(interval[0], first), min(interval[1], last)
-        if low <= high:
-            hits.append(Hit(element, draw.chance(low, high) if draw.is_random else None))
-            covered += high - low + 1
-            taken.append((low, high))
-    taken.sort()
-    if any(low <= high for (_, high), (low, _) in pairwise(taken)):
-        # The kernel refuses that, so the dump was edited.
-        return Found(key.applies, tuple(map(Hit, index.elements)), is_sure=False)
-    if rest is not None and covered < draw.modulus:
-        left = ~reduce(Dyadic.__add__, (h.chance or NEVER for h in hits), NEVER)
-        hits.append(Hit(rest, left if draw.is_random else None))
-        covered = draw.modulus
-    return Found(key.applies, tuple(hits), is_sure=covered == draw.modulus)

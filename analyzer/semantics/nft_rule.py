@@ -179,7 +179,7 @@ class RuleWalk:
                 walks.judged |= asks(given.key)
                 found = walks.lookups.find(given, packet)
                 packet = packet.from_all()
-                ways = [(hit.element.value, hit.chance) for hit in found.hits]
+                ways = walks.said.once([(hit.element.value, hit.chance) for hit in found.hits])
                 sure = found.is_sure and found.applies is Ternary.TRUE
                 match ways:
                     case []:

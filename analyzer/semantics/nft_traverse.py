@@ -19,6 +19,7 @@ from analyzer.semantics.nft_chain_index import NftChainIndex
 from analyzer.semantics.nft_changes import Changes
 from analyzer.semantics.nft_matching import Lookups
 from analyzer.semantics.nft_rule import RuleWalk
+from analyzer.semantics.nft_said import Said
 from analyzer.semantics.path import Path
 from analyzer.semantics.positions import RulePosition, Walks, left, missing
 from analyzer.semantics.situation import Situation
@@ -39,6 +40,8 @@ class NftTraversal(Walks):
         self.lookups = Lookups(table, family, situation)
         #: The effect of statements on packets.
         self.changes = Changes(self.lookups, family)
+        #: Its chains, by what they say.
+        self.said = Said(table)
         self._visited: dict[str, None] = {}
         self._indexes: dict[str, NftChainIndex] = {}
 

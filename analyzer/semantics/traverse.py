@@ -25,7 +25,11 @@ from analyzer.model.region import Parted
 from analyzer.model.rules import Rule, Table
 from analyzer.model.targets import (
     Accept,
+    Audit,
+    ChangeHops,
     ChangeSet,
+    ChangeTtl,
+    Classify,
     ConnectionTracking,
     CopyConnmark,
     Dnat,
@@ -40,12 +44,17 @@ from analyzer.model.targets import (
     Queue,
     Redirect,
     Reject,
+    RemoveEcn,
     Return,
     SetConnmark,
+    SetDscp,
     SetMark,
     SetMss,
+    SetTos,
     Snat,
+    StripOptions,
     TargetUnknown,
+    Tee,
     Tproxy,
     Trace,
 )
@@ -237,6 +246,8 @@ class Traversal(Walks):
                 return Leaf(rule.target, redirected(packet, ports, local))
             case Accept() | Drop() | Reject():
                 return Leaf(rule.target, packet)
+            case ChangeTtl() | ChangeHops() if _may_expire(rule.target):
+                return Leaf(Unresolved(rule.raw), UNKNOWN_PACKET)
             case (
                 SetMark()
                 | SetConnmark()
@@ -249,6 +260,15 @@ class Traversal(Walks):
                 | SetMss()
                 | Trace()
                 | FillChecksum()
+                | SetDscp()
+                | SetTos()
+                | ChangeTtl()
+                | ChangeHops()
+                | RemoveEcn()
+                | StripOptions()
+                | Classify()
+                | Audit()
+                | Tee()
                 | None
             ):
                 passed = _passed(packet, rule, self._situation)
@@ -298,8 +318,22 @@ def _passed(packet: Packet, rule: Rule, situation: Situation) -> Packet | None:
             return packet if has_one else replace(packet, template=True)
         case ChangeSet() | Log() | NfLog() | SetMss() | Trace() | FillChecksum() | None:
             return packet
+        case SetDscp() | SetTos() | RemoveEcn() | StripOptions() | Classify() | Audit() | Tee():
+            return packet
+        case ChangeTtl() | ChangeHops():
+            return None if _may_expire(rule.target) else packet
         case _:
             return None
+
+
+def _may_expire(target: ChangeTtl | ChangeHops) -> bool:
+    """Tell whether a packet may be left with too few hops to be forwarded.
+
+    Source: Linux, net/ipv4/ip_forward.c, ``ip_forward``: what has one left is dropped there.
+    """
+    if target.to is not None:
+        return target.to <= 1
+    return target.less is not None and target.less > 1
 
 
 def _flow_marked(packet: Packet, target: SetConnmark | CopyConnmark) -> Packet:

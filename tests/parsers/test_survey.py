@@ -83,7 +83,7 @@ def test_rules_that_are_understood_give_no_diagnostic() -> None:
     ("row", "code", "named"),
     [
         ("-A A -m made-up --x -j DROP", "unknown-extension", "match made-up"),
-        ("-A A -j TEE --gateway 10.0.0.1", "unknown-extension", "target TEE"),
+        ("-A A -j HMARK --hmark-mod 2", "unknown-extension", "target HMARK"),
         ("-A A -j GONE", "missing-chain", "chain GONE of table nat"),
         ("-A A -g GONE", "missing-chain", "chain GONE of table nat"),
         ("-A A -j DNAT [unsupported revision]", "older-iptables", "target DNAT"),

@@ -205,3 +205,11 @@ def test_every_usual_device_is_one_that_the_pattern_stands_for() -> None:
     for each in USUAL:
         match = m.MatchInInterface(each)
         assert judge(match, Packet(comes_from=Side.POD), situation("usual", each)).known is TRUE
+
+
+def test_a_device_that_is_said_to_be_pods_is_no_others_though_its_kind_may_be_shared() -> None:
+    """``--pod-interface weave``: by a bridge named so others might have come, too."""
+    others = Devices(("weave", "docker0"), inside=False, open=("weave+",))
+    assert others.is_named("weave") is Ternary.FALSE
+    assert others.is_named("weave1") is Ternary.UNKNOWN
+    assert others.is_named("+") is Ternary.TRUE

@@ -62,10 +62,21 @@ def dispatched(rulesets: Iterable[Rules], *, leaving: bool) -> dict[str, frozens
     option = "o" if leaving else "i"
     told: dict[str, frozenset[str]] = {}
     for each in rulesets:
-        for table in each.tables.values() if isinstance(each, Ruleset) else ():
-            for pattern, names in _sent_on(table, option):
-                told[pattern] = told.get(pattern, frozenset()) | names
+        for pattern, names in (
+            _dispatched_of_nft(each, leaving=leaving)
+            if not isinstance(each, Ruleset)
+            else (sent for table in each.tables.values() for sent in _sent_on(table, option))
+        ):
+            told[pattern] = told.get(pattern, frozenset()) | names
     return told
+
+
+def _dispatched_of_nft(
+    ruleset: NftRuleset, *, leaving: bool
+) -> Iterator[tuple[str, frozenset[str]]]:
+    from analyzer.kubeproxy.matched import dispatched_nft  # not for nodes without nft
+
+    return dispatched_nft.dispatched(ruleset, leaving=leaving)
 
 
 def _sent_on(table: Table, option: str) -> Iterator[tuple[str, frozenset[str]]]:

@@ -12,7 +12,7 @@ from analyzer.parsers.xt.matches import MATCH_NAMES, MATCHES
 from analyzer.parsers.xt.targets import TARGET_NAMES, TARGETS
 
 #: What others in the folder share.
-SHARED = {"simple", "nat_range"}
+SHARED = {"beside", "fields", "nat_range", "simple"}
 
 
 def test_the_names_told_at_a_glance_are_those_that_are_read() -> None:
@@ -31,5 +31,5 @@ def test_every_name_has_its_reader_and_every_file_its_name(
 
 
 def test_a_name_that_is_not_read_has_no_reader() -> None:
-    assert "AUDIT" not in TARGETS
+    assert "HMARK" not in TARGETS
     assert MATCHES.get("os") is None

@@ -49,6 +49,8 @@ _PROTOCOLS: dict[type, str] = {
     t.Redirect: "tcp",
     t.Tproxy: "tcp",
     t.SetMss: "tcp",
+    t.RemoveEcn: "tcp",
+    t.StripOptions: "tcp",
 }
 #: The one table that a target works in.
 _TABLES: dict[type, str] = {
@@ -60,6 +62,8 @@ _TABLES: dict[type, str] = {
     t.ConnectionTracking: "raw",
     t.NoTrack: "raw",
     t.Trace: "raw",
+    **dict.fromkeys((t.SetDscp, t.SetTos, t.ChangeTtl, t.ChangeHops, t.RemoveEcn), "mangle"),
+    **dict.fromkeys((t.StripOptions, t.Classify, t.Tee), "mangle"),
 }
 
 #: Any name may be generated, and what bears it is not here: a chain, an extension, an object.
@@ -69,8 +73,8 @@ OF_ANY_NAME = {
 }  # fmt: skip
 #: What only the other IP version's binaries take.
 OTHER_VERSION: Final[dict[str, set[type]]] = {
-    "iptables": {m.MatchIcmp6, m.MatchHl},
-    "ip6tables": {m.MatchFragment, m.MatchIcmp, m.MatchTtl},
+    "iptables": {m.MatchIcmp6, m.MatchHl, t.ChangeHops},
+    "ip6tables": {m.MatchFragment, m.MatchIcmp, m.MatchTtl, t.ChangeTtl, t.RemoveEcn},
 }
 
 

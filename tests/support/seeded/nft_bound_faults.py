@@ -11,8 +11,9 @@ from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.semantics import nft_changes, nft_fields, nft_matching
 from analyzer.semantics.matching import MatchResult
+from analyzer.semantics.nft_found import Found, Hit
 from analyzer.semantics.nft_held import Draw
-from analyzer.semantics.nft_matching import Found, Hit, Lookups
+from analyzer.semantics.nft_matching import Lookups
 from analyzer.semantics.situation import Situation
 from tests.support.seeded.fault import Fault, method
 

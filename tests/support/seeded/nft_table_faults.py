@@ -12,11 +12,19 @@ from analyzer.model.nft import Rule
 from analyzer.model.probability import NUMGEN_BITS, Dyadic
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
-from analyzer.semantics import nft_changes, nft_covering, nft_fields, nft_matching, nft_rule
+from analyzer.semantics import (
+    nft_changes,
+    nft_covering,
+    nft_fields,
+    nft_found,
+    nft_matching,
+    nft_rule,
+)
 from analyzer.semantics.matching import MatchResult
 from analyzer.semantics.nft_changes import Changed, Changes
+from analyzer.semantics.nft_found import Found
 from analyzer.semantics.nft_held import Draw, Read
-from analyzer.semantics.nft_matching import Found, Lookups
+from analyzer.semantics.nft_matching import Lookups
 from analyzer.semantics.nft_rule import RuleWalk
 from analyzer.semantics.path import Path
 from analyzer.semantics.situation import Situation
@@ -137,7 +145,7 @@ def intervals(change: Callable[[int, int], tuple[int, int]]) -> Fault:
         return faulty
 
     def fault(patch: Patch) -> None:
-        for module in (nft_covering, nft_matching):
+        for module in (nft_covering, nft_found, nft_matching):
             method(module, "interval_of", make)(patch)
 
     return fault

@@ -41,6 +41,7 @@ def _nat_ranges(draw: st.DrawFn) -> t.NatRange:
 
 
 nat_ranges = _nat_ranges()
+hops = st.integers(0, 255)
 
 TARGETS: Final[Mapping[type, st.SearchStrategy[Any]]] = {
     t.Jump: st.builds(t.Jump, names.filter(lambda name: name not in XTABLES_TARGETS)),
@@ -111,5 +112,18 @@ TARGETS: Final[Mapping[type, st.SearchStrategy[Any]]] = {
     ),
     t.Trace: st.builds(t.Trace),
     t.FillChecksum: st.builds(t.FillChecksum),
+    t.SetDscp: st.builds(t.SetDscp, st.integers(0, 63)),
+    t.SetTos: st.builds(t.SetTos, st.sampled_from(["0x10/0xff", "0x00/0x0f", "0x10/0x3f"])),
+    t.ChangeTtl: st.builds(t.ChangeTtl, to=hops)
+    | st.builds(t.ChangeTtl, less=st.integers(1, 255))
+    | st.builds(t.ChangeTtl, more=st.integers(1, 255)),
+    t.ChangeHops: st.builds(t.ChangeHops, to=hops)
+    | st.builds(t.ChangeHops, less=st.integers(1, 255))
+    | st.builds(t.ChangeHops, more=st.integers(1, 255)),
+    t.RemoveEcn: st.just(t.RemoveEcn(tcp=True)),
+    t.StripOptions: st.builds(t.StripOptions, st.sampled_from(["8", "4,7,8"])),
+    t.Classify: st.builds(t.Classify, st.sampled_from(["0001:0010", "ffff:0000"])),
+    t.Audit: st.builds(t.Audit, st.sampled_from(["accept", "drop", "reject"])),
+    t.Tee: st.builds(t.Tee, addresses, st.none() | st.just("eth0")),
     t.TargetUnknown: unread("-j", _UNREAD_TARGETS).map(t.TargetUnknown),
 }

@@ -12,6 +12,8 @@ from analyzer.parsers.xt.known import TARGETS_READ
 #: Modules of targets that have none of their own.
 _FILES: Final = {
     "NOTRACK": "ct",
+    **dict.fromkeys(("DSCP", "ECN", "HL", "TCPOPTSTRIP", "TOS", "TTL"), "fields"),
+    **dict.fromkeys(("AUDIT", "CLASSIFY", "TEE"), "beside"),
     **dict.fromkeys(("ACCEPT", "CHECKSUM", "DROP", "RETURN", "TRACE"), "simple"),
 }
 #: Parsers of what follows ``-j``, other than chains.
@@ -20,7 +22,11 @@ TARGETS: Final = Extensions(__name__, TARGETS_READ, _FILES)
 #: The types of their values, by which a renderer finds the name.
 TARGET_NAMES: Final[Mapping[type, str]] = {
     model.Accept: "ACCEPT",
+    model.Audit: "AUDIT",
+    model.ChangeHops: "HL",
     model.ChangeSet: "SET",
+    model.ChangeTtl: "TTL",
+    model.Classify: "CLASSIFY",
     model.ConnectionTracking: "CT",
     model.CopyConnmark: "CONNMARK",
     model.Dnat: "DNAT",
@@ -33,11 +39,16 @@ TARGET_NAMES: Final[Mapping[type, str]] = {
     model.Queue: "NFQUEUE",
     model.Redirect: "REDIRECT",
     model.Reject: "REJECT",
+    model.RemoveEcn: "ECN",
     model.Return: "RETURN",
     model.SetConnmark: "CONNMARK",
+    model.SetDscp: "DSCP",
     model.SetMark: "MARK",
     model.SetMss: "TCPMSS",
+    model.SetTos: "TOS",
     model.Snat: "SNAT",
+    model.StripOptions: "TCPOPTSTRIP",
+    model.Tee: "TEE",
     model.Tproxy: "TPROXY",
     model.Trace: "TRACE",
 }

@@ -1,0 +1,16 @@
+"""Targets that tell others of a packet and let it pass as it is: AUDIT, CLASSIFY and TEE.
+
+Source: extensions/libxt_AUDIT.c, libxt_CLASSIFY.c, libxt_TEE.c.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from analyzer.model.targets import Audit, Classify, Tee
+from analyzer.parsers.xt.options import Options, plain
+from analyzer.parsers.xt.values import ADDRESS, WORD, one_of
+
+AUDIT: Final = Options(Audit, (plain("--type", "verdict", one_of("accept", "drop", "reject")),))
+CLASSIFY: Final = Options(Classify, (plain("--set-class", "to", WORD),))
+TEE: Final = Options(Tee, (plain("--gateway", "gateway", ADDRESS), plain("--oif", "device", WORD)))

@@ -1,0 +1,70 @@
+"""Nodes on which other programs write rules of nft beside kube-proxy's."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pytest
+
+from tests.support.captures import ROOT
+from tests.support.commands import Command
+from tests.support.json_reader import read
+from tests.support.noise import DEAD, KNOWN, NOISE, PODS, REVERSE_PATH, assumed, shares
+
+#: kube-proxy alone.
+BASE: Final = ROOT / "fixtures/captures/1.36.2-nftables/two-node@worker1" / "nft-list-ruleset.txt"
+
+
+def dump(name: str) -> str:
+    return str(BASE if name == "base" else NOISE / "nftables" / f"{name}.txt")
+
+
+def told(command: Command, verb: str, name: str, *more: str) -> Any:
+    done = command(verb, dump(name), *more, "--format", "json")
+    assert done.status == 0, done.err
+    return read(done.out)
+
+
+def lost(found: Any) -> list[Any]:
+    return [route.get("lost") for s in found["services"] for route in s["routes"]]
+
+
+@pytest.mark.parametrize(("name", "rests_on"), [("calico", [REVERSE_PATH, PODS])])
+def test_the_shares_are_those_of_kube_proxy_alone_and_nothing_is_lost(
+    command: Command, name: str, rests_on: list[str]
+) -> None:
+    base, found = (told(command, "services", each, *KNOWN) for each in ("base", name))
+    assert shares(found) == shares(base)
+    assert lost(found) == lost(base)
+    assert assumed(found) == rests_on
+    losses = [
+        command("loss", dump(each), *KNOWN, *DEAD, "--summary").out.splitlines()
+        for each in ("base", name)
+    ]
+    of_services = [[line for line in loss if "% " in line] for loss in losses]
+    assert len(of_services[0]) > len(base["services"])
+    assert of_services[0] == of_services[1]
+
+
+def test_an_interface_that_calico_does_not_know_is_told_from_pods(command: Command) -> None:
+    way = "--from", "10.244.1.77", "--to", "10.96.18.52:80"
+    for device, ends in (("cali0a1b2c3d4e5", {"endpoint"}), ("cali9", {"drop"})):
+        found = told(command, "trace", "calico", *KNOWN, *way, "--in-interface", device)
+        assert {end["outcome"] for end in found["outcomes"]} == ends
+
+
+def test_of_what_crowdsec_bans_only_what_it_may_have_let_go_since_is_not_known(
+    command: Command,
+) -> None:
+    """Its set has timeouts, and no rule adds to it: other sources fare as with kube-proxy alone."""
+    found = told(command, "services", "crowdsec-and-others", *KNOWN)
+    banned = [r for s in found["services"] for r in s["routes"] if r["network"] is not None]
+    assert {route["network"] for route in banned} == {"203.0.113.9/32"}
+    assert all(
+        (e["lower"]["value"], e["upper"]["value"], e["program"]) == (0, 1, "CrowdSec")
+        for route in banned
+        for endings in route["lost"]
+        for e in endings
+    )
+    others = [r for s in found["services"] for r in s["routes"] if r["network"] is None]
+    assert not any("lost" in route for route in others)
