@@ -97,6 +97,19 @@ def counted(route: Route) -> Endings:
     return tuple([(ending, share) for ending, share in found if share.upper])
 
 
+def _away(route: Route, astray: Endings, nowhere: Bounds) -> Bounds:
+    """Return the share of flows that go astray, as far as that counts as a loss.
+
+    Of two rules each may be the one that drops them, and one of them certainly is: so what
+    certainly reaches no endpoint is lost but for what may end in a way that does not count.
+    """
+    each = total(astray)
+    sure = dict(astray)
+    open_ = [share.upper for ending, share in route.astray if sure.get(ending) != share]
+    least = ~capped_sum([~nowhere.lower, *open_])
+    return Bounds(max(each.lower, min(least, each.upper)), each.upper)
+
+
 _NONE: Final = Bounds(NEVER, NEVER)
 _ANY: Final = Bounds(NEVER, ALWAYS)
 
@@ -163,12 +176,15 @@ class DrawnLosses:
         if self.count is Count.DEAD:
             return found
         lost, astray = route.losses(), counted(route)
-        return self._with_others(found, lost, astray) if lost or astray else found
+        if not lost and not astray:
+            return found
+        return self._with_others(found, lost, astray, _away(route, astray, nowhere))
 
-    def _with_others(self, found: RouteLoss, lost: Sequence[Endings], astray: Endings) -> RouteLoss:
+    def _with_others(
+        self, found: RouteLoss, lost: Sequence[Endings], astray: Endings, away: Bounds
+    ) -> RouteLoss:
         """Return the loss of a route if flows are lost in other ways than on dead endpoints."""
         if not lost:  # those that are sent on get there
-            away = total(astray)
             upper = capped_sum([found.loss.upper, away.upper])
             lower = capped_sum([found.loss.lower, away.lower])
             loss = Bounds(lower, max(lower, min(upper, ~found.survives.lower)))
@@ -177,11 +193,12 @@ class DrawnLosses:
         open_ = found.route.unresolved
         dies = self._dead.is_anything or self._dead.uncertain
         alive = tuple(map(self._is_alive, endpoints)) if dies else ()
-        key = id(shares), open_, astray, alive, *map(id, lost)
+        key = id(shares), open_, astray, away, alive, *map(id, lost)
         known = self._known.endings
         if key not in known:
-            told = self._with_lost(shares, alive or (True,) * len(shares), lost, astray, open_)
-            known[key] = (shares, lost), *told
+            sent = shares, alive or (True,) * len(shares), lost
+            loss, survives, ends = self._with_lost(*sent, away, open_)
+            known[key] = (shares, lost), loss, survives, summed((*astray, *ends))
         _, loss, survives, otherwise = known[key]
         return replace(found, loss=loss, survives=survives, otherwise=otherwise)
 
@@ -196,12 +213,12 @@ class DrawnLosses:
         shares: Sequence[Bounds],
         alive: Sequence[bool | None],
         lost: Sequence[Endings],
-        astray: Endings,
+        away: Bounds,
         unresolved: Dyadic,
     ) -> tuple[Bounds, Bounds, Endings]:
         """Return what is lost, what survives, and how flows end in other ways than on the dead."""
-        ends = list(astray)
-        least, most = [b.lower for _, b in astray], [b.upper for _, b in astray]
+        ends: list[tuple[Ending, Bounds]] = []
+        least, most = [away.lower], [away.upper]
         kept_least: list[Dyadic] = []
         kept_most: list[Dyadic] = []
         for is_alive, share, endings in zip(alive, shares, lost, strict=True):
@@ -226,7 +243,7 @@ class DrawnLosses:
         return (
             Bounds(all_least, max(all_least, min(all_most, ~kept.lower))),
             Bounds(kept.lower, max(kept.lower, min(kept.upper, ~all_least))),
-            summed(ends),
+            tuple(ends),
         )
 
     def _reaches_none(self, shares: Sequence[Bounds], unresolved: Dyadic) -> Bounds:

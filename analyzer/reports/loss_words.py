@@ -22,6 +22,8 @@ STYLES: Final = {
     LossState.UNKNOWN: Style.WARNING,
     LossState.NO_ENDPOINTS: Style.FAINT,
 }
+#: Networks of one kind of source that are listed one by one.
+_MOST_NETWORKS: Final = 3
 #: What states are called in text; JSON has them by their values.
 WORDS: Final = {
     LossState.UNTOUCHED: "untouched",
@@ -88,12 +90,27 @@ def worst_routes(loss: ServiceLoss) -> str:
     if len(worst) == len(leading):
         return "every route"
     first: Frontend = worst[0].route.frontend
-    sources = ", ".join(dict.fromkeys(_source(e) for e in worst if e.route.frontend == first))
+    sources = sources_of(
+        [each for each in worst if each.route.frontend == first],
+        [each for each in leading if each.route.frontend == first],
+    )
     others = len({each.route.frontend for each in worst} - {first})
     more = f" and {count(others, 'more frontend')}" if others else ""
     return f"{sources} to {first.kind.value} {first}{more}"
 
 
-def _source(each: RouteLoss) -> str:
-    route = each.route
-    return route.source.value if route.network is None else f"{route.source.value} {route.network}"
+def sources_of(some: Sequence[RouteLoss], among: Sequence[RouteLoss]) -> str:
+    """Return the sources of some routes: a kind by its name if all its networks are of them."""
+    found: list[str] = []
+    for source in dict.fromkeys(each.route.source for each in some):
+        name = "an endpoint to itself" if source is Source.HAIRPIN else source.value
+        mine = dict.fromkeys(each.route.network for each in some if each.route.source is source)
+        if mine.keys() >= {each.route.network for each in among if each.route.source is source}:
+            found.append(name)
+            continue
+        networks = [f"{name} {each}" for each in mine if each is not None]
+        found += [name] if None in mine else []
+        found += networks[:_MOST_NETWORKS]
+        others = len(networks) - _MOST_NETWORKS
+        found += [f"{count(others, 'more network')} of {name}"] if others > 0 else []
+    return ", ".join(found)

@@ -151,14 +151,9 @@ def _by(ending: Ending) -> str:
 
 def _sources(loss: ServiceLoss, ending: Ending, share: Bounds) -> str:
     """Return whose flows end so."""
+    from analyzer.reports.loss_words import sources_of  # few dumps need it
+
     routes = [each for each in loss.routes if (ending, share) in each.otherwise]
     if len(routes) == len(loss.routes) and routes[0].route.source is not Source.HAIRPIN:
         return "from everywhere"
-    return f"from {', '.join(dict.fromkeys(map(_source, routes)))}"
-
-
-def _source(each: RouteLoss) -> str:
-    route = each.route
-    if route.source is Source.HAIRPIN:
-        return "an endpoint to itself"
-    return route.source.value if route.network is None else f"{route.source.value} {route.network}"
+    return f"from {sources_of(routes, loss.routes)}"

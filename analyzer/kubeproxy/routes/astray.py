@@ -28,10 +28,10 @@ from analyzer.model.endings import (
 from analyzer.model.nft import Rule as NftRule
 from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, capped_sum
-from analyzer.model.region import Region
+from analyzer.model.region import Intervals, Region
 from analyzer.model.targets import Accept, ConnectionTracking, Dnat, Goto, Jump, NoTrack, Return
 from analyzer.model.value import replace
-from analyzer.semantics.conditions import from_source
+from analyzer.semantics.conditions import from_source, questions
 from analyzer.semantics.fate import ways
 from analyzer.semantics.onward import chain_of, decided, ending_of
 from analyzer.semantics.parts import Parts, at
@@ -86,6 +86,35 @@ class Astray:
         )
 
     @cached_property
+    def parts(self) -> frozenset[Intervals]:
+        """Parts of the sources whose flows go astray in different ways; none if all do in one."""
+        if self._alike is not None:
+            return frozenset()
+        by_end = shares_by_source(self._tree, _left_at)
+        told = [by_end, *map(self._passed, self._unchanged)]
+        return frozenset(
+            where for each in told if len(each) > 1 for where, _ in each if where is not None
+        )
+
+    @cached_property
+    def questions(self) -> set[Intervals]:
+        """What rules behind nat match on of the sources of flows that nat left as they were."""
+        if not self.parts:
+            return set()
+        return {asked for each in self._unchanged for asked in questions(self._passing(each))}
+
+    @cached_property
+    def _unchanged(self) -> list[Packet]:
+        ends = dict.fromkeys(_left_at(leaf) for leaf in every_leaf(self._tree))
+        return [end for end in ends if isinstance(end, Packet)]
+
+    def _passed(self, packet: Packet) -> Parts[Shares[Ending | bool]]:
+        """Return how packets end that nat left as they were."""
+        if packet not in self._known:
+            self._known[packet] = shares_by_source(self._passing(packet), _end_of)
+        return self._known[packet]
+
+    @cached_property
     def _alike(self) -> Endings | None:
         """How all flows end that go astray, whoever sent them; None: not all in the same way."""
         ends = {_left_at(leaf) for leaf in every_leaf(self._tree)}
@@ -102,11 +131,9 @@ class Astray:
     ) -> Endings:
         if isinstance(end, Ending):
             return ((_refused(end), Bounds(ALWAYS, ALWAYS)),)
-        if end not in self._known:
-            self._known[end] = shares_by_source(self._passing(end), _end_of)
         return any_of(
             _told(reason, found)
-            for found in at(self._known[end], address)
+            for found in at(self._passed(end), address)
             for reason in why.get(end, _NO_REASON)
         )
 

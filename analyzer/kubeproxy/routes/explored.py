@@ -235,13 +235,21 @@ class Explored:
         return self._networks(region, self._by_shares)
 
     @property
+    def _goes_astray(self) -> bool:
+        return any(None in shares for _, shares in self._shares)
+
+    @property
     def _by_shares(self) -> list[Label]:
-        return [(where, None) for where, _ in self._shares if where is not None]
+        parts = dict.fromkeys(where for where, _ in self._shares if where is not None)
+        if self._goes_astray:
+            parts |= dict.fromkeys(self._astray.parts)
+        return [(where, None) for where in parts]
 
     def _networks(self, region: Region | None, labels: Sequence[Label]) -> frozenset[Network]:
         if region is None or not labels:
             return frozenset()
-        return self._named(telling(self._questions, region.intervals, labels))
+        asked = self._questions | (self._astray.questions if self._goes_astray else set())
+        return self._named(telling(asked, region.intervals, labels))
 
     def _named(self, asked: Iterable[Intervals]) -> frozenset[Network]:
         return frozenset(n for each in asked for n in networks_of(self._version, each))

@@ -165,4 +165,7 @@ def _is_same(one: Route, other: Route, address: Address | None) -> bool:
         return replace(share, masquerade=None) if itself else share
 
     shares = [[told(share) for share in route.shares] for route in (one, other)]
-    return shares[0] == shares[1] and one.unresolved == other.unresolved
+    return shares[0] == shares[1] and (one.unresolved, one.astray) == (
+        other.unresolved,
+        other.astray,
+    )

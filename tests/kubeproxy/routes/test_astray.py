@@ -8,7 +8,8 @@ from ipaddress import ip_address
 
 import pytest
 
-from analyzer.failure.route_loss import counted
+from analyzer.failure.models import Dead
+from analyzer.failure.route_loss import counted, route_loss
 from analyzer.kubeproxy.generate import (
     FLAGS,
     Layout,
@@ -272,3 +273,62 @@ def test_services_of_all_kinds_lose_nothing(
         if counted(route) or route.losses()
     ]
     assert lost == []
+
+
+UNTRACKED = (
+    "*raw",
+    ":PREROUTING ACCEPT [0:0]",
+    "-A PREROUTING -s 203.0.113.0/24 -j DROP",
+    "-A PREROUTING -p tcp -m tcp --dport 80 -j CT --notrack",
+    "COMMIT",
+    "*filter",
+    ":FORWARD ACCEPT [0:0]",
+    "-A FORWARD -s 198.51.100.0/24 -j REJECT --reject-with icmp-port-unreachable",
+    "COMMIT",
+    "",
+)
+UNTRACKED_NFT = """
+table ip raw {
+	chain pre {
+		type filter hook prerouting priority raw; policy accept;
+		ip saddr 203.0.113.0/24 drop
+		tcp dport 80 notrack
+	}
+	chain forward {
+		type filter hook forward priority 10; policy accept;
+		ip saddr 198.51.100.0/24 reject
+	}
+}
+"""
+
+
+@pytest.mark.parametrize("nft", [False, True])
+def test_sources_that_go_astray_in_different_ways_are_routes_of_their_own(*, nft: bool) -> None:
+    if nft:
+        path = FIXTURES / "1.36.2-nftables/two-node@worker1/nft-list-ruleset.txt"
+        ruleset = parse_nft(path.read_text() + UNTRACKED_NFT, "dump")
+    else:
+        ruleset = parse(dump(*ONE) + "\n".join(UNTRACKED), "dump")
+    found = recogniser(ruleset, Cluster(), node_addresses=(NODE,)).view()
+    service = next(s for s in found.services if s.frontends[0].port == 80)
+    told = {
+        str(route.network): [ending.kind for ending, _ in route.astray]
+        for route in service.routes
+        if route.source is Source.EXTERNAL and not route.shares
+    }
+    assert told == {
+        "None": [EndKind.NOT_TRANSLATED],
+        "203.0.113.0/24": [EndKind.DROPPED],
+        "198.51.100.0/24": [EndKind.REJECTED],
+    }
+
+
+def test_of_two_rules_that_may_drop_a_flow_one_certainly_does() -> None:
+    raw = ("-m u32 --u32 0x0=0x1 -j DROP", "-p tcp -j DROP", "-m u32 --u32 0x0=0x2 -j DROP")
+    rows = "".join(f"-A PREROUTING {each}\n" for each in raw)
+    text = f"{dump(*ONE)}\n*raw\n:PREROUTING ACCEPT [0:0]\n{rows}COMMIT\n"
+    route = from_pod(view(text))
+    assert [(float(b.lower), float(b.upper)) for _, b in counted(route)] == [(0, 1), (0, 1)]
+    loss = route_loss(route, Dead(endpoints=frozenset()))
+    assert (float(loss.loss.lower), float(loss.loss.upper)) == (1, 1)
+    assert float(loss.survives.upper) == 0
