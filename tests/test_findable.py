@@ -498,7 +498,7 @@ LAB: Final = (
         "options that are good and bad, the help",
     ),
     Row("inside", "lab/test_safety.py lab/test_shell.py", "what a program sees, and how it ends"),
-    Row("delays dying muting", "lab/test_deaths.py", "deaths, and what a client's sockets see"),
+    Row("delays dying", "lab/test_deaths.py", "deaths, and what a client's sockets see"),
     Row(
         "buckets connections followed phased",
         "lab/test_phases.py",

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 #: The value, for any assumption, of assuming nothing.
 UNKNOWN: Final = "unknown"
 
+ADDRESS_TYPE: Final = "address-type"
 REVERSE_PATH: Final = "reverse-path"
 BRIDGE_PORT: Final = "bridge-port"
 CLUSTER_IP: Final = "cluster-ip"
@@ -92,6 +93,13 @@ ASSUMPTIONS: Final = (
     Assumption(
         CLUSTER_IP,
         {"not-local": "no ClusterIP is an address of the node (addrtype LOCAL, fib daddr type)"},
+    ),
+    Assumption(
+        ADDRESS_TYPE,
+        {
+            "unicast": "addresses of other hosts and pods are unicast, not broadcast "
+            "(addrtype UNICAST, BROADCAST, fib daddr type)"
+        },
     ),
     Assumption(
         LIMITS,

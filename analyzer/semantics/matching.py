@@ -59,6 +59,7 @@ from analyzer.model.probability import ALWAYS, Dyadic
 from analyzer.model.region import Parted, Region, span
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
+from analyzer.semantics.address_types import has_type
 from analyzer.semantics.flow_matching import (
     connection_limit,
     conntrack,
@@ -269,23 +270,24 @@ def _addrtype(match: MatchAddrtype, packet: Packet, situation: Situation) -> Ter
     if match.source_type is not None:
         known = packet.source or packet.sources
         local = situation.is_from_node(packet)
-        holds &= signed(match.source_type, _type(match.source_type, local, known))
+        holds &= _type(match.source_type, local, known, situation)
     if match.destination_type is not None:
         known = packet.destination or packet.destinations
         local = situation.is_local(packet)
-        holds &= signed(match.destination_type, _type(match.destination_type, local, known))
+        holds &= _type(match.destination_type, local, known, situation)
     return holds
 
 
-def _type(option: Option[tuple[str, ...]], local: Ternary, of: Address | Region | None) -> Ternary:
-    if local is Ternary.UNKNOWN:
-        return Ternary.UNKNOWN
+def _type(
+    option: Option[tuple[str, ...]],
+    local: Ternary,
+    of: Address | Region | None,
+    situation: Situation,
+) -> Ternary:
     if of is not None and of.version == IPV6 and option.value != ("LOCAL",):
         return Ternary.UNKNOWN  # of IPv6 an address has several types at once
-    if local is Ternary.TRUE:
-        return Ternary.of("LOCAL" in option.value)
-    # Which type another address has depends on routes that are not known, but it is not LOCAL.
-    return Ternary.FALSE if option.value == ("LOCAL",) else Ternary.UNKNOWN
+    wanted = [each.lower() for each in option.value]
+    return signed(option, has_type(wanted, local, of, situation.assume))
 
 
 def _limited(match: MatchLimit | MatchHashlimit, _: Packet, situation: Situation) -> Ternary:

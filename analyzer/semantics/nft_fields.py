@@ -322,10 +322,13 @@ def _fib(result: str, flags: tuple[str, ...], packet: Packet, situation: Situati
         if {"saddr", "iif"} <= set(flags):
             return Read(Ternary.TRUE, ReplyRoute(passes_reverse_path(packet, situation)))
         return Read(Ternary.TRUE, None if result == "oifname" else ANY)
-    local = situation.is_local(packet) if "daddr" in flags else situation.is_from_node(packet)
+    if "daddr" in flags:
+        local, of = situation.is_local(packet), packet.destination or packet.destinations
+    else:
+        local, of = situation.is_from_node(packet), packet.source or packet.sources
     if {"iif", "oif"} & set(flags):
         local &= Ternary.UNKNOWN  # it may be an address of another device
-    return Read(Ternary.TRUE, Type(local), names.ADDRESS_TYPES)
+    return Read(Ternary.TRUE, Type(local, of, situation.assume), names.ADDRESS_TYPES)
 
 
 def _computed(operator: str, left: Read, right: Read, given: Binary) -> Read:

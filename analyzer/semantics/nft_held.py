@@ -5,29 +5,38 @@ Source: Linux, net/netfilter/nft_numgen.c, ``nft_ng_random_gen``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from analyzer.model import nft_names as names
+from analyzer.model.addresses import Address
 from analyzer.model.bits import Bits
 from analyzer.model.devices import Devices
 from analyzer.model.probability import NUMGEN_BITS, Dyadic
 from analyzer.model.region import Region
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
+from analyzer.semantics.address_types import has_type
 
 
 @value
 class Type:
-    """The type of an address, of which at most it is known whether it is the node's own."""
+    """The type of an address.
+
+    Attributes:
+        local: whether it is an address of the node, on a device that counts.
+        of: the address, or those among which it is; None if they are not known.
+        assume: returns what is assumed, by name.
+    """
 
     local: Ternary
+    of: Address | Region | None
+    assume: Callable[[str], str | None]
 
     def equals(self, number: int) -> Ternary:
         """Return whether it is the type with that number."""
-        if number == names.ADDRESS_TYPES["local"]:
-            return self.local
-        return ~self.local & Ternary.UNKNOWN
+        wanted = [name for name, of in names.ADDRESS_TYPES.items() if of == number]
+        return has_type(wanted, self.local, self.of, self.assume)
 
 
 @value

@@ -187,7 +187,11 @@ def test_an_address_of_the_node_may_be_on_another_device(
     flags: tuple[str, ...], local: Ternary
 ) -> None:
     packet = replace(PACKET, source=NODE)
-    assert held(e.Fib("type", flags), packet) == (TRUE, Type(local))
+    applies, found = held(e.Fib("type", flags), packet)
+    assert applies is TRUE
+    assert isinstance(found, Type)
+    assert found.local is local
+    assert found.of == (packet.destination if "daddr" in flags else NODE)
 
 
 def test_a_route_is_looked_up_in_no_dump() -> None:

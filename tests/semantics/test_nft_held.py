@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from ipaddress import ip_address
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -68,5 +70,6 @@ def test_a_range_is_drawn_as_often_as_its_numbers() -> None:
 def test_only_whether_an_address_is_the_nodes_own_is_known_of_its_type(
     local: Ternary, is_local: Ternary, is_unicast: Ternary
 ) -> None:
-    assert Type(local).equals(names.ADDRESS_TYPES["local"]) is is_local
-    assert Type(local).equals(names.ADDRESS_TYPES["unicast"]) is is_unicast
+    held = Type(local, ip_address("10.0.0.1"), lambda _: None)
+    assert held.equals(names.ADDRESS_TYPES["local"]) is is_local
+    assert held.equals(names.ADDRESS_TYPES["unicast"]) is is_unicast

@@ -75,7 +75,7 @@ def test_what_covers_more_than_one_value_is_always_a_candidate() -> None:
 
 def test_of_an_unknown_key_all_elements_are_candidates() -> None:
     elements = of(ONE, TWO)
-    for held in (ANY, Bits(0, 1), Type(Ternary.TRUE), None):
+    for held in (ANY, Bits(0, 1), Type(Ternary.TRUE, None, lambda _: None), None):
         assert candidates(Index(elements), single(held)) == elements
 
 

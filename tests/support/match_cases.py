@@ -273,7 +273,7 @@ CASES: list[tuple[Match, Packet, Situation, Ternary]] = [
     (TYPE_LOCAL, TO_NODE, HERE, UNKNOWN),
     (TYPE_LOCAL, Packet(), NODE, UNKNOWN),
     (MULTICAST, TO_NODE, NODE, FALSE),
-    (MULTICAST, PACKET, NODE, UNKNOWN),
+    (MULTICAST, PACKET, NODE, FALSE),
     (
         MatchAddrtype(destination_type=Option(("UNICAST", "LOCAL"))),
         PACKET,

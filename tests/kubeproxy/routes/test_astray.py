@@ -304,11 +304,9 @@ table ip raw {
 
 @pytest.mark.parametrize("nft", [False, True])
 def test_sources_that_go_astray_in_different_ways_are_routes_of_their_own(*, nft: bool) -> None:
-    if nft:
-        path = FIXTURES / "1.36.2-nftables/two-node@worker1/nft-list-ruleset.txt"
-        ruleset = parse_nft(path.read_text() + UNTRACKED_NFT, "dump")
-    else:
-        ruleset = parse(dump(*ONE) + "\n".join(UNTRACKED), "dump")
+    path = FIXTURES / "1.36.2-nftables/two-node@worker1/nft-list-ruleset.txt"
+    text = path.read_text() + UNTRACKED_NFT if nft else dump(*ONE) + "\n".join(UNTRACKED)
+    ruleset = parse_nft(text, "dump") if nft else parse(text, "dump")
     found = recogniser(ruleset, Cluster(), node_addresses=(NODE,)).view()
     service = next(s for s in found.services if s.frontends[0].port == 80)
     told = {
