@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from analyzer.failure.limits import allowed
 from analyzer.failure.models import Dead
@@ -97,8 +97,16 @@ def counted(route: Route) -> Endings:
     return tuple([(ending, share) for ending, share in found if share.upper])
 
 
-def _away(route: Route, astray: Endings, nowhere: Bounds) -> Bounds:
-    """Return the share of flows that go astray, as far as that counts as a loss.
+def reaches_none(shares: Iterable[Bounds], unresolved: Dyadic) -> Bounds:
+    """Return the share of flows that reach no endpoint, by the shares of all endpoints."""
+    every = list(shares)
+    certain = capped_sum(share.lower for share in every)
+    possible = capped_sum([*(share.upper for share in every), unresolved])
+    return Bounds(~possible, ~certain)
+
+
+def away(route: Route, astray: Endings, nowhere: Bounds) -> Bounds:
+    """Return the share of flows that go astray, as far as that counts as a loss: `counted`.
 
     Of two rules each may be the one that drops them, and one of them certainly is: so what
     certainly reaches no endpoint is lost but for what may end in a way that does not count.
@@ -178,7 +186,7 @@ class DrawnLosses:
         lost, astray = route.losses(), counted(route)
         if not lost and not astray:
             return found
-        return self._with_others(found, lost, astray, _away(route, astray, nowhere))
+        return self._with_others(found, lost, astray, away(route, astray, nowhere))
 
     def _with_others(
         self, found: RouteLoss, lost: Sequence[Endings], astray: Endings, away: Bounds
@@ -249,9 +257,7 @@ class DrawnLosses:
     def _reaches_none(self, shares: Sequence[Bounds], unresolved: Dyadic) -> Bounds:
         key, known = (id(shares), unresolved), self._known.nowhere
         if key not in known:
-            certain = capped_sum(share.lower for share in shares)
-            possible = capped_sum([*(share.upper for share in shares), unresolved])
-            known[key] = shares, Bounds(~possible, ~certain)
+            known[key] = shares, reaches_none(shares, unresolved)
         return known[key][1]
 
     def to_itself(self, hairpin: Route) -> RouteLoss | None:

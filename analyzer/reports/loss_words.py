@@ -99,11 +99,13 @@ def worst_routes(loss: ServiceLoss) -> str:
     return f"{sources} to {first.kind.value} {first}{more}"
 
 
-def sources_of(some: Sequence[RouteLoss], among: Sequence[RouteLoss]) -> str:
+def sources_of(
+    some: Sequence[RouteLoss], among: Sequence[RouteLoss], hairpin: str = Source.HAIRPIN.value
+) -> str:
     """Return the sources of some routes: a kind by its name if all its networks are of them."""
     found: list[str] = []
     for source in dict.fromkeys(each.route.source for each in some):
-        name = "an endpoint to itself" if source is Source.HAIRPIN else source.value
+        name = hairpin if source is Source.HAIRPIN else source.value
         mine = dict.fromkeys(each.route.network for each in some if each.route.source is source)
         if mine.keys() >= {each.route.network for each in among if each.route.source is source}:
             found.append(name)

@@ -156,4 +156,4 @@ def _sources(loss: ServiceLoss, ending: Ending, share: Bounds) -> str:
     routes = [each for each in loss.routes if (ending, share) in each.otherwise]
     if len(routes) == len(loss.routes) and routes[0].route.source is not Source.HAIRPIN:
         return "from everywhere"
-    return f"from {sources_of(routes, loss.routes)}"
+    return f"from {sources_of(routes, loss.routes, 'an endpoint to itself')}"

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from analyzer.failure.models import Dead
-from analyzer.failure.route_loss import Count, counted
+from analyzer.failure.route_loss import Count, away, counted, reaches_none
 from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, Source
 from analyzer.model.cluster import Cluster
 from analyzer.model.endings import Endings, part, total
@@ -182,7 +182,9 @@ class _Variant:
         itself = [_lost(part(e, s.share)) for e, s in zip(lost, route.shares, strict=False)]
         if to_itself and not any(itself):
             return None
-        astray = _lost(counted(route))
+        counts = counted(route)
+        _, shares = route.draws()
+        nowhere = reaches_none(shares, route.unresolved)
         return [
             self._frontend[route.frontend],
             _SOURCES[route.source],
@@ -190,7 +192,7 @@ class _Variant:
             self._draw(route, [_lost(each) for each in lost]),
             _dyadic(route.unresolved) if route.unresolved else 0,
             int(route.frontend in self._service.unfilled),
-            0 if astray is None else astray,
+            _bounds(away(route, counts, nowhere)) if counts else 0,
             itself if to_itself else 0,
         ]
 

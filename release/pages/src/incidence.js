@@ -267,16 +267,34 @@ export class Model {
     // Bounds of several nodes together need be those of no route: then the one that may lose most.
     if (!worst.length) worst = [loss.top];
     const first = worst[0].frontend;
-    const told = new Set(
-      worst
-        .filter((each) => each.frontend === first)
-        .map((each) => this.sources[each.source] + (each.network === null ? "" : ` ${each.network}`)),
-    );
+    const here = (routes) => routes.filter((each) => each.frontend === first);
+    const told = this.sourcesOf(here(worst), here(leading));
     const others = new Set(worst.map((each) => each.frontend)).size - 1;
     const more = others ? ` and ${others.toLocaleString("en")} more frontend${others > 1 ? "s" : ""}` : "";
-    return `${[...told].join(", ")} to ${service.frontends[first]}${more}`;
+    return `${told} to ${service.frontends[first]}${more}`;
+  }
+
+  /** Return the sources of some routes: a kind by its name if all its networks are of them. */
+  sourcesOf(some, among) {
+    const found = [];
+    for (const source of new Set(some.map((each) => each.source))) {
+      const name = this.sources[source];
+      const networksOf = (routes) => new Set(routes.filter((each) => each.source === source).map((each) => each.network));
+      const mine = networksOf(some);
+      const isWhole = [...networksOf(among)].every((each) => mine.has(each));
+      if (isWhole || mine.has(null)) found.push(name);
+      if (isWhole) continue;
+      const networks = [...mine].filter((each) => each !== null).map((each) => `${name} ${each}`);
+      found.push(...networks.slice(0, MOST_NETWORKS));
+      const others = networks.length - MOST_NETWORKS;
+      if (others > 0) found.push(`${others.toLocaleString("en")} more network${others > 1 ? "s" : ""} of ${name}`);
+    }
+    return found.join(", ");
   }
 }
+
+// Networks of one kind of source that are listed one by one.
+const MOST_NETWORKS = 3;
 
 const byName = (a, b) => cmp(a.service.name, b.service.name) || cmp(a.service.protocol, b.service.protocol);
 const cmp = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
