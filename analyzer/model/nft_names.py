@@ -67,6 +67,14 @@ ADDRESS_TYPES: Final[Mapping[str, int]] = {
     "unreachable": 7,
     "prohibit": 8,
 }
+#: pkt_type; `unicast` is an older name of `host`.
+PACKET_TYPES: Final[Mapping[str, int]] = {
+    "host": 0,
+    "unicast": 0,
+    "broadcast": 1,
+    "multicast": 2,
+    "other": 3,
+}
 #: tcp_flag, bits.
 TCP_FLAGS: Final[Mapping[str, int]] = {
     "fin": 1,

@@ -98,7 +98,7 @@ ASSUMPTIONS: Final = (
         ADDRESS_TYPE,
         {
             "unicast": "addresses of other hosts and pods are unicast, not broadcast "
-            "(addrtype UNICAST, BROADCAST, fib daddr type)"
+            "(addrtype UNICAST, BROADCAST, fib daddr type, pkttype)"
         },
     ),
     Assumption(

@@ -68,7 +68,7 @@ from analyzer.semantics.flow_matching import (
     recent,
     state_is,
 )
-from analyzer.semantics.node_matching import physdev, policy, rpfilter, socket
+from analyzer.semantics.node_matching import packet_type, physdev, policy, rpfilter, socket
 from analyzer.semantics.option_matching import multiport, port, signed, source_port
 from analyzer.semantics.situation import Situation
 
@@ -367,7 +367,7 @@ JUDGES: Final[dict[type, Callable[[Any, Packet, Situation], Ternary]]] = {
     MatchTtl: _is_unknown,
     MatchHl: _is_unknown,
     MatchMac: _is_unknown,
-    MatchPkttype: _is_unknown,
+    MatchPkttype: lambda match, _, situation: packet_type(match, situation),
     MatchString: _is_unknown,
     MatchTcpmss: _is_unknown,
     MatchIpvs: _is_unknown,

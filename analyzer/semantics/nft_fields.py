@@ -36,7 +36,7 @@ from analyzer.model.probability import NUMGEN_BITS
 from analyzer.model.region import Region
 from analyzer.model.routing import LOOPBACK
 from analyzer.model.ternary import Ternary
-from analyzer.semantics.assumed import POLICY
+from analyzer.semantics.assumed import ADDRESS_TYPE, POLICY
 from analyzer.semantics.flow_matching import state_of
 from analyzer.semantics.nft_held import Draw, Held, Read, ReplyRoute, Type
 from analyzer.semantics.node_matching import has_socket, passes_reverse_path
@@ -243,6 +243,8 @@ def _meta(key: str, packet: Packet, family: str, situation: Situation) -> Read:
             # A flow that the node only forwards has no socket here.
             made_here = situation.flow is None or situation.flow.in_interface == ""
             return Read(Ternary.UNKNOWN if made_here else Ternary.FALSE, ANY)
+        case "pkttype" if situation.assume(ADDRESS_TYPE) is not None:
+            return Read(Ternary.TRUE, Bits(names.PACKET_TYPES["host"]), names.PACKET_TYPES)
         case "ipsec" | "secpath":
             return _NOTHING if situation.assume(POLICY) is None else Read(Ternary.TRUE, Bits(0))
         case _:

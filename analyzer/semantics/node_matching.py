@@ -8,11 +8,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from analyzer.model.matches import MatchPhysdev, MatchPolicy, MatchRpfilter, MatchSocket
+from analyzer.model.matches import (
+    MatchPhysdev,
+    MatchPkttype,
+    MatchPolicy,
+    MatchRpfilter,
+    MatchSocket,
+)
 from analyzer.model.packet import Packet
 from analyzer.model.routing import LOOPBACK
 from analyzer.model.ternary import Ternary
-from analyzer.semantics.assumed import BRIDGE_PORT, POLICY, REVERSE_PATH, SOCKET
+from analyzer.semantics.assumed import ADDRESS_TYPE, BRIDGE_PORT, POLICY, REVERSE_PATH, SOCKET
 from analyzer.semantics.situation import Situation
 
 _PASSES: Final = {"pass": Ternary.TRUE, "fail": Ternary.FALSE}
@@ -50,6 +56,16 @@ def policy(match: MatchPolicy, situation: Situation) -> Ternary:
     if situation.assume(POLICY) is None:
         return Ternary.UNKNOWN
     return Ternary.of(match.policy == "none")
+
+
+def packet_type(match: MatchPkttype, situation: Situation) -> Ternary:
+    """Evaluate ``-m pkttype``: flows between hosts are sent to one, and others not forwarded.
+
+    Source: Linux, net/netfilter/xt_pkttype.c, ``pkttype_mt``; net/ipv4/ip_forward.c.
+    """
+    if situation.assume(ADDRESS_TYPE) is None:
+        return Ternary.UNKNOWN
+    return Ternary.of(match.packet_type == "unicast")
 
 
 def socket(_: MatchSocket, packet: Packet, situation: Situation) -> Ternary:

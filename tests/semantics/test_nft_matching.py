@@ -209,6 +209,7 @@ NODES: Final[list[Row]] = [
     ("fib daddr type local", BLANK, UNKNOWN),
     ("fib daddr type local", replace(BLANK, to_node=True), TRUE),
     ("fib daddr type unicast", PACKET, UNKNOWN),
+    ("meta pkttype broadcast", PACKET, UNKNOWN),
     ("fib daddr type multicast", PACKET, FALSE),
     ("fib daddr type multicast", replace(PACKET, destination=ip_address("224.0.0.9")), TRUE),
     ("fib daddr type unicast", replace(PACKET, destination=ip_address("239.1.1.1")), FALSE),
@@ -311,6 +312,7 @@ UNDER, OVER, PASSES, FAILS = (
         ("reverse-path", "fail"),
     )
 )
+USUAL = replace(HERE, assumed=Assumed({"address-type": "unicast"}))
 #: Neither IPsec nor a socket.
 PLAIN = replace(HERE, assumed=Assumed({"policy": "none", "socket": "none"}))
 NOT_LOCAL = replace(NOWHERE, assumed=Assumed({"cluster-ip": "not-local"}))
@@ -345,6 +347,11 @@ TO_CLUSTER_IP = replace(PACKET, cluster_ip=PACKET.destination)
         ("limit rate 3/second", PACKET, OVER, FALSE),
         ("limit rate 3/second", PACKET, HERE, UNKNOWN),
         ("fib saddr . iif oif missing", PACKET, HERE, UNKNOWN),
+        ("meta pkttype broadcast", PACKET, USUAL, FALSE),
+        ("meta pkttype { broadcast, multicast }", PACKET, USUAL, FALSE),
+        ("meta pkttype host", PACKET, USUAL, TRUE),
+        ("fib daddr type unicast", PACKET, USUAL, TRUE),
+        ("fib daddr type broadcast", PACKET, USUAL, FALSE),
         ("fib saddr . iif oif missing", PACKET, PASSES, FALSE),
         ("fib saddr . iif oif exists", PACKET, PASSES, TRUE),
         ("fib saddr . mark . iif oif missing", PACKET, FAILS, TRUE),
