@@ -40,6 +40,8 @@ def has_type(
 
     `local` tells whether it is an address of the node; `assume` returns what is assumed by name.
     """
+    if local is not Ternary.UNKNOWN and len(wanted) == 1 and LOCAL in wanted:
+        return local  # most rules match on no other type
     possible = _possible(local, of)
     found = _among(possible, wanted)
     if found is not Ternary.UNKNOWN or of is None or of.version != IPV4:

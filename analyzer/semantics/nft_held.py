@@ -6,7 +6,7 @@ Source: Linux, net/netfilter/nft_numgen.c, ``nft_ng_random_gen``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from analyzer.model import nft_names as names
 from analyzer.model.addresses import Address
@@ -17,6 +17,8 @@ from analyzer.model.region import Region
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
 from analyzer.semantics.address_types import has_type
+
+_TYPES: Final = {number: (name,) for name, number in names.ADDRESS_TYPES.items()}
 
 
 @value
@@ -35,8 +37,7 @@ class Type:
 
     def equals(self, number: int) -> Ternary:
         """Return whether it is the type with that number."""
-        wanted = [name for name, of in names.ADDRESS_TYPES.items() if of == number]
-        return has_type(wanted, self.local, self.of, self.assume)
+        return has_type(_TYPES.get(number, ()), self.local, self.of, self.assume)
 
 
 @value
