@@ -218,7 +218,7 @@ def test_a_listing_of_what_kube_proxy_writes_tells_all_of_it(layout: Layout) -> 
         # 1.22.0 to 1.22.3 look up endpoints that are not ready, and then draw none of them: in a
         # listing, which does not say where it ends, that looks like rows that were cut off.
         rules = (r for t in found.tables.values() for c in t.chains.values() for r in c.rules)
-        assume(layout is not Layout.V1_22 or LOST_ROWS not in {rule.raw for rule in rules})
+        assume(layout is not Layout.V1_22 or not any(LOST_ROWS in rule.raw for rule in rules))
         same(found, dump)
 
     told()
