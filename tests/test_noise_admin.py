@@ -68,7 +68,7 @@ def test_what_writes_to_a_packet_beside_its_addresses_changes_no_share(
     assert [each for each in found["diagnostics"] if each["severity"] != "info"] == []
 
 
-@pytest.mark.parametrize("hops", ["--ttl-set 1", "--ttl-dec 60"])
+@pytest.mark.parametrize("hops", ["--ttl-set 1", "--ttl-set 2", "--ttl-dec 60"])
 def test_a_packet_without_hops_may_not_be_forwarded(command: Command, hops: str) -> None:
     found = answered(command, "mangle", f"-A PREROUTING -p tcp -j TTL {hops}")
     app = next(each for each in found["services"] if each["name"] == "default/app")

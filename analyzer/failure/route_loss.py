@@ -10,6 +10,7 @@ from analyzer.failure.models import Dead
 from analyzer.kubeproxy.view import Endpoint, Frontend, FrontendKind, Route
 from analyzer.model.endings import Ending, Endings, EndKind, part, summed, total
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic, capped_sum
+from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace, value
 
 TYPE_CHECKING = False
@@ -80,21 +81,28 @@ def counted(route: Route) -> Endings:
     leaves unchanged get there; for others that pass, or are not translated, the dump does not say
     whether anyone answers.
     """
+    judged = [(ending, share, _counts(route, ending)) for ending, share in route.astray]
+    return tuple(
+        (ending, share if counts is Ternary.TRUE else Bounds(NEVER, share.upper))
+        for ending, share, counts in judged
+        if counts is not Ternary.FALSE and share.upper
+    )
+
+
+def _counts(route: Route, ending: Ending) -> Ternary:
+    """Return whether flows of a route that end so are lost."""
     nobodys = route.frontend.kind is FrontendKind.CLUSTER_IP
-    found: list[tuple[Ending, Bounds]] = []
-    for ending, share in route.astray:
-        match ending.kind:
-            case EndKind.REFUSED:
-                continue
-            case EndKind.DROPPED | EndKind.REJECTED:
-                found.append((ending, share))
-            case EndKind.LEFT_OVER | EndKind.UNCHANGED if nobodys or ending.how:
-                found.append((ending, share))
-            case EndKind.UNCHANGED if not ending.rule:
-                continue
-            case _:
-                found.append((ending, Bounds(NEVER, share.upper)))
-    return tuple([(ending, share) for ending, share in found if share.upper])
+    match ending.kind:
+        case EndKind.REFUSED:
+            return Ternary.FALSE
+        case EndKind.DROPPED | EndKind.REJECTED:
+            return Ternary.TRUE
+        case EndKind.LEFT_OVER | EndKind.UNCHANGED if nobodys or ending.how:
+            return Ternary.TRUE
+        case EndKind.UNCHANGED if not ending.rule:
+            return Ternary.FALSE
+        case _:
+            return Ternary.UNKNOWN
 
 
 def reaches_none(shares: Iterable[Bounds], unresolved: Dyadic) -> Bounds:
@@ -112,8 +120,7 @@ def away(route: Route, astray: Endings, nowhere: Bounds) -> Bounds:
     certainly reaches no endpoint is lost but for what may end in a way that does not count.
     """
     each = total(astray)
-    sure = dict(astray)
-    open_ = [share.upper for ending, share in route.astray if sure.get(ending) != share]
+    open_ = [share.upper for end, share in route.astray if _counts(route, end) is not Ternary.TRUE]
     least = ~capped_sum([~nowhere.lower, *open_])
     return Bounds(max(each.lower, min(least, each.upper)), each.upper)
 

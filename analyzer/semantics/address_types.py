@@ -22,12 +22,14 @@ if TYPE_CHECKING:
 LOCAL: Final = "local"
 #: All types, in the spelling of nft.
 _ALL: Final = frozenset(ADDRESS_TYPES)
-#: Networks whose type does not depend on routes: first and last address.
+#: Networks whose type does not depend on routes: first and last address. All of 0.0.0.0/8 was
+#: of that kind before Linux 5.3.
 _FIXED: Final = (
-    (*span(ip_network("0.0.0.0/8")), "broadcast"),
+    (*span(ip_network("0.0.0.0/32")), "broadcast"),
     (*span(ip_network("255.255.255.255/32")), "broadcast"),
     (*span(ip_network("224.0.0.0/4")), "multicast"),
 )
+_OLD_ZERO: Final = span(ip_network("0.0.0.0/8"))
 
 
 def has_type(
@@ -77,7 +79,9 @@ def _possible(local: Ternary, of: Address | Region | None) -> frozenset[str]:
 def _is_plain(of: Address | Region) -> bool:
     """Return whether only routes decide the type of each of these IPv4 addresses."""
     return not any(
-        low <= last and first <= high for first, last, _ in _FIXED for low, high in _intervals(of)
+        low <= last and first <= high
+        for first, last, *_ in (*_FIXED, _OLD_ZERO)
+        for low, high in _intervals(of)
     )
 
 

@@ -76,6 +76,8 @@ if TYPE_CHECKING:
 
 #: The result of a rule that the packet certainly matches.
 _CERTAIN: Final = MatchResult(Ternary.TRUE, ALWAYS)
+#: Hops that are enough to any endpoint of a cluster: traceroute looks no further, either.
+_MANY_HOPS: Final = 30
 
 
 class Traversal(Walks):
@@ -327,12 +329,14 @@ def _passed(packet: Packet, rule: Rule, situation: Situation) -> Packet | None:
 
 
 def _may_expire(target: ChangeTtl | ChangeHops) -> bool:
-    """Tell whether a packet may be left with too few hops to be forwarded.
+    """Return whether a packet may be left with too few hops to reach an endpoint.
+
+    It may be forwarded by other hosts, and by the endpoint's node, after this one.
 
     Source: Linux, net/ipv4/ip_forward.c, ``ip_forward``: what has one left is dropped there.
     """
     if target.to is not None:
-        return target.to <= 1
+        return target.to < _MANY_HOPS
     return target.less is not None and target.less > 1
 
 

@@ -25,7 +25,9 @@ from analyzer.kubeproxy.generate import (
 from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.view import FrontendKind, FrontendState, Route, Source, View
 from analyzer.model.cluster import Cluster
-from analyzer.model.endings import PASSES, EndKind
+from analyzer.model.endings import PASSES, Ending, EndKind
+from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
+from analyzer.model.value import replace
 from analyzer.parsers.formats import read_ruleset
 from analyzer.parsers.iptables_save import parse
 from analyzer.parsers.nft_text import parse as parse_nft
@@ -330,3 +332,17 @@ def test_of_two_rules_that_may_drop_a_flow_one_certainly_does() -> None:
     loss = route_loss(route, Dead(endpoints=frozenset()))
     assert (float(loss.loss.lower), float(loss.loss.upper)) == (1, 1)
     assert float(loss.survives.upper) == 0
+
+
+@pytest.mark.parametrize("kind", [EndKind.UNKNOWN, EndKind.NOT_TRANSLATED, EndKind.REFUSED])
+def test_what_may_end_otherwise_is_not_lost_for_certain(kind: EndKind) -> None:
+    any_ = Bounds(NEVER, ALWAYS)
+    dropped, other = Ending(kind=EndKind.DROPPED), Ending(kind=kind)
+    whole = replace(from_pod(view(dump(*ONE))), shares=(), unresolved=NEVER)
+    for astray in (((other, any_),), ((dropped, any_), (other, any_))):
+        loss = route_loss(replace(whole, astray=astray), Dead(endpoints=frozenset())).loss
+        assert loss.lower == NEVER
+    half = Bounds(Dyadic(1, 1), Dyadic(1, 1))
+    both = replace(whole, astray=((dropped, any_), (other, half)))
+    least = route_loss(both, Dead(endpoints=frozenset())).loss.lower
+    assert least == Dyadic(1, 1)
