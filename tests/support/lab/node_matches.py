@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from ipaddress import ip_address
 from typing import Final
 
 from netns_lab.command import run
@@ -31,6 +32,16 @@ IPTABLES: Final = (
     "-m connlimit --connlimit-above 1",
     "-m connlimit --connlimit-upto 0",
     "-m connlimit --connlimit-upto 1",
+    "-m addrtype --dst-type LOCAL",
+    "-m addrtype --dst-type UNICAST",
+    "-m addrtype ! --dst-type UNICAST",
+    "-m addrtype --dst-type BROADCAST",
+    "-m addrtype --dst-type MULTICAST",
+    "-m addrtype --dst-type MULTICAST,BROADCAST",
+    "-m addrtype --src-type UNICAST",
+    "-m pkttype --pkt-type unicast",
+    "-m pkttype --pkt-type broadcast",
+    "-m pkttype --pkt-type multicast",
 )
 #: Matches of nft, in a chain at the hook prerouting.
 NFT: Final = (
@@ -50,12 +61,22 @@ NFT: Final = (
     "ct count 1",
     "ct count over 0",
     "ct count over 1",
+    "fib daddr type local",
+    "fib daddr type unicast",
+    "fib daddr type != unicast",
+    "fib daddr type broadcast",
+    "fib daddr type multicast",
+    "fib saddr type unicast",
+    "meta pkttype host",
+    "meta pkttype broadcast",
 )
 #: Packets by what the reverse-path check makes of them: the last says a pod's source by eth0.
 SENT: Final = {
     "a pod": Asked("pod0", OTHER_POD, SERVICE, 80),
     "outside": Asked("eth0", OUTSIDE, SERVICE, 80),
     "a false source": Asked("eth0", OTHER_POD, SERVICE, 80),
+    "to a group": Asked("eth0", OUTSIDE, ip_address("239.1.1.1"), 80),
+    "to all": Asked("eth0", OUTSIDE, ip_address("255.255.255.255"), 80),
 }
 _COUNT: Final = re.compile(r"^\[(\d+):\d+\] -A PREROUTING|counter packets (\d+) ", re.MULTILINE)
 
