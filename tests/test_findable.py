@@ -511,7 +511,6 @@ LAB: Final = (
         "parts of a replay of a capture, which is run whole on the kernel",
     ),
     Row("beyond gates", "lab/test_two_nodes.py", "flows through the rules of two nodes"),
-    Row("arriving", "lab/test_two_nodes.py lab/test_loading.py", "losses behind the DNAT"),
     Row("restoring", "lab/test_loading.py", "what does not load as it stands"),
     Row("places", "lab/test_shell.py", "where programs of `lab shell` run"),
     Row("established repairing", "lab/test_repair.py", "a repair proved while flows go on"),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Final
 
-from analyzer.kubeproxy.view import Endpoint, Route, Share
+from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, Share
 from analyzer.model.endings import PASSES, EndKind, total
-from analyzer.model.probability import NEVER, Bounds, capped_sum
+from analyzer.model.probability import NEVER, Bounds, Dyadic, capped_sum
+from analyzer.model.value import replace
 from netns_lab.backend import Door
 
 #: Ends caused by a rule. At the others, the packet goes on unchanged.
@@ -73,10 +75,47 @@ def either(one: Arriving, other: Arriving) -> Arriving:
     )
 
 
+def seen_from(service: ServicePort, route: Route, own: Share) -> Route:
+    """Return a hairpin route as one endpoint meets it, with only the bounds on others' shares."""
+    rest = Bounds(NEVER, ~own.share.lower)
+    others = [e for e in service.endpoints if e != own.endpoint]
+    shares = (own, *(Share(each, rest, None) for each in others))
+    return replace(route, shares=shares)
+
+
+def of_sender(own: Arriving, door: Door, others: Sequence[Arriving]) -> Arriving:
+    """Return the prediction for flows that an endpoint sends to its own Service.
+
+    `own` says what becomes of those that come back to it, at `door`. Those to other endpoints are
+    flows of a pod like any other: `others` are the predictions for these, and one of them holds.
+    """
+    if not others:
+        return own
+    rest = reduce(either, others)
+    shares, lost = {}, {}
+    for each in dict.fromkeys((*own.shares, *rest.shares)):
+        theirs = rest.shares.get(each, NOTHING)
+        most = own.shares.get(each, NOTHING).upper
+        shares[each] = Bounds(min(theirs.lower, most), min(theirs.upper, most))
+        lost[each] = rest.lost.get(each, NOTHING)
+    shares[door], lost[door] = own.shares[door], own.lost[door]
+    theirs, back = rest.lost.get(door, NOTHING), lost[door]
+    ended = Bounds(
+        capped_sum((_less(rest.ended.lower, theirs.upper), back.lower)),
+        capped_sum((_less(rest.ended.upper, theirs.lower), back.upper)),
+    )
+    return Arriving(shares, lost, ended)
+
+
 def door_of_endpoint(endpoint: Endpoint) -> Door:
     """Return an endpoint's address, as an integer, and its port."""
     assert endpoint.port is not None
     return int(endpoint.address), endpoint.port
+
+
+def _less(one: Dyadic, other: Dyadic) -> Dyadic:
+    """Return the difference of two probabilities, 0 if it is negative."""
+    return ~(~one + other) if other < one else NEVER
 
 
 def _product(one: Bounds, other: Bounds) -> Bounds:

@@ -20,9 +20,9 @@ from analyzer.kubeproxy.view import Frontend, FrontendKind, Route, ServicePort, 
 from analyzer.model.addresses import Address
 from analyzer.model.lab_pcap import PassedOver
 from analyzer.model.region import holds
+from netns_lab.arriving import seen_from
 from netns_lab.asked import routes_to
 from netns_lab.decoding import Segment
-from netns_lab.measure import seen_from
 from netns_lab.pcap import Packet
 from netns_lab.reasons import why_not
 from netns_lab.sources import AFFINE_CLIENTS

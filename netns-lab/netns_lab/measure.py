@@ -16,8 +16,7 @@ from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, Share, Source
 from analyzer.model.addresses import IPV4, Address
 from analyzer.model.measurement import ANSWERED, EndpointCount, Measurement
 from analyzer.model.probability import NEVER, Bounds
-from analyzer.model.value import replace
-from netns_lab.arriving import NOTHING, arriving
+from netns_lab.arriving import NOTHING, Arriving, arriving, door_of_endpoint, of_sender, seen_from
 from netns_lab.backend import Door
 from netns_lab.count import BATCH, Answered, Landed, RawDoor, door_of, raw_door
 from netns_lab.layout import Layout
@@ -89,11 +88,26 @@ class RouteRun:
         self._repeated: Counter[Door] = Counter()
         self._strayed = 0
         self._client = None if route.source is Source.NODE else clients[0]
-        self._predicted = arriving(route, lab.beyond(self._client))
+        self._predicted = self._expected(host)
         self._dead = lab.question.dead.endpoints
         #: Flows to which no answer is owed any more, by where they came to.
         self._in_flight: Counter[Door] = Counter()
         self._ended_by: Counter[str] | None = None
+
+    def _expected(self, host: Host) -> Arriving:
+        """Return what becomes of the flows, as predicted; `host` is where they are sent from."""
+        beyond = self._lab.beyond(self._client)
+        found = arriving(self._route, beyond)
+        if self._sender is None:
+            return found
+        is_here = host is self._lab.topology.own_pods
+        sources = {Source.POD} if is_here else {Source.POD_ELSEWHERE, Source.EXTERNAL}
+        others = [
+            arriving(each, beyond)
+            for each in self._service.routes
+            if each.source in sources and each.frontend == self._route.frontend
+        ]
+        return of_sender(found, door_of_endpoint(self._route.shares[0].endpoint), others)
 
     def _packets(
         self, clients: Sequence[Address], macs: tuple[str, str], to: bytes | None
@@ -361,14 +375,6 @@ def hairpins(
 
 def _nobody(_: int) -> None:
     """Tell nobody of progress."""
-
-
-def seen_from(service: ServicePort, route: Route, own: Share) -> Route:
-    """Return a hairpin route as one endpoint meets it: of the others it tells no shares."""
-    rest = Bounds(NEVER, ~own.share.lower)
-    others = [e for e in service.endpoints if e != own.endpoint]
-    shares = (own, *(Share(each, rest, None) for each in others))
-    return replace(route, shares=shares)
 
 
 @contextmanager

@@ -42,6 +42,7 @@ _BRIDGE_FAMILY: Final = 7
 
 #: Link attributes.
 _MAC, _NAME, _QDISC, _MASTER, _OPERSTATE, _INFO, _NETNS_FD = 1, 3, 6, 10, 16, 18, 28
+_SLAVE_KIND, _SLAVE_DATA, _HAIRPIN_MODE = 4, 5, 4  # inside of _INFO; of a port of a bridge
 #: Requests in one datagram; the socket's buffer holds the answers to at least so many.
 _TOGETHER: Final = 100
 _BUFFER: Final = 1 << 20
@@ -89,12 +90,22 @@ class Netlink:
         self.add(f"bridge {name}", _NEW_LINK, body, _CREATE | _EXCLUSIVE)
 
     def up(self, index: int, *, master: int | None = None) -> None:
-        """Set a device up, as a port of a bridge if `master` is given."""
+        """Set a device up, as a port of a bridge if `master` is given.
+
+        The port is in hairpin mode, as CNI plugins set it: a pod that connects to itself through
+        its Service gets the packet back through the port on which it arrived.
+        """
         if master is not None:
+            port = attribute(_SLAVE_DATA, attribute(_HAIRPIN_MODE, b"\1"))
             self.add(
                 f"port {index}",
                 _SET_LINK,
                 _link(index) + attribute(_MASTER, struct.pack("=I", master)),
+            )
+            self.add(
+                f"hairpin mode of port {index}",
+                _NEW_LINK,
+                _link(index) + attribute(_INFO, _text(_SLAVE_KIND, "bridge") + port),
             )
         self.add(f"link {index} up", _NEW_LINK, _link(index, up=True))
 

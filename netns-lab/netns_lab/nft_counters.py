@@ -17,10 +17,11 @@ from netns_lab.namespace import Namespace
 from netns_lab.netlink import Netlink, attribute, attribute_places
 
 _NETFILTER: Final = 12
-_GET_RULE: Final = 10 << 8 | 7
+_GET_RULE, _GET_CHAIN = 10 << 8 | 7, 10 << 8 | 4
 _FAMILIES: Final = {"ip": 2, "ip6": 10}
 _HEAD: Final = 4
 _TABLE, _CHAIN, _EXPRESSIONS = 1, 2, 4
+_CHAIN_NAME, _CHAIN_COUNTERS = 3, 8
 _NAME, _DATA = 1, 2
 _PACKETS: Final = 2
 _COUNT: Final = struct.Struct(">Q").unpack_from
@@ -34,11 +35,17 @@ class RuleCounters:
         self._asked = struct.pack(">BBH", _FAMILIES[family], 0, 0) + attribute(
             _TABLE, table.encode() + b"\0"
         )
+        self._table = table
+        self._rules_of: dict[str, int] = {}
         self._where = dict(self._walk())
+        #: Of base chains, whose policies count too: the place behind the last rule.
+        self._policies = {
+            (chain, self._rules_of.get(chain, 0)): chain for chain, _ in self._of_policies()
+        }
 
     def _walk(self) -> Iterator[tuple[tuple[str, int], tuple[int, int]]]:
         """Give of each rule with a counter which of all it is, and where its packets stand."""
-        position: dict[str, int] = {}
+        position = self._rules_of
         for number, rule in enumerate(self._netlink.dump(_GET_RULE, self._asked)):
             places = {kind: place for kind, *place in attribute_places(rule, _HEAD, len(rule))}
             chain = _text(rule, places[_CHAIN])
@@ -55,11 +62,30 @@ class RuleCounters:
     def keep(self, rules: Mapping[tuple[str, int], object]) -> None:
         """Read no others than these from now on."""
         self._where = {rule: place for rule, place in self._where.items() if rule in rules}
+        self._policies = {rule: chain for rule, chain in self._policies.items() if rule in rules}
 
     def packets(self) -> Mapping[tuple[str, int], int]:
-        """Return what each rule with a counter has counted: by chain, and its number there."""
+        """Return the packets that each rule with a counter has counted, by chain and number there.
+
+        A policy has the number behind that of its chain's last rule.
+        """
         told = list(self._netlink.dump(_GET_RULE, self._asked))
-        return {rule: _COUNT(told[number], at)[0] for rule, (number, at) in self._where.items()}
+        found = {rule: _COUNT(told[number], at)[0] for rule, (number, at) in self._where.items()}
+        if self._policies:
+            counted = dict(self._of_policies())
+            found |= {place: counted[chain] for place, chain in self._policies.items()}
+        return found
+
+    def _of_policies(self) -> Iterator[tuple[str, int]]:
+        """Yield the packets that the policy of each base chain with a counter has counted."""
+        for chain in self._netlink.dump(_GET_CHAIN, self._asked[:_HEAD]):
+            places = {kind: place for kind, *place in attribute_places(chain, _HEAD, len(chain))}
+            if _CHAIN_COUNTERS in places and _text(chain, places[_TABLE]) == self._table:
+                of = {
+                    kind: first
+                    for kind, first, _ in attribute_places(chain, *places[_CHAIN_COUNTERS])
+                }
+                yield _text(chain, places[_CHAIN_NAME]), _COUNT(chain, of[_PACKETS])[0]
 
 
 def _text(message: bytes, place: list[int]) -> str:

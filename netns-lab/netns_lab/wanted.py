@@ -154,12 +154,17 @@ class Wanted:
             yield at, rendered
 
     def endings(self) -> dict[str, dict[tuple[str, int], str]]:
-        """Return the rules that drop or reject, by table: chain, number there from 0, and text."""
+        """Return the rules that drop or reject, by table: chain, number there from 0, and text.
+
+        A policy that drops is one too, behind the last rule of its chain.
+        """
         found: dict[str, dict[tuple[str, int], str]] = {}
         for (table, chain), rows in self.rows.items():
             for at, row in enumerate(rows):
                 if _ENDS.search(row):
                     found.setdefault(table, {})[chain, at] = row
+            if self.ruleset.tables[table].chains[chain].policy == "DROP":
+                found.setdefault(table, {})[chain, len(rows)] = f"-P {chain} DROP"
         return found
 
     def _note_destinations(self) -> None:

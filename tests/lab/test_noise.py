@@ -87,6 +87,39 @@ def test_flows_end_beside_the_rules_of_others_as_all_tables_say(name: str) -> No
             assert binom.sf(count - 1, FLOWS, upper) > RATE, (measured["source"], each, upper)
 
 
+#: Nodes whose rules drop answers of endpoints, which no prediction follows, and where.
+UNANSWERED: Final = {
+    "calico": {"pod", "hairpin"},  # to a pod, by the dispatch of devices: nothing is let through
+    "ufw": {"node"},  # to the node itself, by the policy of INPUT
+}
+VERIFIED: Final = ("calico-profiles", "docker")
+
+
+@pytest.mark.parametrize("name", EVERY if PROFILE == "soak" else VERIFIED)
+def test_every_route_beside_the_rules_of_others_agrees(name: str) -> None:
+    """From each source, and from endpoints to their own Service, through policies and devices."""
+    given = ("--node", "worker1", "--resolution", "20%", "--format", "json")
+    some = () if PROFILE == "soak" else ("--service", "default/app")
+    done = kubeodds("lab", "verify", str(NOISE / f"{name}.txt"), *OBJECTS, *given, *some)
+    found = json.loads(done.stdout)
+    assert done.returncode == (1 if name in UNANSWERED else 0), done.stderr
+    assert found["measurements"]
+    for each in found["measurements"]:
+        faults = [f for f in each["faults"] if "packets more or fewer in rules that end" not in f]
+        assert all(" flows not answered by " in fault for fault in faults), faults
+        assert not faults or each["source"] in UNANSWERED.get(name, ()), faults
+
+
+@pytest.mark.parametrize("backend", ["legacy", "nft"])
+def test_the_policy_that_drops_flows_has_counted_them(backend: str) -> None:
+    given = ("--node", "worker1", "--service", "default/app", "--flows", "300", "--from", "pod")
+    dump = str(NOISE / "docker.txt")
+    status, found, _ = lab_run(dump, *OBJECTS, *given, "--backend", backend)
+    assert status == 0
+    ended = [each["ended_by"] for each in found["measurements"]]
+    assert ended == [[{"packets": 300, "rule": "-P FORWARD DROP"}]]
+
+
 @pytest.mark.deep
 def test_no_cluster_ip_is_an_address_of_the_lab_s_node() -> None:
     told = BY_NAME["cluster-ip"].sentences["not-local"]

@@ -1,0 +1,86 @@
+"""What an endpoint's flows to its own Service come to, beside a distribution added up by hand."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
+from netns_lab.arriving import Arriving, of_sender
+
+SIXTEENTHS = 4
+#: Of each endpoint: its share and what of it is lost behind the DNAT, in sixteenths.
+FATES = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=4)
+
+
+def exactly(sixteenths: int) -> Bounds:
+    share = Dyadic.of(sixteenths, SIXTEENTHS)
+    return Bounds(share, share)
+
+
+def arriving(fates: list[tuple[int, int]]) -> Arriving:
+    lost = [min(share, most) for share, most in fates]
+    return Arriving(
+        {(at, 80): exactly(share - lost[at]) for at, (share, _) in enumerate(fates)},
+        {(at, 80): exactly(each) for at, each in enumerate(lost)},
+        exactly(sum(lost)),
+    )
+
+
+def alone(share: int, lost: int, others: int) -> Arriving:
+    """Return the prediction for the first endpoint's own flows: others have what it leaves."""
+    rest = Bounds(NEVER, ~Dyadic.of(share, SIXTEENTHS))
+    shares = {(0, 80): exactly(share - lost)} | {(at, 80): rest for at in range(1, others)}
+    return Arriving(shares, {(0, 80): exactly(lost)}, exactly(lost))
+
+
+@given(FATES, st.integers(0, 4))
+def test_flows_to_other_endpoints_end_as_those_of_any_pod(
+    fates: list[tuple[int, int]], back: int
+) -> None:
+    share = fates[0][0]
+    back = min(back, share)
+    found = of_sender(alone(share, back, len(fates)), (0, 80), [arriving(fates)])
+    expected = arriving([(share, back), *fates[1:]])
+    assert found == expected
+
+
+@given(FATES, FATES)
+def test_any_of_several_predictions_may_hold(
+    one: list[tuple[int, int]], other: list[tuple[int, int]]
+) -> None:
+    share = one[0][0]
+    own = alone(share, 0, max(len(one), len(other)))
+    both = [[(share, 0), *each[1:]] for each in (one, other)]
+    found = of_sender(own, (0, 80), [arriving(each) for each in both])
+    for each in both:
+        exact = arriving(each)
+        assert within(exact.ended, found.ended)
+        for door, bounds in exact.shares.items():
+            assert within(bounds, found.shares[door])
+            assert within(exact.lost[door], found.lost[door])
+
+
+def within(one: Bounds, other: Bounds) -> bool:
+    return other.lower <= one.lower and one.upper <= other.upper
+
+
+def test_without_other_predictions_nothing_is_added() -> None:
+    own = alone(4, 1, 3)
+    assert of_sender(own, (0, 80), []) is own
+
+
+def test_flows_that_a_pod_never_gets_out_are_ended_but_for_its_own_share() -> None:
+    """Of all flows half come back to the sender; rules drop every flow of other pods."""
+    own = alone(8, 0, 2)
+    dropped = Arriving(
+        {(0, 80): exactly(0), (1, 80): exactly(0)},
+        {(0, 80): exactly(8), (1, 80): exactly(8)},
+        Bounds(ALWAYS, ALWAYS),
+    )
+    found = of_sender(own, (0, 80), [dropped])
+    assert found.shares == {(0, 80): exactly(8), (1, 80): exactly(0)}
+    assert Fraction(found.ended.lower.as_fraction()) == Fraction(1, 2)
+    assert found.ended.is_exact
