@@ -107,6 +107,10 @@ class RuleRows(LazyRules):
         def __getitem__(self, index: slice) -> Sequence[Rule]: ...
 
     def __getitem__(self, index: int | slice) -> Rule | Sequence[Rule]:
+        if self._held is not None and isinstance(index, int) and index >= 0:
+            rule = self._understood[index]
+            if rule is not None:  # walks ask for each rule again and again
+                return rule
         self._hold()
         places = range(len(self._understood))[index]  # to count the rows anew takes time
         return self._rule(places) if isinstance(places, int) else [self._rule(at) for at in places]

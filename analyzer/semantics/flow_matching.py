@@ -7,6 +7,7 @@ xt_connmark.c; xt_limit.c; xt_hashlimit.c.
 from __future__ import annotations
 
 from functools import reduce
+from operator import attrgetter
 from typing import Final, TypeVar
 
 from analyzer.model.addresses import Address, Network
@@ -44,8 +45,7 @@ def state_is(states: tuple[str, ...], packet: Packet, situation: Situation) -> T
 def conntrack(match: MatchConntrack, packet: Packet, situation: Situation) -> Ternary:
     """Evaluate ``-m conntrack``; what depends on the flow's past is not known."""
     judged = signed(match.state, _state(match, packet, situation))
-    asked = [option for name in _OTHERS if (option := getattr(match, name)) is not None]
-    if not asked:
+    if _others(match) == _NOTHING:
         return judged
     if packet.tracked is None or packet.template:
         return judged & Ternary.UNKNOWN
@@ -74,7 +74,8 @@ def conntrack(match: MatchConntrack, packet: Packet, situation: Situation) -> Te
     return reduce(Ternary.__and__, parts, judged)
 
 
-_OTHERS: Final = (
+#: Reads what a match compares besides the state.
+_others: Final = attrgetter(
     "protocol",
     "original_source",
     "original_destination",
@@ -88,6 +89,7 @@ _OTHERS: Final = (
     "expire",
     "direction",
 )
+_NOTHING: Final = (None,) * 12
 
 
 def _state(match: MatchConntrack, packet: Packet, situation: Situation) -> Ternary:
