@@ -17,6 +17,7 @@ from tests.support.noise import (
     NOISE,
     OBJECTS,
     OTHERWISE,
+    OUTSIDE,
     PODS,
     REVERSE_PATH,
     assumed,
@@ -27,7 +28,7 @@ from tests.support.noise import (
 )
 
 
-@pytest.mark.parametrize("name", ["calico", "portmap", "flannel", "aws-vpc-cni"])
+@pytest.mark.parametrize("name", ["calico", "portmap", "flannel", "aws-vpc-cni", "libvirt"])
 def test_the_shares_are_those_of_kube_proxy_alone(command: Command, name: str) -> None:
     base, found = (told(command, "services", each, *KNOWN) for each in ("base", name))
     wanted = shares(base)
@@ -73,6 +74,25 @@ def test_with_nothing_assumed_calico_leaves_bounds_and_prints_nothing(command: C
     from_node = [share for (*_, source, _, _), share in shares(found).items() if source == "node"]
     assert from_node
     assert all(lower == upper for lower, upper in from_node)  # raw OUTPUT asks for no route
+
+
+def test_libvirt_rejects_nothing_from_outside_unless_it_comes_from_its_machines(
+    command: Command,
+) -> None:
+    """``-i virbr0 -j REJECT`` of flows from outside: assumed not to match, or it may."""
+    assert assumed(told(command, "services", "libvirt", *KNOWN)) == [PODS, OUTSIDE]
+    where = command(
+        "trace", dump("libvirt"), *KNOWN, "--from", "203.0.113.5", "--to", "default/app"
+    )
+    assert f"  {OUTSIDE}" in where.out.splitlines()
+    gate = (*DEAD, "--service", "default/app", "--max-loss", "50%")
+    assert command("loss", dump("libvirt"), *KNOWN, *gate).status == 0
+    unknown = command(
+        "loss", dump("libvirt"), *KNOWN, *gate, "--assume", "outside-interface=unknown"
+    )
+    assert unknown.status == 1
+    assert "loses 50.0 to 100.0% of new flows, from external" in unknown.out
+    assert "-A LIBVIRT_FWO -i virbr0 -j REJECT" in unknown.out
 
 
 def test_behind_portmap_no_cluster_ip_is_an_address_of_the_node(command: Command) -> None:

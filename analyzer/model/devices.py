@@ -29,18 +29,21 @@ class Devices:
         open: patterns of names about which nothing can be said.
         names: all possible names except those of `open`, if they are known one by one; then
             `inside` is true.
+        beside: patterns of names that it does not have either, by an assumption of their own;
+            only if `inside` is false.
     """
 
     patterns: tuple[str, ...]
     inside: bool
     open: tuple[str, ...] = ()
     names: frozenset[str] | None = None
+    beside: tuple[str, ...] = ()
 
     def is_named(self, name: str) -> Ternary:
         """Return whether `name`, which may be a pattern, matches the device."""
         if name == "+":
             return Ternary.TRUE
-        if not self.inside and any(covers(each, name) for each in self.patterns):
+        if not self.inside and any(covers(e, name) for e in (*self.patterns, *self.beside)):
             return Ternary.FALSE
         if any(meets(name, each) for each in self.open):
             return Ternary.UNKNOWN

@@ -28,6 +28,7 @@ REVERSE_PATH: Final = "reverse-path"
 BRIDGE_PORT: Final = "bridge-port"
 CLUSTER_IP: Final = "cluster-ip"
 LIMITS: Final = "limits"
+OUTSIDE_INTERFACE: Final = "outside-interface"
 POLICY: Final = "policy"
 POD_INTERFACE: Final = "pod-interface"
 SOCKET: Final = "socket"
@@ -89,6 +90,13 @@ ASSUMPTIONS: Final = (
             "plugin names (cali+, lxc+, cni0, veth+, eni+, ...)"
         },
         _pods_devices,
+    ),
+    Assumption(
+        OUTSIDE_INTERFACE,
+        {
+            "uplink": "flows from outside do not arrive by bridges of containers or virtual "
+            "machines on the node (docker0, br-+, virbr+, lxdbr+, podman+)"
+        },
     ),
     Assumption(
         CLUSTER_IP,

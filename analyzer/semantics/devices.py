@@ -43,8 +43,10 @@ SHARED: Final = (
     *("cilium_+", "weave+", "azure0", "antrea-gw+"),
     *("ovn-+", "ovn0", "vlan+"),
 )
-#: Bridges and devices of other things on the node: no other node's pods are behind them.
-LOCAL: Final = ("docker0", "docker_gwbridge", "br-+", "virbr+", "lxdbr+", "podman+", LOOPBACK)
+#: Bridges of containers and virtual machines on the node.
+BRIDGES: Final = ("docker0", "docker_gwbridge", "br-+", "virbr+", "lxdbr+", "podman+")
+#: Devices of other things on the node: no other node's pods are behind them.
+LOCAL: Final = (*BRIDGES, LOOPBACK)
 #: Cilium's node sends to its own pods through this device, unless it has a route for each.
 _TO_LXC: Final = ("cilium_host", "lxc+")
 
@@ -107,8 +109,9 @@ class NodeDevices:
         pods = USUAL if is_usual else tuple(patterns.split())
         shared = tuple(each for each in SHARED if is_usual or each not in pods)
         if side is not Side.POD:
-            beside = LOCAL if side is Side.ELSEWHERE else (LOOPBACK,)
-            return Devices((*pods, *beside), inside=False, open=shared)
+            if side is Side.ELSEWHERE:
+                return Devices((*pods, *LOCAL), inside=False, open=shared)
+            return Devices((*pods, LOOPBACK), inside=False, open=shared, beside=BRIDGES)
         if is_usual:
             if leaving and _TO_LXC[0] in self.named:
                 shared = (*shared, _TO_LXC[1])

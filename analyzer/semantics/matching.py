@@ -189,7 +189,8 @@ def _is_named(interface: str | Devices | None, name: str, situation: Situation) 
     if interface is None:
         return Ternary.UNKNOWN
     if not isinstance(interface, str):
-        return situation.told_by_devices(interface.is_named(name))
+        found = interface.is_named(name)
+        return situation.told_by_devices(interface, found, lambda each: each.is_named(name))
     if name.endswith("+"):
         return Ternary.of(interface.startswith(name[:-1]))
     return Ternary.of(interface == name)

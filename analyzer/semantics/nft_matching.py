@@ -7,7 +7,7 @@ Source: Linux, net/netfilter/nft_cmp.c, nft_range.c, nft_lookup.c, nft_bitwise.c
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
 from typing import Final, TypeAlias
 
@@ -88,14 +88,20 @@ class Lookups:
         if left.applies is Ternary.FALSE:
             return _FALSE
         result = self._compared(match, left)
-        self._note(left, result.known)
+        self._note(left, result.known, lambda other: self._compared(match, other).known)
         return MatchResult(result.known & left.applies, result.chance)
 
-    def _note(self, read: Read, found: Ternary) -> None:
-        """Record that a result depends on assumptions about devices or ports, if it does."""
+    def _note(
+        self, read: Read, found: Ternary, judge: Callable[[Read], Ternary] | None = None
+    ) -> None:
+        """Record that a result depends on assumptions about devices or ports, if it does.
+
+        `judge` returns the result for another value; without it, it depends on all of `read`.
+        """
         for part in read.held if isinstance(read.held, tuple) else (read.held,):
             if isinstance(part, Devices):
-                self.situation.told_by_devices(found)
+                again = None if judge is None else partial(_judged, judge, read, part)
+                self.situation.told_by_devices(part, found, again)
             elif isinstance(part, Bits):
                 self.situation.told_by_port(part, found)
 
@@ -195,9 +201,7 @@ class Lookups:
         """Return the result of a lookup in a map."""
         key = self.read(given.key, packet)
         found = self._find(key, given.map)
-        self._note(
-            key, Ternary.of(found.is_sure) if found.is_sure or not found.hits else Ternary.UNKNOWN
-        )
+        self._note(key, _known(found), lambda other: _known(self._find(other, given.map)))
         return found
 
     def _find(self, key: Read, where: SetRef | AnonymousSet | Unknown) -> Found:
@@ -359,3 +363,21 @@ def _may_cover(key: Read, index: Index, candidates: Sequence[int]) -> bool:
 def _addresses(part: Expression) -> Interval | None:
     """Return the addresses that a part of a key covers; None if not known."""
     return interval_of(part, _NONE)
+
+
+def _known(found: Found) -> Ternary:
+    """Return whether a lookup has a result; unknown if it may have several."""
+    return Ternary.of(found.is_sure) if found.is_sure or not found.hits else Ternary.UNKNOWN
+
+
+def _judged(
+    judge: Callable[[Read], Ternary], read: Read, device: Devices, other: Devices
+) -> Ternary:
+    """Return the result for a value with another device."""
+    held = read.held
+    parts = (
+        tuple([other if each is device else each for each in held])
+        if isinstance(held, tuple)
+        else other
+    )
+    return judge(replace(read, held=parts))

@@ -7,8 +7,14 @@ from analyzer.model.bits import ANY, Bits
 from analyzer.model.packet import Packet
 from analyzer.model.region import LOOPBACK, Region, joined
 from analyzer.model.ternary import Ternary
-from analyzer.model.value import value
-from analyzer.semantics.assumed import CLUSTER_IP, POD_INTERFACE, SOURCE_PORT, Assumed
+from analyzer.model.value import replace, value
+from analyzer.semantics.assumed import (
+    CLUSTER_IP,
+    OUTSIDE_INTERFACE,
+    POD_INTERFACE,
+    SOURCE_PORT,
+    Assumed,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -133,17 +139,31 @@ class Situation:
             self.want(POD_INTERFACE)  # which may decide for some of its destinations
         return self._devices(side, leaving=True)
 
-    def told_by_devices(self, found: Ternary) -> Ternary:
-        """Return a match's result on a device; if known, record that an answer depends on it."""
-        if found is not Ternary.UNKNOWN:
-            self.assume(POD_INTERFACE)
+    def told_by_devices(
+        self, device: Devices, found: Ternary, judge: Callable[[Devices], Ternary] | None = None
+    ) -> Ternary:
+        """Return a match's result on a device; if known, record that an answer depends on it.
+
+        `judge` returns the result for other devices; without it, it depends on all of `device`.
+        """
+        if found is Ternary.UNKNOWN:
+            return found
+        self.assume(POD_INTERFACE)
+        if device.beside and (
+            judge is None or judge(replace(device, beside=())) is Ternary.UNKNOWN
+        ):
+            self.assume(OUTSIDE_INTERFACE)
         return found
 
     def _devices(self, side: Side | None, *, leaving: bool) -> Devices | None:
         if side is None or self.devices is None or self.assumed is None:
             return None
         patterns = self.assumed.values.get(POD_INTERFACE)
-        return None if patterns is None else self.devices.of(side, patterns, leaving=leaving)
+        if patterns is None:
+            return None
+        found = self.devices.of(side, patterns, leaving=leaving)
+        known = not found.beside or OUTSIDE_INTERFACE in self.assumed.values
+        return found if known else replace(found, beside=())
 
     def is_from_node(self, packet: Packet) -> Ternary:
         """Return whether `packet` comes from an address of the node, loopback included."""

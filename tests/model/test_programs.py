@@ -98,6 +98,7 @@ def test_each_program_is_named_once_and_its_patterns_are_such() -> None:
     [
         ("calico", "Calico"),
         ("flannel", "flannel"),
+        ("libvirt", "libvirt"),
         ("portmap", "CNI portmap"),
         ("aws-vpc-cni", "AWS VPC CNI"),
         ("nodelocaldns", "NodeLocal DNSCache"),

@@ -44,19 +44,20 @@ def is_one(name: str, pattern: str) -> bool:
     return fnmatchcase(name, f"{pattern[:-1]}*" if pattern.endswith("+") else pattern)
 
 
-def possible(side: Side, pods: list[str]) -> Iterator[str]:
-    """Give the devices that a flow may pass, as the assumption has it."""
+def possible(side: Side, pods: list[str], *, by_uplink: bool) -> Iterator[str]:
+    """Give the devices that a flow may pass, as the assumptions have it."""
     for name in DEVICES:
         is_pods = any(is_one(name, each) for each in pods)
-        others = ("lo",) if side is Side.OUTSIDE else LOCAL
+        others = ("lo",) if side is Side.OUTSIDE and not by_uplink else LOCAL
         if is_pods if side is Side.POD else not (is_pods or name in others):
             yield name
 
 
-def situation(given: str, *named: str) -> Situation:
+def situation(given: str, *named: str, by_uplink: bool = False) -> Situation:
+    uplink = {"outside-interface": "uplink"} if by_uplink else {}
     return Situation(
         local_addresses=frozenset(),
-        assumed=Assumed({"pod-interface": given}),
+        assumed=Assumed({"pod-interface": given, **uplink}),
         devices=NodeDevices(lambda: frozenset(named), lambda: PLACES),
     )
 
@@ -130,16 +131,23 @@ matches = st.builds(
 )
 
 
-@given(tables, st.lists(matches, min_size=4, max_size=8), patterns, sides, st.booleans())
+@given(
+    tables,
+    st.lists(matches, min_size=4, max_size=8),
+    patterns,
+    sides,
+    st.booleans(),
+    st.booleans(),
+)
 def test_whatever_device_it_is_the_naive_interpreter_stays_within_the_bounds(
-    made: Table, asked: list[m.Match], pods: list[str], side: Side, leaving: bool
+    made: Table, asked: list[m.Match], pods: list[str], side: Side, leaving: bool, by_uplink: bool
 ) -> None:
     made = asking(made, [out_of(each) if leaving else each for each in asked])
-    of = situation(" ".join(pods))
+    of = situation(" ".join(pods), by_uplink=by_uplink)
     tree = Traversal(made, of).tree(START, sent(side, leaving=leaving))
     found = bounds(tree, is_dead)
     outside = leaving and side is Side.OUTSIDE  # nothing is assumed of where that leaves
-    for device in DEVICES if outside else possible(side, pods):
+    for device in DEVICES if outside else possible(side, pods, by_uplink=by_uplink):
         ends = naive.distribution(known(made, device), START)
         dead = sum(chance for end, chance in ends.items() if end.target == DEAD)
         assert found.lower.as_fraction() <= dead <= found.upper.as_fraction()
@@ -178,6 +186,27 @@ def test_of_devices_that_plugins_name_those_count_that_rules_name(
         assert judge(m.MatchInInterface(name), Packet(comes_from=side), of).known is want
         assert of.assumed is not None
         assert of.assumed.used == (set() if want is UNKNOWN else {"pod-interface"})
+
+
+@pytest.mark.parametrize(
+    ("name", "outside", "used"),
+    [
+        ("docker0", FALSE, {"pod-interface", "outside-interface"}),
+        ("virbr0", FALSE, {"pod-interface", "outside-interface"}),
+        ("br-+", FALSE, {"pod-interface", "outside-interface"}),
+        ("cni0", FALSE, {"pod-interface"}),
+        ("lo", FALSE, {"pod-interface"}),
+        ("eth0", UNKNOWN, set()),
+        ("br0", UNKNOWN, set()),
+    ],
+)
+def test_flows_from_outside_come_by_no_bridge_of_containers_if_that_is_assumed(
+    name: str, outside: Ternary, used: set[str]
+) -> None:
+    of = situation("usual", name, by_uplink=True)
+    assert judge(m.MatchInInterface(name), Packet(comes_from=Side.OUTSIDE), of).known is outside
+    assert of.assumed is not None
+    assert of.assumed.used == used
 
 
 def test_by_which_device_cilium_sends_to_pods_is_not_told() -> None:

@@ -30,6 +30,38 @@ table ip t {{
 
 
 @pytest.mark.parametrize(
+    ("rule", "dropped", "used"),
+    [
+        ('iifname "virbr0" drop', (0, 0), True),
+        ('iifname != "virbr0" drop', (1, 1), True),
+        ('iifname "cali1" drop', (0, 0), False),
+        ('iifname { "virbr0", "cali1" } drop', (0, 0), True),
+        ('iifname vmap { "virbr0" : drop, "cali1" : drop }', (0, 0), True),
+        ('iifname vmap { "cali1" : drop, "cali2" : drop }', (0, 0), False),
+        ('iifname "eth0" drop', (0, 1), None),
+    ],
+)
+def test_flows_from_outside_come_by_no_bridge_of_machines(
+    rule: str, dropped: tuple[int, int], used: bool | None
+) -> None:
+    """That is an assumption of its own: an answer names it only if it depends on it."""
+    ruleset = nft_text.parse(RULESET.format(rule=rule), "dump")
+    (table,) = ruleset.tables.values()
+    devices = NodeDevices(lambda: asked_devices([ruleset]))
+    packet = Packet(protocol="tcp", comes_from=Side.OUTSIDE)
+    for value in ("uplink", "unknown"):
+        assumed = Assumed({"pod-interface": "usual", "outside-interface": value})
+        situation = Situation(assumed=assumed, devices=devices)
+        tree = NftTraversal(table, "ip", situation).tree("c", packet)
+        found = bounds(tree, lambda leaf: leaf.outcome == Drop())
+        is_known = used is False or (used is True and value == "uplink")
+        assert found.is_exact is is_known
+        if is_known:
+            assert found.lower.as_fraction() == dropped[0]
+        assert ("outside-interface" in assumed.used) is (used is True and value == "uplink")
+
+
+@pytest.mark.parametrize(
     ("rule", "pod", "elsewhere"),
     [
         ('iifname "cali*" drop', (1, 1), (0, 0)),

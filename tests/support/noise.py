@@ -15,6 +15,7 @@ KNOWN: Final = (*OBJECTS, "--node", "worker1")
 DEAD: Final = ("--dead-node", "master")
 REVERSE_PATH: Final = BY_NAME["reverse-path"].sentences["pass"]
 PODS: Final = BY_NAME["pod-interface"].sentences["usual"]
+OUTSIDE: Final = BY_NAME["outside-interface"].sentences["uplink"]
 CLUSTER_IP: Final = BY_NAME["cluster-ip"].sentences["not-local"]
 NAMES: Final = ("base", "calico", "portmap", "nodelocaldns", "flannel", "aws-vpc-cni")
 #: What is assumed, this way and that.
