@@ -60,7 +60,10 @@ class Words:
     def at_negation(self) -> bool:
         """Return whether the next word is ``!``, and not a quoted string."""
         at = self.position
-        return at < len(self._words) and self._words[at] == Word("!", self._words[at].span)
+        if at == len(self._words):
+            return False
+        word = self._words[at]
+        return word.text == "!" and not word.quoted
 
     @property
     def next_column(self) -> int:
