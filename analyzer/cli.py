@@ -133,7 +133,7 @@ def _check(
     `others` is what is said of it anyhow.
     """
     from analyzer.kubeproxy.check.invariants import check
-    from analyzer.model.rules import Ruleset
+    from analyzer.model.iptables.rules import Ruleset
     from analyzer.questions.judging import unlisted_endpoints
 
     node = options.node if options.node in given.cluster.node_names else None

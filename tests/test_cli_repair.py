@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from analyzer.model.rules import Ruleset
+from analyzer.model.iptables.rules import Ruleset
 from tests.support.captures import FIXTURES, ROOT
 from tests.support.commands import DUMP, OBJECTS, Command
 from tests.support.dumps import chance, cluster_ip, dump, endpoint, two_endpoints

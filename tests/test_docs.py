@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from analyzer.failure.models import MODELS
 from analyzer.model.diagnostics import Location
-from analyzer.model.matches import Match
+from analyzer.model.iptables.matches import Match
 from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, NEVER
 from analyzer.model.ternary import Ternary
@@ -24,7 +24,7 @@ from analyzer.parsers.xt.matches import MATCH_NAMES, MATCHES
 from analyzer.parsers.xt.targets import TARGETS
 from analyzer.reports.renderers import RENDERERS
 from analyzer.semantics.assumed import ASSUMPTIONS, DEFAULTS, Assumed
-from analyzer.semantics.matching import judge
+from analyzer.semantics.iptables.matching import judge
 from analyzer.semantics.situation import Situation
 from tests.support import properties
 from tests.support.documents import rows

@@ -63,23 +63,23 @@ ANALYZER: Final = (
         "parsers/telling", "parsers/test_careful.py parsers/test_listing.py", "what readers warn of"
     ),
     Row(
-        "semantics/option_matching",
-        "semantics/test_matching.py semantics/test_source_ports.py",
+        "semantics/option_matching semantics/match_result",
+        "semantics/iptables/test_matching.py semantics/test_source_ports.py",
         "what is asked for, absent or negated, and ports",
     ),
     Row(
-        "semantics/nft_covering semantics/nft_pairs",
-        "semantics/test_nft_matching.py kubeproxy/routes/test_leaving.py",
+        "semantics/nft/covering semantics/nft/pairs",
+        "semantics/nft/test_matching.py kubeproxy/routes/test_leaving.py",
         "what operands and elements hold; packets that go to where they come from",
     ),
     Row(
         "kubeproxy/matched/nft", "kubeproxy/matched/test_bits.py", "marks that rules of nft ask for"
     ),
     Row("kubeproxy/routes/astray_nft", "kubeproxy/routes/test_astray.py", "of rules of nft too"),
-    Row("semantics/nft_found", "semantics/test_nft_matching.py", "what look-ups of nft find"),
+    Row("semantics/nft/found", "semantics/nft/test_matching.py", "what look-ups of nft find"),
     Row(
-        "kubeproxy/matched/dispatched_nft semantics/nft_said",
-        "semantics/test_nft_by_device.py",
+        "kubeproxy/matched/dispatched_nft semantics/nft/said",
+        "semantics/nft/test_by_device.py",
         "chains of nft to which flows are sent by device",
     ),
     Row(
@@ -254,13 +254,13 @@ ANALYZER: Final = (
     ),
     # --- the model
     Row(
-        "model/matches model/targets",
-        "parsers/test_xt.py semantics/test_matching.py",
+        "model/iptables/matches model/iptables/targets",
+        "parsers/test_xt.py semantics/iptables/test_matching.py",
         "plain values: read, printed and judged there",
     ),
     Row(
-        "model/nft_expressions model/nft_statements",
-        "parsers/nft/test_round_trip.py semantics/test_nft_matching.py",
+        "model/nft/expressions model/nft/statements",
+        "parsers/nft/test_round_trip.py semantics/nft/test_matching.py",
         "plain values: read, printed and judged there",
     ),
     Row(
@@ -311,7 +311,7 @@ ANALYZER: Final = (
         "bounds of whole trees, against every distribution that they allow",
     ),
     Row(
-        "semantics/nft_rule", "semantics/test_nft_traverse.py", "one rule of the walk tested there"
+        "semantics/nft/rule", "semantics/nft/test_traverse.py", "one rule of the walk tested there"
     ),
     Row(
         "semantics/parts semantics/conditions",
@@ -326,7 +326,7 @@ ANALYZER: Final = (
     ),
     Row(
         "kubeproxy/matched/devices kubeproxy/matched/sets",
-        "test_noise_told.py semantics/test_nft_devices.py",
+        "test_noise_told.py semantics/nft/test_devices.py",
         "devices and sets that rules name, by what that makes of flows",
     ),
     Row(

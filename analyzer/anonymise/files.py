@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from analyzer.anonymise import iptables, nft, node_files, objects
 from analyzer.anonymise.naming import Naming
 from analyzer.errors import AnalyzerError, InputError
-from analyzer.model.nft import NftRuleset
+from analyzer.model.nft.ruleset import NftRuleset
 from analyzer.model.value import value
 from analyzer.parsers import bundled
 from analyzer.parsers.api_objects import decode

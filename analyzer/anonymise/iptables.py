@@ -20,9 +20,9 @@ from analyzer.errors import ParseError
 from analyzer.kubeproxy.names import ENDPOINT_PREFIX
 from analyzer.model.diagnostics import Location
 from analyzer.model.hooks import POLICIES
-from analyzer.model.matches import MatchComment
-from analyzer.model.rules import Rule, Ruleset
-from analyzer.model.targets import Dnat, Goto, Jump
+from analyzer.model.iptables.matches import MatchComment
+from analyzer.model.iptables.rules import Rule, Ruleset
+from analyzer.model.iptables.targets import Dnat, Goto, Jump
 from analyzer.model.value import replace, value
 from analyzer.parsers.ages import dump_taken
 from analyzer.parsers.careful import joined, rules_of, unmarked

@@ -21,7 +21,8 @@ from analyzer.anonymise.values import NotSaid
 from analyzer.anonymise.words import is_nft_word, listed
 from analyzer.kubeproxy.names import name_in_chain
 from analyzer.model.diagnostics import Location
-from analyzer.model.nft import (
+from analyzer.model.nft.expressions import Constant, Element
+from analyzer.model.nft.ruleset import (
     FAMILIES,
     FLAGS,
     HOOKS,
@@ -35,7 +36,6 @@ from analyzer.model.nft import (
     Set,
     Table,
 )
-from analyzer.model.nft_expressions import Constant, Element
 from analyzer.model.value import replace
 from analyzer.parsers.nft.rendering import render
 from analyzer.parsers.nft.rendering_json import render_json

@@ -17,9 +17,9 @@ from analyzer.anonymise.naming import Naming
 from analyzer.anonymise.nft_keywords import EXTENSIONS, KEYWORDS
 from analyzer.anonymise.values import NotSaid
 from analyzer.anonymise.words import is_nft_word, listed
-from analyzer.model import nft_expressions as e
-from analyzer.model import nft_statements as s
 from analyzer.model.addresses import IPV4, WIDTHS, Address, network_of
+from analyzer.model.nft import expressions as e
+from analyzer.model.nft import statements as s
 from analyzer.model.value import fields_of, replace, value
 
 TYPE_CHECKING = False

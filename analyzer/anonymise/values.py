@@ -14,13 +14,19 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from analyzer.anonymise.addresses import blocks
 from analyzer.anonymise.words import is_protocol, is_word
 from analyzer.errors import ParseError
-from analyzer.model import matches as m
-from analyzer.model import targets as t
 from analyzer.model.addresses import address_from_text, network_from_text
 from analyzer.model.diagnostics import Location
-from analyzer.model.matches import Match
-from analyzer.model.options import AddressRange, ChunkTypes, Option, PolicyElement, TcpFlags
-from analyzer.model.targets import Target
+from analyzer.model.iptables import matches as m
+from analyzer.model.iptables import targets as t
+from analyzer.model.iptables.matches import Match
+from analyzer.model.iptables.options import (
+    AddressRange,
+    ChunkTypes,
+    Option,
+    PolicyElement,
+    TcpFlags,
+)
+from analyzer.model.iptables.targets import Target
 from analyzer.model.value import fields_of, replace
 from analyzer.parsers.xt.known import XTABLES_TARGETS
 from analyzer.parsers.xt.rule import OLD_BINARY, UNREAD, parse_rule

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from analyzer.model import nft_names
+from analyzer.model.nft import names as nft_names
 from analyzer.parsers.xt.matches.addrtype import TYPES
 from analyzer.parsers.xt.matches.conntrack import STATES, STATUSES
 

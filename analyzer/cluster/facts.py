@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.rows.shapes import mark_of, uncommented
-from analyzer.model.rules import Ruleset
+from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.value import value
 from analyzer.parsers.rows import RuleRows
 
@@ -15,8 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
-    from analyzer.model.nft import NftRuleset
-    from analyzer.model.rules import Table
+    from analyzer.model.iptables.rules import Table
+    from analyzer.model.nft.ruleset import NftRuleset
     from analyzer.semantics.base_chains import Rules
 
 _BASES: Final = ("PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING")

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from analyzer.errors import InputError
 from analyzer.inputs.files import Member
-from analyzer.model.rules import Ruleset
+from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.text import printable
 from analyzer.model.value import replace, value
 from analyzer.parsers.bundled import (

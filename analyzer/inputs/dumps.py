@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 
 from analyzer.errors import UsageError
 from analyzer.kubeproxy import names
-from analyzer.model.rules import Ruleset
+from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.value import replace
 
 TYPE_CHECKING = False

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from analyzer.errors import InputError
-from analyzer.model.rules import Ruleset
+from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.value import replace
 from analyzer.parsers.contents import too_large
 from analyzer.parsers.formats import read_ruleset

@@ -21,7 +21,7 @@ from analyzer.inputs.files import Member
 from analyzer.inputs.reading import read_all
 from analyzer.inputs.recognised import Input, input_of
 from analyzer.kubeproxy.rows.endpoints import EndpointRows
-from analyzer.model.rules import Ruleset
+from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.value import value
 from analyzer.reports.progress import progress
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from analyzer.errors import UsageError
 from analyzer.inputs.files import read_file, read_rules
-from analyzer.model.rules import Ruleset
+from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.value import replace
 
 TYPE_CHECKING = False

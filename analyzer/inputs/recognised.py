@@ -16,7 +16,7 @@ from analyzer.kubeproxy.rows.endpoints import EndpointRows
 from analyzer.kubeproxy.view import FrontendKind, View
 from analyzer.model.addresses import VERSIONS, Address
 from analyzer.model.cluster import Cluster
-from analyzer.model.rules import Ruleset
+from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.services import ApiEndpoint
 from analyzer.model.value import replace, value
 from analyzer.reports.progress import Advance, progress

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.view import Frontend, FrontendKind, ServicePort, View
-from analyzer.model.rules import Ruleset
+from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.services import ApiServicePort
 from analyzer.model.value import value
 

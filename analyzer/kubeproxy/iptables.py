@@ -37,7 +37,7 @@ from analyzer.kubeproxy.view import (
 from analyzer.model.addresses import VERSIONS, Address, Network
 from analyzer.model.cluster import Cluster
 from analyzer.model.diagnostics import Diagnostic
-from analyzer.model.rules import Ruleset, Table
+from analyzer.model.iptables.rules import Ruleset, Table
 from analyzer.parsers.formats import Advance
 from analyzer.parsers.survey import survey
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # what a plain dump does not need is not loaded
 
     from analyzer.kubeproxy.dispatch.entries import OddRule
     from analyzer.kubeproxy.view import ServicePort
-    from analyzer.model.rules import Rule, Ruleset, Table
+    from analyzer.model.iptables.rules import Rule, Ruleset, Table
 
 #: Chains of kube-proxy's other modes, and what to say of a dump that has them.
 _OTHER_MODES: Final = {

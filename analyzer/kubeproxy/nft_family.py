@@ -27,8 +27,8 @@ from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Source
 from analyzer.model.addresses import VERSIONS, Address, Network
 from analyzer.model.cluster import Cluster
 from analyzer.model.diagnostics import Diagnostic, Severity, partial_warning
-from analyzer.model.nft import Chain, NftRuleset
-from analyzer.model.nft_statements import Dnat
+from analyzer.model.nft.ruleset import Chain, NftRuleset
+from analyzer.model.nft.statements import Dnat
 from analyzer.parsers.formats import Advance
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.devices import PodPlaces

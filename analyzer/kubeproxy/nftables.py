@@ -26,8 +26,8 @@ from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Source, View
 from analyzer.model.addresses import IPV4, VERSIONS, Address, Network
 from analyzer.model.cluster import Cluster
 from analyzer.model.diagnostics import Diagnostic, partial_warning
-from analyzer.model.nft import NftRuleset, Set
-from analyzer.model.nft_expressions import Concat, Unknown
+from analyzer.model.nft.expressions import Concat, Unknown
+from analyzer.model.nft.ruleset import NftRuleset, Set
 from analyzer.parsers.formats import Advance
 from analyzer.parsers.nft.survey import survey
 from analyzer.semantics.assumed import DEFAULTS

@@ -12,10 +12,6 @@ from analyzer.model.endings import Endings, EndKind
 from analyzer.model.probability import NEVER, Bounds, Dyadic
 from analyzer.model.value import replace, value
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    pass
-
 
 @enum.unique
 class FrontendKind(enum.Enum):

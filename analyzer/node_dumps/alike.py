@@ -14,7 +14,7 @@ from analyzer.inputs.recognised import Input, input_of
 from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.rows.endpoints import EndpointRows
 from analyzer.kubeproxy.rows.plain_shares import PlainRoutes
-from analyzer.model.rules import Ruleset
+from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.value import replace, value
 from analyzer.parsers.formats import read_ruleset
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from analyzer.errors import InputError
 from analyzer.model.hooks import POLICIES
-from analyzer.model.rules import Counters, Ruleset, Table
+from analyzer.model.iptables.rules import Counters, Ruleset, Table
 from analyzer.parsers.header import family_of, header, taken
 from analyzer.parsers.open_table import BASE_CHAINS, BUILT_IN, LEADS, OpenTable
 from analyzer.parsers.rows import ListedRows

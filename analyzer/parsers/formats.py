@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 
 from analyzer.errors import InputError
-from analyzer.model.rules import Ruleset
+from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.value import value
 from analyzer.parsers import iptables_save
 from analyzer.parsers.contents import MOST_BYTES, contents
@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, BinaryIO, Final
 
-    from analyzer.model.nft import NftRuleset
+    from analyzer.model.nft.ruleset import NftRuleset
     from analyzer.parsers.rows import Skim
 
 _LONGEST_MAGIC: Final = 6

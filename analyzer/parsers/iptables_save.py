@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from analyzer.model.hooks import POLICIES
-from analyzer.model.rules import Chain, Ruleset, Table
+from analyzer.model.iptables.rules import Chain, Ruleset, Table
 from analyzer.model.value import replace
 from analyzer.parsers.header import family_of, headers, taken
 from analyzer.parsers.rows import Block, Chains, Declared, Skim, Skimmed, SlicedRows

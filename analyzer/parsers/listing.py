@@ -22,7 +22,7 @@ from typing import Final
 
 from analyzer.errors import InputError
 from analyzer.model.hooks import POLICIES
-from analyzer.model.rules import Counters, Ruleset, Table
+from analyzer.model.iptables.rules import Counters, Ruleset, Table
 from analyzer.model.value import replace
 from analyzer.parsers.listed_rule import save_row
 from analyzer.parsers.open_table import BASE_CHAINS, OpenTable

@@ -16,7 +16,8 @@ from collections.abc import Callable, Mapping
 
 from analyzer.errors import InputError, ParseError
 from analyzer.model.diagnostics import Diagnostic, Location, partial_warning
-from analyzer.model.nft import (
+from analyzer.model.nft.expressions import Element, Unknown
+from analyzer.model.nft.ruleset import (
     FAMILIES,
     FLAGS,
     HOOKS,
@@ -29,7 +30,6 @@ from analyzer.model.nft import (
     Set,
     Table,
 )
-from analyzer.model.nft_expressions import Element, Unknown
 from analyzer.parsers.nft import elements, statements
 from analyzer.parsers.nft.definitions_json import (
     OBJECTS,

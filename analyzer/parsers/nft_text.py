@@ -15,7 +15,8 @@ from collections.abc import Callable, Sequence
 
 from analyzer.errors import InputError
 from analyzer.model.diagnostics import Diagnostic, Location, partial_warning
-from analyzer.model.nft import (
+from analyzer.model.nft.expressions import Element, Unknown
+from analyzer.model.nft.ruleset import (
     FAMILIES,
     FLAGS,
     HOOKS,
@@ -29,7 +30,6 @@ from analyzer.model.nft import (
     Set,
     Table,
 )
-from analyzer.model.nft_expressions import Element, Unknown
 from analyzer.parsers.nft import definitions, statements
 from analyzer.parsers.nft.extension import NotUnderstood
 from analyzer.parsers.nft.lazy import Lazy

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Final
 
-from analyzer.model.rules import Chain, Counters, Table
+from analyzer.model.iptables.rules import Chain, Counters, Table
 from analyzer.parsers.rows import ListedRows
 
 #: Commands that delete rules of a chain, or of all; no dump has them.

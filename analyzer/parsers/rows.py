@@ -10,7 +10,7 @@ from operator import itemgetter
 
 from analyzer.model.addresses import address_from_text, address_to_text
 from analyzer.model.diagnostics import Location
-from analyzer.model.rules import LOST_ROWS, Chain, LazyRules, Rule
+from analyzer.model.iptables.rules import LOST_ROWS, Chain, LazyRules, Rule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -150,8 +150,8 @@ def _key(line: str) -> tuple[str | None, int | None]:
 
 def _lost(text: str, location: Location) -> Rule:
     """Return a rule that stands for those that the dump may have lost; it cannot be read."""
-    from analyzer.model.matches import MatchUnknown
-    from analyzer.model.targets import TargetUnknown
+    from analyzer.model.iptables.matches import MatchUnknown
+    from analyzer.model.iptables.targets import TargetUnknown
 
     return Rule((MatchUnknown(_LOST),), TargetUnknown(_LOST), location, f"# {text}")
 

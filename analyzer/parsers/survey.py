@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from analyzer.model.diagnostics import Diagnostic, partial_warning
-from analyzer.model.rules import Rule, Ruleset, Table
+from analyzer.model.iptables.rules import Rule, Ruleset, Table
 from analyzer.parsers.rows import Chains, RuleRows
 from analyzer.parsers.xt.known import TARGETS_READ
 
@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-    from analyzer.model.nft import NftRuleset
+    from analyzer.model.nft.ruleset import NftRuleset
 
 #: A row of well-known options with well-formed values; group 1 is its target. Only other rows are
 #: parsed here, which takes fifty times as long.
@@ -83,8 +83,8 @@ def _survey(file: str, table: Table, names: Iterable[str]) -> Iterator[Diagnosti
     strange = list(_strange(table, names))
     if not strange:
         return
-    from analyzer.model.matches import MatchUnknown
-    from analyzer.model.targets import Goto, Jump, TargetUnknown
+    from analyzer.model.iptables.matches import MatchUnknown
+    from analyzer.model.iptables.targets import Goto, Jump, TargetUnknown
     from analyzer.parsers.xt.rule import OLD_BINARY, UNREAD
 
     unread: dict[str, list[int]] = {}

@@ -18,9 +18,9 @@ from analyzer.model.addresses import (
     address_from_text,
 )
 from analyzer.model.devices import Side
+from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.packet import ALL_BITS, Mark, Packet
 from analyzer.model.routing import Routes
-from analyzer.model.rules import Ruleset
 from analyzer.semantics.base_chains import Rules
 
 #: Echo request, and what the protocol is called, by family.

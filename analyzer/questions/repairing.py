@@ -10,7 +10,7 @@ from analyzer.failure.route_loss import Count
 from analyzer.inputs.dumps import has_services
 from analyzer.inputs.recognised import Input, input_of
 from analyzer.model.addresses import IPV4
-from analyzer.model.rules import Ruleset
+from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.value import value
 from analyzer.questions.judging import judged
 from analyzer.repair.witness import Repaired, repaired

@@ -5,7 +5,7 @@ They are analysed again, as a check that is independent of how a repair is made.
 
 from __future__ import annotations
 
-from analyzer.model.rules import Ruleset
+from analyzer.model.iptables.rules import Ruleset
 from analyzer.parsers.iptables_save import parse, render
 from analyzer.repair.patch import PREFIX
 

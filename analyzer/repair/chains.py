@@ -23,9 +23,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.view import Endpoint
-from analyzer.model.matches import MatchComment, MatchNot, MatchRandom, MatchUnknown
-from analyzer.model.rules import LazyRules, Rule, Table
-from analyzer.model.targets import Goto, Jump, TargetUnknown
+from analyzer.model.iptables.matches import MatchComment, MatchNot, MatchRandom, MatchUnknown
+from analyzer.model.iptables.rules import LazyRules, Rule, Table
+from analyzer.model.iptables.targets import Goto, Jump, TargetUnknown
 from analyzer.model.value import replace
 from analyzer.parsers.xt.rule import render_rule
 from analyzer.repair.draws import thresholds
@@ -35,8 +35,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-    from analyzer.model.matches import Match
-    from analyzer.model.rules import Chain
+    from analyzer.model.iptables.matches import Match
+    from analyzer.model.iptables.rules import Chain
 
 #: Chains that kube-proxy, or the kubelet, keeps whatever becomes of Services.
 STABLE: Final = frozenset({names.MARK_MASQUERADE, names.MARK_DROP})

@@ -22,9 +22,9 @@ from functools import partial
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.view import Endpoint
-from analyzer.model.matches import MatchComment
-from analyzer.model.rules import Rule, Ruleset, Table
-from analyzer.model.targets import Goto, Jump, Return
+from analyzer.model.iptables.matches import MatchComment
+from analyzer.model.iptables.rules import Rule, Ruleset, Table
+from analyzer.model.iptables.targets import Goto, Jump, Return
 from analyzer.model.value import replace, value
 from analyzer.parsers.xt.rule import render_rule
 from analyzer.repair.chains import STABLE, Copies, Graph, copied, target_in, texts

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analyzer.model.nft import NftRuleset
-from analyzer.model.rules import Rule, Ruleset, Table
-from analyzer.model.targets import Goto, Jump
+from analyzer.model.iptables.rules import Rule, Ruleset, Table
+from analyzer.model.iptables.targets import Goto, Jump
+from analyzer.model.nft.ruleset import NftRuleset
 from analyzer.parsers.xt.rule import render_rule
 from analyzer.repair.chains import target_in, texts
 from analyzer.repair.patch import PREFIX, TABLE, Refused

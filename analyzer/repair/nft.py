@@ -23,9 +23,8 @@ from typing import Any
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.view import Endpoint
-from analyzer.model import nft_statements as st
-from analyzer.model.nft import Chain, NftRuleset, Rule, Set, Table
-from analyzer.model.nft_expressions import (
+from analyzer.model.nft import statements as st
+from analyzer.model.nft.expressions import (
     Accept,
     AnonymousSet,
     Concat,
@@ -37,6 +36,7 @@ from analyzer.model.nft_expressions import (
     SetRef,
     Unknown,
 )
+from analyzer.model.nft.ruleset import Chain, NftRuleset, Rule, Set, Table
 from analyzer.model.value import fields_of, replace
 from analyzer.repair.nft_text import transaction
 from analyzer.repair.patch import TABLE, Patch, Refused
@@ -45,8 +45,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-    from analyzer.model.nft_expressions import Expression
-    from analyzer.model.nft_statements import Statement
+    from analyzer.model.nft.expressions import Expression
+    from analyzer.model.nft.statements import Statement
     from analyzer.repair.patch import Door
 
 _KUBE_PROXY: Final = "kube-proxy"

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from analyzer.model.nft import Chain, Set, Table
+from analyzer.model.nft.ruleset import Chain, Set, Table
 from analyzer.parsers.nft.expressions import write_group
 from analyzer.parsers.nft.rendering import render_rule
 from analyzer.repair.patch import Refused

@@ -8,7 +8,7 @@ from typing import Final
 from analyzer.kubeproxy.diff.beside import Beside, Topic
 from analyzer.kubeproxy.diff.changes import MASQUERADED, UNRESOLVED, Otherwise
 from analyzer.kubeproxy.view import Source
-from analyzer.model.rules import Rule
+from analyzer.model.iptables.rules import Rule
 from analyzer.reports.diff_words import ends, sources
 from analyzer.reports.document import Block, Cell, Column, Line, Span, Style, TextTable
 from analyzer.reports.rules import says, signed_place

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from analyzer.failure.loss import LossState, ServiceLoss, service_loss
 from analyzer.model.addresses import IPV4
 from analyzer.model.addresses import network_from_text as network
-from analyzer.model.rules import Ruleset
+from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.value import value
 from analyzer.reports.answers import LossAnswer
 from analyzer.reports.document import Line, Span, Style

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from analyzer.kubeproxy.view import Endpoint
-from analyzer.model.targets import Accept, Dnat, Drop, Masquerade, Redirect, Reject, Snat
+from analyzer.model.iptables.targets import Accept, Dnat, Drop, Masquerade, Redirect, Reject, Snat
 from analyzer.model.value import value
 from analyzer.semantics.tree import Delivered, FellThrough, Leaf, PolicyDrop, Unresolved
 

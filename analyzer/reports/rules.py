@@ -6,9 +6,9 @@ import re
 from contextlib import suppress
 from typing import Final
 
-from analyzer.model.nft import Rule as NftRule
+from analyzer.model.iptables.rules import Rule
+from analyzer.model.nft.ruleset import Rule as NftRule
 from analyzer.model.programs import KUBE_PROXY, program_of
-from analyzer.model.rules import Rule
 from analyzer.semantics.onward import chain_of
 from analyzer.semantics.tree import AnyRule
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 from ipaddress import ip_network
 
 from analyzer.model.addresses import IPV4, Address
-from analyzer.model.nft_names import ADDRESS_TYPES
+from analyzer.model.nft.names import ADDRESS_TYPES
 from analyzer.model.region import Region, span
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.assumed import ADDRESS_TYPE

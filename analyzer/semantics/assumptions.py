@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from analyzer.model import matches as m
 from analyzer.model.hooks import TABLES
-from analyzer.model.nft import NftRuleset
-from analyzer.model.nft_statements import SetUpdate
-from analyzer.model.rules import Ruleset
+from analyzer.model.iptables import matches as m
+from analyzer.model.iptables.rules import Ruleset
+from analyzer.model.nft.ruleset import NftRuleset
+from analyzer.model.nft.statements import SetUpdate
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.situation import FIRST, Situation
 from analyzer.semantics.tree import Delivered, Leaf, Tree, every_leaf

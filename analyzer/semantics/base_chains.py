@@ -12,14 +12,14 @@ from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
 
 from analyzer.model.hooks import PRIORITIES, TABLES
-from analyzer.model.nft import FAMILIES, NftRuleset
-from analyzer.model.nft import Table as NftTable
-from analyzer.model.rules import Ruleset
+from analyzer.model.iptables.rules import Ruleset
+from analyzer.model.nft.ruleset import FAMILIES, NftRuleset
+from analyzer.model.nft.ruleset import Table as NftTable
 from analyzer.model.value import replace
 from analyzer.semantics.calling_order import NAT, BaseChain, Stage, in_order
 from analyzer.semantics.effort import Effort
+from analyzer.semantics.iptables.traverse import Traversal
 from analyzer.semantics.situation import FIRST, Situation
-from analyzer.semantics.traverse import Traversal
 
 Rules: TypeAlias = Ruleset | NftRuleset
 
@@ -110,7 +110,7 @@ def _of_nft_table(
     situation: Situation,
     effort: Effort,
 ) -> Iterator[BaseChain]:
-    from analyzer.semantics.nft_traverse import NftTraversal  # not for nodes without nft
+    from analyzer.semantics.nft.traverse import NftTraversal  # not for nodes without nft
 
     again = NftTraversal(table, family, situation, effort)
     before = NftTraversal(table, family, before_conntrack(situation), effort)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyzer.model.addresses import Address
+from analyzer.model.iptables.targets import Drop, Reject
 from analyzer.model.probability import NEVER, Bounds
-from analyzer.model.targets import Drop, Reject
 from analyzer.model.value import value
 from analyzer.semantics.tree import (
     AnyRule,

@@ -11,8 +11,8 @@ from operator import attrgetter
 from typing import Final, TypeVar
 
 from analyzer.model.addresses import Address, Network
-from analyzer.model.matches import MatchConntrack, MatchHashlimit, MatchLimit, MatchRecent
-from analyzer.model.options import Masked, Option
+from analyzer.model.iptables.matches import MatchConntrack, MatchHashlimit, MatchLimit, MatchRecent
+from analyzer.model.iptables.options import Masked, Option
 from analyzer.model.packet import Packet
 from analyzer.model.region import Region, span
 from analyzer.model.ternary import Ternary

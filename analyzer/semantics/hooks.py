@@ -26,10 +26,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
+from analyzer.model.iptables.rules import LOST_ROWS
+from analyzer.model.iptables.targets import Accept, Dnat, Masquerade, Redirect, Snat
 from analyzer.model.packet import ALL_BITS, UNKNOWN_PACKET, Mark, Packet
 from analyzer.model.routing import LOOPBACK, Routes
-from analyzer.model.rules import LOST_ROWS
-from analyzer.model.targets import Accept, Dnat, Masquerade, Redirect, Snat
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.semantics.base_chains import Rules, base_chains

@@ -20,7 +20,7 @@ from typing import Final
 
 from analyzer.model.addresses import Address
 from analyzer.model.ipsets import NO_SETS, Ipset, IpsetEntry, Ipsets, Opaque, Part, PortKey
-from analyzer.model.matches import MatchSet
+from analyzer.model.iptables.matches import MatchSet
 from analyzer.model.packet import Packet
 from analyzer.model.region import Interval, Intervals, Region, holds, joined, without
 from analyzer.model.ternary import Ternary

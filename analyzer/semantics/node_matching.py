@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from analyzer.model.matches import (
+from analyzer.model.iptables.matches import (
     MatchPhysdev,
     MatchPkttype,
     MatchPolicy,

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias
 
 from analyzer.model.endings import UNKNOWN_END, Ending, Endings, EndKind, any_of, summed
-from analyzer.model.nft import Rule as NftRule
+from analyzer.model.iptables.rules import Rule
+from analyzer.model.iptables.targets import Drop, Reject
+from analyzer.model.nft.ruleset import Rule as NftRule
 from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds
-from analyzer.model.rules import Rule
-from analyzer.model.targets import Drop, Reject
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
 from analyzer.semantics.parts import Asked, Parts, holds, of_all

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import reduce
 from typing import Final, TypeVar
 
-from analyzer.model.matches import MatchMultiport
-from analyzer.model.options import Option, Range
+from analyzer.model.iptables.matches import MatchMultiport
+from analyzer.model.iptables.options import Option, Range
 from analyzer.model.packet import Packet
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.situation import Situation

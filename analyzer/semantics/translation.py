@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from analyzer.model.addresses import Address
-from analyzer.model.options import Range
+from analyzer.model.iptables.options import Range
+from analyzer.model.iptables.targets import NatRange
 from analyzer.model.packet import Packet
-from analyzer.model.targets import NatRange
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Generic, TypeAlias, TypeVar, assert_never
 
 from analyzer.model.distribution import Distribution
-from analyzer.model.nft import Rule as NftRule
+from analyzer.model.iptables.rules import Rule
+from analyzer.model.iptables.targets import Accept, Dnat, Drop, Masquerade, Redirect, Reject, Snat
+from analyzer.model.nft.ruleset import Rule as NftRule
 from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
 from analyzer.model.region import Intervals, Region
-from analyzer.model.rules import Rule
-from analyzer.model.targets import Accept, Dnat, Drop, Masquerade, Redirect, Reject, Snat
 from analyzer.model.value import replace, value
 from analyzer.semantics.depth import deep
 from analyzer.semantics.parts import Parts, combined, merged, of_all

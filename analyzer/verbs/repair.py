@@ -10,7 +10,7 @@ from analyzer.inputs.api_objects import ApiObjects
 from analyzer.inputs.recognised import Input, read_input
 from analyzer.model.addresses import VERSIONS
 from analyzer.model.diagnostics import Diagnostic, Severity
-from analyzer.model.rules import Ruleset
+from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.value import replace
 from analyzer.output import DONE, finish, show
 from analyzer.questions.judging import dead_of, freshness, warnings_of_dead

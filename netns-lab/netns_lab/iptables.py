@@ -16,8 +16,8 @@ from functools import cached_property
 from typing import Any, ClassVar, Final
 
 from analyzer.model.diagnostics import partial_warning
-from analyzer.model.matches import MatchNfacct, MatchNot
-from analyzer.model.rules import Chain, Rule, Ruleset, Table
+from analyzer.model.iptables.matches import MatchNfacct, MatchNot
+from analyzer.model.iptables.rules import Chain, Rule, Ruleset, Table
 from analyzer.parsers.iptables_save import parse
 from analyzer.reports.phrases import listed
 from analyzer.semantics.base_chains import Rules

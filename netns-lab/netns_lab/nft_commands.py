@@ -22,9 +22,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
-from analyzer.model import nft_statements as st
-from analyzer.model.nft import Chain, NftRuleset, Rule, Set, Table
-from analyzer.model.nft_expressions import Meta, Unknown
+from analyzer.model.nft import statements as st
+from analyzer.model.nft.expressions import Meta, Unknown
+from analyzer.model.nft.ruleset import Chain, NftRuleset, Rule, Set, Table
 from analyzer.model.value import fields_of, replace
 from analyzer.parsers.nft.expressions import write_group
 from analyzer.parsers.nft.rendering import render, render_rule

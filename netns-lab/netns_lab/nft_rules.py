@@ -20,8 +20,8 @@ from ipaddress import ip_address
 from itertools import islice
 from typing import Any, Final
 
-from analyzer.model import nft_statements as st
-from analyzer.model.nft import Chain, NftRuleset, Set
+from analyzer.model.nft import statements as st
+from analyzer.model.nft.ruleset import Chain, NftRuleset, Set
 from analyzer.model.value import replace
 from analyzer.parsers import nft_text
 from analyzer.semantics.base_chains import Rules

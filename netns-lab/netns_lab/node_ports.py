@@ -11,7 +11,7 @@ from typing import Final
 
 from analyzer.model.addresses import Address
 from analyzer.model.cluster import Cluster
-from analyzer.model.nft import NftRuleset
+from analyzer.model.nft.ruleset import NftRuleset
 from analyzer.semantics.base_chains import Rules
 
 _SET: Final = "nodeport-ips"

@@ -21,7 +21,7 @@ from analyzer.kubeproxy.routes.trace import Question, trace
 from analyzer.kubeproxy.view import Route, ServicePort, Source
 from analyzer.model.addresses import VERSIONS, Address, Network, network_of
 from analyzer.model.cluster import Cluster
-from analyzer.model.nft import NftRuleset
+from analyzer.model.nft.ruleset import NftRuleset
 from analyzer.model.packet import Packet
 from analyzer.model.value import replace
 from analyzer.parsers import iptables_save

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.rows.texts import rows_of
 from analyzer.kubeproxy.view import FrontendKind, Route, ServicePort, Source
-from analyzer.model.rules import Ruleset
+from analyzer.model.iptables.rules import Ruleset
 from analyzer.semantics.base_chains import Rules
 from netns_lab.layout import PROTOCOLS
 

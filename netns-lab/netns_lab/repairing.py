@@ -20,8 +20,8 @@ from typing import Final
 from analyzer.failure.agreement import judge_all
 from analyzer.inputs.recognised import Input
 from analyzer.kubeproxy.view import Route, ServicePort, Source
+from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.measurement import Measurement
-from analyzer.model.rules import Ruleset
 from analyzer.questions.repairing import Made
 from analyzer.repair.chains import Graph
 from analyzer.reports.answers import Check, RepairedRoute

@@ -16,9 +16,9 @@ from analyzer.kubeproxy.routes.trace import Question, trace
 from analyzer.kubeproxy.view import Route, ServicePort, Source
 from analyzer.model.addresses import IPV4, VERSIONS, Address
 from analyzer.model.flow_trace import FlowTrace
-from analyzer.model.nft import NftRuleset
+from analyzer.model.iptables.rules import Ruleset
+from analyzer.model.nft.ruleset import NftRuleset
 from analyzer.model.packet import Packet
-from analyzer.model.rules import Ruleset
 from analyzer.parsers.nft.rendering import render_rule as render_nft
 from analyzer.parsers.xt.rule import render_rule
 from analyzer.semantics.base_chains import Rules

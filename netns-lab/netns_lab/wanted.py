@@ -17,9 +17,9 @@ from collections.abc import Container, Iterator, Sequence
 from ipaddress import IPv4Address, IPv6Address
 from typing import Final
 
-from analyzer.model.matches import MatchUnknown
-from analyzer.model.rules import Chain, Rule, Ruleset, Table
-from analyzer.model.targets import Dnat, Goto, Jump, TargetUnknown
+from analyzer.model.iptables.matches import MatchUnknown
+from analyzer.model.iptables.rules import Chain, Rule, Ruleset, Table
+from analyzer.model.iptables.targets import Dnat, Goto, Jump, TargetUnknown
 from analyzer.parsers.rows import RuleRows
 from analyzer.parsers.xt.rule import render_rule
 from netns_lab.backend import Door

@@ -9,7 +9,7 @@ from hypothesis import given
 
 from analyzer.anonymise import iptables
 from analyzer.anonymise.naming import Naming
-from analyzer.model.rules import Ruleset
+from analyzer.model.iptables.rules import Ruleset
 from analyzer.parsers.formats import read_ruleset
 from analyzer.parsers.iptables_save import parse, render
 from tests.support.effort import examples

@@ -14,7 +14,7 @@ from analyzer.anonymise.naming import Naming
 from analyzer.anonymise.nft_names import chain_name, set_name
 from analyzer.anonymise.nft_values import UNKNOWN, TableOf, renamed_statement
 from analyzer.kubeproxy.names import nft_endpoint_name, nft_service_name
-from analyzer.model.nft import NftRuleset
+from analyzer.model.nft.ruleset import NftRuleset
 from analyzer.model.value import replace
 from analyzer.parsers import nft_json, nft_text
 from analyzer.parsers.nft import statements

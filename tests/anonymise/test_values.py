@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 
 from analyzer.anonymise.naming import Naming
 from analyzer.anonymise.values import FIELDS, renamed_matches, renamed_target
-from analyzer.model import addresses, matches, options, rules, targets
+from analyzer.model import addresses
 from analyzer.model.diagnostics import Location
-from analyzer.model.matches import MatchIprange, MatchUnknown
-from analyzer.model.options import AddressRange, Option
-from analyzer.model.rules import Rule
-from analyzer.model.targets import TargetUnknown
+from analyzer.model.iptables import matches, options, rules, targets
+from analyzer.model.iptables.matches import MatchIprange, MatchUnknown
+from analyzer.model.iptables.options import AddressRange, Option
+from analyzer.model.iptables.rules import Rule
+from analyzer.model.iptables.targets import TargetUnknown
 from analyzer.model.value import fields_of
 from analyzer.parsers.xt.rule import parse_rule, render_rule
 from tests.support.effort import examples

@@ -22,7 +22,7 @@ from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.rows.endpoints import EndpointRows
 from analyzer.kubeproxy.view import ServicePort
 from analyzer.model.cluster import Cluster
-from analyzer.model.rules import Ruleset
+from analyzer.model.iptables.rules import Ruleset
 from analyzer.parsers.formats import read_ruleset
 from tests.support.captures import FIXTURES
 from tests.support.clusters import GeneratedCluster, clusters

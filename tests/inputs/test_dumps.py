@@ -11,7 +11,7 @@ import pytest
 
 from analyzer.errors import UsageError
 from analyzer.inputs.dumps import has_services, of_version, once, told_apart
-from analyzer.model.nft import NftRuleset
+from analyzer.model.nft.ruleset import NftRuleset
 from analyzer.parsers.formats import read_ruleset
 from analyzer.semantics.base_chains import Rules
 from tests.support.captures import FIXTURES, ROOT

@@ -16,8 +16,8 @@ from analyzer.kubeproxy.nftables import NftRecogniser
 from analyzer.kubeproxy.view import View
 from analyzer.model.addresses import Address
 from analyzer.model.cluster import Cluster
-from analyzer.model.nft import NftRuleset
-from analyzer.model.rules import Ruleset
+from analyzer.model.iptables.rules import Ruleset
+from analyzer.model.nft.ruleset import NftRuleset
 from analyzer.parsers.formats import read_ruleset
 from analyzer.semantics.assumed import DEFAULTS, NOTHING
 from tests.support.captures import FIXTURES, ROOT

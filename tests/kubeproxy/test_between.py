@@ -11,7 +11,7 @@ from analyzer.kubeproxy.nftables import NftRecogniser
 from analyzer.kubeproxy.view import Source
 from analyzer.model.cluster import Cluster
 from analyzer.model.endings import EndKind
-from analyzer.model.nft import NftRuleset
+from analyzer.model.nft.ruleset import NftRuleset
 from analyzer.parsers import iptables_save, nft_text
 from tests.support.captures import FIXTURES
 from tests.support.dumps import masquerade_from

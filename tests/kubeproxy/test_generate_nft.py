@@ -33,7 +33,7 @@ from analyzer.kubeproxy.generate.nft_json import table_to_json
 from analyzer.kubeproxy.generate.nft_networks import networks_to_text
 from analyzer.kubeproxy.nftables import NftRecogniser
 from analyzer.model.cluster import Cluster
-from analyzer.model.nft import NftRuleset
+from analyzer.model.nft.ruleset import NftRuleset
 from analyzer.parsers.formats import read_ruleset
 from tests.support.capture_objects import (
     CHANGES,

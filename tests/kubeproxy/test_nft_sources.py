@@ -8,8 +8,8 @@ from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.nftables import NftRecogniser
 from analyzer.kubeproxy.view import ServicePort, View
 from analyzer.model.cluster import Cluster
-from analyzer.model.nft import NftRuleset
-from analyzer.model.rules import Ruleset
+from analyzer.model.iptables.rules import Ruleset
+from analyzer.model.nft.ruleset import NftRuleset
 from analyzer.parsers.formats import read_ruleset
 from tests.support.defects import told
 from tests.support.nft.listing import SERVICES, block, hook, listing

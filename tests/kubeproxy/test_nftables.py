@@ -9,7 +9,7 @@ import pytest
 from analyzer.kubeproxy.nftables import NftRecogniser
 from analyzer.kubeproxy.view import FrontendKind, FrontendState, Route, ServicePort, Source, View
 from analyzer.model.cluster import Cluster
-from analyzer.model.rules import Ruleset
+from analyzer.model.iptables.rules import Ruleset
 from analyzer.parsers import nft_text
 from analyzer.parsers.iptables_save import parse
 from tests.support.nft.dumps import DRAWS, ELSEWHERE, HALF, PLAIN, base, chain, nat, ruleset

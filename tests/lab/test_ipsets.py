@@ -12,7 +12,7 @@ from analyzer.model.ternary import Ternary
 from analyzer.parsers import iptables_save
 from analyzer.parsers.ipset_save import parse_ipsets
 from analyzer.semantics.ipsets import NodeIpsets
-from analyzer.semantics.matching import match_all
+from analyzer.semantics.iptables.matching import match_all
 from analyzer.semantics.situation import Situation
 from tests.support.lab.ipset_matches import MATCHES, SENT, rows
 from tests.support.lab.running import in_lab

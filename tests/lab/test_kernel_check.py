@@ -53,8 +53,9 @@ def test_packets_meet_only_what_comes_back_behind_jumps_that_the_tree_leaves_out
 @pytest.mark.parametrize(("fault", "seed"), FAULTS.values(), ids=FAULTS)
 def test_a_fault_in_the_semantics_is_noticed(fault: str, seed: int) -> None:
     imports = (
-        "from analyzer.model import hooks, matches, packet, probability\n"
-        "from analyzer.semantics import traverse\n"
+        "from analyzer.model import hooks, packet, probability\n"
+        "from analyzer.model.iptables import matches\n"
+        "from analyzer.semantics.iptables import traverse\n"
     )
     before = f"{imports}{fault}"
     run = found("--rulesets", "30", "--seed", str(seed), "--until-fault", before=before)

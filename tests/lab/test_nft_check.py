@@ -67,7 +67,9 @@ def test_so_it_does_beside_iptables_legacy() -> None:
 def test_a_fault_in_the_semantics_is_noticed(fault: str, seed: int) -> None:
     imports = (
         "from analyzer.model import packet, probability, ternary\n"
-        "from analyzer.semantics import calling_order, nft_changes, nft_fields, nft_rule\n"
+        "from analyzer.semantics import calling_order\n"
+        "from analyzer.semantics.nft import changes as nft_changes, fields as nft_fields\n"
+        "from analyzer.semantics.nft import rule as nft_rule\n"
         # To say it is enough here; to say it shortly takes long.
         "from tests.support.lab import nft_check\nnft_check.Check._shrunk = lambda *_: None\n"
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from analyzer.model.nft import NftRuleset
+from analyzer.model.nft.ruleset import NftRuleset
 from analyzer.parsers import nft_json, nft_text
 from netns_lab.errors import LabError
 from netns_lab.nft_commands import commands, devices

@@ -7,14 +7,14 @@ from typing import Any, Final
 
 import pytest
 
-from analyzer.model.nft_statements import CtCount, Limit, Match
+from analyzer.model.nft.statements import CtCount, Limit, Match
 from analyzer.model.packet import Packet
 from analyzer.model.ternary import Ternary
 from analyzer.parsers import iptables_save, nft_text
 from analyzer.semantics.assumed import DEFAULTS, Assumed
-from analyzer.semantics.matching import match_all
-from analyzer.semantics.nft_matching import Lookups
-from analyzer.semantics.nft_rule import limited
+from analyzer.semantics.iptables.matching import match_all
+from analyzer.semantics.nft.matching import Lookups
+from analyzer.semantics.nft.rule import limited
 from analyzer.semantics.situation import Situation
 from tests.support.lab.node_matches import IPTABLES, NFT, SENT, rows, ruleset
 from tests.support.lab.random_rules import NODE

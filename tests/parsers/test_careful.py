@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from analyzer.errors import InputError
-from analyzer.model.rules import Ruleset, Table
+from analyzer.model.iptables.rules import Ruleset, Table
 from analyzer.parsers.careful import CarefulReader
 from analyzer.parsers.rows import ListedRows
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from analyzer.model.matches import MatchUnknown
-from analyzer.model.nft import NftRuleset
-from analyzer.model.rules import Ruleset
-from analyzer.model.rules import Table as XtTable
+from analyzer.model.iptables.matches import MatchUnknown
+from analyzer.model.iptables.rules import Ruleset
+from analyzer.model.iptables.rules import Table as XtTable
+from analyzer.model.nft.ruleset import NftRuleset
 from analyzer.parsers import iptables_save, nft_json, nft_text
 
 BASE = "type filter hook input priority 0; policy accept;"

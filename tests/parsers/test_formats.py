@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzer.errors import AnalyzerError, InputError
-from analyzer.model.matches import MatchComment
+from analyzer.model.iptables.matches import MatchComment
 from analyzer.parsers import contents, formats
 from analyzer.parsers.formats import FORMATS
 from analyzer.parsers.iptables_save import render

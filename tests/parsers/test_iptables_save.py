@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from analyzer.errors import AnalyzerError, InputError, ParseError
 from analyzer.model.diagnostics import Diagnostic, Severity
+from analyzer.model.iptables.rules import Ruleset
+from analyzer.model.iptables.targets import Accept, Dnat, Drop, Jump
 from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
-from analyzer.model.rules import Ruleset
-from analyzer.model.targets import Accept, Dnat, Drop, Jump
 from analyzer.model.text import printable
 from analyzer.parsers.iptables_save import parse, render
 from analyzer.parsers.survey import survey
-from analyzer.semantics.traverse import Traversal
+from analyzer.semantics.iptables.traverse import Traversal
 from analyzer.semantics.tree import Leaf, bounds
 from tests.support.reading import read_ruleset
 from tests.support.strategies.iptables_rules import rulesets

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from analyzer.errors import AnalyzerError, InputError
 from analyzer.kubeproxy.generate import Layout
 from analyzer.model.diagnostics import Severity
-from analyzer.model.matches import (
+from analyzer.model.iptables.matches import (
     MatchComment,
     MatchDestination,
     MatchInInterface,
@@ -21,9 +21,9 @@ from analyzer.model.matches import (
     MatchTcp,
     MatchUnknown,
 )
-from analyzer.model.options import Masked, Option, Range
-from analyzer.model.rules import LOST_ROWS, Rule, Ruleset, Table
-from analyzer.model.targets import Dnat, Goto, Jump, TargetUnknown
+from analyzer.model.iptables.options import Masked, Option, Range
+from analyzer.model.iptables.rules import LOST_ROWS, Rule, Ruleset, Table
+from analyzer.model.iptables.targets import Dnat, Goto, Jump, TargetUnknown
 from analyzer.model.value import replace
 from analyzer.parsers import iptables_save
 from analyzer.parsers.listed_rule import save_row

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from analyzer.errors import InputError, ParseError
-from analyzer.model import nft_expressions as e
-from analyzer.model.nft import NftRuleset, Table
+from analyzer.model.nft import expressions as e
+from analyzer.model.nft.ruleset import NftRuleset, Table
 from analyzer.parsers.nft_json import parse, sniff
 
 TABLE = {"table": {"family": "ip", "name": "t", "handle": 1}}

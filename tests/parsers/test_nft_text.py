@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from analyzer.errors import InputError
-from analyzer.model import nft_expressions as e
 from analyzer.model.diagnostics import Diagnostic
-from analyzer.model.nft import Chain, NftRuleset, Table
+from analyzer.model.nft import expressions as e
+from analyzer.model.nft.ruleset import Chain, NftRuleset, Table
 from analyzer.parsers.nft_text import parse, sniff
 
 BASE = "type filter hook input priority 0; policy accept;"

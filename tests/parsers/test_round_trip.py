@@ -9,8 +9,8 @@ from typing import Final
 import pytest
 
 from analyzer.errors import AnalyzerError
-from analyzer.model.matches import MatchUnknown
-from analyzer.model.targets import TargetUnknown
+from analyzer.model.iptables.matches import MatchUnknown
+from analyzer.model.iptables.targets import TargetUnknown
 from analyzer.parsers.compression import decompress
 from analyzer.parsers.iptables_save import render
 from tests.support.reading import read_ruleset

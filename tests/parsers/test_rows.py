@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 
 from analyzer.model.addresses import address_to_text
-from analyzer.model.matches import MatchDestination, MatchSctp, MatchTcp, MatchUdp
-from analyzer.model.options import Option, Range
-from analyzer.model.rules import LazyRules, Rule
+from analyzer.model.iptables.matches import MatchDestination, MatchSctp, MatchTcp, MatchUdp
+from analyzer.model.iptables.options import Option, Range
+from analyzer.model.iptables.rules import LazyRules, Rule
 from analyzer.parsers.iptables_save import parse
 from analyzer.parsers.xt.rule import render_rule
 from tests.support.strategies.iptables_rules import rules

@@ -15,8 +15,8 @@ from typing import Any, Final
 import pytest
 
 from analyzer.errors import ParseError
-from analyzer.model import matches, options, targets
 from analyzer.model.diagnostics import Location
+from analyzer.model.iptables import matches, options, targets
 from analyzer.parsers.words import Words
 from analyzer.parsers.xt.extension import Extension
 from analyzer.parsers.xt.matches import MATCH_NAMES, MATCHES

@@ -12,7 +12,7 @@ from analyzer.kubeproxy.generate import Layout
 from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.view import View
 from analyzer.model.cluster import Cluster
-from analyzer.model.rules import Ruleset
+from analyzer.model.iptables.rules import Ruleset
 from analyzer.parsers.iptables_save import parse, render
 from analyzer.parsers.kubernetes import parse_objects
 from analyzer.repair.applied import RestoreError, Tables, applied, has_repair

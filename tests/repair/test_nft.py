@@ -14,7 +14,7 @@ from analyzer.kubeproxy.generate import Layout
 from analyzer.kubeproxy.nftables import NftRecogniser
 from analyzer.kubeproxy.view import View
 from analyzer.model.cluster import Cluster
-from analyzer.model.nft import NftRuleset
+from analyzer.model.nft.ruleset import NftRuleset
 from analyzer.parsers import nft_text
 from analyzer.parsers.kubernetes import parse_objects
 from analyzer.repair.nft import has_repair, repaired_tables, with_table

@@ -4,8 +4,16 @@ from ipaddress import ip_address
 
 import pytest
 
+from analyzer.model.iptables.targets import (
+    Accept,
+    Dnat,
+    Drop,
+    Masquerade,
+    NatRange,
+    Redirect,
+    Reject,
+)
 from analyzer.model.packet import Packet
-from analyzer.model.targets import Accept, Dnat, Drop, Masquerade, NatRange, Redirect, Reject
 from analyzer.reports.outcomes import describe
 from analyzer.semantics.tree import Delivered, FellThrough, Leaf, Outcome, PolicyDrop, Unresolved
 from tests.support.dumps import at

@@ -8,9 +8,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from analyzer.model.iptables.targets import Drop
 from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, Bounds, Dyadic, capped_sum, numgen_weights
-from analyzer.model.targets import Drop
 from analyzer.reports.document import Span, Style
 from analyzer.reports.pictures.cells import Cell, cells, every
 from analyzer.reports.pictures.icicle import icicle

@@ -9,9 +9,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from analyzer.failure.agreement import judge
+from analyzer.model.iptables.targets import Drop
 from analyzer.model.packet import Packet
 from analyzer.model.probability import numgen_weights
-from analyzer.model.targets import Drop
 from analyzer.model.value import replace
 from analyzer.parsers.measurement import parse_measurements
 from analyzer.reports import lab_text, loss_cluster_json, tree_json, whatif_json

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from analyzer.model.iptables.targets import Drop
 from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, numgen_weights
-from analyzer.model.targets import Drop
 from analyzer.model.value import replace
 from analyzer.reports import tree_json
 from analyzer.reports.answers import TreeAnswer

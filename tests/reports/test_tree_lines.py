@@ -3,10 +3,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from analyzer.model.diagnostics import Location
+from analyzer.model.iptables.rules import Rule
+from analyzer.model.iptables.targets import Drop, Jump
 from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, Dyadic
-from analyzer.model.rules import Rule
-from analyzer.model.targets import Drop, Jump
 from analyzer.reports.document import Piece, spans
 from analyzer.reports.tree_lines import ALL, Pieces, lines
 from analyzer.semantics.tree import Chance, Either, Leaf, Tree, Unresolved

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.model.nft_names import ADDRESS_TYPES
+from analyzer.model.nft.names import ADDRESS_TYPES
 from analyzer.model.region import Region, joined
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.address_types import has_type

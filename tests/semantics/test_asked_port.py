@@ -13,8 +13,7 @@ from typing import Any, Final
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.model import nft_expressions as e
-from analyzer.model.matches import (
+from analyzer.model.iptables.matches import (
     Match,
     MatchConntrack,
     MatchMultiport,
@@ -23,13 +22,14 @@ from analyzer.model.matches import (
     MatchTcp,
     MatchUdp,
 )
+from analyzer.model.nft import expressions as e
 from analyzer.model.packet import Packet
 from analyzer.model.region import Parted
 from analyzer.model.value import replace
 from analyzer.parsers.ipset_save import parse_ipsets
 from analyzer.semantics.ipsets import NodeIpsets
-from analyzer.semantics.matching import judge
-from analyzer.semantics.nft_fields import read
+from analyzer.semantics.iptables.matching import judge
+from analyzer.semantics.nft.fields import read
 from analyzer.semantics.situation import Situation
 from tests.support.ipset_packets import match, packet_of
 from tests.support.match_cases import CASES

@@ -9,13 +9,13 @@ from typing import Final
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.model import matches as m
-from analyzer.model.options import Option
+from analyzer.model.iptables import matches as m
+from analyzer.model.iptables.options import Option
+from analyzer.model.iptables.rules import Table
 from analyzer.model.packet import Packet
-from analyzer.model.rules import Table
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.assumed import ASSUMPTIONS, BY_NAME, DEFAULTS, Assumed, told
-from analyzer.semantics.matching import judge
+from analyzer.semantics.iptables.matching import judge
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import bounds
 from tests.support.agreement.iptables_table import (

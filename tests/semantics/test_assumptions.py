@@ -5,11 +5,11 @@ from ipaddress import ip_address
 
 import pytest
 
-from analyzer.model import matches as m
-from analyzer.model.nft_statements import SetUpdate
+from analyzer.model.iptables import matches as m
+from analyzer.model.iptables.targets import Drop
+from analyzer.model.nft.statements import SetUpdate
 from analyzer.model.packet import Mark, Packet
 from analyzer.model.probability import Dyadic
-from analyzer.model.targets import Drop
 from analyzer.model.value import replace
 from analyzer.parsers import iptables_save, nft_text
 from analyzer.semantics.assumed import DEFAULTS, Assumed

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from analyzer.model.rules import Ruleset
+from analyzer.model.iptables.rules import Ruleset
 from analyzer.parsers import iptables_save, nft_text
 from analyzer.semantics.assumed import Assumed
 from analyzer.semantics.base_chains import Rules, base_chains, before_conntrack

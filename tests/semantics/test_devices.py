@@ -11,18 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.model import matches as m
 from analyzer.model.devices import Devices, Side, covers, meets
+from analyzer.model.iptables import matches as m
+from analyzer.model.iptables.rules import Rule, Table
 from analyzer.model.packet import Packet
 from analyzer.model.region import Parted, Region, everything
-from analyzer.model.rules import Rule, Table
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.semantics.assumed import Assumed
 from analyzer.semantics.devices import LOCAL, USUAL, NodeDevices, PodPlaces
-from analyzer.semantics.matching import judge
+from analyzer.semantics.iptables.matching import judge
+from analyzer.semantics.iptables.traverse import Traversal
 from analyzer.semantics.situation import Situation
-from analyzer.semantics.traverse import Traversal
 from analyzer.semantics.tree import bounds
 from tests.support.agreement.iptables_table import START, is_dead
 from tests.support.naive import table as naive

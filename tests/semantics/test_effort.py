@@ -7,11 +7,11 @@ from hypothesis import HealthCheck, given, settings
 
 from analyzer.kubeproxy.matched.bits import asked_bits
 from analyzer.model.addresses import Address
-from analyzer.model.nft import Table as NftTable
+from analyzer.model.iptables.rules import Ruleset, Table
+from analyzer.model.nft.ruleset import Table as NftTable
 from analyzer.model.packet import Packet
-from analyzer.model.rules import Ruleset, Table
 from analyzer.semantics import effort, positions
-from analyzer.semantics.traverse import Traversal
+from analyzer.semantics.iptables.traverse import Traversal
 from analyzer.semantics.tree import bounds
 from tests.support.agreement import nft_table
 from tests.support.agreement.iptables_hooks import bounds_of, check_bounds, way

@@ -4,10 +4,10 @@ from ipaddress import ip_address
 
 import pytest
 
+from analyzer.model.iptables.rules import Rule
+from analyzer.model.iptables.targets import Accept, Drop, Reject
 from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
-from analyzer.model.rules import Rule
-from analyzer.model.targets import Accept, Drop, Reject
 from analyzer.semantics.fate import UNRESOLVED, End, Fate, ends, fate_of
 from analyzer.semantics.tree import (
     Chance,

@@ -5,8 +5,8 @@ from typing import Final
 
 import pytest
 
-from analyzer.model.matches import MatchConntrack, MatchHashlimit, MatchLimit, MatchRecent
-from analyzer.model.options import Masked, Option, Range
+from analyzer.model.iptables.matches import MatchConntrack, MatchHashlimit, MatchLimit, MatchRecent
+from analyzer.model.iptables.options import Masked, Option, Range
 from analyzer.model.packet import Mark, Packet
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace

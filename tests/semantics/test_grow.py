@@ -1,9 +1,9 @@
 from __future__ import annotations
 
+from analyzer.model.iptables.rules import Rule
+from analyzer.model.iptables.targets import Drop
 from analyzer.model.packet import Packet
 from analyzer.model.probability import Dyadic
-from analyzer.model.rules import Rule
-from analyzer.model.targets import Drop
 from analyzer.semantics.grow import Grown
 from analyzer.semantics.tree import Chance, Either, FellThrough, Leaf, Tree
 from tests.support.strategies.iptables_rules import HERE

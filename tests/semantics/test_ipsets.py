@@ -13,7 +13,7 @@ from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.parsers.ipset_save import parse_ipsets
 from analyzer.semantics.ipsets import NodeIpsets
-from analyzer.semantics.matching import judge
+from analyzer.semantics.iptables.matching import judge
 from analyzer.semantics.situation import Situation
 from tests.support.ipset_packets import match, packet_of
 from tests.support.naive.ipset import Sent, is_in

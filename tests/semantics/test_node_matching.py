@@ -7,11 +7,11 @@ from typing import Final
 
 import pytest
 
-from analyzer.model import matches as m
+from analyzer.model.iptables import matches as m
 from analyzer.model.packet import Packet
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.assumed import BY_NAME, DEFAULTS, Assumed
-from analyzer.semantics.matching import judge
+from analyzer.semantics.iptables.matching import judge
 from analyzer.semantics.situation import Situation
 
 NODE, SERVICE, POD = map(ip_address, ("172.16.0.1", "10.2.3.4", "10.1.0.2"))

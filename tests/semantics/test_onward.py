@@ -2,10 +2,10 @@ from __future__ import annotations
 
 from analyzer.model.diagnostics import Location
 from analyzer.model.endings import UNKNOWN_END, Ending, EndKind
+from analyzer.model.iptables.rules import Rule
+from analyzer.model.iptables.targets import Drop, Reject
 from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
-from analyzer.model.rules import Rule
-from analyzer.model.targets import Drop, Reject
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.onward import UNKNOWN, Onward, one_of, onward
 from analyzer.semantics.tree import (

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from analyzer.model.iptables.rules import Rule
+from analyzer.model.iptables.targets import Reject
 from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
-from analyzer.model.rules import Rule
-from analyzer.model.targets import Reject
 from analyzer.semantics.path import Path, chance_of
 from analyzer.semantics.tree import Chance, Either, Leaf, Tree, bounds
 from tests.support.strategies.iptables_rules import HERE

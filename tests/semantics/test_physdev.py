@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from analyzer.model.matches import MatchPhysdev
-from analyzer.model.options import Option
+from analyzer.model.iptables.matches import MatchPhysdev
+from analyzer.model.iptables.options import Option
 from analyzer.model.packet import Packet
 from analyzer.model.ternary import Ternary
-from analyzer.semantics.matching import match_all
+from analyzer.semantics.iptables.matching import match_all
 from analyzer.semantics.situation import Situation
 
 NOT_IN = MatchPhysdev(is_in=Option(value=True, negated=True))

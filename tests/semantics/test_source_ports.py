@@ -6,19 +6,19 @@ from typing import Final
 
 import pytest
 
-from analyzer.model.matches import Match, MatchMultiport, MatchNot, MatchTcp, MatchUdp
-from analyzer.model.options import Option, Range
+from analyzer.model.iptables.matches import Match, MatchMultiport, MatchNot, MatchTcp, MatchUdp
+from analyzer.model.iptables.options import Option, Range
+from analyzer.model.iptables.targets import Drop
 from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, NEVER
-from analyzer.model.targets import Drop
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.parsers.nft_text import parse
 from analyzer.semantics.assumed import DEFAULTS, SOURCE_PORT, Assumed
 from analyzer.semantics.base_chains import before_conntrack
-from analyzer.semantics.matching import judge
-from analyzer.semantics.nft_matching import Lookups
-from analyzer.semantics.nft_traverse import NftTraversal
+from analyzer.semantics.iptables.matching import judge
+from analyzer.semantics.nft.matching import Lookups
+from analyzer.semantics.nft.traverse import NftTraversal
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import bounds
 

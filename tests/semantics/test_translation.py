@@ -7,10 +7,10 @@ from ipaddress import ip_address
 import pytest
 
 from analyzer.model.addresses import Address
-from analyzer.model.options import Range
+from analyzer.model.iptables.options import Range
+from analyzer.model.iptables.targets import Drop
 from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
-from analyzer.model.targets import Drop
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.hooks import Hooks
 from analyzer.semantics.situation import Situation

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analyzer.model.iptables.rules import Rule
+from analyzer.model.iptables.targets import Accept, Drop
 from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
-from analyzer.model.rules import Rule
-from analyzer.model.targets import Accept, Drop
 from analyzer.semantics.tree import (
     BySource,
     Chance,

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 
 from analyzer.model.addresses import Address
+from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.probability import ALWAYS, NEVER
-from analyzer.model.rules import Ruleset
 from analyzer.parsers.iptables_save import parse
 from analyzer.semantics.tree import Leaf, bounds
 from tests.support.agreement.iptables_hooks import check_bounds, check_exactly, told, way

@@ -8,7 +8,7 @@ from pathlib import Path
 from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.view import Route, ServicePort, View
 from analyzer.model.cluster import Cluster
-from analyzer.model.rules import Ruleset
+from analyzer.model.iptables.rules import Ruleset
 from analyzer.parsers.formats import read_ruleset
 from analyzer.parsers.kubernetes import parse_objects
 from analyzer.semantics.base_chains import Rules

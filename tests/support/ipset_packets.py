@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ipaddress import ip_address
 
-from analyzer.model.matches import MatchSet
-from analyzer.model.options import Option
+from analyzer.model.iptables.matches import MatchSet
+from analyzer.model.iptables.options import Option
 from analyzer.model.packet import Packet
 from tests.support.naive.ipset import Sent
 

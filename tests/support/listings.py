@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Final
 
-from analyzer.model import matches as m
-from analyzer.model import targets as t
-from analyzer.model.rules import Chain, Rule, Table
+from analyzer.model.iptables import matches as m
+from analyzer.model.iptables import targets as t
+from analyzer.model.iptables.rules import Chain, Rule, Table
 
 _NUMBERS: Final = {"tcp": "6", "udp": "17", "sctp": "132", "icmp": "1", "ipv6-icmp": "58"}
 _HEAD: Final = (

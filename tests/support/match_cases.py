@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ipaddress import ip_address, ip_network
 
-from analyzer.model.matches import (
+from analyzer.model.iptables.matches import (
     Match,
     MatchAddrtype,
     MatchComment,
@@ -47,7 +47,14 @@ from analyzer.model.matches import (
     MatchUdp,
     MatchUnknown,
 )
-from analyzer.model.options import AddressRange, ChunkTypes, Masked, Option, Range, TcpFlags
+from analyzer.model.iptables.options import (
+    AddressRange,
+    ChunkTypes,
+    Masked,
+    Option,
+    Range,
+    TcpFlags,
+)
 from analyzer.model.packet import UNKNOWN_PACKET, Mark, Packet
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace

@@ -7,8 +7,8 @@ from typing import Any, BinaryIO
 from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.nftables import NftRecogniser
 from analyzer.model.cluster import Cluster
-from analyzer.model.nft import NftRuleset
-from analyzer.model.rules import Ruleset
+from analyzer.model.iptables.rules import Ruleset
+from analyzer.model.nft.ruleset import NftRuleset
 from analyzer.parsers import formats
 from analyzer.semantics.base_chains import Rules
 

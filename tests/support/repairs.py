@@ -12,7 +12,7 @@ from analyzer.failure.route_loss import RouteLoss
 from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.view import Endpoint, Source, View
 from analyzer.model.cluster import Cluster
-from analyzer.model.rules import Ruleset
+from analyzer.model.iptables.rules import Ruleset
 from analyzer.repair.applied import applied
 from analyzer.repair.iptables import patch_of
 from analyzer.repair.witness import RepairedOutcome, repaired

@@ -17,7 +17,7 @@ from analyzer.kubeproxy.check.rows import Row, rows_of, rows_of_table
 from analyzer.kubeproxy.check.settled import settled
 from analyzer.kubeproxy.check.usual import Usual
 from analyzer.model.addresses import Address
-from analyzer.model.rules import Ruleset, Table
+from analyzer.model.iptables.rules import Ruleset, Table
 from analyzer.model.services import ApiServicePort
 from analyzer.model.value import value
 

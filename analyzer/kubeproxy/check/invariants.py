@@ -20,7 +20,7 @@ from analyzer.kubeproxy.check.leftovers import leftovers
 from analyzer.kubeproxy.check.masquerade import masquerade
 from analyzer.kubeproxy.check.objects import objects
 from analyzer.kubeproxy.check.refusal import refusal
-from analyzer.model.rules import Ruleset
+from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.services import ApiServicePort
 
 Invariant = Callable[[Facts], Iterator[Finding]]

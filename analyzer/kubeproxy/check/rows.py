@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from analyzer.model.matches import Match
-from analyzer.model.rules import Chain, Rule, Table
-from analyzer.model.targets import Dnat
+from analyzer.model.iptables.matches import Match
+from analyzer.model.iptables.rules import Chain, Rule, Table
+from analyzer.model.iptables.targets import Dnat
 from analyzer.model.value import value
 from analyzer.parsers.rows import Chains, RuleRows
 
@@ -25,7 +25,7 @@ _USUAL: Final = re.compile(
     r"(?: -m statistic --mode random --probability (\d\.\d+))?"
     r"(?: -m recent --(set|rcheck)(?: --seconds (\d{1,9}) --reap)? --name ([\w-]+)"
     r" --mask [0-9a-f.:]+ --rsource)?"
-    r"(?: -m \6(?: --dport (\d{1,4}))?)?"
+    r"(?: -m \6(?: --dport ([1-5]?\d{1,4}))?)?"
     r" -j (?:(KUBE-[\w-]+)|DNAT --to-destination (\d+\.\d+\.\d+\.\d+:\d{1,5}))"
 )
 _PROBABILITY: Final = re.compile(r" --probability (\S+)")
@@ -206,7 +206,7 @@ def usual(line: int, text: str) -> Row | None:
 
 def understood(chain: str, rule: Rule) -> Row:
     """Return a rule that the reader understood."""
-    from analyzer.model.targets import Dnat, Goto, Jump, SetMark, TargetUnknown
+    from analyzer.model.iptables.targets import Dnat, Goto, Jump, SetMark, TargetUnknown
 
     fields: dict[str, object] = {"others": 0}
     for match in rule.matches:
@@ -250,9 +250,9 @@ def understood(chain: str, rule: Rule) -> Row:
 
 def _of_match(match: Match) -> dict[str, object]:
     """Return the fields of a `Row` that a match fills."""
-    from analyzer.model import matches as m
     from analyzer.model.addresses import network_to_text
-    from analyzer.model.options import Option, Range
+    from analyzer.model.iptables import matches as m
+    from analyzer.model.iptables.options import Option, Range
 
     match match:
         case m.MatchComment(text):

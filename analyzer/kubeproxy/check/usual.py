@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.check.rows import Row, usual
-from analyzer.model.rules import Table
+from analyzer.model.iptables.rules import Table
 from analyzer.model.value import value
 from analyzer.parsers.rows import Block, Chains
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.view import Frontend, FrontendKind
 from analyzer.model.addresses import Address, Network, address_from_text
-from analyzer.model.matches import (
+from analyzer.model.iptables.matches import (
     MatchAddrtype,
     MatchComment,
     MatchDestination,
@@ -22,9 +22,9 @@ from analyzer.model.matches import (
     MatchUdp,
     MatchUnknown,
 )
-from analyzer.model.options import Option, Range
-from analyzer.model.rules import Rule, Ruleset, Table
-from analyzer.model.targets import Drop, Goto, Jump, Reject
+from analyzer.model.iptables.options import Option, Range
+from analyzer.model.iptables.rules import Rule, Ruleset, Table
+from analyzer.model.iptables.targets import Drop, Goto, Jump, Reject
 from analyzer.model.value import value
 from analyzer.parsers.rows import RuleRows
 
@@ -96,8 +96,6 @@ _LIKELY: Final = {
 _FROM_HOST: Final = re.compile(
     r"(?:\[\d+:\d+\] )?-A \S+ -s ([\d.]+|[\da-f:.]+(?=/128))/(?:32|128) "
 )
-#: Chains that are looked at Service by Service.
-_OF_SERVICES: Final = (*names.SERVICE_PREFIXES, names.ENDPOINT_PREFIX)
 
 
 def entries(

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.view import Frontend, FrontendKind
-from analyzer.model.matches import (
+from analyzer.model.iptables.matches import (
     Match,
     MatchDestination,
     MatchMultiport,
@@ -23,8 +23,8 @@ from analyzer.model.matches import (
     MatchTcp,
     MatchUdp,
 )
-from analyzer.model.rules import Rule, Table
-from analyzer.model.targets import Dnat, Goto, Jump
+from analyzer.model.iptables.rules import Rule, Table
+from analyzer.model.iptables.targets import Dnat, Goto, Jump
 from analyzer.model.value import value
 
 TYPE_CHECKING = False

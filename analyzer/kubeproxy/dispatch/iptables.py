@@ -14,7 +14,7 @@ from analyzer.kubeproxy.rows.shapes import host
 from analyzer.kubeproxy.view import Frontend, FrontendKind
 from analyzer.model.addresses import Address, Network, network_from_text
 from analyzer.model.cluster import Cluster
-from analyzer.model.rules import Rule, Table
+from analyzer.model.iptables.rules import Rule, Table
 from analyzer.model.value import value
 from analyzer.parsers.rows import RuleRows
 

@@ -10,14 +10,14 @@ from analyzer.kubeproxy.dispatch.nft_chains import reached_by
 from analyzer.kubeproxy.dispatch.nft_places import Place, places
 from analyzer.kubeproxy.rows.nft import PlainChain, Row, chain_of, rows_of
 from analyzer.kubeproxy.view import Frontend, FrontendKind
-from analyzer.model import targets
 from analyzer.model.addresses import VERSIONS, Address
-from analyzer.model.nft import Chain, NftRuleset, Table
-from analyzer.model.nft_expressions import Drop, Goto, Jump
-from analyzer.model.nft_statements import Reject
+from analyzer.model.iptables import targets
+from analyzer.model.nft.expressions import Drop, Goto, Jump
+from analyzer.model.nft.ruleset import Chain, NftRuleset, Table
+from analyzer.model.nft.statements import Reject
 from analyzer.model.packet import UNKNOWN_PACKET
 from analyzer.model.value import value
-from analyzer.semantics.nft_traverse import NftTraversal
+from analyzer.semantics.nft.traverse import NftTraversal
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import Leaf
 

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from ipaddress import IPv4Address, IPv6Address
 
 from analyzer.model.addresses import Address
-from analyzer.model.nft import Chain, Rule, Table
-from analyzer.model.nft_expressions import (
+from analyzer.model.nft.expressions import (
     AnonymousSet,
     Concat,
     Element,
@@ -16,7 +15,8 @@ from analyzer.model.nft_expressions import (
     MapLookup,
     SetRef,
 )
-from analyzer.model.nft_statements import Dnat, Vmap
+from analyzer.model.nft.ruleset import Chain, Rule, Table
+from analyzer.model.nft.statements import Dnat, Vmap
 
 
 def elements_of(given: Vmap, table: Table) -> Iterable[Element]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from analyzer.model.addresses import Network, network_from_text
-from analyzer.model.nft import Chain, Table
-from analyzer.model.nft_expressions import Concat, Expression, Jump, Payload, Prefix, SetRef
-from analyzer.model.nft_statements import Match, MetaSet
+from analyzer.model.nft.expressions import Concat, Expression, Jump, Payload, Prefix, SetRef
+from analyzer.model.nft.ruleset import Chain, Table
+from analyzer.model.nft.statements import Match, MetaSet
 
 
 def unmarked_network(chains: Iterable[Chain]) -> Network | None:

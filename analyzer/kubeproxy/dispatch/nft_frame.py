@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from functools import cached_property
+from ipaddress import IPv4Address, IPv6Address
 
 from analyzer.kubeproxy.dispatch.nft_chains import elements_of, no_map, reached_by
 from analyzer.kubeproxy.rows.nft import words_of
-from analyzer.model.nft import Rule, Table
-from analyzer.model.nft_expressions import (
+from analyzer.model.nft.expressions import (
     Accept,
     AnonymousSet,
     Binary,
@@ -24,14 +24,18 @@ from analyzer.model.nft_expressions import (
     Drop,
     Expression,
     Fib,
+    Flags,
     Goto,
     Jump,
     Meta,
     Payload,
+    Prefix,
+    Range,
     Return,
     SetRef,
 )
-from analyzer.model.nft_statements import (
+from analyzer.model.nft.ruleset import Rule, Table
+from analyzer.model.nft.statements import (
     Counter,
     CtSet,
     Dnat,
@@ -50,7 +54,7 @@ from analyzer.model.nft_statements import (
 )
 from analyzer.model.packet import Packet
 from analyzer.model.value import value
-from analyzer.semantics.nft_matching import Lookups
+from analyzer.semantics.nft.matching import Lookups
 from analyzer.semantics.situation import Situation
 
 TYPE_CHECKING = False
@@ -246,14 +250,7 @@ def _depends(given: Expression) -> bool:
             return any(_depends(part) for part in (left, right))
         case AnonymousSet() | SetRef():
             return False
+        case Prefix() | Range() | Flags() | int() | str() | IPv4Address() | IPv6Address():
+            return False  # a constant
         case _:
-            return _is_expression(given)
-
-
-def _is_expression(given: Expression) -> bool:
-    """Tell whether something is read of the packet, and is no constant."""
-    return type(given).__module__.endswith("nft_expressions") and type(given).__name__ not in {
-        "Prefix",
-        "Range",
-        "Flags",
-    }
+            return True

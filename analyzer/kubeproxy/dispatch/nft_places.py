@@ -17,8 +17,7 @@ from ipaddress import IPv4Address, IPv6Address
 
 from analyzer.kubeproxy.dispatch.nft_chains import elements_of
 from analyzer.model.addresses import Address
-from analyzer.model.nft import Rule, Table
-from analyzer.model.nft_expressions import (
+from analyzer.model.nft.expressions import (
     Concat,
     Drop,
     Expression,
@@ -29,7 +28,8 @@ from analyzer.model.nft_expressions import (
     Payload,
     SetRef,
 )
-from analyzer.model.nft_statements import Match, Reject, Vmap
+from analyzer.model.nft.ruleset import Rule, Table
+from analyzer.model.nft.statements import Match, Reject, Vmap
 from analyzer.model.value import replace, value
 
 TYPE_CHECKING = False

@@ -10,7 +10,7 @@ import re
 
 from analyzer.kubeproxy import names
 from analyzer.model.addresses import Address, network_from_text
-from analyzer.model.rules import LazyRules, Table
+from analyzer.model.iptables.rules import LazyRules, Table
 
 
 def answering_first(table: Table, own: tuple[Address, ...]) -> tuple[Address, ...]:

@@ -33,7 +33,7 @@ from analyzer.model.addresses import (
     address_and_port_from_text,
     network_from_text,
 )
-from analyzer.model.rules import Ruleset, Table
+from analyzer.model.iptables.rules import Ruleset, Table
 from analyzer.model.value import value
 from analyzer.parsers.rows import Chains, RuleRows
 

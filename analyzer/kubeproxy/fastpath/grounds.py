@@ -16,7 +16,7 @@ from analyzer.kubeproxy.rows.endpoints import EndpointRows
 from analyzer.kubeproxy.rows.plain_shares import PlainService
 from analyzer.kubeproxy.view import Source
 from analyzer.model.addresses import Address, Network, smallest_with
-from analyzer.model.rules import Ruleset
+from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.value import value
 
 TYPE_CHECKING = False

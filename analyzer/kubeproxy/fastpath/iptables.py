@@ -17,8 +17,8 @@ from analyzer.kubeproxy.rows.plain import PlainTable
 from analyzer.kubeproxy.rows.plain_shares import PlainRoutes, PlainShares, told_otherwise
 from analyzer.kubeproxy.view import Frontend, Route, Source
 from analyzer.model.addresses import VERSIONS, Address, Network, network_from_text
+from analyzer.model.iptables.rules import Ruleset, Table
 from analyzer.model.probability import NEVER
-from analyzer.model.rules import Ruleset, Table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # what a plain dump does not need is not loaded

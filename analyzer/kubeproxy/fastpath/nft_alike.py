@@ -32,7 +32,7 @@ from analyzer.kubeproxy.fastpath.nft_templates import (
 from analyzer.kubeproxy.routes.sources import PodNetworks
 from analyzer.kubeproxy.view import Endpoint, Frontend
 from analyzer.model.addresses import Address, address_from_text
-from analyzer.model.nft import Chain, Table
+from analyzer.model.nft.ruleset import Chain, Table
 from analyzer.model.value import value
 
 TYPE_CHECKING = False

@@ -15,7 +15,7 @@ from functools import lru_cache
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.view import Endpoint
 from analyzer.model.addresses import address_from_text
-from analyzer.model.nft import Chain, Set, Table
+from analyzer.model.nft.ruleset import Chain, Set, Table
 from analyzer.model.value import value
 from analyzer.parsers.nft.lazy import Lazy
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from analyzer.model.hooks import TABLES
-from analyzer.model.rules import Rule, Ruleset, Table
+from analyzer.model.iptables.rules import Rule, Ruleset, Table
 from analyzer.parsers.rows import RuleRows
 from analyzer.parsers.survey import plain_target
 

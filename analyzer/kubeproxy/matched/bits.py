@@ -13,9 +13,9 @@ import re
 from collections.abc import Collection, Iterable
 
 from analyzer.kubeproxy.rows.texts import other_rules, read_rows_of
-from analyzer.model.matches import MatchConnmark, MatchMark, MatchNot
+from analyzer.model.iptables.matches import MatchConnmark, MatchMark, MatchNot
+from analyzer.model.iptables.rules import Rule, Ruleset
 from analyzer.model.packet import ALL_BITS
-from analyzer.model.rules import Rule, Ruleset
 from analyzer.semantics.base_chains import Rules
 
 TYPE_CHECKING = False

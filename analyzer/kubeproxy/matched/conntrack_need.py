@@ -14,13 +14,13 @@ import re
 from collections.abc import Iterable, Iterator
 
 from analyzer.kubeproxy.rows.texts import says
-from analyzer.model import matches as m
-from analyzer.model import nft_statements as s
-from analyzer.model import targets as t
-from analyzer.model.nft import NftRuleset
-from analyzer.model.nft import Rule as NftRule
-from analyzer.model.nft_expressions import Ct
-from analyzer.model.rules import Rule, Ruleset
+from analyzer.model.iptables import matches as m
+from analyzer.model.iptables import targets as t
+from analyzer.model.iptables.rules import Rule, Ruleset
+from analyzer.model.nft import statements as s
+from analyzer.model.nft.expressions import Ct
+from analyzer.model.nft.ruleset import NftRuleset
+from analyzer.model.nft.ruleset import Rule as NftRule
 from analyzer.model.value import fields_of
 from analyzer.parsers.nft.lazy import Lazy
 from analyzer.parsers.rows import RuleRows

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from analyzer.kubeproxy.rows.texts import found, rows_of, says, sent_by_device
-from analyzer.model.rules import LazyRules, Rule, Ruleset, Table
+from analyzer.model.iptables.rules import LazyRules, Rule, Ruleset, Table
 from analyzer.semantics.base_chains import Rules
 
 TYPE_CHECKING = False
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     _Known: TypeAlias = dict[str, frozenset[str] | None]
 
-    from analyzer.model.nft import Chain, NftRuleset
+    from analyzer.model.nft.ruleset import Chain, NftRuleset
 
 #: In rows of iptables-save: the device of -i or -o.
 _IN_ROWS: Final = re.compile(r' (?:-[io]|--(?:in|out)-interface) "?([^\s"]+)')

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from analyzer.kubeproxy.matched.nft import saying
-from analyzer.model.nft import Chain, NftRuleset, Table
-from analyzer.model.nft import Rule as NftRule
-from analyzer.model.nft_expressions import (
+from analyzer.model.nft.expressions import (
     AnonymousSet,
     Drop,
     Element,
@@ -17,7 +15,9 @@ from analyzer.model.nft_expressions import (
     Meta,
     SetRef,
 )
-from analyzer.model.nft_statements import Counter, Match, Reject, Statement, Vmap
+from analyzer.model.nft.ruleset import Chain, NftRuleset, Table
+from analyzer.model.nft.ruleset import Rule as NftRule
+from analyzer.model.nft.statements import Counter, Match, Reject, Statement, Vmap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

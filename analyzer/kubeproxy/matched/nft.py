@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analyzer.model.nft import Chain, NftRuleset
-from analyzer.model.nft import Rule as NftRule
-from analyzer.model.nft_expressions import Binary, Ct, Expression, Meta
-from analyzer.model.nft_statements import CtSet, Match, MetaSet, Statement
+from analyzer.model.nft.expressions import Binary, Ct, Expression, Meta
+from analyzer.model.nft.ruleset import Chain, NftRuleset
+from analyzer.model.nft.ruleset import Rule as NftRule
+from analyzer.model.nft.statements import CtSet, Match, MetaSet, Statement
 from analyzer.model.packet import ALL_BITS
 from analyzer.parsers.nft.lazy import Lazy
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from analyzer.kubeproxy.rows.texts import found, says
 from analyzer.model.diagnostics import Diagnostic, partial_warning
-from analyzer.model.nft import NftRuleset
-from analyzer.model.rules import Ruleset, Table
+from analyzer.model.iptables.rules import Ruleset, Table
+from analyzer.model.nft.ruleset import NftRuleset
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.ipsets import NodeIpsets
 

@@ -63,7 +63,8 @@ class EveryNode:
         routes: dict[object, Route] = {}
         for route in (route for each in self.at for route in each.service.routes):
             printed, _ = route.columns()
-            routes.setdefault((route.frontend, route.source, tuple(printed)), route)
+            of = route.frontend, route.source, route.network
+            routes.setdefault((*of, tuple(printed), route.unresolved, route.astray), route)
         return replace(self.service, routes=tuple(routes.values()))
 
     def at_node(self, node: str) -> ServicePort | None:

@@ -25,11 +25,19 @@ from analyzer.model.endings import (
     part,
     summed,
 )
-from analyzer.model.nft import Rule as NftRule
+from analyzer.model.iptables.targets import (
+    Accept,
+    ConnectionTracking,
+    Dnat,
+    Goto,
+    Jump,
+    NoTrack,
+    Return,
+)
+from analyzer.model.nft.ruleset import Rule as NftRule
 from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, capped_sum
 from analyzer.model.region import Intervals, Region
-from analyzer.model.targets import Accept, ConnectionTracking, Dnat, Goto, Jump, NoTrack, Return
 from analyzer.model.value import replace
 from analyzer.semantics.conditions import from_source, questions
 from analyzer.semantics.fate import ways

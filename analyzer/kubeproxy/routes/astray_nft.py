@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from analyzer.kubeproxy import names
-from analyzer.model.nft import Rule
-from analyzer.model.nft_expressions import Accept, Return, SetRef
-from analyzer.model.nft_statements import Notrack, Vmap
+from analyzer.model.nft.expressions import Accept, Return, SetRef
+from analyzer.model.nft.ruleset import Rule
+from analyzer.model.nft.statements import Notrack, Vmap
 
 
 def untracks(rule: Rule) -> bool:

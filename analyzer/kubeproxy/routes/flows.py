@@ -15,9 +15,9 @@ from analyzer.kubeproxy.routes.packets import HOOKS, USUAL, FlowPackets, behind_
 from analyzer.kubeproxy.view import Endpoint, Frontend, Source
 from analyzer.model.addresses import VERSIONS, Address, Network
 from analyzer.model.devices import Side
+from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.packet import UNKNOWN_MARK, Mark, Packet
 from analyzer.model.region import Intervals, Region, everything, networks_of
-from analyzer.model.rules import Ruleset
 from analyzer.model.value import replace
 from analyzer.semantics.assumed import BRIDGE_PORT, DEFAULTS, POD_INTERFACE, Assumed
 from analyzer.semantics.base_chains import Rules

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from analyzer.errors import UsageError
 from analyzer.kubeproxy.routes.trace import Question, way
 from analyzer.model.addresses import Address
-from analyzer.model.nft_statements import Dnat as NftDnat
+from analyzer.model.iptables.rules import Rule
+from analyzer.model.iptables.targets import Dnat
+from analyzer.model.nft.statements import Dnat as NftDnat
 from analyzer.model.packet import Packet
-from analyzer.model.rules import Rule
-from analyzer.model.targets import Dnat
 from analyzer.model.value import replace
 from analyzer.semantics.assumed import Assumed
 from analyzer.semantics.base_chains import Rules

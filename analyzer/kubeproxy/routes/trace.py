@@ -16,13 +16,13 @@ from analyzer.kubeproxy.matched.sets import node_ipsets
 from analyzer.kubeproxy.view import Endpoint
 from analyzer.model.addresses import VERSIONS, Address
 from analyzer.model.devices import Side
-from analyzer.model.nft import NftRuleset
-from analyzer.model.nft_statements import Dnat as NftDnat
-from analyzer.model.nft_statements import SetUpdate
+from analyzer.model.iptables.rules import Ruleset
+from analyzer.model.iptables.targets import Dnat
+from analyzer.model.nft.ruleset import NftRuleset
+from analyzer.model.nft.statements import Dnat as NftDnat
+from analyzer.model.nft.statements import SetUpdate
 from analyzer.model.packet import UNKNOWN_MARK, Packet
 from analyzer.model.routing import Routes
-from analyzer.model.rules import Ruleset
-from analyzer.model.targets import Dnat
 from analyzer.model.value import replace, value
 from analyzer.semantics.assumed import (
     BRIDGE_PORT,

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from analyzer.kubeproxy.view import Frontend, FrontendKind, FrontendState, ServicePort
 from analyzer.model.addresses import Address
 from analyzer.model.diagnostics import Diagnostic, Severity
-from analyzer.model.matches import (
+from analyzer.model.iptables.matches import (
     Match,
     MatchComment,
     MatchDestination,
@@ -27,8 +27,8 @@ from analyzer.model.matches import (
     MatchTcp,
     MatchUdp,
 )
-from analyzer.model.rules import Rule, Ruleset
-from analyzer.model.targets import ConnectionTracking, NoTrack
+from analyzer.model.iptables.rules import Rule, Ruleset
+from analyzer.model.iptables.targets import ConnectionTracking, NoTrack
 from analyzer.model.value import value
 from analyzer.parsers.rows import RuleRows
 

@@ -12,16 +12,16 @@ from analyzer.kubeproxy.routes.packets import HOOKS
 from analyzer.kubeproxy.view import Frontend, Route, Source
 from analyzer.model.addresses import VERSIONS, Address
 from analyzer.model.diagnostics import Location
+from analyzer.model.iptables.rules import Chain, Rule, Ruleset, Table
+from analyzer.model.iptables.targets import Accept, Drop
 from analyzer.model.packet import Mark, Packet
 from analyzer.model.region import Interval, Intervals, Parted, Region, joined
-from analyzer.model.rules import Chain, Rule, Ruleset, Table
-from analyzer.model.targets import Accept, Drop
 from analyzer.model.value import replace
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.devices import PodPlaces
 from analyzer.semantics.effort import differing_bits
+from analyzer.semantics.iptables.traverse import Traversal
 from analyzer.semantics.situation import Situation
-from analyzer.semantics.traverse import Traversal
 from analyzer.semantics.tree import FellThrough, Leaf, Tree
 
 #: Parts of the destinations that are looked at before nat; flows to others are walked.

@@ -12,7 +12,7 @@ from analyzer.errors import InputError
 from analyzer.kubeproxy.rows.texts import rows_of
 from analyzer.kubeproxy.view import Endpoint
 from analyzer.model.addresses import address_and_port_from_text
-from analyzer.model.rules import Ruleset
+from analyzer.model.iptables.rules import Ruleset
 from analyzer.semantics.base_chains import Rules
 
 TYPE_CHECKING = False

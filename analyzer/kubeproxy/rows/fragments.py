@@ -12,9 +12,9 @@ from __future__ import annotations
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.rows.holes import lacks_head, lost_rows
 from analyzer.model.diagnostics import Diagnostic, Location, partial_warning
-from analyzer.model.matches import MatchMark, MatchNot
-from analyzer.model.rules import Chain, Rule, Ruleset, Table
-from analyzer.model.targets import Jump, SetMark, Target
+from analyzer.model.iptables.matches import MatchMark, MatchNot
+from analyzer.model.iptables.rules import Chain, Rule, Ruleset, Table
+from analyzer.model.iptables.targets import Jump, SetMark, Target
 from analyzer.model.value import replace
 from analyzer.parsers.rows import Chains, RuleRows
 from analyzer.parsers.xt.rule import render_target

@@ -26,7 +26,7 @@ from itertools import islice
 
 from analyzer.kubeproxy import names
 from analyzer.model.diagnostics import Diagnostic, Location, partial_warning
-from analyzer.model.rules import Chain, Rule, Ruleset, Table
+from analyzer.model.iptables.rules import Chain, Rule, Ruleset, Table
 from analyzer.model.value import replace, value
 from analyzer.parsers.rows import Chains, RuleRows
 
@@ -132,8 +132,8 @@ def without_holes(ruleset: Ruleset, dump: Ruleset) -> Mended:
 
 def lost_rows(location: Location) -> tuple[Rule, ...]:
     """Return what stands for lost rows: they may have marked the flow, or ended its way."""
-    from analyzer.model.matches import MatchUnknown
-    from analyzer.model.targets import ChangeSet, Queue
+    from analyzer.model.iptables.matches import MatchUnknown
+    from analyzer.model.iptables.targets import ChangeSet, Queue
 
     text = "the dump may have lost rules here"
     # Behind what takes its mark out of a set that no dump shows, the mark is not known.

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from analyzer.kubeproxy.rows.shapes import are_hosts, is_port
 from analyzer.model.addresses import Address
-from analyzer.model.nft import Set, Table
+from analyzer.model.nft.ruleset import Set, Table
 from analyzer.model.value import value
 from analyzer.parsers.nft.lazy import Lazy
 

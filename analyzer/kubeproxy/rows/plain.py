@@ -33,6 +33,7 @@ from analyzer.kubeproxy.rows.shapes import (
     masquerades,
     uncommented,
 )
+from analyzer.model.iptables.rules import Table
 from analyzer.model.probability import (
     ALWAYS,
     XT_STATISTIC_BITS,
@@ -40,7 +41,6 @@ from analyzer.model.probability import (
     Dyadic,
     threshold_from_text,
 )
-from analyzer.model.rules import Table
 from analyzer.model.value import value
 from analyzer.parsers.rows import Block, Chains
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from analyzer.model.rules import Rule, Table
+from analyzer.model.iptables.rules import Rule, Table
 from analyzer.parsers.rows import Chains, RuleRows
 
 TYPE_CHECKING = False

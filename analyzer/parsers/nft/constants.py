@@ -7,9 +7,9 @@ from functools import lru_cache
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import Final
 
-from analyzer.model import nft_names
 from analyzer.model.addresses import Address, address_to_text
-from analyzer.model.nft_expressions import (
+from analyzer.model.nft import names as nft_names
+from analyzer.model.nft.expressions import (
     Constant,
     Expression,
     Prefix,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from analyzer.model.nft_statements import CtCount
+from analyzer.model.nft.statements import CtCount
 from analyzer.parsers.nft.extension import Extension, Write
 from analyzer.parsers.nft.json_values import JsonReader, boolean, integer, known_only, mapping
 from analyzer.parsers.nft.words import Words

@@ -12,10 +12,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from analyzer.model import nft_names
-from analyzer.model.nft import Flowtable, NamedObject, Set
-from analyzer.model.nft_expressions import Constant, Element, Unknown
-from analyzer.model.nft_statements import Limit, Quota, Statement
+from analyzer.model.nft import names as nft_names
+from analyzer.model.nft.expressions import Constant, Element, Unknown
+from analyzer.model.nft.ruleset import Flowtable, NamedObject, Set
+from analyzer.model.nft.statements import Limit, Quota, Statement
 from analyzer.parsers.nft import elements, set_types
 from analyzer.parsers.nft.expressions import words_of
 from analyzer.parsers.nft.extension import NotUnderstood

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from analyzer.model.nft import Chain, Flowtable, NamedObject, Rule, Set
-from analyzer.model.nft_expressions import Concat, Constant, Element, Expression
-from analyzer.model.nft_statements import Limit
+from analyzer.model.nft.expressions import Concat, Constant, Element, Expression
+from analyzer.model.nft.ruleset import Chain, Flowtable, NamedObject, Rule, Set
+from analyzer.model.nft.statements import Limit
 from analyzer.parsers.nft import elements, set_types, statements
 from analyzer.parsers.nft.definitions import limit_properties
 from analyzer.parsers.nft.expressions import json_reader

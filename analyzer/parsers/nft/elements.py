@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from analyzer.model.nft_expressions import Concat, Element, Expression, Unknown
+from analyzer.model.nft.expressions import Concat, Element, Expression, Unknown
 from analyzer.model.value import replace
 from analyzer.parsers.nft.constants import from_word
 from analyzer.parsers.nft.extension import NotUnderstood, Write

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from analyzer.model.addresses import Address, address_to_text
-from analyzer.model.nft_expressions import (
+from analyzer.model.nft.expressions import (
     AnonymousSet,
     Binary,
     Concat,

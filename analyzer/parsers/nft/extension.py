@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from analyzer.model.nft_expressions import Expression
+    from analyzer.model.nft.expressions import Expression
     from analyzer.parsers.nft.json_values import JsonReader
     from analyzer.parsers.nft.words import Words
 

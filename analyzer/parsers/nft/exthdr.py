@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from analyzer.model.nft_expressions import Exthdr
+from analyzer.model.nft.expressions import Exthdr
 from analyzer.parsers.nft.extension import Extension, NotUnderstood, Write
 from analyzer.parsers.nft.json_values import (
     JsonReader,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from analyzer.model.nft_expressions import Fib
+from analyzer.model.nft.expressions import Fib
 from analyzer.parsers.nft.extension import Extension, NotUnderstood, Write
 from analyzer.parsers.nft.json_values import JsonReader, known_only, mapping, string, strings
 from analyzer.parsers.nft.words import Words

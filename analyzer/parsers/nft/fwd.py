@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from analyzer.model.nft_statements import Fwd
+from analyzer.model.nft.statements import Fwd
 from analyzer.parsers.nft.extension import Extension, Write
 from analyzer.parsers.nft.json_values import JsonReader, known_only, mapping, optional_string
 from analyzer.parsers.nft.words import Words

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from analyzer.model.nft_expressions import Jhash, Symhash
+from analyzer.model.nft.expressions import Jhash, Symhash
 from analyzer.parsers.nft.extension import Extension, NotUnderstood, Write
 from analyzer.parsers.nft.json_values import (
     JsonReader,

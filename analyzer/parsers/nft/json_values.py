@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
-    from analyzer.model.nft_expressions import Expression
+    from analyzer.model.nft.expressions import Expression
 
 #: Deeper than nft nests, and well within Python's stack.
 _DEEPEST: Final = 40

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from analyzer.model.nft_statements import Limit, ObjectRef
+from analyzer.model.nft.statements import Limit, ObjectRef
 from analyzer.parsers.nft.extension import Extension, NotUnderstood, Write
 from analyzer.parsers.nft.json_values import (
     JsonReader,

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
-from analyzer.model.nft_expressions import Ct, Expression, Exthdr, Meta, Payload, RawPayload
-from analyzer.model.nft_statements import CtSet, Mangle, MetaSet
+from analyzer.model.nft.expressions import Ct, Expression, Exthdr, Meta, Payload, RawPayload
+from analyzer.model.nft.statements import CtSet, Mangle, MetaSet
 from analyzer.parsers.nft.extension import Extension, NotUnderstood, Write
 from analyzer.parsers.nft.json_values import JsonReader, known_only, mapping
 from analyzer.parsers.nft.words import Words

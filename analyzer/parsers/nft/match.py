@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from analyzer.model.addresses import Address
-from analyzer.model.nft_expressions import (
+from analyzer.model.nft.expressions import (
     AnonymousSet,
     Binary,
     Ct,
@@ -24,7 +24,7 @@ from analyzer.model.nft_expressions import (
     SetRef,
     Wildcard,
 )
-from analyzer.model.nft_statements import Match
+from analyzer.model.nft.statements import Match
 from analyzer.parsers.nft.extension import Extension, NotUnderstood, Write
 from analyzer.parsers.nft.json_values import JsonReader, known_only, mapping, string
 from analyzer.parsers.nft.words import Words, number, seconds

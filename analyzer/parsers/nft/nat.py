@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
 from analyzer.model.addresses import Address, address_to_text
-from analyzer.model.nft_expressions import Expression, Range
-from analyzer.model.nft_statements import Dnat, Masquerade, Redirect, Snat
+from analyzer.model.nft.expressions import Expression, Range
+from analyzer.model.nft.statements import Dnat, Masquerade, Redirect, Snat
 from analyzer.parsers.nft.extension import Extension, NotUnderstood, Write
 from analyzer.parsers.nft.json_values import (
     JsonReader,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from analyzer.model.nft_expressions import Numgen
+from analyzer.model.nft.expressions import Numgen
 from analyzer.parsers.nft.extension import Extension, NotUnderstood, Write
 from analyzer.parsers.nft.json_values import JsonReader, integer, known_only, mapping, string
 from analyzer.parsers.nft.words import Words

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from analyzer.model.nft_statements import ObjectRef
+from analyzer.model.nft.statements import ObjectRef
 from analyzer.parsers.nft.extension import Extension, NotUnderstood, Write
 from analyzer.parsers.nft.json_values import JsonReader
 from analyzer.parsers.nft.words import Words

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from analyzer.model.nft_expressions import Expression
-from analyzer.model.nft_statements import Queue
+from analyzer.model.nft.expressions import Expression
+from analyzer.model.nft.statements import Queue
 from analyzer.parsers.nft.extension import Extension, NotUnderstood, Write
 from analyzer.parsers.nft.json_values import JsonReader, known_only, mapping, strings
 from analyzer.parsers.nft.words import Words

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from analyzer.model.nft import Chain, Flowtable, NamedObject, NftRuleset, Rule, Set, Table
-from analyzer.model.nft_statements import Limit, Quota
+from analyzer.model.nft.ruleset import Chain, Flowtable, NamedObject, NftRuleset, Rule, Set, Table
+from analyzer.model.nft.statements import Limit, Quota
 from analyzer.parsers.nft import statements
 from analyzer.parsers.nft.expressions import write as write_expression
 from analyzer.parsers.nft.expressions import write_group

@@ -11,10 +11,10 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final
 
-from analyzer.model import nft_expressions as e
-from analyzer.model import nft_statements as s
 from analyzer.model.addresses import Address, address_to_text
-from analyzer.model.nft import Chain, NamedObject, NftRuleset, Set, Table
+from analyzer.model.nft import expressions as e
+from analyzer.model.nft import statements as s
+from analyzer.model.nft.ruleset import Chain, NamedObject, NftRuleset, Set, Table
 from analyzer.parsers.nft.expressions import words_of
 from analyzer.parsers.nft.limit import LIMIT
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from analyzer.model.nft_expressions import Concat, Ct, Expression, Fib, Meta, Payload
+from analyzer.model.nft.expressions import Concat, Ct, Expression, Fib, Meta, Payload
 from analyzer.parsers.nft.expressions import words_of
 from analyzer.parsers.nft.extension import NotUnderstood
 

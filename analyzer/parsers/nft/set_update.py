@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from analyzer.model.nft_expressions import Element
-from analyzer.model.nft_statements import SetUpdate
+from analyzer.model.nft.expressions import Element
+from analyzer.model.nft.statements import SetUpdate
 from analyzer.model.value import replace
 from analyzer.parsers.nft import elements
 from analyzer.parsers.nft.extension import Extension, NotUnderstood, Write

@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from analyzer.model.nft_expressions import Unknown
-from analyzer.model.nft_statements import Statement, Vmap
+from analyzer.model.nft.expressions import Unknown
+from analyzer.model.nft.statements import Statement, Vmap
 from analyzer.parsers.nft import STATEMENTS
 from analyzer.parsers.nft.elements import dumped
 from analyzer.parsers.nft.expressions import json_reader, map_operand, words_of

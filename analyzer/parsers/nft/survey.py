@@ -7,8 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from analyzer.model.diagnostics import Diagnostic, partial_warning
-from analyzer.model.nft import Chain, NftRuleset, Rule, Set, Table
-from analyzer.model.nft_expressions import (
+from analyzer.model.nft.expressions import (
     AnonymousSet,
     Concat,
     Element,
@@ -19,7 +18,8 @@ from analyzer.model.nft_expressions import (
     SetRef,
     Unknown,
 )
-from analyzer.model.nft_statements import Match, SetUpdate, Statement, Vmap, Xt
+from analyzer.model.nft.ruleset import Chain, NftRuleset, Rule, Set, Table
+from analyzer.model.nft.statements import Match, SetUpdate, Statement, Vmap, Xt
 from analyzer.parsers.nft.lazy import Lazy
 from analyzer.parsers.nft_json import FORMAT as JSON
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from analyzer.model.nft_statements import Dnat, Tproxy
+from analyzer.model.nft.statements import Dnat, Tproxy
 from analyzer.parsers.nft.extension import Extension, Write
 from analyzer.parsers.nft.json_values import JsonReader, known_only, mapping, optional_string
 from analyzer.parsers.nft.nat import NAT, read_address

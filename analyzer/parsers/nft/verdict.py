@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from analyzer.model.nft_expressions import Accept, Continue, Drop, Goto, Jump, Return, Verdict
+from analyzer.model.nft.expressions import Accept, Continue, Drop, Goto, Jump, Return, Verdict
 from analyzer.parsers.nft.extension import Extension, NotUnderstood, Write
 from analyzer.parsers.nft.json_values import JsonReader, known_only, mapping, string
 from analyzer.parsers.nft.words import Words

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from analyzer.model.nft_expressions import AnonymousSet, SetRef
-from analyzer.model.nft_statements import Vmap
+from analyzer.model.nft.expressions import AnonymousSet, SetRef
+from analyzer.model.nft.statements import Vmap
 from analyzer.parsers.nft.extension import Extension, NotUnderstood, Write
 from analyzer.parsers.nft.json_values import JsonReader, known_only, mapping
 from analyzer.parsers.nft.words import Words

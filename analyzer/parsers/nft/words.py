@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-    from analyzer.model.nft_expressions import Expression
+    from analyzer.model.nft.expressions import Expression
 
 #: A whole ``{ ... }`` is one word: its elements are read separately.
 _WORD: Final = re.compile(

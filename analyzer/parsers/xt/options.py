@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Container
 from typing import Any, Final, Generic, TypeVar
 
-from analyzer.model.matches import Match, MatchNot
-from analyzer.model.options import Option
+from analyzer.model.iptables.matches import Match, MatchNot
+from analyzer.model.iptables.options import Option
 from analyzer.model.value import required_fields_of, value
 from analyzer.parsers.words import Words
 

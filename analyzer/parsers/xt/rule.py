@@ -12,7 +12,7 @@ from typing import Final
 from analyzer.errors import ParseError
 from analyzer.model.addresses import network_from_text, network_to_text
 from analyzer.model.diagnostics import Location
-from analyzer.model.matches import (
+from analyzer.model.iptables.matches import (
     Match,
     MatchComment,
     MatchDestination,
@@ -24,8 +24,8 @@ from analyzer.model.matches import (
     MatchSource,
     MatchUnknown,
 )
-from analyzer.model.rules import Counters, Rule
-from analyzer.model.targets import Goto, Jump, Target, TargetUnknown
+from analyzer.model.iptables.rules import Counters, Rule
+from analyzer.model.iptables.targets import Goto, Jump, Target, TargetUnknown
 from analyzer.parsers.words import Word, Words, bare, quoted
 from analyzer.parsers.xt.known import XTABLES_TARGETS
 from analyzer.parsers.xt.matches import MATCH_NAMES, MATCHES

@@ -14,7 +14,7 @@ from analyzer.model.addresses import (
     network_from_text,
     network_to_text,
 )
-from analyzer.model.options import AddressRange, Masked, Range
+from analyzer.model.iptables.options import AddressRange, Masked, Range
 from analyzer.parsers.words import Words, bare, quoted
 from analyzer.parsers.xt.options import Codec, Spelling, negatable
 

@@ -5,8 +5,8 @@ from ipaddress import ip_address
 import pytest
 
 from analyzer.kubeproxy.dispatch.nft_chains import destinations, leads_to, no_map, reached_by
-from analyzer.model.nft import Rule, Table
-from analyzer.model.nft_statements import Dnat
+from analyzer.model.nft.ruleset import Rule, Table
+from analyzer.model.nft.statements import Dnat
 from analyzer.parsers.nft_text import parse
 
 MAP = (

@@ -5,9 +5,9 @@ from ipaddress import ip_address
 import pytest
 
 from analyzer.kubeproxy.dispatch.nft_places import Place, places
-from analyzer.model import nft_expressions as e
-from analyzer.model.nft import Table
-from analyzer.model.nft_statements import Reject
+from analyzer.model.nft import expressions as e
+from analyzer.model.nft.ruleset import Table
+from analyzer.model.nft.statements import Reject
 from analyzer.parsers.nft_text import parse
 
 SERVICE = ip_address("10.96.0.1")

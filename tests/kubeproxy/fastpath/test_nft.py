@@ -13,7 +13,7 @@ from analyzer.kubeproxy.nftables import NftRecogniser
 from analyzer.kubeproxy.rows.plain_shares import PlainRoutes
 from analyzer.kubeproxy.view import Source, View
 from analyzer.model.cluster import Cluster
-from analyzer.model.nft import NftRuleset
+from analyzer.model.nft.ruleset import NftRuleset
 from analyzer.parsers.formats import read_ruleset
 from tests.support.captures import FIXTURES, Capture
 from tests.support.effort import examples

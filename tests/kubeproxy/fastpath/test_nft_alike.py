@@ -15,7 +15,7 @@ from analyzer.kubeproxy.generate import Layout
 from analyzer.kubeproxy.nftables import NftRecogniser
 from analyzer.kubeproxy.view import View
 from analyzer.model.cluster import Cluster
-from analyzer.model.nft import NftRuleset
+from analyzer.model.nft.ruleset import NftRuleset
 from analyzer.parsers.formats import read_ruleset
 from tests.support.clusters import GeneratedCluster, clusters, one_service
 from tests.support.effort import examples

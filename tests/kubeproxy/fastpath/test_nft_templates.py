@@ -17,7 +17,7 @@ from analyzer.kubeproxy.fastpath.nft_templates import (
     rules_of,
 )
 from analyzer.kubeproxy.view import Endpoint
-from analyzer.model.nft import NftRuleset, Table
+from analyzer.model.nft.ruleset import NftRuleset, Table
 from analyzer.parsers.formats import read_ruleset
 from tests.support.lab.running import NFT
 

@@ -10,7 +10,7 @@ import pytest
 from analyzer.kubeproxy.generate import Layout
 from analyzer.kubeproxy.nftables import NftRecogniser
 from analyzer.kubeproxy.predict.settings import Mode
-from analyzer.model.nft import NftRuleset
+from analyzer.model.nft.ruleset import NftRuleset
 from analyzer.model.value import replace
 from analyzer.parsers.formats import read_ruleset
 from tests.support.capture_objects import items_of, text_of

@@ -4,9 +4,9 @@ from ipaddress import ip_address
 from typing import Final
 
 from analyzer.kubeproxy.routes.service_tree import service_tree
+from analyzer.model.iptables.targets import Drop
 from analyzer.model.packet import Packet
 from analyzer.model.probability import Dyadic
-from analyzer.model.targets import Drop
 from analyzer.model.value import replace
 from analyzer.parsers import iptables_save, nft_text
 from analyzer.semantics.fate import Fate, fate_of

@@ -15,7 +15,7 @@ from analyzer.kubeproxy.routes.flows import FlowWalks
 from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Source, View
 from analyzer.model.addresses import Address
 from analyzer.model.cluster import Cluster
-from analyzer.model.rules import Ruleset
+from analyzer.model.iptables.rules import Ruleset
 from analyzer.parsers.formats import read_ruleset
 from tests.support.nft.listing import block, endpoints_of, hook, listing
 from tests.support.shapes import endpoint, kube_sep, service

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from analyzer.kubeproxy.rows.fragments import HOOKS, mended
-from analyzer.model.rules import Ruleset
-from analyzer.model.targets import Jump, SetMark
+from analyzer.model.iptables.rules import Ruleset
+from analyzer.model.iptables.targets import Jump, SetMark
 from analyzer.parsers.iptables_save import parse
 
 SERVICE = "-A KUBE-SERVICES -d 10.96.0.1/32 -p tcp -m tcp --dport 80 -j KUBE-SVC-A"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from analyzer.kubeproxy.rows import texts as row_texts
 from analyzer.kubeproxy.rows.texts import found, rows_of, says
-from analyzer.model.rules import Table
+from analyzer.model.iptables.rules import Table
 from analyzer.model.value import replace
 from analyzer.parsers.iptables_save import parse
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from analyzer.model.nft import NftRuleset
-from analyzer.model.nft_expressions import Unknown
-from analyzer.model.nft_statements import Match, Xt
+from analyzer.model.nft.expressions import Unknown
+from analyzer.model.nft.ruleset import NftRuleset
+from analyzer.model.nft.statements import Match, Xt
 from analyzer.parsers import nft_json, nft_text
 from analyzer.parsers.nft.rendering import render
 from analyzer.parsers.nft.survey import survey

@@ -4,8 +4,8 @@ from ipaddress import IPv4Address, IPv6Address
 
 import pytest
 
-from analyzer.model import nft_expressions as e
 from analyzer.model.addresses import Address
+from analyzer.model.nft import expressions as e
 from analyzer.parsers.nft.constants import address, from_string, from_word, write
 from analyzer.parsers.nft.extension import NotUnderstood
 

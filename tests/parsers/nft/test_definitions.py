@@ -4,9 +4,9 @@ from ipaddress import IPv4Address
 
 import pytest
 
-from analyzer.model import nft_expressions as e
-from analyzer.model import nft_statements as s
-from analyzer.model.nft import Flowtable, NamedObject, Set
+from analyzer.model.nft import expressions as e
+from analyzer.model.nft import statements as s
+from analyzer.model.nft.ruleset import Flowtable, NamedObject, Set
 from analyzer.parsers.nft.definitions import (
     priority,
     quota_properties,

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from analyzer.model import nft_expressions as e
-from analyzer.model import nft_statements as s
-from analyzer.model.nft import Chain, Flowtable, NamedObject, Set
+from analyzer.model.nft import expressions as e
+from analyzer.model.nft import statements as s
+from analyzer.model.nft.ruleset import Chain, Flowtable, NamedObject, Set
 from analyzer.parsers.nft import definitions
 from analyzer.parsers.nft.definitions_json import (
     read_chain,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from analyzer.model import nft_expressions as e
+from analyzer.model.nft import expressions as e
 from analyzer.parsers.nft import elements
 from analyzer.parsers.nft.expressions import json_reader, words_of
 from analyzer.parsers.nft.expressions import write as write_expression

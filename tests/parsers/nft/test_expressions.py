@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from analyzer.model import nft_expressions as e
+from analyzer.model.nft import expressions as e
 from analyzer.parsers.nft.expressions import json_reader, map_operand, words_of, write
 from analyzer.parsers.nft.extension import NotUnderstood
 

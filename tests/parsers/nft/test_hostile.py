@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzer.errors import InputError, ParseError
-from analyzer.model.nft import NftRuleset
-from analyzer.model.nft_expressions import Unknown
+from analyzer.model.nft.expressions import Unknown
+from analyzer.model.nft.ruleset import NftRuleset
 from analyzer.parsers import nft_json, nft_text
 from analyzer.parsers.nft import statements
 from analyzer.parsers.nft.survey import survey

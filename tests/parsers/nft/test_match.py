@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from analyzer.model import nft_expressions as e
-from analyzer.model import nft_statements as s
+from analyzer.model.nft import expressions as e
+from analyzer.model.nft import statements as s
 from analyzer.parsers.nft import statements
 from analyzer.parsers.nft.extension import NotUnderstood
 from analyzer.parsers.nft.match import is_bits, made

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.model import nft_expressions as e
-from analyzer.model import nft_statements as s
-from analyzer.model.nft import NftRuleset
+from analyzer.model.nft import expressions as e
+from analyzer.model.nft import statements as s
+from analyzer.model.nft.ruleset import NftRuleset
 from analyzer.parsers import nft_json, nft_text
 from analyzer.parsers.nft import expressions, rendering_json, statements
 from analyzer.parsers.nft.rendering import render

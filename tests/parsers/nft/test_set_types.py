@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from analyzer.model import nft_expressions as e
+from analyzer.model.nft import expressions as e
 from analyzer.parsers.nft.extension import NotUnderstood
 from analyzer.parsers.nft.set_types import type_of, typeof, types
 

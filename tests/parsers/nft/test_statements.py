@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from analyzer.model import nft_expressions as e
-from analyzer.model import nft_statements as s
+from analyzer.model.nft import expressions as e
+from analyzer.model.nft import statements as s
 from analyzer.parsers.nft import statements
 from analyzer.parsers.nft.statements import from_json, from_text, is_of_iptables, translated
 

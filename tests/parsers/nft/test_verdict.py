@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from analyzer.model import nft_expressions as e
+from analyzer.model.nft import expressions as e
 from analyzer.parsers.nft import statements
 from analyzer.parsers.nft.verdict import from_text
 

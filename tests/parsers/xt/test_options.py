@@ -6,8 +6,8 @@ import pytest
 
 from analyzer.errors import ParseError
 from analyzer.model.diagnostics import Location
-from analyzer.model.matches import Match, MatchMark, MatchNot
-from analyzer.model.options import Masked, Option
+from analyzer.model.iptables.matches import Match, MatchMark, MatchNot
+from analyzer.model.iptables.options import Masked, Option
 from analyzer.model.value import value
 from analyzer.parsers.words import Words
 from analyzer.parsers.xt.options import (

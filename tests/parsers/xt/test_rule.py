@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzer.errors import ParseError
-from analyzer.model import matches as m
-from analyzer.model import targets as t
 from analyzer.model.diagnostics import Location
-from analyzer.model.matches import (
+from analyzer.model.iptables import matches as m
+from analyzer.model.iptables import targets as t
+from analyzer.model.iptables.matches import (
     Match,
     MatchComment,
     MatchDestination,
@@ -26,9 +26,9 @@ from analyzer.model.matches import (
     MatchUdp,
     MatchUnknown,
 )
-from analyzer.model.options import Option, Range
-from analyzer.model.rules import Rule
-from analyzer.model.targets import Accept, Drop, Goto, Jump, Return, Target, TargetUnknown
+from analyzer.model.iptables.options import Option, Range
+from analyzer.model.iptables.rules import Rule
+from analyzer.model.iptables.targets import Accept, Drop, Goto, Jump, Return, Target, TargetUnknown
 from analyzer.parsers.xt.rule import parse_rule, render_rule
 from tests.support.strategies.iptables_matches import MATCHES
 from tests.support.strategies.iptables_rules import HERE, kinds_of, rules

@@ -7,7 +7,7 @@ import pytest
 
 from analyzer.errors import ParseError
 from analyzer.model.diagnostics import Location
-from analyzer.model.options import AddressRange, Masked, Range
+from analyzer.model.iptables.options import AddressRange, Masked, Range
 from analyzer.parsers.words import Words
 from analyzer.parsers.xt import values as v
 from analyzer.parsers.xt.options import Codec

@@ -7,10 +7,10 @@ from fractions import Fraction
 from typing import Final
 
 from analyzer.model.addresses import Address
+from analyzer.model.iptables.rules import Ruleset
+from analyzer.model.iptables.targets import Drop, Reject
 from analyzer.model.packet import ALL_BITS, Packet
 from analyzer.model.probability import ALWAYS, Bounds
-from analyzer.model.rules import Ruleset
-from analyzer.model.targets import Drop, Reject
 from analyzer.semantics.hooks import Hooks
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import Delivered, Leaf, PolicyDrop, Tree, bounds, leaves

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Final
 
+from analyzer.model.iptables.rules import Rule, Table
+from analyzer.model.iptables.targets import SetMark
 from analyzer.model.packet import Packet
-from analyzer.model.rules import Rule, Table
-from analyzer.model.targets import SetMark
 from analyzer.semantics.assumed import Assumed
+from analyzer.semantics.iptables.traverse import Traversal
 from analyzer.semantics.situation import Situation
-from analyzer.semantics.traverse import Traversal
 from analyzer.semantics.tree import (
     AnyRule,
     BySource,

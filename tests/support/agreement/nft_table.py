@@ -7,8 +7,8 @@ from copy import deepcopy
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from analyzer.model.nft import Table
-from analyzer.semantics.nft_traverse import NftTraversal
+from analyzer.model.nft.ruleset import Table
+from analyzer.semantics.nft.traverse import NftTraversal
 from analyzer.semantics.tree import Leaf, bounds
 from tests.support.naive.nft import Flow, Script, Walk, distribution
 from tests.support.nft.asked import (

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final
 
-from analyzer.model import matches as m
-from analyzer.model import targets as t
 from analyzer.model.addresses import Address
-from analyzer.model.nft import NftRuleset, Table
-from analyzer.model.options import AddressRange, Option, Range
-from analyzer.model.rules import Ruleset
+from analyzer.model.iptables import matches as m
+from analyzer.model.iptables import targets as t
+from analyzer.model.iptables.options import AddressRange, Option, Range
+from analyzer.model.iptables.rules import Ruleset
+from analyzer.model.nft.ruleset import NftRuleset, Table
 from analyzer.semantics.base_chains import Rules
 from tests.support.naive import hooks
 from tests.support.naive.nft import Flow, Script, Verdict, distribution

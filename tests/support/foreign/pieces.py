@@ -9,7 +9,7 @@ from random import Random
 from analyzer.errors import AnalyzerError
 from analyzer.kubeproxy.rows.holes import is_whole
 from analyzer.kubeproxy.view import Route, ServicePort, View
-from analyzer.model.rules import Ruleset
+from analyzer.model.iptables.rules import Ruleset
 from analyzer.parsers.survey import survey
 from tests.support.foreign.ground import Ground, rules_of
 from tests.support.foreign.judging import faults

@@ -23,9 +23,9 @@ from typing import Final
 
 from analyzer.failure.agreement import binomial_p_value
 from analyzer.kubeproxy.routes.trace import Question, trace
-from analyzer.model import targets as t
+from analyzer.model.iptables import targets as t
+from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.packet import Packet
-from analyzer.model.rules import Ruleset
 from analyzer.parsers.iptables_save import parse
 from analyzer.semantics.tree import AnyRule, BySource, Chance, Either, Leaf, Tree
 from netns_lab.command import run

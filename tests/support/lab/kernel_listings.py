@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from analyzer.model import matches as m
-from analyzer.model import targets as t
-from analyzer.model.rules import Rule, Ruleset
+from analyzer.model.iptables import matches as m
+from analyzer.model.iptables import targets as t
+from analyzer.model.iptables.rules import Rule, Ruleset
 from analyzer.parsers import listing
 from analyzer.parsers.iptables_save import parse
 from analyzer.parsers.xt.rule import UNREAD

@@ -17,10 +17,10 @@ from typing import Any, Final
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from analyzer.model import matches as m
-from analyzer.model import targets as t
 from analyzer.model.diagnostics import Location
-from analyzer.model.rules import Rule
+from analyzer.model.iptables import matches as m
+from analyzer.model.iptables import targets as t
+from analyzer.model.iptables.rules import Rule
 from analyzer.model.value import fields_of, replace
 from analyzer.parsers import listing
 from analyzer.parsers.iptables_save import parse
@@ -198,7 +198,7 @@ def _says(ours: Any, theirs: Any) -> bool:
 
 def _usual(value: Any) -> Any:
     """One of the ways to say the same: iptables-nft prints another than it was given."""
-    from analyzer.model.options import ChunkTypes, Option, Range
+    from analyzer.model.iptables.options import ChunkTypes, Option, Range
 
     match value:
         # ! 0:80 is 81:65535.
@@ -224,7 +224,7 @@ def _usual(value: Any) -> Any:
 
 def _asks_nothing(value: Any) -> bool:
     """Tell whether iptables leaves it out: all ports, no flags, any address."""
-    from analyzer.model.options import Option, Range, TcpFlags
+    from analyzer.model.iptables.options import Option, Range, TcpFlags
 
     match value:
         case Option(TcpFlags(mask)):
@@ -245,7 +245,7 @@ def _rule(value: Any) -> Rule:
     if kind in _PROTOCOLS:
         matches.append(m.MatchProtocol(_PROTOCOLS[kind]))
     if kind is t.SetMss:
-        from analyzer.model.options import Option, TcpFlags
+        from analyzer.model.iptables.options import Option, TcpFlags
 
         syn = TcpFlags(frozenset({"SYN", "RST"}), frozenset({"SYN"}))
         matches.append(m.MatchTcp(flags=Option(syn)))

@@ -15,14 +15,14 @@ from typing import Any
 
 import pytest
 
+from analyzer.model.iptables.rules import Rule
+from analyzer.model.iptables.targets import Jump
 from analyzer.model.packet import Packet
-from analyzer.model.rules import Rule
-from analyzer.model.targets import Jump
 from analyzer.model.ternary import Ternary
-from analyzer.semantics import traverse
 from analyzer.semantics.effort import Effort
-from analyzer.semantics.matching import MatchResult
-from analyzer.semantics.traverse import Traversal
+from analyzer.semantics.iptables import traverse
+from analyzer.semantics.iptables.traverse import Traversal
+from analyzer.semantics.match_result import MatchResult
 from analyzer.semantics.tree import AnyRule, Leaf
 from tests.support.seeded.fault import method
 

@@ -27,10 +27,10 @@ from analyzer.errors import InputError
 from analyzer.failure.agreement import binomial_p_value
 from analyzer.kubeproxy.routes.trace import Question, trace
 from analyzer.model.addresses import Address
-from analyzer.model.nft import NftRuleset, Rule
+from analyzer.model.iptables.rules import Ruleset
+from analyzer.model.iptables.targets import Drop, Reject
+from analyzer.model.nft.ruleset import NftRuleset, Rule
 from analyzer.model.packet import Packet
-from analyzer.model.rules import Ruleset
-from analyzer.model.targets import Drop, Reject
 from analyzer.parsers.iptables_save import parse, render
 from analyzer.semantics.tree import (
     BySource,

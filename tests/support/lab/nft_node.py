@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from analyzer.model import nft_expressions as e
-from analyzer.model import nft_statements as s
-from analyzer.model.nft import NftRuleset, Rule
+from analyzer.model.nft import expressions as e
+from analyzer.model.nft import statements as s
+from analyzer.model.nft.ruleset import NftRuleset, Rule
 from analyzer.parsers import nft_json, nft_text
 from netns_lab.errors import LabError
 from netns_lab.nft import Nft

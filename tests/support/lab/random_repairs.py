@@ -20,7 +20,7 @@ from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.nftables import NftRecogniser
 from analyzer.kubeproxy.view import Endpoint, View
 from analyzer.model.cluster import Cluster
-from analyzer.model.rules import Ruleset
+from analyzer.model.iptables.rules import Ruleset
 from analyzer.parsers import nft_text
 from analyzer.parsers.iptables_save import parse
 from analyzer.repair.applied import applied

@@ -7,11 +7,11 @@ from ipaddress import IPv4Address, IPv4Network
 from random import Random
 from typing import Final
 
-from analyzer.model import matches as m
-from analyzer.model import options as o
-from analyzer.model import targets as t
 from analyzer.model.diagnostics import Location
-from analyzer.model.rules import Rule
+from analyzer.model.iptables import matches as m
+from analyzer.model.iptables import options as o
+from analyzer.model.iptables import targets as t
+from analyzer.model.iptables.rules import Rule
 from analyzer.parsers.xt.rule import render_rule
 
 SERVICE, POD, OTHER_POD, NODE = map(IPv4Address, ("10.2.3.4", "10.1.0.9", "10.1.0.8", "172.16.0.1"))

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from analyzer.model import matches as m
-from analyzer.model import targets as t
 from analyzer.model.addresses import Address
-from analyzer.model.rules import Ruleset
+from analyzer.model.iptables import matches as m
+from analyzer.model.iptables import targets as t
+from analyzer.model.iptables.rules import Ruleset
 from tests.support.naive.table import Choice, Scripted, Unreadable
 
 

@@ -17,10 +17,10 @@ from ipaddress import IPv4Address, IPv6Address
 from itertools import pairwise
 from typing import Any, Final, TypeAlias, TypeVar
 
-from analyzer.model import nft_expressions as e
-from analyzer.model import nft_statements as s
 from analyzer.model.addresses import Address
-from analyzer.model.nft import Rule, Table
+from analyzer.model.nft import expressions as e
+from analyzer.model.nft import statements as s
+from analyzer.model.nft.ruleset import Rule, Table
 from tests.support.naive.values import NUMBERS, STATES, Sample, covers, number
 
 ALL_BITS: Final = 0xFFFFFFFF

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Final, TypeAlias
 
-from analyzer.model import targets as t
 from analyzer.model.addresses import Address
-from analyzer.model.nft import Chain, Table
-from analyzer.model.rules import Ruleset
+from analyzer.model.iptables import targets as t
+from analyzer.model.iptables.rules import Ruleset
+from analyzer.model.nft.ruleset import Chain, Table
 from tests.support.naive import hooks as naive_hooks
 from tests.support.naive.nft import Flow, Script, Verdict, Walk
 from tests.support.naive.table import Draw as YesOrNo

@@ -12,7 +12,7 @@ from fractions import Fraction
 from itertools import product
 from typing import Final, TypeAlias, TypeVar
 
-from analyzer.model.matches import (
+from analyzer.model.iptables.matches import (
     Match,
     MatchConnlimit,
     MatchHashlimit,
@@ -25,8 +25,8 @@ from analyzer.model.matches import (
     MatchSocket,
     MatchUnknown,
 )
-from analyzer.model.rules import Rule, Table
-from analyzer.model.targets import (
+from analyzer.model.iptables.rules import Rule, Table
+from analyzer.model.iptables.targets import (
     Accept,
     Dnat,
     Drop,

@@ -7,7 +7,7 @@ from fractions import Fraction
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from typing import Any, Final
 
-from analyzer.model import nft_expressions as e
+from analyzer.model.nft import expressions as e
 
 STATES: Final = {"invalid": 1, "established": 2, "related": 4, "new": 8, "untracked": 64}
 _STATUSES: Final = {"seen-reply": 2, "assured": 4, "snat": 16, "dnat": 32}

@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterator
 from fractions import Fraction
 from typing import Any, Final
 
-from analyzer.model import nft_expressions as e
-from analyzer.model import nft_statements as s
-from analyzer.model import targets as t
-from analyzer.model.nft import Rule
+from analyzer.model.iptables import targets as t
+from analyzer.model.nft import expressions as e
+from analyzer.model.nft import statements as s
+from analyzer.model.nft.ruleset import Rule
 from analyzer.model.packet import Mark, Packet
 from analyzer.model.value import replace
 from analyzer.semantics.assumed import Assumed

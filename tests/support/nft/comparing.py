@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from analyzer.model import nft_expressions as e
-from analyzer.model.nft import NftRuleset, Set
+from analyzer.model.nft import expressions as e
+from analyzer.model.nft.ruleset import NftRuleset, Set
 from analyzer.model.value import replace
 
 

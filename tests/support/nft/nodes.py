@@ -11,10 +11,10 @@ from typing import Final, TypeAlias
 
 from hypothesis import strategies as st
 
-from analyzer.model.nft import NftRuleset, Table
+from analyzer.model.iptables.rules import Ruleset
+from analyzer.model.iptables.targets import Drop, Reject
+from analyzer.model.nft.ruleset import NftRuleset, Table
 from analyzer.model.routing import KernelRoute, Routes
-from analyzer.model.rules import Ruleset
-from analyzer.model.targets import Drop, Reject
 from analyzer.model.value import replace
 from analyzer.parsers.nft.rendering import render
 from analyzer.semantics.hooks import Hooks

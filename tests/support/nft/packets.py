@@ -5,14 +5,14 @@ from __future__ import annotations
 from ipaddress import ip_address
 from typing import Final
 
-from analyzer.model.nft import NftRuleset, Table
+from analyzer.model.iptables.targets import Drop
+from analyzer.model.nft.ruleset import NftRuleset, Table
 from analyzer.model.packet import UNKNOWN_MARK, UNKNOWN_PACKET, Mark, Packet
 from analyzer.model.probability import Bounds
-from analyzer.model.targets import Drop
 from analyzer.model.value import replace
 from analyzer.parsers import nft_text
 from analyzer.semantics.base_chains import before_conntrack
-from analyzer.semantics.nft_traverse import NftTraversal
+from analyzer.semantics.nft.traverse import NftTraversal
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import bounds
 

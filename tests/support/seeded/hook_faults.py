@@ -8,8 +8,9 @@ from typing import Any, Final
 from analyzer.model.hooks import PRIORITIES, TABLES
 from analyzer.model.packet import Mark, Packet
 from analyzer.model.value import replace
-from analyzer.semantics import base_chains, calling_order, traverse
+from analyzer.semantics import base_chains, calling_order
 from analyzer.semantics.hooks import Hooks
+from analyzer.semantics.iptables import traverse
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import Delivered, FellThrough, Leaf, Tree
 from tests.support.seeded.fault import Fault, Patch

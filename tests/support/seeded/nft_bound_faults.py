@@ -9,11 +9,13 @@ from analyzer.model.bits import Bits
 from analyzer.model.packet import Mark
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
-from analyzer.semantics import nft_changes, nft_fields, nft_matching
-from analyzer.semantics.matching import MatchResult
-from analyzer.semantics.nft_found import Found, Hit
-from analyzer.semantics.nft_held import Draw
-from analyzer.semantics.nft_matching import Lookups
+from analyzer.semantics.match_result import MatchResult
+from analyzer.semantics.nft import changes as nft_changes
+from analyzer.semantics.nft import fields as nft_fields
+from analyzer.semantics.nft import matching as nft_matching
+from analyzer.semantics.nft.found import Found, Hit
+from analyzer.semantics.nft.held import Draw
+from analyzer.semantics.nft.matching import Lookups
 from analyzer.semantics.situation import Situation
 from tests.support.seeded.fault import Fault, method
 

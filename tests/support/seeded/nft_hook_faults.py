@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from analyzer.model.nft import FAMILIES
+from analyzer.model.nft.ruleset import FAMILIES
 from analyzer.model.packet import Mark
 from analyzer.model.value import replace
 from analyzer.semantics import base_chains, calling_order

@@ -5,27 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from analyzer.model import nft_expressions as e
-from analyzer.model import nft_statements as s
-from analyzer.model import targets as t
-from analyzer.model.nft import Rule
+from analyzer.model.iptables import targets as t
+from analyzer.model.nft import expressions as e
+from analyzer.model.nft import statements as s
+from analyzer.model.nft.ruleset import Rule
 from analyzer.model.probability import NUMGEN_BITS, Dyadic
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
-from analyzer.semantics import (
-    nft_changes,
-    nft_covering,
-    nft_fields,
-    nft_found,
-    nft_matching,
-    nft_rule,
-)
-from analyzer.semantics.matching import MatchResult
-from analyzer.semantics.nft_changes import Changed, Changes
-from analyzer.semantics.nft_found import Found
-from analyzer.semantics.nft_held import Draw, Read
-from analyzer.semantics.nft_matching import Lookups
-from analyzer.semantics.nft_rule import RuleWalk
+from analyzer.semantics.match_result import MatchResult
+from analyzer.semantics.nft import changes as nft_changes
+from analyzer.semantics.nft import covering as nft_covering
+from analyzer.semantics.nft import fields as nft_fields
+from analyzer.semantics.nft import found as nft_found
+from analyzer.semantics.nft import matching as nft_matching
+from analyzer.semantics.nft import rule as nft_rule
+from analyzer.semantics.nft.changes import Changed, Changes
+from analyzer.semantics.nft.found import Found
+from analyzer.semantics.nft.held import Draw, Read
+from analyzer.semantics.nft.matching import Lookups
+from analyzer.semantics.nft.rule import RuleWalk
 from analyzer.semantics.path import Path
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import Leaf

@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from analyzer.model.addresses import Address
-from analyzer.model.nft import NftRuleset, Table
-from analyzer.model.rules import Ruleset
-from analyzer.model.rules import Table as IptablesTable
+from analyzer.model.iptables.rules import Ruleset
+from analyzer.model.iptables.rules import Table as IptablesTable
+from analyzer.model.nft.ruleset import NftRuleset, Table
 from analyzer.parsers import iptables_save, nft_text
 from analyzer.parsers.nft.rendering import render
 from tests.support.naive.nft import Flow

@@ -16,9 +16,9 @@ from typing import Any, Final
 from hypothesis import strategies as st
 
 from analyzer.model.addresses import Address
-from analyzer.model.matches import MatchNot, MatchUnknown
-from analyzer.model.nft import Table as NftTable
-from analyzer.model.rules import Ruleset, Table
+from analyzer.model.iptables.matches import MatchNot, MatchUnknown
+from analyzer.model.iptables.rules import Ruleset, Table
+from analyzer.model.nft.ruleset import Table as NftTable
 from tests.support.agreement import nft_node, nft_table
 from tests.support.agreement.iptables_hooks import check_exactly
 from tests.support.agreement.iptables_table import (

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from analyzer.model.matches import Match, MatchMark, MatchNot, MatchRandom
+from analyzer.model.iptables.matches import Match, MatchMark, MatchNot, MatchRandom
+from analyzer.model.iptables.rules import Rule, Table
+from analyzer.model.iptables.targets import Accept, Goto, Jump, Return, SetMark
 from analyzer.model.packet import Mark, Packet
 from analyzer.model.probability import ALWAYS, Dyadic
-from analyzer.model.rules import Rule, Table
-from analyzer.model.targets import Accept, Goto, Jump, Return, SetMark
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
-from analyzer.semantics import matching, path, sums, traverse, tree
+from analyzer.semantics import path, sums, tree
 from analyzer.semantics.grow import Grown
-from analyzer.semantics.matching import MatchResult
+from analyzer.semantics.iptables import matching, traverse
+from analyzer.semantics.iptables.traverse import Traversal
+from analyzer.semantics.match_result import MatchResult
 from analyzer.semantics.situation import Situation
-from analyzer.semantics.traverse import Traversal
 from tests.support.agreement.iptables_table import START
 from tests.support.seeded.fault import Fault, Patch
 

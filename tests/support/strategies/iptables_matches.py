@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from analyzer.model import matches as m
-from analyzer.model import options as o
+from analyzer.model.iptables import matches as m
+from analyzer.model.iptables import options as o
 from analyzer.model.probability import XT_STATISTIC_BITS
 from analyzer.parsers.xt.matches import MATCHES as READ_MATCHES
 from analyzer.parsers.xt.matches import addrtype, conntrack

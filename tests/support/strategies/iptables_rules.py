@@ -6,10 +6,10 @@ from typing import Any, Final, get_args
 
 from hypothesis import strategies as st
 
-from analyzer.model import matches as m
-from analyzer.model import targets as t
 from analyzer.model.diagnostics import Location
-from analyzer.model.rules import Chain, Rule, Ruleset, Table
+from analyzer.model.iptables import matches as m
+from analyzer.model.iptables import targets as t
+from analyzer.model.iptables.rules import Chain, Rule, Ruleset, Table
 from analyzer.parsers.xt.known import XTABLES_TARGETS
 from tests.support.strategies.iptables_matches import MATCHES
 from tests.support.strategies.iptables_targets import TARGETS

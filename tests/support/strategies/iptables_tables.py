@@ -7,11 +7,11 @@ from typing import Final
 
 from hypothesis import strategies as st
 
-from analyzer.model import matches as m
-from analyzer.model import options as o
-from analyzer.model import targets as t
 from analyzer.model.diagnostics import Location
-from analyzer.model.rules import Chain, Rule, Ruleset, Table
+from analyzer.model.iptables import matches as m
+from analyzer.model.iptables import options as o
+from analyzer.model.iptables import targets as t
+from analyzer.model.iptables.rules import Chain, Rule, Ruleset, Table
 from tests.support.strategies.iptables_walkable import quarters
 
 SERVICE, POD, NODE = map(IPv4Address, ("10.2.3.4", "10.1.0.9", "172.16.0.1"))

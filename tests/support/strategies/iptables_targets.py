@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from analyzer.model import targets as t
+from analyzer.model.iptables import targets as t
 from analyzer.parsers.xt.known import XTABLES_TARGETS
 from analyzer.parsers.xt.targets import TARGETS as READ_TARGETS
 from tests.support.strategies.iptables_values import (

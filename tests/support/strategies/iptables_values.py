@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 
-from analyzer.model import options as o
+from analyzer.model.iptables import options as o
 from analyzer.parsers.xt.matches.tcp import FLAGS
 
 V = TypeVar("V")

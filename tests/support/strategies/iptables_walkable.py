@@ -7,12 +7,12 @@ from typing import Final
 
 from hypothesis import strategies as st
 
-from analyzer.model import matches as m
-from analyzer.model import options as o
-from analyzer.model import targets as t
 from analyzer.model.diagnostics import Location
+from analyzer.model.iptables import matches as m
+from analyzer.model.iptables import options as o
+from analyzer.model.iptables import targets as t
+from analyzer.model.iptables.rules import Chain, Rule, Table
 from analyzer.model.probability import XT_STATISTIC_BITS
-from analyzer.model.rules import Chain, Rule, Table
 from tests.support.strategies.iptables_rules import HERE
 
 #: Chains of the tables that are walked. Each jumps to later ones only, so that no walk loops.

@@ -12,11 +12,11 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from analyzer.model import nft_expressions as e
-from analyzer.model import nft_statements as s
 from analyzer.model.addresses import Address
 from analyzer.model.diagnostics import Location
-from analyzer.model.nft import Chain, Flowtable, NamedObject, NftRuleset, Rule, Set, Table
+from analyzer.model.nft import expressions as e
+from analyzer.model.nft import statements as s
+from analyzer.model.nft.ruleset import Chain, Flowtable, NamedObject, NftRuleset, Rule, Set, Table
 from analyzer.parsers.nft import exthdr, meta, payload
 
 HERE: Final = Location("made", 1)

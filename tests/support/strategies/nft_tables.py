@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from analyzer.model import nft_expressions as e
-from analyzer.model import nft_statements as s
 from analyzer.model.diagnostics import Location
-from analyzer.model.nft import Chain, Rule, Table
+from analyzer.model.nft import expressions as e
+from analyzer.model.nft import statements as s
+from analyzer.model.nft.ruleset import Chain, Rule, Table
 from tests.support.naive.nft import Flow
 from tests.support.strategies import nft_walkable as r
 

@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from analyzer.model import nft_expressions as e
-from analyzer.model import nft_statements as s
 from analyzer.model.addresses import Address
-from analyzer.model.nft import Set
+from analyzer.model.nft import expressions as e
+from analyzer.model.nft import statements as s
+from analyzer.model.nft.ruleset import Set
 
 SERVICE, POD, NODE = map(IPv4Address, ("10.2.3.4", "10.1.0.9", "172.16.0.1"))
 SERVICE6, POD6, NODE6 = map(IPv6Address, ("fd00:2::4", "fd00:1::9", "fd00::1"))

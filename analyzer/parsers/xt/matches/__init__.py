@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from analyzer.model import matches as model
+from analyzer.model.iptables import matches as model
 from analyzer.parsers.xt.extension import Extensions
 from analyzer.parsers.xt.known import MATCHES_READ
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from analyzer.model.matches import MatchAddrtype
+from analyzer.model.iptables.matches import MatchAddrtype
 from analyzer.parsers.xt.options import Options, flag, negatable
 from analyzer.parsers.xt.values import words_of
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from analyzer.model.matches import MatchConnlimit
+from analyzer.model.iptables.matches import MatchConnlimit
 from analyzer.parsers.xt.options import Options, flag, plain
 from analyzer.parsers.xt.values import number
 

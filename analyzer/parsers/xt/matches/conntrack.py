@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from analyzer.model.matches import MatchConntrack
+from analyzer.model.iptables.matches import MatchConntrack
 from analyzer.parsers.xt.options import Options, negatable, plain
 from analyzer.parsers.xt.values import HOST_OR_NETWORK, PORTS, STRING, one_of, ranges, words_of
 

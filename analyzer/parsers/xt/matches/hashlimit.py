@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from analyzer.model.matches import MatchHashlimit
+from analyzer.model.iptables.matches import MatchHashlimit
 from analyzer.parsers.xt.options import Options, flag, plain
 from analyzer.parsers.xt.values import WORD, number
 

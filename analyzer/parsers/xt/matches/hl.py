@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from analyzer.model.matches import MatchHl
+from analyzer.model.iptables.matches import MatchHl
 from analyzer.parsers.xt.options import Options, negatable, plain
 from analyzer.parsers.xt.values import number
 

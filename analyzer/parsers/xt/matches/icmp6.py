@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from analyzer.model.matches import MatchIcmp6
+from analyzer.model.iptables.matches import MatchIcmp6
 from analyzer.parsers.words import Words
 from analyzer.parsers.xt.icmp_type import read_type, write_type
 from analyzer.parsers.xt.options import Codec, SoleOption

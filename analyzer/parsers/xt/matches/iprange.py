@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from analyzer.model.matches import MatchIprange
+from analyzer.model.iptables.matches import MatchIprange
 from analyzer.parsers.xt.options import Options, negatable
 from analyzer.parsers.xt.values import ADDRESS_RANGE
 

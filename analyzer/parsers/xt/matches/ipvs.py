@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from analyzer.model.matches import MatchIpvs
+from analyzer.model.iptables.matches import MatchIpvs
 from analyzer.parsers.xt.options import FLAG, Options, negatable, plain
 from analyzer.parsers.xt.values import NETWORK, PORT_MAX, WORD, number, one_of
 

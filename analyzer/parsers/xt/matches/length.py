@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from analyzer.model.matches import MatchLength
+from analyzer.model.iptables.matches import MatchLength
 from analyzer.parsers.xt.options import SoleOption
 from analyzer.parsers.xt.values import ranges
 

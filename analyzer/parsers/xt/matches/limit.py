@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from analyzer.model.matches import MatchLimit
+from analyzer.model.iptables.matches import MatchLimit
 from analyzer.parsers.words import Words
 from analyzer.parsers.xt.options import Codec, Options, plain
 from analyzer.parsers.xt.values import number

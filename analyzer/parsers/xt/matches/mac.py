@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from analyzer.model.matches import MatchMac
+from analyzer.model.iptables.matches import MatchMac
 from analyzer.parsers.words import Words
 from analyzer.parsers.xt.options import Codec, SoleOption
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from analyzer.model.matches import MatchNfacct
+from analyzer.model.iptables.matches import MatchNfacct
 from analyzer.parsers.words import quoted
 from analyzer.parsers.xt.options import Codec, SoleOption
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from analyzer.model.matches import MatchOwner
+from analyzer.model.iptables.matches import MatchOwner
 from analyzer.parsers.xt.options import FLAG, Options, flag, negatable
 from analyzer.parsers.xt.values import ranges
 

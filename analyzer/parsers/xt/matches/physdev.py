@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from analyzer.model.matches import MatchPhysdev
+from analyzer.model.iptables.matches import MatchPhysdev
 from analyzer.parsers.xt.options import FLAG, Options, negatable
 from analyzer.parsers.xt.values import WORD
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from analyzer.model.matches import MatchPolicy
-from analyzer.model.options import PolicyElement
+from analyzer.model.iptables.matches import MatchPolicy
+from analyzer.model.iptables.options import PolicyElement
 from analyzer.parsers.words import Words
 from analyzer.parsers.xt.options import Options, flag, negatable, plain
 from analyzer.parsers.xt.values import WORD, number, one_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from analyzer.model.matches import MatchRecent
+from analyzer.model.iptables.matches import MatchRecent
 from analyzer.parsers.words import Words
 from analyzer.parsers.xt.options import Codec, Options, flag, negatable, plain
 from analyzer.parsers.xt.values import WORD, number

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from analyzer.model.matches import MatchRpfilter
+from analyzer.model.iptables.matches import MatchRpfilter
 from analyzer.parsers.xt.options import Options, flag
 
 RPFILTER: Final = Options(

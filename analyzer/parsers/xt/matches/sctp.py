@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from analyzer.model.matches import MatchSctp
-from analyzer.model.options import ChunkTypes
+from analyzer.model.iptables.matches import MatchSctp
+from analyzer.model.iptables.options import ChunkTypes
 from analyzer.parsers.words import Words
 from analyzer.parsers.xt.options import Codec, Options, negatable
 from analyzer.parsers.xt.values import one_of, port_spellings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from analyzer.model.matches import MatchSet
+from analyzer.model.iptables.matches import MatchSet
 from analyzer.parsers.words import Words, bare
 from analyzer.parsers.xt.options import FLAG, Codec, Options, Spelling, negatable, plain
 from analyzer.parsers.xt.values import number

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from analyzer.model.matches import MatchSocket
+from analyzer.model.iptables.matches import MatchSocket
 from analyzer.parsers.xt.options import Options, flag
 
 SOCKET: Final = Options(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, NoReturn
 
-from analyzer.model.matches import Match, MatchNot, MatchNth, MatchRandom
+from analyzer.model.iptables.matches import Match, MatchNot, MatchNth, MatchRandom
 from analyzer.model.probability import XT_STATISTIC_BITS, threshold_from_text
 from analyzer.parsers.words import Word, Words
 from analyzer.parsers.xt.values import number

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from analyzer.model.matches import MatchString
+from analyzer.model.iptables.matches import MatchString
 from analyzer.parsers.xt import values
 from analyzer.parsers.xt.options import Codec, Options, flag, negatable, plain
 from analyzer.parsers.xt.values import WORD, number

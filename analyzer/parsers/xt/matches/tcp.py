@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from analyzer.model.matches import MatchTcp
-from analyzer.model.options import TcpFlags
+from analyzer.model.iptables.matches import MatchTcp
+from analyzer.model.iptables.options import TcpFlags
 from analyzer.parsers.words import Words
 from analyzer.parsers.xt.options import Codec, Options, Spelling
 from analyzer.parsers.xt.values import number, port_spellings

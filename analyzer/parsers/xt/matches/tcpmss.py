@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from analyzer.model.matches import MatchTcpmss
+from analyzer.model.iptables.matches import MatchTcpmss
 from analyzer.parsers.xt.options import SoleOption
 from analyzer.parsers.xt.values import ranges
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from analyzer.model.matches import MatchUdp
+from analyzer.model.iptables.matches import MatchUdp
 from analyzer.parsers.xt.options import Options
 from analyzer.parsers.xt.values import port_spellings
 

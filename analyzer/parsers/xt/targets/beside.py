@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from analyzer.model.targets import Audit, Classify, Tee
+from analyzer.model.iptables.targets import Audit, Classify, Tee
 from analyzer.parsers.xt.options import Options, plain
 from analyzer.parsers.xt.values import ADDRESS, WORD, one_of
 

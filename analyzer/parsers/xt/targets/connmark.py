@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from analyzer.model.targets import CopyConnmark, SetConnmark
+from analyzer.model.iptables.targets import CopyConnmark, SetConnmark
 from analyzer.parsers.words import Words
 from analyzer.parsers.xt.targets.mark import read_mark_change
 from analyzer.parsers.xt.values import MARK_MAX, number

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from analyzer.model.targets import ConnectionTracking, NoTrack
+from analyzer.model.iptables.targets import ConnectionTracking, NoTrack
 from analyzer.parsers.xt.options import Options, flag, plain
 from analyzer.parsers.xt.values import WORD
 

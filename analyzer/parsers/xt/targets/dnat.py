@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from analyzer.model.targets import Dnat
+from analyzer.model.iptables.targets import Dnat
 from analyzer.parsers.xt.options import FLAG, Options, Spelling
 from analyzer.parsers.xt.targets.nat_range import NAT_RANGE
 

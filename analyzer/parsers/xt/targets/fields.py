@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from analyzer.model.targets import (
+from analyzer.model.iptables.targets import (
     ChangeHops,
     ChangeTtl,
     RemoveEcn,

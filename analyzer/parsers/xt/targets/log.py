@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from analyzer.model.targets import Log
+from analyzer.model.iptables.targets import Log
 from analyzer.parsers.words import Words
 from analyzer.parsers.xt.options import Codec, Options, flag, plain
 from analyzer.parsers.xt.values import STRING, number

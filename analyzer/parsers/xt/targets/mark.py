@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from analyzer.model.options import Masked
-from analyzer.model.targets import SetMark
+from analyzer.model.iptables.options import Masked
+from analyzer.model.iptables.targets import SetMark
 from analyzer.parsers.words import Words
 from analyzer.parsers.xt.values import MARK_MAX, MASKED, number
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from analyzer.model.targets import Masquerade
+from analyzer.model.iptables.targets import Masquerade
 from analyzer.parsers.xt.options import FLAG, Options, Spelling
 from analyzer.parsers.xt.values import PORT_MAX, ranges
 

@@ -9,7 +9,7 @@ import re
 from typing import Final
 
 from analyzer.model.addresses import IPV6, Address, address_from_text, address_to_text
-from analyzer.model.targets import NatRange
+from analyzer.model.iptables.targets import NatRange
 from analyzer.parsers.words import Words
 from analyzer.parsers.xt.options import Codec
 from analyzer.parsers.xt.values import PORT_MAX, number_from_text

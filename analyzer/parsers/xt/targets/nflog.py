@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from analyzer.model.targets import NfLog
+from analyzer.model.iptables.targets import NfLog
 from analyzer.parsers.xt.options import Options, plain
 from analyzer.parsers.xt.values import STRING, number
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from analyzer.model.targets import Queue
+from analyzer.model.iptables.targets import Queue
 from analyzer.parsers.xt.options import Options, flag, plain
 from analyzer.parsers.xt.values import number, ranges
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from analyzer.model.targets import Redirect
+from analyzer.model.iptables.targets import Redirect
 from analyzer.parsers.xt.options import Options, flag, plain
 from analyzer.parsers.xt.targets.masquerade import PORT_RANGE
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from analyzer.model.targets import Reject
+from analyzer.model.iptables.targets import Reject
 from analyzer.parsers.xt.options import Options, Spelling
 from analyzer.parsers.xt.values import STRING
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from analyzer.model.targets import ChangeSet
+from analyzer.model.iptables.targets import ChangeSet
 from analyzer.parsers.words import Words, bare
 from analyzer.parsers.xt.options import Options, Spelling, flag, plain
 from analyzer.parsers.xt.values import WORD, number

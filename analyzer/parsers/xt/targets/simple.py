@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from analyzer.model.targets import Accept, Drop, FillChecksum, Return, Trace
+from analyzer.model.iptables.targets import Accept, Drop, FillChecksum, Return, Trace
 from analyzer.parsers.xt.options import Options, flag
 
 ACCEPT: Final = Options(Accept, ())

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from analyzer.model.targets import Snat
+from analyzer.model.iptables.targets import Snat
 from analyzer.parsers.xt.options import Options, flag, plain
 from analyzer.parsers.xt.targets.nat_range import NAT_RANGE
 

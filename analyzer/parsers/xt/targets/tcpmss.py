@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from analyzer.model.targets import SetMss
+from analyzer.model.iptables.targets import SetMss
 from analyzer.parsers.xt.options import Options, flag, plain
 from analyzer.parsers.xt.values import number
 

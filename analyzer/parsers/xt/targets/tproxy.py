@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from analyzer.model.targets import Tproxy
+from analyzer.model.iptables.targets import Tproxy
 from analyzer.parsers.xt.options import Codec, Options, plain
 from analyzer.parsers.xt.values import ADDRESS, MASKED, PORT_MAX, number
 

@@ -1,0 +1,1 @@
+"""Tables, chains, rules, matches and targets as iptables-save prints them."""

@@ -1,0 +1,128 @@
+"""Tables, chains and rules, in netfilter's own terms."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+
+from analyzer.model.diagnostics import Diagnostic, Location
+from analyzer.model.value import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # a hundred classes that a plain dump has no use for
+    from typing import Any, TypeAlias
+
+    from analyzer.model.ipsets import Ipsets
+    from analyzer.model.iptables.matches import Match
+    from analyzer.model.iptables.targets import Target
+
+#: Packets and bytes.
+Counters: TypeAlias = tuple[int, int]
+
+
+@value
+class Rule:
+    """A `target` that applies if all `matches` are true; without one the rule only counts.
+
+    Attributes:
+        raw: the line as it is in the input, so that a report can quote its evidence.
+    """
+
+    matches: tuple[Match, ...]
+    target: Target | None
+    location: Location
+    raw: str
+    counters: Counters | None = None
+
+
+#: Text that stands for the target of rules that a dump may have lost.
+LOST_ROWS = "the dump may have lost rules here"
+
+
+class LazyRules(Sequence[Rule]):
+    """Rules that are parsed one by one, on access."""
+
+    __slots__ = ("index",)
+
+    def __init__(self) -> None:
+        #: What `semantics.index` has built from the keys, for the next traversal.
+        self.index: Any = None
+
+    @abstractmethod
+    def keys(self) -> list[tuple[str | None, int | None]]:
+        """Return what each rule matches at least: a destination, a port; None: any.
+
+        An address is written as inet_ntop() does. A rule with a destination certainly does not
+        match a packet to another one, nor does one with a port of the packet's own protocol.
+        """
+
+    @abstractmethod
+    def texts(self) -> Sequence[str] | None:
+        """Return the text of each rule, unparsed; None if some may be lost."""
+
+
+@value
+class Chain:
+    """Rules in order; `policy` is set on a base chain only.
+
+    `rules` may be a sequence that parses its rules on access.
+    """
+
+    name: str
+    rules: Sequence[Rule]
+    policy: str | None = None
+    counters: Counters | None = None
+
+
+@value
+class Table:
+    """A namespace of chains.
+
+    Attributes:
+        family: ``ip`` or ``ip6``.
+        complete: False if the input ends before the table does, or a line of the table is not
+            understood.
+    """
+
+    family: str
+    name: str
+    chains: Mapping[str, Chain]
+    complete: bool = True
+
+    @property
+    def rules(self) -> int:
+        """The number of rules in all chains."""
+        quick: int | None = getattr(self.chains, "rules", None)  # without making the chains
+        return sum(len(c.rules) for c in self.chains.values()) if quick is None else quick
+
+
+@value(kw_only=True)
+class Ruleset:
+    """The whole of one node's rules in one dump.
+
+    Attributes:
+        input_format: the name of the format it was read as.
+        backend: the binary that keeps the rules, ``legacy`` or ``nft``; None if the dump does not
+            say.
+        legacy_beside: whether iptables-nft-save said that the node has tables of the other backend.
+        counted: the number of rules in the dump, if it was counted while reading.
+        taken: when, according to its header, by the node's clock; empty if it has none.
+        ipsets: the node's sets, which its rules look packets up in, as far as they were given.
+    """
+
+    tables: Mapping[str, Table]
+    family: str
+    input_format: str
+    file: str
+    backend: str | None = None
+    diagnostics: tuple[Diagnostic, ...] = ()
+    legacy_beside: bool = False
+    counted: int | None = None
+    taken: str = ""
+    ipsets: Ipsets | None = None
+
+    @property
+    def rules(self) -> int:
+        """The number of rules in the dump."""
+        tables = self.tables.values()
+        return sum(table.rules for table in tables) if self.counted is None else self.counted

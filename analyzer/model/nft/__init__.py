@@ -1,0 +1,1 @@
+"""Tables, chains, sets and rules as nft prints them."""

@@ -1,0 +1,190 @@
+"""Rules that dispatch flows by device, if the device of a flow is not known.
+
+Theory of operation ===================
+
+A network plugin may write a chain for each pod, and a rule that jumps there by the pod's device. If
+all that is known of a flow is that its device is one of many, each of these rules may match, and
+after each one the remaining packets have another device (`Devices.parted`): after the last one none
+are left.
+
+Most of these chains are the same except for their names. So a chain with the same text as one that
+was evaluated has its result (`like`), and one that can only set bits of the mark that no rule
+matches on is not evaluated (`is_inert`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from analyzer.model.devices import Devices
+from analyzer.model.iptables.matches import MatchInInterface, MatchOutInterface
+from analyzer.model.iptables.rules import LazyRules, Rule, Table
+from analyzer.model.iptables.targets import Goto
+from analyzer.model.packet import Packet
+from analyzer.model.probability import ALWAYS
+from analyzer.model.ternary import Ternary
+from analyzer.model.value import replace
+from analyzer.semantics.iptables.matching import judge
+from analyzer.semantics.situation import Situation
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+_COMMENT: Final = re.compile(r' -m comment --comment (?:"[^"\\\n]*(?:\\.[^"\\\n]*)*"|\S+)')
+_COUNTERS: Final = re.compile(r"\n\[\d+:\d+\] ")
+#: A row that may match, and then sets bits of the mark, returns, or jumps to another chain.
+_PLAIN: Final = re.compile(
+    r" -(?:j MARK --set-xmark (?P<value>0x[\da-f]+)/(?P<mask>0x[\da-f]+)"
+    r"|j (?P<back>RETURN)|[jg] (?P<chain>\S+))$"
+)
+_SENDS: Final = re.compile(r" -[io] \S+(?: .*)? -g (\S+)$")
+_ASKS_DEVICE: Final = re.compile(r" (?:-[io]|--physdev-(?:in|out)) ")
+#: Chains that jump to one another, up to which depth they are looked at.
+_DEEPEST: Final = 8
+
+
+class ByDevice:
+    """The chains of a table that rules dispatch flows to by device.
+
+    `asked_bits` returns the bits of marks that rules match on.
+    """
+
+    def __init__(self, table: Table, asked_bits: Callable[[], int]) -> None:
+        self._table = table
+        self._asked_bits = asked_bits
+        self._bits: int | None = None
+        self._said: dict[str, str | None] = {}
+        self._inert: dict[str, bool] = {}
+        self._like: dict[str, str] = {}
+        self._weights: dict[str, int] = {}
+        self._first: dict[str, str] = {}
+
+    def is_inert(self, chain: str, depth: int = 0) -> bool:
+        """Return whether a chain returns all packets, with no effect that matters."""
+        found = self._inert.get(chain)
+        if found is None:
+            said = self._text(chain) if depth < _DEEPEST else None
+            found = said is not None and all(self._does_nothing(row, depth) for row in _rows(said))
+            self._inert[chain] = found
+        return found
+
+    def like(self, chain: str) -> str:
+        """Return the first chain with the same rules that this was called with, maybe itself."""
+        found = self._like.get(chain)
+        if found is None:
+            said = self._text(chain) or f"no {chain}"
+            found = chain if _ASKS_DEVICE.search(said) else self._first.setdefault(said, chain)
+            self._like[chain] = found
+        return found
+
+    def key(self, rule: Rule) -> str:
+        """Return a key shared by rules that send packets to chains with the same rules.
+
+        A rule that goes to no chain, or to one that matches on devices itself, has its own key.
+        """
+        match rule.target:
+            case Goto(chain) if not self.asks_device(chain):
+                return self.like(chain)
+            case _:
+                return f"{rule.location}: {rule.raw}"
+
+    def leads_to(self, chain: str) -> int:
+        """Return the number of rules in the chains that a chain dispatches packets to by device.
+
+        Of chains with the same rules one counts, and none of those without effect.
+        """
+        found = self._weights.get(chain)
+        if found is None:
+            named = (_SENDS.search(row) for row in _rows(self._text(chain) or ""))
+            likes = {self.like(each[1]) for each in named if each and not self.is_inert(each[1])}
+            found = sum((self._text(each) or "").count("\n") for each in likes)
+            self._weights[chain] = found
+        return found
+
+    def asks_device(self, chain: str) -> bool:
+        """Return whether a chain itself matches on devices."""
+        return _ASKS_DEVICE.search(self._text(chain) or "") is not None
+
+    @staticmethod
+    def told_apart(
+        rule: Rule, packet: Packet, asked: Packet, situation: Situation
+    ) -> tuple[Packet, Packet]:
+        """Return a packet as it is if a rule that may match does, and as it is otherwise.
+
+        Both are the packet itself if the rule does not match on its device. The rule was evaluated
+        for `asked`, those of the packet's sources that it does not distinguish.
+        """
+        for match in rule.matches:
+            if isinstance(match, MatchInInterface):
+                device = situation.came_by(packet)
+            elif isinstance(match, MatchOutInterface):
+                device = situation.leaves_by(packet)
+            else:
+                continue
+            if not isinstance(device, Devices) or device.names is None:
+                continue
+            if device.is_named(match.name) is not Ternary.UNKNOWN:
+                continue
+            inside, outside = (_with(match, packet, each) for each in device.parted(match.name))
+            others = (each for each in rule.matches if each is not match)
+            certain = all(_is_certain(each, asked, situation) for each in others)
+            return inside, outside if certain else packet
+        return packet, packet
+
+    def _text(self, chain: str) -> str | None:
+        """Return the text of a chain's rules, each on a line, without the chain's name.
+
+        None if some may be lost.
+        """
+        if chain not in self._said:
+            known = self._table.chains.get(chain)
+            rows = None if known is None else _text(known.rules)
+            self._said[chain] = None if rows is None else _without_names(chain, rows)
+        return self._said[chain]
+
+    def _does_nothing(self, row: str, depth: int) -> bool:
+        found = _PLAIN.search(row)
+        if found is None or " -m recent " in row:
+            return False
+        if found["value"] is not None:
+            changed = int(found["value"], 16) | int(found["mask"], 16)
+            if self._bits is None:
+                self._bits = self._asked_bits()
+            return not changed & self._bits
+        return found["chain"] is None or (
+            found["chain"] in self._table.chains and self.is_inert(found["chain"], depth + 1)
+        )
+
+
+def _without_names(chain: str, rows: Sequence[str]) -> str:
+    """Return the rows of a chain, each on a line, without its name, counters and comments.
+
+    Thousands of rows take less time together than one by one.
+    """
+    if not rows:
+        return ""
+    text = "\n".join(["", *rows, ""])
+    if "\n[" in text:
+        text = _COUNTERS.sub("\n", text)
+    return _COMMENT.sub("", text.replace(f"\n-A {chain} ", "\n "))[1:]
+
+
+def _rows(said: str) -> Sequence[str]:
+    return said.split("\n")[:-1]
+
+
+def _text(rules: Sequence[Rule]) -> Sequence[str] | None:
+    return rules.texts() if isinstance(rules, LazyRules) else [rule.raw for rule in rules]
+
+
+def _is_certain(match: object, packet: Packet, situation: Situation) -> bool:
+    result = judge(match, packet, situation)  # type: ignore[arg-type]  # one of a rule's matches
+    return result.known is Ternary.TRUE and result.chance == ALWAYS
+
+
+def _with(match: object, packet: Packet, devices: Devices) -> Packet:
+    if isinstance(match, MatchInInterface):
+        return replace(packet, came_by=devices)
+    return replace(packet, leaves_by=devices)

@@ -1,0 +1,149 @@
+"""An index of a long chain: which of its rules a packet can match at all.
+
+KUBE-SERVICES is a list of all Services, which the kernel searches from its start. To answer for one
+packet we evaluate only rules for its destination address or port, and those that name neither.
+Their order is kept, and a rule that is left out certainly does not match. Rules that are parsed on
+access give their keys without being parsed.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+
+from analyzer.model.addresses import address_from_text, address_to_text
+from analyzer.model.iptables.matches import MatchDestination, MatchSctp, MatchTcp, MatchUdp
+from analyzer.model.iptables.options import Option, Range
+from analyzer.model.iptables.rules import LazyRules, Rule
+from analyzer.model.packet import Packet
+from analyzer.model.region import AnyOf, Intervals, Parted, joined
+
+#: Shorter chains are evaluated as they are.
+WORTHWHILE = 32
+
+
+class ChainIndex:
+    """The rules of one chain by destination address and by destination port."""
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        self._count = len(rules)
+        self._rules = rules
+        self._named: dict[int, Intervals] = {}
+        self._by_address: dict[str, list[int]] = {}
+        self._by_port: dict[int, list[int]] = {}
+        self._others: list[int] = []
+        self._without_address: list[int] = []
+        self._any_of_port: dict[int, list[int]] = {}
+        self._any_without_port: list[int] = []
+        if self._count < WORTHWHILE:
+            return
+        for index, (address, port) in enumerate(_keys(rules)):
+            if port is None:
+                self._any_without_port.append(index)
+            else:
+                self._any_of_port.setdefault(port, []).append(index)
+            if address is None:
+                self._without_address.append(index)
+            if address is not None:
+                self._by_address.setdefault(address, []).append(index)
+            elif port is not None:
+                self._by_port.setdefault(port, []).append(index)
+            else:
+                self._others.append(index)
+
+    @classmethod
+    def of(cls, rules: Sequence[Rule]) -> ChainIndex:
+        """Return the index of `rules`, which is kept with them if they can."""
+        if not isinstance(rules, LazyRules):
+            return cls(rules)
+        if rules.index is None:
+            rules.index = cls(rules)
+        found: ChainIndex = rules.index
+        return found
+
+    def tell_apart(self, packet: Packet) -> None:
+        """Separate destinations that rules name one by one from all others, in one split.
+
+        Raises:
+            Parted: some of the packet's destinations are named like that, and some are not.
+        """
+        region = packet.destinations
+        if region is None or isinstance(region, AnyOf) or packet.destination is not None:
+            return
+        named = self._hosts(region.version)
+        inside = region.common(named)
+        if inside and inside != region.intervals:
+            raise Parted(region, named, inside)
+
+    def _hosts(self, version: int) -> Intervals:
+        """Return the single addresses of an IP version that rules match on."""
+        if version not in self._named:
+            texts = dict.fromkeys(host for host, _ in _keys(self._rules) if host is not None)
+            found = [each for each in map(address_from_text, texts) if each is not None]
+            numbers = [int(each) for each in found if each.version == version]
+            self._named[version] = joined((number, number) for number in numbers)
+        return self._named[version]
+
+    def candidates(self, packet: Packet, start: int) -> Iterator[int]:
+        """Yield, in order, the indexes from `start` on of rules that may match `packet`."""
+        to, port = packet.destination, packet.destination_port
+        region = packet.destinations
+        unnamed = (
+            to is None
+            and region is not None
+            and self._count >= WORTHWHILE
+            and not region.common(self._hosts(region.version))
+        )
+        if self._count < WORTHWHILE or (to is None and port is None and not unnamed):
+            yield from range(start, self._count)
+            return
+        lists: tuple[Sequence[int], ...]
+        if unnamed and port is None:
+            lists = (self._without_address,)
+        elif unnamed:
+            assert port is not None
+            lists = self._by_port.get(port, ()), self._others
+        elif to is None:
+            assert port is not None  # else nothing is known to look for
+            lists = self._any_of_port.get(port, ()), self._any_without_port
+        else:
+            theirs = self._by_address.get(address_to_text(to), ())
+            if port is None:  # not known, or of a protocol without
+                lists = theirs, self._without_address
+            else:
+                lists = theirs, self._by_port.get(port, ()), self._others
+        yield from heapq.merge(*(_since(start, each) for each in lists))
+
+
+def _keys(rules: Sequence[Rule]) -> Iterable[tuple[str | None, int | None]]:
+    return rules.keys() if isinstance(rules, LazyRules) else map(_key, rules)
+
+
+def _since(start: int, places: Sequence[int]) -> Iterator[int]:
+    """Yield the places from `start` on, without visiting those before."""
+    return map(places.__getitem__, range(bisect_left(places, start), len(places)))
+
+
+def _key(rule: Rule) -> tuple[str | None, int | None]:
+    return _host(rule), _port(rule)
+
+
+def _host(rule: Rule) -> str | None:
+    for match in rule.matches:
+        if isinstance(match, MatchDestination):
+            network = match.network
+            alone = network.num_addresses == 1
+            return address_to_text(network.network_address) if alone else None
+    return None
+
+
+def _port(rule: Rule) -> int | None:
+    for match in rule.matches:
+        if isinstance(match, MatchTcp | MatchUdp | MatchSctp):
+            match match.destination_port:
+                case Option(Range(first, last), negated=False) if first == last:
+                    return first
+                case _:
+                    return None
+    return None

@@ -1,0 +1,362 @@
+"""Traverses the chains of an iptables table, mirroring ipt_do_table.
+
+Theory of operation ===================
+
+The traversal from a position is cached: see `positions`.
+
+Rules that certainly do not match cost one loop step. A rule that matches at random only adds a
+branch, and the loop continues with the remaining probability, so a KUBE-SVC chain of n endpoints is
+one `Chance` with n branches and the recursion does not get deeper with n. Rules after which the
+same chain continues in two ways, or with a changed packet, go into a list of what is wrapped around
+the rest, so they do not make the recursion deeper either.
+
+Source: Linux, net/ipv4/netfilter/ip_tables.c, ``ipt_do_table``.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property, partial
+from typing import Final, assert_never
+
+from analyzer.model.iptables.matches import MatchInInterface, MatchOutInterface
+from analyzer.model.iptables.rules import Rule, Table
+from analyzer.model.iptables.targets import (
+    Accept,
+    Audit,
+    ChangeHops,
+    ChangeSet,
+    ChangeTtl,
+    Classify,
+    ConnectionTracking,
+    CopyConnmark,
+    Dnat,
+    Drop,
+    FillChecksum,
+    Goto,
+    Jump,
+    Log,
+    Masquerade,
+    NfLog,
+    NoTrack,
+    Queue,
+    Redirect,
+    Reject,
+    RemoveEcn,
+    Return,
+    SetConnmark,
+    SetDscp,
+    SetMark,
+    SetMss,
+    SetTos,
+    Snat,
+    StripOptions,
+    TargetUnknown,
+    Tee,
+    Tproxy,
+    Trace,
+)
+from analyzer.model.packet import UNKNOWN_MARK, UNKNOWN_PACKET, Packet
+from analyzer.model.probability import ALWAYS
+from analyzer.model.region import Parted
+from analyzer.model.ternary import Ternary
+from analyzer.model.value import replace
+from analyzer.semantics.effort import MOST_BY_DEVICE, Effort
+from analyzer.semantics.grow import Grown
+from analyzer.semantics.iptables.index import ChainIndex
+from analyzer.semantics.iptables.matching import match_all
+from analyzer.semantics.match_result import MatchResult
+from analyzer.semantics.path import Path
+from analyzer.semantics.positions import RulePosition, Walks, left, missing
+from analyzer.semantics.situation import Situation
+from analyzer.semantics.translation import redirected, sourced, translated, with_source
+from analyzer.semantics.tree import FellThrough, Leaf, Tree, Unresolved, after
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from analyzer.semantics.iptables.by_device import ByDevice
+
+#: The result of a rule that the packet certainly matches.
+_CERTAIN: Final = MatchResult(Ternary.TRUE, ALWAYS)
+#: Hops that are enough to any endpoint of a cluster: traceroute looks no further, either.
+_MANY_HOPS: Final = 30
+
+
+class Traversal(Walks):
+    """Traversals of one table by packets in one situation; keeps the cache."""
+
+    def __init__(
+        self, table: Table, situation: Situation | None = None, effort: Effort | None = None
+    ) -> None:
+        super().__init__(effort)
+        self._table = table
+        self._situation = situation or Situation()
+        self._indexes: dict[str, ChainIndex] = {}
+
+    @cached_property
+    def _by_device(self) -> ByDevice:
+        from analyzer.semantics.iptables.by_device import ByDevice  # few dumps need it
+
+        return ByDevice(self._table, self.effort.asked_bits)
+
+    @property
+    def visited(self) -> list[str]:
+        """The chains that packets entered so far."""
+        return list(self._indexes)
+
+    def _is_end(self, place: RulePosition) -> bool:
+        chain = self._table.chains.get(place.chain)
+        return chain is not None and place.at >= len(chain.rules)
+
+    def _meets(self, start: RulePosition, packet: Packet) -> Tree:
+        told: list[Packet] = []
+        tree = self._along(start, packet, told)
+        if not told:
+            return tree
+        # What the rules of this chain showed about its device is forgotten when it leaves the
+        # chain.
+        return Grown(lambda leaf: _as_before(leaf, packet)).of(tree)
+
+    def _along(self, start: RulePosition, packet: Packet, told: list[Packet]) -> Tree:
+        """Traverse a chain; the packet is added to `told` as rules show more about its device."""
+        chain = self._table.chains.get(start.chain)
+        if chain is None:
+            return missing(start.chain, packet)
+        rules = chain.rules
+        index = self._indexes.get(start.chain)
+        if index is None:
+            index = self._indexes[start.chain] = ChainIndex.of(rules)
+        index.tell_apart(packet)
+        path = Path()
+        #: The results, for the packet as it is now, of chains that rules dispatch to by device.
+        sent: dict[str, Tree] = {}
+        came = packet
+        position = start.at
+        while True:
+            for at in index.candidates(packet, position):
+                rule = rules[at]
+                try:
+                    result = match_all(rule.matches, packet, self._situation, self.judged)
+                except Parted as by:
+                    again = partial(self.onward, RulePosition(start.chain, at))
+                    parted = self.parted(by, packet, again)
+                    if parted is not None:
+                        return path.tree(parted)
+                    packet, position = replace(packet, sources=None), at
+                    break
+                asked, packet = packet, packet.from_all()
+                if result.known is Ternary.FALSE or not result.chance:
+                    continue
+                behind = RulePosition(start.chain, at + 1)
+                passed = self._passed(packet, rule)
+                if passed is not None and result == _CERTAIN:
+                    path.passes(rule, *passed.rules)
+                    if passed.packet == packet:
+                        continue
+                    packet, position = passed.packet, at + 1
+                    sent.clear()
+                    break  # the packet has changed: other rules may be met from here on
+                drawn = result.known is Ternary.TRUE
+                if passed is not None and passed.packet != packet:
+                    both = self.effort.joined(
+                        (id(self), behind), packet, passed.packet, drawn=drawn
+                    )
+                    if both is not None:  # other packets may come to it too: keep the result
+                        return path.tree(self.onward(behind, both))
+                elif passed is not None and not (drawn and isinstance(rule.target, Jump)):
+                    continue  # whether it matches or not, the walk goes on alike
+                if result.known is Ternary.UNKNOWN and _asks_device(rule):
+                    if isinstance(rule.target, Jump) and self._by_device.is_inert(
+                        rule.target.chain
+                    ):
+                        continue
+                    if self._by_device.leads_to(start.chain) > MOST_BY_DEVICE:
+                        # Some of them would say no more than that the others may do anything.
+                        why = self.effort.too_many_devices()
+                        return path.tree(Leaf(Unresolved(why), UNKNOWN_PACKET))
+                    told_apart = self._by_device.told_apart
+                    inside, outside = told_apart(rule, packet, asked, self._situation)
+                    key = self._by_device.key(rule)
+                    if key not in sent or result.chance != ALWAYS:
+                        taken = self._take_by_device(rule, inside, _with_devices_of(packet, came))
+                        taken = after(rule, taken or self._take(rule, behind, packet))
+                        path.may_branch(result.chance, taken, f"{rule.location}: {rule.raw}")
+                        if result.chance == ALWAYS:  # else of another device less may come to it
+                            sent[key] = taken
+                    if outside is not packet:
+                        packet = outside
+                        told.append(packet)
+                    continue
+                if told and result == _CERTAIN and self._by_device.key(rule) in sent:
+                    return path.tree(sent[self._by_device.key(rule)])  # of the last device
+                taken = after(rule, self._take(rule, behind, packet))
+                if result.known is Ternary.UNKNOWN:
+                    path.may_branch(result.chance, taken, f"{rule.location}: {rule.raw}")
+                elif path.branches(result.chance, taken):
+                    return path.tree(None)
+                # A chain that returned has evaluated the rest already: share it.
+                rest = self.walked(behind, packet)
+                if rest is not None:
+                    return path.tree(rest)
+            else:
+                return path.tree(left(packet))
+
+    def _passed(self, packet: Packet, rule: Rule) -> Leaf | None:
+        """Return the packet, and the rules that match, if the chain certainly continues.
+
+        That includes a jump to a chain that lets the packet return whatever is drawn.
+        """
+        if isinstance(rule.target, Jump):
+            match self.goto(rule.target.chain, packet):
+                case Leaf(FellThrough()) as through:
+                    return through
+                case _:
+                    return None
+        passed = _passed(packet, rule, self._situation)
+        return None if passed is None else Leaf(FellThrough(), passed)
+
+    def _take_by_device(self, rule: Rule, inside: Packet, packet: Packet) -> Tree | None:
+        """Return what happens to a packet that a rule dispatches if it has a certain device.
+
+        None if the rule does not send it to a chain without return.
+        """
+        if not isinstance(rule.target, Goto):
+            return None
+        chain = rule.target.chain
+        if self._by_device.is_inert(chain):
+            return left(packet)
+        if self._by_device.asks_device(chain):
+            return self.goto(chain, inside)
+        return self.goto(self._by_device.like(chain), packet)
+
+    def _take(self, rule: Rule, behind: RulePosition, packet: Packet) -> Tree:
+        match rule.target:
+            case Jump(chain):
+                return self.jump(chain, packet, behind)
+            case Goto(chain):
+                return self.goto(chain, packet)
+            case Return():
+                return left(packet)
+            case Dnat(to):
+                return Leaf(rule.target, translated(packet, to))
+            case Masquerade():
+                # The new source is an address of the outgoing interface, not known here.
+                masked = with_source(packet, None)
+                return Leaf(rule.target, masked)
+            case Snat(to):
+                return Leaf(rule.target, sourced(packet, to))
+            case Redirect(ports):
+                local = self._situation.is_local(packet)
+                return Leaf(rule.target, redirected(packet, ports, local))
+            case Accept() | Drop() | Reject():
+                return Leaf(rule.target, packet)
+            case ChangeTtl() | ChangeHops() if _may_expire(rule.target):
+                return Leaf(Unresolved(rule.raw), UNKNOWN_PACKET)
+            case (
+                SetMark()
+                | SetConnmark()
+                | CopyConnmark()
+                | ChangeSet()
+                | ConnectionTracking()
+                | NoTrack()
+                | Log()
+                | NfLog()
+                | SetMss()
+                | Trace()
+                | FillChecksum()
+                | SetDscp()
+                | SetTos()
+                | ChangeTtl()
+                | ChangeHops()
+                | RemoveEcn()
+                | StripOptions()
+                | Classify()
+                | Audit()
+                | Tee()
+                | None
+            ):
+                passed = _passed(packet, rule, self._situation)
+                assert passed is not None
+                return self.onward(behind, passed)
+            case Queue() | Tproxy():
+                # A program decides, which we cannot know.
+                return Leaf(Unresolved(f"{rule.location}: {rule.raw}"), UNKNOWN_PACKET)
+            case TargetUnknown(text):
+                # It may end the traversal, or change the packet arbitrarily: anything is possible.
+                return Leaf(Unresolved(text), UNKNOWN_PACKET)
+            case _:
+                assert_never(rule.target)
+
+
+def _asks_device(rule: Rule) -> bool:
+    return any(isinstance(each, MatchInInterface | MatchOutInterface) for each in rule.matches)
+
+
+def _with_devices_of(packet: Packet, came: Packet) -> Packet:
+    """Return a packet with no more known of its devices than when it `came`."""
+    if packet.came_by is came.came_by and packet.leaves_by is came.leaves_by:
+        return packet
+    return replace(packet, came_by=came.came_by, leaves_by=came.leaves_by)
+
+
+def _as_before(leaf: Leaf, came: Packet) -> Leaf:
+    packet = _with_devices_of(leaf.packet, came)
+    return leaf if packet is leaf.packet else replace(leaf, packet=packet, rules=())
+
+
+def _passed(packet: Packet, rule: Rule, situation: Situation) -> Packet | None:
+    """Return the packet after a target that lets the traversal continue; None for others."""
+    match rule.target:
+        case SetMark(value, mask):
+            return replace(packet, mark=packet.mark.with_bits(value, mask))
+        case SetConnmark() | CopyConnmark():
+            return _flow_marked(packet, rule.target) if situation.has_entry else packet
+        case ChangeSet(map_mark=True):
+            return replace(packet, mark=UNKNOWN_MARK)  # nor what the set holds
+        case NoTrack() | ConnectionTracking(no_track=True):
+            # A packet with an entry, or a template in place of it, stays as it is.
+            has_one = situation.has_entry or packet.template
+            return packet if has_one else replace(packet, tracked=False)
+        case ConnectionTracking():
+            has_one = situation.has_entry or packet.tracked is False
+            return packet if has_one else replace(packet, template=True)
+        case ChangeSet() | Log() | NfLog() | SetMss() | Trace() | FillChecksum() | None:
+            return packet
+        case SetDscp() | SetTos() | RemoveEcn() | StripOptions() | Classify() | Audit() | Tee():
+            return packet
+        case ChangeTtl() | ChangeHops():
+            return None if _may_expire(rule.target) else packet
+        case _:
+            return None
+
+
+def _may_expire(target: ChangeTtl | ChangeHops) -> bool:
+    """Return whether a packet may be left with too few hops to reach an endpoint.
+
+    It may be forwarded by other hosts, and by the endpoint's node, after this one.
+
+    Source: Linux, net/ipv4/ip_forward.c, ``ip_forward``: what has one left is dropped there.
+    """
+    if target.to is not None:
+        return target.to < _MANY_HOPS
+    return target.less is not None and target.less > 1
+
+
+def _flow_marked(packet: Packet, target: SetConnmark | CopyConnmark) -> Packet:
+    """Return the packet after ``-j CONNMARK``, which does nothing to a flow without an entry.
+
+    Source: Linux, net/netfilter/xt_connmark.c, ``connmark_tg_shift``.
+    """
+    if packet.tracked is False:
+        return packet
+    mark, flow_mark = packet.mark, packet.flow_mark
+    match target:
+        case SetConnmark(value, mask):
+            flow_mark = flow_mark.with_bits(value, mask)
+        case CopyConnmark("restore", packet_mask, flow_mask):
+            mark = mark.with_mark(flow_mark, packet_mask, flow_mask)
+        case CopyConnmark(_, packet_mask, flow_mask):
+            flow_mark = flow_mark.with_mark(mark, flow_mask, packet_mask)
+    if packet.tracked is None:  # so it may have done nothing
+        mark = mark.joined(packet.mark)
+        flow_mark = flow_mark.joined(packet.flow_mark)
+    return replace(packet, mark=mark, flow_mark=flow_mark)

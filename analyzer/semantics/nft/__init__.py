@@ -1,0 +1,1 @@
+"""Traversal and expressions of nft rules, as ``nft_do_chain`` performs them."""

@@ -1,0 +1,51 @@
+"""Sets of nft whose elements go after some time, or that packets change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from analyzer.model.nft.expressions import Element
+from analyzer.model.nft.ruleset import Set, Table
+from analyzer.model.nft.statements import SetUpdate
+from analyzer.model.region import Intervals, joined
+from analyzer.semantics.nft.covering import interval_of
+
+_NO_WORDS: Final[Mapping[str, int]] = {}
+#: Networks of a set whose elements may have gone that sources are told apart by: to tell which of
+#: more of them a source is in would take long, and say of each only that it may be held.
+MOST_FADING: Final = 300
+
+
+def changes(held: Set) -> bool:
+    """Tell whether a set may hold other elements than the dump shows."""
+    return bool({"dynamic", "timeout"} & set(held.flags)) or held.timeout is not None
+
+
+def is_filled_by_rules(held: Set, table: Table) -> bool:
+    """Tell whether rules may add elements to a set, or take them out.
+
+    JSON of nft up to 1.0.6 does not say ``dynamic``.
+    """
+    return "dynamic" in held.flags or any(
+        isinstance(each, SetUpdate) and each.set == held.name
+        for chain in table.chains.values()
+        for rule in chain.rules
+        if held.name in rule.raw
+        for each in rule.statements
+    )
+
+
+def lasting(held: Set) -> Sequence[Element]:
+    """Return the elements of a set that stay; others may have gone since the dump was taken."""
+    return [
+        each
+        for each in held.elements
+        if each.expires is None and not (held.timeout if each.timeout is None else each.timeout)
+    ]
+
+
+def networks_of(elements: Sequence[Element]) -> Intervals | None:
+    """Return all addresses of a set of addresses; None: it is a map, or holds others."""
+    each = [None if e.value is not None else interval_of(e.key, _NO_WORDS) for e in elements]
+    return None if None in each else joined([one for one in each if one is not None])

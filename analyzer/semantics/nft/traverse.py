@@ -1,0 +1,91 @@
+"""Traverses the chains of an nft table, mirroring nft_do_chain.
+
+Theory of operation ===================
+
+The traversal from a position is cached: see `positions`. Within a rule the statements are evaluated
+in order. Their changes to the packet stay even if a later statement of the rule does not match. A
+statement after which the traversal may continue in several ways forks it: each branch evaluates the
+rest of the rule by itself, and the loop continues with the next rule.
+
+Source: Linux, net/netfilter/nf_tables_core.c, ``nft_do_chain``.
+"""
+
+from __future__ import annotations
+
+from analyzer.model.nft.ruleset import Table
+from analyzer.model.packet import Packet
+from analyzer.semantics.effort import Effort
+from analyzer.semantics.nft.chain_index import NftChainIndex
+from analyzer.semantics.nft.changes import Changes
+from analyzer.semantics.nft.matching import Lookups
+from analyzer.semantics.nft.rule import RuleWalk
+from analyzer.semantics.nft.said import Said
+from analyzer.semantics.path import Path
+from analyzer.semantics.positions import RulePosition, Walks, left, missing
+from analyzer.semantics.situation import Situation
+from analyzer.semantics.tree import Tree
+
+
+class NftTraversal(Walks):
+    """Traversals of one table by packets of one family in one situation; keeps the cache."""
+
+    def __init__(
+        self, table: Table, family: str, situation: Situation, effort: Effort | None = None
+    ) -> None:
+        super().__init__(effort)
+        self._table = table
+        #: What is assumed of the flow.
+        self.situation = situation
+        #: The sets of the table.
+        self.lookups = Lookups(table, family, situation)
+        #: The effect of statements on packets.
+        self.changes = Changes(self.lookups, family)
+        #: Its chains, by what they say.
+        self.said = Said(table)
+        self._visited: dict[str, None] = {}
+        self._indexes: dict[str, NftChainIndex] = {}
+
+    @property
+    def visited(self) -> list[str]:
+        """The chains that packets entered so far."""
+        return list(self._visited)
+
+    def rest_of(self, rule: RuleWalk, statement: int, packet: Packet) -> Tree:
+        """Return what happens to a packet from a statement of a rule on."""
+        place = RulePosition(rule.place.chain, rule.place.at - 1)
+        return self._meets(place, packet, statement) if statement else self.onward(place, packet)
+
+    def _is_end(self, place: RulePosition) -> bool:
+        chain = self._table.chains.get(place.chain)
+        return chain is not None and place.at >= len(chain.rules)
+
+    def _meets(self, start: RulePosition, packet: Packet, statement: int = 0) -> Tree:
+        """Traverse from a statement of a rule on."""
+        chain = self._table.chains.get(start.chain)
+        if chain is None:
+            return missing(start.chain, packet)
+        self._visited[start.chain] = None
+        path, rules = Path(), chain.rules
+        index = self._indexes.get(start.chain)
+        if index is None:
+            index = self._indexes[start.chain] = NftChainIndex(rules)
+        # The rest of a rule is for a packet that has passed its beginning.
+        at = start.at if statement else index.following(packet, start.at)
+        while at < len(rules):
+            behind = RulePosition(start.chain, at + 1)
+            met = RuleWalk(self, path, rules[at], behind)
+            reached = met.walk(statement, packet)
+            is_rest, statement = statement > 0, 0
+            if not isinstance(reached, Packet):
+                return path.tree(reached.tree)
+            if is_rest or met.joined:
+                # Several paths meet after the rule: cached, they do not multiply there.
+                return path.tree(self.onward(behind, reached))
+            if met.forked or reached != packet:
+                # A chain that returned has evaluated the rest already: share it.
+                rest = self.walked(behind, reached)
+                if rest is not None:
+                    return path.tree(rest)
+            packet = reached
+            at = index.following(packet, at + 1)
+        return path.tree(left(packet))
