@@ -1,6 +1,6 @@
 """Each endpoint is drawn once, with probability 1/n when n endpoints are left.
 
-Source: kubernetes, pkg/proxy/iptables/proxier.go, ``probability``: ten digits, five up to 1.14.
+Source: kubernetes, pkg/proxy/iptables/proxier.go, ``probability``: ten digits, five up to 1.16.
 """
 
 from __future__ import annotations

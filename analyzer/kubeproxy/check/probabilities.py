@@ -1,6 +1,6 @@
 """The probability 1/n, as kube-proxy writes and iptables-save prints it.
 
-Source: kubernetes, pkg/proxy/iptables/proxier.go, ``probability``: ten digits, five up to 1.14.
+Source: kubernetes, pkg/proxy/iptables/proxier.go, ``probability``: ten digits, five up to 1.16.
 """
 
 from __future__ import annotations

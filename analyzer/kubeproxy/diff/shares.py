@@ -11,7 +11,7 @@ by e*i*(n-i)/n, of which it takes 1/(n-i), and its own draw by e of the (n-i)/n 
 together e*i/n + e*(n-i)/n. So two dumps of what is meant to be the same differ by less than
 e + 2**-32 < 2**-30, which is `BIAS`; shares that differ by more have changed.
 
-Up to 1.14 there were five digits, and e is 5e-6. A tolerance that wide would hide changes of other
+Up to 1.16 there were five digits, and e is 5e-6. A tolerance that wide would hide changes of other
 versions, so there is none for that: shares that are exactly those of n draws with five digits mean
 1/n.
 
@@ -37,7 +37,7 @@ from analyzer.model.probability import (
 
 #: Shares that differ by no more than this are the same.
 BIAS: Final = Dyadic.of(1, 30)
-#: Digits of the probabilities that kube-proxy prints: since 1.15, and before.
+#: Digits of the probabilities that kube-proxy prints: since 1.17, and before.
 _DIGITS: Final = (10, 5)
 #: In a form that can be sorted.
 _Multiset = list[tuple[int, int]]

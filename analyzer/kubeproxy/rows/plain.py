@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 #: Rows for each draw: its own, and those of the endpoint.
 _ROWS_A_DRAW: Final = 1 + ROWS_OF_ENDPOINT
-#: Characters of a probability as iptables-save prints it; 1.14 wrote five digits.
+#: Characters of a probability as iptables-save prints it; up to 1.16 kube-proxy wrote five digits.
 _LENGTHS: Final = range(7, 14)
 #: Most intervals of addresses that are looked up.
 _MOST_INTERVALS: Final = 64
