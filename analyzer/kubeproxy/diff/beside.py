@@ -148,7 +148,7 @@ def _differ(a: Otherwise, b: Otherwise) -> Ternary:
     return Ternary.UNKNOWN if open_a != open_b else answer
 
 
-# --- what is asked ---
+# --- the packets ---
 
 
 def _questions(a: Side, b: Side, version: int) -> Iterator[tuple[Topic, Source, Packet]]:

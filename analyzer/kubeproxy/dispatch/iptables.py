@@ -32,7 +32,7 @@ _KINDS: Final = {kind.value: kind for kind in FrontendKind}
 
 @value
 class Entrance:
-    """One frontend of one ServicePort, and the plain rows behind it, if it has only those."""
+    """One frontend of one ServicePort, and the plain rows that it leads to, if these are all."""
 
     name: str
     protocol: str

@@ -74,7 +74,7 @@ class Entrances:
         guessed: frontends whose kind does not follow from the rules.
         plain_map: the map whose elements are read as rows.
         plain_maps: the same by family, table and name, if every chain that it names is in the dump.
-        plain_addresses: the endpoints of the chains behind it, as written.
+        plain_addresses: the endpoints of the chains that it leads to, as written.
     """
 
     def __init__(

@@ -24,7 +24,7 @@ class ObjectNames:
         """Names by the hash at the end of the names of a ServicePort's chains."""
         found = {}
         for spec in self._specs():
-            # Up to 1.18 the colon was there even where the port has no name.
+            # Up to 1.18 the colon was there even if the port has no name.
             for raw in (spec.name, f"{spec.name}:"):
                 found[names.chain_hash(raw, spec.protocol)] = spec.name
         return found

@@ -325,7 +325,7 @@ class PlainServices:
                 network,
             )
 
-    # --- behind the DNAT ---
+    # --- after DNAT ---
 
     def _judge(self, source: Source, way: _Way, place: PlainPlace) -> Judge:
         def judge(protocol: str, endpoint: Endpoint) -> Judged:

@@ -37,7 +37,7 @@ FLAGS: Final = ("--cluster-cidr=10.0.0.0/9",)
 
 
 def mixed(services: int, nodes: int, sizes: tuple[int, ...] = _SIZES) -> list[Any]:
-    """Return the objects of so many Services on so many nodes, decoded; always the same."""
+    """Return the objects of that many Services and nodes, decoded; always the same."""
     draw = Random(0)  # noqa: S311  # no secret
     held = [0] * nodes
     items = [_node(number) for number in range(nodes)]

@@ -3,7 +3,7 @@
 Source: Kubernetes API reference: core/v1 Node, Service, Endpoints; discovery.k8s.io/v1
 EndpointSlice; pkg/proxy/serviceport.go, pkg/proxy/endpointslicecache.go and
 pkg/proxy/util/utils.go, ``ShouldSkipService``. An API server rejects malformed objects, but files
-can be edited: a Service of which something is malformed is left out, and reported by name.
+can be edited: a Service with anything malformed is left out, and reported by name.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from analyzer.semantics.parts import holds as is_of
 
 #: Splits for one destination, after which the rules are traversed for this destination alone.
 _MOST_ASKED: Final = 3
-#: Splits of one and the same remainder, and the number of destinations traversed alone after
+#: Splits of the same remainder, and the number of destinations traversed alone after
 #: which one more is allowed. If rules match addresses one by one, for example in hairpin sets, each
 #: split takes one of them off the remainder, and each costs a traversal for the whole remainder.
 _MOST_PARTED: Final = 16

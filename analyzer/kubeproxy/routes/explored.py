@@ -34,7 +34,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-    #: Sources of which flows come to an endpoint, None: any; what becomes of these behind nat, and
     #: The sources of flows that reach an endpoint, None: any; what happens to them after nat, and
     #: the sources that rules match on there.
     Arrival: TypeAlias = tuple[Intervals | None, Parts[Onward], Asked]

@@ -71,7 +71,7 @@ class Leaving:
         self._given_within = within
         self._asks_pairs = asks_pairs
         version = VERSIONS[family]
-        # Two objects: which one a rule matches on is told by identity.
+        # Two objects: which one a rule matches on follows from their identity.
         self._sources, self._everywhere = (
             Region(version, (everything(version),)) for _ in range(2)
         )
