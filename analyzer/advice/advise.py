@@ -100,7 +100,7 @@ class Advice:
 
     Attributes:
         ports: names of its ServicePorts.
-        predicted: how it would fare now by its objects alone, where dumps say otherwise; else None.
+        predicted: its results now by its objects alone, if dumps give others; otherwise None.
     """
 
     key: Key

@@ -131,7 +131,7 @@ class Comments:
         return " ".join([begins + self._names.name("text", text), *named])
 
     def _word(self, word: str) -> str | None:
-        """Return what becomes of a word that names something; None if it may be any word."""
+        """Return the replacement of a word that names something; None if it may be any word."""
         if word == _LEFT_OUT:
             return self._names.name("text", word)
         if _NUMBER.fullmatch(word):

@@ -144,7 +144,7 @@ def _table(naming: Naming, table: Table) -> Table:
 
 
 def _comment(naming: Naming, given: str | None) -> str | None:
-    """Return what becomes of a comment, which nft cannot write with a quote in it."""
+    """Return the anonymised comment, without quotes, which nft cannot write."""
     return None if given is None else naming.comments.renamed(given).replace('"', "")
 
 
@@ -158,7 +158,7 @@ def _chain(naming: Naming, place: TableOf, chain: Chain) -> Chain:
         comment=_comment(naming, chain.comment),
     )
     if chain.is_unplaced:
-        # It stays a base chain of which nobody knows where it is called.
+        # It stays a base chain whose hook is not known.
         return replace(
             made,
             type=chain.type if chain.type in TYPES else naming.removed,

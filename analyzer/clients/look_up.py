@@ -27,7 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final, TypeAlias
 
-#: Seconds after which conntrack forgets a datagram that nobody has answered.
+#: Seconds after which conntrack forgets a datagram that has no answer.
 UDP_TIMEOUT: Final = Fraction(30)
 #: Beyond which ndots is cut. Source: glibc, resolv.h, RES_MAXNDOTS; musl and Go have the same.
 _MOST_NDOTS: Final = 15
@@ -154,7 +154,7 @@ class _LookUp:
         pins: Pins,
         errors: _Errors,
     ) -> Plan:
-        """Ask one server, of which `flows` says what became of earlier datagrams."""
+        """Ask one server, given the `flows` of earlier datagrams."""
         if number == self._most:
             return self._unanswered(at, pins, errors, silent=silent)
         resolver, server = self._resolver, self._order[number]

@@ -316,7 +316,7 @@ def _begun(manifest: bytes) -> str:
 
 
 def _failed(manifest: bytes) -> Iterator[tuple[str, str]]:
-    """Yield file and result of rules that could not be taken, and not for want of a program."""
+    """Yield file and result of rules that could not be collected although the program exists."""
     for line in manifest.decode("utf-8", "replace").split("\n"):
         row = line.split("\t")
         if len(row) != _COLUMNS or not row[_NAME].startswith(_RULES):

@@ -144,7 +144,7 @@ class Alike:
     ) -> None:
         """Keep dumps that were parsed in full, to compare others with them.
 
-        Where that has been in vain for some dumps, only now and then.
+        If that was of no use for some dumps, only now and then.
         """
         if self._missed > _IN_VAIN and self._missed % _IN_VAIN:
             return

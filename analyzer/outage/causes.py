@@ -185,7 +185,7 @@ class Causes:
         return self._of_pod(facts, end, node)
 
     def _of_api(self) -> Replacement:
-        """Return what becomes of an API server; those that are back are endpoints again."""
+        """Return what happens to an API server; those that are back are endpoints again."""
         lease = self._outage.reconciler is Reconciler.LEASE
         removed = self.api_removed if lease else NEVER
         returns = self._outage.api_back + Span(Fraction(0), self._clocks.api_removed().latest)

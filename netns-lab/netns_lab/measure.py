@@ -374,7 +374,7 @@ def hairpins(
 
 
 def _nobody(_: int) -> None:
-    """Tell nobody of progress."""
+    """Report no progress."""
 
 
 @contextmanager

@@ -130,7 +130,7 @@ class Flows:
 
 
 class ChosenFlows(Flows):
-    """The first packets of flows whose clients and ports somebody else has chosen.
+    """The first packets of flows whose clients and ports are given.
 
     Args:
         flows: of each its client, its port, and a number by which it differs from all others that

@@ -5,7 +5,7 @@ Theory of operation
 
 Flows of one route leave together as long as no other comes in between; each has landed and was
 answered when the call that sends it returns (`count`). A tag is the flow's own in all the run, so
-that what became of each is told at the end. conntrack forgets flows in between where more of them
+that results are assigned to flows at the end. conntrack forgets flows in between if more of them
 leave under the node's address than this has ports; what it knew of each is read before that.
 """
 

@@ -71,7 +71,7 @@ class Addresses:
     """The client addresses of a lab at one node.
 
     Args:
-        used: what nobody may be a client with.
+        used: addresses that no client may have.
         needed: how many of one kind.
     """
 

@@ -327,13 +327,13 @@ def _told(ruleset: Ruleset, betraying: list[str], *, whole: bool) -> Diagnostic:
     shown = ", ".join(sorted(betraying)[:_FEW])
     more = f" and {len(betraying) - _FEW} more" if betraying[_FEW:] else ""
     then = (
-        "somebody has changed the rules or the dump, which is taken at face value"
+        "the rules or the dump have been edited, and are taken at face value"
         if whole
-        else "which other rows are lost is not known, so shares are bounds"
+        else "which other rows are missing is not known, so shares are bounds"
     )
     return partial_warning(
         "lost-rows",
-        f"the dump has lost rows of table nat: {shown}{more} should have other rows, "
+        f"rows of table nat are missing: {shown}{more} should have other rows, "
         f"or be jumped to; {then}",
         ruleset.file,
     )
