@@ -132,9 +132,9 @@ class Adviser:
         self._failures = failures
         self._seed = seed
         self._advance = advance
-        #: ServicePorts of which a walk of generated rules says otherwise than was predicted.
+        #: ServicePorts for which the generated rules give other results than predicted.
         self.differing: list[str] = []
-        #: How many predictions were held against such walks.
+        #: How many predictions were compared with generated rules.
         self.checked = 0
 
     def advice(
@@ -187,7 +187,7 @@ class Adviser:
             services = tuple(of_service(services, each, ports))
             found = self._outcome(situation, each, services, cluster)
             if found is None:
-                return Refused("nothing of it would be left to judge")
+                return Refused("nothing would be left to judge")
             scores.append(found)
         if len(scores) == 1:
             return scores[0]

@@ -16,7 +16,7 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
     "--to": {
         "required": True,
         "metavar": "IP:PORT",
-        "help": "where it is sent ([IP]:PORT of IPv6), or a Service, for example kube-dns:53",
+        "help": "where it is sent ([IP]:PORT for IPv6), or a Service, for example kube-dns:53",
     },
     "--protocol": {
         "choices": ["tcp", "udp", "sctp", "icmp"],

@@ -45,12 +45,12 @@ def answer(db: Any, folder: str, sql: str) -> tuple[list[str], list[Row]]:
         within = sql.replace("'", "''")
         told = db.execute(f"EXPLAIN (FORMAT json) FROM query('{within}')").fetchall()
         if _HIDES in str(told).lower():
-            raise UsageError(f"cluster sql: it does not run {_HIDES}")
+            raise UsageError(f"cluster sql: {_HIDES} is not allowed")
         found = db.execute(sql)
         columns = [(each[0], str(each[1])) for each in found.description or ()]
         for name, kind in columns:
             if _ZONED in kind:
-                says = "is a time in a zone; ask for it as text, with ::VARCHAR"
+                says = "has a time zone; select it as text, with ::VARCHAR"
                 raise UsageError(f"cluster sql: {name} {says}")
         return [name for name, _ in columns], found.fetchall()
     except duckdb.Error as error:

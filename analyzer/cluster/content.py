@@ -293,7 +293,7 @@ def _frontend_of(kind: str, address: str | None, port: int | None) -> Frontend:
 def _address(text: str) -> Address:
     found = address_from_text(text)
     if found is None:
-        raise ValueError(f"{text!r} is no address")
+        raise ValueError(f"{text!r} is not an address")
     return found
 
 

@@ -91,7 +91,9 @@ def read_nodes(options: SimpleNamespace) -> tuple[NodeInput, ...]:
         if len(parted) > 1:
             for option, name in _OF_ONE_NODE.items():
                 if getattr(options, name):
-                    raise UsageError(f"{option}: from which node? There are dumps of {len(parted)}")
+                    raise UsageError(
+                        f"{option}: of which node? There are dumps of {len(parted)} nodes"
+                    )
         of_name = dict(zip(options.dumps, dumps, strict=True))
         found = []
         for each in parted:

@@ -282,7 +282,7 @@ def _result(task: Task, future: Future[Result]) -> Result:
     if isinstance(error, BrokenExecutor):
         raise error
     if error is not None:
-        why = f"a fault in reading it, {type(error).__name__}: {error}"
+        why = f"a bug in kubeodds, {type(error).__name__}: {error}"
         why = why_not(error) if isinstance(error, MemoryError) else why
         return Result.failed(failed(task, task.node, why))
     return future.result()

@@ -27,7 +27,7 @@ class Cause(enum.Enum):
 
     REPLACED = "pods that are replaced elsewhere"
     DAEMON_SET = "DaemonSet: not moved"
-    STATEFUL_SET = "StatefulSet: not moved while its Node is there"
+    STATEFUL_SET = "StatefulSet: not moved while its Node object exists"
     STATIC = "static pods: not moved"
     BARE = "pods without a controller: not replaced"
     BOUND = "pods with a volume of their node: not moved"
@@ -37,7 +37,7 @@ class Cause(enum.Enum):
     API = "API servers: a lease of their own"
     ALONE = "dead on a living node: its readiness probe decides"
     WITH_API = "dies with the API, and comes back after it"
-    UNLISTED = "pods that no object lists: replaced or not"
+    UNLISTED = "pods that no object lists: possibly replaced"
     UNKNOWN = "not known what manages them, or where they are"
 
 

@@ -225,7 +225,7 @@ def another_time(given: Input) -> Iterator[Diagnostic]:
         f"judging by the last sign of life of a node in them ({seen:%Y-%m-%d %H:%M %Z}) the "
         f"objects are {long(abs(apart))} {which} than the dump, if its node's clock is in UTC: "
         "node, zone and pod of each endpoint are as of then, and pods may have moved in "
-        "between; take both again, or correct what you know with --node-of",
+        "between; take both again, or correct the nodes with --node-of",
     )
 
 

@@ -213,8 +213,8 @@ def _refused(answer: AdviseAnswer, advice: Advice) -> Iterator[Line]:
     ]
     if not answer.every:
         if refused:
-            says = f"Not for it: {', '.join(measure.name for measure, _ in refused)}. Why: --all."
-            yield Line((Span(says, Style.FAINT),))
+            names = ", ".join(measure.name for measure, _ in refused)
+            yield Line((Span(f"Not applicable: {names}. Reasons: --all.", Style.FAINT),))
         return
     for measure, why in refused:
         yield Line((Span(f"{measure.name}: {why}.", Style.FAINT),))

@@ -176,7 +176,7 @@ def _npd(options: SimpleNamespace) -> int:
 
 def _unknown(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """Print a fault of ours as Python does, and end with what the detector calls unknown."""
-    sys.stdout.write(f"{fitted(f'unknown: a fault of kubeodds, {kind.__name__}')}\n")
+    sys.stdout.write(f"{fitted(f'unknown: a bug in kubeodds, {kind.__name__}')}\n")
     sys.stdout.flush()
     sys.__excepthook__(kind, error, trace)
     sys.stderr.flush()

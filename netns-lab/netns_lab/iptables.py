@@ -363,7 +363,7 @@ def _check_counters(
 ) -> None:
     wrong = sum(counted[rule] != other.get(rule) for rule in rules)
     if wrong:
-        raise LabError(f"the counters of {wrong} rules are others as {name} reads them")
+        raise LabError(f"the counters of {wrong} rules differ from those that {name} reads")
 
 
 @contextmanager

@@ -74,7 +74,7 @@ def planned(*words: str) -> Schedule:
         (["--for", "5s", "--dead", "10.244.0.7:slow"], "milliseconds from 1 to 10,000"),
         (["--for", "5s", "--dead", "10.244.0.7:flap=5s"], "how long it is up and how long down"),
         (["--for", "5s", "--dead", "10.244.0.7:drop=1"], "drop takes no value"),
-        (["--for", "5s", "--dead", ":drop"], "what is drop? Give WHAT:KIND"),
+        (["--for", "5s", "--dead", ":drop"], "nothing is named before :drop; expected WHAT:KIND"),
         (["--for", "5s", "--dead", "10.244.0.3:53:arp"], "a neighbour entry is for an address"),
     ],
 )

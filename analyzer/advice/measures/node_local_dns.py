@@ -100,7 +100,7 @@ MEASURE = Measure(
     subject=Subject.DNS,
     change=change,
     unsaid=(
-        "which answers the caches hold: from none lost, if all, to what kube-dns itself loses",
+        "how much is cached: if all, nothing is lost; if nothing, what kube-dns itself loses",
         "a cache that dies alone takes its node's DNS with it",
     ),
 )

@@ -59,7 +59,7 @@ def _checks(facts: Facts, chain: str, rows: list[Row], checks: list[Row]) -> Ite
                 code="affinity-not-set",
                 message=(
                     f"{facts.endpoint(target)} does not record its clients, so returning clients "
-                    f"of {facts.traffic(chain)} are drawn anew each time, against sessionAffinity"
+                    f"of {facts.traffic(chain)} are drawn anew each time, despite sessionAffinity"
                 ),
                 line=row.line,
             )
@@ -96,7 +96,7 @@ def _both(facts: Facts, chain: str, rows: list[Row], checks: list[Row]) -> Itera
             yield Finding(
                 code="affinity-not-checked",
                 message=f"no rule returns clients to {facts.endpoint(row.target or '')}: its share "
-                f"of {facts.traffic(chain)} is drawn anew each time, against sessionAffinity",
+                f"of {facts.traffic(chain)} is drawn anew each time, despite sessionAffinity",
                 line=row.line,
             )
         elif row.recent is not None and row.target not in drawn:
@@ -119,7 +119,7 @@ def _unchecked(facts: Facts, chain: str, rows: list[Row]) -> Iterator[Finding]:
                 message=(
                     f"{facts.endpoint(row.target or '')} records its clients, and {chain} sends "
                     f"none of them back to it: {facts.traffic(chain)} are drawn anew each time, "
-                    "against sessionAffinity"
+                    "despite sessionAffinity"
                 ),
                 line=row.line,
             )

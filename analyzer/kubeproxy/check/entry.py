@@ -21,7 +21,7 @@ _JUMPS: Final = (
         "nat",
         "POSTROUTING",
         "KUBE-POSTROUTING",
-        "new flows that are marked for masquerading, from outside the cluster or to itself",
+        "new flows that are marked for masquerading, from outside or from a pod to itself",
     ),
     ("filter", "OUTPUT", names.SERVICES, "flows from the node to Services without endpoints"),
     ("filter", "FORWARD", names.SERVICES, "flows from pods to Services without endpoints"),

@@ -103,8 +103,8 @@ def check(
 _INCOMPLETE: Final = Finding(
     code="incomplete",
     message=(
-        "the dump is a fragment, or ends before its tables do: whether missing rules and chains "
-        "are really missing, with their new flows, is not known and not reported here"
+        "the dump is a fragment, or ends before its tables do: missing rules and chains may be in "
+        "the rest, so they are not reported here"
     ),
     partial=True,
 )

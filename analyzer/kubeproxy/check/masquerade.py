@@ -136,9 +136,9 @@ def _other_bit(row: Row, bit: int, masks: set[int]) -> Finding:
     asked = ", ".join(hex(mask) for mask in sorted(masks))
     return Finding(
         code="masquerade-mark",
-        message=f"KUBE-POSTROUTING looks for mark {asked} and KUBE-MARK-MASQ sets {bit:#x}: new "
-        "flows from outside the cluster and to NodePorts are not masqueraded, and answers to "
-        "them go astray",
+        message=f"KUBE-POSTROUTING matches mark {asked}, but KUBE-MARK-MASQ sets {bit:#x}: new "
+        "flows from outside the cluster and to NodePorts are not masqueraded, and replies to "
+        "them get lost",
         line=row.line,
     )
 
@@ -151,8 +151,8 @@ def _forward(facts: Facts) -> Iterator[Finding]:
         if bit is not None and row.mark is not None and row.mark.mask != bit:
             yield Finding(
                 code="forward-mark",
-                message=f"KUBE-FORWARD accepts mark {row.mark.mask:#x} and KUBE-MARK-MASQ sets "
-                f"{bit:#x}: where the policy of FORWARD is DROP, new flows from outside to "
+                message=f"KUBE-FORWARD accepts mark {row.mark.mask:#x}, but KUBE-MARK-MASQ sets "
+                f"{bit:#x}: if the policy of FORWARD is DROP, new flows from outside to "
                 "NodePorts and ClusterIPs are dropped on this node",
                 line=row.line,
             )

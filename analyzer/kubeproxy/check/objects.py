@@ -59,9 +59,9 @@ def objects(facts: Facts) -> Iterator[Finding]:
             yield Finding(
                 code="missing-service",
                 message=(
-                    f"no rule matches new flows to {', '.join(places[:2])} ({want.name}), which "
-                    "the objects have: they leave untranslated. The dump is older, or was taken "
-                    "in the middle of a sync"
+                    f"no rule matches new flows to {', '.join(places[:2])} ({want.name}), which is "
+                    "in the objects: they leave untranslated. The dump is older, or was taken in "
+                    "the middle of a sync"
                 ),
             )
 
@@ -103,8 +103,8 @@ def _frontends(want: ApiServicePort, found: list[Frontend]) -> Iterator[Finding]
             yield Finding(
                 code="stale-frontend",
                 message=(
-                    f"new flows to {frontend} are still matched, but the objects give {want.name} "
-                    "no such address and port"
+                    f"new flows to {frontend} are still matched, but {want.name} has no such "
+                    "address and port in the objects"
                 ),
                 line=frontend.row.line,
             )

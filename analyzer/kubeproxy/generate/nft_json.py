@@ -100,7 +100,7 @@ def _statements(line: str) -> Iterator[Any]:
                 rest = rest[found.end() :].lstrip()
                 break
         else:
-            raise ValueError(f"{line}: expected words that JSON is known of, not {rest}")
+            raise ValueError(f"{line}: expected words with a known JSON, not {rest}")
 
 
 def _add(pattern: str, read: Callable[[re.Match[str]], Any]) -> None:

@@ -73,10 +73,12 @@ def render_nft(services: Iterable[ServicePortSpec], *proxies: ProxyConfig) -> st
     given = tuple(services)
     known = {proxy.family: proxy for proxy in proxies}
     if len(known) != len(proxies) or not proxies:
-        raise ValueError("kube-proxy is one for each family")
+        raise ValueError("expected one kube-proxy for each family")
     for service in given:
         if service.cluster_ip.version not in known:
-            raise ValueError(f"{service.name}: {service.cluster_ip} is of no family of a proxy")
+            raise ValueError(
+                f"{service.name}: {service.cluster_ip} is not of the family of any kube-proxy"
+            )
     return "".join(_nft_lines(given, known))
 
 

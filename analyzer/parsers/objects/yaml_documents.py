@@ -166,7 +166,7 @@ class _Documents:
             self._fail(f"an alias without an anchor &{event.anchor} before it", event)
         found = self._anchors[event.anchor]
         if found is None:
-            self._fail("an alias inside what it stands for", event)
+            self._fail("an alias inside its own anchor", event)
         made = self._copy(found.value, event, len(self._open))
         into = self._open[-1]
         if isinstance(into.made, dict) and into.key is None:
