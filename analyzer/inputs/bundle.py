@@ -196,7 +196,7 @@ class _Bundle:
     @staticmethod
     def _unknown(nodes: Sequence[NodeFiles]) -> str:
         failed = ", ".join(file for each in nodes for file in each.failed)
-        return f"; could not be taken: {failed}" if failed else ""
+        return f"; could not be collected: {failed}" if failed else ""
 
 
 def _is_later(file: str) -> bool:

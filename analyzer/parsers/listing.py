@@ -121,7 +121,7 @@ class _Reader(Telling):
             raise InputError(f"{self._file}: it contains no chain of iptables -nvL")
         self._tell(
             "unread-listing",
-            "the listing does not show all of this rule, which leaves ranges; iptables-save does",
+            "the listing shows only part of this rule, so results may be ranges: use iptables-save",
             self._unread,
         )
         self._tell("noise", "not a line of iptables -nvL; left out", self._noise)

@@ -206,9 +206,7 @@ class _Asked:
         if options.requires:
             for option in ("client", "lookup", "service"):
                 if getattr(options, option) not in (None, []):
-                    raise UsageError(
-                        f"--{option}: not with --requires, whose journeys say that themselves"
-                    )
+                    raise UsageError(f"--{option}: not with --requires, whose journeys define it")
             return tuple(self._journeys())
         names = tuple(dict.fromkeys(options.client))
         resolvers = [RESOLVERS[n] for n in names or RESOLVERS if n in RESOLVERS]
