@@ -95,7 +95,7 @@ class RouteRun:
         self._ended_by: Counter[str] | None = None
 
     def _expected(self, host: Host) -> Arriving:
-        """Return what becomes of the flows, as predicted; `host` is where they are sent from."""
+        """Return what happens to the flows, as predicted; `host` is where they are sent from."""
         beyond = self._lab.beyond(self._client)
         found = arriving(self._route, beyond)
         if self._sender is None:
