@@ -32,7 +32,7 @@ if TYPE_CHECKING:  # what one verb needs, another need not wait for
 
 def run() -> None:
     """Run the command line and exit."""
-    if sys.stdout is None or sys.stderr is None:  # closed by who called us: nobody listens
+    if sys.stdout is None or sys.stderr is None:  # closed by the caller: there is nowhere to write
         os._exit(BAD_INPUT)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):

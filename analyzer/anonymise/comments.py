@@ -88,7 +88,7 @@ _SENTENCES: Final = frozenset(
     CNI firewall plugin admin overrides
     """.strip().split("\n    ")
 )
-#: How comments of programs begin whose end nobody knows.
+#: How comments of programs begin that may end in any way.
 _PROGRAMS: Final = (
     *("cali:", "kube-router ", "AWS, ", "flanneld ", "cilium: ", "cilium ", "cilium-"),
     *("CNI portfwd ", 'dnat name: "', 'name: "', "NodeLocal DNS Cache: ", "Antrea: "),

@@ -74,7 +74,7 @@ _UNITS: Final = frozenset(
 _JSON: Final = "nft-json"
 #: Too short for an address.
 _VERSION: Final = re.compile(r"\d{1,2}(?:\.\d{1,3}){0,2}")
-#: What a line of a table says that nobody understands: there may be more in it.
+#: In place of a line of a table that is not understood: there may be more in it.
 _MARK: Final = "\tremoved\n"
 
 

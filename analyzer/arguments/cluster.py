@@ -58,7 +58,7 @@ EXAMPLES: Final = {
 }
 #: Answers that have the form of another verb's.
 _REPORTS: Final = {"loss": "loss-cluster", "whatif": "whatif"}
-#: Of a worker, unless somebody says otherwise.
+#: The default of --worker-memory.
 _MEMORY: Final = 2 << 30
 _MOST_WORKERS: Final = 1024
 

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 _ONE_SELECT: Final = "cluster sql: it answers one SELECT, and changes nothing"
 #: What DuckDB says of a WITH that writes and stands within another question.
 _WRITES: Final = "must be at the top level"
-#: Runs a question that whoever explains it does not see.
+#: Runs a query that EXPLAIN does not show.
 _HIDES: Final = "json_execute_serialized_sql"
-#: What DuckDB hands on as text alone, for want of a module.
+#: A type that DuckDB only returns as text, for lack of a module.
 _ZONED: Final = "WITH TIME ZONE"
 
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 #: What the files are called in which `collect` puts rules.
 _RULES: Final = ("iptables-", "ip6tables-", "nft-")
-#: Columns of MANIFEST: a file's name, and what became of it.
+#: Columns of MANIFEST: a file's name, and its result.
 _NAME, _RESULT, _COLUMNS = 0, 5, 7
 _OF_NODE: Final = "# node "
 _BEGUN: Final = re.compile(rb"^# node .*, begun (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)$", re.MULTILINE)

@@ -121,7 +121,7 @@ def parted_by_node(
     bundles = [unit for unit in units if isinstance(unit[0], Member)]
     clash = _clash(dumps)
     if clash is not None and not names and bundles == units[:1] == units and _is_folder(units[0]):
-        bundles = []  # no bundle of one node: somebody has put dumps together
+        bundles = []  # not a bundle of one node: a folder of dumps
     if len(bundles) <= 1 and clash is None:
         return (OfNode(named or "", named, tuple(files)),)
     if names or (bundles and len(bundles) < len(units)):
@@ -219,7 +219,7 @@ def _labelled(groups: Sequence[tuple[str, ...]], known: Collection[str]) -> Iter
         own = [name for name in names if counted[name] == 1]
         name = own[0] if own else group[0]
         of_bundle = isinstance(group[0], Member) and name == group[0].node
-        # A file is called as somebody likes: only what the objects know is a node.
+        # A file may have any name: only names that the objects know are nodes.
         is_node = name in known or (of_bundle and not known)
         yield OfNode(name, name if is_node else None, group)
 

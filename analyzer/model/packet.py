@@ -56,7 +56,7 @@ class Mark:
         return Mark(self.value & ~bits, self.unknown | bits)
 
 
-#: A mark of which nothing is known.
+#: An unknown mark.
 UNKNOWN_MARK: Final = Mark(0, ALL_BITS)
 
 
@@ -150,7 +150,7 @@ class Packet:
         )
 
 
-#: A packet of which nothing is known.
+#: An unknown packet.
 UNKNOWN_PACKET = Packet(
     mark=UNKNOWN_MARK,
     flow_mark=UNKNOWN_MARK,

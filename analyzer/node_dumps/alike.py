@@ -216,7 +216,7 @@ def _holds(part: Input, dump: _Dump) -> bool:
         return False
     is_odd = any(not isinstance(each.routes, PlainRoutes) for each in part.view.services)
     if is_odd and not part.own:
-        return False  # flows to the node itself go to an address that nobody knows
+        return False  # flows to the node itself go to an unknown address
     left = dump.left
     assert left is not None
     hidden = set(left.passed)

@@ -113,7 +113,7 @@ def scenario(
     causes = Causes(died, cluster, workloads, clocks, asked.rates, outage)
     reboot = None
     if asked.reboots_after is not None:
-        # Without the API there are no rules; with it, nobody knows how long a restart takes.
+        # Without the API there are no rules; with it, how long a restart takes is not known.
         back = outage.api_back.earliest
         has_rules = None if back is None else max(back, asked.reboots_after)
         reboot = Reboot(at=asked.reboots_after, rules=Span(has_rules, None))

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from analyzer.model.matches import Match
     from analyzer.model.rules import Chain
 
-#: Chains that kube-proxy, or the kubelet, keeps whatever becomes of Services.
+#: Chains that kube-proxy, or the kubelet, keeps whatever happens to Services.
 STABLE: Final = frozenset({names.MARK_MASQUERADE, names.MARK_DROP})
 _OWN: Final = "KUBE-"
 #: Chains, one within the other, beyond which nothing is kube-proxy's.

@@ -48,7 +48,7 @@ def anonymise(options: SimpleNamespace) -> int:
     try:
         _put(options, data, binary=not single)
     except BaseException:
-        # A map of what nobody got would only be in the way of the next try.
+        # A map without its output would only be in the way of the next attempt.
         if options.map is not None:
             os.unlink(options.map)  # noqa: PTH108  # pathlib is slow to load
         raise

@@ -286,7 +286,7 @@ class _Asked:
         worst = sorted(
             found,
             key=lambda each: (
-                # From outside a ClusterIP is reached only where somebody has made a way to it.
+                # From outside, a ClusterIP is reachable only with an extra route to it.
                 self.world.source is Source.EXTERNAL
                 and self.world.route(each).frontend.kind is FrontendKind.CLUSTER_IP,
                 -service_loss(each, self.died).worst.upper.as_fraction(),

@@ -159,7 +159,7 @@ def timeline(options: SimpleNamespace) -> int:
         {(each.name, each.protocol): each for each in specs},
         options.until,
         found.reboot,
-        # Rules that nobody writes do not change.
+        # Without kube-proxy, rules do not change.
         () if options.kube_proxy_dead else found.unsettled,
     )
     answer = TimelineAnswer(

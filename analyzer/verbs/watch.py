@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from analyzer.reports.watch_answer import Watched
 
-#: Whoever collects metrics is another user.
+#: Metrics are collected by another user.
 _MODE: Final = 0o644
 
 
@@ -77,7 +77,7 @@ def _loop(options: SimpleNamespace, signals: Signals, looking: Watch, page: _Pag
         try:
             page.show(replace(found, every=max(every, found.took + rest)))
         except OSError as error:
-            # Of a folder that is not there, or a reader that is gone, somebody should know at once.
+            # A missing folder, or a reader that has gone, must be noticed at once.
             if not number or isinstance(error, BrokenPipeError):
                 raise
             say(f"kubeodds: {options.into or 'stdout'}: {error.strerror or error}")

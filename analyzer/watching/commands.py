@@ -107,7 +107,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     for pipe in (process.stdout, process.stderr):
         if pipe is not None:
             pipe.close()
-    # Its leader is not waited for before: nobody else can have its number.
+    # Its leader has not been waited for: no other process can have its number.
     with suppress(ProcessLookupError, PermissionError):  # which a program of another user may be
         os.killpg(process.pid, signal.SIGKILL)
     try:

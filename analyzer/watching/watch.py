@@ -61,7 +61,7 @@ class Watch:
         self._judge: Judge | None = None
         self._objects: Signature | None = None
         self._key: object = None
-        #: Signatures of the files of the last look, where these tell whether they have changed.
+        #: Signatures of the files of the last look, if they show whether these have changed.
         self._last: object = None
         self._rules_of: dict[str, float] = {}
         self._rules = ""
