@@ -85,7 +85,7 @@ def usual_ways(
 ) -> Iterator[Way]:
     """Yield the parts of each source with other results than those around them.
 
-    As `plain_shares.told_otherwise` does for a Service with no endpoint at a special address.
+    As `plain_shares.told_otherwise` does for a Service whose endpoints have other addresses.
     """
     for source, of in parts.items():
         known: dict[Network | None, bool | None] = {}

@@ -77,7 +77,7 @@ class Masquerade:
         return judge
 
     def usual(self, source: Source, address: Address | None, unmarked: str | None) -> Judged:
-        """Return what happens to flows to endpoints at no special address, `address` included.
+        """Return what happens to flows to endpoints with neither a node's address nor `address`.
 
         It holds if the table `is_plain`.
         """

@@ -222,7 +222,7 @@ class NftClosures:
                     if not own:
                         found.shared.append(template)
                     if not own or held.name in otherwise:
-                        starts += template.chains  # flows with other destinations reach these too
+                        starts += template.chains  # which flows reach these is not known
             if not self._share(found, table, starts):
                 return None
         return found
