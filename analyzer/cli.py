@@ -230,7 +230,7 @@ def _trace(options: SimpleNamespace) -> int:
         tree=found.tree,
         ends=found.ends,
         assumptions=found.assumptions,
-        # Only of what the packet comes to.
+        # Only for chains that the packet reaches.
         diagnostics=tuple(diagnostics),
         every=options.verbose,
         dead=died if died is not None and died.is_anything else None,

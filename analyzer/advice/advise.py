@@ -28,7 +28,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-#: So many sets of nodes are judged one by one.
+#: Most sets of nodes that are judged one by one.
 _MOST_SETS: Final = 20_000
 _OF_SERVICE: Final = "kubernetes.io/service-name"
 

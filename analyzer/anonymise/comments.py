@@ -126,7 +126,7 @@ class Comments:
                 word if new is None else new for word, new in zip(words, renamed, strict=True)
             )
         begins = next((each for each in _PROGRAMS if text.startswith(each)), "")
-        # A name of a ServicePort is gone by, whatever stands around it.
+        # The name of a ServicePort identifies it, whatever surrounds it.
         named = [new for word, new in zip(words, renamed, strict=True) if new and "/" in word]
         return " ".join([begins + self._names.name("text", text), *named])
 

@@ -127,7 +127,7 @@ def _table(naming: Naming, table: Table) -> Table:
     objects = [_object(naming, each) for each in table.objects.values()]
     flowtables = [_flowtable(naming, each) for each in table.flowtables.values()]
     base = [each for each in chains if each.type is not None]
-    # The order of the old names would tell something of them.
+    # The order of the old names would reveal something of them.
     own = sorted((each for each in chains if each.type is None), key=lambda each: each.name)
     family = table.family if table.family in FAMILIES else naming.removed
     return replace(

@@ -261,7 +261,7 @@ def _created(
             ends = words.take("a range").text
             found += [option, ends if _PORT.fullmatch(ends) else "0.0.0.0-255.255.255.255"]
         else:
-            found.append(naming.removed)  # of a set with such an option nothing is told
+            found.append(naming.removed)  # nothing of a set with such an option is kept
             naming.remove("option of a set", option)
             break
     return " ".join(found)

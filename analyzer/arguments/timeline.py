@@ -57,7 +57,7 @@ def _default(span: Span) -> str:
     return lower if lower == upper else f"{lower}-{upper}"
 
 
-#: What ``timeline`` is told of the outage.
+#: Options of ``timeline`` for the outage.
 OPTIONS: Final[dict[str, dict[str, Any]]] = {
     **CONTROL_PLANE,
     "--frozen": {

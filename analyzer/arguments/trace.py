@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
-#: What ``trace`` is told of the packet and the node.
+#: Options of ``trace`` for the packet and the node.
 OPTIONS: Final[dict[str, dict[str, Any]]] = {
     "--from": {
         "dest": "source",

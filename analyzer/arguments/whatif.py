@@ -30,7 +30,7 @@ def _kind(text: str) -> str:
     return text
 
 
-#: What ``whatif`` is told besides the dump.
+#: Options of ``whatif`` besides the dump.
 OPTIONS: Final[dict[str, dict[str, Any]]] = {
     "--only": {
         "metavar": "KIND",

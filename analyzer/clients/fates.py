@@ -47,7 +47,7 @@ class FlowResponse(enum.Enum):
 
 
 FATES: Final = tuple(FlowResponse)
-#: What a dead endpoint may be; silence is what is not said otherwise.
+#: How a dead endpoint may behave; silence is the default.
 FATES_OF_THE_DEAD: Final = (FlowResponse.SILENT, FlowResponse.REFUSED, FlowResponse.UNREACHABLE)
 _ANY: Final = frozenset(FlowResponse)
 _NO_ANSWER: Final = frozenset(FATES_OF_THE_DEAD)
@@ -95,7 +95,7 @@ class Lot:
         for each, (lower, _) in zip(values, self.bounds, strict=True):
             found += each * lower
             rest -= lower
-        # What is left goes where it costs least.
+        # The rest goes where it costs least.
         for each, (lower, upper) in sorted(
             zip(values, self.bounds, strict=True), key=lambda pair: pair[0]
         ):

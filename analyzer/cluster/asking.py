@@ -57,6 +57,6 @@ def answer(db: Any, folder: str, sql: str) -> tuple[list[str], list[Row]]:
         says = str(error)
         if _WRITES in says:
             raise UsageError(_ONE_SELECT) from None
-        # Behind that it quotes the question, as it was put above.
+        # After that it quotes the query as it was wrapped above.
         says = " ".join(says.partition("\n\nLINE ")[0].split())
         raise UsageError(f"cluster sql: {says}") from None

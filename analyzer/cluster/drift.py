@@ -144,7 +144,7 @@ class _Comparison:
         """Yield the differences of all ServicePorts."""
         versions = {key[:2] for key in expected or () if key[2] is not None}
         for key in dict.fromkeys([*found, *(expected or ())]):
-            if key[2] is None and key[:2] in versions:  # what is left of it tells no IP version
+            if key[2] is None and key[:2] in versions:  # nothing is left to show its IP version
                 self.not_judged.append(key[0])
                 continue
             there = found.get(key)
@@ -194,7 +194,7 @@ class _Comparison:
                 rest -= common
                 self.compared += len(common)
                 yield from self._at(key, [*differences(service, wanted, self._told)], common)
-            # Else what is left are nodes of which the objects tell nothing.
+            # The others are nodes that are not in the objects.
             if not should and key[0] not in self._untold:
                 yield from self._at(key, [(Drift.EXTRA_SERVICE, "")], rest)
         there = frozenset().union(*(nodes for _, nodes in at)) if at else frozenset[str]()

@@ -343,7 +343,7 @@ class Reference:
         rows = [self._text_of(c) for c in chains if (c, False) not in missing]
         made: list[bytes] = []
         places: list[int] = []
-        stage = 0  # before the declarations of nat, in them, in its rows, behind it
+        stage = 0  # before the declarations of nat, in them, in its rows, after it
         for at, line in kept:
             if stage == 0 and at == nat[0]:
                 stage = 1

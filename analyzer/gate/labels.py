@@ -117,5 +117,5 @@ def meets_term(term: object, name: str, labels: Labels) -> bool:
             raise ValueError(f"matchFields: {at(each, 'key')!r} is not metadata.name")
         if not meets(each, {"metadata.name": name}):
             return False
-    # Not a short cut: what is malformed is told wherever it stands.
+    # Not short-circuited: a malformed expression is reported wherever it is.
     return all([meets(each, labels) for each in expressions])  # noqa: C419  # as said above

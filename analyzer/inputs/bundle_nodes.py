@@ -44,12 +44,12 @@ _NAME, _RESULT, _COLUMNS = 0, 5, 7
 _OF_NODE: Final = "# node "
 _BEGUN: Final = re.compile(rb"^# node .*, begun (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)$", re.MULTILINE)
 _PART: Final = ".part"
-#: Where the header of a dump is.
+#: Length of a dump's beginning in which its header is.
 _HEADER: Final = 4096
 _TEXT, _JSON = "nft-list-ruleset.txt", "nft-list-ruleset.json"
 _FORMS: Final = {_TEXT: _JSON, _JSON: _TEXT}
 _AGAIN: Final = "again/"
-#: Where the name of a machine stands below the folder with its files.
+#: Where the file with the host name is below the folder.
 _HOSTNAMES: Final = ("etc/", "systeminfo/", "sos_commands/host/", "")
 _COUNTERS: Final = re.compile(rb"^\[\d+:\d+\] |\[\d+:\d+\]$|^#.*\n", re.MULTILINE)
 _TABLES: Final = re.compile(rb"^\*(\w+)", re.MULTILINE)

@@ -13,7 +13,7 @@ from analyzer.parsers.contents import too_large
 from analyzer.parsers.formats import read_ruleset
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # only what is asked for is loaded
+if TYPE_CHECKING:  # only loaded when needed
     from typing import Final, Self
 
     from analyzer.parsers.rows import Skim

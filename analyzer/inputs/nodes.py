@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from analyzer.semantics.base_chains import Rules
 
-#: Words in names of files that tell which program printed a dump, and how it is kept.
+#: Words in names of files for the program that printed a dump, and for its format.
 _PROGRAMS: Final = (
     "ip6|ip6?tables|nft|nftables|legacy|save|list|ruleset|(?:ip)?v[46]|rules|dump|"
     "txt|out|log|json|gz|xz|bz2|zst|tar|tgz"
@@ -211,7 +211,7 @@ def _versions(dump: Rules) -> str:
 def _labelled(groups: Sequence[tuple[str, ...]], known: Collection[str]) -> Iterator[OfNode]:
     """Yield the nodes with the first of their possible names that no other has."""
     bundles = {file.bundle for group in groups for file in group if isinstance(file, Member)}
-    # Of one folder the files tell nodes apart, else the bundles do.
+    # The files of one folder distinguish nodes; otherwise the bundles do.
     is_whole = len(bundles) == len(groups)
     possible = [[*_names(group[0], known, is_whole=is_whole)] for group in groups]
     counted = Counter(name for each in possible for name in {*each})

@@ -117,7 +117,7 @@ class Packet:
 
     def parted(self, by: Parted) -> tuple[Packet, Packet]:
         """Return the packets inside and outside of what a rule matches on."""
-        if self.sources is self.destinations:  # it is sent to where it comes from
+        if self.sources is self.destinations:  # it is sent to its own source
             parts = ((each, each) for each in (by.inside, by.outside))
             inside, outside = (replace(self, sources=a, destinations=b) for a, b in parts)
             return inside, outside

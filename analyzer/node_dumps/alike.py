@@ -220,7 +220,7 @@ def _holds(part: Input, dump: _Dump) -> bool:
     left = dump.left
     assert left is not None
     hidden = set(left.passed)
-    # What stands for sources must not be an endpoint, or a Service, that was passed over.
+    # An address that represents sources must not be one of a skipped endpoint or Service.
     of_sources = dump.held.reference.with_endpoints_at(grounds.stand_ins)
     hosts = (str(each).encode() for each in grounds.stand_ins)
     of_hosts = (at for host in hosts for at in dump.held.reference.at_host(host))

@@ -99,7 +99,7 @@ class Outage:
 #: Seconds that pods tolerate which do not say it themselves: what ``--toleration`` is about.
 #: Source: plugin/pkg/admission/defaulttolerationseconds/admission.go.
 _BY_DEFAULT: Final = 300
-#: Of owners that put a pod in the place of one that is gone.
+#: Kinds of owners that replace a pod that is gone.
 _REPLACING: Final = ("ReplicaSet", "ReplicationController")
 
 

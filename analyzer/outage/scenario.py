@@ -23,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-#: Without anything that tells of the control plane.
+#: If nothing is known of the control plane.
 _NOT_KNOWN: Final = (
     "it is not known whether the control plane is alive; pass --control-plane, or --frozen or "
     "--healing"

@@ -201,7 +201,7 @@ class Copies:
             if drawn and any(self._is_gone(each) for each in drawn):
                 yield from self._anew(chain, name, drawn)
                 if name in self.empty:
-                    return  # nothing behind an ACCEPT is met
+                    return  # nothing after an ACCEPT is evaluated
                 at += len(drawn)
                 continue
             rule = rules[at]

@@ -19,7 +19,7 @@ _COLUMNS: Final = (
     Column("TAKEN", spare=2),
     Column("", shortens=True),
 )
-#: Nodes that are named where not all are asked for: those that failed.
+#: Most nodes that are named unless all are requested: those that failed.
 _MOST: Final = 10
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
     from typing import Final, TypeAlias
 
-    #: How flows end, of how many that is so, and from where they are.
+    #: How flows end, their share, and their sources.
     _Told: TypeAlias = tuple[Ending, Bounds, str]
 
     from analyzer.failure.loss import ServiceLoss

@@ -26,7 +26,7 @@ from analyzer.reports.tsv import cell
 
 #: Of routes, joined, that are written at a time.
 _LINES = 64
-#: Of a line: what stands before the endpoint, the endpoint, what stands behind.
+#: Parts of a line: before the endpoint, the endpoint, after it.
 _PARTS = 3
 _HEADINGS = (
     "service",

@@ -136,7 +136,7 @@ class _Page:
             try:
                 _replace(self._options.into, page)
             except OSError as error:
-                # Of the file that was asked for, not of the one that would have become it.
+                # With the requested file's name, not that of the temporary one.
                 raise OSError(error.errno, error.strerror, self._options.into) from None
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from analyzer.watching.signals import Signals
 
 _PIECE: Final = 1 << 20
-#: Of what a command says to stderr, which only its last line is told of.
+#: Bytes of a command's stderr that are kept; its last line is reported.
 _MOST_SAID: Final = 1 << 14
 _MOST_TOLD: Final = 200
 #: Seconds between two looks whether a command that says no more has ended.

@@ -223,7 +223,7 @@ class Watch:
             else:
                 self._judge = Judge(options, known, before.known, before.died)
             self._objects = objects
-        self.judgement = None  # which need not be held beside the next
+        self.judgement = None  # not kept in memory together with the next one
         try:
             self.judgement = self._judge.judgement(found, self._dead(), at)
         finally:

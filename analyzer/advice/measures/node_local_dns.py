@@ -75,7 +75,7 @@ def _upstream(service: Object, free: Addresses) -> Object:
     now = addresses(elements(spec, "clusterIPs") or [at(spec, "clusterIP")])
     spec["clusterIPs"] = [str(free.new("", each)) for each in now]
     spec["clusterIP"] = next(iter(spec["clusterIPs"]), None)
-    # Only the ClusterIP is asked.
+    # Only its ClusterIP is used.
     for field in ("externalIPs", "healthCheckNodePort"):
         spec.pop(field, None)
     spec["type"] = "ClusterIP"

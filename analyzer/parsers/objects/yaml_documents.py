@@ -221,7 +221,7 @@ class _Documents:
 
     def _scalar(self, event: Any) -> object:
         text: str = event.value
-        if not event.implicit[0]:  # between quotes, or of a kind that is told
+        if not event.implicit[0]:  # quoted, or with an explicit tag
             return text
         if text in _WORDS:
             return _WORDS[text]
