@@ -32,7 +32,7 @@ if TYPE_CHECKING:  # what one verb needs, another need not wait for
 
 def run() -> None:
     """Run the command line and exit."""
-    if sys.stdout is None or sys.stderr is None:  # closed by who called us: nobody listens
+    if sys.stdout is None or sys.stderr is None:  # closed by the caller: there is nowhere to write
         os._exit(BAD_INPUT)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
@@ -230,7 +230,7 @@ def _trace(options: SimpleNamespace) -> int:
         tree=found.tree,
         ends=found.ends,
         assumptions=found.assumptions,
-        # Only of what the packet comes to.
+        # Only for chains that the packet reaches.
         diagnostics=tuple(diagnostics),
         every=options.verbose,
         dead=died if died is not None and died.is_anything else None,

@@ -193,7 +193,7 @@ class Explorer(App[None]):  # type: ignore[misc]  # see above
         lines.append(totals(self._losses, WORDS, is_whole=asked.is_whole))
         if died.takes(asked.view.node, asked.cluster):
             lines.append(
-                Line(((f"These rules are from {asked.view.node}: dead, it sends no flows."),))
+                Line(((f"These rules are from {asked.view.node}, which is dead: no new flows."),))
             )
         lines += [Line((f"Warning: {each}",)) for each in asked.warnings]
         told = Text("\n").join([cell_text(line.pieces) for line in lines])

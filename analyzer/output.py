@@ -122,7 +122,7 @@ def _width() -> int:
     return shutil.get_terminal_size((behind, 24)).columns
 
 
-#: What our own signs become where the encoding has none of them.
+#: Replacements of our own characters if the encoding has none of them.
 _IN_ASCII: Final[dict[str, str | int | None]] = {
     "\u251c": "|",
     "\u2514": "`",

@@ -283,7 +283,7 @@ def test_what_a_kube_proxy_does_not_look_at_is_no_measure(
         ((*FROM, "--dead-node", "worker9"), "--dead-node worker9: no such node; did you mean wor"),
         ((*FROM, "--dead-zone", "a"), "--dead-zone a: no such zone"),
         ((*FROM, "--dead-node", "master", "--depth", "2"), "--depth: not with --dead-node"),
-        ((*FROM, "--depth", "0"), "'0' is not a number from 1"),
+        ((*FROM, "--depth", "0"), "'0' is not a positive integer"),
         ((*FROM, "--objects-of", "pod-ips"), "it changes clients, not objects"),
         ((*FROM, "--objects-of", "every-node"), "it changes nothing: default/app: every node"),
         (

@@ -237,7 +237,7 @@ def test_a_balancer_draws_a_node_first(command: Command) -> None:
         (("--lookup", "x", "--client", "tcp"), "does not look up names"),
         (("--resolv-conf", "none"), "No such file"),
         (("--requires", "none"), "No such file"),
-        (("--requires", "none", "--client", "tcp"), "say that themselves"),
+        (("--requires", "none", "--client", "tcp"), "journeys define it"),
         (("--balancer", "uniform", "--from", "pod"), "a load balancer is outside"),
         (("--balancer", "uniform", "--lookup", "x"), "do not go through a load balancer"),
         (("--service", "kube-dns:dns", "--client", "tcp"), "none of these can be reached by TCP"),

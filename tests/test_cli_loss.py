@@ -341,9 +341,7 @@ def test_services_names_what_the_dump_lacks(command: Command, verb: str) -> None
     done = command("services", file, *OBJECTS, "--format", verb)
     assert done.status == 0
     chains, missing = done.err.splitlines()
-    assert chains.endswith(
-        "somebody has changed the rules or the dump, which is taken at face value"
-    )
+    assert chains.endswith("the rules or the dump have been edited, and are taken at face value")
     assert missing == (
         "dump.txt: warning: the dump has no rule for 1 ServicePort of the objects (default/app): "
         "it is older than they are, or was taken in the middle of a sync; take it again"

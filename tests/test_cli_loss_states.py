@@ -163,4 +163,4 @@ def test_the_help_says_what_the_words_of_an_answer_mean(command: Command) -> Non
     words = " ".join(done.out.split())
     assert "Partial loss (degraded in JSON): some new flows are certainly lost." in words
     assert "Total loss (silenced): some are lost, and none reaches a living endpoint." in words
-    assert "With nothing marked dead there is an overview" in words
+    assert "If nothing is marked dead, an overview shows what could be" in words

@@ -92,7 +92,7 @@ def test_nodes_without_endpoints_of_their_own_are_named(command: Command) -> Non
     text = command("whatif", *written(command, items), "--seed", "1").out
     assert "at every one of 6 nodes" in text
     assert "Dropped, whatever fails, at nodes without endpoints of their own: ns-" in text
-    assert "Checked: 30 predictions compared with a walk of generated rules" in text
+    assert "Checked: 30 predictions compared with generated rules" in text
 
 
 def test_a_dump_takes_the_place_of_a_prediction(command: Command) -> None:

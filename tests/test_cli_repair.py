@@ -192,4 +192,4 @@ def test_rules_of_both_versions_are_asked_for_one_after_the_other(command: Comma
 def test_an_age_is_a_number_of_minutes(command: Command, minutes: str) -> None:
     done = command("repair", *DEAD, f"--max-age={minutes}")
     assert done.status == 2
-    assert "is not a number of minutes from 1" in done.err
+    assert "is not a positive number of minutes" in done.err

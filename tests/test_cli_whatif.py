@@ -126,9 +126,9 @@ def test_a_service_without_endpoints_breaks_nothing(command: Command) -> None:
     ("options", "message"),
     [
         ("--only nodes", "'nodes' is not one of node, zone, control-plane, set"),
-        ("--depth 0", "'0' is not a number from 1"),
+        ("--depth 0", "'0' is not a positive integer"),
         ("--top -1", "--top"),
-        ("--min-survives x", "'x' is not a number from 1"),
+        ("--min-survives x", "'x' is not a positive integer"),
         ("--max-loss 101%", "is not between 0% and 100%"),
         ("--control-plane worker9", "no such node is known"),
     ],

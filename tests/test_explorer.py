@@ -58,7 +58,7 @@ def test_marking_a_node_shows_what_loss_says(command: Command) -> None:
         await pilot.press("j", "space")
         await pilot.pause()
         told.append(rows(app))
-        assert "These rules are from worker1: dead, it sends no flows." in status(app)
+        assert "These rules are from worker1, which is dead: no new flows." in status(app)
         await pilot.press("a")
         await pilot.pause()
         told.append(rows(app))

@@ -28,7 +28,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-#: So many sets of nodes are judged one by one.
+#: Most sets of nodes that are judged one by one.
 _MOST_SETS: Final = 20_000
 _OF_SERVICE: Final = "kubernetes.io/service-name"
 
@@ -100,7 +100,7 @@ class Advice:
 
     Attributes:
         ports: names of its ServicePorts.
-        predicted: how it would fare now by its objects alone, where dumps say otherwise; else None.
+        predicted: its results now by its objects alone, if dumps give others; otherwise None.
     """
 
     key: Key
@@ -132,9 +132,9 @@ class Adviser:
         self._failures = failures
         self._seed = seed
         self._advance = advance
-        #: ServicePorts of which a walk of generated rules says otherwise than was predicted.
+        #: ServicePorts for which the generated rules give other results than predicted.
         self.differing: list[str] = []
-        #: How many predictions were held against such walks.
+        #: How many predictions were compared with generated rules.
         self.checked = 0
 
     def advice(
@@ -187,7 +187,7 @@ class Adviser:
             services = tuple(of_service(services, each, ports))
             found = self._outcome(situation, each, services, cluster)
             if found is None:
-                return Refused("nothing of it would be left to judge")
+                return Refused("nothing would be left to judge")
             scores.append(found)
         if len(scores) == 1:
             return scores[0]

@@ -32,7 +32,7 @@ def rehinted(
         return [*slices]
     wanted = at(service, "spec", "trafficDistribution")
     if wanted not in (*SAME_ZONE, SAME_NODE):
-        return Refused("its endpoints have hints, which the controller would allot again")
+        return Refused("its endpoints have hints, which the controller would reassign")
     return hinted(slices, by_node=wanted == SAME_NODE)
 
 

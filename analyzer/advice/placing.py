@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from analyzer.model.addresses import Address
     from analyzer.model.cluster import Cluster
 
-    #: Of the nodes where pods are, each as often as it has one, the nodes where they would be.
+    #: Given the node of each pod, returns the nodes of the pods after the change.
     Placing: TypeAlias = Callable[[Sequence[str], Takers], Sequence[str] | Refused]
 
 

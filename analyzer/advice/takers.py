@@ -119,8 +119,8 @@ def _taints(node: Object) -> list[Taint]:
 class Addresses:
     """Allocates addresses that no object has."""
 
-    #: Of the objects that were asked about last, which several measures begin with. By identity;
-    #: they are kept, so that no others get theirs.
+    #: The objects that were used last, with which several measures begin. By identity; they are
+    #: kept, so that no other object gets their identity.
     _last: tuple[Sequence[Object], Cluster, frozenset[Address]] | None = None
 
     def __init__(self, items: Sequence[Object]) -> None:

@@ -81,7 +81,7 @@ class Chains:
     def __init__(self, names: Pseudonyms) -> None:
         self._names = names
         self._learnt: set[str] = set()
-        #: By hash: what it stands for, as (ServicePort, protocol).
+        #: What each hash is made of, as (ServicePort, protocol).
         self._services: dict[str, tuple[str, str]] = {}
         self._hashes: dict[str, str] = {}
         self._done: dict[str, str] = {}

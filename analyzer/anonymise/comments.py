@@ -88,7 +88,7 @@ _SENTENCES: Final = frozenset(
     CNI firewall plugin admin overrides
     """.strip().split("\n    ")
 )
-#: How comments of programs begin whose end nobody knows.
+#: How comments of programs begin that may end in any way.
 _PROGRAMS: Final = (
     *("cali:", "kube-router ", "AWS, ", "flanneld ", "cilium: ", "cilium ", "cilium-"),
     *("CNI portfwd ", 'dnat name: "', 'name: "', "NodeLocal DNS Cache: ", "Antrea: "),
@@ -126,12 +126,12 @@ class Comments:
                 word if new is None else new for word, new in zip(words, renamed, strict=True)
             )
         begins = next((each for each in _PROGRAMS if text.startswith(each)), "")
-        # A name of a ServicePort is gone by, whatever stands around it.
+        # The name of a ServicePort identifies it, whatever surrounds it.
         named = [new for word, new in zip(words, renamed, strict=True) if new and "/" in word]
         return " ".join([begins + self._names.name("text", text), *named])
 
     def _word(self, word: str) -> str | None:
-        """Return what becomes of a word that names something; None if it may be any word."""
+        """Return the replacement of a word that names something; None if it may be any word."""
         if word == _LEFT_OUT:
             return self._names.name("text", word)
         if _NUMBER.fullmatch(word):

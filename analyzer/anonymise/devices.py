@@ -28,7 +28,7 @@ _KNOWN: Final = tuple(
     ovn-k8s-mp ovs-system virbr vnet lxdbr podman tailscale nerdctl br- br-ex br-int cri k3s
     """)
 )
-#: Behind these a number is one, and behind others it may be a hash.
+#: After these a number is kept; after others it may be a hash.
 _NUMBERED: Final = frozenset(
     listed("""
     eth en wlan ww bond team br dummy ifb vlan vxlan sit tunl wg tun docker cni cbr flannel.

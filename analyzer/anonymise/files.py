@@ -24,7 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
-#: Files of `collect`, whose names tell nothing.
+#: Files of `collect`, whose names reveal nothing.
 _COLLECTED: Final = re.compile(
     r"(?:again/)?(?:ip6?tables-(?:legacy|nft)-save\.txt|nft-list-ruleset\.(?:txt|json)"
     r"|conntrack(?:-ipv[46])?\.txt|addresses\.json|routes6?\.json|neighbours\.json"
@@ -82,7 +82,7 @@ class Anonymiser:
         self._objects: list[File] = []
         for file in files:
             self._learn(file)
-        # What a node's rules tell of endpoints is explained by the Services of all files.
+        # The Services of all files explain the endpoints in a node's rules.
         objects.learn(naming, self._items)
         for found in self._rules.values():
             if isinstance(found, NftRuleset):

@@ -53,7 +53,7 @@ _HEADER: Final = re.compile(
 _TABLES: Final = frozenset(("nat", "filter", "mangle", "raw", "security", "broute"))
 _WARNING: Final = "# Warning: iptables-legacy tables present, use iptables-legacy-save to see them"
 _LEGACY: Final = "tables-legacy tables present"
-#: What stands for a line that may have been a rule, and for one that was none.
+#: What replaces a line that may have been a rule, and one that was not.
 _MAYBE_RULE: Final = "removed -j removed"
 _MAYBE_CHAIN: Final = ":removed"
 _NOISE: Final = "removed"
@@ -330,7 +330,7 @@ def text_of_listing(ruleset: Ruleset) -> str:
         lost = False
         for chain in table.chains.values():
             for rule in chain.rules:
-                if rule.raw.startswith("#"):  # what stands for rules that may be lost
+                if rule.raw.startswith("#"):  # what represents rules that may be lost
                     lost = True
                 else:
                     lines.append(rule.raw)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Final
 
-#: What stands for a text that is not understood.
+#: Replaces a text that is not understood.
 REMOVED: Final = "removed"
 
 
@@ -57,7 +57,7 @@ class Naming:
 
     def remove(self, what: str, text: str) -> None:
         """Count a removed text."""
-        del text  # of which nothing is kept
+        del text  # nothing of it is kept
         self.removals[what] = self.removals.get(what, 0) + 1
 
     def rows(self) -> Iterator[Renamed]:

@@ -74,7 +74,7 @@ _UNITS: Final = frozenset(
 _JSON: Final = "nft-json"
 #: Too short for an address.
 _VERSION: Final = re.compile(r"\d{1,2}(?:\.\d{1,3}){0,2}")
-#: What a line of a table says that nobody understands: there may be more in it.
+#: In place of a line of a table that is not understood: there may be more in it.
 _MARK: Final = "\tremoved\n"
 
 
@@ -127,7 +127,7 @@ def _table(naming: Naming, table: Table) -> Table:
     objects = [_object(naming, each) for each in table.objects.values()]
     flowtables = [_flowtable(naming, each) for each in table.flowtables.values()]
     base = [each for each in chains if each.type is not None]
-    # The order of the old names would tell something of them.
+    # The order of the old names would reveal something of them.
     own = sorted((each for each in chains if each.type is None), key=lambda each: each.name)
     family = table.family if table.family in FAMILIES else naming.removed
     return replace(
@@ -144,7 +144,7 @@ def _table(naming: Naming, table: Table) -> Table:
 
 
 def _comment(naming: Naming, given: str | None) -> str | None:
-    """Return what becomes of a comment, which nft cannot write with a quote in it."""
+    """Return the anonymised comment, without quotes, which nft cannot write."""
     return None if given is None else naming.comments.renamed(given).replace('"', "")
 
 
@@ -158,7 +158,7 @@ def _chain(naming: Naming, place: TableOf, chain: Chain) -> Chain:
         comment=_comment(naming, chain.comment),
     )
     if chain.is_unplaced:
-        # It stays a base chain of which nobody knows where it is called.
+        # It stays a base chain whose hook is not known.
         return replace(
             made,
             type=chain.type if chain.type in TYPES else naming.removed,

@@ -30,7 +30,7 @@ FIXED: Final = frozenset(
     hairpin-connections nodeport-ips
     """)
 )
-#: Chains in anybody's table: the kernel's names of hooks.
+#: Chains in any program's table: the kernel's names of hooks.
 _HOOKS: Final = frozenset(listed("prerouting input forward output postrouting ingress egress"))
 #: Tables that programs call so on every node.
 _TABLES: Final = frozenset(

@@ -323,7 +323,7 @@ class _Values:
             return text
         if is_nft_word(text):
             return text
-        # A word that nobody knows is compared with nothing that is known, whichever it is.
+        # An unknown word is compared with nothing that is known, whatever it is.
         return self._names.name(str(role) if role in {"object", "helper"} else "text", text)
 
     def _map(self, data: Any, key: Role, of_value: Role) -> Any:

@@ -261,7 +261,7 @@ def _created(
             ends = words.take("a range").text
             found += [option, ends if _PORT.fullmatch(ends) else "0.0.0.0-255.255.255.255"]
         else:
-            found.append(naming.removed)  # of a set with such an option nothing is told
+            found.append(naming.removed)  # nothing of a set with such an option is kept
             naming.remove("option of a set", option)
             break
     return " ".join(found)
@@ -304,7 +304,7 @@ def _products(choices: list[list[str]]) -> Iterator[tuple[str, ...]]:
 
 
 def _part(naming: Naming, kind: str, text: str) -> list[str]:
-    """Return what becomes of a part of an entry: several where it is a range of addresses."""
+    """Return what replaces a part of an entry: several parts for a range of addresses."""
     if kind in {"ip", "net"}:
         first, dash, last = text.partition("-")
         ends = address_from_text(first), address_from_text(last)

@@ -27,7 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final, TypeAlias
 
-    #: What becomes of a value; None: it is removed. The last is the object that it stands in.
+    #: Returns the new value; None: it is removed. The last argument is the object that it is in.
     Handle: TypeAlias = Callable[[Naming, Any, Mapping[str, Any]], Any]
     #: A handle, fields by name, or of a list what its items are.
     Form: TypeAlias = "Handle | Mapping[str, Form] | list[Form]"

@@ -272,7 +272,7 @@ def _unknown_target(naming: Naming, text: str) -> t.TargetUnknown:
     name = found[1] if found is not None and found[1] in XTABLES_TARGETS else ""
     if name and (old := OLD_BINARY.search(text)) is not None:
         return t.TargetUnknown(f"-j {name} {old[0]}")
-    # A target of no known name is read as one that nobody knows, whatever its options.
+    # A target without a known name is read as an unknown one, whatever its options.
     told = f"-j {name or naming.removed.upper()} --{naming.removed} {naming.mark(text)}"
     try:
         if parse_rule(f"-A X {told}", Location("", 1), ()).target == t.TargetUnknown(told):

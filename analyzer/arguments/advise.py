@@ -18,7 +18,7 @@ _COUNT_DIGITS: Final = 9
 
 def _count(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) <= _COUNT_DIGITS and int(text)):
-        raise ArgumentTypeError(f"{text!r} is not a number from 1")
+        raise ArgumentTypeError(f"{text!r} is not a positive integer")
     return int(text)
 
 

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 EPILOG: Final = (
     "Addresses keep their prefixes, ports and numbers stay, chains are hashed again from the new "
-    "names: every verb answers as before, under the new names. Anything that is not understood "
-    "is left out, and stderr says how much. Sizes, counters, times and the number of everything "
-    "stay as they are."
+    "names: every verb gives the same results, under the new names. Anything that is not "
+    "understood is left out, and stderr says how much. Sizes, counters, times and the number of "
+    "everything do not change."
 )
 
 

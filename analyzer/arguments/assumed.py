@@ -31,8 +31,8 @@ def add_assumed_options(parser: ArgumentParser) -> None:
         type=_assumptions,
         default=DEFAULTS,
         help=(
-            f"what the rules do not show (default: {defaults}); each may also be unknown, "
-            "reverse-path also fail, limits also over; printed where an answer rests on it"
+            f"what to assume where the rules do not tell (default: {defaults}); each may also be "
+            "unknown, reverse-path also fail, limits also over; printed if a result depends on it"
         ),
     )
     parser.add_argument(

@@ -29,7 +29,7 @@ def _fate(text: str) -> tuple[str, FlowResponse]:
     known = {each.value: each for each in FATES_OF_THE_DEAD}
     if not sign or not name or fate not in known:
         raise ArgumentTypeError(
-            f"{text!r} is not NAME=FATE, with a fate of {', '.join(known)}; for example "
+            f"{text!r} is not NAME=FATE, where FATE is one of {', '.join(known)}; for example "
             "worker1=refused"
         )
     return name, known[fate]
@@ -37,7 +37,7 @@ def _fate(text: str) -> tuple[str, FlowResponse]:
 
 def _tries(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and 1 <= int(text[:9]) <= _MOST_TRIES):
-        raise ArgumentTypeError(f"{text!r} is not a number of tries, from 1 to {_MOST_TRIES}")
+        raise ArgumentTypeError(f"{text!r} is not a number of tries from 1 to {_MOST_TRIES}")
     return int(text)
 
 
@@ -113,7 +113,7 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
     "--all": {"action": "store_true", "help": "also show every way in which an operation may end"},
 }
 EPILOG: Final = (
-    "An operation fails if a person would see an error; the time that it waits before that, or "
-    "before it succeeds after all, is its delay. Without --service, clients that connect go to "
-    "the ServicePort that loses most."
+    "An operation fails if its user would see an error; the time that it waits before that, or "
+    "before it succeeds, is its delay. Without --service, clients that connect go to the "
+    "ServicePort that loses most."
 )

@@ -58,7 +58,7 @@ EXAMPLES: Final = {
 }
 #: Answers that have the form of another verb's.
 _REPORTS: Final = {"loss": "loss-cluster", "whatif": "whatif"}
-#: Of a worker, unless somebody says otherwise.
+#: The default of --worker-memory.
 _MEMORY: Final = 2 << 30
 _MOST_WORKERS: Final = 1024
 
@@ -116,7 +116,7 @@ def _build(parser: ArgumentParser) -> None:
         "--node-of",
         metavar="CIDR=NODE",
         **several(network_of_node),
-        help="which node's pods have addresses in a network, where objects do not say so",
+        help="which node's pods have addresses in a network, if the objects do not say so",
     )
     parser.add_argument(
         "--name-from",
@@ -164,7 +164,7 @@ def _build(parser: ArgumentParser) -> None:
 
 def _workers(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) < len(str(_MOST_WORKERS)) + 1):
-        raise ArgumentTypeError(f"{text!r} is not a number from 1")
+        raise ArgumentTypeError(f"{text!r} is not a positive integer")
     if not 1 <= int(text) <= _MOST_WORKERS:
         raise ArgumentTypeError(f"{text!r} is not between 1 and {_MOST_WORKERS:,}")
     return int(text)

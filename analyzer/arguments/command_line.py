@@ -53,8 +53,8 @@ def parse(words: Sequence[str]) -> SimpleNamespace:
         _, others = parser.parse_known_args(words[1:], found)
         if others:
             parser.error(
-                f"{others[0]}: --components prints one table for all clusters; it takes nothing "
-                "else"
+                f"{others[0]}: --components prints one table for all clusters; it takes no "
+                "other options"
             )
         return found
     parser = parser_of(asked)
@@ -162,7 +162,7 @@ def add_order(parser: ArgumentParser, loss: str) -> None:
     parser.add_argument(
         "--sort",
         choices=["name", "endpoints", "loss"],
-        help=f"by name, by number of endpoints, or by loss, which is {loss}; most first",
+        help=f"by name, by number of endpoints, or by loss, which is {loss}; greatest first",
     )
 
 

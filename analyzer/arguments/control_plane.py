@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
-#: Names of `outage.topologies.PRESETS`, which is loaded only where it is asked; a test compares.
+#: Names of `outage.topologies.PRESETS`, which is only loaded when needed; a test compares.
 PRESETS: Final = (
     "kubeadm-stacked",
     "external-etcd",

@@ -65,7 +65,7 @@ SUSPECTS: Final[dict[str, dict[str, Any]]] = {
             "0.1%%)"
         ),
     },
-    "--all": {"action": "store_true", "help": "show all endpoints that conntrack has flows of"},
+    "--all": {"action": "store_true", "help": "show all endpoints that conntrack has flows to"},
 }
 
 PINNED: Final[dict[str, dict[str, Any]]] = dict(_CONNTRACK)

@@ -19,7 +19,7 @@ def add_input_options(parser: ArgumentParser, number: str = "+") -> None:
         help=(
             "output of iptables-save, `nft list ruleset` or `iptables -nvL`, or a bundle: of "
             "`kubeodds collect`, sosreport and others; - for stdin; several dumps of one node "
-            "are told apart by content; loss, and client with --balancer, also take those of "
+            "are distinguished by content; loss, and client with --balancer, also take those of "
             "several nodes"
         ),
     )
@@ -40,7 +40,7 @@ def add_two_dumps(parser: ArgumentParser) -> None:
         "--node-ip-b",
         metavar="IP",
         **several(address_of),
-        help="that node's addresses, where objects do not give them",
+        help="that node's addresses, if the objects do not list them",
     )
     parser.add_argument(
         "--with-b",
@@ -88,14 +88,14 @@ def add_places(parser: ArgumentParser, node: str) -> None:
         "--node-of",
         metavar="CIDR=NODE",
         **several(network_of_node),
-        help="which node's pods have addresses in a network, where objects do not say so",
+        help="which node's pods have addresses in a network, if the objects do not say so",
     )
     parser.add_argument("--node", metavar="NAME", action=Joined, help=node)
     parser.add_argument(
         "--node-ip",
         metavar="IP",
         **several(address_of),
-        help="that node's addresses, where objects do not give them",
+        help="that node's addresses, if the objects do not list them",
     )
 
 
@@ -115,7 +115,7 @@ def add_node_files(parser: ArgumentParser) -> None:
         "--routes",
         metavar="FILE",
         **several(),
-        help="output of `ip -j route` and `ip -j -6 route` on the node: which devices are pods'",
+        help="output of `ip -j route` and `ip -j -6 route` on the node: devices of pods",
     )
 
 

@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 EPILOG: Final = (
     "Partial loss (degraded in JSON): some new flows are certainly lost. Total loss (silenced): "
     "some are lost, and none reaches a living endpoint. Unknown: some may be lost, and none "
-    "certainly is. A flow is lost on a dead endpoint; where a rule or policy that is not "
-    "kube-proxy's drops or rejects it, before or after its DNAT; where no draw takes it; and "
-    "possibly where it is not translated. With nothing marked dead there is an overview of what "
-    "could be; with --max-loss or --format json that is bad usage. A dump that shows no Service "
-    "is bad input."
+    "certainly is. A flow is lost if it goes to a dead endpoint; if a rule or policy that is not "
+    "kube-proxy's drops or rejects it, before or after DNAT; if no endpoint is drawn for it; and "
+    "possibly if it is not translated. If nothing is marked dead, an overview shows what could "
+    "be; with --max-loss or --format json that is bad usage. A dump that shows no Service is bad "
+    "input."
 )
 
 #: The names of each option, blanks between, and what it is.

@@ -61,7 +61,7 @@ def add_proxy_options(group: _ActionsContainer) -> None:
         "--seed",
         metavar="N",
         type=_seed,
-        help="selects the nodes and Services whose rules are walked as a check (default: random)",
+        help="selects the nodes and Services that are checked by their rules (default: random)",
     )
 
 
@@ -93,5 +93,5 @@ def _network(text: str) -> Network:
 
 def _seed(text: str) -> int:
     if not (text.isascii() and text.isdecimal()) or len(text) > len(str(_MOST_SEED)):
-        raise ArgumentTypeError(f"{text!r} is not a number from 0")
+        raise ArgumentTypeError(f"{text!r} is not a non-negative integer")
     return int(text)

@@ -16,7 +16,7 @@ def add_output_options(parser: ArgumentParser, verb: str) -> None:
         choices=["auto", "always", "never"],
         default="auto",
         help="colours, and a table as wide as the terminal (default: auto, on a terminal only; "
-        "NO_COLOR, FORCE_COLOR and TERM=dumb count)",
+        "NO_COLOR, FORCE_COLOR and TERM=dumb are respected)",
     )
     parser.add_argument(
         "--no-color", dest="color", action="store_const", const="never", help="--color never"

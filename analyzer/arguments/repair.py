@@ -15,7 +15,7 @@ _DIGITS: Final = 9
 
 def _minutes(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) <= _DIGITS and int(text)):
-        raise ArgumentTypeError(f"{text!r} is not a number of minutes from 1")
+        raise ArgumentTypeError(f"{text!r} is not a positive number of minutes")
     return int(text)
 
 
@@ -28,7 +28,7 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
     },
     "--family": {
         "choices": ["ip", "ip6"],
-        "help": "with dumps of both, the IP version whose rules to change",
+        "help": "the IP version whose rules to change, if there are dumps of both",
     },
     "--max-age": {
         "metavar": "MINUTES",

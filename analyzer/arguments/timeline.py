@@ -57,16 +57,18 @@ def _default(span: Span) -> str:
     return lower if lower == upper else f"{lower}-{upper}"
 
 
-#: What ``timeline`` is told of the outage.
+#: Options of ``timeline`` for the outage.
 OPTIONS: Final[dict[str, dict[str, Any]]] = {
     **CONTROL_PLANE,
     "--frozen": {
         "action": "store_true",
-        "help": "the control plane is gone: nothing heals (default: from what is dead)",
+        "help": "the control plane is gone: nothing heals (default: depends on what is dead)",
     },
     "--healing": {
         "action": "store_true",
-        "help": "the control plane is alive: what it removes heals (default: from what is dead)",
+        "help": (
+            "the control plane is alive: what it removes heals (default: depends on what is dead)"
+        ),
     },
     "--api-back-after": {
         "metavar": "TIME",
@@ -88,7 +90,7 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
     "--dies-with-api": {
         "metavar": "IP[:PORT]",
         **several(),
-        "help": "endpoints that die without the API; or a CIDR, or a pod's ns/name",
+        "help": "endpoints that die when the API is down; or a CIDR, or a pod's ns/name",
     },
     "--endpoint-reconciler-type": {
         "choices": ("lease", "master-count"),
@@ -129,7 +131,7 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
         "metavar": "TIME",
         "type": time_of,
         "default": Fraction(3600),
-        "help": "how long to play (default: 1h)",
+        "help": "how long to simulate (default: 1h)",
     },
     "--slo": {
         "metavar": "PERCENT",
@@ -157,8 +159,8 @@ TIMES: Final[dict[str, dict[str, Any]]] = {
     for each in DURATIONS.values()
 }
 EPILOG: Final = (
-    "A duration may be a range (20s-1m). Answers are bounds: a step that waits for a "
-    "controller's next poll waits for its whole period or for nothing, and what is not known may "
+    "A duration may be a range (20s-1m). Results are bounds: a step that waits for a "
+    "controller's next poll waits for its whole period or not at all, and what is not known may "
     "take any time. Lost is the share of new flows that goes to dead endpoints, or is refused "
     "because no endpoint is left, on the route that loses most."
 )

@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
-#: What ``trace`` is told of the packet and the node.
+#: Options of ``trace`` for the packet and the node.
 OPTIONS: Final[dict[str, dict[str, Any]]] = {
     "--from": {
         "dest": "source",
@@ -16,7 +16,7 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
     "--to": {
         "required": True,
         "metavar": "IP:PORT",
-        "help": "where it is sent ([IP]:PORT of IPv6), or a Service, for example kube-dns:53",
+        "help": "where it is sent ([IP]:PORT for IPv6), or a Service, for example kube-dns:53",
     },
     "--protocol": {
         "choices": ["tcp", "udp", "sctp", "icmp"],

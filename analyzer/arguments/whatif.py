@@ -20,7 +20,7 @@ _COUNT_DIGITS: Final = 9
 
 def _count(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) <= _COUNT_DIGITS and int(text)):
-        raise ArgumentTypeError(f"{text!r} is not a number from 1")
+        raise ArgumentTypeError(f"{text!r} is not a positive integer")
     return int(text)
 
 
@@ -30,7 +30,7 @@ def _kind(text: str) -> str:
     return text
 
 
-#: What ``whatif`` is told besides the dump.
+#: Options of ``whatif`` besides the dump.
 OPTIONS: Final[dict[str, dict[str, Any]]] = {
     "--only": {
         "metavar": "KIND",

@@ -47,7 +47,7 @@ class FlowResponse(enum.Enum):
 
 
 FATES: Final = tuple(FlowResponse)
-#: What a dead endpoint may be; silence is what is not said otherwise.
+#: How a dead endpoint may behave; silence is the default.
 FATES_OF_THE_DEAD: Final = (FlowResponse.SILENT, FlowResponse.REFUSED, FlowResponse.UNREACHABLE)
 _ANY: Final = frozenset(FlowResponse)
 _NO_ANSWER: Final = frozenset(FATES_OF_THE_DEAD)
@@ -95,7 +95,7 @@ class Lot:
         for each, (lower, _) in zip(values, self.bounds, strict=True):
             found += each * lower
             rest -= lower
-        # What is left goes where it costs least.
+        # The rest goes where it costs least.
         for each, (lower, upper) in sorted(
             zip(values, self.bounds, strict=True), key=lambda pair: pair[0]
         ):
@@ -182,7 +182,7 @@ def lot_of(lost: RouteLoss, dead: Dead, fate_of: FateOf, refusal: str | None) ->
     nowhere = lost.nowhere
     sure = nowhere.lower.as_fraction()
     pieces.append((sure, sure, _fates_of_none(route, refusal, is_all=sure == 1)))
-    # Of the rest nobody knows whether it reaches an endpoint, or which.
+    # Whether the rest reaches an endpoint, and which, is not known.
     rest = max(route.unresolved.as_fraction(), nowhere.upper.as_fraction() - sure)
     pieces.append((Fraction(0), rest, _ANY))
     return lot(_grouped(pieces))
@@ -195,7 +195,7 @@ def _fates_of_none(route: Route, refusal: str | None, *, is_all: bool) -> frozen
     if not is_all:  # a packet that is sent again may be sent to one
         return _ANY
     stopped = all(ending.kind in _STOPPED for ending, _ in route.astray) and bool(route.astray)
-    # Nobody has a ClusterIP; who may have another address the dump does not tell.
+    # No host has a ClusterIP; which host may have another address is not in the dump.
     nobodys = route.frontend.kind is FrontendKind.CLUSTER_IP
     return _NO_ANSWER if stopped or nobodys else _ANY
 

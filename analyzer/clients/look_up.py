@@ -27,12 +27,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final, TypeAlias
 
-#: Seconds after which conntrack forgets a datagram that nobody has answered.
+#: Seconds after which conntrack forgets a datagram that has no answer.
 UDP_TIMEOUT: Final = Fraction(30)
 #: Beyond which ndots is cut. Source: glibc, resolv.h, RES_MAXNDOTS; musl and Go have the same.
 _MOST_NDOTS: Final = 15
 
-#: How a plan goes on behind an operation: its result, and who is held to which endpoint.
+#: How a plan continues after an operation: its result, and which clients are pinned to which
+#: endpoint.
 Finish: TypeAlias = Callable[[Result, Pins], Plan]
 
 
@@ -90,7 +91,7 @@ def look_up(
     return _LookUp(resolver, asked, servers, finish).candidate(0, pins, (None, None))
 
 
-#: What the name as it was given failed with, and the last one with a domain behind it.
+#: How the name as given failed, and the last one with a search domain.
 _Errors: TypeAlias = tuple[Result | None, Result | None]
 
 
@@ -154,7 +155,7 @@ class _LookUp:
         pins: Pins,
         errors: _Errors,
     ) -> Plan:
-        """Ask one server, of which `flows` says what became of earlier datagrams."""
+        """Ask one server, given the `flows` of earlier datagrams."""
         if number == self._most:
             return self._unanswered(at, pins, errors, silent=silent)
         resolver, server = self._resolver, self._order[number]
@@ -289,7 +290,7 @@ class _LookUp:
 
         return new_flow(self._servers[server], pins, goes_on)
 
-    # --- behind a candidate -----------------------------------------------------------
+    # --- after a candidate ------------------------------------------------------------
 
     def _answered(self, at: int, pins: Pins, errors: _Errors) -> Plan:
         if self._asked[at].exists:
@@ -301,7 +302,7 @@ class _LookUp:
         errors = self._noted(at, errors, Result.TIMED_OUT if silent else Result.REFUSED)
         follows = resolver.silence if silent else resolver.refusal
         if follows is Search.NEXT or (each.as_given and resolver.silence is Search.AS_IS):
-            # What is asked as it is first is only the first.
+            # If the name as given is queried first, the others still follow.
             return self.candidate(at + 1, pins, errors)
         last = len(self._asked) - 1
         if follows is Search.AS_IS and at < last and self._asked[last].as_given:

@@ -68,7 +68,7 @@ class Resolver:
         searches: whether it tries the domains of `search`.
         search_behind_dots: whether also where the name has `ndots` dots, when it failed as it is.
         others: options of resolv.conf by which it goes otherwise, in a way that is not known here.
-        silence: what follows a candidate that nobody answered, `refusal`: that all refused.
+        silence: what follows a candidate without any answer, `refusal`: that all refused.
     """
 
     name: str

@@ -30,7 +30,7 @@ class Target:
     affine: Ternary = Ternary.FALSE
 
 
-#: What the client's first flow to affine targets met, by the target's name.
+#: The result of the client's first flow to affine targets, by the target's name.
 Pins: TypeAlias = tuple[tuple[str, FlowResponse], ...]
 
 

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 _ONE_SELECT: Final = "cluster sql: it answers one SELECT, and changes nothing"
 #: What DuckDB says of a WITH that writes and stands within another question.
 _WRITES: Final = "must be at the top level"
-#: Runs a question that whoever explains it does not see.
+#: Runs a query that EXPLAIN does not show.
 _HIDES: Final = "json_execute_serialized_sql"
-#: What DuckDB hands on as text alone, for want of a module.
+#: A type that DuckDB only returns as text, for lack of a module.
 _ZONED: Final = "WITH TIME ZONE"
 
 
@@ -45,18 +45,18 @@ def answer(db: Any, folder: str, sql: str) -> tuple[list[str], list[Row]]:
         within = sql.replace("'", "''")
         told = db.execute(f"EXPLAIN (FORMAT json) FROM query('{within}')").fetchall()
         if _HIDES in str(told).lower():
-            raise UsageError(f"cluster sql: it does not run {_HIDES}")
+            raise UsageError(f"cluster sql: {_HIDES} is not allowed")
         found = db.execute(sql)
         columns = [(each[0], str(each[1])) for each in found.description or ()]
         for name, kind in columns:
             if _ZONED in kind:
-                says = "is a time in a zone; ask for it as text, with ::VARCHAR"
+                says = "has a time zone; select it as text, with ::VARCHAR"
                 raise UsageError(f"cluster sql: {name} {says}")
         return [name for name, _ in columns], found.fetchall()
     except duckdb.Error as error:
         says = str(error)
         if _WRITES in says:
             raise UsageError(_ONE_SELECT) from None
-        # Behind that it quotes the question, as it was put above.
+        # After that it quotes the query as it was wrapped above.
         says = " ".join(says.partition("\n\nLINE ")[0].split())
         raise UsageError(f"cluster sql: {says}") from None

@@ -293,7 +293,7 @@ def _frontend_of(kind: str, address: str | None, port: int | None) -> Frontend:
 def _address(text: str) -> Address:
     found = address_from_text(text)
     if found is None:
-        raise ValueError(f"{text!r} is no address")
+        raise ValueError(f"{text!r} is not an address")
     return found
 
 
@@ -352,7 +352,7 @@ class Contents:
             self._distributions[name] = tuple([bounds_from_row(*row[2:6]) for row in rows])
         lists = Lists(self._endpoints, self._distributions)
         for digest, row in new.service_ports.items():
-            # Behind its name, its place, and its frontend as tables show it.
+            # After its name, its place, and its frontend as in tables.
             routes = [each[5:] for each in new.routes[digest]]
             self.services[digest] = service_from_rows(row, routes, lists)
         return found

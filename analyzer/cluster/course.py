@@ -142,7 +142,7 @@ class Lost:
 def lost_over(found: Iterable[Moment], loss: Callable[[Moment, int, int], Bounds | None]) -> Lost:
     """Return what was lost; `loss` gives the share of new flows lost in a state.
 
-    None: nothing can be lost then, for want of anything to ask for.
+    None: nothing can be lost then, since there is no route.
     """
     stretches: list[Stretch] = []
     total, lossy = NO_TIME, NO_TIME

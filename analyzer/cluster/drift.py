@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 #: Of nodes where these are found Services are not looked at: each would differ.
 _CAUSES: Final = frozenset({Drift.NO_SERVICES, Drift.OTHER_MODE, Drift.MISSING_JUMP})
-#: And of nodes where these are, what becomes of flows behind their DNAT.
+#: And for nodes with these, what happens to flows after DNAT.
 _BEHIND: Final = frozenset({Drift.OTHER_MARK, Drift.OTHER_POLICY})
 
 
@@ -74,7 +74,7 @@ def drift(
     of_nodes = [*drift_of_nodes(done)]
     left_out = {each.node for each in of_nodes if each.drift in _CAUSES}
     names = frozenset(each.node for each in done) - left_out
-    # Of rules that were not understood nobody knows whether they are other rules.
+    # Rules that were not understood may or may not be different rules.
     odd = {(each.node, name) for each in done for name in (*each.left_out, *each.unled)}
     run = _Comparison(names, told, odd, is_nodes, untold)
     masked = {each.node for each in of_nodes if each.drift in _BEHIND}
@@ -144,7 +144,7 @@ class _Comparison:
         """Yield the differences of all ServicePorts."""
         versions = {key[:2] for key in expected or () if key[2] is not None}
         for key in dict.fromkeys([*found, *(expected or ())]):
-            if key[2] is None and key[:2] in versions:  # what is left of it tells no IP version
+            if key[2] is None and key[:2] in versions:  # nothing is left to show its IP version
                 self.not_judged.append(key[0])
                 continue
             there = found.get(key)
@@ -155,7 +155,7 @@ class _Comparison:
                 wanted = expected.get(key)
                 should = [] if wanted is None else [(a.service, a.nodes) for a in wanted.at]
             else:
-                # Dropped for want of endpoints of the node's own: each node has its own.
+                # Dropped for lack of endpoints on the node: each node has its own.
                 is_local = usual is not None and "drop" in dict(usual.refusals).values()
                 if is_local or (usual is None and at and self._is_split(at)):
                     self.not_judged.append(key[0])
@@ -194,7 +194,7 @@ class _Comparison:
                 rest -= common
                 self.compared += len(common)
                 yield from self._at(key, [*differences(service, wanted, self._told)], common)
-            # Else what is left are nodes of which the objects tell nothing.
+            # The others are nodes that are not in the objects.
             if not should and key[0] not in self._untold:
                 yield from self._at(key, [(Drift.EXTRA_SERVICE, "")], rest)
         there = frozenset().union(*(nodes for _, nodes in at)) if at else frozenset[str]()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     #: A difference, and what of the ServicePort it is of.
     Difference: TypeAlias = tuple[Drift, str]
-    #: Where flows come from, and to which frontend; kinds of addresses are not told apart.
+    #: The source of flows, and the frontend; kinds of addresses are not distinguished.
     Way: TypeAlias = tuple[Address | None, int | None, Source, Network | None]
 
 
@@ -160,7 +160,7 @@ def _shown(route: Route) -> str:
     return f"{route.frontend} from {route.source.value}"
 
 
-# --- what only most nodes tell ------------------------------------------------------
+# --- compared with most nodes -------------------------------------------------------
 
 
 def behind(

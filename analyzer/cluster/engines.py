@@ -127,6 +127,6 @@ class Serial(Executor):
         found: Future[Any] = Future()
         try:
             found.set_result(fn(*args, **kwargs))
-        except Exception as error:  # noqa: BLE001  # whoever asks for the result gets it
+        except Exception as error:  # noqa: BLE001  # raised again where the result is used
             found.set_exception(error)
         return found

@@ -124,7 +124,7 @@ def prepare(path: str, about: Mapping[str, Any], objects: Sequence[Any]) -> None
 
 def _put(path: str, content: bytes) -> None:
     new = f"{path}.new"
-    # Objects hold what pods are told: for their owner only.
+    # Objects contain configuration of pods: for their owner only.
     with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:  # noqa: PTH123  # pathlib opens no descriptor
         file.write(content)
     settle(new, path)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 #: Bytes that are compared at once; where they differ, chain by chain.
 _PIECE: Final = 1 << 15
-#: Bytes within which a piece is looked for that does not stand where it is expected.
+#: Bytes within which a piece is searched for that is not where it is expected.
 _WINDOW: Final = 1 << 18
 
 

@@ -291,7 +291,8 @@ class Reference:
         for at, line in lines:
             is_nat = nat[0] <= at <= nat[1]
             if not (is_nat and line.startswith(_DISPATCH)):
-                # Whoever else names a chain that was passed over, or an address: that one is read.
+                # Any other row that names a chain that was skipped, or an address: that chain is
+                # read.
                 named = []
                 if line.startswith(b":"):
                     named = [line[1:].partition(b" ")[0]]
@@ -313,7 +314,7 @@ class Reference:
                 if host is None:
                     return False  # it may take flows to any address
                 differing.update(self.at_host(host[1]))
-                named = _TARGET.findall(line)  # whoever's chain they are sent to instead
+                named = _TARGET.findall(line)  # the chain that they are sent to instead
                 differing.update(self.user[each] for each in named if each in self.user)
         differing.update(at for at in range(len(self.plain)) if at not in seen)
         return True
@@ -342,7 +343,7 @@ class Reference:
         rows = [self._text_of(c) for c in chains if (c, False) not in missing]
         made: list[bytes] = []
         places: list[int] = []
-        stage = 0  # before the declarations of nat, in them, in its rows, behind it
+        stage = 0  # before the declarations of nat, in them, in its rows, after it
         for at, line in kept:
             if stage == 0 and at == nat[0]:
                 stage = 1

@@ -95,7 +95,7 @@ class NodeRow:
 
 DONE: Final = "done"
 FAILED: Final = "failed"
-#: Its dump is gone, and another is read of the same node.
+#: Its dump has been replaced by another one of the same node.
 REPLACED: Final = "replaced"
 
 
@@ -116,7 +116,7 @@ class Store:
         self.about = about
         self._db = engine().connect(":memory:")
         self._db.execute("SET threads = 1; SET preserve_insertion_order = false")
-        # What is too large for memory goes beside the tables, for their owner only.
+        # What is too large for memory is written next to the tables, for their owner only.
         self._db.execute(f"SET temp_directory = '{folder}/.spill'")
         self._db.execute(create_views(f"{folder}/"))
         self._lock: int | None = None

@@ -97,7 +97,7 @@ TABLES: Final[Mapping[str, Mapping[str, str]]] = {
     },
 }
 
-#: What is asked through; of a node that was read more than once the last row counts.
+#: The views for queries; if a node was read more than once, the last row counts.
 VIEWS: Final[Mapping[str, str]] = {
     "nodes": "SELECT * FROM (SELECT * FROM {nodes} QUALIFY written = max(written) OVER "
     "(PARTITION BY source)) WHERE state <> 'replaced'",

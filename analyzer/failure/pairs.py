@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Key = tuple[int, int, int]
     Pair = tuple[int, int]
 
-#: Pairs that are evaluated per stream, if so many are equal that none stands out.
+#: Most pairs that are evaluated per stream if many are equal.
 _MOST: Final = 20_000
 #: And those that are found not to be among the worst.
 _MOST_WEIGHED: Final = 500_000

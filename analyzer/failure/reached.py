@@ -62,7 +62,7 @@ class Reached:
             and address.version in self._routed
             and self._is_pod(address)
         ):
-            return "no route to it, unlike to others"
+            return "no route to it, unlike to other pods"
         return ""
 
     def _is_pod(self, address: Address) -> bool:

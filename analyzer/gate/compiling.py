@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-#: What every node has of, even where a description does not say it.
+#: Resources that every node has, even if a description does not mention them.
 _COMMON: Final = frozenset({"cpu", "memory", "pods", "ephemeral-storage"})
 
 
@@ -175,7 +175,7 @@ class _Compiler:
         keys = [
             (key, of) for key, of in self._relations.domains.items() if not _is_each_its_own(of)
         ]
-        # With a key that some nodes share, and by their names where a few nodes' are the only ones.
+        # By keys whose values nodes share, and by the groups that may be placed on each node.
         found = []
         for v, node in enumerate(self._nodes):
             kind = (

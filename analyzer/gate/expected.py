@@ -37,7 +37,7 @@ def expected_end(problem: Problem) -> Ended:
     ordered = sorted(numbers, key=lambda each: not problem.groups[each].one_each)
     goes_on = True
     while goes_on:
-        # A pod that found no node is tried again when others are placed, beside which it may be.
+        # A pod without a node is tried again when others are placed that it may have to be with.
         goes_on = False
         for g in ordered:
             while found := state.open(g):

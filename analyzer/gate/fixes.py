@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _SCALABLE = frozenset({"Deployment", "ReplicaSet", "StatefulSet"})
 #: As many more replicas are tried.
 _MOST_MORE = 2
-#: Of each change, where an autoscaler changes numbers: pods times nodes.
+#: For each change, if an autoscaler changes numbers: most pods times nodes.
 _MOST_WORK = 8_000
 
 

@@ -25,7 +25,7 @@ def labels_of(given: object, what: str) -> dict[str, str]:
         raise ValueError(f"{what} is not a map")  # noqa: TRY004  # data of a file, no argument
     for key, each in given.items():
         if not isinstance(each, str):
-            says = f"{what}: {key} is no text; put quotes around it"
+            says = f"{what}: {key} is not text; put quotes around it"
             raise ValueError(says)  # noqa: TRY004  # as above
     return given
 
@@ -64,7 +64,7 @@ def meets(expression: object, labels: Labels) -> bool:
     if key is None:
         raise ValueError("an expression without a key")
     if not all(isinstance(each, str) for each in values):
-        raise ValueError(f"values of {key}: not all are texts; put quotes around them")
+        raise ValueError(f"values of {key}: not all are text; put quotes around them")
     has = key in labels
     match operator:
         case "In":
@@ -117,5 +117,5 @@ def meets_term(term: object, name: str, labels: Labels) -> bool:
             raise ValueError(f"matchFields: {at(each, 'key')!r} is not metadata.name")
         if not meets(each, {"metadata.name": name}):
             return False
-    # Not a short cut: what is malformed is told wherever it stands.
+    # Not short-circuited: a malformed expression is reported wherever it is.
     return all([meets(each, labels) for each in expressions])  # noqa: C419  # as said above

@@ -126,7 +126,7 @@ def _of_pod(spec: Spec, of_containers: Mapping[str, int]) -> dict[str, int]:
 
 
 def _of_container(container: object) -> dict[str, int]:
-    # The API takes limits for requests where there are none.
+    # The API uses limits for missing requests.
     limits = dict(_amounts(at(container, "resources", "limits")))
     return {**limits, **dict(_amounts(at(container, "resources", "requests")))}
 

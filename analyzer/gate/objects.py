@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _OF_SERVICE: Final = "kubernetes.io/service-name"
 _FAMILIES: Final = {"IPv4": 4, "IPv6": 6}
-#: Where nothing says otherwise: kubeadm's and kind's networks, and one that nobody routes.
+#: The defaults: kubeadm's and kind's networks, and one that is never routed.
 _CLUSTER_IPS: Final = {4: ip_network("10.96.0.0/12"), 6: ip_network("fd00:10:96::/112")}
 _SPARE: Final = {4: ip_network("100.64.0.0/10"), 6: ip_network("fd00:10:64::/64")}
 _NODES: Final = {4: ip_network("172.18.0.0/16"), 6: ip_network("fc00:f853:ccd:e793::/64")}

@@ -55,5 +55,5 @@ def why_pending(problem: Problem, group: Group) -> str:
     told = Counter(group.refused.values()).most_common()
     parts = [f"{number:,} {why}" for why, number in told]
     if group.nodes:
-        parts.append(f"{len(group.nodes):,} where its constraints allow no more")
+        parts.append(f"{len(group.nodes):,} where its constraints allow no more pods")
     return f"of {every:,} nodes: {', '.join(parts)}"

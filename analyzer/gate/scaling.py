@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 #: Combinations of numbers, of several autoscalers, that are looked at.
 _MOST_LOOKED_AT: Final = 2_000
-#: Pods times nodes of those of which placements are searched, in all: some seconds.
+#: Most pods times nodes for which placements are searched, in all: some seconds.
 _MOST_WORK: Final = 40_000
 #: Ends of all of these together that are judged one by one.
 _MOST_ENDS: Final = 1_200
@@ -125,7 +125,7 @@ class _Search:
             not self._want_every
             and all(bound <= worst[kind].part for kind, bound in known.parts.items())
             and known.surely >= self.found.fewest[1] - 1
-            # Where not a pod may be placed nothing is left to serve anybody.
+            # If not a single pod can be placed, nothing is left to serve.
             and (known.left is not None or not self.found.fewest[1])
         )
 

@@ -93,7 +93,7 @@ def services_of(
     for each in given:
         if each.kind != "Service":
             continue
-        # The API puts five letters and digits where the star is.
+        # The API appends five letters and digits to generateName.
         if not is_name(each.name if each.is_named else f"{each.name[:-1]}x") or not is_name(
             each.namespace
         ):

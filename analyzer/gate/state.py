@@ -102,8 +102,8 @@ class SchedulerState:
         affine = group.affine or frozenset()
         held = [self._held(Term(term.domains, affine)) for term in group.affinity]
         if not any(held):
-            # The first of pods that want to be beside each other may go anywhere; those on nodes
-            # without the label count for nothing.
+            # The first of pods with affinity to each other may go anywhere; those on nodes without
+            # the label do not count.
             return found if g in affine else []
         for term, domains in zip(group.affinity, held, strict=True):
             found = [v for v in found if term.domains[v] in domains]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 POD_NAME: Final = "statefulset.kubernetes.io/pod-name"
 POD_INDEX: Final = "apps.kubernetes.io/pod-index"
-#: Pods of one StatefulSet that are told apart, where a selector does so with all of them.
+#: Most pods of one StatefulSet that are distinguished, if a selector distinguishes all of them.
 _MOST_APART: Final = 32
 
 

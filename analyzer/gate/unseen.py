@@ -59,7 +59,7 @@ def _selects(service: GatedService, labels: object) -> bool:
     try:
         return selects({"matchLabels": selector}, labels_of(labels, "labels"))
     except ValueError:
-        return True  # nobody knows what they are
+        return True  # what they are is not known
 
 
 def _is(workload: Workload, kind: str, namespace: str, name: str) -> bool:

@@ -197,7 +197,7 @@ def _fewest(service: GatedService, found: Placements, cases: Sequence[Case]) -> 
 def _violations(found: Iterable[Found], thresholds: Thresholds) -> Iterator[Violation]:
     for each in found:
         if each.case.found is None:
-            # There is nothing that could be lost, since nothing may be there to serve anybody.
+            # Nothing can be lost if there is nothing to serve.
             if thresholds.are_any:
                 yield Violation(found=each, breach=None)
             continue

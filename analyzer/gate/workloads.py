@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 #: Kinds whose pods stay, which Services are made for.
 _OF_TEMPLATE: Final = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")
 KINDS: Final = frozenset((*_OF_TEMPLATE, "Pod"))
-#: Kinds that are read besides.
+#: Other kinds that are read.
 OTHERS: Final = frozenset(("Service", "HorizontalPodAutoscaler", "Namespace"))
 _HASH: Final = "pod-template-hash"
 _DAEMON_TOLERATES: Final = (

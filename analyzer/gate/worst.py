@@ -239,7 +239,7 @@ class _Known:
         def part(end: Ended) -> Fraction:
             held = end.held(self._ends)
             placed = sum(held)
-            # Where no pod is placed nothing is left to serve anybody.
+            # If no pod is placed, nothing is left to serve.
             return Fraction(self._failing.most(kind, held), placed) if placed else Fraction(1)
 
         end = max(self._found, key=part)

@@ -9,7 +9,7 @@ from analyzer.inputs.files import files_of_objects
 from analyzer.model.cluster import Cluster
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # only what is asked for is loaded
+if TYPE_CHECKING:  # only loaded when needed
     from datetime import datetime
     from types import SimpleNamespace
     from typing import Final

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from analyzer.inputs.bundle_files import Kept
     from analyzer.inputs.bundle_nodes import NodeFiles
 
-#: Files of a kind of which so many are told by name.
+#: Most files of a kind that are named in a message.
 _FEW: Final = 4
 #: By option, the kind of file that it could name.
 _OPTIONS: Final = {"addresses": "addresses", "ipsets": "ipsets", "neighbours": "neighbours"}
@@ -196,7 +196,7 @@ class _Bundle:
     @staticmethod
     def _unknown(nodes: Sequence[NodeFiles]) -> str:
         failed = ", ".join(file for each in nodes for file in each.failed)
-        return f"; could not be taken: {failed}" if failed else ""
+        return f"; could not be collected: {failed}" if failed else ""
 
 
 def _is_later(file: str) -> bool:

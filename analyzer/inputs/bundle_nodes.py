@@ -39,17 +39,17 @@ if TYPE_CHECKING:
 
 #: What the files are called in which `collect` puts rules.
 _RULES: Final = ("iptables-", "ip6tables-", "nft-")
-#: Columns of MANIFEST: a file's name, and what became of it.
+#: Columns of MANIFEST: a file's name, and its result.
 _NAME, _RESULT, _COLUMNS = 0, 5, 7
 _OF_NODE: Final = "# node "
 _BEGUN: Final = re.compile(rb"^# node .*, begun (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)$", re.MULTILINE)
 _PART: Final = ".part"
-#: Where the header of a dump is.
+#: Length of a dump's beginning in which its header is.
 _HEADER: Final = 4096
 _TEXT, _JSON = "nft-list-ruleset.txt", "nft-list-ruleset.json"
 _FORMS: Final = {_TEXT: _JSON, _JSON: _TEXT}
 _AGAIN: Final = "again/"
-#: Where the name of a machine stands below the folder with its files.
+#: Where the file with the host name is below the folder.
 _HOSTNAMES: Final = ("etc/", "systeminfo/", "sos_commands/host/", "")
 _COUNTERS: Final = re.compile(rb"^\[\d+:\d+\] |\[\d+:\d+\]$|^#.*\n", re.MULTILINE)
 _TABLES: Final = re.compile(rb"^\*(\w+)", re.MULTILINE)
@@ -316,7 +316,7 @@ def _begun(manifest: bytes) -> str:
 
 
 def _failed(manifest: bytes) -> Iterator[tuple[str, str]]:
-    """Yield file and result of rules that could not be taken, and not for want of a program."""
+    """Yield file and result of rules that could not be collected although the program exists."""
     for line in manifest.decode("utf-8", "replace").split("\n"):
         row = line.split("\t")
         if len(row) != _COLUMNS or not row[_NAME].startswith(_RULES):

@@ -13,7 +13,7 @@ from analyzer.parsers.contents import too_large
 from analyzer.parsers.formats import read_ruleset
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # only what is asked for is loaded
+if TYPE_CHECKING:  # only loaded when needed
     from typing import Final, Self
 
     from analyzer.parsers.rows import Skim
@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # only what is asked for is loaded
 _MOST_FILES: Final = 100_000
 _OF_OBJECTS: Final = frozenset(("json", "jsonl", "ndjson", "yaml", "yml"))
 _BLOCK: Final = 512
-#: How dumps and objects begin, and no archive of files with other names: nobody calls one so.
+#: How dumps and objects begin; no archive of files has such a name.
 _DUMPS: Final = (b"#", b"*", b"{", b"")
 _PACKED: Final = frozenset(("gz", "bz2", "xz", "zst"))
 
@@ -98,7 +98,7 @@ def files_of_objects(names: Sequence[str], most: int) -> Iterator[tuple[str, byt
         from analyzer.parsers.api_objects import holds_objects
 
         found, bytes_read = False, 0
-        # Beside them other files may stand, of which nobody said that they are objects.
+        # There may be other files, which need not contain objects.
         for file in sorted(_files_below(name)):
             data = read_file(file, most)
             if holds_objects(data):

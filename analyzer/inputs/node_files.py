@@ -42,7 +42,7 @@ def node_addresses(options: SimpleNamespace, cluster: Cluster) -> tuple[Address,
 
 def _with(first: tuple[Address, ...], told: tuple[Address, ...]) -> tuple[Address, ...]:
     rest = [each for each in told if not each.is_loopback]
-    # What has a meaning on one link alone goes behind all others.
+    # Link-local addresses come last.
     return tuple(dict.fromkeys([*first, *sorted(rest, key=lambda each: each.is_link_local)]))
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from analyzer.semantics.base_chains import Rules
 
-#: Words in names of files that tell which program printed a dump, and how it is kept.
+#: Words in names of files for the program that printed a dump, and for its format.
 _PROGRAMS: Final = (
     "ip6|ip6?tables|nft|nftables|legacy|save|list|ruleset|(?:ip)?v[46]|rules|dump|"
     "txt|out|log|json|gz|xz|bz2|zst|tar|tgz"
@@ -91,7 +91,9 @@ def read_nodes(options: SimpleNamespace) -> tuple[NodeInput, ...]:
         if len(parted) > 1:
             for option, name in _OF_ONE_NODE.items():
                 if getattr(options, name):
-                    raise UsageError(f"{option}: from which node? There are dumps of {len(parted)}")
+                    raise UsageError(
+                        f"{option}: of which node? There are dumps of {len(parted)} nodes"
+                    )
         of_name = dict(zip(options.dumps, dumps, strict=True))
         found = []
         for each in parted:
@@ -119,7 +121,7 @@ def parted_by_node(
     bundles = [unit for unit in units if isinstance(unit[0], Member)]
     clash = _clash(dumps)
     if clash is not None and not names and bundles == units[:1] == units and _is_folder(units[0]):
-        bundles = []  # no bundle of one node: somebody has put dumps together
+        bundles = []  # not a bundle of one node: a folder of dumps
     if len(bundles) <= 1 and clash is None:
         return (OfNode(named or "", named, tuple(files)),)
     if names or (bundles and len(bundles) < len(units)):
@@ -209,7 +211,7 @@ def _versions(dump: Rules) -> str:
 def _labelled(groups: Sequence[tuple[str, ...]], known: Collection[str]) -> Iterator[OfNode]:
     """Yield the nodes with the first of their possible names that no other has."""
     bundles = {file.bundle for group in groups for file in group if isinstance(file, Member)}
-    # Of one folder the files tell nodes apart, else the bundles do.
+    # The files of one folder distinguish nodes; otherwise the bundles do.
     is_whole = len(bundles) == len(groups)
     possible = [[*_names(group[0], known, is_whole=is_whole)] for group in groups]
     counted = Counter(name for each in possible for name in {*each})
@@ -217,7 +219,7 @@ def _labelled(groups: Sequence[tuple[str, ...]], known: Collection[str]) -> Iter
         own = [name for name in names if counted[name] == 1]
         name = own[0] if own else group[0]
         of_bundle = isinstance(group[0], Member) and name == group[0].node
-        # A file is called as somebody likes: only what the objects know is a node.
+        # A file may have any name: only names that the objects know are nodes.
         is_node = name in known or (of_bundle and not known)
         yield OfNode(name, name if is_node else None, group)
 

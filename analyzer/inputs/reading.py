@@ -8,7 +8,7 @@ from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.value import replace
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # only what is asked for is loaded
+if TYPE_CHECKING:  # only loaded when needed
     from types import SimpleNamespace
 
     from analyzer.model.ipsets import Ipsets

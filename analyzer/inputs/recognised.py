@@ -23,7 +23,7 @@ from analyzer.reports.progress import Advance, progress
 from analyzer.semantics.assumed import DEFAULTS
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # only what is asked for is loaded
+if TYPE_CHECKING:  # only loaded when needed
     from datetime import datetime
     from types import SimpleNamespace
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # only what is asked for is loaded
     from analyzer.semantics.devices import PodPlaces
     from analyzer.semantics.tree import Tree
 
-#: What stands for endpoints that nothing lists.
+#: In place of endpoints that nothing lists.
 _SOME = (ApiEndpoint(address=IPv4Address(0), port=0, spellings=(), is_certain=True),)
 
 
@@ -328,7 +328,7 @@ def told_by_services(
     def is_outside(address: Address) -> bool:
         try:
             return recogniser().is_outside(address)
-        except ParseError:  # of a rule that the packet does not come to: it hides what is a pod's
+        except ParseError:  # of another rule, which hides which addresses are pods'
             return False
 
     def is_cluster_ip(address: Address) -> bool:
@@ -337,7 +337,7 @@ def told_by_services(
         except ParseError:
             return False
         if any(each.code == "no-comment" for each in view.diagnostics):
-            return False  # of which kind a frontend is, is a guess
+            return False  # the kind of the frontend is a guess
         frontends = [route.frontend for each in view.services for route in each.routes]
         return {f.kind for f in frontends if f.address == address} == {FrontendKind.CLUSTER_IP}
 

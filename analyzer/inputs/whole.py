@@ -25,7 +25,7 @@ def read_whole(options: SimpleNamespace, objects: ApiObjects) -> Input:
     dumps, others = read_all(options, None, EndpointRows.skim)
     main: list[Rules] = []
     for each in dumps:
-        # Rules of kube-proxy in a second backend are still there for flows to meet.
+        # Flows still hit rules of kube-proxy in a second backend.
         clashes = has_services(each) and any(
             has_services(other) and goes_with(each, other) for other in main
         )

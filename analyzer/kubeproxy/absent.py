@@ -1,8 +1,8 @@
 """ServicePorts that the API objects list, or that have chains, but that a dump has no rule for.
 
-What kube-proxy leaves to somebody else (headless Services, ExternalName, its label of other
-proxies) is no ServicePort of the objects to begin with. One without endpoints is refused by a
-rule of the filter table, so it is expected wherever that table can be seen.
+What kube-proxy ignores (headless Services, ExternalName, its label of other proxies) is not a
+ServicePort of the objects to begin with. One without endpoints is refused by a rule of the filter
+table, so it is expected if that table can be seen.
 
 Source: kubernetes, pkg/proxy/iptables/proxier.go, ``syncProxyRules``.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     #: Protocol, address and port.
     Place = tuple[str, Address | None, int | None]
 
-#: What refuses flows to Services without endpoints.
+#: Chains that refuse flows to Services without endpoints.
 _REFUSING: Final = (names.SERVICES, names.EXTERNAL_SERVICES)
 
 
@@ -38,7 +38,7 @@ class Absent:
     Attributes:
         lacking: of the dump's IP versions: no rule is for them.
         beyond: of the other IP version, whose rules are in a dump of their own.
-        unled: of no objects: the dump has chains of them, and no rule that leads there.
+        unled: of no objects: the dump has chains of them, and no rule that jumps to these.
     """
 
     lacking: tuple[ServicePort, ...] = ()
@@ -49,7 +49,7 @@ class Absent:
 def absent(
     ruleset: Rules, view: View, specs: Iterable[ApiServicePort], others: Iterable[ApiServicePort]
 ) -> Absent:
-    """Return what the objects have and the dump has not.
+    """Return the ServicePorts that are in the objects but not in the dump.
 
     `specs` are the ServicePorts of the dump's IP versions, `others` those of the other one.
     """
@@ -62,7 +62,7 @@ def absent(
 
 
 def _lacking(ruleset: Rules, view: View, specs: Iterable[ApiServicePort]) -> Iterator[ServicePort]:
-    """Give the ServicePorts of the objects of which a rule should be there and is not."""
+    """Yield the ServicePorts of the objects that should have a rule and have none."""
     there = {(s.name.text, s.protocol, s.version) for s in view.services}
     places = {place for service in view.services for place in _places(service)}
     tells_refusals = _tells_refusals(ruleset, view.mode)
@@ -105,5 +105,5 @@ def _tells_refusals(ruleset: Rules, mode: str) -> bool:
 
 
 def _has_endpoints_everywhere(spec: ApiServicePort) -> bool:
-    """Tell whether every node's nat table leads to some endpoint."""
+    """Return whether every node's nat table leads to some endpoint."""
     return not spec.internal_local and any(each.is_certain for each in spec.endpoints)

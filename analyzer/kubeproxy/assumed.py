@@ -6,16 +6,16 @@ from collections.abc import Iterable, Mapping
 
 from analyzer.model.diagnostics import Diagnostic, Severity
 
-#: The code of what is assumed.
+#: The code of diagnostics about assumptions.
 ASSUMED = "assumed"
 
 
 def rests_on(used: Iterable[str], values: Mapping[str, str], file: str) -> list[Diagnostic]:
-    """Return what is to be said of answers that used the assumptions of these names."""
+    """Return diagnostics for results that used the assumptions of these names."""
     names = set(used)
     if not names:
         return []
-    from analyzer.semantics.assumed import told  # few dumps need it
+    from analyzer.semantics.assumed import told  # needed for few dumps
 
     return [
         Diagnostic(severity=Severity.INFO, code=ASSUMED, message=sentence, file=file)

@@ -5,9 +5,9 @@ Theory of operation
 
 The rules of KUBE-SERVICES and KUBE-NODEPORTS that send a flow on to a chain of a Service are its
 frontends. For each frontend and each kind of source we make the first packet of such a flow and
-walk it through the nat hooks (`walks`). What kube-proxy of some version means by its rules need
-not be known. Where rows have the plainest shapes the same result is read off them
-(`iptables_plain`), which is what makes a large dump a matter of a quarter of a second.
+evaluate it at the nat hooks (`routes.walks`). What kube-proxy of some version means by its rules
+need not be known. If rows have the plainest shapes, the same result follows from their text
+(`fastpath.iptables`), so that a large dump takes only a quarter of a second.
 
 Source: kubernetes, pkg/proxy/iptables/proxier.go, ``syncProxyRules``.
 """
@@ -42,7 +42,7 @@ from analyzer.parsers.formats import Advance
 from analyzer.parsers.survey import survey
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # what a plain dump does not need is not loaded
+if TYPE_CHECKING:  # only loaded for dumps that need it
     from typing import Final
 
     from analyzer.kubeproxy.dispatch.object_names import ObjectNames
@@ -60,7 +60,7 @@ _BASE_CHAINS: Final = ("PREROUTING", "OUTPUT", "POSTROUTING")
 
 
 def _has_holes(ruleset: Ruleset) -> bool:
-    """Tell whether what kube-proxy always writes is not all there."""
+    """Return whether some of what kube-proxy always writes is missing."""
     nat = ruleset.tables.get("nat")
     if nat is None or names.SERVICES not in nat.chains:
         return False
@@ -74,13 +74,13 @@ def _place(protocol: str, frontend: Frontend) -> tuple[str, Address | None, int 
 
 
 class Recogniser:
-    """The Services of a dump, as flows that begin or arrive at its node meet them.
+    """The Services of a dump, for flows that begin or arrive at its node.
 
-    `node_addresses` are the node's own; none: they are not known. `plainly` says whether to
-    read plain rows as text; the answer is the same without, only later. `advance` is told how
-    many rules were read since it was told last, and how many there are. `object_names` names
-    Services whose rules carry no comment; `others` are the node's other rulesets. `assumed` is what
-    is assumed beyond the rules; None: what is by default.
+    `node_addresses` are the node's own; empty: not known. `plainly`: whether plain rows are read as
+    text; the results are the same without, only later. `advance` is called with the number of rules
+    that were read since the last call, and the number of all. `object_names` names Services whose
+    rules have no comment; `others` are the node's other rulesets. `assumed` are the assumptions
+    beyond the rules; None: the default ones.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class Recogniser:
         self._plain_ways = PlainWays(
             ruleset, self._plain, self._own, lambda: self._walks, lambda: self._parts
         )
-        #: The address that stands for the sources of a route, where it is not the usual.
+        #: The address that represents the sources of a route, if it is not the usual one.
         self._addresses = self._plain_ways.addresses
 
     @cached_property
@@ -145,9 +145,9 @@ class Recogniser:
         return NatWalks(rulesets, self._ruleset, *given, self.places, self._plain.within)
 
     def places(self, _: int | None = None) -> PodPlaces:
-        """Return where addresses live, as far as it is known.
+        """Return where addresses are, as far as known.
 
-        The dump is of one IP version, which is not looked at.
+        The argument is ignored: the dump is of one IP version.
         """
         from analyzer.kubeproxy.routes.pod_places import pod_places
 
@@ -171,7 +171,7 @@ class Recogniser:
 
     @cached_property
     def _classes(self) -> Classes | None:
-        """The answers of frontends that are alike; None: each is walked for itself."""
+        """The routes of frontends that are alike; None: each is evaluated by itself."""
         if not self._by_class or self._walks.are_told_by_ports_of_sets:
             return None
         from analyzer.kubeproxy.fastpath.alike import Closures
@@ -208,12 +208,12 @@ class Recogniser:
         if self._entrances.unnamed:
             diagnostics.append(notes.nameless(self._entrances.unnamed))
         found = [*survey(self._whole, {"nat": self._plain.unread()}), *self._mended]
-        if any(each.code == "no-mark-chain" for each in found):  # which says what is taken for it
+        if any(each.code == "no-mark-chain" for each in found):  # it says what is assumed
             missing = f"chain {names.MARK_MASQUERADE} of table nat is not in the dump"
             found = [each for each in found if not each.message.startswith(missing)]
-        if any(each.code == "lost-rows" for each in found):  # then an empty chain is no chain
+        if any(each.code == "lost-rows" for each in found):  # an empty chain is then a lost one
             found = [each for each in found if each.code != "empty-chain"]
-        if "_walks" in self.__dict__:  # which are not made where nothing has to be walked
+        if "_walks" in self.__dict__:  # they do not exist if plain rows decide all
             from analyzer.kubeproxy.matched.sets import not_told
             from analyzer.kubeproxy.routes.exceeded import bounded
 
@@ -238,20 +238,20 @@ class Recogniser:
         return all(table.complete for table in self._whole.tables.values())
 
     def assumed(self) -> list[Diagnostic]:
-        """Return what the trees so far rest on besides the dump."""
+        """Return the assumptions that the trees so far rest on besides the dump."""
         return rests_on(self._walks.trees_used, self._walks.assumed, self._ruleset.file)
 
     def is_outside(self, address: Address) -> bool:
-        """Tell whether an address is certainly neither a pod's nor the node's."""
+        """Return whether an address is certainly neither a pod's nor the node's."""
         return self._parts.is_outside(address)
 
     def tree(self, service: ServicePort, route: Route) -> Tree:
-        """Return what becomes of a new flow on `route`, from its hook on."""
+        """Return what happens to a new flow on `route`, from its hook on."""
         way = route.frontend, service.protocol, route.source
         return self._walks.whole(*way, self._addresses.get((*way, route.network), "usual"))
 
     def node_port_address(self, _: int) -> Address | None:
-        """Return the address of the node at which flows come to a NodePort, if it is known."""
+        """Return the address of the node to which flows to a NodePort go, if it is known."""
         return self._own[0] if self._own else None
 
     def source_address(
@@ -262,14 +262,14 @@ class Recogniser:
         source: Source,
         network: Network | None = None,
     ) -> Address | None:
-        """Return what stands for the sources of a route; None: where they are is not known.
+        """Return the address that represents the sources of a route; None: not known.
 
-        The dump is of one IP version, which is not looked at.
+        The first argument is ignored: the dump is of one IP version.
         """
         found = self._addresses.get((frontend, protocol, source, network))
         return self._sources[source] if found is None else found
 
-    # --- what becomes of flows ---
+    # --- plain rows ---
 
     def plain_grounds(self) -> PlainGrounds | None:
         """Return what the routes of plain Services rest on; None: not on plain rows alone."""
@@ -277,7 +277,7 @@ class Recogniser:
             return None
         return self._plain_ways.grounds(self._entrances.written, self._pods)
 
-    # --- what becomes of flows ---
+    # --- ServicePorts ---
 
     def _services(self) -> Iterator[ServicePort]:
         grouped: dict[tuple[str, str], list[Entrance]] = {}
@@ -292,14 +292,14 @@ class Recogniser:
             every = (each for rules in refusing for each in refusals(rules, self._object_names))
             for entry, refusal in every:
                 key = entry.name, entry.protocol
-                # A refusal's comment does not tell the kind; that of the rule in nat does.
+                # A refusal's comment does not have the kind; that of the rule in nat does.
                 frontend = known.get(_place(entry.protocol, entry.frontend), entry.frontend)
                 refused.setdefault(key, []).append((frontend, refusal))
         for key in sorted({**grouped, **refused}):
             yield self._service(*key, grouped.get(key, []), refused.get(key, []))
 
     def _rulesets_of_family(self) -> Iterator[Ruleset]:
-        """Give the rulesets of iptables of the dump's IP version, its own first."""
+        """Yield the rulesets of iptables of the dump's IP version, its own first."""
         yield self._ruleset
         for each in self._others:
             if isinstance(each, Ruleset) and each.family == self._ruleset.family:
@@ -319,7 +319,7 @@ class Recogniser:
                 frontends=(entrances[0].frontend,),
                 routes=self._routes(entrances),
             )
-        # Two rules for one frontend: the first takes every flow.
+        # Two rules for one frontend: the first one matches every flow.
         first = {e.frontend: e for e in reversed(entrances)}
         frontends = dict.fromkeys([*(e.frontend for e in entrances), *(f for f, _ in refusals)])
         ways = [first[frontend] for frontend in frontends if frontend in first]
@@ -343,13 +343,13 @@ class Recogniser:
         return as_refused(routes, refusals)
 
     def _routes(self, entrances: list[Entrance]) -> Sequence[Route]:
-        """Return the routes of a ServicePort: at once, or when they are asked for if plain."""
+        """Return the routes of a ServicePort: made at once, or, if plain, when they are used."""
         if all(map(self._plain_ways.is_direct, entrances)):
             return self._plain_ways.routes(entrances)
         return tuple([route for e in entrances for route in self._all(e)])
 
     def _all(self, entrance: Entrance) -> Iterator[Route]:
-        """Give the routes of one frontend from all kinds of source."""
+        """Yield the routes of one frontend from all kinds of source."""
         if self._plain_ways.is_direct(entrance):
             for source in Source:
                 yield from self._plain_ways.made([entrance], source)
@@ -370,14 +370,14 @@ class Recogniser:
         return entrance.frontend, entrance.protocol, route.source, route.network
 
     def _walked(self, entrance: Entrance) -> tuple[Way, ...]:
-        """Return the routes of one frontend from all kinds of source, as walks find them."""
+        """Return the routes of one frontend from all kinds of source, as traversals find them."""
         if entrance.frontend.port is None:
             way = entrance.chain, entrance.frontend, entrance.protocol
             return tuple([(self._walks.behind(*way, source), None) for source in Source])
         return tuple(self._routes_of.ways(entrance.frontend, entrance.protocol))
 
     def _size(self, name: str) -> int:
-        """Return about how many rules a walk from a Service's chain passes, KUBE-SEP's included."""
+        """Return about how many rules a flow traverses from a Service's chain on."""
         chain = self._nat.chains.get(name)
         return 0 if chain is None else len(chain.rules)
 

@@ -8,14 +8,14 @@ from analyzer.kubeproxy import names
 from analyzer.model.diagnostics import Diagnostic, Severity, partial_warning
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # what a plain dump does not need is not loaded
+if TYPE_CHECKING:  # only loaded for dumps that need it
     from typing import Final
 
     from analyzer.kubeproxy.dispatch.entries import OddRule
     from analyzer.kubeproxy.view import ServicePort
     from analyzer.model.iptables.rules import Rule, Ruleset, Table
 
-#: Chains of kube-proxy's other modes, and what to say of a dump that has them.
+#: Chains of kube-proxy's other modes, with the message for a dump that has them.
 _OTHER_MODES: Final = {
     "KUBE-PORTALS-CONTAINER": (
         "userspace",
@@ -31,7 +31,7 @@ _OTHER_MODES: Final = {
 
 
 class Notes:
-    """The diagnostics of a dump; `whole` is what was read, before anything was put in."""
+    """The diagnostics of a dump; `whole` is what was read, before anything was added."""
 
     def __init__(self, ruleset: Ruleset, whole: Ruleset) -> None:
         self._ruleset = ruleset
@@ -70,7 +70,7 @@ class Notes:
         return partial_warning(code, message, self._ruleset.file)
 
     def half(self) -> Diagnostic:
-        """Return that the node has other tables beside."""
+        """Return a warning that the node has tables of iptables-legacy too."""
         program = "iptables" if self._whole.family == "ip" else "ip6tables"
         return Diagnostic(
             severity=Severity.WARNING,
@@ -81,7 +81,7 @@ class Notes:
         )
 
     def nameless(self, number: int) -> Diagnostic:
-        """Return that so many frontends carry no name."""
+        """Return a note that some frontends have no name."""
         return Diagnostic(
             severity=Severity.INFO,
             code="no-comment",
@@ -94,7 +94,7 @@ class Notes:
         )
 
     def unfilled(self, service: ServicePort) -> Diagnostic:
-        """Return that chains of a Service have no rule."""
+        """Return a warning that chains of a Service have no rule."""
         frontends = ", ".join(map(str, service.unfilled))
         return self._warning(
             "empty-chain",
@@ -103,7 +103,7 @@ class Notes:
         )
 
     def odd_rules(self, odd: Sequence[OddRule]) -> Iterator[Diagnostic]:
-        """Give what is to be said of rules that are for no single address and port."""
+        """Yield warnings about rules that are not for a single address and port."""
         lost = [each.rule for each in odd if each.lacks_port]
         other = [each.rule for each in odd if not each.lacks_port]
         if lost:

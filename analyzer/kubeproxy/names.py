@@ -19,25 +19,25 @@ EXTERNAL_SERVICES: Final = "KUBE-EXTERNAL-SERVICES"
 MARK_MASQUERADE: Final = "KUBE-MARK-MASQ"
 MARK_DROP: Final = "KUBE-MARK-DROP"
 
-#: Chains that stand for one ServicePort, by what they do with a flow.
+#: Prefixes of the chains of one ServicePort, by what they do with a flow.
 SERVICE_PREFIXES: Final = ("KUBE-SVC-", "KUBE-SVL-", "KUBE-EXT-", "KUBE-XLB-", "KUBE-FW-")
 ENDPOINT_PREFIX: Final = "KUBE-SEP-"
-#: Of the one among them that only admits sources, and of the others, which send flows on.
+#: The one of them that only admits sources, and the others, which send flows on.
 FIREWALL_PREFIX: Final = "KUBE-FW-"
 ENTERED_PREFIXES: Final = tuple(each for each in SERVICE_PREFIXES if each != FIREWALL_PREFIX)
-#: How chains of hostPorts begin, which others write.
+#: Prefixes of chains of hostPorts, which kube-proxy does not write.
 HOST_PORTS: Final = ("CNI-DN-", "KUBE-HOSTPORTS")
-#: Of the chains of nftables mode that stand for one endpoint.
+#: Of the chains of one endpoint in nftables mode.
 NFT_ENDPOINT_PREFIX: Final = "endpoint-"
-#: Of those that stand for one ServicePort or endpoint.
+#: Of those of one ServicePort or endpoint.
 _NFT_PREFIXES: Final = ("service-", "external-", "firewall-", NFT_ENDPOINT_PREFIX)
 #: The verdict maps of nftables mode that lead to the chains of Services.
 NFT_SERVICE_MAPS: Final = frozenset({"service-ips", "service-nodeports"})
-#: Of the sets of nftables mode that keep session affinity.
+#: Of the sets of session affinity in nftables mode.
 AFFINITY_PREFIX: Final = "affinity-"
-#: Of all lists that do.
+#: Of all lists of session affinity.
 AFFINITY_LISTS: Final = (ENDPOINT_PREFIX, AFFINITY_PREFIX)
-#: Characters of a name of nftables mode, the longest prefix apart. Source: ``NameLengthMax``
+#: Characters of a name in nftables mode, without the longest prefix. Source: ``NameLengthMax``
 #: of sigs.k8s.io/knftables, less ``chainNamePrefixLengthMax``.
 _NFT_NAME_LENGTH: Final = 256 - 16
 
@@ -56,7 +56,7 @@ _REFUSING: Final = frozenset(
 #: The table of nftables mode.
 _NFT_TABLE: Final = "kube-proxy"
 
-#: What stands behind the name in the comment of a rule of KUBE-SERVICES, and what it says.
+#: What follows the name in the comment of a rule of KUBE-SERVICES, and the kind that it means.
 _KINDS: Final = {
     "cluster IP": "ClusterIP",
     "external IP": "ExternalIP",
@@ -86,7 +86,7 @@ def service_name(text: str) -> ServiceName:
 
 
 def plain_name(name: str) -> str:
-    """Return a ServicePort's name without the colon that 1.18 and before put behind it."""
+    """Return a ServicePort's name without the colon that up to 1.18 is at its end."""
     return name.removesuffix(":")
 
 
@@ -103,7 +103,7 @@ def name_in_chain(chain: str) -> str | None:
 
 
 def name_and_kind(comment: str) -> tuple[str | None, str | None]:
-    """Return the name, and the kind of frontend, that a comment of kube-proxy's tells."""
+    """Return the name and the kind of frontend in a comment of kube-proxy's."""
     name, blank, says = comment.partition(" ")
     if not blank or not name or says not in _KINDS:
         return None, None
@@ -111,7 +111,7 @@ def name_and_kind(comment: str) -> tuple[str | None, str | None]:
 
 
 def chain_hash(*parts: str) -> str:
-    """Return the 16 characters with which kube-proxy ends a chain's name."""
+    """Return the 16 characters at the end of the name of a chain of kube-proxy's."""
     import base64
     import hashlib
 
@@ -120,29 +120,29 @@ def chain_hash(*parts: str) -> str:
 
 
 def is_own(chain: str, table: str) -> bool:
-    """Tell whether a chain is one of kube-proxy's; `table` may have its family before it."""
+    """Return whether a chain is one of kube-proxy's; `table` may have its family before it."""
     if table.rpartition(" ")[2] == _NFT_TABLE:
         return True
     return chain in _REFUSING or chain.startswith((*SERVICE_PREFIXES, ENDPOINT_PREFIX))
 
 
 def is_of_service(chain: str) -> bool:
-    """Tell whether a chain is that of one Service or endpoint."""
+    """Return whether a chain is that of one Service or endpoint."""
     return chain.startswith((*SERVICE_PREFIXES, ENDPOINT_PREFIX, *_NFT_PREFIXES))
 
 
 def nft_service_name(name: str, protocol: str) -> str:
-    """Return what the chains of a ServicePort are called in nftables mode, behind their prefix."""
+    """Return the name of a ServicePort's chains in nftables mode, after their prefix."""
     return _hashed(_nft_path(name, protocol))
 
 
 def nft_endpoint_name(name: str, protocol: str, endpoint: str) -> str:
-    """Return what chain and set of an endpoint are called there, behind their prefix.
+    """Return the name of an endpoint's chain and set there, after their prefix.
 
     `endpoint` is ``address:port``, as the EndpointSlice spells it up to 1.30.
     """
     host, _, port = endpoint.rpartition(":")
-    # A name may hold no colon.
+    # A name cannot have a colon.
     host = host.strip("[]").replace(":", ".")
     return _hashed(f"{_nft_path(name, protocol)}__{host}/{port}")
 
@@ -153,6 +153,6 @@ def _nft_path(name: str, protocol: str) -> str:
 
 
 def _hashed(path: str) -> str:
-    """Return a path behind 8 characters of its hash, cut where it is too long for nft."""
+    """Return a path after 8 characters of its hash, truncated if it is too long for nft."""
     name = f"{chain_hash(path)[:8]}-{path}"
     return name if len(name) <= _NFT_NAME_LENGTH else f"{name[: _NFT_NAME_LENGTH - 3]}..."

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 class Family:
     """The Services of one family: ``ip`` or ``ip6``.
 
-    `rulesets` are those of the node, of which the first is asked about; `own` are the node's
-    addresses of the family, if known. The others as of the recogniser.
+    `rulesets` are those of the node; the Services are those of the first; `own` are the node's
+    addresses of the family, if known. The other arguments are as for the recogniser.
     """
 
     def __init__(
@@ -77,11 +77,11 @@ class Family:
         self._addresses: dict[tuple[Frontend, str, Source, Network | None], Address] = {}
         self._of: dict[int, ServicePort] = {}
 
-    # --- where flows come from ---
+    # --- sources of flows ---
 
     @cached_property
     def _written(self) -> Network | None:
-        """The network of pods as the rules name it."""
+        """The network of pods as the rules write it."""
         for table in self._tables:
             starts = base_chains(table, NAT_HOOKS, "nat")
             found = unmarked_network(reached_by(table, starts, no_map))
@@ -103,7 +103,7 @@ class Family:
 
     @property
     def pod_source(self) -> Address | None:
-        """The address that stands for a pod."""
+        """The address that represents a pod."""
         return self._sources[Source.POD]
 
     @cached_property
@@ -120,7 +120,7 @@ class Family:
         return text in self._read.plain_addresses or address in self._taken
 
     def _endpoints(self) -> Iterator[Address]:
-        """Give the addresses that flows are sent to."""
+        """Yield the addresses that flows are sent to."""
         for entrance in self.entrances:
             if entrance.plain is not None:
                 continue
@@ -148,7 +148,7 @@ class Family:
             )
         )
 
-    # --- what becomes of flows ---
+    # --- what happens to flows ---
 
     @cached_property
     def _walks(self) -> FlowWalks:
@@ -156,12 +156,12 @@ class Family:
         return FlowWalks(self._rulesets, self._family, *own, self.places)
 
     def places(self) -> PodPlaces:
-        """Return where addresses live, as far as it is known."""
+        """Return where addresses are, as far as known."""
         return pod_places(VERSIONS[self._family], self._cluster, self._node, self._own)
 
     @property
     def node_port_address(self) -> Address | None:
-        """The address of the node that stands for those at which NodePorts answer."""
+        """The address of the node that represents those at which NodePorts answer."""
         for entrance in self.entrances:
             if entrance.among is not None:
                 held = entrance.table.sets.get(entrance.among)
@@ -171,7 +171,7 @@ class Family:
         return None
 
     def services(self) -> Iterator[ServicePort]:
-        """Give all ServicePorts with their routes."""
+        """Yield all ServicePorts with their routes."""
         grouped: dict[tuple[str, str], list[Entrance]] = {}
         for entrance in self.entrances:
             grouped.setdefault((entrance.name, entrance.protocol), []).append(entrance)
@@ -194,12 +194,12 @@ class Family:
     def source_address(
         self, frontend: Frontend, protocol: str, source: Source, network: Network | None
     ) -> Address | None:
-        """Return what stands for the sources of a route; None: where they are is not known."""
+        """Return the address that represents the sources of a route; None: not known."""
         found = self._addresses.get((frontend, protocol, source, network))
         return self._sources[source] if found is None else found
 
     def plain(self) -> tuple[set[tuple[str, str, str]], set[tuple[str, str, str]]]:
-        """Return the chains and maps of which all is understood as rows, by family, table, name."""
+        """Return the chains and maps that were fully read as rows, by family, table and name."""
         found = {
             (e.table.family, e.table.name, name)
             for e in self.entrances
@@ -209,7 +209,7 @@ class Family:
         return found, self._read.plain_maps
 
     def settle(self) -> None:
-        """Ask what plain rows rest on, of which routes are made when somebody looks at them."""
+        """Evaluate what plain rows rest on, whose routes are only made when they are used."""
         plain = self.__dict__.get("_plain_services")
         if isinstance(plain, PlainServices) and plain.has_routes:
             _ = plain.asks_behind
@@ -221,19 +221,19 @@ class Family:
 
     @property
     def trees_used(self) -> set[str]:
-        """Names of those on which the trees rest that were told of so far."""
+        """Names of the assumptions that the trees returned so far rest on."""
         return self._walks.trees_used if "_walks" in vars(self) else set()
 
     def is_outside(self, address: Address) -> bool:
-        """Tell whether an address is certainly neither a pod's nor the node's."""
+        """Return whether an address is certainly neither a pod's nor the node's."""
         return self._parts.is_outside(address)
 
     def has(self, service: ServicePort) -> bool:
-        """Tell whether a ServicePort is one of this family's."""
+        """Return whether a ServicePort is one of this family's."""
         return id(service) in self._of
 
     def tree(self, service: ServicePort, route: Route) -> Tree:
-        """Return what becomes of a new flow on `route`, from its hook on."""
+        """Return what happens to a new flow on `route`, from its hook on."""
         way = route.frontend, service.protocol, route.source
         return self._walks.whole(*way, self._addresses.get((*way, route.network), USUAL))
 
@@ -253,7 +253,7 @@ class Family:
                     frontends=(entrances[0].frontend,),
                     routes=routes,
                 )
-        # Two rules for one frontend: the first takes every flow.
+        # Two rules for one frontend: the first one matches every flow.
         first = {e.frontend: e for e in reversed(entrances)}
         frontends = dict.fromkeys([*(e.frontend for e in entrances), *(f for f, _ in refusals)])
         ways = [first[frontend] for frontend in frontends if frontend in first]
@@ -272,7 +272,7 @@ class Family:
         )
 
     def _plain_routes(self, entrance: Entrance) -> Sequence[Route] | None:
-        """Return the routes of a frontend that are read off its rows, if they can be."""
+        """Return the routes of a frontend that follow from its rows; None: they do not."""
         chain, frontend = entrance.plain, entrance.frontend
         if chain is None or frontend.address is None or self._plain_services is None:
             return None
@@ -293,7 +293,7 @@ class Family:
 
     @cached_property
     def _classes(self) -> Classes | None:
-        """The answers of frontends that are alike; None: each is walked for itself."""
+        """The routes of frontends that are alike; None: each is evaluated by itself."""
         if not self._plainly or self._rulesets[1:]:
             return None
         closures = NftClosures(self._tables, self._own, self._pods, self._walks.tells)
@@ -304,7 +304,7 @@ class Family:
         return chain is not None and not len(chain.rules)
 
     def _routes(self, entrance: Entrance) -> Iterator[Route]:
-        """Give the routes of one frontend from all kinds of source."""
+        """Yield the routes of one frontend from all kinds of source."""
         if self._advance is not None:
             self._advance(sum(len(c.rules) for c in self._chains(entrance)), self._ruleset.rules)
         way = entrance.frontend, entrance.protocol
@@ -318,10 +318,10 @@ class Family:
                 self._addresses[*way, route.source, route.network] = address
             yield route
 
-    # --- what there is to say ---
+    # --- diagnostics ---
 
     def diagnostics(self) -> Iterator[Diagnostic]:
-        """Give what is to be said of the Services of this family."""
+        """Yield diagnostics about the Services of this family."""
         if "_walks" in self.__dict__:
             yield from bounded(self._walks.exceeded, self._ruleset.file)
             yield from not_told(self._walks.missed_sets, self._ruleset.file)

@@ -3,13 +3,13 @@
 Theory of operation
 ===================
 
-What the rules in the nat hooks do with packets to an address and port is a frontend
-(`nft_places`); what those in the filter hooks refuse is one without endpoints. For each frontend
-and each kind of source the first packet of such a flow is made and walked through the hooks
+What the rules at the nat hooks do with packets to an address and port is a frontend
+(`nft_places`); what those at the filter hooks refuse is one without endpoints. For each frontend
+and each kind of source the first packet of such a flow is made and evaluated at the hooks
 (`flows`), so that what kube-proxy of some version means by its maps need not be known. The names of
-chains, and the comments of elements, serve as names and as nothing else.
+chains, and the comments of elements, are used as names and for nothing else.
 
-A ruleset of nft holds both families. Each is recognised by itself, since kube-proxy knows them as
+A ruleset of nft has both families. Each is recognised by itself, since kube-proxy treats them as
 two proxies; a Service of both has a ServicePort in each.
 
 Source: kubernetes, pkg/proxy/nftables/proxier.go, ``syncProxyRules``; versions 1.30 to 1.36.
@@ -48,7 +48,7 @@ _VERDICTS: Final = ("verdict",)
 
 
 def _has_unknown(held: Set) -> bool:
-    """Tell whether something may be a verdict map some of whose elements nobody can read."""
+    """Return whether a set may be a verdict map with elements that cannot be read."""
     if held.key == ("unknown",):
         return True
     return held.value == _VERDICTS and any(
@@ -117,7 +117,7 @@ class NftRecogniser:
         )
 
     def _cut(self) -> Iterator[int]:
-        """Give the IP versions of which no whole table translates anything, in a cut dump."""
+        """Yield the IP versions for which a truncated dump has no whole table with nat chains."""
         tables = self._ruleset.tables.values()
         if all(table.complete for table in tables):
             return
@@ -127,16 +127,16 @@ class NftRecogniser:
                 yield version
 
     def assumed(self) -> list[Diagnostic]:
-        """Return what the trees so far rest on besides the dump."""
+        """Return the assumptions that the trees so far rest on besides the dump."""
         used = {name for family in self._families for name in family.trees_used}
         return rests_on(used, self._assumed, self._ruleset.file)
 
     def is_outside(self, address: Address) -> bool:
-        """Tell whether an address is certainly neither a pod's nor the node's."""
+        """Return whether an address is certainly neither a pod's nor the node's."""
         return self._families[address.version != IPV4].is_outside(address)
 
     def tree(self, service: ServicePort, route: Route) -> Tree:
-        """Return what becomes of a new flow on `route`, from its hook on."""
+        """Return what happens to a new flow on `route`, from its hook on."""
         family = next(f for f in self._families if f.has(service))
         return family.tree(service, route)
 
@@ -148,25 +148,25 @@ class NftRecogniser:
         source: Source,
         network: Network | None = None,
     ) -> Address | None:
-        """Return what stands for the sources of a route of an IP version; None: that is not known.
+        """Return the address that represents a route's sources, by IP version; None: not known.
 
         A frontend need not have such a route.
         """
         return self._of(version).source_address(frontend, protocol, source, network)
 
     def node_port_address(self, version: int) -> Address | None:
-        """Return the address of the node at which flows come to a NodePort, if it is known."""
+        """Return the address of the node to which flows to a NodePort go, if it is known."""
         return self._of(version).node_port_address
 
     def places(self, version: int) -> PodPlaces:
-        """Return where addresses of an IP version live, as far as it is known."""
+        """Return where addresses of an IP version are, as far as known."""
         return self._of(version).places()
 
     def _of(self, version: int) -> Family:
         return self._families[0 if version == IPV4 else 1]
 
     def _left_out(self) -> Iterator[str]:
-        """Give the verdict maps of kube-proxy's tables that are not understood in whole."""
+        """Yield the verdict maps of kube-proxy's tables that cannot be read completely."""
         plain = {each for family in self._families for each in family.plain()[1]}
         theirs = {entrance.table.name for f in self._families for entrance in f.entrances}
         for (family, name), table in self._ruleset.tables.items():
@@ -189,7 +189,7 @@ class NftRecogniser:
         return survey(self._ruleset, others, {each for _, maps in plain for each in maps})
 
     def _mode(self) -> tuple[str, str]:
-        """Return the mode of kube-proxy, and what to say of it where there are no Services."""
+        """Return the mode of kube-proxy, and the message for a dump without Services."""
         tables = [entrance.table for family in self._families for entrance in family.entrances]
         if any(names.SERVICES not in table.chains for table in tables):
             return "nftables", ""

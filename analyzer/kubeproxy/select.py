@@ -1,9 +1,9 @@
 """Finds the ServicePorts that the user names.
 
 Theory of operation: a word names a ServicePort in full (``ns/name:port``), without its port, by the
-name alone, by an address of it, by a chain that kube-proxy made for it, or as DNS and kubectl call
-it (``name.ns.svc``, ``svc/name``). The first of these ways in which it names any is taken, so that
-no looser one adds others. ``*`` stands for any characters where nothing is called that literally.
+name alone, by an address of it, by a chain that kube-proxy made for it, or by its name in DNS or
+kubectl (``name.ns.svc``, ``svc/name``). The first of these ways in which it names any is used, so
+that no looser one adds others. ``*`` matches any characters if nothing has that name literally.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from analyzer.kubeproxy.view import ServicePort, Source, View
 
 #: What kubectl puts before a Service's name.
 _KINDS: Final = ("svc/", "service/", "services/")
-#: How names of DNS go on behind name and namespace.
+#: What may follow name and namespace in DNS.
 _DOMAIN: Final = ("svc", "cluster", "local")
 
 
 def select(view: View, wanted: str, place: str = "this dump") -> tuple[ServicePort, ...]:
-    """Return what one word names; `place` is what the view is of, in words.
+    """Return the ServicePorts that one word names; `place` is what the view is of, in words.
 
     Raises:
-        UsageError: nothing of that name; the message says what is similar.
+        UsageError: there is none of that name; the message suggests a similar one.
     """
     bare = next((wanted.removeprefix(kind) for kind in _KINDS if wanted.startswith(kind)), wanted)
     for word in dict.fromkeys((wanted, bare)):
@@ -54,7 +54,7 @@ def narrow(
     """Return the ServicePorts of any of these names and namespaces, as far as either is given.
 
     Raises:
-        UsageError: there is none of one of them.
+        UsageError: there is none for one of them.
     """
     found = view.services
     if services:
@@ -101,9 +101,9 @@ def names_in(
 
 
 def in_order(services: Iterable[ServicePort], by: str | None) -> tuple[ServicePort, ...]:
-    """Return Services by `name`, by number of `endpoints`, or by `loss`: the most first.
+    """Return Services by `name`, by number of `endpoints`, or by `loss`: the greatest first.
 
-    The loss of one that has lost nothing yet is the highest share of any of its endpoints.
+    Before any loss is known, it is taken to be the highest share of any endpoint.
     """
     name = sorted(services, key=lambda s: (s.name.text, s.protocol))
     match by:
@@ -169,8 +169,8 @@ _WAYS: Final[tuple[Callable[[ServicePort], set[str]], ...]] = (
 
 
 def _like(view: View, pattern: str) -> tuple[ServicePort, ...]:
-    """Return what a pattern names, in the first way in which it names any."""
-    # kube* means Services of such names, not all in namespaces of such names.
+    """Return the ServicePorts that a pattern names, in the first way in which it names any."""
+    # kube* means Services with such names, not all Services in namespaces with such names.
     ways = _WAYS if "/" in pattern else _WAYS[2:]
     for way in ways:
         found = tuple(s for s in view.services if any(_fits(name, pattern) for name in way(s)))
@@ -180,7 +180,7 @@ def _like(view: View, pattern: str) -> tuple[ServicePort, ...]:
 
 
 def _fits(name: str, pattern: str) -> bool:
-    """Tell whether a name has the parts of a pattern between its stars, one behind the other."""
+    """Return whether a name has the parts of a pattern between its stars, in this order."""
     first, *others = pattern.split("*")
     if not others:
         return name == pattern
@@ -203,7 +203,7 @@ def _of_chain(view: View, chain: str) -> tuple[ServicePort, ...]:
     prefixes = (*names.SERVICE_PREFIXES, names.ENDPOINT_PREFIX)
     prefix = next((each for each in prefixes if chain.startswith(each)), None)
     if prefix is None:
-        # Of nftables mode: service-HASH-ns/name/protocol/port, of an endpoint with more behind.
+        # In nftables mode: service-HASH-ns/name/protocol/port; an endpoint's has more after that.
         path = chain.partition("-")[2].partition("__")[0]
         return tuple(
             s for s in view.services if path == names.nft_service_name(s.name.text, s.protocol)
@@ -216,6 +216,6 @@ def _hashes(service: ServicePort, prefix: str) -> set[str]:
     ends = [""]
     if prefix == names.ENDPOINT_PREFIX:
         ends = [str(endpoint) for endpoint in service.endpoints]
-    # Up to 1.18 the colon is there even where the port has no name.
+    # Up to 1.18 the colon is there even if the port has no name.
     texts = (service.name.text, f"{service.name.text}:")
     return {names.chain_hash(text, service.protocol, end) for text in texts for end in ends}

@@ -15,7 +15,7 @@ from analyzer.model.value import replace, value
 
 @enum.unique
 class FrontendKind(enum.Enum):
-    """How a Service is reached; of a HostPort, how one pod is."""
+    """How a Service is reached; HostPort: how one pod is reached."""
 
     CLUSTER_IP = "ClusterIP"
     NODE_PORT = "NodePort"
@@ -26,10 +26,10 @@ class FrontendKind(enum.Enum):
 
 @enum.unique
 class Source(enum.Enum):
-    """Where a new flow comes from, seen from the node whose rules these are.
+    """Where a new flow comes from, seen from the node that the rules are from.
 
-    A hairpin flow comes from the very endpoint that it is sent to: its route tells, for each
-    endpoint, the share of its own flows that come back to it.
+    A hairpin flow comes from the very endpoint that it is sent to: its route has, for each
+    endpoint, the share of its own flows that return to it.
     """
 
     POD = "pod"
@@ -43,7 +43,7 @@ class Source(enum.Enum):
 class FrontendState(enum.Enum):
     """Whether a frontend leads to endpoints.
 
-    ASTRAY: no new flow comes to one, and not for want of endpoints, as far as the dump tells.
+    ASTRAY: no new flow reaches one, as far as known, and not for lack of endpoints.
     """
 
     ENDPOINTS = "endpoints"
@@ -86,13 +86,13 @@ class Frontend:
 
 @value
 class Share:
-    """How many of the new flows on a route DNAT sends to one endpoint.
+    """The share of the new flows on a route that DNAT sends to one endpoint.
 
     Attributes:
         share: of all new flows on the route, endpoints or not.
         masquerade: whether such a flow gets a source address of the node; None: not known, or
             not the same for all of them.
-        lost: of these flows, those that rules behind the DNAT drop or reject, and which do.
+        lost: of these flows, those that rules after DNAT drop or reject, and which rules do.
     """
 
     endpoint: Endpoint
@@ -106,9 +106,9 @@ class Route:
     """A frontend seen from one kind of source, with the exact distribution over endpoints.
 
     Attributes:
-        unresolved: the share, at most, of new flows of which nothing can be said.
-        network: of the sources, just those in it; None: those in no network that the rules of
-            the frontend tell apart, as ``loadBalancerSourceRanges`` do.
+        unresolved: the greatest share of new flows whose end is not known.
+        network: only sources in it; None: those in no network that the rules of the frontend
+            distinguish, for example by ``loadBalancerSourceRanges``.
         astray: the flows that are sent to no endpoint, as far as it is known how they end.
     """
 
@@ -121,7 +121,7 @@ class Route:
 
     def columns(self) -> tuple[Sequence[str], Sequence[Bounds]]:
         """Return the endpoints as they are printed, and the share of each."""
-        quick = getattr(self.shares, "columns", None)  # of shares that are not made yet
+        quick = getattr(self.shares, "columns", None)  # for shares that are made on demand
         if quick is not None:
             found: tuple[Sequence[str], Sequence[Bounds]] = quick()
             return found
@@ -136,7 +136,7 @@ class Route:
         return [s.endpoint for s in self.shares], [s.share for s in self.shares]
 
     def masquerades(self) -> Sequence[bool | None]:
-        """Return of each share whether its flows are masqueraded, in the order of `columns`."""
+        """Return for each share whether its flows are masqueraded, in the order of `columns`."""
         quick = getattr(self.shares, "masquerades", None)
         if quick is not None:
             found: Sequence[bool | None] = quick()
@@ -144,9 +144,9 @@ class Route:
         return tuple([s.masquerade for s in self.shares])
 
     def losses(self) -> Sequence[Endings]:
-        """Return of each share how its flows are lost behind the DNAT, in the order of `columns`.
+        """Return for each share how its flows are lost after DNAT, in the order of `columns`.
 
-        Empty where none of any share is.
+        Empty if none of any share are.
         """
         quick = getattr(self.shares, "losses", None)
         if quick is not None:
@@ -162,20 +162,21 @@ class Route:
 
 
 def open_as(hairpin: Route, others: Iterable[Route]) -> Route:
-    """Return a hairpin route that leaves open what others do: unknown endpoints may return too."""
+    """Return a hairpin route as open as the others: flows of unknown endpoints may return too."""
     unresolved = max([hairpin.unresolved, *[route.unresolved for route in others]])
     return replace(hairpin, unresolved=unresolved) if unresolved else hairpin
 
 
 @value(kw_only=True)
 class ServicePort:
-    """One port of one Service, at the node whose dump it is.
+    """One port of one Service, at the node that the dump is from.
 
     Attributes:
         routes: the first one, if there is a ClusterIP, is from a pod to that.
         affinity: seconds of ``sessionAffinity: ClientIP``, None without.
-        refusals: what a frontend without endpoints answers with: reject or drop.
-        unfilled: frontends whose chain is there and has no rule, as in the middle of a sync.
+        refusals: how flows to a frontend without endpoints are refused: reject or drop.
+        unfilled: frontends whose chain is there and has no rule, for example in the middle of a
+            sync.
     """
 
     name: ServiceName
@@ -188,19 +189,19 @@ class ServicePort:
 
     @property
     def version(self) -> int | None:
-        """The IP version, 4 or 6; None where nothing of it tells."""
+        """The IP version, 4 or 6; None if it follows from nothing."""
         frontends = (f.address.version for f in self.frontends if f.address is not None)
         found: int | None = next(frontends, None)
         return found or next((e.address.version for e in self.endpoints), None)
 
     def state(self, frontend: Frontend) -> FrontendState:
-        """Tell whether `frontend` leads to endpoints, for a new flow from anywhere."""
+        """Return whether `frontend` leads to endpoints, for a new flow from anywhere."""
         routes = [r for r in self.differing_routes() if r.frontend == frontend]
         if dict(self.refusals).get(frontend) is not None:
-            # With a local policy flows from the cluster itself may have endpoints all the same.
+            # With a local policy, flows from the cluster itself may have endpoints all the same.
             some = any(len(r.shares) for r in routes)
             return FrontendState.ENDPOINTS if some else FrontendState.NO_ENDPOINTS
-        # Routes of plain rows have one and the same list.
+        # Routes of plain rows share one list object.
         lists = {id(each): each for each in [r.columns()[1] for r in routes]}
         known = not any(r.unresolved for r in routes) and all(
             share.is_exact for each in lists.values() for share in each
@@ -222,28 +223,28 @@ class ServicePort:
         return [route for route in self.routes if route.source is source]
 
     def differing_routes(self) -> Sequence[Route]:
-        """Return the routes without those that are like another but for where flows come from.
+        """Return the routes without those that differ from another in nothing but their source.
 
-        Of routes to a frontend that all have the same draws one stands for all of them; what it
-        says of source, network and masquerade is then its own. Where any differ, all are there.
+        Of routes to a frontend that all have the same draws one represents all; its source, network
+        and masquerade are then its own. If any differ, all are returned.
         """
         quick = getattr(self.routes, "alike", None)
         found: Sequence[Route] | None = None if quick is None else quick()
         return self.routes if found is None else found
 
     def every_route(self, source: Source) -> Iterator[Route]:
-        """Give the routes from one kind of source, those of refused frontends to nowhere."""
+        """Yield the routes from one kind of source; of refused frontends, without shares."""
         found: dict[Frontend, list[Route]] = {frontend: [] for frontend in self.frontends}
         for route in self.routes_from(source):
             found[route.frontend].append(route)
         for frontend, routes in found.items():
-            if not routes and source is not Source.HAIRPIN:  # without endpoints nobody is one
+            if not routes and source is not Source.HAIRPIN:  # there is no endpoint to send one
                 routes.append(Route(frontend, source, (), NEVER))
             yield from routes
 
     @property
     def cluster_route(self) -> Route | None:
-        """The way of a new flow from a pod of the cluster to the ClusterIP."""
+        """The route of a new flow from a pod of the cluster to the ClusterIP."""
         for route in self.routes_from(Source.POD):
             if route.frontend.kind is FrontendKind.CLUSTER_IP:
                 return route
@@ -252,7 +253,7 @@ class ServicePort:
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
         """All endpoints of all routes, each once."""
-        # Routes of plain rows have one and the same list.
+        # Routes of plain rows share one list object.
         lists = {id(each): each for each in [r.draws()[0] for r in self.routes]}
         return tuple(dict.fromkeys(e for each in lists.values() for e in each))
 
@@ -263,13 +264,14 @@ class View:
 
     Attributes:
         mode: of kube-proxy: iptables, nftables, ipvs, userspace or none.
-        node: whose dump it is, where that was said.
-        pod_source: the address that stands for a pod of the cluster in the routes from a pod.
-        cut: the IP versions of which there may be more ServicePorts, since the dump ends before
-            the table does that holds them.
-        unseen: why the dump shows no Services, and what to run instead; empty where it does.
-        left_out: names of Services of which a rule was not understood, or chains where none says.
-        unled: names of Services that have chains and no rule that leads there.
+        node: the node that the dump is from, if known.
+        pod_source: the address that represents a pod of the cluster in the routes from a pod.
+        cut: the IP versions that may have more ServicePorts, since the dump ends before their
+            table does.
+        unseen: why the dump shows no Services, and what to run instead; empty if it shows any.
+        left_out: names of Services with a rule that was not understood, or of chains without a
+            name.
+        unled: names of Services that have chains and no rule that jumps to them.
     """
 
     services: tuple[ServicePort, ...]

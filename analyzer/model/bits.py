@@ -67,5 +67,5 @@ class Bits:
         return Bits(self.value << left & cut, self.unknown << left & cut)
 
 
-#: A number of which nothing is known.
+#: An unknown number.
 ANY: Final = Bits(0, _ALL)

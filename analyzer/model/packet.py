@@ -56,7 +56,7 @@ class Mark:
         return Mark(self.value & ~bits, self.unknown | bits)
 
 
-#: A mark of which nothing is known.
+#: An unknown mark.
 UNKNOWN_MARK: Final = Mark(0, ALL_BITS)
 
 
@@ -117,7 +117,7 @@ class Packet:
 
     def parted(self, by: Parted) -> tuple[Packet, Packet]:
         """Return the packets inside and outside of what a rule matches on."""
-        if self.sources is self.destinations:  # it is sent to where it comes from
+        if self.sources is self.destinations:  # it is sent to its own source
             parts = ((each, each) for each in (by.inside, by.outside))
             inside, outside = (replace(self, sources=a, destinations=b) for a, b in parts)
             return inside, outside
@@ -150,7 +150,7 @@ class Packet:
         )
 
 
-#: A packet of which nothing is known.
+#: An unknown packet.
 UNKNOWN_PACKET = Packet(
     mark=UNKNOWN_MARK,
     flow_mark=UNKNOWN_MARK,

@@ -97,7 +97,7 @@ class Dyadic:
 
     def as_fraction(self) -> Fraction:
         """Return the same number for arithmetic beyond products and sums."""
-        from fractions import Fraction  # slow to load, and rarely asked for
+        from fractions import Fraction  # slow to load, and rarely needed
 
         return Fraction(self.numerator, 1 << self.exponent)
 

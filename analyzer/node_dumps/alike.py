@@ -144,7 +144,7 @@ class Alike:
     ) -> None:
         """Keep dumps that were parsed in full, to compare others with them.
 
-        Where that has been in vain for some dumps, only now and then.
+        If that was of no use for some dumps, only now and then.
         """
         if self._missed > _IN_VAIN and self._missed % _IN_VAIN:
             return
@@ -216,11 +216,11 @@ def _holds(part: Input, dump: _Dump) -> bool:
         return False
     is_odd = any(not isinstance(each.routes, PlainRoutes) for each in part.view.services)
     if is_odd and not part.own:
-        return False  # flows to the node itself go to an address that nobody knows
+        return False  # flows to the node itself go to an unknown address
     left = dump.left
     assert left is not None
     hidden = set(left.passed)
-    # What stands for sources must not be an endpoint, or a Service, that was passed over.
+    # An address that represents sources must not be one of a skipped endpoint or Service.
     of_sources = dump.held.reference.with_endpoints_at(grounds.stand_ins)
     hosts = (str(each).encode() for each in grounds.stand_ins)
     of_hosts = (at for host in hosts for at in dump.held.reference.at_host(host))

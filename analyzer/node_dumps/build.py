@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 #: Nodes, or seconds, after which what was read is kept.
 _KEEP_EVERY: Final = 64
 _KEEP_AFTER: Final = 5.0
-#: Tasks that wait beside those that are worked on.
+#: Tasks that wait besides those in progress.
 _AHEAD: Final = 2
 #: Times that a task may break a pool of its own.
 _MOST_DEATHS: Final = 2
@@ -282,7 +282,7 @@ def _result(task: Task, future: Future[Result]) -> Result:
     if isinstance(error, BrokenExecutor):
         raise error
     if error is not None:
-        why = f"a fault in reading it, {type(error).__name__}: {error}"
+        why = f"a bug in kubeodds, {type(error).__name__}: {error}"
         why = why_not(error) if isinstance(error, MemoryError) else why
         return Result.failed(failed(task, task.node, why))
     return future.result()

@@ -37,10 +37,10 @@ _SUFFIXES: Final = re.compile(
 _PATTERN: Final = re.compile(r"[*?\[]")
 #: Names of files that make a folder a bundle.
 _TELLS: Final = frozenset({"MANIFEST", "hostname"})
-#: Endings of files that are no rules, which somebody may keep beside them.
+#: Endings of files that may be next to rules, and are not rules.
 _NOT_RULES: Final = (".err", ".part", ".md", ".yaml", ".yml", ".sql", ".parquet", ".new")
 _NO_FILE: Final = "neither a file nor a folder (a pipe, a socket, a device), so it is not read"
-#: Files of an archive that are looked at to tell whether it is a bundle.
+#: Most files of an archive that are examined to find out whether it is a bundle.
 _LOOKED_AT: Final = 8
 
 

@@ -116,7 +116,7 @@ def begin(memory: int) -> None:
 
         def watch() -> None:
             connection.wait([sentinel])
-            os._exit(1)  # who was killed can tell nobody
+            os._exit(1)  # the parent was killed and cannot say so
 
         threading.Thread(target=watch, daemon=True).start()
 

@@ -27,7 +27,7 @@ class Cause(enum.Enum):
 
     REPLACED = "pods that are replaced elsewhere"
     DAEMON_SET = "DaemonSet: not moved"
-    STATEFUL_SET = "StatefulSet: not moved while its Node is there"
+    STATEFUL_SET = "StatefulSet: not moved while its Node object exists"
     STATIC = "static pods: not moved"
     BARE = "pods without a controller: not replaced"
     BOUND = "pods with a volume of their node: not moved"
@@ -37,7 +37,7 @@ class Cause(enum.Enum):
     API = "API servers: a lease of their own"
     ALONE = "dead on a living node: its readiness probe decides"
     WITH_API = "dies with the API, and comes back after it"
-    UNLISTED = "pods that no object lists: replaced or not"
+    UNLISTED = "pods that no object lists: possibly replaced"
     UNKNOWN = "not known what manages them, or where they are"
 
 
@@ -99,7 +99,7 @@ class Outage:
 #: Seconds that pods tolerate which do not say it themselves: what ``--toleration`` is about.
 #: Source: plugin/pkg/admission/defaulttolerationseconds/admission.go.
 _BY_DEFAULT: Final = 300
-#: Of owners that put a pod in the place of one that is gone.
+#: Kinds of owners that replace a pod that is gone.
 _REPLACING: Final = ("ReplicaSet", "ReplicationController")
 
 
@@ -185,7 +185,7 @@ class Causes:
         return self._of_pod(facts, end, node)
 
     def _of_api(self) -> Replacement:
-        """Return what becomes of an API server; those that are back are endpoints again."""
+        """Return what happens to an API server; those that are back are endpoints again."""
         lease = self._outage.reconciler is Reconciler.LEASE
         removed = self.api_removed if lease else NEVER
         returns = self._outage.api_back + Span(Fraction(0), self._clocks.api_removed().latest)

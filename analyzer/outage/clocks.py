@@ -72,7 +72,7 @@ def _sum(one: Fraction | None, other: Fraction | None) -> Fraction | None:
 
 NEVER: Final = Span(None, None)
 AT_ONCE: Final = Span(_ZERO, _ZERO)
-#: Of what nothing tells.
+#: For durations that are not known.
 ANY_TIME: Final = Span(_ZERO, None)
 
 

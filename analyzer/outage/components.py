@@ -113,7 +113,7 @@ COMPONENTS: Final = (
         name="kube-controller-manager",
         down="all of them",
         works=Effect(
-            "the API, running pods, the placing of new pods",
+            "the API, running pods, scheduling of new pods",
             "none of these needs a controller",
             "pkg/scheduler/schedule_one.go, scheduleOne",
         ),
@@ -123,7 +123,7 @@ COMPONENTS: Final = (
             f"{_LIFECYCLE}, monitorNodeHealth; {_SLICES}, syncService",
         ),
         since=Effect(
-            "at once; of several, nothing is done for up to 24 s until the next is elected",
+            "at once; with several, nothing is done for up to 24 s until another is elected",
             "a lease of 15 s, checked every 2 to 4.4 s",
             f"{_ELECTION}, acquire; staging/src/k8s.io/component-base/config/v1alpha1/defaults.go",
         ),
@@ -133,7 +133,7 @@ COMPONENTS: Final = (
         down="all of them",
         works=Effect(
             "running pods; endpoints that die are removed",
-            "endpoints are up to the controllers",
+            "endpoints are the job of controllers",
             f"{_LIFECYCLE}, monitorNodeHealth",
         ),
         stops=Effect(
@@ -142,7 +142,7 @@ COMPONENTS: Final = (
             "pkg/scheduler/schedule_one.go, scheduleOne",
         ),
         since=Effect(
-            "with the first pod to place; of several, up to 24 s until the next is elected",
+            "with the first pod to place; with several, up to 24 s until another is elected",
             "a lease of 15 s, checked every 2 to 4.4 s",
             f"{_ELECTION}, acquire",
         ),

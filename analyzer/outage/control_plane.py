@@ -209,7 +209,7 @@ def _has_quorum(topology: Topology, gone: frozenset[str]) -> Ternary:
         case Etcd.NODES:
             return Ternary.of(alive >= quorum(members))
         case Etcd.UNKNOWN:
-            # External it goes on, whatever becomes of nodes.
+            # An external etcd continues, whatever happens to nodes.
             return Ternary.TRUE if alive >= quorum(members) else Ternary.UNKNOWN
 
 

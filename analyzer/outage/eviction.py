@@ -19,9 +19,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-#: Where the defaults of `Rates` stand.
+#: Source of the defaults of `Rates`.
 RATES_SOURCE: Final = "cmd/kube-controller-manager/app/options/nodelifecyclecontroller.go, AddFlags"
-#: Below so many a zone is not partially disrupted, whatever their share is.
+#: A zone with fewer nodes is not partially disrupted, whatever their share is.
 _FEWEST: Final = 3
 
 

@@ -23,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-#: Without anything that tells of the control plane.
+#: If nothing is known of the control plane.
 _NOT_KNOWN: Final = (
     "it is not known whether the control plane is alive; pass --control-plane, or --frozen or "
     "--healing"
@@ -113,7 +113,7 @@ def scenario(
     causes = Causes(died, cluster, workloads, clocks, asked.rates, outage)
     reboot = None
     if asked.reboots_after is not None:
-        # Without the API there are no rules; with it, nobody knows how long a restart takes.
+        # Without the API there are no rules; with it, how long a restart takes is not known.
         back = outage.api_back.earliest
         has_rules = None if back is None else max(back, asked.reboots_after)
         reboot = Reboot(at=asked.reboots_after, rules=Span(has_rules, None))

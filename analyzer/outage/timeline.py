@@ -178,7 +178,7 @@ class _Player:
             endpoints, shares = each.route.draws()
             key = id(endpoints), id(shares), each.route.unresolved, _is_local(each.route, spec)
             if key in seen or not each.leads:
-                continue  # routes from most sources have one and the same list
+                continue  # routes from most sources share one list object
             seen.add(key)
             route = _Route(each, service, died, found, spec)
             curve = route.curve(self._until, self._reboot, unsettled)
@@ -303,7 +303,7 @@ class _Route:
         """Return the share of the dead among equally drawn endpoints, rounded outwards."""
         leads = self._leads[1] if up else self._leads[0]
         if not dead:
-            # Nobody is left to draw: every flow is refused.
+            # No endpoint is left to draw: every flow is refused.
             return leads if not others else _ZERO
         if not others:
             return leads

@@ -32,7 +32,7 @@ PRESETS: Final[Mapping[str, Preset]] = {
     "one-load-balancer": Preset(Etcd.NODES, LoadBalancer.EXTERNAL),
     "client-side-load-balancer": Preset(Etcd.NODES, LoadBalancer.CLIENT_SIDE),
 }
-#: What stands for members that are no nodes, and for ways to the API that are none.
+#: Values of --etcd and --api-load-balancer that are not names of nodes.
 EXTERNAL: Final = "external"
 CLIENT_SIDE: Final = "client-side"
 

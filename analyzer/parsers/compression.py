@@ -34,7 +34,7 @@ def _library(name: str) -> Callable[[bytes, int], bytes]:
                         raise too_large(most)
         except (OSError, EOFError, ValueError, zlib.error, of_lzma) as error:
             raise InputError(f"damaged compressed data: {error}") from None
-        except MemoryError:  # as xz may ask for 4 GiB, whatever is in it
+        except MemoryError:  # xz may need 4 GiB, whatever is in it
             raise InputError("unpacking it takes more memory than is available") from None
         return bytes(unpacked)
 

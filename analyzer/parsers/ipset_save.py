@@ -125,7 +125,7 @@ def _mask(option: str, version: int, words: Words) -> int:
             return int(address)
     except ValueError:
         pass
-    words.fail(f"expected what {option} may be", span=said.span)
+    words.fail(f"expected a value of {option}", span=said.span)
 
 
 def _added(made: Ipset, words: Words) -> Iterator[IpsetEntry]:

@@ -45,7 +45,7 @@ _TABLE: Final = re.compile(r"(?:-t|--table)[ =]*([a-z]+)\b")
 #: Written by the log collector of Amazon EKS after a listing.
 _COUNTED: Final = re.compile(r"Total Number of Rules: (\d{1,10})\s*")
 _RULER: Final = re.compile(r"\s*=*\s*")
-#: Remarks of iptables about its own tables beside a listing.
+#: Remarks of iptables about its own tables in a listing.
 _SAID: Final = re.compile(r"# (?:Warning: ip6?tables-legacy tables present|Table `)")
 _LEGACY_BESIDE: Final = "tables-legacy tables present"
 _ANY_V6: Final = re.compile(r"\s!?[0-9a-f]{0,4}:[0-9a-f:]*:[0-9a-f:]*(?:/\d+)?\s")
@@ -121,7 +121,7 @@ class _Reader(Telling):
             raise InputError(f"{self._file}: it contains no chain of iptables -nvL")
         self._tell(
             "unread-listing",
-            "the listing does not show all of this rule, which leaves ranges; iptables-save does",
+            "the listing shows only part of this rule, so results may be ranges: use iptables-save",
             self._unread,
         )
         self._tell("noise", "not a line of iptables -nvL; left out", self._noise)

@@ -109,7 +109,7 @@ class RuleRows(LazyRules):
     def __getitem__(self, index: int | slice) -> Rule | Sequence[Rule]:
         if self._held is not None and isinstance(index, int) and index >= 0:
             rule = self._understood[index]
-            if rule is not None:  # walks ask for each rule again and again
+            if rule is not None:  # each rule is read again and again
                 return rule
         self._hold()
         places = range(len(self._understood))[index]  # to count the rows anew takes time
@@ -224,7 +224,7 @@ class Block:
 
     def first_line(self, chain: str) -> int:
         """Return the line, from 1, of the first row of `chain`."""
-        from bisect import bisect_right  # seldom asked for, and loading it takes a while
+        from bisect import bisect_right  # rarely needed, and slow to load
 
         start, _ = self.span_of(chain)
         at = bisect_right(self._places, start, key=itemgetter(0))

@@ -24,7 +24,7 @@ _PORT: Final = r"(?:[1-5]?\d{1,4}|6[0-4]\d{3})"
 _LIST: Final = r"--name [\w-]{1,200} --mask 255\.255\.255\.255 --rsource"
 _PLAIN: Final = (
     r"(?:\[\d+:\d+\] )?-A \S+"
-    # What matches begin with is written once: branches that begin otherwise are soon passed over.
+    # Common beginnings of matches are written once: other branches are skipped early.
     r"(?: (?:-m (?:"
     r'comment --comment (?:"[^"\\]*"|[^\s"\\\']+)'
     rf"|(?:tcp|udp|sctp)(?: --[sd]port {_PORT})*"

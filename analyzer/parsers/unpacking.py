@@ -98,7 +98,7 @@ class Stream:
             InputError: it is damaged, or more than may be read.
         """
         first = self._piece(number)
-        if len(first) in {number, 0}:  # as of headers, of which there are many
+        if len(first) in {number, 0}:  # as for the many headers: one read is enough
             return first
         found = bytearray(first)
         while len(found) < number and (piece := self._piece(number - len(found))):
@@ -110,7 +110,7 @@ class Stream:
             piece = self._file.read(min(_PIECE, number))
         except self._errors as error:
             raise InputError(f"damaged compressed data: {error}") from None
-        except MemoryError:  # as xz may ask for 4 GiB, whatever is in it
+        except MemoryError:  # xz may need 4 GiB, whatever is in it
             raise InputError("unpacking it takes more memory than is available") from None
         self._passes(len(piece))
         return piece

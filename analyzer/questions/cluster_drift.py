@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 #: Modes whose rules can be predicted.
 _MODES: Final = ("iptables", "nftables")
-#: Draws which predictions are held against a walk.
+#: Selects the predictions that are compared with generated rules.
 _SEED: Final = 1
 
 

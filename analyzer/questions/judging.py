@@ -187,7 +187,7 @@ def freshness(options: SimpleNamespace, given: Input) -> Freshness:
 
     of_bundle = [each for each in options.dumps or () if isinstance(each, Member)]
     own = next((each for each in of_bundle if each == given.ruleset.file), None)
-    header = getattr(given.ruleset, "taken", "")  # nft tells none
+    header = getattr(given.ruleset, "taken", "")  # nft prints none
     taken = None if own is None else own.taken
     synced = None if own is None else own.synced
     if header or taken or synced:
@@ -206,7 +206,7 @@ def freshness(options: SimpleNamespace, given: Input) -> Freshness:
 def another_time(given: Input) -> Iterator[Diagnostic]:
     """Warn if the objects were taken at another time than the dump."""
     ruleset = given.ruleset
-    header = getattr(ruleset, "taken", "")  # nft tells none
+    header = getattr(ruleset, "taken", "")  # nft prints none
     seen = given.taken() if header else None
     if seen is None:
         return
@@ -225,7 +225,7 @@ def another_time(given: Input) -> Iterator[Diagnostic]:
         f"judging by the last sign of life of a node in them ({seen:%Y-%m-%d %H:%M %Z}) the "
         f"objects are {long(abs(apart))} {which} than the dump, if its node's clock is in UTC: "
         "node, zone and pod of each endpoint are as of then, and pods may have moved in "
-        "between; take both again, or correct what you know with --node-of",
+        "between; take both again, or correct the nodes with --node-of",
     )
 
 

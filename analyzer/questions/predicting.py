@@ -228,9 +228,9 @@ def _differing(file: str, prediction: Prediction) -> list[Diagnostic]:
     if not found:
         return []
     says = (
-        f"the walk of generated rules disagrees with the prediction for {listed(found)}: a fault "
-        "in kubeodds, please report it; they are left out. With --node all rules of one node are "
-        "walked"
+        f"the generated rules give other results than predicted for {listed(found)}: a bug in "
+        "kubeodds, please report it; they are left out. With --node, all rules of one node are "
+        "evaluated"
     )
     return [_told(file, says, Severity.WARNING, partial=True)]
 

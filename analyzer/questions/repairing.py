@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from analyzer.semantics.base_chains import Rules
 
 _API: Final = "default/kubernetes:"
-#: Of what iptables or nft prints whole; a listing may leave out what rules ask for.
+#: A format that leaves out part of what rules match on.
 _LISTING: Final = "iptables-list"
 
 
@@ -64,7 +64,7 @@ def repair_of(options: SimpleNamespace, given: Input, died: Dead, objects: ApiOb
     alone = () if options.service else tuple(_api(before))
     wanted = frozenset(end for each in before if each not in alone for end in each.dead)
     lost = {_key(each.service) for each in before if each not in alone}
-    # Several Services may have the same endpoints, of which some are not to be touched.
+    # Several Services may have the same endpoints, and some of these must not be changed.
     doors: dict[bool, set[Door]] = {True: set(), False: set()}
     for each in given.view.services:
         doors[_key(each) in lost] |= {(each.protocol, f.address, f.port) for f in each.frontends}

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from analyzer.model.iptables.matches import Match
     from analyzer.model.iptables.rules import Chain
 
-#: Chains that kube-proxy, or the kubelet, keeps whatever becomes of Services.
+#: Chains that kube-proxy, or the kubelet, keeps whatever happens to Services.
 STABLE: Final = frozenset({names.MARK_MASQUERADE, names.MARK_DROP})
 _OWN: Final = "KUBE-"
 #: Chains, one within the other, beyond which nothing is kube-proxy's.
@@ -201,7 +201,7 @@ class Copies:
             if drawn and any(self._is_gone(each) for each in drawn):
                 yield from self._anew(chain, name, drawn)
                 if name in self.empty:
-                    return  # nothing behind an ACCEPT is met
+                    return  # nothing after an ACCEPT is evaluated
                 at += len(drawn)
                 continue
             rule = rules[at]

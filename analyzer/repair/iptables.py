@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 _SERVICES: Final = f"{PREFIX}SERVICES"
 _NODE_PORTS: Final = f"{PREFIX}NODEPORTS"
-#: Base chains by which flows to Services come to nat, and those in which filter sees them.
+#: Base chains from which flows to Services reach nat, and those where filter sees them.
 _NAT: Final = ("PREROUTING", "OUTPUT")
 _FILTER: Final = ("INPUT", "FORWARD", "OUTPUT")
 #: In front of the others of kube-proxy; it drops what load balancers' source ranges do not admit.
@@ -102,7 +102,7 @@ class _Maker:
         dead: Collection[Endpoint],
         spared: Collection[Door],
     ) -> None:
-        # As rules ask for them; one of an IP version that is not this one is met by none.
+        # As rules match on them; one of the other IP version never matches.
         self._spared: set[_Key] = {
             (None if address is None else f"{address}/{address.max_prefixlen}", by, str(port))
             for by, address, port in spared
@@ -170,7 +170,8 @@ class _Maker:
     def _entry(self, name: str, rule: Rule) -> str:
         match rule.target:
             case Jump(to) | Goto(to) if to not in STABLE and to not in self._graph.leading:
-                # Another's, and before or behind those that are repaired: kube-proxy decides.
+                # Another program's, and before or after those that are repaired: kube-proxy
+                # decides.
                 return self._copies.row(name, replace(rule, target=Return()))
             case _:
                 return self._copies.row(name, rule)
@@ -273,7 +274,7 @@ class _Maker:
         lines += ["*nat", *(f"-N {name}" for name in self._nat_chains()), *self._nat_rows()]
         before: dict[str, int] = {}
         for name, at, rule in self._entries:
-            # Each that is put in moves those behind it by one.
+            # Each that is inserted moves those after it by one.
             shift = before.get(name, 0)
             before[name] = shift + 1
             lines.append(f"-I {name} {at + shift} {_jump(rule)}")

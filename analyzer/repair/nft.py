@@ -244,7 +244,7 @@ class _Maker:
             raise Refused(f"chain {name} is not in the dump, or jumps to itself")
         chains, sets = dict(self._chains), dict(self._sets)
         chain = self._table.chains[name]
-        self._chains[name] = Chain(name=name, rules=())  # behind those that it leads to, by name
+        self._chains[name] = Chain(name=name, rules=())  # after those that it leads to, by name
         try:
             rules = tuple(self._rules(chain.rules, depth))
         except Refused:
@@ -378,7 +378,7 @@ class _Maker:
             elements = (each for each in elements if each.key in wanted)
         flags = held.flags
         if name.startswith(names.AFFINITY_PREFIX) and "dynamic" not in flags:
-            flags = ("dynamic", *flags)  # JSON of nft up to 1.0.6 does not tell it
+            flags = ("dynamic", *flags)  # JSON of nft up to 1.0.6 does not show it
         kept = tuple(replace(each, comment=None, counter=None) for each in elements)
         self._sets[name] = replace(held, elements=kept, flags=flags, comment=None)
 

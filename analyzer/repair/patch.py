@@ -10,10 +10,10 @@ if TYPE_CHECKING:
 
     from analyzer.model.addresses import Address
 
-    #: By which flows come to a Service: protocol, address, and port; no address: a NodePort.
+    #: A frontend of a Service: protocol, address, and port; no address: a NodePort.
     Door = tuple[str, "Address | None", "int | None"]
 
-#: What begins the names of our own chains in iptables: KUBE-SVC-X becomes KODDS-SVC-X.
+#: Prefix of the names of our own chains in iptables: KUBE-SVC-X becomes KODDS-SVC-X.
 PREFIX: Final = "KODDS-"
 #: Our own table of nft.
 TABLE: Final = "kubeodds"

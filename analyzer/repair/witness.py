@@ -35,7 +35,7 @@ class Repaired:
     """One ServicePort with routes that led to dead endpoints.
 
     Attributes:
-        routes: those, as they were, and what becomes of their flows.
+        routes: those, as they were, and what happens to their flows.
     """
 
     before: ServiceLoss

@@ -213,8 +213,8 @@ def _refused(answer: AdviseAnswer, advice: Advice) -> Iterator[Line]:
     ]
     if not answer.every:
         if refused:
-            says = f"Not for it: {', '.join(measure.name for measure, _ in refused)}. Why: --all."
-            yield Line((Span(says, Style.FAINT),))
+            names = ", ".join(measure.name for measure, _ in refused)
+            yield Line((Span(f"Not applicable: {names}. Reasons: --all.", Style.FAINT),))
         return
     for measure, why in refused:
         yield Line((Span(f"{measure.name}: {why}.", Style.FAINT),))
@@ -269,7 +269,7 @@ def _reasons(advice: Sequence[Advice], *, every: bool) -> Iterator[tuple[str, st
     told: set[str] = set()
     shown = [m for each in advice for m in (each.measures if every else better(each))]
     known = [m.measure for m in shown if isinstance(m.outcome, Outcome)]
-    # What several measures rest on is told of one that is done alone, where there is one.
+    # What several measures rest on is shown at a single one, if there is one.
     for measure in sorted(known, key=lambda m: "+" in m.name):
         for why in measure.unsaid:
             if why not in told:

@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-#: Times are shown in parts of so many seconds.
+#: Times are shown as multiples of this many seconds.
 _LEAST: Final = Fraction(1, 10)
 _COLUMNS: Final = (
     Column("CLIENT"),

@@ -19,7 +19,7 @@ _COLUMNS: Final = (
     Column("TAKEN", spare=2),
     Column("", shortens=True),
 )
-#: Nodes that are named where not all are asked for: those that failed.
+#: Most nodes that are named unless all are requested: those that failed.
 _MOST: Final = 10
 
 
@@ -40,9 +40,9 @@ def render(answer: BuildAnswer) -> Document:
         ),
         Line(
             (
-                f"{rules:,} rules say {held['service_ports']:,} different things about "
-                f"ServicePorts: {held['endpoints']:,} lists of endpoints, "
-                f"{held['distributions']:,} of shares; {_size(answer.bytes)} in {answer.folder}",
+                f"{rules:,} rules have {held['service_ports']:,} distinct ServicePorts, "
+                f"{held['endpoints']:,} lists of endpoints and {held['distributions']:,} of "
+                f"shares; {_size(answer.bytes)} in {answer.folder}",
             )
         ),
     ]

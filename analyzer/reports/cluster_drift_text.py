@@ -23,7 +23,7 @@ _COLUMNS: Final = (
 )
 _MOST: Final = 20
 _MOST_NAMED: Final = 2
-#: Nodes whose age is told.
+#: Most nodes whose age is shown.
 _MOST_AGES: Final = 5
 
 

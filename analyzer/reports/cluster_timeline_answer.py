@@ -36,7 +36,7 @@ class Changed:
         whole: added or gone, where all of it is; else empty.
         gone, added: endpoints; moved: how many others have another share.
         frontends_gone, frontends_added: addresses.
-        other: what else differs, in words: affinity, masquerade, what becomes of other flows.
+        other: what else differs, in words: affinity, masquerade, what happens to other flows.
         is_certain: whether it is known to differ.
         stood: how long the state before had stood.
     """

@@ -30,7 +30,7 @@ _LOST: Final = (
     Column("NODE", shortens=True),
     Column("LOSS", right=True),
     Column("FOR", right=True),
-    Column("AS ALL LOST FOR", right=True),
+    Column("FULL LOSS FOR", right=True),
 )
 _WRONG: Final = (
     Column("NODE", shortens=True),

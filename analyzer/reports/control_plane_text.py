@@ -100,7 +100,7 @@ def survival(found: Topology) -> str:
         return f"it survives the loss of any {count(number, 'node')}"
     open_ends = found.load_balancer is LoadBalancer.UNKNOWN or found.etcd is Etcd.UNKNOWN
     if open_ends and len(found.api) > 1:
-        return "it certainly survives the loss of none of its nodes"
+        return "it is not known to survive the loss of any node"
     points = [name for name in found.nodes if judge(found, (name,)).heals is Ternary.FALSE]
     return f"it does not survive the loss of {listed(points)}"
 

@@ -75,7 +75,7 @@ def _head(letter: str, dump: Dump, answer: DiffAnswer) -> Line:
     for version in left_out:
         if version in others:
             number = f"{others.count(version):,} of IPv{version}"
-            said += f", {number} left out since the other dump has no rules for that"
+            said += f", {number} left out, since the other dump has no rules for them"
     return Line((said,))
 
 

@@ -11,7 +11,7 @@ from analyzer.model.addresses import Network
 from analyzer.model.probability import ALWAYS
 from analyzer.reports.numbers import bounds_percent
 
-#: Where flows come from, behind the word ``from``.
+#: Sources of flows, after the word ``from``.
 _FROM: Final = {
     Source.POD: "pods of this node",
     Source.POD_ELSEWHERE: "other pods",
@@ -70,7 +70,7 @@ def sources(kinds: set[Source]) -> list[str]:
     """Return kinds of source in words, with both kinds of pods as one."""
     named = ["pods"] if kinds >= _PODS else [_FROM[s] for s in Source if s in kinds & _PODS]
     rest = [s for s in Source if s in kinds - _PODS]
-    # What the endpoint itself meets is told where a pod does not meet it too.
+    # Hairpin flows are only named if flows of other pods are not affected too.
     return named + [_FROM[s] for s in rest if s is not Source.HAIRPIN or not kinds & _PODS]
 
 

@@ -93,7 +93,7 @@ class _Keys:
         if pair not in self._known:
             self._known[pair] = (tuple(endpoints), tuple(shares)), endpoints, shares
             for key, _, _ in self._known.values():
-                if key == self._known[pair][0]:  # the first of its like stands for all
+                if key == self._known[pair][0]:  # the first of equal ones represents all
                     self._known[pair] = key, endpoints, shares
                     break
         return id(self._known[pair][0]), route.unresolved

@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-#: Seconds by which times may differ: kubelets tell of themselves every 5 min at least.
+#: Seconds by which times may differ: kubelets report at least every 5 min.
 SAME_TIME: Final = 900
 
 
@@ -32,7 +32,7 @@ class Freshness:
     objects: datetime | None = None
 
 
-#: Where nothing is told.
+#: If nothing is known.
 UNKNOWN: Final = Freshness()
 
 

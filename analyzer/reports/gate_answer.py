@@ -56,8 +56,8 @@ class GateAnswer:
         unknown: fields of manifests that are not known.
         ignored: kinds of objects that have no bearing on where pods are, with their number.
         assumed: what the answer assumes, in words.
-        checked: number of predictions that were compared with walks of generated rules.
-        is_faulty: whether a walk of generated rules contradicts the prediction.
+        checked: number of predictions that were compared with generated rules.
+        is_faulty: whether generated rules contradict a prediction.
         every: whether each Service is shown, in full.
     """
 

@@ -32,7 +32,7 @@ _HEADINGS: Final = {
     Kind.ZONE: "A ZONE",
     Kind.CONTROL_PLANE: "CONTROL PLANE",
 }
-#: Services that are told in full where not all are asked for.
+#: Most Services that are shown in full unless all are requested.
 _MOST: Final = 10
 
 
@@ -204,7 +204,7 @@ def _broken(answer: GateAnswer, number: int) -> Iterator[Line]:
     told: set[str] = set()
     for each in judged.violations:
         says = violation_words(answer, judged, each)
-        if says in told:  # without any pod each failure is told alike
+        if says in told:  # without any pod all failures are the same
             continue
         told.add(says)
         yield Line((Span(f"  {says}.", Style.BAD),))

@@ -22,7 +22,7 @@ from analyzer.reports import json_values as values
 
 #: Characters of text that are kept for distributions that occur again.
 _MOST_KEPT: Final = 1 << 23
-#: What it takes, as so many characters, to know a list of shares again.
+#: The cost of looking a list of shares up, as a number of characters.
 _ENTRY: Final = 300
 
 

@@ -12,7 +12,7 @@ from analyzer.reports.json_values import column, encode
 
 #: Of what endpoints of IPv4 with a port are printed with, one below the other.
 _OF_IPV4: Final = re.compile(r"[0-9.:\n]++")
-#: What stands behind the ports where nothing says where endpoints are.
+#: What follows the ports if the place of endpoints is not known.
 _NOWHERE: Final = '"node":null,"zone":null,"pod":null}'
 
 

@@ -21,7 +21,7 @@ from analyzer.semantics.tree import AnyRule
 VERSION: Final = 2
 _FAMILIES: Final = {4: "ip", 6: "ip6"}
 _KINDS: Final = {kind: kind.value for kind in FrontendKind}
-#: As JSON has them; to ask an enumeration for its value takes longer than to write the rest.
+#: As in JSON; reading an enumeration's value takes longer than writing the rest.
 SOURCES: Final = {source: json.dumps(source.value) for source in Source}
 
 #: Only ASCII comes out, so that nothing of a dump reaches a terminal as a control character.

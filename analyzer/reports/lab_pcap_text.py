@@ -198,7 +198,7 @@ def _end(answer: LabPcapAnswer) -> Iterator[Line]:
         yield Line((Span(f"The capture is incomplete: {answer.cut}.", Style.WARNING),))
     read = (("Rule counters", answer.counters), ("conntrack", answer.conntrack))
     says = " ".join(
-        f"{name}: not read." if off is None else f"{name}: {off:,} off what was seen."
+        f"{name}: not read." if off is None else f"{name}: off by {off:,} from what was seen."
         for name, off in read
     )
     yield Line((says,))

@@ -95,5 +95,5 @@ def _end(answer: LabRepairAnswer) -> Iterator[Line]:
                 yield Line((Span(f"{verdict.measurement.service}: {fault}", Style.BAD),))
     for out in answer.left_out:
         yield Line((f"Not replayed: {out.service} {out.frontend} from {out.source}: {out.reason}",))
-    word = "the repair does what it says" if answer.agrees else "DISAGREES"
+    word = "the repair works" if answer.agrees else "DISAGREES"
     yield Line(("Verdict: ", Span(word, Style.GOOD if answer.agrees else Style.BAD)))

@@ -217,7 +217,7 @@ def _notes(answer: LossNodesAnswer) -> Iterator[Line]:
     missing: dict[tuple[str, ...], list[str]] = {}
     for each in answer.worst:
         name = each.loss.service.name.text
-        # What the objects list is told with the reason.
+        # Services of the objects are reported with the reason.
         nodes = tuple(at for at in each.missing if name not in answer.answers[at].not_judged)
         if nodes:
             missing.setdefault(nodes, []).append(name)

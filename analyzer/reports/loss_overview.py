@@ -33,7 +33,7 @@ _COLUMNS: Final = (
 )
 #: Of these, those that say nothing of losses.
 _PLAIN: Final = 3
-#: Nodes, and zones, that are listed where not all are asked for.
+#: Most nodes, and zones, that are listed unless all are requested.
 _MOST: Final = 8
 #: Addresses on them for which it is worked out what their death would cost.
 _MOST_JUDGED: Final = 20_000
@@ -74,7 +74,7 @@ def overview(answer: LossAnswer) -> Document:
 def _choices(kind: str, counted: Counter[str], answer: LossAnswer) -> Iterator[Block]:
     names = sorted(counted, key=lambda name: (-counted[name], name))
     shown = names if answer.every else names[:_MOST]
-    # To judge what all of them would cost takes long where there are many.
+    # Judging what all of them would cost takes long if there are many.
     known = answer.every or sum(counted[name] for name in shown) <= _MOST_JUDGED
     costs = _Costs(kind, answer) if known else None
     rows = tuple(

@@ -34,7 +34,7 @@ _WHOLE: Final = (
     Column(""),
 )
 _POD: Final = Column("POD", shortens=True, spare=1)
-#: A Service with more endpoints than this shows its dead ones only, and of these so many.
+#: A Service with more endpoints than this shows only its dead ones, and at most this many of them.
 _MOST_ENDPOINTS: Final = 10
 
 

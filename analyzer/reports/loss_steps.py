@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Final
 
 _API: Final = "default/kubernetes"
-#: Names that are shown where not all are asked for.
+#: Most names that are shown unless all are requested.
 _MOST: Final = 2
 
 

@@ -21,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-#: Lines of a table that leave room for the rest on a screen of 24; where there are more, so many.
+#: Most lines of a table that leave room for the rest on a screen of 24 lines.
 _MOST: Final = 6
 _FEWER: Final = 4
 

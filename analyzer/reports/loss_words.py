@@ -32,7 +32,7 @@ WORDS: Final = {
     LossState.UNKNOWN: "unknown",
     LossState.NO_ENDPOINTS: "without endpoints",
 }
-#: Pods of other nodes are pods, where nothing else is to be told of them.
+#: Pods of other nodes are pods, unless they have results of their own.
 _AS_POD: Final = {Source.POD_ELSEWHERE: Source.POD}
 #: Services of a list that are named one by one.
 _MOST_NAMED: Final = 3

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
     from typing import Final, TypeAlias
 
-    #: How flows end, of how many that is so, and from where they are.
+    #: How flows end, their share, and their sources.
     _Told: TypeAlias = tuple[Ending, Bounds, str]
 
     from analyzer.failure.loss import ServiceLoss
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _MOST: Final = 3
 #: Characters of a rule that are quoted.
 _LONGEST: Final = 120
-#: What becomes of flows; where it is not certain, what may become of them.
+#: What happens to flows; if it is not certain, what may happen to them.
 _WORDS: Final = {
     EndKind.REFUSED: ("are refused", "may be refused"),
     EndKind.DROPPED: ("are dropped", "may be dropped"),
@@ -79,9 +79,9 @@ def _told_of(service: ServicePort, known: list[KnownLosses]) -> Sequence[_Told]:
     told = []
     for route, ending, counted in _told(loss):
         astray = dict(route.route.astray).get(ending, counted)
-        # Of some it is certain what becomes of them, and not whether that is a loss.
+        # For some the end is certain, but not whether it is a loss.
         is_open = counted == Bounds(NEVER, astray.upper)
-        share = astray if is_open else counted  # which holds what is lost behind the DNAT, too
+        share = astray if is_open else counted  # which includes what is lost after DNAT
         told.append((ending, share, _sources(loss, ending, counted)))
     return told
 

@@ -76,7 +76,7 @@ def _inline(cell: Cell) -> str:
         text = _escaped(span.text)
         bare = text.strip()
         if span.style in _STRONG and bare:
-            # Signs of emphasis stand beside words, blanks outside.
+            # Marks of emphasis are next to words, blanks outside.
             text = text.replace(bare, f"**{bare}**", 1)
         found.append(text)
     return "".join(found)

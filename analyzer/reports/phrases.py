@@ -28,7 +28,7 @@ def count(number: int, noun: str, plural: str | None = None) -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
-#: Names of a list that are told one by one.
+#: Most names of a list that are shown.
 _MOST_LISTED: Final = 5
 
 

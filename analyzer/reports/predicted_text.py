@@ -52,8 +52,8 @@ def grounds(prediction: Prediction | FromDumps) -> Iterator[Line]:
     for walked in prediction.walked:
         number = count(walked.services - len(walked.differing), "prediction")
         yield _faint(
-            f"Checked: {number} compared with a walk of generated rules, at "
-            f"{', '.join(walked.nodes)} (--seed {walked.seed})."
+            f"Checked: {number} compared with generated rules, at {', '.join(walked.nodes)} "
+            f"(--seed {walked.seed})."
         )
 
 

@@ -57,7 +57,7 @@ class _Meter:
         if self._bar is None and self._wanted and time.monotonic() - self._begun > _QUIET:
             self._start()
         if self._bar is not None:
-            # A rule that flows to several frontends meet is walked for each of them.
+            # A rule that flows to several frontends hit is evaluated for each of them.
             done = self._done if total is None else min(self._done, total)
             rate = ""
             if self._rate:

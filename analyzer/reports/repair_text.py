@@ -59,7 +59,7 @@ def _head(answer: RepairAnswer) -> Iterator[str]:
     if len(by_fate[RepairedOutcome.REFUSED]) > _MOST:
         more = len(by_fate[RepairedOutcome.REFUSED]) - _MOST
         yield from _said(
-            f"The same goes for {count(more, 'ServicePort')} more; --format json lists all."
+            f"The same applies to {count(more, 'more ServicePort')}; --format json lists all."
         )
     for name in answer.alone:
         yield from _said(

@@ -38,7 +38,7 @@ _Places: TypeAlias = Collection[tuple[Address, int | None]]
 _Row: TypeAlias = tuple[Cell, ...]
 #: Endpoints of one distribution that are listed one by one.
 _MOST: Final = 12
-#: What stands for the rest of a long list has a line of its own.
+#: The note in place of the rest of a long list has a line of its own.
 _FIRST: Final = _MOST - 1
 _NOWHERE: Final = Span("?", Style.FAINT)
 #: Of a frontend that has the same shares as the next one.
@@ -125,7 +125,7 @@ class _Rows:
                 for each in told
                 for row in self._distribution(each.route, each.sources, unready)
             ]
-            # What they have in common begins beside the last of them.
+            # What they have in common begins next to the last of them.
             for frontend in left[:-1]:
                 yield (*head, frontend, "", _AS_BELOW) if right else (*head, frontend)
                 head = ("", "")

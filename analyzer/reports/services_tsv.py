@@ -3,7 +3,7 @@
 Columns: ServicePort, protocol, frontend, endpoint, node, lower and upper bound of the share of new
 flows to the frontend, where these come from, the seconds of session affinity, or nothing, and the
 endpoint's pod where objects name it. Shares are decimal, the nearest number with 53 bits; an exact
-share has one and the same in both bounds. Exact numerators, which for n endpoints take n**2
+share has the same in both bounds. Exact numerators, which for n endpoints take n**2
 digits, are in JSON.
 
 Every frontend has its lines for flows from every source: from ``any``, if all sources have the same
@@ -26,7 +26,7 @@ from analyzer.reports.tsv import cell
 
 #: Of routes, joined, that are written at a time.
 _LINES = 64
-#: Of a line: what stands before the endpoint, the endpoint, what stands behind.
+#: Parts of a line: before the endpoint, the endpoint, after it.
 _PARTS = 3
 _HEADINGS = (
     "service",

@@ -19,7 +19,7 @@ _LEAST: Final = 16
 _NAME: Final = 28
 _SHORTEST: Final = 16
 _GAP: Final = 2
-#: What stands for the middle of a name.
+#: Replaces the middle of a name.
 _MORE: Final = "\u2026"
 #: What a line of a tree begins with.
 _BRANCHES: Final = " \u251c\u2514\u2502\u2500"
@@ -27,7 +27,7 @@ _BRANCHES: Final = " \u251c\u2514\u2502\u2500"
 _STEP: Final = 2
 
 #: Legible on light and on dark: yellow has a contrast of 1.7 on white in xterm's colours, where
-#: magenta has 4.1, and 5.1 on black. Nothing is told by green alone.
+#: magenta has 4.1, and 5.1 on black. Nothing is shown by green alone.
 _STYLES: Final = {
     Style.PLAIN: "",
     Style.STRONG: "bold",

@@ -19,7 +19,7 @@ from analyzer.reports.answers import TimelineAnswer
 from analyzer.reports.control_plane_json import TERNARY, control_plane
 
 _VERSION: Final = 1
-#: Numbers of more bits are rounded to so many.
+#: Numbers with more bits are rounded to this many.
 _MOST_BITS: Final = 1_024
 _ROUNDED_TO: Final = 64
 

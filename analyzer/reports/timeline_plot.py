@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-#: Columns of the picture, without what is written beside it; with it they fit into 80.
+#: Columns of the picture, without its labels; with them it fits into 80.
 WIDTH: Final = 64
 #: Rows above the axis, each of them the like share.
 HEIGHT: Final = 5

@@ -67,10 +67,10 @@ def render(answer: TraceAnswer) -> Document:
 
 def asked_of(packet: Packet) -> str:
     """Return the description of a packet, as a phrase."""
-    source = "the node" if packet.in_interface == "" else "somebody"
+    source = "the node" if packet.in_interface == "" else "any source"
     if packet.source is not None:
         source = str(Endpoint(packet.source, packet.source_port))
-    destination = "somewhere"
+    destination = "any destination"
     if packet.destination is not None:
         destination = str(Endpoint(packet.destination, packet.destination_port))
     device = f", in by {packet.in_interface}" if packet.in_interface else ""

@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-#: Names of a set of nodes that are told one by one.
+#: Most names of a set of nodes that are shown.
 MOST_NAMES: Final = 3
 
 

@@ -25,7 +25,7 @@ from analyzer.reports.whatif_order import mean_loss
 from analyzer.reports.whatif_vantages import dead_nodes, mean_numbers, names_at
 
 _VERSION: Final = 1
-#: Numbers of more bits are rounded to so many.
+#: Numbers with more bits are rounded to this many.
 _MOST_BITS: Final = 1_024
 _ROUNDED_TO: Final = 64
 
@@ -207,7 +207,7 @@ def _names(groups: Incidence, places: tuple[int, ...]) -> list[str]:
 
 
 def _loss(loss: Bounds | None, row: Row | None) -> dict[str, Any]:
-    assert loss is not None  # asked for where something is lost only
+    assert loss is not None  # only used if something is lost
     assert row is not None
     lower, upper = rounded(loss.lower), rounded(loss.upper, up=True)
     return {"lower": values.probability(lower), "upper": values.probability(upper), **_way(row)}

@@ -49,7 +49,7 @@ def has_type(
     if found is not Ternary.UNKNOWN or of is None or of.version != IPV4:
         return found
     usual = possible & {LOCAL, "unicast"}
-    # Of many addresses those of flows are meant: nobody's is multicast.
+    # Of many addresses those of flows are meant: none is multicast.
     is_plain = isinstance(of, Region) or _is_plain(of)
     if not is_plain or _among(usual, wanted) is Ternary.UNKNOWN:
         return found

@@ -247,7 +247,7 @@ class Hooks:
         self._begin()
         return self._run(without_nat(up_to_nat(self._stages[hook], hook)), packet, hook)
 
-    # --- behind nat ---
+    # --- after nat ---
 
     @deep
     def behind_nat(self, packet: Packet, *, made_here: bool) -> Tree:

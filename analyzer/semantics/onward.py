@@ -43,7 +43,7 @@ class Onward:
 OnwardBySource: TypeAlias = tuple[Parts[Onward], Asked]
 
 _APPENDED: Final = re.compile(r"(?:^|\s)-[AI]\s+(\S+)")
-#: The result for packets of which nothing is known.
+#: The result for unknown packets.
 UNKNOWN: Final = Onward(Ternary.UNKNOWN, ((UNKNOWN_END, Bounds(NEVER, ALWAYS)),))
 #: The same for packets from all sources.
 ALL_UNKNOWN: Final[OnwardBySource] = (of_all(UNKNOWN), frozenset())
@@ -56,7 +56,7 @@ def onward(tree: Tree, sent: Packet) -> Parts[Onward]:
         """Return how a packet is lost, or whether it has another source address."""
         ended = ending_of(leaf)
         if ended is None and not _goes_on(leaf.packet, sent):
-            return UNKNOWN_END  # somebody has written another address or port
+            return UNKNOWN_END  # another rule has set another address or port
         return leaf.packet.masqueraded if ended is None else ended
 
     return tuple([(where, _told(each)) for where, each in shares_by_source(tree, end_of)])

@@ -190,6 +190,6 @@ class Situation:
     def _are_own(self, among: Region) -> Ternary:
         loopback = LOOPBACK[among.version]
         if self.local_addresses is None:
-            return among.is_within(loopback) | Ternary.UNKNOWN  # of others nobody knows
+            return among.is_within(loopback) | Ternary.UNKNOWN  # others are not known
         own = [(int(a), int(a)) for a in self.local_addresses if a.version == among.version]
         return among.is_within(joined([*loopback, *own]))

@@ -263,7 +263,7 @@ def _any_of(branches: list[Sums]) -> Sums:
     """Return the bounds if one branch is taken, but it is not known which."""
     found, *rest = branches
     for each in rest:
-        if each is not found:  # what is alike is one and the same value
+        if each is not found:  # equal branches are the same object
             found = found.mixed(each, UNKNOWN)
     return found
 

@@ -179,9 +179,8 @@ def _differing(
     file = ", ".join(options.from_objects)
     if adviser.differing:
         says = (
-            "the walk of generated rules disagrees with the prediction for "
-            f"{listed([*dict.fromkeys(adviser.differing)])} after a measure: a fault in kubeodds, "
-            "please report it"
+            "after a measure, the generated rules give other results than predicted for "
+            f"{listed([*dict.fromkeys(adviser.differing)])}: a bug in kubeodds, please report it"
         )
         yield _told(file, says, partial=True)
     for each in found:

@@ -48,7 +48,7 @@ def anonymise(options: SimpleNamespace) -> int:
     try:
         _put(options, data, binary=not single)
     except BaseException:
-        # A map of what nobody got would only be in the way of the next try.
+        # A map without its output would only be in the way of the next attempt.
         if options.map is not None:
             os.unlink(options.map)  # noqa: PTH108  # pathlib is slow to load
         raise
@@ -133,7 +133,7 @@ def _members(naming: Naming, made: Anonymiser, files: list[File]) -> Iterator[tu
         label = node or root.rstrip("/").rpartition("/")[2]
         folder = f"{naming.names.name('node', label)}/" if label else ""
         if path is None:
-            # In one folder the rest of a file's name tells the node.
+            # In one folder the rest of a file's name identifies the node.
             rest = without_program(inside.rpartition("/")[2])
             told = naming.names.name("node", rest) + "-" if rest and not node else ""
             path = f"{told}{of.called(file.kind)}"

@@ -206,9 +206,7 @@ class _Asked:
         if options.requires:
             for option in ("client", "lookup", "service"):
                 if getattr(options, option) not in (None, []):
-                    raise UsageError(
-                        f"--{option}: not with --requires, whose journeys say that themselves"
-                    )
+                    raise UsageError(f"--{option}: not with --requires, whose journeys define it")
             return tuple(self._journeys())
         names = tuple(dict.fromkeys(options.client))
         resolvers = [RESOLVERS[n] for n in names or RESOLVERS if n in RESOLVERS]
@@ -288,7 +286,7 @@ class _Asked:
         worst = sorted(
             found,
             key=lambda each: (
-                # From outside a ClusterIP is reached only where somebody has made a way to it.
+                # From outside, a ClusterIP is reachable only with an extra route to it.
                 self.world.source is Source.EXTERNAL
                 and self.world.route(each).frontend.kind is FrontendKind.CLUSTER_IP,
                 -service_loss(each, self.died).worst.upper.as_fraction(),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from types import SimpleNamespace
     from typing import Final
 
-#: ServicePorts that some nodes lack, told one by one.
+#: Most ServicePorts missing at some nodes that are reported one by one.
 _MOST_TOLD: Final = 20
 
 

@@ -70,7 +70,7 @@ def whatif_of(options: SimpleNamespace, objects: ApiObjects, every: Everywhere |
     )
     topology = topology_of(options, objects)
     if topology is not None and not control_plane_of(objects.cluster, asked):
-        # What runs there says so, where no node has the label.
+        # Without the label, the pods on nodes show which carry the control plane.
         asked = replace(asked, control_plane=topology.api)
     with progress("failures") as advance:
         at_every_node = () if every is None else tuple(map(reaching_at_every_node, every.services))
@@ -159,7 +159,7 @@ def timeline(options: SimpleNamespace) -> int:
         {(each.name, each.protocol): each for each in specs},
         options.until,
         found.reboot,
-        # Rules that nobody writes do not change.
+        # Without kube-proxy, rules do not change.
         () if options.kube_proxy_dead else found.unsettled,
     )
     answer = TimelineAnswer(

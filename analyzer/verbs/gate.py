@@ -247,8 +247,8 @@ def _diagnostics(given: Given, judge: Judge) -> Iterator[Diagnostic]:
             severity=Severity.WARNING,
             code="prediction",
             message=(
-                "the walk of generated rules disagrees with the prediction for "
-                f"{listed(judge.differing)}: a fault in kubeodds, please report it"
+                "the generated rules give other results than predicted for "
+                f"{listed(judge.differing)}: a bug in kubeodds, please report it"
             ),
             file="rules",
             partial=True,

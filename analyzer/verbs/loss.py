@@ -184,7 +184,7 @@ def _at_several(options: SimpleNamespace, nodes: Sequence[NodeInput]) -> int:
     everywhere = _together([each.given for each in nodes])
     died = dead_of(options, everywhere)
     check_marked(options, died)
-    # The dead send no flows, unless only their dumps are there to ask.
+    # Dead nodes send no flows, unless there are only their dumps.
     living = [each for each in nodes if not died.takes(each.of.node, everywhere.cluster)]
     told = [
         *dict.fromkeys(each for node in nodes for each in node.given.view.diagnostics),

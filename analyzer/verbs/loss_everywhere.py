@@ -47,7 +47,7 @@ def loss_of(options: SimpleNamespace, objects: ApiObjects, found: Everywhere) ->
         )
     nodes = found.grounds.nodes
     gone = frozenset(name for name in nodes if died.takes(name, objects.cluster))
-    # If nobody lives, what the rules of the dead would do.
+    # If all nodes are dead, what their rules would do.
     ignored = gone if len(gone) < len(nodes) else frozenset()
     grounds = found.grounds
     if isinstance(grounds, FromDumps):

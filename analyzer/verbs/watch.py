@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from analyzer.reports.watch_answer import Watched
 
-#: Whoever collects metrics is another user.
+#: Metrics are collected by another user.
 _MODE: Final = 0o644
 
 
@@ -77,7 +77,7 @@ def _loop(options: SimpleNamespace, signals: Signals, looking: Watch, page: _Pag
         try:
             page.show(replace(found, every=max(every, found.took + rest)))
         except OSError as error:
-            # Of a folder that is not there, or a reader that is gone, somebody should know at once.
+            # A missing folder, or a reader that has gone, must be noticed at once.
             if not number or isinstance(error, BrokenPipeError):
                 raise
             say(f"kubeodds: {options.into or 'stdout'}: {error.strerror or error}")
@@ -136,7 +136,7 @@ class _Page:
             try:
                 _replace(self._options.into, page)
             except OSError as error:
-                # Of the file that was asked for, not of the one that would have become it.
+                # With the requested file's name, not that of the temporary one.
                 raise OSError(error.errno, error.strerror, self._options.into) from None
 
 
@@ -176,7 +176,7 @@ def _npd(options: SimpleNamespace) -> int:
 
 def _unknown(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """Print a fault of ours as Python does, and end with what the detector calls unknown."""
-    sys.stdout.write(f"{fitted(f'unknown: a fault of kubeodds, {kind.__name__}')}\n")
+    sys.stdout.write(f"{fitted(f'unknown: a bug in kubeodds, {kind.__name__}')}\n")
     sys.stdout.flush()
     sys.__excepthook__(kind, error, trace)
     sys.stderr.flush()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from analyzer.watching.signals import Signals
 
 _PIECE: Final = 1 << 20
-#: Of what a command says to stderr, which only its last line is told of.
+#: Bytes of a command's stderr that are kept; its last line is reported.
 _MOST_SAID: Final = 1 << 14
 _MOST_TOLD: Final = 200
 #: Seconds between two looks whether a command that says no more has ended.
@@ -107,7 +107,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     for pipe in (process.stdout, process.stderr):
         if pipe is not None:
             pipe.close()
-    # Its leader is not waited for before: nobody else can have its number.
+    # Its leader has not been waited for: no other process can have its number.
     with suppress(ProcessLookupError, PermissionError):  # which a program of another user may be
         os.killpg(process.pid, signal.SIGKILL)
     try:

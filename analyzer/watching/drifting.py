@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     #: Name and protocol of a ServicePort, of whichever IP version.
     Name: TypeAlias = tuple[str, str]
-    #: What kube-proxy would write, by name, and names of which that is not known.
+    #: What kube-proxy would write, by name, and the names for which that is not known.
     Wanted: TypeAlias = tuple[Mapping[Name, Sequence[EveryNode]], tuple[str, ...]]
     #: The same of all nodes, by mode; text is why it is not known. Several nodes may share it.
     Predictions: TypeAlias = dict[str, tuple[Sequence[EveryNode], tuple[str, ...]] | str]

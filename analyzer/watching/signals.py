@@ -19,7 +19,7 @@ AGAIN: Final = signal.SIGHUP
 class Signals:
     """Handles signals while its context is active.
 
-    A handler only records the signal, and a byte in a pipe wakes whoever waits: nothing is
+    A handler only records the signal, and a byte in a pipe wakes a waiting process: nothing is
     interrupted halfway.
 
     Attributes:

@@ -61,7 +61,7 @@ class Watch:
         self._judge: Judge | None = None
         self._objects: Signature | None = None
         self._key: object = None
-        #: Signatures of the files of the last look, where these tell whether they have changed.
+        #: Signatures of the files of the last look, if they show whether these have changed.
         self._last: object = None
         self._rules_of: dict[str, float] = {}
         self._rules = ""
@@ -223,7 +223,7 @@ class Watch:
             else:
                 self._judge = Judge(options, known, before.known, before.died)
             self._objects = objects
-        self.judgement = None  # which need not be held beside the next
+        self.judgement = None  # not kept in memory together with the next one
         try:
             self.judgement = self._judge.judgement(found, self._dead(), at)
         finally:

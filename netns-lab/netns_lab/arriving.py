@@ -86,7 +86,7 @@ def seen_from(service: ServicePort, route: Route, own: Share) -> Route:
 def of_sender(own: Arriving, door: Door, others: Sequence[Arriving]) -> Arriving:
     """Return the prediction for flows that an endpoint sends to its own Service.
 
-    `own` says what becomes of those that come back to it, at `door`. Those to other endpoints are
+    `own` says what happens to those that come back to it, at `door`. Those to other endpoints are
     flows of a pod like any other: `others` are the predictions for these, and one of them holds.
     """
     if not others:

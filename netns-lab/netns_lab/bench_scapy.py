@@ -1,6 +1,6 @@
 """The lab's measurement with scapy alone: `sendp` of prebuilt packets, and `AsyncSniffer`.
 
-This is what somebody would write who has scapy and no lab: each packet takes a system call to send,
+This is what one would write with scapy alone: each packet takes a system call to send,
 and arrives as a Python object.
 """
 

@@ -116,7 +116,7 @@ class CapturedRun(RouteRun):
         return door == self._door and door_of(door) not in self._predicted.shares
 
     def flow(self, number: int, begun: float) -> ReplayedFlow:
-        """Return what became of a flow; `begun` is the time of the capture's first flow."""
+        """Return the results of a flow; `begun` is the time of the capture's first flow."""
         flow, address = self.standing.flows[number]
         outcome, endpoint, predicted = self._outcome(number)
         _, answered = self.fate(number)

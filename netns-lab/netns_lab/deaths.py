@@ -134,7 +134,7 @@ def parted(word: str, nodes: Collection[str] = ()) -> tuple[str, Kind | None]:
             raise UsageError(f"--dead {word}: {last!r} is not one of {', '.join(FATES)}")
         return word, None
     if not what:
-        raise UsageError(f"--dead {word}: what is {last}? Give WHAT:KIND")
+        raise UsageError(f"--dead {word}: nothing is named before :{last}; expected WHAT:KIND")
     return what, kind
 
 

@@ -6,7 +6,7 @@ Each host of the lab owns the addresses of its endpoints, so packets to them rea
 where a filter rule ends them: DROP, REJECT, or NFQUEUE, which queues them to us for some
 milliseconds (`delays`). What is silent sends nothing by itself either. For `arp` the host acts as
 the last router: an ip rule sends packets to a routing table in which the address is on the link,
-where nobody answers ARP or neighbour discovery. A node that has rules of its own drops packets
+where no host answers ARP or neighbour discovery. A node that has rules of its own drops packets
 before these (`gates`), and flows are counted as they arrive at it.
 
 Flows are counted on the host's device, before any of this applies.
@@ -65,7 +65,7 @@ class Dying:
 
     @property
     def delays(self) -> tuple[Delay, ...]:
-        """Queues that hold packets back; whoever waits for answers must serve them."""
+        """Queues that hold packets back; code that waits for answers must serve them."""
         return tuple(self._delays.values())
 
     def serve(self) -> None:
@@ -177,7 +177,7 @@ class Dying:
     def _without_neighbour(
         self, host: Host, version: int, endpoints: Iterable[Endpoint], how: str
     ) -> None:
-        """Route packets to an address to a link where nobody has it."""
+        """Route packets to an address to a link where no host has it."""
         namespace = host.namespace
         everything = "0.0.0.0/0" if version == IPV4 else "::/0"
         if (namespace, version) not in self._routed:

@@ -1,4 +1,4 @@
-"""How a connection should fare that is open while its endpoint dies, or rules are replaced.
+"""What should happen to a connection that is open while its endpoint dies, or rules change.
 
 conntrack keeps a connection at its endpoint whatever the rules are by then. While that is dead, the
 kernel sends again what was not acknowledged, each time after twice as long as before: so a
@@ -84,7 +84,7 @@ def _outage(dead: tuple[Planned, Event], ends: tuple[float, float] | None) -> _O
 
 
 def _expected(outages: Sequence[_Outage], end: float) -> str:
-    """Return in words how a connection should fare."""
+    """Return in words what should happen to a connection."""
     for each in outages:
         if each.is_reset:
             return f"reset at {each.begun:.1f}s"
@@ -117,7 +117,7 @@ def _agrees(
 
 
 def _is_explained(hang: Hang, outages: Sequence[_Outage], end: float) -> bool:
-    """Tell whether a hang began when the endpoint died, and ended when it was to."""
+    """Return whether a hang began when the endpoint died, and ended when it should."""
     if not any(o.begun - _SLACK <= hang.begins <= o.by + _SLACK for o in outages):
         return False
     over = hang.ends if hang.ends is not None else end
@@ -128,7 +128,7 @@ def _is_explained(hang: Hang, outages: Sequence[_Outage], end: float) -> bool:
 
 
 def _is_seen(outage: _Outage, found: Sequence[Hang], end: float) -> bool:
-    """Tell whether nothing came while the endpoint was dead, if that was long enough to see."""
+    """Return whether nothing arrived while the endpoint was dead, if that was long enough."""
     revived = end if outage.ends is None else outage.ends[0]
     if revived - outage.by <= 2 * HANGS:
         return True

@@ -1,4 +1,4 @@
-"""Routes whose flows are sent while things change, and what becomes of each flow.
+"""Routes whose flows are sent while things change, and what happens to each flow.
 
 All flows of one protocol share the same captures, whatever their route. Tags are unique within a
 run, so that a late answer is still attributed to its flow.

@@ -188,7 +188,7 @@ class Iptables(Backend):
         """Forget where counters stand: the rules are others."""
 
     def change(self, commands: str) -> bool:
-        """Give commands to iptables-restore ``--noflush``; tell whether it took all of them."""
+        """Run commands by iptables-restore ``--noflush``; return whether it accepted them all."""
         return run(self.namespace, self._changing, commands, check=False).returncode == 0
 
     def saved(self) -> str:
@@ -283,7 +283,7 @@ class LegacyIptables(Iptables):
         """Read the counters by python-iptables too, or as iptables-legacy-save prints them.
 
         python-iptables looks beside the interpreter when it is loaded, which an ordinary user may
-        not: where that is under the home of somebody else, say. Of many rules it takes seconds.
+        not: for example in another user's home. For many rules it takes seconds.
         """
         counted = self._rule_counters()
         few = len(self._destinations) < _FEW_DESTINATIONS
@@ -363,7 +363,7 @@ def _check_counters(
 ) -> None:
     wrong = sum(counted[rule] != other.get(rule) for rule in rules)
     if wrong:
-        raise LabError(f"the counters of {wrong} rules are others as {name} reads them")
+        raise LabError(f"the counters of {wrong} rules differ from those that {name} reads")
 
 
 @contextmanager

@@ -71,7 +71,7 @@ class RouteRun:
         to = _socket_address(address) if from_node else None
         self._flows = self._packets(clients, (gateway, host.mac), to)
         if service.protocol == "sctp":
-            # Its checksum is none that copies of a packet could share: nobody looks at it.
+            # Copies of a packet cannot share its checksum, which is therefore not checked.
             lab.topology.node.set("net/netfilter/nf_conntrack_checksum", 0)
         self._link = lab.own_stack(address.version) if from_node else lab.link(host)
         self._captures = lab.captures(self._layout)
@@ -95,7 +95,7 @@ class RouteRun:
         self._ended_by: Counter[str] | None = None
 
     def _expected(self, host: Host) -> Arriving:
-        """Return what becomes of the flows, as predicted; `host` is where they are sent from."""
+        """Return what happens to the flows, as predicted; `host` is where they are sent from."""
         beyond = self._lab.beyond(self._client)
         found = arriving(self._route, beyond)
         if self._sender is None:
@@ -248,7 +248,7 @@ class RouteRun:
         """Give late packets and answers a chance; none is late as a rule."""
         dead = {_raw(each) for each in self._lab.question.dead.endpoints if each.port is not None}
         answer = self._service.protocol in ANSWERED
-        # Whom rules drop nobody hears of again.
+        # Flows that rules drop send no sign.
         patience = _PATIENCE if self._predicted.ended.lower == NEVER else _FEW_MOMENTS
         deadline = time.monotonic() + patience + self._lab.slowest
         self._drain()  # what the echoes have answered at the node itself
@@ -290,7 +290,7 @@ class RouteRun:
                 door = door_of(raw)
                 fates[door, fate] += number
                 landed[door] += number
-        # Of what is dropped nobody is told: None.
+        # What is dropped is not reported: None.
         rejected = sum(n for (raw, told), n in self._fates.items() if raw is None and told is False)
         predicted = self._predicted.shares
         door = door_of(self._door)
@@ -374,7 +374,7 @@ def hairpins(
 
 
 def _nobody(_: int) -> None:
-    """Tell nobody of progress."""
+    """Report no progress."""
 
 
 @contextmanager

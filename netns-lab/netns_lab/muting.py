@@ -25,7 +25,7 @@ _ICMP_LIMITS: Final = {
 
 
 class Muting:
-    """When the client is mute: while anybody wants it to be."""
+    """When the client is mute: while any caller wants it to be."""
 
     def __init__(self, lab: Topology) -> None:
         self._lab = lab

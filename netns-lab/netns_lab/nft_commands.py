@@ -40,7 +40,7 @@ _NAME: Final = re.compile(r"[A-Za-z_.][\w/.-]*", re.ASCII)
 _QUOTED: Final = re.compile(r'"[^"\n\r\0]*"')
 _HARMLESS: Final = re.compile(r"[\w ./:@+*-]*", re.ASCII)
 _ONE_COMMAND: Final = re.compile(r"[\w \t{}.,:@/*&|^<>=!()\[\]+-]*", re.ASCII)
-#: A table with an owner vanishes with the owning program, and nobody else may change it.
+#: A table with an owner vanishes with the owning program, and no other may change it.
 _NOT_OURS: Final = frozenset({"owner", "persist"})
 _BY_INDEX: Final = frozenset({"iif", "oif"})
 

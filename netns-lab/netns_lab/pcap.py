@@ -189,4 +189,4 @@ class _Bounded:
         return found
 
     def close(self) -> None:
-        """Do nothing, since the file is closed by whoever opened it."""
+        """Do nothing, since the file is closed where it was opened."""

@@ -26,7 +26,9 @@ def why_not(
     if route.frontend.port is None:
         return f"the dump has lost the port of {route.frontend}"
     if ports_of is not None and route.frontend.kind is FrontendKind.NODE_PORT:
-        return f"the rules take NodePorts at the address of {ports_of} alone; say --node {ports_of}"
+        return (
+            f"the rules accept NodePorts only at the address of {ports_of}; pass --node {ports_of}"
+        )
     if service.affinity is not None and route.source is Source.HAIRPIN:
         return (
             "an endpoint with session affinity is a single client, for which there is only one draw"

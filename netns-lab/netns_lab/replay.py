@@ -130,7 +130,7 @@ class Flows:
 
 
 class ChosenFlows(Flows):
-    """The first packets of flows whose clients and ports somebody else has chosen.
+    """The first packets of flows whose clients and ports are given.
 
     Args:
         flows: of each its client, its port, and a number by which it differs from all others that
@@ -166,7 +166,7 @@ class ChosenFlows(Flows):
         frame[at : at + 2] = port.to_bytes(2)
         at = LINK + layout.tag
         frame[at : at + 4] = (port ^ _MOST).to_bytes(2) + (number << 1).to_bytes(2)
-        if layout.protocol != "sctp":  # nobody looks at its checksum
+        if layout.protocol != "sctp":  # its checksum is not checked
             _add_to_checksum(frame, LINK + layout.checksum, number << 1)
             _never_none(frame, layout)
 
@@ -190,7 +190,7 @@ def _of_client(first: bytes, layout: Layout, client: Address, number: int) -> by
     frame[at : at + 2] = number.to_bytes(2)
     if layout.version == IPV4:
         _add_to_checksum(frame, LINK + _OF_HEADER, changed)
-    if layout.protocol == "sctp":  # a CRC, of the chunk alone, at which nobody looks
+    if layout.protocol == "sctp":  # a CRC of the chunk alone, which is not checked
         return bytes(frame)
     _add_to_checksum(frame, LINK + layout.checksum, changed + number)
     _never_none(frame, layout)

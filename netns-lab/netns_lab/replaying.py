@@ -5,7 +5,7 @@ Theory of operation
 
 Flows of one route leave together as long as no other comes in between; each has landed and was
 answered when the call that sends it returns (`count`). A tag is the flow's own in all the run, so
-that what became of each is told at the end. conntrack forgets flows in between where more of them
+that results are assigned to flows at the end. conntrack forgets flows in between if more of them
 leave under the node's address than this has ports; what it knew of each is read before that.
 """
 
@@ -45,7 +45,7 @@ _POLL: Final = 0.001
 _AT_ONE_TIME: Final = 0.001
 #: Flows of one port that tags tell apart.
 _MOST_OF_A_PORT: Final = 1 << 15
-#: Seconds that conntrack keeps what nobody answers or closes: longer than any run.
+#: Seconds that conntrack keeps flows without answers or ends: longer than any run.
 _KEPT: Final = 100_000
 _TIMEOUTS: Final = (
     *("udp_timeout", "udp_timeout_stream"),
@@ -166,7 +166,7 @@ class Replay:
         assert self._tracked is not None
         try:
             asked = program("conntrack")
-        except LabError:  # not installed; whoever reads the answer is told that it was not asked
+        except LabError:  # not installed; the report says that it was not read
             self._tracked = None
             return
         for version in sorted(versions):

@@ -90,7 +90,7 @@ def words_at(option: str, word: str, seconds: float) -> tuple[str, float]:
         example = "@10s" if option == "--resync" else f"{what or 'WHAT'}@10s"
         raise UsageError(f"{option} {word}: expected when, for example {example}")
     if not 0 < at < seconds:
-        raise UsageError(f"{option} {word}: the run is from 0s to {seconds:g}s, as --for says")
+        raise UsageError(f"{option} {word}: the run lasts {seconds:g}s (--for)")
     return what, float(at)
 
 

@@ -1,6 +1,6 @@
 """Servers at living endpoints: kernel listeners for TCP, echoes for UDP.
 
-There is no thread and no process: whoever waits for answers calls `serve` meanwhile.
+There is no thread and no process: code that waits for answers calls `serve` meanwhile.
 """
 
 from __future__ import annotations

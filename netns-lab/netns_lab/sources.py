@@ -18,7 +18,7 @@ from analyzer.model.addresses import Address, Network, network_of
 from analyzer.model.cluster import Cluster
 from netns_lab.errors import LabError
 
-#: RFC 5737 and RFC 3849: nobody's; clients stand there that are not of the cluster.
+#: RFC 5737 and RFC 3849, documentation: for clients outside the cluster.
 _OUTSIDE: Final[Mapping[int, Network]] = {
     4: IPv4Network("203.0.113.0/24"),
     6: IPv6Network("2001:db8:ffff::/120"),
@@ -71,7 +71,7 @@ class Addresses:
     """The client addresses of a lab at one node.
 
     Args:
-        used: what nobody may be a client with.
+        used: addresses that no client may have.
         needed: how many of one kind.
     """
 

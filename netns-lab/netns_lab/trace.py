@@ -120,7 +120,9 @@ class KernelTrace(ABC, Generic[T]):
             except BlockingIOError:
                 return
             except OSError as error:
-                raise LabError(f"the kernel's trace got lost: {error.strerror}") from None
+                raise LabError(
+                    f"messages of the kernel's trace were lost: {error.strerror}"
+                ) from None
             for kind, family, attributes in _messages(data):
                 found = self._read(kind, family, attributes)
                 if found is not None:
@@ -160,7 +162,7 @@ class LegacyTrace(KernelTrace[Met]):
         self._socket.setblocking(False)
         (number,) = struct.unpack_from("=i", answer, 16)
         if number:
-            raise LabError(f"nfnetlink_log cannot be asked: error {-number}")
+            raise LabError(f"nfnetlink_log does not answer: error {-number}")
 
     def _read(self, kind: int, family: int, attributes: dict[int, bytes]) -> Met | None:
         del family

@@ -106,7 +106,9 @@ def traced(lab: Lab, given: Input, service: ServicePort, route: Route) -> FlowTr
     family = next(name for name, version in VERSIONS.items() if version == address.version)
     tree = trace(rulesets, question, family).tree
     differs = (
-        first_difference(tree, matched, ruleset.file) if matched else ("the kernel told of no rule")
+        first_difference(tree, matched, ruleset.file)
+        if matched
+        else ("the kernel reported no rule")
     )
     return FlowTrace(
         service=service.name.text,

@@ -302,7 +302,7 @@ def test_hints_that_the_controller_allots_are_not_guessed() -> None:
     for each in items[-1]["endpoints"]:
         each["hints"] = {"forZones": [{"name": "a"}]}
     found = after("replica", items)
-    assert found == Refused("its endpoints have hints, which the controller would allot again")
+    assert found == Refused("its endpoints have hints, which the controller would reassign")
 
 
 def test_endpoints_of_which_no_node_is_known_are_not_placed() -> None:

@@ -57,8 +57,10 @@ def test_what_speaks_against_a_way(
 
 
 def test_a_route_that_others_have_is_missed() -> None:
-    assert reached(DEFAULT, TO_PODS, TO_THERE).why_not(GONE) == ("no route to it, unlike to others")
-    assert reached(TO_THERE).why_not(GONE) == "no route to it, unlike to others"
+    assert reached(DEFAULT, TO_PODS, TO_THERE).why_not(GONE) == (
+        "no route to it, unlike to other pods"
+    )
+    assert reached(TO_THERE).why_not(GONE) == "no route to it, unlike to other pods"
     # The way to what is outside of the cluster is the default one.
     assert reached(DEFAULT, TO_PODS, TO_THERE).why_not(ip_address("192.168.7.7")) == ""
 

@@ -121,7 +121,7 @@ def test_rules_that_could_not_be_taken_are_told_and_are_none_under_strict(comman
     command.file("b.tar.gz", bundle(FILES, says))
     done = command("loss", "b.tar.gz", *LOSS)
     assert done.status == 0
-    assert "objects.json; could not be taken: nft-list-ruleset.txt\n" in done.err
+    assert "objects.json; could not be collected: nft-list-ruleset.txt\n" in done.err
     done = command("loss", "b.tar.gz", "--strict", *LOSS)
     assert (done.status, done.out) == (2, "")
 

@@ -141,7 +141,7 @@ def test_of_several_nodes_files_of_one_are_refused(tmp_path: Path, command: Comm
     given = "--routes", file(tmp_path, "routes.json", ROUTES)
     done = command("loss", *dumps, "--node", "master,worker1", *KNOWN[:2], *given)
     assert done.status == 2
-    assert "--routes: from which node? There are dumps of 2" in done.err
+    assert "--routes: of which node? There are dumps of 2 nodes" in done.err
 
 
 def test_a_bundle_of_a_namespace_without_addresses_tells_none() -> None:

@@ -141,7 +141,7 @@ def test_contents_that_were_lost_on_their_way_are_given_again(
     ("error", "says"),
     [
         (MemoryError(), "more memory than a worker may have; see --worker-memory"),
-        (ZeroDivisionError("by nothing"), "a fault in reading it, ZeroDivisionError: by nothing"),
+        (ZeroDivisionError("by nothing"), "a bug in kubeodds, ZeroDivisionError: by nothing"),
     ],
 )
 def test_what_goes_wrong_in_a_worker_is_why_its_node_failed(

@@ -27,7 +27,7 @@ def test_a_witness_that_counted_otherwise_makes_it_disagree(name: str) -> None:
     other = replace(PCAP, **{name: 2})
     assert not other.agrees
     assert "DISAGREES" in _text(other)
-    assert "2 off what was seen" in _text(other)
+    assert "off by 2 from what was seen" in _text(other)
 
 
 def test_nothing_measured_agrees_with_nothing() -> None:

@@ -210,7 +210,7 @@ def test_what_is_of_one_node_is_refused(command: Command) -> None:
     for words in (("--with", names[0]), ("--node-ip", "10.1.1.1")):
         done = command("loss", *names, *DEAD, *words)
         assert done.status == 2
-        assert f"{words[0]}: from which node?" in done.err
+        assert f"{words[0]}: of which node?" in done.err
     for verb in ("services", "whatif"):
         done = command(verb, *names)
         assert done.status == 2

@@ -46,7 +46,7 @@ _EVERY: Final = (
     load_balancer.MEASURE,
 )
 MEASURES: Final[dict[str, Measure]] = {each.name: each for each in _EVERY}
-#: What is judged where nobody names any: a node without a pod buys nothing alone.
+#: The default measures: a node without a pod buys nothing alone.
 USUAL: Final = (
     *(each.name for each in _EVERY if each is not new_node.MEASURE),
     "new-node+replica",

@@ -75,7 +75,7 @@ def _upstream(service: Object, free: Addresses) -> Object:
     now = addresses(elements(spec, "clusterIPs") or [at(spec, "clusterIP")])
     spec["clusterIPs"] = [str(free.new("", each)) for each in now]
     spec["clusterIP"] = next(iter(spec["clusterIPs"]), None)
-    # Only the ClusterIP is asked.
+    # Only its ClusterIP is used.
     for field in ("externalIPs", "healthCheckNodePort"):
         spec.pop(field, None)
     spec["type"] = "ClusterIP"
@@ -100,7 +100,7 @@ MEASURE = Measure(
     subject=Subject.DNS,
     change=change,
     unsaid=(
-        "which answers the caches hold: from none lost, if all, to what kube-dns itself loses",
+        "how much is cached: if all, nothing is lost; if nothing, what kube-dns itself loses",
         "a cache that dies alone takes its node's DNS with it",
     ),
 )

@@ -23,5 +23,5 @@ MEASURE = Measure(
     says="a proxy that tries up to 3 pods",
     subject=Subject.SERVICE,
     change=change,
-    unsaid=("whether clients come by a proxy that keeps its own list of pods (ingress)",),
+    unsaid=("whether clients go through a proxy that keeps its own list of pods (ingress)",),
 )

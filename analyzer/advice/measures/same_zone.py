@@ -37,7 +37,7 @@ def change(situation: ClusterState, key: Key) -> ClusterState | Refused:
     if service is None:
         return Refused("the Service itself is not among the objects")
     if at(service, "spec", "trafficDistribution") in (*SAME_ZONE, SAME_NODE):
-        return Refused("its trafficDistribution already keeps flows near")
+        return Refused("its trafficDistribution already prefers near endpoints")
     if not any(zone_of(node) for node in nodes_of(situation.items).values()):
         return Refused("no node has a zone")
     old = too_old(situation, _SINCE, "hints for zones")

@@ -10,5 +10,5 @@ MEASURE = Measure(
     says="two masters",
     subject=Subject.API,
     change=masters(2),
-    unsaid=("two members of etcd survive no more than one does",),
+    unsaid=("two members of etcd survive no more failures than one",),
 )

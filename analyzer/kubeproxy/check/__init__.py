@@ -1,1 +1,1 @@
-"""Invariants of rules that kube-proxy wrote, in any version, and what a violation costs."""
+"""Invariants of rules that kube-proxy writes, in any version, and the effects of violations."""

@@ -1,7 +1,7 @@
-"""Session affinity: a returning client goes to its endpoint before any draw.
+"""Session affinity: a returning client is sent to its endpoint before any draw.
 
 Source: kubernetes, pkg/proxy/iptables/proxier.go, ``writeServiceToEndpointRules``; the list of
-``-m recent`` carries the name of the endpoint's chain.
+``-m recent`` has the name of the endpoint's chain.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from analyzer.kubeproxy.check.rows import Row
 
 
 def affinity(facts: Facts) -> Iterator[Finding]:
-    """Find clients that are not sent back to their endpoint, or to another one."""
+    """Find clients that are drawn anew or sent to another endpoint."""
     for chain in facts.chains(*DRAWING):
         rows = facts.endpoint_rows(chain)
         checks = [row for row in rows if row.recent is not None]
@@ -59,7 +59,7 @@ def _checks(facts: Facts, chain: str, rows: list[Row], checks: list[Row]) -> Ite
                 code="affinity-not-set",
                 message=(
                     f"{facts.endpoint(target)} does not record its clients, so returning clients "
-                    f"of {facts.traffic(chain)} are drawn anew each time, against sessionAffinity"
+                    f"of {facts.traffic(chain)} are drawn anew each time, despite sessionAffinity"
                 ),
                 line=row.line,
             )
@@ -88,7 +88,7 @@ def _checks(facts: Facts, chain: str, rows: list[Row], checks: list[Row]) -> Ite
 
 
 def _both(facts: Facts, chain: str, rows: list[Row], checks: list[Row]) -> Iterator[Finding]:
-    """Find endpoints that are only drawn or only returned to."""
+    """Find endpoints that are only drawn, or that only returning clients reach."""
     checked = {row.target for row in checks}
     drawn = {row.target for row in rows if row.recent is None}
     for row in rows:
@@ -96,7 +96,7 @@ def _both(facts: Facts, chain: str, rows: list[Row], checks: list[Row]) -> Itera
             yield Finding(
                 code="affinity-not-checked",
                 message=f"no rule returns clients to {facts.endpoint(row.target or '')}: its share "
-                f"of {facts.traffic(chain)} is drawn anew each time, against sessionAffinity",
+                f"of {facts.traffic(chain)} is drawn anew each time, despite sessionAffinity",
                 line=row.line,
             )
         elif row.recent is not None and row.target not in drawn:
@@ -119,7 +119,7 @@ def _unchecked(facts: Facts, chain: str, rows: list[Row]) -> Iterator[Finding]:
                 message=(
                     f"{facts.endpoint(row.target or '')} records its clients, and {chain} sends "
                     f"none of them back to it: {facts.traffic(chain)} are drawn anew each time, "
-                    "against sessionAffinity"
+                    "despite sessionAffinity"
                 ),
                 line=row.line,
             )

@@ -17,7 +17,7 @@ def chains(facts: Facts) -> Iterator[Finding]:
         callers = facts.callers.get(chain, [])
         if not facts.rows(chain):
             if len(facts.nat.chains[chain].rules):
-                continue  # the dump ends before the chain's rules do, which the reader has said
+                continue  # the dump ends before the chain's rules do, which the parser has reported
             if callers or not _is_refused(facts, chain):
                 yield _empty(facts, chain, callers)
         elif not callers and not facts.is_large:
@@ -25,7 +25,7 @@ def chains(facts: Facts) -> Iterator[Finding]:
 
 
 def _is_refused(facts: Facts, chain: str) -> bool:
-    """Tell whether a chain is all that a Service with a local policy has, for want of endpoints.
+    """Return whether a chain is all that a Service with a local policy and without endpoints has.
 
     Up to 1.23 kube-proxy declares it all the same: pkg/proxy/iptables/proxier.go,
     ``syncProxyRules``; the captures ``policies``.
@@ -38,7 +38,7 @@ def _missing(facts: Facts) -> Iterator[Finding]:
     for table in (facts.nat, facts.filter):
         told = set()
         if not table.complete:
-            continue  # a piece of a dump, of which the reader says what it lacks
+            continue  # a fragment: the parser has reported what is missing
         for row in facts.all_rows(table.name):
             target = row.target or ""
             if row.is_jump and target not in table.chains and target not in told:
@@ -56,7 +56,7 @@ def _missing(facts: Facts) -> Iterator[Finding]:
 
 
 def _taken(facts: Facts, row: Row) -> str:
-    """Return in words what a rule takes."""
+    """Return in words what a rule matches."""
     if row.chain.startswith(OWN_PREFIXES):
         return facts.traffic(row.chain)
     if row.chain in {names.SERVICES, names.NODE_PORTS}:

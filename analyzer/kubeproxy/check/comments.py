@@ -17,7 +17,7 @@ from analyzer.model.addresses import address_and_port_from_text
 
 
 def comments(facts: Facts) -> Iterator[Finding]:
-    """Find comments that name another endpoint or ServicePort than the rules lead to."""
+    """Find comments with another endpoint or ServicePort than the rules lead to."""
     for chain in facts.chains(*DRAWING, names.ENDPOINT_PREFIX):
         owners = {plain_name(name) for name, _ in facts.owners.get(chain, {})}
         for row in facts.rows(chain):

@@ -1,6 +1,6 @@
-"""Each endpoint is drawn once, and with a probability of 1/n of the n that are left.
+"""Each endpoint is drawn once, with probability 1/n when n endpoints are left.
 
-Source: kubernetes, pkg/proxy/iptables/proxier.go, ``probability``: ten digits, five up to 1.14.
+Source: kubernetes, pkg/proxy/iptables/proxier.go, ``probability``: ten digits, five up to 1.16.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from analyzer.model.probability import (
 
 
 def draws(facts: Facts) -> Iterator[Finding]:
-    """Find probabilities that are not 1/n, and draws that are missing, doubled or never met."""
+    """Find probabilities that are not 1/n, and draws that are missing, doubled or never reached."""
     for chain in facts.chains(*DRAWING):
         rows = facts.draws(chain)
         if rows:
@@ -31,7 +31,7 @@ def draws(facts: Facts) -> Iterator[Finding]:
 
 
 def _order(facts: Facts, chain: str, rows: list[Row]) -> Iterator[Finding]:
-    # Rules for some flows only, as of an old external IP, are not draws.
+    # Rules for some flows only, for example of a former external IP, are not draws.
     if any(row.source or row.destination or row.others or row.mark for row in rows):
         return
     *first, last = rows
@@ -90,7 +90,7 @@ def _probabilities(facts: Facts, chain: str, rows: list[Row]) -> Iterator[Findin
                 line=drawn[at].line,
             )
             return
-    at, row = wrong[0], drawn[wrong[0]]  # those behind it follow from it, or are no better
+    at, row = wrong[0], drawn[wrong[0]]  # later ones follow from it, or are no better
     yield Finding(
         code="wrong-probability",
         message=f"{facts.endpoint(row.target or '')} gets {_percent(_share(rows, at))} of "

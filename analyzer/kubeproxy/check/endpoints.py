@@ -20,7 +20,7 @@ _MARKS: Final = frozenset({names.MARK_MASQUERADE, "MARK"})
 
 
 def endpoints(facts: Facts) -> Iterator[Finding]:
-    """Find endpoints without DNAT, with a wrong or lost hairpin mark, or of two Services."""
+    """Find endpoints without DNAT, with a wrong or missing hairpin mark, or of two Services."""
     for chain in facts.chains(names.ENDPOINT_PREFIX):
         rows = facts.rows(chain)
         if not rows or not facts.callers.get(chain):
@@ -109,7 +109,7 @@ def _hairpin(facts: Facts, chain: str, rows: list[Row], sends: Row) -> Iterator[
 def _shared(facts: Facts, chain: str) -> Iterator[Finding]:
     theirs = facts.owners.get(chain, {})
     owners = dict.fromkeys((plain_name(name), protocol) for name, protocol in theirs)
-    # Where the Services themselves share a chain, that is told of the Services.
+    # If the Services themselves share a chain, another finding reports that.
     callers = {row.chain for row in facts.callers.get(chain, [])}
     if len(owners) <= 1 or any(
         facts.owners.get(each, {}).keys() == theirs.keys() for each in callers

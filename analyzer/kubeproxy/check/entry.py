@@ -1,4 +1,4 @@
-"""Flows reach kube-proxy's chains, and no rule before them takes every packet.
+"""Flows reach kube-proxy's chains, and no rule before them matches every packet.
 
 Source: kubernetes, pkg/proxy/iptables/proxier.go, ``iptablesJumpChains``.
 """
@@ -13,7 +13,7 @@ from analyzer.kubeproxy.check.facts import Facts
 from analyzer.kubeproxy.check.findings import Finding
 from analyzer.kubeproxy.check.rows import Row
 
-#: Table, base chain, chain, and the traffic that comes by there.
+#: Table, base chain, chain, and the traffic that reaches the chain from there.
 _JUMPS: Final = (
     ("nat", "PREROUTING", names.SERVICES, "new flows from pods and from outside to any Service"),
     ("nat", "OUTPUT", names.SERVICES, "new flows from the node itself to any Service"),
@@ -21,7 +21,7 @@ _JUMPS: Final = (
         "nat",
         "POSTROUTING",
         "KUBE-POSTROUTING",
-        "new flows that are marked for masquerading, from outside the cluster or to itself",
+        "new flows that are marked for masquerading, from outside or from a pod to itself",
     ),
     ("filter", "OUTPUT", names.SERVICES, "flows from the node to Services without endpoints"),
     ("filter", "FORWARD", names.SERVICES, "flows from pods to Services without endpoints"),
@@ -56,7 +56,7 @@ _SINCE_1_25: Final = "KUBE-PROXY-FIREWALL"
 
 
 def entry(facts: Facts) -> Iterator[Finding]:
-    """Find base chains that do not lead to kube-proxy's, or take the traffic before."""
+    """Find base chains that do not jump to kube-proxy's, or that end all packets before."""
     for table, hook, chain, traffic in _JUMPS:
         if not _is_asked_for(facts, table, hook, chain):
             continue
@@ -95,7 +95,7 @@ def entry(facts: Facts) -> Iterator[Finding]:
 
 def _is_asked_for(facts: Facts, table: str, hook: str, chain: str) -> bool:
     if not facts.rows(chain, table):
-        return False  # nothing to lead to
+        return False  # there is no chain to jump to
     if table == "nat":
         return True
     base = facts.filter.chains
@@ -110,7 +110,7 @@ def _leads(row: Row, chain: str) -> bool:
 
 
 def _takes_all(facts: Facts, table: str, row: Row, seen: frozenset[str]) -> bool:
-    """Tell whether no packet gets past a rule."""
+    """Return whether no packet continues after a rule."""
     if not row.is_unconditional:
         return False
     if row.is_final or row.target == "RETURN":
@@ -119,7 +119,7 @@ def _takes_all(facts: Facts, table: str, row: Row, seen: frozenset[str]) -> bool
         return False
     for each in facts.rows(row.target, table):
         if each.target == "RETURN":
-            return False  # it may let some of them back
+            return False  # it may return some of them
         if _takes_all(facts, table, each, seen | {row.target}):
             return True
     return False

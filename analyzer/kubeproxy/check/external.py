@@ -15,7 +15,7 @@ from analyzer.kubeproxy.check.rows import Row
 
 
 def external(facts: Facts) -> Iterator[Finding]:
-    """Find load balancers that let nobody in, and local policies that miss an exception."""
+    """Find load balancers that admit no client, and local policies that lack an exception."""
     for chain in facts.chains("KUBE-FW-"):
         rows = facts.rows(chain)
         if rows and not any(_leads_on(row) for row in rows):
@@ -37,7 +37,7 @@ def _leads_on(row: Row) -> bool:
 
 
 def _pod_network(facts: Facts) -> str | None:
-    """Return the network of pods as the rules for flows from outside name it."""
+    """Return the network of pods as the rules for flows from outside write it."""
     of_services = (row for row in facts.all_rows() if row.chain.startswith("KUBE-SVC-"))
     for row in itertools.chain(facts.rows(names.SERVICES), of_services):
         if row.target == names.MARK_MASQUERADE and row.source_negated and row.asks_port:
@@ -46,7 +46,7 @@ def _pod_network(facts: Facts) -> str | None:
 
 
 def _exceptions(facts: Facts, chain: str, network: str | None) -> Iterator[Finding]:
-    """Find what a local policy keeps from pods and from the node, which it is not for."""
+    """Find flows of pods and of the node that a local policy affects, although it should not."""
     rows = facts.rows(chain)
     to_all = [row for row in rows if row.is_jump and (row.target or "").startswith("KUBE-SVC-")]
     marks_all = any(r.target == names.MARK_MASQUERADE and r.is_unconditional for r in rows)

@@ -1,8 +1,8 @@
-"""What all invariants read: a dump's rules, which chains jump where, and what each is for.
+"""What all invariants use: a dump's rules, which chains jump where, and what each is for.
 
-Rules are looked at as a `Row` each, those of chains that are `settled` left out. A chain belongs to
-the ServicePorts that the comments of the rules name which lead there; what flows come to it is told
-by the frontends above it.
+Each rule is a `Row`; those of chains that are `settled` are left out. A chain belongs to the
+ServicePorts named in the comments of the rules that jump there; which flows reach it follows from
+the frontends that lead to it.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from analyzer.model.value import value
 OWN_PREFIXES: Final = (*names.SERVICE_PREFIXES, names.ENDPOINT_PREFIX)
 #: Chains that draw an endpoint.
 DRAWING: Final = ("KUBE-SVC-", "KUBE-SVL-", "KUBE-XLB-")
-#: Frontends that a message names.
+#: Most frontends that are named in a message.
 _NAMED: Final = 2
-#: From so many endpoints on, kube-proxy leaves out comments and lets old chains stand for a while.
+#: Number of endpoints from which on kube-proxy leaves out comments and removes old chains later.
 #: Source: kubernetes, pkg/proxy/iptables/proxier.go, ``largeClusterEndpointsThreshold``.
 LARGE_CLUSTER: Final = 1000
 
@@ -37,9 +37,9 @@ class Frontend:
     """A rule that sends the flows of a frontend to a chain.
 
     Attributes:
-        name: of the ServicePort as the comment has it; empty where it names none.
+        name: of the ServicePort as in the comment; empty if it has no name.
         address: None: any address of the node.
-        kind: as in the API; empty where the comment does not say.
+        kind: as in the API; empty if the comment has none.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Frontend:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether it only counts what comes to a NodePort over loopback, as from 1.33 on."""
+        """Whether it only counts packets to a NodePort over loopback, as from 1.33 on."""
         row = self.row
         return row.chain == names.NODE_PORTS and row.destination is not None and row.host is None
 
@@ -69,12 +69,12 @@ class Frontend:
 
 
 class Facts:
-    """The rules of one dump, and `wanted`: what the API says of Services, empty if not given.
+    """The rules of one dump, and `wanted`: the Services of the API, empty if not given.
 
     Attributes:
-        node: whose dump it is, where that was said.
-        settled: chains of which no invariant has anything to say, and that draw: by the names of
-            the chains of their endpoints, which are settled too, where these send flows.
+        node: the node that the dump is from, if known.
+        settled: chains that draw and in which no invariant finds anything: by the names of the
+            chains of their endpoints, which are settled too, where these send flows.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Facts:
         self._named: dict[tuple[str, ...], list[str]] = {}
         self._usual = Usual(self.nat)
         self._rows: dict[str, dict[str, list[Row]]] = {}
-        #: Of chains that are settled, those that something asked for all the same.
+        #: Rows of settled chains that something has used all the same.
         self._asked: dict[str, list[Row]] = {}
         self.settled: dict[str, dict[str, str]] = {}
         self._ends: frozenset[str] = frozenset()
@@ -101,13 +101,13 @@ class Facts:
         self._rows["filter"] = rows_of_table(self.filter, self.filter.chains)
 
     def _settle(self) -> None:
-        """Make rows of what is not settled."""
+        """Make rows of the chains that are not settled."""
         usual, every = self._usual, list(self.nat.chains)
         odd = [name for name in every if name not in usual.endpoints and name not in usual.drawing]
         rows = rows_of_table(self.nat, odd)
         rows.update({name: list(each.marks) for name, each in usual.drawing.items()})
         self._rows["nat"] = {name: rows[name] for name in every if name in rows}
-        # Of a mark that is lost each rule that leads to it may be told.
+        # A lost mark may be reported for each rule that jumps to it.
         if rows.get(names.MARK_MASQUERADE):
             frontends = self._frontends()
             self.settled = settled(
@@ -126,7 +126,7 @@ class Facts:
         return self.ruleset.tables.get(name) or Table(self.ruleset.family, name, {})
 
     def rows(self, chain: str, table: str = "nat") -> list[Row]:
-        """Return the rules of a chain; of one that is not there, none."""
+        """Return the rules of a chain; none if there is no such chain."""
         if table == "nat" and (chain in self.settled or chain in self._ends):
             if chain not in self._asked:
                 self._asked[chain] = list(rows_of(self.nat.chains[chain]))
@@ -134,11 +134,11 @@ class Facts:
         return self._rows[table].get(chain, [])
 
     def has_rows(self, chain: str) -> bool:
-        """Tell whether a chain of the nat table has rules."""
+        """Return whether a chain of the nat table has rules."""
         return chain in self.settled or bool(self.rows(chain))
 
     def all_rows(self, table: str = "nat") -> Iterator[Row]:
-        """Give the rules of all chains of a table, chain by chain.
+        """Return the rules of all chains of a table, chain by chain.
 
         Without those of settled endpoints, and those that draw them.
         """
@@ -147,21 +147,21 @@ class Facts:
     def chains(self, *prefixes: str) -> Sequence[str]:
         """Return the names of the nat table's chains that begin with a prefix, none settled."""
         found = self._named.get(prefixes)
-        if found is None:  # many invariants ask for the same, of which there may be many
+        if found is None:  # many invariants use the same long list
             found = [name for name in self._open if name.startswith(prefixes)]
             self._named[prefixes] = found
         return found
 
     @cached_property
     def spellings(self) -> dict[Address, tuple[str, ...]]:
-        """The addresses of endpoints as the objects have them."""
+        """The addresses of endpoints as written in the objects."""
         return {each.address: each.spellings for want in self.wanted for each in want.endpoints}
 
     # --- frontends ---
 
     @cached_property
     def frontends(self) -> list[Frontend]:
-        """The rules of KUBE-SERVICES and KUBE-NODEPORTS that lead to a chain of a Service."""
+        """The rules of KUBE-SERVICES and KUBE-NODEPORTS that jump to a chain of a Service."""
         return self._frontends()
 
     def _frontends(self) -> list[Frontend]:
@@ -202,7 +202,7 @@ class Facts:
         return found
 
     def frontends_of(self, chain: str) -> list[Frontend]:
-        """Return the frontends whose flows may come to a chain."""
+        """Return the frontends whose flows may reach a chain."""
         found: list[Frontend] = []
         seen, rest = {chain}, [chain]
         while rest:
@@ -215,7 +215,7 @@ class Facts:
         return found
 
     def traffic(self, chain: str) -> str:
-        """Return in words which new flows come to a chain."""
+        """Return in words which new flows reach a chain."""
         found = self.frontends_of(chain)
         if found:
             return f"new flows to {listed(found)}"
@@ -227,7 +227,7 @@ class Facts:
     def owners(self) -> dict[str, dict[tuple[str, str], Row]]:
         """By chain of a Service or endpoint: name and protocol of the ServicePorts it serves.
 
-        A name is as kube-proxy hashes it, and comes with the rule that gave it. Chains of settled
+        A name is as kube-proxy hashes it, and comes with the rule that has it. Chains of settled
         endpoints are left out.
         """
         return self._owners(self.frontends)
@@ -258,7 +258,7 @@ class Facts:
 
     @cached_property
     def destinations(self) -> dict[str, str]:
-        """Address and port that each KUBE-SEP chain sends flows to, where it is just one."""
+        """Address and port that each KUBE-SEP chain sends flows to, if it is just one."""
         found = {chain: to for each in self.settled.values() for chain, to in each.items()}
         for chain in self.chains(names.ENDPOINT_PREFIX):
             to = {row.dnat for row in self.rows(chain) if row.dnat}
@@ -267,16 +267,16 @@ class Facts:
         return found
 
     def endpoint(self, chain: str) -> str:
-        """Return what a KUBE-SEP chain stands for, in words."""
+        """Return the endpoint of a KUBE-SEP chain, in words."""
         to = self.destinations.get(chain)
         return f"endpoint {to}" if to is not None else f"the endpoint of {chain}"
 
     def draws(self, chain: str) -> list[Row]:
-        """Return the rules of a chain that lead new clients to an endpoint."""
+        """Return the rules of a chain that send new clients to an endpoint."""
         return [row for row in self.endpoint_rows(chain) if row.recent is None]
 
     def endpoint_rows(self, chain: str) -> list[Row]:
-        """Return the rules of a chain that lead to an endpoint, rechecks of affinity included."""
+        """Return the rules of a chain that lead to an endpoint, rchecks of affinity included."""
         return [
             row
             for row in self.rows(chain)
@@ -285,13 +285,13 @@ class Facts:
 
     @cached_property
     def is_large(self) -> bool:
-        """Whether kube-proxy takes this for a large cluster."""
+        """Whether kube-proxy treats this as a large cluster."""
         every = (name for name in self.nat.chains if name.startswith(names.ENDPOINT_PREFIX))
         return sum(1 for _ in every) > LARGE_CLUSTER
 
     @cached_property
     def masquerade_mark(self) -> int | None:
-        """The bit that KUBE-MARK-MASQ sets, where it sets just one."""
+        """The bit that KUBE-MARK-MASQ sets, if it sets just one."""
         return self.bit_set_by(names.MARK_MASQUERADE)
 
     def bit_set_by(self, chain: str) -> int | None:

@@ -8,7 +8,7 @@ from typing import Final
 from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.model.value import replace, value
 
-#: Findings of one code that are told one by one; of more, the first and how many there are.
+#: Most findings of one code that are shown one by one; of more, the first and their number.
 _TOLD: Final = 3
 
 
@@ -17,9 +17,9 @@ class Finding:
     """One broken invariant.
 
     Attributes:
-        message: what traffic it touches, and why it matters.
-        line: of the rule, from 1; None where a rule is missing.
-        partial: whether an answer may have to be given as bounds because of it.
+        message: which traffic it affects, and why it matters.
+        line: of the rule, from 1; None if a rule is missing.
+        partial: whether results may have to be bounds because of it.
     """
 
     code: str

@@ -14,7 +14,7 @@ from analyzer.kubeproxy.check.findings import Finding
 
 
 def frontends(facts: Facts) -> Iterator[Finding]:
-    """Find frontends without a port, doubled, or hidden behind the NodePorts."""
+    """Find frontends without a port, doubled, or after the NodePorts."""
     yield from _ports(facts)
     yield from _twice(facts)
     yield from _lost(facts)
@@ -24,7 +24,7 @@ def frontends(facts: Facts) -> Iterator[Finding]:
 def _ports(facts: Facts) -> Iterator[Finding]:
     for frontend in (*facts.frontends, *facts.refusals):
         row = frontend.row
-        if row.asks_port or row.others:  # multiport and what cannot be read may ask for one
+        if row.asks_port or row.others:  # multiport and unreadable matches may include the port
             continue
         what = f"every {row.protocol} flow" if row.protocol else "every flow"
         yield Finding(
@@ -50,7 +50,7 @@ def _twice(facts: Facts) -> Iterator[Finding]:
             continue
         key = frontend.address, frontend.protocol, frontend.port
         first = seen.setdefault(key, frontend)
-        # An address may be an external IP and a load balancer's of one ServicePort.
+        # An address may be both an external IP and a load balancer's IP of one ServicePort.
         if first is frontend or (first.name == frontend.name and first.kind != frontend.kind):
             continue
         other = first.row.target != row.target
@@ -67,13 +67,13 @@ def _twice(facts: Facts) -> Iterator[Finding]:
 
 
 def _lost(facts: Facts) -> Iterator[Finding]:
-    """Find rules that prepare the flows of a frontend which then nothing sends on."""
+    """Find rules that mark or count the flows of a frontend which no rule then sends on."""
     sent = {(f.address, f.protocol, f.port) for f in facts.frontends if not f.is_loopback}
     told = set()
     prepared = [f for f in facts.frontends if f.is_loopback]
     for chain in (names.SERVICES, names.NODE_PORTS, *facts.chains("KUBE-SVC-", "KUBE-SVL-")):
         if chain.startswith(names.SERVICE_PREFIXES) and not facts.callers.get(chain):
-            continue  # that is told of the chain
+            continue  # another finding reports the chain
         prepared += [
             frontend_of(row)
             for row in facts.rows(chain)

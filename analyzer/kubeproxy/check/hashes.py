@@ -62,7 +62,7 @@ def _between(facts: Facts) -> Iterator[Finding]:
 
 
 def _of_endpoints(facts: Facts) -> Iterator[Finding]:
-    # Of a comment that names the wrong ServicePort nothing follows for endpoints.
+    # A comment with the wrong ServicePort says nothing about endpoints.
     sound = {
         (frontend.name, frontend.protocol)
         for frontend in facts.frontends
@@ -75,7 +75,7 @@ def _of_endpoints(facts: Facts) -> Iterator[Finding]:
             continue
         owners = {k: row for k, row in facts.owners.get(chain, {}).items() if k in sound}
         suffix = _suffix(chain)
-        # Nearly all are what is looked for first.
+        # Nearly all have the hash that is computed first.
         if not owners or any(suffix == names.chain_hash(*key, to) for key in owners):
             continue
         spellings = _spellings(facts, chain, to)
@@ -112,9 +112,10 @@ def _expected(name: str, protocol: str, *more: str) -> set[str]:
 
 
 def _spellings(facts: Facts, chain: str, to: str) -> list[str]:
-    """Return an endpoint as it may have been hashed; none where that cannot be known.
+    """Return the spellings of an endpoint that may have been hashed; empty if not known.
 
-    An IPv6 address is hashed as the API has it, which comments and objects show, DNAT does not.
+    An IPv6 address is hashed as spelled in the API, which comments and objects show but DNAT does
+    not.
     """
     if not to.startswith("["):
         return [to]

@@ -25,7 +25,7 @@ from analyzer.model.services import ApiServicePort
 
 Invariant = Callable[[Facts], Iterator[Finding]]
 
-#: What is asked of the rules of iptables mode. A new invariant is one file and one line.
+#: The checks of the rules of iptables mode. A new invariant is one file and one line.
 INVARIANTS: Final[dict[str, Invariant]] = {
     "draws": draws,
     "chains": chains,
@@ -43,7 +43,7 @@ INVARIANTS: Final[dict[str, Invariant]] = {
 }
 
 
-#: Findings that something is not there: of a dump that was cut off or is a piece they are no fault.
+#: Findings that something is missing: in a dump that is cut off or a fragment they mean nothing.
 _OF_ABSENCE: Final = frozenset(
     {
         "affinity-not-checked",
@@ -83,9 +83,9 @@ def check(
     node: str | None = None,
     zone: str | None = None,
 ) -> Checked:
-    """Return what is broken in a dump that was taken of kube-proxy in `mode`.
+    """Return what is broken in a dump of kube-proxy in `mode`.
 
-    `wanted` is what the API says of Services; empty: it was not given.
+    `wanted` are the Services of the API; empty: not given.
 
     Raises:
         ParseError: a rule is malformed.
@@ -103,8 +103,8 @@ def check(
 _INCOMPLETE: Final = Finding(
     code="incomplete",
     message=(
-        "the dump is a fragment, or ends before its tables do: whether missing rules and chains "
-        "are really missing, with their new flows, is not known and not reported here"
+        "the dump is a fragment, or ends before its tables do: missing rules and chains may be in "
+        "the rest, so they are not reported here"
     ),
     partial=True,
 )

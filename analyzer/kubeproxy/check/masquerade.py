@@ -79,7 +79,7 @@ def _postrouting(facts: Facts) -> Iterator[Finding]:
             if bit is not None and row.mark.mask != bit:
                 yield _other_bit(row, bit, {row.mark.mask})
         elif row.target == "MASQUERADE":
-            masked.append(row)  # on some other condition, as of ipvs mode
+            masked.append(row)  # with some other match, for example of ipvs mode
     clears = any(row.sets_mark is not None for row in rows)
     if masked and spared and not clears:
         yield Finding(
@@ -104,7 +104,7 @@ def _postrouting(facts: Facts) -> Iterator[Finding]:
 
 
 def _order(rows: Sequence[Row]) -> Iterator[Finding]:
-    """Find rules that undo each other: to clear the mark is to flip it in who has none."""
+    """Find rules that undo each other: to clear the mark is to flip it, even if it is not set."""
     spares = [at for at, row in enumerate(rows) if row.target == "RETURN" and row.mark is not None]
     clears = [at for at, row in enumerate(rows) if row.sets_mark is not None]
     masks = [at for at, row in enumerate(rows) if row.target == "MASQUERADE"]
@@ -136,9 +136,9 @@ def _other_bit(row: Row, bit: int, masks: set[int]) -> Finding:
     asked = ", ".join(hex(mask) for mask in sorted(masks))
     return Finding(
         code="masquerade-mark",
-        message=f"KUBE-POSTROUTING looks for mark {asked} and KUBE-MARK-MASQ sets {bit:#x}: new "
-        "flows from outside the cluster and to NodePorts are not masqueraded, and answers to "
-        "them go astray",
+        message=f"KUBE-POSTROUTING matches mark {asked}, but KUBE-MARK-MASQ sets {bit:#x}: new "
+        "flows from outside the cluster and to NodePorts are not masqueraded, and replies to "
+        "them get lost",
         line=row.line,
     )
 
@@ -151,8 +151,8 @@ def _forward(facts: Facts) -> Iterator[Finding]:
         if bit is not None and row.mark is not None and row.mark.mask != bit:
             yield Finding(
                 code="forward-mark",
-                message=f"KUBE-FORWARD accepts mark {row.mark.mask:#x} and KUBE-MARK-MASQ sets "
-                f"{bit:#x}: where the policy of FORWARD is DROP, new flows from outside to "
+                message=f"KUBE-FORWARD accepts mark {row.mark.mask:#x}, but KUBE-MARK-MASQ sets "
+                f"{bit:#x}: if the policy of FORWARD is DROP, new flows from outside to "
                 "NodePorts and ClusterIPs are dropped on this node",
                 line=row.line,
             )
@@ -173,7 +173,7 @@ def _forward(facts: Facts) -> Iterator[Finding]:
 
 
 def _outside(facts: Facts) -> Iterator[Finding]:
-    """Find ClusterIPs whose flows from outside are not marked, where those of others are."""
+    """Find ClusterIPs whose flows from outside are not marked while those to others are."""
     marked: dict[tuple[str | None, str | None, int | None], list[Row]] = {}
     for row in facts.all_rows():
         if row.target == names.MARK_MASQUERADE and row.asks_port:
@@ -181,7 +181,7 @@ def _outside(facts: Facts) -> Iterator[Finding]:
     lacking: list[Frontend] = []
     networks: Counter[str | None] = Counter()
     marks: list[tuple[Frontend, Row]] = []
-    # Where a chain is missing or empty, that is told of it.
+    # If a chain is missing or empty, another finding reports that.
     frontends = [
         f for f in facts.frontends if f.port is not None and facts.has_rows(f.row.target or "")
     ]
@@ -217,7 +217,7 @@ def _outside(facts: Facts) -> Iterator[Finding]:
                 line=row.line,
             )
     for frontend in frontends:
-        # Up to 1.23, where the frontend leads straight to the endpoints of the whole cluster.
+        # Up to 1.23, if the frontend leads straight to the endpoints of the whole cluster.
         straight = (frontend.row.target or "").startswith("KUBE-SVC-")
         if frontend.kind != "ClusterIP" and straight and _mark_of(frontend, marked) is None:
             yield Finding(
@@ -258,7 +258,7 @@ def _everything(facts: Facts) -> Iterator[Finding]:
 
 
 def _of_chains(facts: Facts) -> Iterator[Finding]:
-    """Find external traffic that goes to the whole cluster without a mark, or stays with one."""
+    """Find external traffic sent to the whole cluster without a mark, or to this node with one."""
     for chain in facts.chains("KUBE-EXT-", "KUBE-FW-"):
         marked = False
         local = [row for row in facts.rows(chain) if (row.target or "").startswith("KUBE-SVL-")]

@@ -1,8 +1,9 @@
 """The rules match the API's Services and endpoints, as far as all versions agree.
 
-kube-proxy of some version uses a ready endpoint unless a policy or a topology hint keeps it for
-others; which policy is asked where differs by version (`docs/reference.md`). So an endpoint is
-missing only where none of them may have kept it away, and stale only where none may have kept it.
+Every version of kube-proxy uses a ready endpoint, unless a traffic policy or a topology hint
+reserves it for others; which policy applies where depends on the version (`docs/reference.md`). So
+an endpoint counts as missing only if no version could leave it out, and as stale only if no version
+could use it.
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ from analyzer.model.services import ApiEndpoint, ApiServicePort
 
 #: Name, without a colon at its end, and protocol.
 Key: TypeAlias = tuple[str, str]
-#: Kind, address as text (None: of the node), port.
+#: Kind, address as text (None: any of the node), port.
 Place: TypeAlias = tuple[str, str | None, int]
 
-#: OpenShift's kube-proxy keeps the DNS of a node to that node, if it has an endpoint there.
+#: OpenShift's kube-proxy sends a node's DNS queries to an endpoint on that node, if there is one.
 _PREFERS_LOCAL: Final = "openshift-dns/dns-default:"
 
 
 def objects(facts: Facts) -> Iterator[Finding]:
-    """Find Services, frontends and endpoints that rules and objects do not have in common."""
+    """Find Services, frontends and endpoints that are only in the rules or only in the objects."""
     if not facts.wanted:
         return
     there: dict[Key, list[Frontend]] = {}
@@ -58,9 +59,9 @@ def objects(facts: Facts) -> Iterator[Finding]:
             yield Finding(
                 code="missing-service",
                 message=(
-                    f"no rule matches new flows to {', '.join(places[:2])} ({want.name}), which "
-                    "the objects have: they leave untranslated. The dump is older, or was taken "
-                    "in the middle of a sync"
+                    f"no rule matches new flows to {', '.join(places[:2])} ({want.name}), which is "
+                    "in the objects: they leave untranslated. The dump is older, or was taken in "
+                    "the middle of a sync"
                 ),
             )
 
@@ -94,7 +95,7 @@ def _frontends(want: ApiServicePort, found: list[Frontend]) -> Iterator[Finding]
     there = {
         (f.address, f.port): f
         for f in found
-        # From 1.33 on a rule more counts what comes to a NodePort over loopback.
+        # From 1.33 on an additional rule counts packets to a NodePort over loopback.
         if f.port is not None and (f.row.destination is None or f.row.host is not None)
     }
     for place, frontend in there.items():
@@ -102,8 +103,8 @@ def _frontends(want: ApiServicePort, found: list[Frontend]) -> Iterator[Finding]
             yield Finding(
                 code="stale-frontend",
                 message=(
-                    f"new flows to {frontend} are still matched, but the objects give {want.name} "
-                    "no such address and port"
+                    f"new flows to {frontend} are still matched, but {want.name} has no such "
+                    "address and port in the objects"
                 ),
                 line=frontend.row.line,
             )
@@ -122,7 +123,7 @@ def _frontends(want: ApiServicePort, found: list[Frontend]) -> Iterator[Finding]
 def _affinity(facts: Facts, want: ApiServicePort, chains: list[str]) -> Iterator[Finding]:
     for chain in chains:
         if chain in facts.settled and want.affinity is None:
-            continue  # nor does it hold clients
+            continue  # a settled chain has no affinity
         rows = facts.endpoint_rows(chain)
         checks = [row for row in rows if row.recent is not None and row.recent.seconds is not None]
         seconds = {row.recent.seconds for row in checks if row.recent is not None}
@@ -144,7 +145,7 @@ def _affinity(facts: Facts, want: ApiServicePort, chains: list[str]) -> Iterator
 
 
 def _endpoints(facts: Facts, want: ApiServicePort, chains: list[str]) -> Iterator[Finding]:
-    # Texts are compared first: to read all addresses of a large dump once more takes long.
+    # Texts are compared first: parsing all addresses of a large dump once more takes long.
     by_text = {_of(each): each for each in want.endpoints}
     no_ready = not any(each.is_ready for each in want.endpoints)
     ready = {text for text, each in by_text.items() if each.is_ready}
@@ -153,7 +154,7 @@ def _endpoints(facts: Facts, want: ApiServicePort, chains: list[str]) -> Iterato
         if chain in facts.settled:
             known = facts.settled[chain].values()
             if len(by_text) == len(known) and ready.issuperset(known):
-                continue  # all there are
+                continue  # all endpoints are there
         rows = facts.draws(chain)
         texts = [facts.destinations.get(row.target or "") for row in rows]
         if ready.issuperset(texts) and len(by_text) == len(set(texts)):
@@ -212,7 +213,7 @@ def _of(each: ApiEndpoint) -> str:
 
 
 def _is_for_local(chain: str, want: ApiServicePort) -> bool:
-    """Tell whether a chain may be for the node's own endpoints only."""
+    """Return whether a chain may be for the node's own endpoints only."""
     return chain.startswith(("KUBE-SVL-", "KUBE-XLB-")) or want.internal_local
 
 
@@ -227,13 +228,13 @@ def _required(facts: Facts, chain: str, want: ApiServicePort) -> list[ApiEndpoin
 
 
 def _is_here(facts: Facts, endpoint: ApiEndpoint) -> bool:
-    """Tell whether no topology hint may keep an endpoint for other nodes."""
+    """Return whether no topology hint may reserve an endpoint for other nodes."""
     for_us = not endpoint.zones or facts.zone in endpoint.zones
     return for_us and (not endpoint.nodes or facts.node in endpoint.nodes)
 
 
 def _without_chain(facts: Facts, want: ApiServicePort) -> Iterator[Finding]:
-    """Find Services that are refused though they have ready endpoints."""
+    """Find Services that are refused although they have ready endpoints."""
     if want.internal_local or not any(each.is_certain for each in want.endpoints):
         return
     for refusal in facts.refusals:

@@ -1,6 +1,6 @@
 """The probability 1/n, as kube-proxy writes and iptables-save prints it.
 
-Source: kubernetes, pkg/proxy/iptables/proxier.go, ``probability``: ten digits, five up to 1.14.
+Source: kubernetes, pkg/proxy/iptables/proxier.go, ``probability``: ten digits, five up to 1.16.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ _DIGITS: Final = (10, 5)
 
 @cache
 def is_one_of(number: int, printed: str) -> bool:
-    """Tell whether `printed` is 1/number, as kube-proxy writes and iptables-save prints it.
+    """Return whether `printed` is 1/number, as kube-proxy writes and iptables-save prints it.
 
-    What was written became a threshold out of 2**31, and that is printed with some digits.
+    The kernel keeps a threshold out of 2**31, which iptables-save prints with a number of digits.
     """
     digits = len(printed.partition(".")[2])
     for written in _DIGITS:
@@ -30,7 +30,7 @@ def is_one_of(number: int, printed: str) -> bool:
 
 @cache
 def number_of(printed: str) -> int | None:
-    """Return the n of which a probability is 1/n, or None."""
+    """Return the n for which a probability is 1/n, or None."""
     try:
         threshold = threshold_from_text(printed)
     except ValueError:

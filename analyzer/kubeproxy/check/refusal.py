@@ -1,7 +1,7 @@
 """The filter table drops and rejects exactly what kube-proxy drops and rejects.
 
-Source: kubernetes, pkg/proxy/iptables/proxier.go, ``syncProxyRules``; up to 1.23 a mark says what
-to drop, and the kubelet's rule in KUBE-FIREWALL does: pkg/kubelet/kubelet_network_linux.go.
+Source: kubernetes, pkg/proxy/iptables/proxier.go, ``syncProxyRules``; up to 1.23 a mark decides
+what is dropped, by the kubelet's rule in KUBE-FIREWALL: pkg/kubelet/kubelet_network_linux.go.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SAYS: Final = {"DROP": "drops", "REJECT": "rejects", "ACCEPT": "accepts"}
 
 
 def refusal(facts: Facts) -> Iterator[Finding]:
-    """Find refusals that are lost, of all traffic, or of frontends with endpoints."""
+    """Find refusals that are missing, for all traffic, or for frontends with endpoints."""
     yield from _of_all(facts)
     yield from _drop_mark(facts)
     yield from _source_ranges(facts)
@@ -102,7 +102,7 @@ def _drop_mark(facts: Facts) -> Iterator[Finding]:
 
 
 def _is_behind_endpoints(facts: Facts, row: Row) -> bool:
-    """Tell whether rules before this one in its chain send every flow to an endpoint."""
+    """Return whether rules before this one in its chain send every flow to an endpoint."""
     return any(
         before.is_unconditional
         and before.is_jump
@@ -143,7 +143,7 @@ def _source_ranges(facts: Facts) -> Iterator[Finding]:
 
 
 def _local(facts: Facts) -> Iterator[Finding]:
-    """Find frontends whose flows come back from the chain for outside and are not dropped."""
+    """Find frontends whose flows return from the chain for external traffic and are not dropped."""
     refused = {(f.address, f.protocol, f.port) for f in facts.refusals}
     for chain in facts.chains("KUBE-EXT-", "KUBE-XLB-"):
         rows = facts.rows(chain)

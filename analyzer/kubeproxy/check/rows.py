@@ -1,8 +1,8 @@
-"""One rule in the flat form that invariants read; usual shapes come straight from the row.
+"""One rule in the flat form that invariants use; usual shapes come straight from the row.
 
-Nearly all rows of a large dump have one of a few shapes, of which one regular expression gives
-all that is looked at. Every other rule is understood by the reader first; a test holds the two
-against each other on every capture.
+Nearly all rows of a large dump have one of a few shapes, from which one regular expression
+extracts all that is needed. Every other rule is parsed first; a test compares the two on every
+capture.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _USUAL: Final = re.compile(
     r" -j (?:(KUBE-[\w-]+)|DNAT --to-destination (\d+\.\d+\.\d+\.\d+:\d{1,5}))"
 )
 _PROBABILITY: Final = re.compile(r" --probability (\S+)")
-#: Targets after which a packet meets no further rule of the base chain.
+#: Targets after which a packet traverses no further rule of the base chain.
 _FINAL: Final = frozenset(
     {"ACCEPT", "DROP", "REJECT", "DNAT", "SNAT", "MASQUERADE", "REDIRECT", "QUEUE", "NFQUEUE"}
 )
@@ -58,16 +58,16 @@ class Row:
     """One rule.
 
     Attributes:
-        chain: that the rule stands in.
+        chain: the chain that the rule is in.
         line: from 1.
         target: a chain or a target's name; None: it only counts.
         is_jump: whether `target` is a chain, declared or not.
-        source: with its prefix length; None where none is asked for, or not just one.
+        source: with its prefix length; None if none is matched, or not just one.
         probability: as printed; None: no ``-m statistic`` of random mode.
-        dnat: address and port, or an empty text where it is no single address and port.
-        asks_port: whether some destination port is asked for, single or not.
+        dnat: address and port, or an empty text if it is not a single address and port.
+        asks_port: whether it matches on the destination port, a single one or not.
         local: whether the destination has to be an address of the node.
-        others: how many more things are asked of a packet.
+        others: the number of other matches.
     """
 
     chain: str
@@ -92,7 +92,7 @@ class Row:
 
     @property
     def is_unconditional(self) -> bool:
-        """Whether it takes every packet that comes to it."""
+        """Whether it matches every packet that reaches it."""
         return not (
             self.source
             or self.destination
@@ -107,12 +107,12 @@ class Row:
 
     @property
     def is_final(self) -> bool:
-        """Whether a packet that it matches meets no further rule of the base chain."""
+        """Whether a packet that it matches traverses no further rule of the base chain."""
         return self.target in _FINAL and not self.is_jump
 
     @property
     def host(self) -> str | None:
-        """The single address that it asks for as destination."""
+        """The single address that it matches as destination."""
         return None if self.destination_negated else host(self.destination)
 
 
@@ -125,7 +125,7 @@ def host(network: str | None) -> str | None:
 
 
 def rows_of_table(table: Table, wanted: Iterable[str]) -> dict[str, list[Row]]:
-    """Return the rules of some chains of a table.
+    """Return the rows of some chains of a table.
 
     Raises:
         ParseError: one is malformed.
@@ -140,7 +140,7 @@ def rows_of_table(table: Table, wanted: Iterable[str]) -> dict[str, list[Row]]:
         if not end:  # it has no rows, or they were skimmed
             found[name] = list(rows_of(table.chains[name]))
             continue
-        # Counted here: to ask each of many chains for the lines of its rows takes longer.
+        # Counted here: getting the lines of their rows from many chains takes longer.
         line, at = line + block.text.count("\n", at, start), start
         found[name] = []
         for number, text in enumerate(block.text[start:end].split("\n")[:-1], line):
@@ -154,7 +154,7 @@ def rows_of_table(table: Table, wanted: Iterable[str]) -> dict[str, list[Row]]:
 
 
 def rows_of(chain: Chain) -> Iterator[Row]:
-    """Give the rules of a chain."""
+    """Yield the rules of a chain."""
     if not isinstance(chain.rules, RuleRows):
         for rule in chain.rules:
             yield understood(chain.name, rule)
@@ -164,7 +164,7 @@ def rows_of(chain: Chain) -> Iterator[Row]:
 
 
 def usual(line: int, text: str) -> Row | None:
-    """Return a row of one of the usual shapes; None of any other."""
+    """Return a row of one of the usual shapes; None for any other."""
     read = _USUAL.fullmatch(text)
     if read is None:
         return None
@@ -205,13 +205,13 @@ def usual(line: int, text: str) -> Row | None:
 
 
 def understood(chain: str, rule: Rule) -> Row:
-    """Return a rule that the reader understood."""
+    """Return the row of a rule that was parsed."""
     from analyzer.model.iptables.targets import Dnat, Goto, Jump, SetMark, TargetUnknown
 
     fields: dict[str, object] = {"others": 0}
     for match in rule.matches:
         for field, told in _of_match(match).items():
-            # What is asked for twice counts as something more.
+            # A second match on the same field counts as another match.
             if field == "others" or field in fields:
                 fields["others"] = int(str(fields["others"])) + 1
             else:
@@ -243,7 +243,7 @@ def understood(chain: str, rule: Rule) -> Row:
         line=rule.location.line,
         target=name,
         is_jump=is_jump,
-        **fields,  # type: ignore[arg-type]  # names and kinds are those of _of_match
+        **fields,  # type: ignore[arg-type]  # names and types are those of _of_match
     )
     return made
 
@@ -258,7 +258,7 @@ def _of_match(match: Match) -> dict[str, object]:
         case m.MatchComment(text):
             return {"comment": text}
         case m.MatchNfacct():
-            return {}  # holds always
+            return {}  # it always matches
         case m.MatchSource(network):
             return {"source": network_to_text(network)}
         case m.MatchNot(m.MatchSource(network)):

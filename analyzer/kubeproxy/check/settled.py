@@ -1,9 +1,9 @@
-"""Chains in which no invariant finds anything: their rows say of each other just what they should.
+"""Chains in which no invariant finds anything, since their rows fit each other.
 
-Where one ServicePort alone leads to a chain that draws endpoints, each with 1/n of those that are
-left, where nothing else leads to the chains of these endpoints, and where all names and comments
-are what kube-proxy makes of that ServicePort, there is nothing to look at one by one. What the
-invariants find is the same as if every chain were looked at, which a property holds.
+If only one ServicePort leads to a chain that draws endpoints, each with 1/n when n are left, if
+nothing else leads to the chains of these endpoints, and if all names and comments are what
+kube-proxy derives from that ServicePort, none of the chains has to be checked by itself. The
+invariants find the same as if every chain were checked; a property tests that.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def settled(
 ) -> dict[str, dict[str, str]]:
     """Return chains that draw, with the chains of their endpoints and where these send flows.
 
-    `others` are the rows besides those of endpoints and draws that are `usual`; `owners` are the
-    ServicePorts that lead to a chain, and `sent` the frontends that rules lead anywhere.
+    `others` are the rows other than those of endpoints and draws that are `usual`; `owners` are the
+    ServicePorts that lead to a chain, and `sent` the frontends whose flows rules send on.
     """
     led_to = Counter(row.target for row in others if row.is_jump)
     for drawing in usual.drawing.values():
@@ -55,7 +55,7 @@ def settled(
 
 
 def _ends(draws: list[Draw], usual: Usual, key: Key) -> dict[str, str]:
-    """Return the chains of endpoints that are just those of a ServicePort; if not, none."""
+    """Return the endpoints' chains, if they are exactly those of a ServicePort; otherwise none."""
     name, protocol = key
     says = {"", name, plain_name(name)}
     found: dict[str, str] = {}
@@ -79,14 +79,14 @@ def _is_even(drawing: Drawing) -> bool:
 
 @cache
 def _are_even(probabilities: tuple[str, ...]) -> bool:
-    """Tell whether draws give each endpoint the same share; the last one takes what is left."""
+    """Return whether draws give each endpoint the same share; the last takes the rest."""
     *drawn, rest = probabilities
     number = len(probabilities)
     return not rest and all(p and is_one_of(number - at, p) for at, p in enumerate(drawn))
 
 
 def _marks_its_own(drawing: Drawing, key: Key, sent: Collection[Place]) -> bool:
-    """Tell whether a chain marks nothing but flows that rules send on, and says whose they are."""
+    """Return whether all flows that a chain marks are sent on, and are of its ServicePort."""
     for row in drawing.marks:
         name = next((word for word in row.comment.split(" ") if "/" in word), None)
         if (row.host, row.protocol or "", row.port) not in sent:

@@ -1,7 +1,7 @@
-"""Chains whose rows all have the usual shapes, as columns of what the rows ask and do.
+"""Chains whose rows all have the usual shapes, as columns of their matches and targets.
 
 Nearly all rows of a large dump draw an endpoint, or are one of the two of an endpoint's chain. No
-`Row` is made of these as long as nobody asks for it.
+`Row` is made of these unless it is used.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from analyzer.model.iptables.rules import Table
 from analyzer.model.value import value
 from analyzer.parsers.rows import Block, Chains
 
-#: Of rows that `rows.usual` takes, too.
+#: The beginning of rows that `rows.usual` reads too.
 _ROW: Final = r"(?:\[\d+:\d+\] )?-A"
 _ENDPOINT: Final = re.compile(
     rf"(?m)^{_ROW} (KUBE-SEP-\S+) -s ((?:\d{{1,3}}\.){{3}}\d{{1,3}})/32 "
@@ -30,13 +30,13 @@ _DRAW: Final = re.compile(
 #: Chains that may draw endpoints of the whole cluster, or of the node, and do nothing else.
 _DRAWING: Final = ("KUBE-SVC-", "KUBE-SVL-")
 
-#: Comment, probability and chain; empty texts where a row has none.
+#: Comment, probability and chain; empty texts if a row has none.
 Draw: TypeAlias = tuple[str, str, str]
 
 
 @value
 class Endpoint:
-    """What both rows of an endpoint's chain say: flows from there are marked, all are sent there.
+    """Both rows of an endpoint's chain: flows from there are marked, all flows are sent there.
 
     Attributes:
         to: address and port.
@@ -60,7 +60,7 @@ class Usual:
 
     Attributes:
         endpoints: by the name of their chain.
-        drawing: the same of chains that draw them.
+        drawing: the same for chains that draw them.
     """
 
     def __init__(self, table: Table) -> None:
@@ -95,5 +95,5 @@ class Usual:
 
 
 def _marks(row: Row | None) -> bool:
-    """Tell whether a row marks the flows to a port."""
+    """Return whether a row marks the flows to a port."""
     return row is not None and row.target == names.MARK_MASQUERADE and row.asks_port

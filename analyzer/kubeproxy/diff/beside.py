@@ -1,9 +1,9 @@
 """Flows to no Service, and what happens to them in two dumps.
 
-nftables mode means to differ here: it rejects what goes to a ClusterIP at a port that it does not
-have, drops what goes to ClusterIPs that nobody has, and takes NodePorts at some of the node's
-addresses only. Nothing of that is written down here: both dumps are asked the same questions, and
-the rules that answer are the evidence. A few ClusterIPs and NodePorts are asked for all.
+nftables mode differs here by design: it rejects flows to a ClusterIP at a port that it does not
+have, drops those to unallocated ClusterIPs, and accepts NodePorts only at some of the node's
+addresses. None of that is hard-coded here: the same packets are evaluated in both dumps, and the
+rules that they hit are the evidence. A few ClusterIPs and NodePorts represent all.
 
 Source: kubernetes, pkg/proxy/nftables/README.md, "General theory of operation".
 """
@@ -31,14 +31,14 @@ from analyzer.semantics.tree import AnyRule
 T = TypeVar("T")
 
 NFTABLES: Final = "nftables"
-#: Of the ClusterIPs, and of the NodePorts: so many are asked.
+#: Most ClusterIPs, and most NodePorts, that are evaluated.
 _MOST_ASKED: Final = 4
 _HIGHEST_PORT: Final = 0xFFFF
 _BITS: Final = {4: 32, 6: 128}
 _ECHO_REQUEST: Final = {4: ("icmp", (8, 0)), 6: ("ipv6-icmp", (128, 0))}
 _NONE: Final = Bounds(NEVER, NEVER)
-#: What stands for another address of the node than those that are known; of TEST-NET-1 and its
-#: like in IPv6 (RFC 5737, RFC 3849).
+#: Represents an address of the node other than the known ones; of TEST-NET-1 and of IPv6
+#: documentation (RFC 5737, RFC 3849).
 _ANOTHER: Final[dict[int, Address]] = {
     4: IPv4Address("192.0.2.254"),
     6: IPv6Address("2001:db8:fffe::254"),
@@ -52,7 +52,7 @@ _OUTSIDE: Final[dict[int, Address]] = {
 
 @enum.unique
 class Topic(enum.Enum):
-    """What is asked."""
+    """A kind of flows to no Service, or that nftables mode treats differently by design."""
 
     CLUSTER_IP_PORT = "cluster-ip-port"
     CLUSTER_IP_PING = "cluster-ip-ping"
@@ -66,17 +66,18 @@ class Topic(enum.Enum):
 
 @value(kw_only=True)
 class Beside:
-    """An answer that differs, or of which nobody knows whether it does.
+    """A result that differs, or may differ.
 
     Attributes:
         version: of the IP, 4 or 6.
-        sources: whose flows meet it.
-        a: how such flows end in the first dump: endpoint, drop, reject or no-service, and the
-            share of them.
-        places: where such flows go, as far as was asked; or the endpoints that send them.
-        rules_a: those on the likeliest way; none where no single flow was asked about.
-        is_certain: whether the answers certainly differ.
-        is_intended: whether it is nftables mode that is meant to differ so.
+        sources: the sources of such flows.
+        a: how such flows end in the first dump: endpoint, drop, reject or no-service, and the share
+            of them.
+        places: the destinations of such flows, as far as evaluated; or the endpoints that send
+            them.
+        rules_a: those on the likeliest way; empty if no single flow was evaluated.
+        is_certain: whether the results certainly differ.
+        is_intended: whether nftables mode differs in this by design.
     """
 
     topic: Topic
@@ -117,7 +118,7 @@ def beside(a: Side, b: Side, version: int) -> tuple[Beside, ...]:
 def _told(found: Sequence[_Found], version: int, modes: tuple[str, str]) -> Beside:
     first = found[0]
     places = [(one.packet.destination, one.packet.destination_port) for one in found]
-    # Between two versions of nftables mode, too, what is nobody's may be dropped or not.
+    # Unallocated addresses may also be dropped in one version of nftables mode and not in another.
     intended = NFTABLES in modes and (modes[0] != modes[1] or first.topic is Topic.UNALLOCATED)
     return Beside(
         topic=first.topic,
@@ -147,7 +148,7 @@ def _differ(a: Otherwise, b: Otherwise) -> Ternary:
     return Ternary.UNKNOWN if open_a != open_b else answer
 
 
-# --- what is asked ---
+# --- the packets ---
 
 
 def _questions(a: Side, b: Side, version: int) -> Iterator[tuple[Topic, Source, Packet]]:
@@ -164,7 +165,7 @@ def _questions(a: Side, b: Side, version: int) -> Iterator[tuple[Topic, Source, 
         for source, address in sources.items():
             if not loopback:
                 yield topic, source, _from(source, address, packet)
-            elif source is Source.NODE:  # what comes in for loopback the kernel drops
+            elif source is Source.NODE:  # the kernel drops packets to loopback that come in
                 yield topic, source, _from(source, packet.destination, packet)
 
 
@@ -185,7 +186,7 @@ def _from(source: Source, address: Address | None, packet: Packet) -> Packet:
 
 
 def _to_cluster_ips(a: View, b: View, version: int) -> Iterator[tuple[Topic, Packet]]:
-    """Give packets to ports that a ClusterIP does not have, and to ClusterIPs that nobody has."""
+    """Yield packets to ports that a ClusterIP does not have, and to unallocated ClusterIPs."""
     of_services = {f for view in (a, b) for s in view.services for f in s.frontends}
     known = {f.address for f in of_services}
     in_both = [
@@ -219,7 +220,7 @@ def _to_cluster_ips(a: View, b: View, version: int) -> Iterator[tuple[Topic, Pac
 
 
 def _to_node_ports(a: Side, b: Side, version: int) -> Iterator[tuple[Topic, Packet]]:
-    """Give packets to NodePorts at addresses that a node has besides the first one."""
+    """Yield packets to NodePorts at the node's addresses other than the first one."""
     in_both = _node_ports(a.view, version) & _node_ports(b.view, version)
     own = dict.fromkeys([*a.own[1:], *b.own[1:], _ANOTHER[version]])
     for protocol, port in _some(sorted(in_both)):
@@ -230,7 +231,7 @@ def _to_node_ports(a: Side, b: Side, version: int) -> Iterator[tuple[Topic, Pack
 
 
 def _node_ports(view: View, version: int) -> set[tuple[str, int]]:
-    """Return protocol and number of the NodePorts that have endpoints for everybody."""
+    """Return protocol and number of the NodePorts with endpoints for all clients."""
     return {
         (service.protocol, route.frontend.port)
         for service in view.services

@@ -10,8 +10,8 @@ from analyzer.model.addresses import Network
 from analyzer.model.probability import Bounds
 from analyzer.model.value import value
 
-#: What becomes of the flows on a route that DNAT sends to no endpoint: drop, reject or no-service
-#: (passes to where it was sent), and the share of all new flows on the route.
+#: What happens to the flows on a route that DNAT sends to no endpoint: drop, reject or no-service
+#: (forwarded unchanged), and the share of all new flows on the route.
 Otherwise: TypeAlias = tuple[tuple[str, Bounds], ...]
 
 
@@ -26,7 +26,7 @@ class EndpointChange:
 
 @value
 class MasqueradeChange:
-    """An endpoint that sees another source address: the client's in one dump, the node's in one.
+    """An endpoint that sees the client's address in one dump, and the node's in the other.
 
     Attributes:
         a: whether such a flow is masqueraded.
@@ -42,12 +42,12 @@ class Change:
     """What differs on a route.
 
     Attributes:
-        endpoints: gone, added, or with a share that moved.
-        each: every endpoint is drawn alike in both dumps, with 1/n of these two n; then
-            `endpoints` has none whose share merely moved.
+        endpoints: removed, added, or with a different share.
+        each: every endpoint is drawn with 1/n in both dumps, with these two n; `endpoints` then has
+            none that merely has a different share.
         otherwise: in each dump.
-        unknown: of what it cannot be told whether it differs: shares, masquerade, otherwise.
-        alike: what neither dump tells, both in the same way.
+        unknown: what may or may not differ: shares, masquerade, otherwise.
+        alike: what is not known in either dump, in the same way.
     """
 
     endpoints: tuple[EndpointChange, ...] = ()
@@ -59,7 +59,7 @@ class Change:
 
     @property
     def is_certain(self) -> bool:
-        """Whether something differs, whatever is not known."""
+        """Whether something certainly differs."""
         return bool(self.endpoints or self.each or self.masquerade or self.otherwise)
 
 
@@ -67,9 +67,9 @@ class Change:
 NO_CHANGE = Change()
 #: What may not be known of a route.
 SHARES, MASQUERADE, OTHERWISE = "shares", "masquerade", "otherwise"
-#: Ends of flows that reach no endpoint: they pass to where they were sent, or nobody knows.
+#: Ends of flows that reach no endpoint: they are forwarded unchanged, or it is not known.
 NO_SERVICE, UNRESOLVED = "no-service", "unresolved"
-#: What becomes of the source address of flows that reach their endpoint.
+#: What happens to the source address of flows that reach their endpoint.
 MASQUERADED, KEPT = "masqueraded", "not-masqueraded"
 
 
@@ -78,7 +78,7 @@ class Way:
     """A route by what identifies it in both dumps; `network` as in a `Route`.
 
     Attributes:
-        but: the networks within `network` whose sources are told of by themselves.
+        but: the networks within `network` whose sources have routes of their own.
     """
 
     frontend: Frontend
@@ -100,12 +100,12 @@ class ServiceChange:
     """A ServicePort that is not the same in both dumps.
 
     Attributes:
-        a: as the first dump has it; None: it has not, so that the ServicePort is added.
-        gone: frontends that only A has; all of them where the ServicePort is gone.
-        affinity: the seconds of session affinity in each, where they differ.
-        routes: what differs on the way to frontends that both have.
+        a: as in the first dump; None: it is not there, so the ServicePort is added.
+        gone: frontends that only A has; all of them if the ServicePort is removed.
+        affinity: the seconds of session affinity in each, if they differ.
+        routes: what differs on the routes to frontends that both have.
         ways: how many routes these frontends have.
-        cut: whether the dump that lacks it, or some of its frontends, may have lost them.
+        cut: whether the dump without it, or without some of its frontends, may have lost them.
     """
 
     name: ServiceName
@@ -122,7 +122,7 @@ class ServiceChange:
 
     @property
     def is_certain(self) -> bool:
-        """Whether something differs, whatever is not known."""
+        """Whether something certainly differs."""
         return bool(
             (not self.cut and (self.gone or self.added))
             or self.affinity

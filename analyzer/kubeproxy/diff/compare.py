@@ -25,7 +25,7 @@ from analyzer.model.value import replace, value
 
 _Routes: TypeAlias = Callable[[Frontend, Source], Sequence[Route]]
 
-#: To go through the enumeration itself takes longer.
+#: Iterating over the enumeration itself takes longer.
 _SOURCES: Final = tuple(Source)
 
 
@@ -37,9 +37,9 @@ class Compared:
         changes: the ServicePorts that are not the same, in the order of their names.
         cut: whether one of the dumps may have had more ServicePorts.
         both: how many ServicePorts both dumps have.
-        alike: of these, how many are the same as far as is known, which is not all: what is not
-            known of the one dump is not known of the other either.
-        expected: what nftables mode means to do otherwise.
+        alike: of these, how many are the same as far as known but not fully known: what is not
+            known in one dump is not known in the other either.
+        expected: differences of nftables mode by design.
     """
 
     changes: tuple[ServiceChange, ...]
@@ -82,7 +82,7 @@ def compare(a: Side, b: Side, version: int, named: Collection[str] | None = None
 
 
 def _only(a: ServicePort | None, b: ServicePort | None, *, cut: bool) -> ServiceChange:
-    """Return the change of a ServicePort that one dump has."""
+    """Return the change of a ServicePort that only one dump has."""
     there = a or b
     assert there is not None
     return ServiceChange(
@@ -106,14 +106,14 @@ class _Comparer:
         self._a, self._b = a, b
         self._routes = RouteComparer()
         self.expected = Expected(a, b)
-        #: Of plain routes with the same draws in both: by identity of how their flows fare, which
-        #: is kept, whether all is known; such ServicePorts do not differ.
+        #: For plain routes with the same draws in both, by identity of their results, which are
+        #: kept: whether all is known; such ServicePorts do not differ.
         self._same: dict[tuple[int, int], tuple[Fares, Fares, bool]] = {}
-        #: Kinds of frontends that comments tell go before those that nobody tells.
+        #: Kinds of frontends from comments take precedence over guessed ones.
         self._kinds_of_b = a.view.mode == NFTABLES
 
     def service(self, a: ServicePort, b: ServicePort) -> tuple[ServiceChange | None, bool]:
-        """Return what differs, if anything, and whether the rest is alike but not known."""
+        """Return what differs, if anything, and whether the rest is alike but not fully known."""
         fares = self._fares(a, b)
         key = id(fares[0]), id(fares[1])
         if key in self._same:
@@ -124,7 +124,7 @@ class _Comparer:
         return change, alike
 
     def _fares(self, a: ServicePort, b: ServicePort) -> tuple[Fares, Fares]:
-        """Return how flows to the same endpoints fare in both; None: look at every route."""
+        """Return what happens to flows to the same endpoints in both; None: compare every route."""
         one, other = a.routes, b.routes
         if (
             isinstance(one, PlainRoutes)
@@ -185,11 +185,12 @@ class _Comparer:
             shown = there if self._kinds_of_b else here
             for source, one, other in zip(_SOURCES, in_a, in_b, strict=True):
                 if bool(one) is not bool(other) and source is not Source.HAIRPIN:
-                    # Only one of the dumps tells of any such source.
+                    # Only one of the dumps has any such source.
                     yield Way(shown, source, None), Change(unknown=(SHARES,))
                 for network, mine, theirs in by_network(one, other):
                     way = Way(shown, source, network, inner_networks(network, (*one, *other)))
-                    # In nearly all Services nothing differs, which is seen without looking closer.
+                    # In nearly all Services nothing differs, which takes less than a full
+                    # comparison to see.
                     change = self._routes.same(mine, theirs) if filled else None
                     if change is None:
                         change = self._routes.change(
@@ -207,11 +208,11 @@ def _without(frontends: Sequence[Frontend], common: Sequence[Frontend]) -> tuple
 
 
 def _filled(routes: list[Sequence[Route]], frontend: Frontend) -> list[Sequence[Route]]:
-    """Return the routes from each source; where a frontend is refused, those to nowhere."""
+    """Return the routes from each source; for a frontend that is refused, routes without shares."""
     if any(routes):
         return routes
     return [
-        # Without endpoints nobody is one.
+        # Without endpoints no flow comes from one.
         () if source is Source.HAIRPIN else (Route(frontend, source, (), NEVER),)
         for source in _SOURCES
     ]
@@ -226,7 +227,7 @@ def _asked(side: Side, service: ServicePort, route: Route) -> Asked:
 
 
 def _by_source(service: ServicePort) -> _Routes:
-    """Return what gives the routes of a frontend and a kind of source."""
+    """Return a function that returns the routes of a frontend and a kind of source."""
     quick = getattr(service.routes, "from_source", None)
     if quick is not None and len(service.frontends) == 1:
         return lambda _, source: tuple(quick(source))
@@ -237,7 +238,7 @@ def _by_source(service: ServicePort) -> _Routes:
 
 
 def _affinity(a: ServicePort, b: ServicePort) -> tuple[int | None, int | None] | None:
-    """Return the session affinity of both where it differs; where nobody is sent there is none."""
+    """Return the session affinity of both if it differs; ignored if one has no endpoints."""
     if a.affinity == b.affinity or not _leads_somewhere(a) or not _leads_somewhere(b):
         return None
     return a.affinity, b.affinity

@@ -14,10 +14,10 @@ from analyzer.model.value import value
 
 @enum.unique
 class Verdict(enum.Enum):
-    """What it comes to.
+    """The overall result of a comparison.
 
-    Whoever relies on ServicePorts notices nothing of SAME and of INTENDED; with UNKNOWN nobody
-    can say.
+    For clients of ServicePorts nothing changes with SAME and INTENDED; with UNKNOWN that is not
+    known.
     """
 
     SAME = "same"
@@ -28,14 +28,14 @@ class Verdict(enum.Enum):
 
 @value(kw_only=True)
 class Difference:
-    """Of two dumps.
+    """The difference between two dumps.
 
     Attributes:
         changes: the ServicePorts that are not the same, in the order of their names.
         both: how many ServicePorts both dumps have.
-        alike: of these, how many are the same as far as is known, which is not all.
-        cut: whether one of the dumps ends before all its ServicePorts are told.
-        beside: what becomes of flows to no Service, and what nftables mode means to do otherwise.
+        alike: of these, how many are the same as far as known but not fully known.
+        cut: whether one of the dumps may have lost ServicePorts.
+        beside: what happens to flows to no Service, and differences of nftables mode by design.
     """
 
     changes: tuple[ServiceChange, ...]
@@ -46,7 +46,7 @@ class Difference:
 
     @property
     def verdict(self) -> Verdict:
-        """What it comes to: the most that any part of it says."""
+        """The overall result: the worst of all parts."""
         certain = any(each.is_certain for each in self.changes)
         if certain or any(each.is_certain and not each.is_intended for each in self.beside):
             return Verdict.DIFFERENT
@@ -60,7 +60,7 @@ def difference(
 ) -> Difference:
     """Return what differs between two dumps, given as two sides for each IP version of both.
 
-    With `named` only ServicePorts of these names are looked at, and no flows to none.
+    With `named`, only ServicePorts with these names are compared, and no flows to none.
     """
     found = [compare(a, b, version, named) for version, (a, b) in sides.items()]
     asked = sides.items() if named is None else ()

@@ -6,7 +6,7 @@ from analyzer.errors import UsageError
 from analyzer.kubeproxy.view import View
 from analyzer.model.value import value
 
-#: Modes whose rules do not tell where flows go.
+#: Modes whose rules do not show where flows go.
 _WITHOUT_ENDPOINTS = {
     "ipvs": "endpoints are in the kernel's IPVS tables",
     "userspace": "its own process chooses endpoints",
@@ -23,10 +23,10 @@ class Dump:
 
 
 def versions_of_both(a: Dump, b: Dump) -> tuple[int, ...]:
-    """Return the IP versions that both dumps have rules of.
+    """Return the IP versions for which both dumps have rules.
 
     Raises:
-        UsageError: none, or one of them does not tell where flows go.
+        UsageError: there is none, or one of them does not show where flows go.
     """
     for dump in (a, b):
         because = _WITHOUT_ENDPOINTS.get(dump.view.mode)

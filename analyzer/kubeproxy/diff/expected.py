@@ -1,16 +1,16 @@
-"""Changes to Services that nftables mode makes by design, reported once and not for each.
+"""Changes to Services that nftables mode makes by design, reported once instead of for each.
 
 Both were found in captures of the same objects in both modes.
 
-A flow that an endpoint sends to its own Service and that comes back to it must get another source
-address. iptables mode has a rule for that in the chain of every endpoint, and so has nftables mode
-of 1.30. That of 1.36 has one set for all, of the endpoints of its own node. To a ClusterIP no other
-endpoint's flows come here: they begin at its own node. To a NodePort, or another external address,
-of this node they may; there they are masqueraded as all that comes from outside is, except under a
-local policy, which spares pods: such a flow then comes back to its endpoint with its own address.
+A flow of an endpoint to its own Service that returns to it must get another source address.
+iptables mode has a rule for that in the chain of every endpoint, and so has nftables mode of 1.30.
+That of 1.36 has one set for all, with the endpoints of its own node. To a ClusterIP, flows of other
+endpoints do not arrive here: they begin at their own node. To a NodePort, or another external
+address, of this node they may; there they are masqueraded like all flows from outside, except under
+a local policy, which exempts pods: such a flow then returns to its endpoint with its own address.
 
-Where a Service has no endpoints at all, iptables mode rejects what goes to its external addresses
-in INPUT and FORWARD, and so not what the node itself sends; nftables mode looks in OUTPUT too.
+If a Service has no endpoints at all, iptables mode rejects flows to its external addresses in INPUT
+and FORWARD, and so not those of the node itself; nftables mode also does so in OUTPUT.
 
 Source: kubernetes, pkg/proxy/nftables/proxier.go, ``hairpinConnectionsSet``,
 ``filterOutputChain``; pkg/proxy/iptables/proxier.go, ``iptablesJumpChains``.
@@ -50,7 +50,7 @@ _EXTERNAL: Final = frozenset({FrontendKind.EXTERNAL_IP, FrontendKind.LOAD_BALANC
 
 @value(kw_only=True)
 class _Key:
-    """What is told together."""
+    """Differences with equal keys are reported together."""
 
     topic: Topic
     source: Source
@@ -60,7 +60,7 @@ class _Key:
 
 
 class Expected:
-    """Takes such differences out of what differs, and tells them together."""
+    """Takes such differences out of the changes of Services, and reports them together."""
 
     def __init__(self, a: Side, b: Side) -> None:
         self._a, self._b = a, b
@@ -69,7 +69,7 @@ class Expected:
         self._modes = a.view.mode, b.view.mode
 
     def without(self, way: Way, protocol: str, change: Change) -> Change:
-        """Return a change without what nftables mode means to do otherwise."""
+        """Return a change without what differs in nftables mode by design."""
         if NFTABLES not in self._modes:
             return change
         if way.source is Source.HAIRPIN and change.masquerade:
@@ -122,7 +122,7 @@ class Expected:
         return True
 
     def told(self, version: int) -> Iterator[Beside]:
-        """Give what was taken out."""
+        """Yield what was taken out."""
         for key, places in self._places.items():
             rules_a, rules_b = self._rules.get(key, ((), ()))
             yield Beside(

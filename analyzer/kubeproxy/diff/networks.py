@@ -12,10 +12,10 @@ from analyzer.model.addresses import Network
 def by_network(
     a: Sequence[Route], b: Sequence[Route]
 ) -> Iterator[tuple[Network | None, Route, Route]]:
-    """Give the routes that the same sources take in both dumps.
+    """Yield the routes of the same sources in both dumps.
 
-    `a` and `b` are of one frontend and one kind of source. With a network those sources are meant
-    that are in it, and in no narrower one that is given; with None those in none.
+    `a` and `b` are of one frontend and one kind of source. A network stands for the sources in it
+    that are in no narrower one of these routes; None for those in none.
     """
     if len(a) == len(b) == 1 and a[0].network is None and b[0].network is None:
         yield None, a[0], b[0]
@@ -24,7 +24,7 @@ def by_network(
     for network in asked:
         inner = [n for n in asked if n is not None and n != network and _holds(network, n)]
         if _is_filled(network, inner):
-            continue  # nobody is left in it
+            continue  # no sources are left in it
         here, there = _narrowest(a, network), _narrowest(b, network)
         if here is not None and there is not None:
             yield network, here, there
@@ -52,7 +52,7 @@ def _holds(outer: Network | None, inner: Network) -> bool:
 
 
 def _is_filled(outer: Network | None, inner: Sequence[Network]) -> bool:
-    """Tell whether networks leave no address of `outer`; of None, none that there is."""
+    """Return whether networks cover all addresses of `outer`; None: all addresses."""
     four = [n for n in inner if isinstance(n, IPv4Network)]
     six = [n for n in inner if isinstance(n, IPv6Network)]
     joined: list[Network] = [*collapse_addresses(four), *collapse_addresses(six)]
@@ -60,7 +60,7 @@ def _is_filled(outer: Network | None, inner: Sequence[Network]) -> bool:
 
 
 def _narrowest(routes: Iterable[Route], network: Network | None) -> Route | None:
-    """Return the route that sources in `network` take."""
+    """Return the route of the sources in `network`."""
     holding = [
         (-1 if route.network is None else route.network.prefixlen, at, route)
         for at, route in enumerate(routes)

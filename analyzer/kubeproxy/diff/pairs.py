@@ -1,9 +1,9 @@
 """Which ServicePorts, and which frontends, of two dumps correspond.
 
-Names tell, where both dumps have them. Rules without kube-proxy's comments make a ServicePort of
-each frontend; it takes the name of the one that has this frontend in the other dump. A frontend is
-its protocol, address and port: of which kind it is, nothing in the kernel says, and where comments
-are missing, or in nftables mode, it is guessed.
+Names decide, if both dumps have them. From rules without kube-proxy's comments each frontend
+becomes a ServicePort; it gets the name of the one with this frontend in the other dump. A frontend
+is its protocol, address and port: its kind is not in the kernel, and without comments, or in
+nftables mode, it is guessed.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from analyzer.kubeproxy.view import Frontend, Route, ServicePort
 from analyzer.model.addresses import Address
 from analyzer.model.value import replace
 
-#: IP version (None: nothing tells), name and protocol of a ServicePort.
+#: IP version (None: not known), name and protocol of a ServicePort.
 Key: TypeAlias = tuple[int | None, str, str]
-#: Address (None: of the node) and port of a frontend.
+#: Address (None: any of the node) and port of a frontend.
 Place: TypeAlias = tuple[Address | None, int | None]
 _Owners: TypeAlias = dict[tuple[str, Place], ServicePort]
 
 
 def version_of(service: ServicePort) -> int | None:
-    """Return the IP version of a ServicePort; None where it has only NodePorts and no endpoint."""
+    """Return the IP version of a ServicePort; None if it has only NodePorts and no endpoint."""
     for frontend in service.frontends:
         if frontend.address is not None:
             return frontend.address.version
@@ -31,16 +31,16 @@ def version_of(service: ServicePort) -> int | None:
 
 
 def place(frontend: Frontend) -> Place:
-    """Return what tells a frontend from others of its protocol."""
+    """Return what distinguishes a frontend from others of its protocol."""
     return frontend.address, frontend.port
 
 
 def pairs(
     a: Sequence[ServicePort], b: Sequence[ServicePort]
 ) -> Iterator[tuple[ServicePort | None, ServicePort | None]]:
-    """Give each ServicePort with the same one of the other dump; None: that has none.
+    """Yield each ServicePort with the same one of the other dump; None: that has none.
 
-    In the order of A, those that only B has behind the others.
+    In the order of A; those that only B has come last.
     """
     if not all(map(_is_named, a)) or not all(map(_is_named, b)):
         a, b = _named(a, b), _named(b, a)
@@ -66,7 +66,7 @@ def _by_key(services: Iterable[ServicePort]) -> Mapping[Key, ServicePort]:
 
 
 def _named(services: Sequence[ServicePort], others: Sequence[ServicePort]) -> list[ServicePort]:
-    """Return `services`, those without a name named as the others name their frontends."""
+    """Return `services`, those without a name named after their frontends in the others."""
     owners: _Owners = {}
     for other in others:
         if _is_named(other):
@@ -84,7 +84,7 @@ def _named(services: Sequence[ServicePort], others: Sequence[ServicePort]) -> li
 def _owner(service: ServicePort, owners: _Owners) -> ServicePort | None:
     for frontend in service.frontends:
         found = owners.get((service.protocol, place(frontend)))
-        # Both IP versions have NodePorts, of the same numbers.
+        # Both IP versions have NodePorts, with the same numbers.
         if found is not None and version_of(service) in {None, version_of(found)}:
             return found
     return None
@@ -106,7 +106,7 @@ def _joined(one: ServicePort, other: ServicePort) -> ServicePort:
 def common_frontends(a: ServicePort, b: ServicePort) -> list[tuple[Frontend, Frontend]]:
     """Return the frontends that both have, in the order of A.
 
-    One whose port an older iptables has lost is the one at the same address.
+    One whose port an older iptables has lost corresponds to the one at the same address.
     """
     in_b = {place(frontend): frontend for frontend in b.frontends}
     found = [(f, in_b.pop(place(f))) for f in a.frontends if place(f) in in_b]

@@ -34,12 +34,12 @@ _UNKNOWN_MASKS: Final = Change(alike=(MASQUERADE,))
 
 @value(kw_only=True)
 class Asked:
-    """A route of one dump, and what is known of it besides.
+    """A route of one dump, and what else is known of it.
 
     Attributes:
-        otherwise: tells what becomes of flows on it that reach no endpoint.
-        filled: whether the rules behind the frontend are there; in the middle of a sync they may
-            not be.
+        otherwise: returns what happens to flows on it that reach no endpoint.
+        filled: whether the rules after the frontend are there; they may not be in the middle of a
+            sync.
     """
 
     route: Route
@@ -51,7 +51,7 @@ class _Side:
     """A route by columns.
 
     Attributes:
-        even: how many endpoints there are, where each is certainly drawn alike, and one is.
+        even: how many endpoints there are, if one of them is certainly drawn, each with 1/n.
     """
 
     def __init__(
@@ -64,28 +64,28 @@ class _Side:
         self.even = even
 
     def shares(self) -> dict[str, Bounds]:
-        """Return the share of each endpoint that rules name, as it is printed."""
+        """Return the share of each endpoint that rules name, by its printed form."""
         return dict(zip(self.endpoints, self.draws, strict=True))
 
     @cached_property
     def known(self) -> dict[str, Endpoint]:
-        """The endpoints by how they are printed."""
+        """The endpoints by their printed form."""
         return dict(zip(self.endpoints, self.asked.route.draws()[0], strict=True))
 
 
 class RouteComparer:
-    """Compares routes; what has the same draws is looked at once."""
+    """Compares routes; equal draws are compared once."""
 
     def __init__(self) -> None:
-        #: By identity; the draws are kept, so that no others get theirs.
+        #: By identity; the draws are kept, so that no other object gets their identity.
         self._even: dict[int, tuple[Sequence[Bounds], int | None]] = {}
-        #: The endpoints that were compared last, as all sources of a Service have the same.
+        #: The endpoints that were compared last: all sources of a Service have the same.
         self._compared: tuple[Sequence[str], Sequence[str], bool] = (), (), True
 
     def same(self, a: Route, b: Route) -> Change | None:
-        """Return what there is to say of routes where nothing differs; None: look closer.
+        """Return the change of routes where nothing differs; None: compare them fully.
 
-        The rules behind both frontends are there.
+        The rules after both frontends must be there.
         """
         if a.unresolved or b.unresolved:
             return None
@@ -99,7 +99,7 @@ class RouteComparer:
         return _UNKNOWN_MASKS if None in masks else NO_CHANGE
 
     def draws_alike(self, a: Drawn, b: Drawn) -> bool:
-        """Tell whether the same endpoints are drawn in both, each certainly with 1/n."""
+        """Return whether the same endpoints are drawn in both, each certainly with 1/n."""
         even = self._evenly(a.draws)
         return even is not None and even == self._evenly(b.draws) and a.printed() == b.printed()
 
@@ -130,7 +130,7 @@ class RouteComparer:
 
 
 class _Differences:
-    """Finds what differs between two routes, and what may."""
+    """Finds what differs between two routes, and what may differ."""
 
     def __init__(self, a: _Side, b: _Side) -> None:
         self._a, self._b = a, b
@@ -152,7 +152,7 @@ class _Differences:
         a, b = self._a, self._b
         evenly = a.even is not None and b.even is not None
         in_a, in_b = a.shares(), b.shares()
-        # What rules do not name may be in what they leave open.
+        # An endpoint that rules do not name may get some of the unresolved flows.
         open_a = Bounds(NEVER, a.asked.route.unresolved)
         open_b = Bounds(NEVER, b.asked.route.unresolved)
         for text in {**in_a, **in_b}:
@@ -167,7 +167,7 @@ class _Differences:
                 )
 
     def _differ(self, a: Bounds, b: Bounds, what: str) -> bool:
-        """Tell whether shares certainly differ, and note `what` if nobody knows."""
+        """Return whether shares certainly differ, and note `what` if that is not known."""
         if certainly_differ(a, b):
             return True
         if not certainly_agree(a, b):
@@ -205,7 +205,7 @@ class _Differences:
 
 def _otherwise(side: _Side) -> Otherwise:
     route = side.asked.route
-    # Of its own flows that do not come back to an endpoint the other routes tell.
+    # Where an endpoint's own flows go that do not return to it is in the other routes.
     if side.even is not None or route.source is Source.HAIRPIN:
         return ()
     if not route.unresolved and total(side.draws) == ALWAYS:

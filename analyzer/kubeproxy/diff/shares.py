@@ -3,16 +3,17 @@
 Theory of operation
 ===================
 
-kube-proxy means 1/n, and no backend draws just that. nftables mode has `numgen`, whose values
+kube-proxy means 1/n, and no backend draws exactly that. nftables mode has `numgen`, whose values
 differ from 1/n by less than 2**-32. iptables mode draws the endpoints one after the other, each
-with 1/k of the k that are left, printed with ten digits and rounded by iptables to 2**-31: each
-draw is off by at most e = 0.5e-10 + 2**-32. The i-th share then is off by at most e: what is left
-before it by e*i*(n-i)/n, of which it takes 1/(n-i), and its own draw by e of the (n-i)/n that are
-left, together e*i/n + e*(n-i)/n. So two dumps of what is meant to be the same differ by less than
-e + 2**-32 < 2**-30, which is `BIAS`; shares that differ by more have moved.
+with 1/k when k are left, printed with ten digits and rounded by iptables to 2**-31: each draw is
+off by at most e = 0.5e-10 + 2**-32. The i-th share then is off by at most e: what is left before it
+by e*i*(n-i)/n, of which it takes 1/(n-i), and its own draw by e of the (n-i)/n that are left,
+together e*i/n + e*(n-i)/n. So two dumps of what is meant to be the same differ by less than
+e + 2**-32 < 2**-30, which is `BIAS`; shares that differ by more have changed.
 
-Up to 1.14 there were five digits, and e is 5e-6. A tolerance as wide would hide what others write,
-so it is no tolerance there: shares that are exactly those of n draws with five digits mean 1/n.
+Up to 1.16 there were five digits, and e is 5e-6. A tolerance that wide would hide changes of other
+versions, so there is none for that: shares that are exactly those of n draws with five digits mean
+1/n.
 
 Source: kubernetes, pkg/proxy/iptables/proxier.go, ``computeProbability``; iptables,
 extensions/libxt_statistic.c; Linux, net/netfilter/nft_numgen.c.
@@ -34,21 +35,21 @@ from analyzer.model.probability import (
     threshold_from_text,
 )
 
-#: Shares that differ by no more are the same.
+#: Shares that differ by no more than this are the same.
 BIAS: Final = Dyadic.of(1, 30)
-#: Of the probabilities that kube-proxy prints: since 1.15, and before.
+#: Digits of the probabilities that kube-proxy prints: since 1.17, and before.
 _DIGITS: Final = (10, 5)
 #: In a form that can be sorted.
 _Multiset = list[tuple[int, int]]
 
 
 def certainly_differ(a: Bounds, b: Bounds) -> bool:
-    """Tell whether two shares differ by more than the bias, wherever in their bounds they are."""
+    """Return whether two shares differ by more than the bias, wherever in their bounds they are."""
     return _exceeds(a.lower, b.upper) or _exceeds(b.lower, a.upper)
 
 
 def certainly_agree(a: Bounds, b: Bounds) -> bool:
-    """Tell whether two shares differ by no more than the bias, wherever in their bounds."""
+    """Return whether two shares differ by no more than the bias, wherever in their bounds."""
     return not _exceeds(a.upper, b.lower) and not _exceeds(b.upper, a.lower)
 
 
@@ -59,7 +60,7 @@ def _exceeds(a: Dyadic, b: Dyadic) -> bool:
 
 
 def evenly_drawn(draws: Sequence[Bounds]) -> int | None:
-    """Return n where `draws` are exactly how some kube-proxy writes 1/n each; else None."""
+    """Return n if `draws` are exactly how some kube-proxy writes 1/n each; otherwise None."""
     number = len(draws)
     if not number or not all(draw.is_exact for draw in draws):
         return None

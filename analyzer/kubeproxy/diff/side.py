@@ -23,11 +23,10 @@ from analyzer.semantics.devices import NodeDevices, PodPlaces
 from analyzer.semantics.fate import fate_of
 from analyzer.semantics.tree import AnyRule, Leaf, Tree, shares
 
-#: Tells the address that stands for the sources of a route of an IP version; None: that is
-#: not known.
+#: Returns the address that represents the sources of a route of an IP version; None: not known.
 Sources: TypeAlias = Callable[[int, Frontend, str, Source, Network | None], Address | None]
 
-#: Whether a source is an address of the node, which need not be known.
+#: Whether a source is an address of the node; the address itself may not be known.
 _FROM_NODE: Final = {
     Source.POD: False,
     Source.POD_ELSEWHERE: False,
@@ -45,15 +44,15 @@ class Fate:
 
 
 class Side:
-    """A dump, its ServicePorts, and what becomes of any packet there.
+    """A dump, its ServicePorts, and what happens to any packet there.
 
-    `rulesets` are all that the node has, that of the dump first; `places` tells where addresses
-    live.
+    `rulesets` are all that the node has, that of the dump first; `places` returns where addresses
+    are.
 
     Attributes:
-        own: the node's addresses; none: they are not known.
-        node_port_address: the address of the node at which flows come to a NodePort, if known.
-        used: names of assumptions on which what was told so far rests.
+        own: the node's addresses; empty: not known.
+        node_port_address: the node's address to which flows to a NodePort go, if known.
+        used: names of the assumptions that all results so far rest on.
     """
 
     def __init__(
@@ -86,24 +85,24 @@ class Side:
         self._sources = sources
 
     def at_the_same_node(self, other: Side) -> None:
-        """Take over what the other dump tells of the node and this one does not."""
+        """Use what only the other dump shows of the node, if it is the same node."""
         if self.view.node == other.view.node:
             self.node_port_address = self.node_port_address or other.node_port_address
 
     def has(self, endpoint: Address) -> Ternary:
-        """Tell whether an endpoint is on the node whose dump this is."""
+        """Return whether an endpoint is on the node that the dump is from."""
         if endpoint in self.own:
             return Ternary.TRUE
         node, home = self.view.node, self._cluster.placement(endpoint).node
         return Ternary.UNKNOWN if node is None or home is None else Ternary.of(node == home)
 
     def otherwise(self, protocol: str, route: Way | Route) -> Otherwise:
-        """Return what becomes of flows on `route` that reach no endpoint."""
+        """Return what happens to flows on `route` that reach no endpoint."""
         question = self._question(self.packet(protocol, route))
         try:
             assumed = Assumed(self._assumed)
             tree = way(self._rulesets, question, self._family, assumed)
-        except UsageError:  # a frontend at an address that is nobody's, as one of multicast
+        except UsageError:  # a frontend's address is not unicast, for example multicast
             return ((UNRESOLVED, Bounds(NEVER, ALWAYS)),)
         self.used |= assumed.used
         return tuple([end for end in _ends(tree) if end[0] != "endpoint"])
@@ -125,7 +124,7 @@ class Side:
         )
 
     def fate(self, packet: Packet) -> Fate:
-        """Return how a packet ends behind all tables and hooks."""
+        """Return how a packet ends after all tables and hooks."""
         try:
             found = trace(self._rulesets, self._question(packet), self._family)
         except UsageError:
@@ -157,7 +156,8 @@ def _ends(tree: Tree) -> Otherwise:
 def _kind(leaf: Leaf) -> str:
     """Return how a leaf of a whole way ends.
 
-    What passes to where it was sent does so whoever has the address: that is not the rules' affair.
+    Local delivery counts as no-service: which host has the destination address is not up to the
+    rules.
     """
     kind = fate_of(leaf).kind
     return NO_SERVICE if kind == "local" else kind

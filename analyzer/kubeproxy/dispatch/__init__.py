@@ -1,1 +1,1 @@
-"""Finds the frontends of Services: which rules send flows to which chains, in either backend."""
+"""Frontends of Services: which rules send which flows to which chains, in either backend."""

@@ -1,4 +1,4 @@
-"""The frontends of Services as rules name them."""
+"""Frontends of Services as single iptables rules match them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Entry:
     """A rule that sends the flows of one frontend to a chain, or refuses them.
 
     Attributes:
-        chain: empty where the rule refuses.
+        chain: empty if the rule refuses the flows.
     """
 
     name: str
@@ -51,11 +51,11 @@ class Entry:
 
 @value(kw_only=True)
 class _Read:
-    """What the matches of a rule ask, as far as frontends are concerned.
+    """What the matches of a rule match, as far as frontends are concerned.
 
     Attributes:
-        other_destination: it asks for a destination that is no single address.
-        names_port: it asks for some port, single or not.
+        other_destination: it matches destinations other than one single address.
+        names_port: it matches on the destination port, a single one or not.
     """
 
     address: Address | None
@@ -72,10 +72,10 @@ class _Read:
 class OddRule:
     """A rule that sends flows to a Service's chain, of more than one address or port.
 
-    `name` is that of the Service, or of the chain where the comment does not tell it.
+    `name` is that of the Service, or of the chain if the comment does not give the Service's name.
 
-    kube-proxy writes none. Where the port is missing altogether, an iptables older than the
-    rules has left it out when it saved them: then the frontend is given too, without it.
+    kube-proxy writes no such rule. If the port is missing altogether, an iptables older than the
+    rules has left it out when it saved them: then the frontend is yielded too, without a port.
     """
 
     rule: Rule
@@ -83,7 +83,7 @@ class OddRule:
     name: str
 
 
-#: The kind of a frontend that nothing names, by the chain that it leads to.
+#: The kind of a frontend that is not otherwise known, by the chain that the rule jumps to.
 _LIKELY: Final = {
     "KUBE-FW-": FrontendKind.LOAD_BALANCER_IP,
     "KUBE-EXT-": FrontendKind.EXTERNAL_IP,
@@ -92,7 +92,7 @@ _LIKELY: Final = {
 }
 
 
-#: Rows for one source.
+#: Rows that match one source address.
 _FROM_HOST: Final = re.compile(
     r"(?:\[\d+:\d+\] )?-A \S+ -s ([\d.]+|[\da-f:.]+(?=/128))/(?:32|128) "
 )
@@ -101,9 +101,9 @@ _FROM_HOST: Final = re.compile(
 def entries(
     chain: str, rules: Iterable[Rule], known: ObjectNames | None = None
 ) -> Iterator[Entry | OddRule]:
-    """Give the frontends whose flows `rules` of `chain` send to a Service's chain.
+    """Yield the frontends whose flows `rules` of `chain` send to a Service's chain.
 
-    `known` names those whose comment does not.
+    `known` names those whose rule has no comment.
     """
     for rule in rules:
         match rule.target:
@@ -124,14 +124,15 @@ def entries(
                     assumed = next(k for p, k in _LIKELY.items() if to.startswith(p))
                     yield _entry(read, read.protocol, read.port, assumed, to, known)
                 elif not (chain == names.NODE_PORTS and read.loopback):
-                    # From 1.33 on a rule counts what comes over loopback; the next takes it too.
+                    # From 1.33 on this rule only counts packets over loopback; the next rule
+                    # matches them too.
                     yield OddRule(rule, lacks_port, name)
             case _:
                 pass
 
 
 def refusals(ruleset: Ruleset, known: ObjectNames | None = None) -> Iterator[tuple[Entry, str]]:
-    """Give the frontends without endpoints, and what answers their flows: reject or drop."""
+    """Yield the frontends without endpoints, and how their flows are refused: reject or drop."""
     table = ruleset.tables.get("filter")
     for name in (names.SERVICES, names.EXTERNAL_SERVICES, names.NODE_PORTS):
         chain = table.chains.get(name) if table is not None else None
@@ -140,7 +141,7 @@ def refusals(ruleset: Ruleset, known: ObjectNames | None = None) -> Iterator[tup
             if not isinstance(rule.target, Reject | Drop):
                 continue
             read = _read(rule)
-            # A port without an address is a NodePort only where LOCAL addresses are asked for.
+            # A port without an address is a NodePort only if the rule matches LOCAL addresses.
             named = read.address is not None or read.local
             if named and read.protocol is not None and read.port is not None:
                 entry = _entry(read, read.protocol, read.port, assumed, "", known)
@@ -161,7 +162,7 @@ def _entry(
         name = name or read.comment or None
     if known is not None and (name is None or kind is None):
         told, likely = known.of(chain, read.address, port or 0, protocol)
-        # Of one without endpoints the comment tells the name and not the kind.
+        # Without endpoints, the comment has the name but not the kind.
         same = name is None or names.service_name(name).text == told
         kind = kind or (likely if same else None)
         name = name or told
@@ -215,7 +216,7 @@ def _single(option: Option[Range] | None) -> int | None:
 
 
 def affinity(table: Table, name: str, seen: frozenset[str] = frozenset()) -> int | None:
-    """Return the seconds of session affinity that a chain of a Service asks for, if any."""
+    """Return the session affinity timeout of a Service's chain in seconds; None: no affinity."""
     chain = table.chains.get(name)
     if chain is None or name in seen:
         return None
@@ -234,7 +235,7 @@ def affinity(table: Table, name: str, seen: frozenset[str] = frozenset()) -> int
 
 
 def _asking(rules: Sequence[Rule]) -> Iterator[Rule]:
-    """Give the rules that may ask for session affinity, or lead to chains of Services."""
+    """Yield the rules that may implement session affinity, or jump to chains of Services."""
     if not isinstance(rules, RuleRows):
         yield from rules
         return
@@ -245,10 +246,10 @@ def _asking(rules: Sequence[Rule]) -> Iterator[Rule]:
 
 
 def unmarked_network(table: Table, chains: Iterable[str]) -> Network | None:
-    """Return the cluster's CIDR as the masquerade rules name it: ``! -s CIDR``.
+    """Return the cluster's CIDR as the masquerade rules write it: ``! -s CIDR``.
 
-    Of the rules in `chains`, and in the chains of Services that these lead to. kube-proxy's ask
-    for the destination too.
+    Only rules of `chains`, and of the Services' chains that these jump to, are considered.
+    kube-proxy's masquerade rules match on the destination too.
     """
     rest = list(dict.fromkeys(chains))[::-1]
     seen: set[str] = set()
@@ -276,9 +277,9 @@ def unmarked_network(table: Table, chains: Iterable[str]) -> Network | None:
 
 
 def network_of_pods(table: Table) -> Network | None:
-    """Return the network whose flows a local policy lets go to all endpoints: that of the pods.
+    """Return the pods' network: its flows go to all endpoints even under a local traffic policy.
 
-    With ``--masquerade-all`` it is the only rule that names it.
+    With ``--masquerade-all`` this is the only rule that names it.
     """
     for name in table.chains:
         if name.startswith(("KUBE-EXT-", "KUBE-XLB-")):
@@ -294,7 +295,7 @@ def network_of_pods(table: Table) -> Network | None:
 
 
 def endpoint_sources(table: Table, is_known: Callable[[str], bool]) -> set[Address]:
-    """Return the addresses of endpoints whose KUBE-SEP chains are not known."""
+    """Return the addresses of endpoints whose KUBE-SEP chains `is_known` does not accept."""
     found: set[Address] = set()
     for name in table.chains:
         if name.startswith(names.ENDPOINT_PREFIX) and not is_known(name):

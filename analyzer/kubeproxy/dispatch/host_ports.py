@@ -1,7 +1,7 @@
-"""hostPorts: node ports that go to one pod each, as the CNI plugin portmap writes them.
+"""hostPorts: node ports that lead to one pod each, as the CNI plugin portmap writes them.
 
-By the names of chains a rule is found to be one; where flows to it go the walk of all rules tells,
-as for any frontend.
+The names of chains only tell that a rule belongs to a hostPort; where its flows go is found by
+evaluating all rules, as for any frontend.
 
 Source: containernetworking/plugins, plugins/meta/portmap/portmap_iptables.go, ``genDnatChain``,
 ``fillDnatRules``; for ``KUBE-HOSTPORTS`` kubernetes up to 1.23, pkg/kubelet/dockershim/network/
@@ -33,16 +33,16 @@ if TYPE_CHECKING:
 
     from analyzer.model.addresses import Address
 
-#: Chains of one pod each, whose rules translate.
+#: Chains of one pod each, with its DNAT rules.
 _OF_POD: Final = names.HOST_PORTS[0]
-#: The chain of all hostPorts, as container runtimes wrote it themselves, and those of one.
+#: The chain of all hostPorts that container runtimes wrote themselves, and those of one hostPort.
 _OF_ALL: Final = names.HOST_PORTS[1]
 _OF_ONE: Final = "KUBE-HP-"
 
 
 @value
 class HostPort:
-    """A hostPort, and the chain that translates its flows."""
+    """A hostPort, and the chain with the DNAT rule for its flows."""
 
     protocol: str
     frontend: Frontend
@@ -50,13 +50,13 @@ class HostPort:
 
     @property
     def name(self) -> str:
-        """What stands for the name of a Service, which it has not."""
+        """What is reported in place of a Service's name: a hostPort belongs to no Service."""
         at = "" if self.frontend.address is None else f"{self.frontend}:".rpartition(":")[0]
         return f"hostPort {at}" if at else f"hostPort {self.frontend.port}"
 
 
 def host_ports(nat: Table) -> Iterator[HostPort]:
-    """Give the hostPorts of a nat table, each once."""
+    """Yield the hostPorts of a nat table, each once."""
     seen: set[tuple[str, Frontend]] = set()
     for name, chain in nat.chains.items():
         if not name.startswith((_OF_POD, _OF_ALL)):
@@ -82,7 +82,7 @@ def _leads_to_one(rule: Rule) -> bool:
 
 
 def _asked(matches: tuple[Match, ...]) -> tuple[str, Address | None, int] | None:
-    """Return protocol, address and port that a rule asks for; None: it asks for no one port."""
+    """Return the protocol, address and port that a rule matches; None: it matches no one port."""
     protocol: str | None = None
     address: Address | None = None
     port: int | None = None

@@ -1,4 +1,4 @@
-"""The frontends of an iptables dump: rules that send flows to chains of Services.
+"""Frontends in an iptables dump: rules that send flows to chains of Services.
 
 Source: kubernetes, pkg/proxy/iptables/proxier.go, ``syncProxyRules``.
 """
@@ -19,20 +19,20 @@ from analyzer.model.value import value
 from analyzer.parsers.rows import RuleRows
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # what a plain dump does not need is not loaded
+if TYPE_CHECKING:  # only loaded for dumps that need it
     from typing import Final
 
     from analyzer.kubeproxy.dispatch.entries import OddRule
     from analyzer.kubeproxy.dispatch.host_ports import HostPort
     from analyzer.kubeproxy.dispatch.object_names import ObjectNames
 
-#: Quicker than to call the enumeration, which a dump does for each of its Services.
+#: Faster than calling the enumeration, once for each Service of a dump.
 _KINDS: Final = {kind.value: kind for kind in FrontendKind}
 
 
 @value
 class Entrance:
-    """One frontend of one ServicePort, and the plain rows behind it, if it has just those."""
+    """One frontend of one ServicePort, and the plain rows that it leads to, if these are all."""
 
     name: str
     protocol: str
@@ -42,16 +42,16 @@ class Entrance:
 
 
 class Entrances:
-    """What leads to Services, read off table nat.
+    """All rules of table nat that lead to Services.
 
-    `plain` are the rows of it that have the plainest shapes; `object_names` names Services whose
-    rules carry no comment; `own` are the node's addresses, if known.
+    `plain` are the rows of nat in the plainest shapes; `object_names` names Services whose rules
+    have no comment; `own` are the node's addresses, if known.
 
     Attributes:
         found: all frontends, those of plain rows first.
         odd: rules that lead to chains of Services, of more than one address or port.
-        unnamed: how many frontends have no name, but what they are.
-        written: the network of pods as rules name it.
+        unnamed: how many frontends have no Service name; they are reported by address and port.
+        written: the network of pods as the rules write it.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Entrances:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """The names of Services to which a rule leads that is of no frontend."""
+        """The names of Services that a rule leads to which is not of any frontend."""
         return tuple(dict.fromkeys(odd.name for odd in self.odd if not odd.lacks_port))
 
     def _find(self) -> Iterator[Entrance]:
@@ -112,7 +112,7 @@ class Entrances:
             yield from host_ports(self._nat)
 
     def _other_rules(self, name: str) -> Iterator[Rule]:
-        """Give the rules of a chain that may be frontends and are not plain."""
+        """Yield the rules of a chain that may be frontends and are not plain."""
         chain = self._nat.chains.get(name)
         if chain is None:
             return
@@ -124,7 +124,7 @@ class Entrances:
                     yield chain.rules.understand(number, line)
 
     def _unmarked_network(self) -> Network | None:
-        """Return the network of pods as the rules name it: they spare it from masquerade."""
+        """Return the network of pods as the rules write it: the one exempt from masquerade."""
         for service in self._plain.services.values():
             written = network_from_text(service.unmarked) if service.unmarked else None
             if written is not None:
@@ -140,7 +140,7 @@ class Entrances:
         return None
 
     def taken(self) -> Callable[[Address], bool]:
-        """Return what tells whether an address is somebody's: a node's, a pod's, a Service's."""
+        """Return a test of whether an address is in use: by a node, a pod or a Service."""
         placements = self._cluster.placements
         taken = {*self._own}
         others = [e.frontend.address for e in self.found if e.plain is None]
@@ -158,14 +158,14 @@ class Entrances:
         )
 
     def is_empty(self, entrance: Entrance) -> bool:
-        """Tell whether a frontend leads to a chain without rules."""
+        """Return whether a frontend leads to an empty chain."""
         if entrance.plain is not None:
             return False
         chain = self._nat.chains.get(entrance.chain)
         return chain is not None and not len(chain.rules)
 
     def affinity(self, entrances: list[Entrance]) -> int | None:
-        """Return for how many seconds clients stay with an endpoint; None: they do not."""
+        """Return the session affinity timeout in seconds; None: no session affinity."""
         for entrance in entrances:
             if entrance.plain is None:
                 from analyzer.kubeproxy.dispatch.entries import affinity

@@ -30,16 +30,16 @@ if TYPE_CHECKING:
     #: Protocol, address and port.
     Key: TypeAlias = tuple[str | None, Address | None, int | None]
     T = TypeVar("T")
-    #: Of protocol and port, by address; None: of whatever address.
+    #: By protocol and port, then by address; None: any address.
     _ByPort: TypeAlias = dict[tuple[str | None, int | None], dict[Address | None, list[T]]]
 
-#: Where flows are sent to endpoints.
+#: Hooks at which flows are sent to endpoints.
 NAT_HOOKS: Final = frozenset({"prerouting", "output"})
 FILTER_HOOKS: Final = frozenset({"prerouting", "input", "forward", "output"})
-#: The table of kube-proxy, and where it says which addresses are ClusterIPs.
+#: The table of kube-proxy, and its set of ClusterIPs.
 _TABLE: Final = "kube-proxy"
 _CLUSTER_IPS: Final = "cluster-ips"
-#: What the names of chains begin with that flows from outside are sent to.
+#: Prefix of the chains for traffic from outside the cluster.
 _EXTERNAL: Final = "external-"
 
 
@@ -68,13 +68,13 @@ class Entrances:
     `plainly`: elements of the plainest shape are read as rows.
 
     Attributes:
-        tables: those that packets of the family meet.
-        guards: what the filter hooks do that is not the same for all, by what they do it to.
+        tables: those that packets of the family traverse.
+        guards: what the filter hooks do to some flows and not to others, by frontend.
         refused: what they refuse for certain, and how: reject or drop.
-        guessed: where frontends are of which the rules do not tell the kind.
+        guessed: frontends whose kind does not follow from the rules.
         plain_map: the map whose elements are read as rows.
-        plain_maps: the same by family, table and name, where all that it leads to is there.
-        plain_addresses: the endpoints of the chains behind it, as written.
+        plain_maps: the same by family, table and name, if every chain that it names is in the dump.
+        plain_addresses: the endpoints of the chains that it leads to, as written.
     """
 
     def __init__(
@@ -107,12 +107,12 @@ class Entrances:
         self._refusing: dict[tuple[Place, str, str], Table] = {}
         #: By table and name.
         self._chains: dict[tuple[int, str], list[Chain]] = {}
-        #: Where packets to a port are sent to, whatever their address.
+        #: Where packets to a port are sent, whatever their destination address.
         self._anywhere: list[tuple[Place, Table]] = []
         self.guards = self._read_guards()
         self.entrances = list(self._read_entrances())
         ours = {id(entrance.table) for entrance in self.entrances}
-        # What others refuse, as a firewall does, is no Service.
+        # What other tables refuse, for example a firewall's, is not a Service.
         self.refused: list[tuple[Place, str]] = [
             (place, answer)
             for (place, answer, _), table in self._refusing.items()
@@ -127,7 +127,7 @@ class Entrances:
         rows: list[Row] = []
 
         def take(name: str) -> bool:
-            # What a second map has for the same address only a walk tells.
+            # Two maps may have the same address: only evaluating the rules tells which one decides.
             if self.plain_map is not None or not self._plainly or table.family != self._family:
                 return self.plain_map == name and bool(rows)
             found = rows_of(table.sets[name]) if name in table.sets else None
@@ -153,7 +153,7 @@ class Entrances:
                     pass
 
     def _is_mine(self, place: Place) -> bool:
-        """Tell whether packets of this family can be meant; a table may be of both."""
+        """Return whether packets of this family can match; a table may be of both families."""
         return place.address is None or place.address.version == self._version
 
     def _of_row(self, row: Row, table: Table) -> Entrance:
@@ -205,13 +205,13 @@ class Entrances:
             return FrontendKind.CLUSTER_IP
         if self._known_ips or chain.startswith(_EXTERNAL):
             self.guessed.add(_key(place))
-            # Only a balancer's address has source ranges.
+            # Only LoadBalancer addresses have source ranges.
             guarded = _key(place) in self.guards
             return FrontendKind.LOAD_BALANCER_IP if guarded else FrontendKind.EXTERNAL_IP
         return FrontendKind.CLUSTER_IP
 
     def chains(self, table: Table, name: str) -> list[Chain]:
-        """Return a chain and those that it leads to."""
+        """Return a chain and all chains reached from it."""
         key = id(table), name
         found = self._chains.get(key)
         if found is None:
@@ -219,11 +219,11 @@ class Entrances:
         return found
 
     def led_to(self, protocol: str, frontend: Frontend) -> Iterator[tuple[Table, str]]:
-        """Give the chains, each with its table, that nat may send flows to a frontend to."""
+        """Yield the chains, each with its table, that nat may send flows to a frontend to."""
         yield from _met(self._led, protocol, frontend)
 
     def guards_of(self, protocol: str, frontend: Frontend) -> Iterator[Place]:
-        """Give what the filter hooks may do to flows to a frontend, but not to all."""
+        """Yield what the filter hooks may do to some flows to a frontend, but not to all."""
         yield from _met(self._guards_by_port, protocol, frontend)
 
     @cached_property
@@ -250,7 +250,7 @@ class Entrances:
         return found
 
     def _read_guards(self) -> dict[Key, list[Place]]:
-        """Return what rules in the filter hooks do, by what they do it to."""
+        """Return what rules in the filter hooks do, by the place that they match."""
         found: dict[Key, list[Place]] = {}
         for table in self.tables:
             walk = NftTraversal(table, self._family, Situation())
@@ -272,7 +272,7 @@ def _key(place: Place) -> Key:
 
 
 def _met(held: _ByPort[T], protocol: str, frontend: Frontend) -> Iterator[T]:
-    """Give what flows to a frontend may meet; to one of no address, at any."""
+    """Yield what flows to a frontend may hit; without an address: what they may hit at any."""
     of_port = held.get((protocol, frontend.port), {})
     addresses = of_port if frontend.address is None else (frontend.address, None)
     for address in addresses:
@@ -280,7 +280,7 @@ def _met(held: _ByPort[T], protocol: str, frontend: Frontend) -> Iterator[T]:
 
 
 def _answer(place: Place, walk: NftTraversal) -> str | None:
-    """Return how packets are refused for certain; None: they are not, or not all."""
+    """Return how packets are refused for certain; None: they are not, or not all are."""
     match place.verdict:
         case Drop():
             return "drop"

@@ -20,7 +20,7 @@ from analyzer.model.nft.statements import Dnat, Vmap
 
 
 def elements_of(given: Vmap, table: Table) -> Iterable[Element]:
-    """Return the elements of a verdict map; none of one that is not in the dump."""
+    """Return the elements of a verdict map; none if the map is not in the dump."""
     match given.map:
         case AnonymousSet(elements):
             return elements
@@ -51,7 +51,7 @@ def leads_to(
     maps: Callable[[Vmap], bool] = every_map,
     jumps: Callable[[Rule], bool] = every_jump,
 ) -> Iterator[str]:
-    """Give the chains that a rule sends packets to, those of the verdict maps `maps` included."""
+    """Yield the chains that a rule sends packets to, directly or by the verdict maps `maps`."""
     for statement in rule.statements:
         match statement:
             case Jump(chain) | Goto(chain) if jumps(rule):
@@ -73,9 +73,9 @@ def reached_by(
     maps: Callable[[Vmap], bool] = every_map,
     jumps: Callable[[Rule], bool] = every_jump,
 ) -> Iterator[Chain]:
-    """Give the chains that packets in the chains `starts` may come to, those included.
+    """Yield the chains that packets in the chains `starts` may reach, `starts` included.
 
-    `maps` and `jumps` say which verdict maps, and the jumps of which rules, are followed.
+    `maps` and `jumps` select which verdict maps, and the jumps of which rules, are followed.
     """
     seen = dict.fromkeys(starts)
     rest = list(seen)
@@ -92,7 +92,7 @@ def reached_by(
 
 
 def destinations(given: Dnat) -> Iterator[Address]:
-    """Give the addresses that a translation names."""
+    """Yield the addresses that a DNAT statement may set."""
     match given.address:
         case IPv4Address() | IPv6Address():
             yield given.address

@@ -11,9 +11,9 @@ from analyzer.model.nft.statements import Match, MetaSet
 
 
 def unmarked_network(chains: Iterable[Chain]) -> Network | None:
-    """Return the network that rules spare from the mark of masquerade, if any does.
+    """Return the network that rules exempt from the masquerade mark; None: there is none.
 
-    kube-proxy's ask for the destination too.
+    kube-proxy's rules match on the destination too.
     """
     for chain in chains:
         for rule in chain.rules:
@@ -32,7 +32,7 @@ def unmarked_network(chains: Iterable[Chain]) -> Network | None:
 
 
 def affinity(chains: Iterable[Chain], table: Table) -> int | None:
-    """Return the seconds for which a Service's chains keep a client's endpoint, if they do."""
+    """Return the session affinity timeout of a Service's chains in seconds; None: no affinity."""
     for chain in chains:
         for rule in chain.rules:
             for statement in rule.statements:

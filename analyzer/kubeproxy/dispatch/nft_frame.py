@@ -1,8 +1,8 @@
 """What the rules around the chains of Services match on a flow's destination.
 
-Two flows of which all these questions have the same answers, and that come from the same source,
-fare alike until they come to the chain of their Service, and again behind it. So one of them is
-walked, and the others are told by it.
+Two flows from the same source for which all these matches have the same results are treated alike
+until they reach the chain of their Service, and again after it. So one of them is evaluated, and
+the result holds for the others.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-#: Statements that ask nothing, and answer nothing that depends on where a flow is sent to.
+#: Statements that match nothing, and whose effect does not depend on the destination.
 _SILENT: Final = (
     Accept,
     Continue,
@@ -77,11 +77,11 @@ _SILENT: Final = (
     SetUpdate,
     Xt,
 )
-#: What does not depend on it.
+#: Keys that do not depend on the destination.
 _ELSEWHERE: Final = frozenset(
     {"mark", "l4proto", "nfproto", "protocol", "iifname", "iif", "random", "skuid", "skgid"}
 )
-#: No answer: the flow goes where a map says.
+#: In place of a result: the flow goes where a map sends it.
 _LED_AWAY: Final = "led away"
 _WORD: Final = re.compile(r"[\w.:]+")
 _OF_FLOW: Final = frozenset({"state", "mark", "status", "direction"})
@@ -89,7 +89,7 @@ _OF_FLOW: Final = frozenset({"state", "mark", "status", "direction"})
 
 @value
 class _Asked:
-    """One question, of one table: a comparison, or a look-up in a map."""
+    """One match of one table: a comparison, or a look-up in a map."""
 
     lookups: Lookups
     table: Table
@@ -97,10 +97,11 @@ class _Asked:
 
 
 class Frame:
-    """The questions that some chains of several tables ask.
+    """Everything that some chains of several tables match on.
 
-    Those chains are the base chains of each table at `hooks`, and what they lead to; rules in one
-    chain behind the map `plain`, which sends a flow on for good, are not met.
+    Those chains are the base chains of each table at `hooks`, and all chains reached from them;
+    rules
+    of a chain after the map `plain`, whose verdicts are final, are not evaluated.
     """
 
     def __init__(
@@ -113,7 +114,7 @@ class Frame:
     ) -> None:
         self._plain = plain
         self._asked: list[_Asked] = []
-        #: Whether all rules are ones whose questions are known.
+        #: Whether it is known for all rules what they match on.
         self.is_plain = True
         for table in tables:
             lookups = Lookups(table, family, situation)
@@ -151,13 +152,13 @@ class Frame:
                     self.is_plain = False
 
     def _picks(self, given: Dnat | Redirect | Snat | Masquerade) -> bool:
-        """Tell whether it depends on what is asked what an address becomes, or whether it does."""
+        """Return whether the new address or port depends on the destination of the flow."""
         parts = [given.port, given.address if isinstance(given, Dnat | Snat) else None]
         return any(part is not None and _depends(part) for part in parts)
 
     @cached_property
     def _quick(self) -> list[tuple[_Asked, frozenset[str], bool]]:
-        """Questions with the words that hold all addresses they ask for; whether just those."""
+        """Matches with the words of all addresses in them; whether the set has just those."""
         found = []
         for each in self._asked:
             words = _addresses(each)
@@ -174,9 +175,10 @@ class Frame:
         return [each for each in self._asked if not any(each is one for one in quick)]
 
     def answers(self, address: str, packet: Callable[[], Packet]) -> tuple[object, ...] | None:
-        """Return the answers for a packet, which is sent to `address` as nft writes it.
+        """Return the results for a packet sent to `address`, written as nft writes it.
 
-        None: a map sends it elsewhere. The packet is made where the address alone does not tell.
+        None: a map sends it elsewhere. `packet` is called only if the address alone does not
+        decide.
         """
         found: list[object] = []
         for asked, words, just in self._quick:
@@ -193,12 +195,12 @@ def _answer(asked: _Asked, packet: Packet) -> object:
     if isinstance(question, Match):
         result = asked.lookups.judge(question, packet)
         return result.known, result.chance
-    # What no element covers goes on as if it had not been asked.
+    # A packet that no element covers goes on as if there were no map.
     return _LED_AWAY if asked.lookups.find(question, packet).hits else False
 
 
 def _addresses(asked: _Asked) -> frozenset[str] | None:
-    """Return the set that a question asks for the destination; None: it asks something else."""
+    """Return the set that the destination is looked up in; None: it matches on something else."""
     match asked.question:
         case Match("==" | "!=", Payload("ip" | "ip6", "daddr"), SetRef(name)):
             held = asked.table.sets.get(name)
@@ -228,13 +230,13 @@ def _is_destination(given: Expression) -> bool:
 
 
 def _leads_nowhere(given: Vmap, table: Table) -> bool:
-    """Tell whether a map that asks for something else sends flows to no chain."""
+    """Return whether a map on something else sends flows to no chain."""
     verdicts = [element.value for element in elements_of(given, table)]
     return not any(isinstance(verdict, Jump | Goto) for verdict in verdicts)
 
 
 def _depends(given: Expression) -> bool:
-    """Tell whether an expression may depend on where a flow is sent to."""
+    """Return whether an expression may depend on the destination of a flow."""
     match given:
         case Payload(_, "saddr" | "sport"):
             return False

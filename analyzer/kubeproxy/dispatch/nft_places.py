@@ -3,11 +3,10 @@
 Theory of operation
 ===================
 
-A chain is followed with what is known of the packets that come to it: their destination, their
-protocol, their port. Matches and the keys of verdict maps add to it, in whatever order and over
-however many chains. Where protocol and port are known, what the rule does with such packets is
-what a frontend leads to, and nothing behind it is followed. What chains and maps are called does
-not matter.
+A chain is followed with what is known of the packets that reach it: their destination, their
+protocol, their port. Matches and the keys of verdict maps add to it, in any order and over any
+number of chains. Once protocol and port are known, what the rule does with such packets is what
+a frontend leads to, and nothing after it is followed. The names of chains and maps do not matter.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-#: Protocols whose ports Services have.
+#: Protocols with ports that a Service can have.
 _PROTOCOLS: Final = frozenset({"tcp", "udp", "sctp"})
 
 
@@ -45,10 +44,10 @@ class Place:
     """What is known of packets, and what is done with them.
 
     Attributes:
-        address: where they go; None: not asked.
-        among: a named set of addresses that holds where they go, as NodePorts have one.
-        is_local: an address of the node is asked for, whichever.
-        verdict: Jump, Goto, Drop or Reject; None: not said yet.
+        address: their destination; None: not matched on.
+        among: a named set of addresses that has their destination, as for NodePorts.
+        is_local: any address of the node is matched.
+        verdict: Jump, Goto, Drop or Reject; None: not known yet.
         comment: of the element or the rule.
     """
 
@@ -62,7 +61,7 @@ class Place:
 
     @property
     def is_of_service(self) -> bool:
-        """Whether some destination is asked for, as a Service has one, and not a port alone."""
+        """Whether some destination is matched, as for a Service, and not only a port."""
         return self.address is not None or self.among is not None or self.is_local
 
 
@@ -73,11 +72,12 @@ _ANY: Final = Place()
 def places(
     table: Table, starts: Iterable[str], take: Callable[[str], bool] | None = None
 ) -> Iterator[Place]:
-    """Give what the rules behind the chains `starts` do with packets to an address and port.
+    """Yield what the rules reached from the chains `starts` do with packets to an address and port.
 
-    Or to a port of whatever address, which is no Service's. `take` is offered maps, by their
-    names, from address, protocol and port, which are met by packets of which nothing else is
-    asked; the elements of one that it takes are not given.
+    Or to a port of any address, which belongs to no Service. `take` is called with the names of
+    maps
+    from address, protocol and port in which all packets are looked up; the elements of a map for
+    which it returns True are not yielded.
     """
     seen: set[tuple[str, Place]] = set()
     rest: list[tuple[str, Place]] = [(name, _ANY) for name in starts]
@@ -99,7 +99,7 @@ def places(
 
 
 def place_of(rule: Rule) -> Place:
-    """Return what is known of the packets for which a rule is, as far as it jumps."""
+    """Return what is known of the packets that a rule matches, up to its jump."""
     known = _ANY
     for statement in rule.statements:
         match statement:
@@ -146,7 +146,7 @@ def _of_map(
 
 
 def _is_whole(key: Expression) -> bool:
-    """Tell whether a key is address, protocol and port, in this order."""
+    """Return whether a key is address, protocol and port, in this order."""
     match key:
         case Concat((Payload("ip" | "ip6", "daddr"), Meta("l4proto"), Payload("th", "dport"))):
             return True
@@ -159,7 +159,7 @@ def _roles(key: Expression) -> Sequence[Expression]:
 
 
 def _with(known: Place, left: Expression, right: Expression) -> Place | None:
-    """Return what is known behind ``left == right``; None: nothing new."""
+    """Return what is known after ``left == right``; None: nothing new."""
     match left, right:
         case Payload("ip" | "ip6", "daddr"), _:
             match right:

@@ -1,4 +1,4 @@
-"""At which of the node's addresses NodePorts answer.
+"""The node's addresses at which NodePorts answer.
 
 Source: kube-proxy, pkg/proxy/iptables/proxier.go: with ``--nodeport-addresses`` a row for each
 network, ``-d NETWORK``, jumps to KUBE-NODEPORTS; without, one for every address of the node.
@@ -14,9 +14,9 @@ from analyzer.model.iptables.rules import LazyRules, Table
 
 
 def answering_first(table: Table, own: tuple[Address, ...]) -> tuple[Address, ...]:
-    """Return the addresses of the node, `own`, with those in front that rows name as destination.
+    """Return the addresses of the node, `own`, first those that rows name as destination.
 
-    In the order in which they are given, where the rows name none or all.
+    If the rows name none or all of them, the order does not change.
     """
     services = table.chains.get(names.SERVICES)
     if len(own) <= 1 or services is None:

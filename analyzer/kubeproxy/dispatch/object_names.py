@@ -9,22 +9,22 @@ from analyzer.kubeproxy import names
 from analyzer.model.addresses import Address
 from analyzer.model.services import ApiServicePort
 
-#: A ServicePort's name and the kind of frontend; None where the objects do not tell.
+#: A ServicePort's name and the kind of frontend; None: not in the objects.
 Told = tuple[str | None, str | None]
 
 
 class ObjectNames:
-    """Looks names up; `specs` gives the ServicePorts of the objects when the first is needed."""
+    """Looks up names; `specs` returns the ServicePorts of the objects, once they are needed."""
 
     def __init__(self, specs: Callable[[], Sequence[ApiServicePort]] = tuple) -> None:
         self._specs = specs
 
     @cached_property
     def _by_chain(self) -> dict[str, str]:
-        """Names by the characters with which kube-proxy ends the chains of a ServicePort."""
+        """Names by the hash at the end of the names of a ServicePort's chains."""
         found = {}
         for spec in self._specs():
-            # Up to 1.18 the colon was there even where the port has no name.
+            # Up to 1.18 the colon was there even if the port has no name.
             for raw in (spec.name, f"{spec.name}:"):
                 found[names.chain_hash(raw, spec.protocol)] = spec.name
         return found
@@ -38,7 +38,7 @@ class ObjectNames:
         }
 
     def of(self, chain: str, address: Address | None, port: int, protocol: str) -> Told:
-        """Return what the objects say of a frontend that leads to `chain`, if to any."""
+        """Return the name and kind that the objects give a frontend leading to `chain`, if any."""
         prefix = next((p for p in names.SERVICE_PREFIXES if chain.startswith(p)), "")
         by_chain = self._by_chain.get(chain.removeprefix(prefix)) if prefix else None
         name, kind = self._by_frontend.get((address, port, protocol), (None, None))

@@ -1,1 +1,1 @@
-"""Answers Services from plain rows, or one of a class for all of it, where a walk would agree."""
+"""Routes from plain rows, or from one frontend of a class, with the results of a full traversal."""

@@ -3,18 +3,18 @@
 Theory of operation
 ===================
 
-What becomes of flows to a frontend follows from the rows that such flows may meet. Of these most
+What happens to flows to a frontend follows from the rows that such flows may hit. Most of these
 are the Service's own: the rows of KUBE-SERVICES and KUBE-NODEPORTS for its address and port, and
-the chains behind them. Here their text is taken with the names of chains, the addresses and the
-ports of the frontend and of the endpoints replaced by numbers in the order of appearance. Two
-frontends with the same text have the same answer, with one's endpoints in the place of the
-other's, if the rest of the rules cannot tell their addresses and ports apart: so it is noted, for
-each of them, in which networks and port ranges that stand anywhere in the dump it lies, and
-whether it is the node's own or in a network of pods.
+the chains that they lead to. Here their text is taken with the names of chains, and the addresses
+and ports of the frontend and of the endpoints, replaced by numbers in the order of appearance. Two
+frontends with the same text have the same result, with the endpoints of one in the place of the
+other's, if the rest of the rules cannot distinguish their addresses and ports: so for each of them
+it is recorded in which networks and port ranges anywhere in the dump it lies, and whether it is
+the node's own or in a network of pods.
 
-One frontend of each class is walked. Who is in doubt (a row that was not kept as text, a port that
-rows match in other ways than by ``--dport``, a translation to anything but an address and port) is
-in no class.
+The rules are traversed for one frontend of each class. A frontend with anything doubtful (a row
+that was not kept as text, a port that rows match in other ways than by ``--dport``, a DNAT to
+anything but an address and port) is in no class.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ COMMENT: Final = r' -m comment --comment (?:"(?:[^"\\]|\\.)*"|[^\s"]+)'
 COUNTS: Final = r"(?m:^)\[\d+:\d+\] "
 _LEADS: Final = re.compile(rf" -[jg] ({CHAIN})(?!\S)")
 TO: Final = re.compile(r" --to-destination (\S+)")
-#: What is replaced: comments and counts by nothing.
+#: What is replaced: comments and counters by nothing.
 TOKENS: Final = re.compile(
     rf"{COMMENT}|{COUNTS}|(?P<chain>{CHAIN})|(?<= --to-destination )(?P<to>\S+)"
     r"|(?<= -s )(?P<from>[\da-f.:]+/(?:32|128))(?!\S)"
@@ -54,7 +54,7 @@ _OF_HOST: Final = re.compile(
     rf"(?:{COUNTS})?-A \S+ (?:(?:! )?-s \S+ )?-d ([\d.]+/32|[\da-f:.]+/128) "
 )
 _OF_PORT: Final = re.compile(r"(?<! !) --dport (\d+)(?!\S)")
-#: Chains that list rows of all Services.
+#: Chains with rows of all Services.
 _LISTS: Final = (
     ("nat", names.SERVICES),
     ("nat", names.NODE_PORTS),
@@ -62,18 +62,20 @@ _LISTS: Final = (
     ("filter", names.EXTERNAL_SERVICES),
     ("filter", names.NODE_PORTS),
 )
-#: Different addresses that the rest of a dump may name, to be held against each of a Service's.
+#: Most different addresses in the rest of a dump with which each of a Service's is compared.
 MOST_NETWORKS: Final = 2_000
 
 
 @value
 class Closure:
-    """The rows that flows to a frontend may meet, as far as they are its own.
+    """The rows that flows to a frontend may hit, as far as they are its own.
 
     Attributes:
         key: equal for frontends that are alike.
-        endpoints: those that the rows translate to, in the order in which `key` numbers them.
-        around: networks that the rows of all name, and those of frontends that are alike.
+        endpoints: those that the rows have as DNAT destinations, in the order in which `key`
+            numbers them.
+        around: networks named in the rows of all Services, and in those of frontends that are
+            alike.
     """
 
     key: Hashable
@@ -84,8 +86,8 @@ class Closure:
 class Closures:
     """The closures of a dump's frontends.
 
-    `own` are the node's addresses, if known; `pods` are the networks of pods. `tells` gives what
-    rules can tell of an address by what they do not spell out.
+    `own` are the node's addresses, if known; `pods` are the networks of pods. `tells` returns what
+    rules may match on of an address other than the address itself.
     """
 
     def __init__(
@@ -107,7 +109,7 @@ class Closures:
         self._pods = pods
 
     def of(self, frontend: Frontend, protocol: str) -> Closure | None:
-        """Return what flows to a frontend may meet of its own; None: it is in no class."""
+        """Return the frontend's own rows that its flows may hit; None: it is in no class."""
         met = self.met(frontend)
         if met is None or self.around is None:
             return None
@@ -138,7 +140,8 @@ class Closures:
                 case "host":
                     if token[0] == asked:
                         return "@"
-                    # Others, such as the ClusterIP behind a NodePort, are just not this one.
+                    # Others, for example the ClusterIP of a NodePort's Service, need only differ
+                    # from this one.
                     return hosts.get(token[0]) or others.setdefault(token[0], f"%{len(others)}")
                 case "port":
                     return "@" if token[0] == port else token[0]
@@ -147,7 +150,7 @@ class Closures:
 
         text = TOKENS.sub(replaced, joined)
         if '"' in text:
-            return None  # what was left out as a comment may have been none
+            return None  # what was left out as a comment may not be one
         literals = self.around.and_of(text)
         ports = tuple(dict.fromkeys(each.port for each in known))
         places, listed = list(hosts), self.listed
@@ -158,16 +161,16 @@ class Closures:
             tuple([(places.index(as_host(e.address)), ports.index(e.port)) for e in known]),
             *(literals.of_port(each) for each in (frontend.port, *ports)),
             tuple([self.is_own(each) for each in others]),
-            # What is sent on may meet rows of others, if these are for its address or port.
+            # Flows after DNAT may hit rows of others, if these are for their address or port.
             tuple([at for each in hosts for at in listed.by_host.get(each, ())]),
             tuple([at for each in ports for at in listed.by_port.get(each or 0, ())]),
         )
         return Closure(key, tuple(known), literals.told)
 
     def met(self, frontend: Frontend) -> tuple[list[str], dict[str, str]] | None:
-        """Return the rows of chains of all Services that flows to a frontend may meet.
+        """Return the rows, of the chains of all Services, that flows to a frontend may hit.
 
-        With them comes the text of each chain that they lead to. None: these are not all known.
+        With them the text of each chain that they lead to. None: not all of these are known.
         """
         if self._nat is None or frontend.port is None or self.around is None:
             return None
@@ -178,11 +181,11 @@ class Closures:
         return self._last[1]
 
     def is_own(self, host: str) -> bool:
-        """Tell whether an address, as rows match on it, is one of the node's own."""
+        """Return whether an address, as rows match on it, is one of the node's own."""
         return host in self._own_hosts
 
     def relation(self, address: Address, around: Around) -> Hashable:
-        """Return what rules, and what is known of the node and of pods, tell of an address."""
+        """Return what distinguishes an address for rules: networks, the node, and the pods."""
         place = self._places.get(address)
         if place is None:
             pods = self._pods
@@ -194,16 +197,16 @@ class Closures:
         return place, around.of_address(address)
 
     def _rows(self, frontend: Frontend) -> list[str]:
-        """Return the rows of chains of all Services that flows to a frontend may meet, in order.
+        """Return the rows in the chains of all Services that its flows may hit, in order.
 
-        Before each stands of which chain it is, and how many rows of others are before it.
+        Each begins with its chain, and the number of rows for any frontend that are before it.
         """
         listed = self.listed
         places = list(listed.by_port.get(frontend.port or 0, ()))
         if frontend.address is not None:
             places += listed.by_host.get(as_host(frontend.address), ())
         else:
-            # It comes to some address of the node, which need not be known.
+            # It goes to some address of the node, which may not be known.
             places += listed.of_any_host.get(frontend.port or 0, ())
             places += listed.of_any_host.get(None, ())
             for own in self._own_hosts:
@@ -212,7 +215,7 @@ class Closures:
 
     @cached_property
     def listed(self) -> Listed:
-        """The rows for one Service each, of chains that list those of all."""
+        """The rows for one Service each, in chains with rows of all Services."""
         found = Listed([], {}, {}, {})
         for table, chain in _LISTS:
             held = self._ruleset.tables.get(table)
@@ -222,8 +225,8 @@ class Closures:
         return found
 
     def _chains(self, rows: Sequence[str]) -> dict[str, str] | None:
-        """Return the text of the Service's chains, in the order in which rows lead there."""
-        assert self._nat is not None  # who calls has asked
+        """Return the text of the Service's chains, in the order in which rows lead to them."""
+        assert self._nat is not None  # checked by the callers
         found: dict[str, str] = {}
         rest = _LEADS.findall("\n".join(rows))[::-1]
         while rest:
@@ -239,27 +242,27 @@ class Closures:
 
     @cached_property
     def around(self) -> Around | None:
-        """What all rows that are of no Service name; None: too much to tell who is alike."""
+        """Everything named in rows that are of no Service; None: too much for a comparison."""
         pieces: list[str] = []
         for table in self._ruleset.tables.values():
             if not table.complete:
                 return None
             pieces += _outside(table)
-        # With comments: one that names an address only tells more apart.
+        # With comments: an address in one only splits classes further.
         text = "".join(pieces)
         literals = dict.fromkeys(LITERALS.findall(text))
         if len(literals) > MOST_NETWORKS or re.search(CHAIN, text):
-            return None  # so flows to any frontend may come to a Service that is not its own
+            return None  # so flows to any frontend may reach a Service that is not their own
         return Around.of(literals, PORTS.findall(text))
 
 
 @value
 class Listed:
-    """Rows for one Service each, of chains that list those of all.
+    """Rows for one Service each, in chains with rows of all Services.
 
     Attributes:
         rows: chain after chain, each in its order.
-        by_host: the places of those that match one address.
+        by_host: the positions of those that match one address.
         of_any_host: the same by their port, or None.
         by_port: those that match one port, and no address.
     """
@@ -270,7 +273,7 @@ class Listed:
     by_port: dict[int, list[int]]
 
     def add(self, chain: str, rows: Iterable[str]) -> None:
-        """Take the rows of a chain."""
+        """Add the rows of a chain."""
         others = 0
         for row in rows:
             host, port = _host_and_port(row)
@@ -287,17 +290,17 @@ class Listed:
 
 
 def _host_and_port(row: str) -> tuple[str | None, int | None]:
-    """Return the one address and the one port that a row matches, as far as it plainly says."""
+    """Return the single address and the single port that a row matches, if it has such matches."""
     bare = re.sub(COMMENT, "", row)
     host, ports = _OF_HOST.match(row), _OF_PORT.findall(bare)
-    # What stands between other quotes is no option.
+    # Text between other quotes is not an option.
     port = int(ports[0]) if len(ports) == 1 and '"' not in bare else None
     network = None if host is None else network_from_text(host[1])
     return None if network is None else as_host(network.network_address), port
 
 
 def _outside(table: Table) -> Iterator[str]:
-    """Give the rows of a table but for those of one Service each."""
+    """Yield the rows of a table but for those of one Service each."""
     of_services = (names.ENDPOINT_PREFIX, *names.SERVICE_PREFIXES)
     for name in table.chains:
         if table.name == "nat" and name.startswith(of_services):
@@ -312,6 +315,6 @@ def _outside(table: Table) -> Iterator[str]:
 
 
 def endpoint_of(text: str) -> Endpoint | None:
-    """Return the endpoint of ``--to-destination``; None: it is no address with a port."""
+    """Return the endpoint of ``--to-destination``; None: it is not an address with a port."""
     found = address_and_port_from_text(text)
     return None if found is None or found[1] is None else Endpoint(*found)

@@ -1,4 +1,4 @@
-"""The addresses, networks and ports that rules name, and what these tell of any."""
+"""The addresses, networks and ports named in rules, and which of them an address or port is in."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from analyzer.model.addresses import (
 from analyzer.model.region import span
 from analyzer.model.value import value
 
-#: Addresses, networks and ranges as options have them.
+#: Addresses, networks and ranges as options of rules have them.
 LITERALS: Final = re.compile(
     r"(?<![\w.:])(?:\d{1,3}(?:\.\d{1,3}){3}|[\da-f]*:[\da-f:.]+)(?:/[\d.:a-f]+|-[\d.:a-f]+)?(?!\w)"
 )
-#: Options that ask for ports, and how; of ``--dport`` one number is told apart.
+#: Options that match on ports, with their values; the single port of a ``--dport`` is a token of
+#: its own.
 PORTS: Final = re.compile(r"--\S*ports? (\S+)")
 
 
 @value
 class Around:
-    """Networks and ports that rules name.
+    """Networks and ports named in rules.
 
     Attributes:
         spans: the IP version of each network, and its first and last address.
@@ -41,7 +42,7 @@ class Around:
 
     @classmethod
     def of(cls, literals: Iterable[str], ports: Iterable[str]) -> Around:
-        """Return what addresses, networks and ranges tell, and ports, as rules have them."""
+        """Return the addresses, networks and ranges in `literals`, and `ports`, as in rules."""
         hosts, others = set(), set()
         networks: list[Network] = []
         ranges: list[tuple[Address, Address]] = []
@@ -55,7 +56,7 @@ class Around:
                     networks.append(network)
             elif len(ends) > 1 and ends[0] is not None and ends[-1] is not None:
                 ranges.append((ends[0][0], ends[-1][0]))
-            elif "." in each or "/" in each:  # others, such as times of day, are no addresses
+            elif "." in each or "/" in each:  # others, for example times of day, are not addresses
                 others.add(each)
         spans = [(n.version, *span(n)) for n in networks]
         return cls(
@@ -72,7 +73,7 @@ class Around:
         return self.with_(LITERALS.findall(text), set(PORTS.findall(text)) - {"@"})
 
     def with_(self, literals: Iterable[str], ports: Iterable[str]) -> Around:
-        """Return what these rules name, and others that name this."""
+        """Return what these rules name, together with `literals` and `ports`."""
         found = Around.of(dict.fromkeys(literals), ports)
         return Around(
             self.hosts | found.hosts,
@@ -89,7 +90,7 @@ class Around:
         return self.hosts.union(map(str, self.networks))
 
     def of_address(self, address: Address) -> Hashable:
-        """Return what these rules can tell of an address."""
+        """Return what these rules can match on of an address."""
         if self.others or self.hosts:
             host = as_host(address)
             if self.others or host in self.hosts:
@@ -111,7 +112,7 @@ class Around:
         )
 
     def of_port(self, port: int | None) -> Hashable:
-        """Return what these rules can tell of a port."""
+        """Return what these rules can match on of a port."""
         if port is None or not self.ports:
             return port is None
         exact = str(port) in self.ports

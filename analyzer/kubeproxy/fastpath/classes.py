@@ -1,4 +1,4 @@
-"""Classes of frontends that are alike: one is walked, and its answer is used for all."""
+"""Classes of frontends that are alike: one is evaluated, and its routes are used for all."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ if TYPE_CHECKING:
     from analyzer.kubeproxy.routes.source_routes import Way
 
     class Closures(Protocol):
-        """Tells which frontends are alike."""
+        """Finds out which frontends are alike."""
 
         def of(self, frontend: Frontend, protocol: str) -> Closure | None:
-            """Return what flows to a frontend may meet of its own; None: it is in no class."""
+            """Return the frontend's own rows that its flows may hit; None: it is in no class."""
 
 
 class Classes:
-    """The answers of frontends that were walked, for those that are alike.
+    """The routes of frontends that were evaluated, for those that are alike.
 
-    `closures` tells who is; `is_taken` who has an address, which then stands for no other source;
-    `families` who is alike but for the number of endpoints.
+    `closures` finds out which are alike; `is_taken` returns whether an address is in use, and so
+    cannot represent other sources; `families` finds out which are alike but for the number of
+    endpoints.
     """
 
     def __init__(
@@ -47,7 +48,7 @@ class Classes:
     def ways(
         self, frontend: Frontend, protocol: str, walked: Callable[[], tuple[Way, ...]]
     ) -> tuple[Way, ...]:
-        """Return the routes of a frontend, each with the address that stands for its sources."""
+        """Return the routes of a frontend, each with the address that represents its sources."""
         family = None if self._families is None else self._families.of(frontend, protocol)
         if family is not None and family.key in self._told:
             told = self._told[family.key]
@@ -83,7 +84,7 @@ class Classes:
 
 
 def _is_within(way: Way, around: frozenset[str]) -> bool:
-    """Tell whether the network of a route's sources is one that all of a class have."""
+    """Return whether the network of a route's sources is one that all of a class have."""
     network = way[0].network
     return network is None or str(network) in around
 
@@ -95,7 +96,7 @@ def _carried(route: Route, frontend: Frontend, endpoints: Mapping[Endpoint, Endp
 
 
 def _is_own(ending: Ending, frontend: Frontend, closure: Closure) -> bool:
-    """Tell whether the rule of an ending may be one that others of the class have of their own."""
+    """Return whether the rule of an ending may be one that each of the class has a copy of."""
     if not ending.rule:
         return False
     ends = [(frontend.address, frontend.port), *[(e.address, e.port) for e in closure.endpoints]]

@@ -3,16 +3,16 @@
 Theory of operation
 ===================
 
-What draws the endpoints of a Service is a block of rows: one with ``--mode random`` for each
-endpoint but the last, which takes what is left; where affinity is kept, one before these that asks
-for each endpoint whether its client is known there. A flow that comes to a block is drawn as its
-rows say, whatever comes before. So where all flows of a route come to one block, and what becomes
-of them is one and the same for endpoints of one kind, whose chains are alike and which no other
-rules tell apart, the same holds of any frontend that has blocks of any length in the places of
-these, with endpoints of the same kinds. It is read off the answer of one of them.
+A block of rows draws the endpoints of a Service: one with ``--mode random`` for each endpoint but
+the last, which takes the remaining flows; with session affinity, a row for each endpoint before
+these matches clients that are recorded there. A flow that reaches a block is drawn by its rows,
+whatever comes before. So if all flows of a route reach one block, and what happens to them is the
+same for all endpoints of one kind, whose chains are alike and which no other rules distinguish,
+the same holds for any frontend that has blocks of any length in the places of these, with
+endpoints of the same kinds. It is derived from the routes of one of them.
 
-Where anything else comes out (some flows go astray on the way to the block, or nobody knows), or
-an endpoint is in more than one place, frontends are told apart by all that they have (`alike`).
+In all other cases (some flows go astray on the way to the block, or something is not known, or an
+endpoint is in more than one place), frontends are compared by all of their rows (`alike`).
 """
 
 from __future__ import annotations
@@ -46,37 +46,37 @@ if TYPE_CHECKING:
 
     from analyzer.kubeproxy.routes.source_routes import Way
 
-    #: What all flows of a route come to: a block, by its place, or one of several, not known which.
-    #: None: what they come to draws no endpoint.
+    #: Where all flows of a route go: to a block, by its position, or to one of several, not known
+    #: which. None: to rows that draw no endpoint.
     Leads: TypeAlias = tuple[int | None, ...]
 
 _END: Final = rf"{names.ENDPOINT_PREFIX}\S+"
-#: The rows of a chain that draw endpoints; comments and counts are left out.
+#: The rows of a chain that draw endpoints; comments and counters are left out.
 _BLOCK: Final = re.compile(
     rf"(?m:^)((?:-A -m statistic --mode random --probability \S+ -j {_END}\n)*)-A -j ({_END})\n"
 )
 _DRAW: Final = re.compile(r" --probability (\S+) -j (\S+)\n")
-#: The rows before them that ask whether a client is known.
+#: The rows before them that match known clients.
 _KNOWN: Final = re.compile(
     r"(?m:^)(?:-A -m recent --rcheck (--seconds \d+ --reap) --name (\S+)( --mask \S+)? --rsource "
     r"-j \2\n)+"
 )
 _KNOWN_BY: Final = re.compile(r" -j (\S+)\n")
 _BARE: Final = re.compile(rf"{COMMENT}|{COUNTS}")
-#: Endpoints, at most, of a frontend that others have their answer from.
+#: Most endpoints of a frontend from which the results of others are derived.
 _MOST: Final = 100
-#: Blocks of one frontend, for each of which all ways to come to some of them are looked at.
+#: Most blocks of one frontend: all ways to reach some of them are tried for each.
 _MOST_BLOCKS: Final = 3
 _NEVER: Final = Bounds(NEVER, NEVER)
 
 
 class Family:
-    """What flows to a frontend may meet, its blocks left aside.
+    """What flows to a frontend may hit, apart from its blocks.
 
     Attributes:
         key: equal for frontends that are alike but for the length of their blocks.
-        around: as a `Closure` has it.
-        sorts: of each endpoint as it is written, of which kind it is, and in which of the blocks.
+        around: as in `Closure`.
+        sorts: by endpoint as it is written: its kind, and in which of the blocks it is.
     """
 
     def __init__(
@@ -86,13 +86,13 @@ class Family:
         self.sorts = sorts
         self._blocks = blocks
         self._drawn: dict[Leads, Drawn] = {}
-        #: Whether in whatever order blocks come, endpoints come in the same.
+        #: Whether endpoints are in the same order for any order of the blocks.
         self.is_ordered = len({_texts(each) for each in permutations(blocks)}) == 1
         self.key = key, self.is_ordered
 
     @property
     def leads(self) -> Iterator[Leads]:
-        """All that flows of a route may come to."""
+        """All places where flows of a route may go."""
         every = range(len(self._blocks))
         some = combinations if self.is_ordered else permutations
         for number in range(1, len(every) + 1):
@@ -101,7 +101,7 @@ class Family:
                 yield *leads, None
 
     def drawn(self, leads: Leads) -> Drawn:
-        """Return how endpoints are drawn where flows come to one of several blocks."""
+        """Return how endpoints are drawn if flows reach one of several blocks."""
         if leads not in self._drawn:
             self._drawn[leads] = self._any_of(leads)
         return self._drawn[leads]
@@ -124,7 +124,7 @@ def _texts(blocks: Iterable[Drawn]) -> tuple[str, ...]:
 
 
 class Families:
-    """Tells which frontends are alike but for the number of their endpoints."""
+    """Finds out which frontends are alike but for the number of their endpoints."""
 
     def __init__(self, closures: Closures) -> None:
         self._closures = closures
@@ -132,7 +132,7 @@ class Families:
         self._literals: dict[str, Around] = {}
 
     def of(self, frontend: Frontend, protocol: str) -> Family | None:
-        """Return what flows to a frontend may meet, as far as it is its own; None: in no family."""
+        """Return the frontend's own rows that its flows may hit; None: it is in no family."""
         met, around = self._closures.met(frontend), self._closures.around
         if met is None or around is None:
             return None
@@ -182,7 +182,7 @@ class Families:
             *(frontend.kind, protocol, text, literals.of_port(frontend.port)),
             None if address is None else self._closures.relation(address, literals),
             tuple([self._closures.is_own(each) for each in others]),
-            # Two blocks of one list are one of them.
+            # Two equal blocks count as one.
             tuple([drawn.index(each) for each in drawn]),
             frozenset(sorts.values()),
         )
@@ -191,7 +191,7 @@ class Families:
     def _kinds(
         self, ends: Mapping[str, _End], around: Around, named: Iterable[str]
     ) -> dict[str, tuple[str, Hashable]] | None:
-        """Return what each chain of an endpoint translates to, and of which kind it is.
+        """Return the DNAT destination of each endpoint's chain, and of which kind it is.
 
         None: an address is that of more than one, or `named` by other rows.
         """
@@ -209,7 +209,7 @@ class Families:
         return found
 
     def _ends_of(self, chains: Mapping[str, str]) -> dict[str, _End] | None:
-        """Return what the chains of endpoints say; None: one says more than an endpoint."""
+        """Return the chains of endpoints; None: one has more than an endpoint's rows."""
         found: dict[str, _End] = {}
         for name, text in chains.items():
             if not name.startswith(names.ENDPOINT_PREFIX):
@@ -228,9 +228,9 @@ class _End:
     """The chain of one endpoint.
 
     Attributes:
-        to: the endpoint as the row that translates to it has it.
+        to: the endpoint as written in its DNAT row.
         host: its address as rows match on it.
-        alike: the text of its rows, in which these and the chain's name are left out.
+        alike: the text of its rows, without these and without the chain's name.
     """
 
     to: str
@@ -240,7 +240,7 @@ class _End:
 
 
 def _end(name: str, text: str) -> _End | None:
-    """Return what the chain of an endpoint says; None: it has more than one, or leads elsewhere."""
+    """Return the chain of an endpoint; None: it has several endpoints, or leads elsewhere."""
     (to, *more) = TO.findall(text) or ("",)
     endpoint = endpoint_of(to)
     if endpoint is None or endpoint.port is None or more:
@@ -253,14 +253,14 @@ def _end(name: str, text: str) -> _End | None:
 
 @value
 class _Rows:
-    """The rows of a block: the chains of the endpoints, and how likely each but the last is."""
+    """The rows of a block: the endpoints' chains, and the probability of each but the last."""
 
     chains: tuple[str, ...]
     probabilities: tuple[str, ...]
 
 
 def _without_blocks(text: str, drawn: list[_Rows]) -> str:
-    """Return the text of a chain without its blocks, which `drawn` gets."""
+    """Return the text of a chain without its blocks, which are added to `drawn`."""
     own: list[_Rows] = []
 
     def block(found: re.Match[str]) -> str:
@@ -272,7 +272,7 @@ def _without_blocks(text: str, drawn: list[_Rows]) -> str:
     def known(found: re.Match[str]) -> str:
         asked = set(re.findall(r" --seconds .*? --name | --mask \S+", found[0]))
         is_of_block = tuple(_KNOWN_BY.findall(found[0])) in {each.chains for each in own}
-        # Else it names chains of endpoints still, and the frontend is in no family.
+        # Otherwise it still names chains of endpoints, and the frontend is in no family.
         return f"known {sorted(asked)}\n" if is_of_block else found[0]
 
     bare = _BLOCK.sub(block, _BARE.sub("", f"{text}\n"))
@@ -282,7 +282,7 @@ def _without_blocks(text: str, drawn: list[_Rows]) -> str:
 
 
 def _block(rows: _Rows, kinds: Mapping[str, tuple[str, Hashable]]) -> Drawn | None:
-    """Return how a block draws; None: an endpoint twice, or one of its rows never does."""
+    """Return how a block draws; None: an endpoint is there twice, or one is never drawn."""
     draws = shares_of(rows.probabilities)
     if draws is None or len(set(rows.chains)) < len(rows.chains):
         return None
@@ -291,12 +291,12 @@ def _block(rows: _Rows, kinds: Mapping[str, tuple[str, Hashable]]) -> Drawn | No
 
 @value
 class Told:
-    """A route as its frontend's family has it.
+    """A route as it is for all frontends of its family.
 
     Attributes:
-        leads: what its flows come to.
-        judged: of endpoints of each sort.
-        address: that stands for its sources.
+        leads: where its flows go.
+        judged: what happens to them after DNAT, by the sort of the endpoint.
+        address: the one that represents its sources.
     """
 
     route: Route
@@ -324,7 +324,7 @@ class Told:
 
 
 def read_off(ways: Sequence[Way], family: Family) -> tuple[Told, ...] | None:
-    """Return what the routes of a frontend say of all in its family; None: of it alone."""
+    """Return the routes of a frontend for all in its family; None: they hold for it alone."""
     if len(family.sorts) > _MOST:
         return None
     found: list[Told] = []
@@ -333,7 +333,7 @@ def read_off(ways: Sequence[Way], family: Family) -> tuple[Told, ...] | None:
         if told is None:
             return None
         if route.source is Source.HAIRPIN and told.leads != (None,):
-            # It has the endpoints of all routes: those of one block, in whose order they come.
+            # Its endpoints are those of all routes: they must be those of one block, in its order.
             first = next((each.leads for each in found if each.leads != (None,)), (None,))
             (block, *more), texts = told.leads, family.drawn(told.leads).texts
             if more or block is None or block != first[0] or len(texts) < len(family.sorts):
@@ -343,7 +343,7 @@ def read_off(ways: Sequence[Way], family: Family) -> tuple[Told, ...] | None:
 
 
 def _told(route: Route, address: Address | None, family: Family) -> Told | None:
-    """Return a route without its endpoints; None: it is not drawn as just some of the blocks."""
+    """Return a route without its endpoints; None: it is not drawn from some of the blocks alone."""
     if route.unresolved != NEVER:
         return None
     if not route.shares:

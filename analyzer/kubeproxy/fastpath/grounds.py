@@ -1,8 +1,8 @@
 """What the routes of a dump's plain Services rest on besides their own rows.
 
-Where nothing but KUBE-MARK-MASQ's mark decides what becomes of a flow behind its DNAT, and nothing
-stands before KUBE-SERVICES, two plain Services with the same rows fare alike at two nodes if these
-grounds are alike. `cluster_alike` reads a second dump of a cluster by that.
+If nothing but the mark of KUBE-MARK-MASQ decides what happens to a flow after its DNAT, and no rule
+comes before KUBE-SERVICES, two plain Services with the same rows have the same results at two
+nodes if these grounds are alike. `cluster_alike` uses that to read a second dump of a cluster.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
 
 @value(kw_only=True)
 class PlainGrounds:
-    """Of one dump in which plain rows decide.
+    """The grounds of one dump whose routes follow from plain rows.
 
     Attributes:
-        mark: that KUBE-MARK-MASQ sets.
-        unmarked: the network whose flows are not marked, the same of all plain Services.
-        written: the network of pods as the rules name it.
-        ways: from where flows come, and whether those are masqueraded that go to an endpoint which
-            neither has one of the node's addresses nor is their source.
+        mark: the one that KUBE-MARK-MASQ sets.
+        unmarked: the network whose flows are not marked, the same for all plain Services.
+        written: the network of pods as the rules write it.
+        ways: the sources of flows, and whether flows are masqueraded that go to an endpoint which
+            is neither at one of the node's addresses nor their source.
         own: the node's addresses.
-        stand_ins: addresses that stand for sources.
+        stand_ins: addresses that represent sources.
         services: by the row of KUBE-SERVICES, from 0.
-        has_port: tells whether an endpoint of a plain Service has a port.
+        has_port: returns whether an endpoint of a plain Service has a port.
     """
 
     ruleset: Ruleset
@@ -56,9 +56,10 @@ class PlainGrounds:
     has_port: Callable[[int], bool]
 
     def is_as(self, other: PlainGrounds) -> bool:
-        """Tell whether a Service of the same plain rows has the same routes there.
+        """Return whether a Service of the same plain rows has the same routes there.
 
-        Endpoints with an address of either node's own, or of what stands for sources, apart.
+        Except for endpoints with an address of either node's own, or of one that represents
+        sources.
         """
         return (self.mark, self.unmarked, self.written, self.ways) == (
             other.mark,
@@ -68,7 +69,7 @@ class PlainGrounds:
         )
 
     def lets_pass(self, other: PlainGrounds) -> bool:
-        """Tell whether the rules of this dump let flows to the endpoints of another pass too."""
+        """Return whether this dump's rules let flows to the endpoints of another pass too."""
         return Quiet(
             self.ruleset,
             self.mark,
@@ -82,9 +83,9 @@ def usual_ways(
     masquerade: Masquerade,
     unmarked: str | None,
 ) -> Iterator[Way]:
-    """Give the parts of each source that fare otherwise than those around them.
+    """Yield the parts of each source with other results than those around them.
 
-    As `plain_shares.told_otherwise` tells them of a Service with endpoints elsewhere alone.
+    As `plain_shares.told_otherwise` does for a Service whose endpoints have other addresses.
     """
     for source, of in parts.items():
         known: dict[Network | None, bool | None] = {}

@@ -1,8 +1,8 @@
 """Routes read from plain rows: which frontends have them, and how their flows end.
 
 A frontend whose rows all have the plainest shapes has the same draws for flows from everywhere, if
-these come to KUBE-SERVICES untouched. What becomes of them behind the DNAT the mark tells
-(`masquerade`), or a few walks for all of them.
+these reach KUBE-SERVICES unchanged. What happens to them after DNAT follows from the mark
+(`masquerade`), or from a few traversals for all of them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from analyzer.model.iptables.rules import Ruleset, Table
 from analyzer.model.probability import NEVER
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # what a plain dump does not need is not loaded
+if TYPE_CHECKING:  # only loaded for dumps that need it
     from typing import Final, TypeAlias
 
     from analyzer.kubeproxy.fastpath.grounds import PlainGrounds
@@ -33,17 +33,17 @@ if TYPE_CHECKING:  # what a plain dump does not need is not loaded
     #: A frontend, the protocol, a source, and a network of it.
     Way: TypeAlias = tuple[Frontend, str, Source, Network | None]
 
-#: Destinations that rules behind nat tell apart; plain rows are not read where these are more.
+#: Most destinations that rules after nat may distinguish; with more, plain rows are not used.
 _MOST_DESTINATIONS: Final = 256
 
 
 class PlainWays:
     """The routes of plain frontends of one dump; `own` are the node's addresses, if known.
 
-    `walks` and `parts` are asked for only where the rows alone do not tell.
+    `walks` and `parts` are only called if the rows alone do not decide.
 
     Attributes:
-        addresses: the address that stands for the sources of a route, where it is not the usual.
+        addresses: the address that represents the sources of a route, if it is not the usual one.
     """
 
     def __init__(
@@ -60,16 +60,16 @@ class PlainWays:
         self._walks = walks
         self._parts = parts
         self.addresses: dict[Way, Address] = {}
-        #: What tells which plain flows are masqueraded, by the network that a Service spares.
+        #: Which plain flows are masqueraded, by the network that a Service's rule does not mark.
         self._judges_of: dict[Source, dict[str | None, list[JudgedPart]]] = {s: {} for s in Source}
         self._fares: dict[str | None, Fares] = {}
-        #: By protocol, the destinations whose flows come to KUBE-SERVICES untouched.
+        #: By protocol, the destinations whose flows reach KUBE-SERVICES unchanged.
         self._directly: dict[str, Intervals] = {}
         self._masquerade = Masquerade(plain, walks, own, lambda: self._is_quiet)
 
     @cached_property
     def _asked_behind(self) -> dict[Source, frozenset[Network]] | None:
-        """What rules behind nat ask of the sources of plain flows; None: too much to tell."""
+        """The sources that rules after nat match on, of plain flows; None: too many."""
         if self._is_quiet and self._plain.masquerades_plainly():
             return dict.fromkeys(Source, frozenset())
         asked = {s: self._walks().asked_behind(s, _MOST_DESTINATIONS) for s in Source}
@@ -78,16 +78,16 @@ class PlainWays:
 
     @cached_property
     def spares_all(self) -> bool:
-        """Whether no plain flow is lost behind its DNAT, certainly or perhaps."""
+        """Whether no plain flow is lost after its DNAT, certainly or possibly."""
         if self._masquerade.is_plain():
             return True
-        # To tell few endpoints apart takes longer than to ask of each.
+        # For few endpoints, evaluating each is faster than distinguishing destinations.
         most = _MOST_DESTINATIONS if len(self._plain.endpoints) >= MANY else 0
         return self._walks().spares_plain(most)
 
     @cached_property
     def _is_quiet(self) -> bool:
-        """Whether rules besides nat's let all plain flows pass as they are."""
+        """Whether rules outside of nat let all plain flows pass unchanged."""
         if self._plain.mark is None:
             return False
         from analyzer.kubeproxy.fastpath.quiet import Quiet
@@ -96,7 +96,7 @@ class PlainWays:
         return Quiet(self._ruleset, mark, endpoints.has_address, self._has_port).holds()
 
     def _has_port(self, port: int) -> bool:
-        """Tell whether an endpoint of a plain Service has a port."""
+        """Return whether an endpoint of a plain Service has a port."""
         return str(port) in self._ports
 
     @cached_property
@@ -105,7 +105,7 @@ class PlainWays:
         return frozenset(t.rpartition(":")[2] for each in services for t in each.drawn.texts)
 
     def is_direct(self, entrance: Entrance) -> bool:
-        """Tell whether a frontend is plain, and its flows come to KUBE-SERVICES untouched."""
+        """Return whether a frontend is plain, and its flows reach KUBE-SERVICES unchanged."""
         if entrance.plain is None or not self._are_plain:
             return False
         address = entrance.frontend.address
@@ -116,14 +116,14 @@ class PlainWays:
 
     @cached_property
     def _are_plain(self) -> bool:
-        # A flow that is marked must come back from where it is, or its Service is not plain.
+        # The rule of a Service must set a known mark, or the Service is not plain.
         plainly = bool(self._plain.services) and (
             self._plain.mark is not None or self._walks().mark_of_masquerade is not None
         )
         return plainly and self._asked_behind is not None
 
     def _direct(self, protocol: str) -> Intervals | None:
-        """Return the destinations that flows of all kinds of source come to; None: all."""
+        """Return the destinations to which flows from all sources arrive unchanged; None: all."""
         if self._enters_plainly:
             return None
         found = self._directly.get(protocol)
@@ -132,7 +132,7 @@ class PlainWays:
 
             found = (everything(VERSIONS[self._ruleset.family]),)
             for source in Source:
-                # A hairpin flow is one of a pod, of the node itself, or of somebody outside.
+                # A hairpin flow is one of a pod, of the node itself, or from outside.
                 if source is not Source.HAIRPIN and found:
                     region = self._parts().region(source)
                     found = self._walks().untouched(source, protocol, region, found)
@@ -141,7 +141,7 @@ class PlainWays:
 
     @cached_property
     def _enters_plainly(self) -> bool:
-        """Whether nothing stands before KUBE-SERVICES."""
+        """Whether no rule comes before KUBE-SERVICES."""
         return all(
             self._plain.enters_plainly(hook)
             and all(
@@ -176,7 +176,7 @@ class PlainWays:
         return known[unmarked]
 
     def made(self, entrances: list[Entrance], source: Source) -> Iterator[Route]:
-        """Give the routes from one kind of source to frontends, all of which are direct."""
+        """Yield the routes from one kind of source to frontends, all of which are direct."""
         for entrance in entrances:
             plain = entrance.plain
             assert plain is not None
@@ -189,7 +189,7 @@ class PlainWays:
                 yield Route(entrance.frontend, source, shares, NEVER, network)
 
     def _judges(self, source: Source, unmarked: str | None) -> Iterator[JudgedPart]:
-        """Give each part of a source, its address, and what tells which flows are masqueraded."""
+        """Yield each part of a source, its address, and the judge of its flows' masquerade."""
         if source is Source.HAIRPIN:
             yield None, None, self._masquerade.judge_hairpin()
             return
@@ -202,7 +202,7 @@ class PlainWays:
     def grounds(self, written: Network | None, pods: PodNetworks) -> PlainGrounds | None:
         """Return what the routes rest on; None: not on plain rows alone.
 
-        `written` is the network of pods as rules name it, `pods` are those of the pods.
+        `written` is the network of pods as the rules write it, `pods` are the pods' networks.
         """
         plainly = self._plain.services and self._enters_plainly
         if not (plainly and self._plain.masquerades_plainly() and self._is_quiet):
@@ -234,7 +234,7 @@ class PlainWays:
 
 
 def _lets_pass(table: Table, hook: str) -> bool:
-    """Tell whether a table does nothing to any packet at a hook."""
+    """Return whether a table does nothing to any packet at a hook."""
     chain = table.chains.get(hook)
     if chain is None:
         return table.complete

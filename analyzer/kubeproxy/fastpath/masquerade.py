@@ -1,9 +1,9 @@
 """What happens after DNAT to flows that plain rows send to an endpoint.
 
-A flow is masqueraded where its mark says so when it leaves: a Service's rule marks flows from
-outside the cluster, and a KUBE-SEP's those from the endpoint itself (hairpin). A flow that comes
-in and stays on the node meets INPUT and never POSTROUTING; one that the node makes meets
-POSTROUTING, wherever it goes. Where other rules may do more (`quiet`), walks tell it.
+A flow is masqueraded if it has the mark when it leaves: a Service's rule marks flows from outside
+the cluster, and a KUBE-SEP chain those from the endpoint itself (hairpin). A flow that comes in and
+stays on the node traverses INPUT and never POSTROUTING; one that the node makes traverses
+POSTROUTING, wherever it goes. If other rules may do more (`quiet`), they are traversed.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # what a plain dump does not need is not loaded
+if TYPE_CHECKING:  # only loaded for dumps that need it
     from typing import Final
 
     from analyzer.kubeproxy.routes.walks import NatWalks
     from analyzer.model.packet import Mark
     from analyzer.semantics.onward import Onward
 
-#: Endpoints of which all are asked at once.
+#: Number of endpoints from which on all are evaluated at once.
 MANY: Final = 64
 
 
 class Masquerade:
     """The judges of plain routes; `own` are the node's addresses, if known.
 
-    `quiet` tells whether rules besides nat's let all plain flows pass as they are.
+    `quiet` returns whether rules outside of nat let all plain flows pass unchanged.
     """
 
     def __init__(
@@ -49,10 +49,10 @@ class Masquerade:
         self._quiet = quiet
 
     def judge(self, source: Source, address: Address | None, unmarked: str | None) -> Judge:
-        """Return what says whether flows from `address` are masqueraded; None: not known.
+        """Return a judge of whether flows from `address` are masqueraded; None: address not known.
 
-        `unmarked` is the network whose flows the Service's rule does not mark: None where no
-        rule marks, an empty text where all are marked.
+        `unmarked` is the network whose flows the Service's rule does not mark: None if no rule
+        marks, an empty text if all flows are marked.
         """
         marked = _is_marked(address, unmarked)
         special = {*self._own, *([] if address is None else [address])}
@@ -77,9 +77,9 @@ class Masquerade:
         return judge
 
     def usual(self, source: Source, address: Address | None, unmarked: str | None) -> Judged:
-        """Return what becomes of flows to endpoints elsewhere that are not `address` itself.
+        """Return what happens to flows to endpoints with neither a node's address nor `address`.
 
-        It holds where the table `is_plain`.
+        It holds if the table `is_plain`.
         """
         marked = _is_marked(address, unmarked)
         if address is None:
@@ -88,10 +88,10 @@ class Masquerade:
         return _known(marked if known else Ternary.UNKNOWN)
 
     def judge_hairpin(self) -> Judge:
-        """Return what says whether flows that come back to their endpoint are masqueraded.
+        """Return a judge of whether flows that return to their endpoint are masqueraded.
 
         The KUBE-SEP chain marks them. One from the node's own address the node has made, so it
-        meets POSTROUTING too.
+        traverses POSTROUTING too.
         """
         if self.is_plain():
             return Judged(True)
@@ -103,7 +103,7 @@ class Masquerade:
         def judge(protocol: str, endpoint: Endpoint) -> Judged:
             walks = self._walks()
             mark = walks.mark_of_masquerade
-            # From its own address the node has made the flow.
+            # A flow from its own address was made by the node.
             source = Source.NODE if endpoint.address in self._own else Source.HAIRPIN
             way = source, protocol, endpoint, mark, endpoint.address
             return _judged(walks.onward(*way))
@@ -111,7 +111,7 @@ class Masquerade:
         return judge
 
     def is_plain(self) -> bool:
-        """Tell whether all that decides is the mark that KUBE-MARK-MASQ sets."""
+        """Return whether nothing but the mark that KUBE-MARK-MASQ sets decides."""
         return self._table.masquerades_plainly() and self._quiet()
 
     def _walked(self, source: Source, address: Address | None, marked: Ternary) -> Judge:
@@ -132,7 +132,7 @@ class Masquerade:
             if constant is not None:
                 return constant
 
-        #: By what walks told, which keep it: of many endpoints it is the same.
+        #: By the results of the traversals, which keep them: one object for many endpoints.
         known: dict[tuple[int, ...], Judged] = {}
 
         @cache
@@ -153,10 +153,10 @@ class Masquerade:
     def _of_all(
         self, source: Source, address: Address | None, marks: Sequence[Mark | None]
     ) -> Judged | None:
-        """Return what becomes of flows to any endpoint with one of some marks, if it is the same.
+        """Return what happens to flows to any endpoint with one of some marks, if it is the same.
 
-        `address` is where they come from; of a hairpin flow it is that of its endpoint. Of few
-        endpoints it is quicker to look at each: None, as where it is not the same of all.
+        `address` is their source; for a hairpin flow it is that of its endpoint. None if it is not
+        the same for all, or if there are so few endpoints that evaluating each is faster.
         """
         from analyzer.semantics.onward import one_of
 
@@ -176,7 +176,7 @@ class Masquerade:
 
 
 def _is_marked(address: Address | None, unmarked: str | None) -> Ternary:
-    """Tell whether the Service's own rule marks a flow from `address`."""
+    """Return whether the Service's own rule marks a flow from `address`."""
     if unmarked is None:
         return Ternary.FALSE
     network = network_from_text(unmarked) if unmarked else None

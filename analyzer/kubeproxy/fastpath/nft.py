@@ -1,8 +1,9 @@
-"""Services with plain elements and chains, answered by walking a few of them.
+"""Services with plain elements and chains, for which only a few are evaluated.
 
-What becomes of a flow to a plain Service follows from the endpoints that its chain draws, and from
-the mark that it has by then. The mark is the same for all Services of which the rules before their
-chains ask alike (`nft_frame`); one of each such class is walked from each kind of source.
+What happens to a flow to a plain Service follows from the endpoints that its chain draws, and from
+the mark that it has by then. The mark is the same for all Services for which the rules before
+their chains have the same results (`nft_frame`); one of each such class is evaluated from each
+kind of source.
 """
 
 from __future__ import annotations
@@ -37,18 +38,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final, TypeAlias
 
-    #: What makes two Services fare alike.
+    #: Two Services with equal kinds have the same results.
     Kind: TypeAlias = tuple[object, ...]
 
-#: Services of a kind that are walked in vain, until all of the kind are.
+#: Most Services of a kind that turn out to be odd, until all of the kind count as odd.
 _MOST_ODD: Final = 8
-#: Destinations that rules behind nat may tell apart where it is looked what they ask of sources.
+#: Most destinations that rules after nat may distinguish when their matches on sources are listed.
 _FEW: Final = 16
 
 
 @value(kw_only=True)
 class PlainPlace:
-    """A plain frontend: where it is, and what its chain does."""
+    """A plain frontend, and what its chain does."""
 
     frontend: Frontend
     protocol: str
@@ -61,7 +62,7 @@ class _Way:
 
     Attributes:
         address: of the source, None: not known.
-        marks: of flows that do not come back to their endpoint.
+        marks: of flows that do not return to their endpoint.
     """
 
     network: Network | None
@@ -71,11 +72,11 @@ class _Way:
 
 @value
 class _Walked:
-    """The flows from one kind of source to one Service, which stands for all of its kind.
+    """The flows from one kind of source to one Service, which represents all of its kind.
 
     Attributes:
-        asked: the sources that come to endpoints otherwise than others.
-        marks: those that flows may have that do not come back to their endpoint.
+        asked: the sources whose flows reach endpoints in ways of their own.
+        marks: those that flows may have that do not return to their endpoint.
     """
 
     ways: Explored
@@ -85,17 +86,17 @@ class _Walked:
 
     def marks_from(self, address: Address | None) -> frozenset[Mark] | None:
         """Return the marks of flows from an address; None: not the same for all endpoints."""
-        # The chain of an endpoint marks what comes back to it.
+        # The chain of an endpoint marks flows that return to it.
         ends = (endpoint for endpoint in self.drawn.endpoints if endpoint.address != address)
         marks = {self.ways.marks(endpoint, address) for endpoint in ends}
         return marks.pop() if len(marks) == 1 else None
 
 
 class PlainServices:
-    """Makes the routes of plain Services; asks `walks` for what it does not know.
+    """Makes the routes of plain Services; uses `walks` for what does not follow from rows.
 
     `before` are the rules around the chains of Services, `own` the node's addresses, if known;
-    `parts` gives the sources of each kind.
+    `parts` has the sources of each kind.
     """
 
     def __init__(
@@ -107,22 +108,24 @@ class PlainServices:
         self._parts = parts
         self._known: dict[tuple[Kind, Source], _Walked] = {}
         self._ways: dict[tuple[Kind, Source, frozenset[Network]], tuple[_Way, ...]] = {}
-        #: Kinds of which walks from all sources are known.
+        #: Kinds that have been evaluated from all sources.
         self._plain: set[Kind] = set()
         self._odd: dict[Kind, int] = {}
         self._returning: dict[tuple[object, ...], frozenset[Mark]] = {}
         self._to_itself: dict[tuple[object, ...], Judged] = {}
         self._draws: dict[int, tuple[Bounds, ...]] = {}
-        #: By what tells of flows: to which endpoints none is lost.
+        #: For each function of `FlowWalks.towards`: the endpoints with whether none of their flows
+        #: is lost.
         self._passing: dict[Towards, dict[tuple[Address, int | None], bool]] = {}
-        #: Of how many of `_every` one walk told that none is lost; None: that walk does not tell.
+        #: For how many of `_every` one traversal found that no flow is lost; None: it does not
+        #: decide.
         self._spared: dict[Towards, int | None] = {}
         self._every: list[Drawn] = []
-        #: The addresses of the endpoints of so many of them.
+        #: The addresses of the endpoints of that many of them.
         self._addresses: tuple[int, Intervals] = 0, ()
 
     def routes(self, place: PlainPlace) -> Sequence[Route] | None:
-        """Return the routes of a frontend, made when they are asked for; None: it is not plain."""
+        """Return the routes of a frontend, made when they are used; None: it is not plain."""
         if not self._before.is_plain:
             return None
         kind = self._kind(place)
@@ -147,18 +150,18 @@ class PlainServices:
 
     @property
     def has_routes(self) -> bool:
-        """Whether there are routes that are made when they are asked for."""
+        """Whether there are routes that are made when they are used."""
         return bool(self._known)
 
     def _is_quiet(self, kind: Kind, service: PlainService, number: int) -> bool:
-        """Tell whether no rule behind nat may drop or reject what is sent to endpoints.
+        """Return whether no rule after nat may drop or reject flows to the endpoints.
 
-        `number` is the Service's place in `_every`.
+        `number` is the Service's position in `_every`.
         """
         ways = {}
         for source in Source:
             for mark in self._known[kind, source].marks:
-                # One and the same for flows that differ in nothing.
+                # One object for flows that differ in nothing.
                 way = source, service.protocol, mark
                 ways[self._walks.towards(*way)] = way
         for towards, way in ways.items():
@@ -175,7 +178,7 @@ class PlainServices:
         return True
 
     def _is_spared(self, towards: Towards, way: tuple[Source, str, Mark], number: int) -> bool:
-        """Tell whether one walk for the endpoints of all Services says that none is lost."""
+        """Return whether one traversal for the endpoints of all Services finds no loss."""
         spared = self._spared.get(towards, 0)
         if spared is not None and number >= spared:
             done, addresses = self._addresses
@@ -199,7 +202,7 @@ class PlainServices:
         own = None if marks is None else marks[:3] == (str(address), place.protocol, port)
         if answers is None or chain.protocol != place.protocol:
             return None
-        # Of a ClusterIP more is assumed than of another address.
+        # More is assumed of a ClusterIP than of other addresses.
         is_cluster_ip = place.frontend.kind is FrontendKind.CLUSTER_IP
         return (place.protocol, is_cluster_ip, own, marks and marks[3:], chain.marks_own, answers)
 
@@ -222,7 +225,7 @@ class PlainServices:
         if self._odd.get(kind, 0) > _MOST_ODD:
             return None
         region = self._anybody(place) if source is Source.HAIRPIN else self._parts.region(source)
-        # Of sources of which nobody knows where they are rules may ask more than once.
+        # If the sources' addresses are not known, rules may match on more of them than there are.
         every = region or Region(self._parts.version, (everything(self._parts.version),))
         ways = self._walks.explored(place.frontend, place.protocol, source, every)
         asked = ways.networks_before(region)
@@ -233,7 +236,8 @@ class PlainServices:
             or not self._is_marked_only(ways, source)
             or any(found.marks_from(address) is None for _, address in parts)
         ):
-            # It may be this one that is odd, as where the only endpoint is the source itself.
+            # Only this Service may be odd, for example because its only endpoint is the source
+            # itself.
             self._odd[kind] = self._odd.get(kind, 0) + 1
             return None
         self._known[key] = found
@@ -245,7 +249,7 @@ class PlainServices:
     def _ways_of(
         self, kind: Kind, source: Source, place: PlainPlace, drawn: Drawn
     ) -> tuple[_Way, ...]:
-        """Return the parts of a source that fare otherwise on the way to a Service's endpoints."""
+        """Return the parts of a source with ways of their own to a Service's endpoints."""
         walked = self._known[kind, source]
         asked = walked.asked
         if self.asks_behind:
@@ -255,21 +259,21 @@ class PlainServices:
         if key not in self._ways:
             parts = self._parts.of(source, asked)
             marks = [(part, walked.marks_from(part[1])) for part in parts]
-            # Of one whose only endpoint is the source, the marks are those of all others.
+            # If the only endpoint is the source itself, the marks are those of all others.
             known = [_Way(*part, walked.marks if m is None else m) for part, m in marks]
             self._ways[key] = tuple(known)
         return self._ways[key]
 
     @cached_property
     def asks_behind(self) -> bool:
-        """Whether rules behind nat may tell sources apart, but from the endpoint itself."""
+        """Whether rules after nat may distinguish sources, apart from the endpoint itself."""
         every = (self._walks.asked_behind(source, _FEW) for source in (Source.POD, Source.NODE))
         return any(asked is None or asked for asked in every)
 
     def _asked_behind(
         self, source: Source, protocol: str, marks: Iterable[Mark], drawn: Drawn
     ) -> set[Intervals]:
-        """Return what rules behind nat ask of the sources of flows to some endpoints."""
+        """Return what rules after nat match on of the sources of flows to some endpoints."""
         found: set[Intervals] = set()
         for mark in marks:
             towards = self._walks.towards(source, protocol, mark)
@@ -279,20 +283,20 @@ class PlainServices:
         return found
 
     def _anybody(self, place: PlainPlace) -> Region | None:
-        """Return all addresses that an endpoint may have, but for the node's own."""
+        """Return all addresses that an endpoint may have, except the node's own."""
         address = place.frontend.address
-        assert address is not None  # else its rows are not plain
+        assert address is not None  # otherwise its rows are not plain
         version = address.version
         own = joined((int(a), int(a)) for a in self._own if a.version == version)
         return Region.of(version, Region(version, (everything(version),)).without(own))
 
     def _is_drawn(self, walked: Explored, drawn: Drawn) -> bool:
-        """Tell whether flows from all sources that were walked are drawn so, and marked or not."""
+        """Return whether flows from all sources are drawn like this."""
         wanted = list(zip(drawn.endpoints, drawn.draws, strict=True))
         return all(part == wanted for part in walked.exact())
 
     def _is_marked_only(self, walked: Explored, source: Source) -> bool:
-        """Tell whether what rules made of flows on the way is all in their marks."""
+        """Return whether the rules before changed nothing of the flows but their marks."""
         arrived = (packet for packets in walked.packets.values() for packet in packets)
         return all(self._walks.packets.is_told_by_mark(packet, source) for packet in arrived)
 
@@ -321,7 +325,7 @@ class PlainServices:
                 network,
             )
 
-    # --- behind the DNAT ---
+    # --- after DNAT ---
 
     def _judge(self, source: Source, way: _Way, place: PlainPlace) -> Judge:
         def judge(protocol: str, endpoint: Endpoint) -> Judged:
@@ -344,7 +348,7 @@ class PlainServices:
         )
 
     def _of_itself(self, source: Source, place: PlainPlace, endpoint: Endpoint) -> Judged:
-        """Tell it of the endpoint that is the source itself."""
+        """Return the result for the endpoint that is the source itself."""
         key = source, place.protocol, place.frontend, endpoint
         if key not in self._to_itself:
             way = place.frontend, place.protocol, source
@@ -357,7 +361,7 @@ class PlainServices:
 
         def judge(protocol: str, endpoint: Endpoint) -> Judged:
             address = endpoint.address
-            # From its own address the node has made the flow.
+            # A flow from its own address was made by the node.
             source = Source.NODE if address in self._own else Source.HAIRPIN
             held = frozenset([network for network in networks if address in network])
             key = kind, source, held

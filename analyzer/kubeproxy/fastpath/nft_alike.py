@@ -3,15 +3,15 @@
 Theory of operation
 ===================
 
-As of iptables (`alike`): what becomes of flows to a frontend follows from what such flows may
-meet, and most of that is the Service's own. These are the elements of sets and maps that name its
-address, or its port and no address; the rules of shared chains that match one of these; and the
-chains behind them. Their text is taken apart once for each chain, into a template and the names of
-chains, addresses and ports that stood in it (`nft_templates`); which of these are one and the same
-is put in their place. What stands anywhere else in the ruleset must not tell two frontends apart:
-`alike.Around` notes what it can.
+As for iptables (`alike`): what happens to flows to a frontend follows from what such flows may hit,
+and most of that is the Service's own. These are the elements of sets and maps with its address, or
+with its port and no address; the rules of shared chains that match one of these; and the chains
+that they lead to. Their text is split once for each chain into a template and the names of chains,
+addresses and ports in it (`nft_templates`), which are then replaced by numbers, equal ones by the
+same number. The rest of the ruleset must not distinguish two frontends: `alike.Around` records what
+it may match on.
 
-Shared are the chains that packets come to from base chains without such an element or rule.
+Chains that packets reach from base chains without such an element or rule are shared.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-    #: A chain, by its table's family and name, and its own.
+    #: A chain: its table's family and name, and its own name.
     Name: TypeAlias = tuple[str, str, str]
 
 
 @value
 class _Row:
-    """An element, or a rule of a shared chain, that is for one address or port.
+    """An element, or a rule of a shared chain, for one address or port.
 
     Attributes:
-        place: the set, or the chain with the number of rules before that are for everybody.
+        place: the set, or the chain with the number of earlier rules for any frontend.
         at: its number among all rows, so that rules keep their order.
     """
 
@@ -59,19 +59,19 @@ class _Row:
 
 
 class _Listed:
-    """What is for one address or port each, and the rest."""
+    """Rows for one address or port each, and the rest."""
 
     def __init__(self) -> None:
         self.by_host: dict[str, list[_Row]] = {}
-        #: Of rows without an address.
+        #: Those without an address.
         self.by_port: dict[int, list[_Row]] = {}
-        #: Of rows with one, by each port that they name.
+        #: Those with one, by each port that they name.
         self.of_any_host: dict[int, list[_Row]] = {}
         self.shared: list[Template] = []
         self._rows = 0
 
     def add(self, place: Hashable, template: Template, table: Table) -> bool:
-        """Take what is for one address or port; or tell that it is for others too."""
+        """Add a row for one address or port; return False if it is for others too."""
         if not template.hosts and not template.ports:
             return False
         row = _Row(place, template, self._rows, table)
@@ -84,7 +84,7 @@ class _Listed:
         return True
 
     def of_endpoint(self, endpoint: Endpoint) -> list[_Row]:
-        """Return the rows that flows may meet that have been sent on to an endpoint, in order."""
+        """Return the rows that flows may hit after DNAT to an endpoint, in order."""
         of_host = self.by_host.get(str(endpoint.address), ())
         return _in_order([*of_host, *self.by_port.get(endpoint.port or 0, ())])
 
@@ -92,8 +92,8 @@ class _Listed:
 class NftClosures:
     """The closures of the frontends of one family in tables of nft.
 
-    `own` are the node's addresses, if known; `pods` are the networks of pods. `tells` gives what
-    rules can tell of an address by what they do not spell out.
+    `own` are the node's addresses, if known; `pods` are the networks of pods. `tells` returns what
+    rules may match on of an address other than the address itself.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class NftClosures:
         self._templates: dict[Name, tuple[Template, ...] | None] = {}
 
     def of(self, frontend: Frontend, protocol: str) -> Closure | None:
-        """Return what flows to a frontend may meet of its own; None: it is in no class."""
+        """Return the frontend's own rows that its flows may hit; None: it is in no class."""
         listed, around = self._listed, self._around
         if listed is None or around is None or frontend.port is None:
             return None
@@ -124,10 +124,11 @@ class NftClosures:
             before, endpoints = endpoints, tuple(dict.fromkeys(_endpoints(templates)))
             if endpoints == before:
                 break
-            # What is sent on may meet rows for its address and port, as those of hairpins.
+            # Flows after DNAT may hit rows for their address and port, for example those of
+            # hairpins.
             places[1:] = map(listed.of_endpoint, endpoints)
         if len({name for *_, name in chains}) < len(chains):
-            return None  # of two tables: which one is meant no text says
+            return None  # chains of two tables: which one is meant does not follow from the text
         hosts = {str(address): at for at, address in enumerate(_addresses(endpoints))}
         ports = [frontend.port, *[each.port or 0 for each in endpoints]]
         numbers = _Numbers(hosts, chains, str(frontend.address), ports)
@@ -162,20 +163,20 @@ class NftClosures:
         return address is None or address in self._own or address.is_loopback
 
     def _rows(self, frontend: Frontend, listed: _Listed) -> list[_Row]:
-        """Return the rows that flows to a frontend may meet, in order."""
+        """Return the rows that flows to a frontend may hit, in order."""
         port = frontend.port or 0
         found = list(listed.by_port.get(port, ()))
         if frontend.address is not None:
             found += listed.by_host.get(str(frontend.address), ())
         else:
-            # It comes to some address of the node, which need not be known.
+            # It goes to some address of the node, which may not be known.
             found += listed.of_any_host.get(port, ())
             for own in self._own:
                 found += listed.by_host.get(str(own), ())
         return _in_order(found)
 
     def _behind(self, rows: Sequence[_Row]) -> tuple[dict[Name, int], list[Template]] | None:
-        """Return the chains that rows lead to, numbered, and what is in them."""
+        """Return the chains that rows lead to, numbered, and the templates of their rules."""
         numbers: dict[Name, int] = {}
         found: list[Template] = []
         rest = [_name(row.table, chain) for row in rows for chain in row.template.chains][::-1]
@@ -204,7 +205,7 @@ class NftClosures:
 
     @cached_property
     def _listed(self) -> _Listed | None:
-        """What each table lists; None: some of it is not understood."""
+        """The rows of each table; None: some of it cannot be split into templates."""
         found = _Listed()
         for table in self._tables:
             if not table.complete or "dormant" in table.flags:
@@ -221,13 +222,13 @@ class NftClosures:
                     if not own:
                         found.shared.append(template)
                     if not own or held.name in otherwise:
-                        starts += template.chains  # whose flows come there it does not say
+                        starts += template.chains  # which flows reach these is not known
             if not self._share(found, table, starts):
                 return None
         return found
 
     def _share(self, listed: _Listed, table: Table, starts: Iterable[str]) -> bool:
-        """Take the rules of shared chains; tell whether all of them are understood."""
+        """Add the rules of shared chains; return whether all of them could be split."""
         seen = set(starts)
         rest = list(seen)
         while rest:
@@ -249,7 +250,7 @@ class NftClosures:
 
     @cached_property
     def _around(self) -> Around | None:
-        """What rules and elements name that are of no Service; None: too much of it."""
+        """Everything named in rules and elements that are of no Service; None: too much."""
         if self._listed is None:
             return None
         shared = self._listed.shared
@@ -294,7 +295,7 @@ class _Numbers:
         return list(self._others)
 
     def of(self, template: Template) -> Hashable:
-        """Return a template with numbers for what it names."""
+        """Return a template with its tokens as numbers."""
         self.literals.update(dict.fromkeys(template.literals))
         self.asked_ports.update(template.asked_ports)
         tokens = [self._number(*token) for token in template.tokens]
@@ -315,7 +316,8 @@ class _Numbers:
             case _ if text in self._hosts:
                 return "host", self._hosts[text]
             case "to":
-                # Others, such as the ClusterIP behind a NodePort, are just not this one.
+                # Others, for example the ClusterIP of a NodePort's Service, need only differ from
+                # this one.
                 return "other", self._others.setdefault(text, len(self._others))
             case _:
                 self.literals[text] = None
@@ -341,7 +343,7 @@ def _name(table: Table, chain: str) -> Name:
 
 
 def _templates(chain: Chain, table: Table) -> tuple[Template, ...] | None:
-    """Return the templates of a chain's rules; None: some of it is not understood."""
+    """Return the templates of a chain's rules; None: some of it cannot be split."""
     rules = rules_of(chain)
     if rules is None:
         return None

@@ -1,8 +1,8 @@
 """nft rules and elements as templates, with the names and addresses taken out.
 
 A template is a text without its comments and counters in which the names of chains, single
-addresses, and ports that are matched on have been replaced; these stand beside it as tokens, in
-their order. Text of nft and its JSON are taken apart as they are, without being understood.
+addresses, and ports that are matched on have been replaced; these are kept separately as tokens, in
+their order. Text of nft and its JSON are split as they are, without being parsed.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final, TypeAlias
 
-    #: ``chain``, ``to`` (an address that flows must be sent to), ``host``, ``port``, ``list`` (a
-    #: set that nobody is in yet) or ``name`` of any other set; and what stood there.
+    #: ``chain``, ``to`` (the destination address that a rule matches), ``host``, ``port``, ``list``
+    #: (an affinity set without elements) or ``name`` of any other set; and the text that was there.
     Token: TypeAlias = tuple[str, str]
 
 _HOST: Final = (
@@ -32,12 +32,12 @@ _HOST: Final = (
     r"|(?=[\da-f:]*:[\da-f:]*:)[\da-f:]+(?:\d{1,3}(?:\.\d{1,3}){3})?(?![\w:./-]))"
 )
 _CHAIN: Final = r"[^\s,;{}\"]+"
-#: What says nothing of a rule's meaning, and differs from one to the next.
+#: Text without a meaning for packets, which differs from one rule to the next.
 _IDLE: Final = re.compile(
     r' comment "(?:[^"\\]|\\.)*"| # handle \d+|(?<=counter) packets \d+ bytes \d+'
     r'|(?<="counter": )\{[^{}]*\}'
 )
-#: JSON of networks and ranges, which is made the text of them.
+#: JSON of networks and ranges, which is converted to their text.
 _PREFIX: Final = re.compile(r'\{"prefix": \{"addr": "([^"]+)", "len": (\d+)\}\}')
 _RANGE: Final = re.compile(r'\{"range": \["?([^",]+)"?, "?([^"\]]+)"?\]\}')
 _TOKENS: Final = re.compile(
@@ -48,7 +48,7 @@ _TOKENS: Final = re.compile(
     r"|(?:(?<=dport )|(?<=\"field\": \"dport\"\}\}, \"right\": ))(?P<port>\d+)(?![\w.-])"
     rf"|@(?P<set>{_CHAIN})"
 )
-#: JSON of a comparison with anything but what is equal.
+#: JSON of a comparison other than for equality.
 _UNEQUAL: Final = re.compile(
     r'("op": "(?!==")[^"]*", "left": \{"payload": \{[^{}]*\}\}), "right": '
 )
@@ -62,16 +62,16 @@ _TO: Final = re.compile(
     rf"(?<!\w)dnat (?:ip6? )?to (?:\[?({_HOST})\]?:(\d+)(?![\w-])"
     r"|numgen random mod \d+ map \{ ([^{}]*) \})"
 )
-#: What asks a named verdict map by nothing but where a flow is sent to.
+#: Keys of a named verdict map that depend on nothing but the destination.
 _SENT_TO: Final = r"(?:ip6? daddr|meta l4proto|(?:th|tcp|udp|sctp) dport)"
 _ASKED_BY: Final = re.compile(rf"(?:^|\s){_SENT_TO}(?: \. {_SENT_TO})* vmap @({_CHAIN})")
 _ASKED: Final = re.compile(rf" vmap @({_CHAIN})")
-#: What a rule may do before it compares, also to packets that then pass it.
+#: Statements that a rule may evaluate before a match, also for packets that then do not match.
 _DONE: Final = re.compile(
     r"\b(?:set|update|add|delete|limit|quota|dup|notrack|queue|synproxy|last|meter)\b"
     r'|"(?:mangle|set|limit|quota|dup|notrack|queue|synproxy|last|meter)"'
 )
-#: What sends packets somewhere else; ``ct status dnat`` asks for it only.
+#: What changes the destination of packets; ``ct status dnat`` only matches on it.
 _TRANSLATES: Final = re.compile(
     r'"(?:dnat|redirect|tproxy)":|\bdnat (?:\w+ )*to\b|(?<!type )\b(?:redirect|tproxy)\b(?!")'
 )
@@ -80,16 +80,16 @@ _PAIR: Final = re.compile(rf"({_HOST}) \. (\d+)")
 
 @value
 class Template:
-    """What a rule or an element says, and what it names.
+    """The text of a rule or an element, and what it names.
 
     Attributes:
-        text: without what `tokens` say.
+        text: without the text of `tokens`.
         chains: those that packets are sent to.
-        hosts: single addresses; of a rule those that flows must be sent to.
+        hosts: single addresses; in a rule those that the destination must equal.
         ports: likewise.
         literals: networks and ranges of addresses.
-        asked_ports: of what does not ask for one port alone, every number that may be one.
-        endpoints: those that it translates to, in their order.
+        asked_ports: in text that does not match on a single port, every number that may be a port.
+        endpoints: the DNAT destinations, in their order.
     """
 
     text: str
@@ -103,7 +103,7 @@ class Template:
 
     @property
     def is_for_one(self) -> bool:
-        """Whether a flow to another address, or another port, passes it."""
+        """Whether a flow to another address, or another port, does not match it."""
         return bool(self.hosts or self.ports)
 
 
@@ -180,7 +180,7 @@ def of_rule(rule: str, table: Table) -> Template | None:
 
 
 def _compared_first(text: str, tokens: Sequence[Token]) -> Sequence[Token]:
-    """Return the tokens before which a rule has done nothing: who is none of them passes it."""
+    """Return the tokens that a rule compares before it does anything to a packet."""
     at = 0
     for number, piece in enumerate(text.split("#")[: len(tokens)]):
         if _DONE.search(piece):
@@ -190,9 +190,9 @@ def _compared_first(text: str, tokens: Sequence[Token]) -> Sequence[Token]:
 
 
 def asked_otherwise(chain: Chain) -> Iterator[str]:
-    """Give the named verdict maps that rules of a chain ask by more than where flows are sent to.
+    """Yield the named verdict maps whose key in rules of a chain is more than the destination.
 
-    Of these an element is not for the flows to the address or port that it names.
+    Their elements are not only for flows to the address or port that they name.
     """
     if not isinstance(chain.rules, Lazy):
         return
@@ -228,7 +228,7 @@ def _is_sent_to(part: object) -> bool:
 
 
 def _is_list(name: str, table: Table) -> bool:
-    """Tell whether a set is one that affinity keeps, and that nobody is in: so is another."""
+    """Return whether a set is one of session affinity without elements: all those are alike."""
     held = table.sets.get(name)
     return held is not None and name.startswith(names.AFFINITY_PREFIX) and not len(held.elements)
 
@@ -251,7 +251,7 @@ def _taken_apart(text: str) -> tuple[str, list[Token]]:
     at = 0
     for found in _TOKENS.finditer(text):
         kind = found.lastgroup
-        assert kind is not None  # each alternative is one
+        assert kind is not None  # each alternative is a named group
         begin, end = found.span(kind)
         kept.append(text[at:begin])
         at = end
@@ -261,12 +261,12 @@ def _taken_apart(text: str) -> tuple[str, list[Token]]:
 
 
 def _endpoints(rule: str, *, is_json: bool) -> tuple[Endpoint, ...] | None:
-    """Return where a rule translates flows to; None: anywhere."""
+    """Return the DNAT destinations of a rule; None: anywhere."""
     if not _TRANSLATES.search(rule):
         return ()
     pairs = list(_of_json(json.loads(rule)) if is_json else _of_text(rule))
     found = [(address_from_text(address), port) for address, port in pairs]
-    # In JSON a port may be true, or below zero.
+    # In JSON a port may be true, or negative.
     known = [Endpoint(a, int(port)) for a, port in found if a is not None and port.isdecimal()]
     return tuple(known) if known and len(known) == len(found) else None
 
@@ -277,7 +277,7 @@ def _of_text(rule: str) -> Iterator[tuple[str, str]]:
             yield address, port
             continue
         pairs = _PAIR.findall(inner)
-        # What is no pair is nothing that is understood here.
+        # Anything but pairs is reported as no endpoint.
         yield from pairs if len(pairs) == inner.count(",") + 1 else [("", "0")]
 
 

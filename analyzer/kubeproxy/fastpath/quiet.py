@@ -1,9 +1,9 @@
 """Whether iptables rules leave alone the flows that plain rows send to endpoints.
 
-Behind its DNAT a flow meets the chains of INPUT, or of FORWARD and POSTROUTING; what a node makes
-for itself comes back through PREROUTING. A walk of them tells what becomes of it (`leaving`). Where
-each row there is of a well-known shape that lets such flows pass, no walk is needed, and a dump of
-kube-proxy alone is read in less than half of the time.
+After DNAT a flow traverses the chains of INPUT, or of FORWARD and POSTROUTING; what a node sends to
+itself comes back through PREROUTING. Traversing them gives the result (`leaving`). If each row has
+a well-known shape that lets such flows pass, no traversal is needed, and a dump with kube-proxy's
+rules alone is read in less than half of the time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Final, TypeAlias
 
-    #: What a row may change of a packet's mark; None: more than that.
+    #: The bits of a packet's mark that a row may change; None: it may do more than that.
     Changed: TypeAlias = "int | None"
 
 #: Targets of rows that let a flow pass on to the next table, or row.
@@ -31,16 +31,16 @@ _TO_HOST: Final = re.compile(r"(?<! !) -d ([\d.]+/32|[\da-f:.]+/128) ")
 _TO_OWN_PORT: Final = re.compile(r"(?<! !) --dst-type LOCAL .*(?<! !)--dport (\d+) ")
 _MARKED: Final = re.compile(r"(?<! !) --mark (0x[\da-f]+)/(0x[\da-f]+) ")
 _ASKED: Final = re.compile(r" --mark 0x[\da-f]+(?:/0x([\da-f]+))?(?!\S)")
-#: The state of a new flow is NEW, and DNAT too behind its DNAT.
+#: The conntrack state of a new flow is NEW, and also DNAT after DNAT.
 _OTHER_STATE: Final = re.compile(
     r"(?<! !) --ctstate (?:INVALID|RELATED,ESTABLISHED) | ! --ctstate RELATED,ESTABLISHED,DNAT "
 )
 
 
 class Quiet:
-    """What plain flows may meet behind their DNAT in the tables of iptables but for nat.
+    """What plain flows may hit after DNAT in the tables of iptables other than nat.
 
-    `mark` is what KUBE-MARK-MASQ sets; `has_host` and `has_port` tell whether an endpoint has an
+    `mark` is what KUBE-MARK-MASQ sets; `has_host` and `has_port` return whether an endpoint has an
     address, or a port, as written.
     """
 
@@ -57,7 +57,7 @@ class Quiet:
         self._has_port = has_port
 
     def holds(self) -> bool:
-        """Tell whether all rules let such flows pass, with the mark that they have."""
+        """Return whether all rules let such flows pass, with the mark that they have."""
         changed, asked = 0, self._mark
         for table in self._ruleset.tables.values():
             if table.name == "nat":
@@ -72,11 +72,11 @@ class Quiet:
                     changed |= bits
                 for mask in _ASKED.findall(row):
                     asked |= int(mask or "ffffffff", 16)
-        # Who asks for a bit that others change is to be asked with the bit changed too.
+        # A match on a bit that others change would have to be evaluated with the bit changed too.
         return not changed & asked
 
     def _rows(self, table: Table) -> Iterator[tuple[str | None, str]]:
-        """Give the rows that packets may come to, and the target of each; None: it is not plain."""
+        """Yield the rows that packets may reach, and the target of each; None: not plain."""
         bases = [hook for hook, tables in TABLES.items() if table.name in tables]
         rest = [hook for hook in bases if hook in table.chains]
         for hook in rest:
@@ -98,7 +98,7 @@ class Quiet:
                     yield target, bare
 
     def _may_stop(self, target: str, row: str) -> bool:
-        """Tell whether a row may do more to a plain flow than to let it pass."""
+        """Return whether a row may do more to a plain flow than to let it pass."""
         if target in _PASSING or _OTHER_STATE.search(row):
             return False
         host = _TO_HOST.search(row)

@@ -1,10 +1,10 @@
 """Generates kube-proxy's rules for given Services, as iptables-save or nft prints them.
 
 Theory of operation: `service_ports` reads API objects into `ServicePortSpec` values, `proxy_config`
-the settings of one kube-proxy; either may be made by hand. `render_rules` gives all tables of the
-layout of that version, `render_nft` those of nftables mode. The layouts are those of the captures
-of their versions, row by row; the rows of one chain stand in kube-proxy's order, but for
-chains that hold rows of several Services: kube-proxy itself writes those in any order. `services`
+the settings of one kube-proxy; either may also be constructed directly. `render_rules` returns all
+tables of the layout of that version, `render_nft` those of nftables mode. The layouts are those of
+the captures of their versions, row by row; the rows of one chain are in kube-proxy's order, except
+for chains with rows of several Services: kube-proxy itself writes those in any order. `services`
 with `iptables_save`, `nft_text` and `nft_json` make ClusterIP Services alone, of any number.
 """
 

@@ -21,7 +21,7 @@ _KNOWS_BOTH_ADDRESSES = 28
 
 @enum.unique
 class Layout(enum.Enum):
-    """The versions of kube-proxy whose chains and rules can be written."""
+    """The versions of kube-proxy whose chains and rules can be generated."""
 
     V1_14 = "1.14"
     V1_16 = "1.16"
@@ -41,7 +41,7 @@ class Layout(enum.Enum):
 
     @property
     def minor(self) -> int:
-        """36 of 1.36."""
+        """36 for 1.36."""
         return int(self.value.partition(".")[2])
 
     @property
@@ -51,7 +51,7 @@ class Layout(enum.Enum):
 
     @property
     def declares_marks(self) -> bool:
-        """Whether it declares KUBE-MARK-DROP itself, where the kubelet has not done so."""
+        """Whether it declares KUBE-MARK-DROP itself if the kubelet has not done so."""
         return _DECLARES_MARKS <= self.minor < _DROPS_ITSELF
 
     @property
@@ -61,7 +61,7 @@ class Layout(enum.Enum):
 
     @property
     def knows_node_address(self) -> bool:
-        """Whether a node's own address counts where source ranges hold it.
+        """Whether it knows the node's own address, which counts if source ranges contain it.
 
         In dual-stack mode, the default since 1.21, kube-proxy takes 0.0.0.0 for it up to 1.27:
         cmd/kube-proxy/app/server_others.go, ``nodeIPTuple``.
@@ -70,7 +70,7 @@ class Layout(enum.Enum):
 
     @property
     def marks_drops(self) -> bool:
-        """Whether it marks what is to be dropped, which the kubelet's rules then do."""
+        """Whether it only marks packets that are to be dropped, by the kubelet's rules."""
         return self.minor < _DROPS_ITSELF
 
 
@@ -81,16 +81,16 @@ class ProxyConfig:
     Attributes:
         family: 4 or 6: of the dump and of all ServicePorts in it.
         node: its own name: endpoints there are local.
-        node_address: of the node, of that family; matters where loadBalancerSourceRanges hold it.
+        node_address: of the node, of that family; matters if loadBalancerSourceRanges contain it.
         zone: of the node, ``topology.kubernetes.io/zone``.
         cluster_cidr: of that family; None as without ``--cluster-cidr``.
-        service_cidrs: of that family, of the ServiceCIDRs; nftables mode of 1.36 asks for them.
-        masquerade_all: ``--masquerade-all``; nftables mode of 1.30 does not look at it.
+        service_cidrs: of that family, of the ServiceCIDRs; nftables mode of 1.36 matches on them.
+        masquerade_all: ``--masquerade-all``; nftables mode of 1.30 ignores it.
         localhost_node_ports: ``--iptables-localhost-nodeports``; up to 1.25 there is no such flag.
-            False is written after the source of 1.30, as no capture has it.
+            False is written according to the source of 1.30: no capture has it.
         kubelet: whether the kubelet has put its rules in place; up to 1.24 they drop what
             kube-proxy marks.
-        nfacct: whether counters of nfnetlink_acct were to be had; 1.36 alone looks for them.
+        nfacct: whether counters of nfnetlink_acct were available; only 1.36 uses them.
     """
 
     layout: Layout

@@ -1,4 +1,4 @@
-"""What kube-proxy writes whatever the Services: base chains, marks and masquerading."""
+"""What kube-proxy writes for any Services: base chains, marks and masquerading."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ _MASQUERADED: Final = comment("kubernetes service traffic requiring SNAT")
 _LAST: Final = comment(
     "kubernetes service nodeports; NOTE: this must be the last rule in this chain"
 )
-#: Minor versions: since 1.16 there are canaries, and what is masqueraded is so at random; up to
-#: 1.18.2 one rule masquerades.
+#: Minor versions: since 1.16 there are canaries and ``--random-fully``; up to 1.18.2 a single rule
+#: masquerades.
 SINCE_CANARY: Final = 16
 _LAST_WITH_ONE_RULE: Final = 18
 _ALL_HOOKS: Final = ("PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING")
 
 
 def filter_table(chains: Iterable[str], *, canary: bool = True) -> Table:
-    """Return an empty filter table with kube-proxy's `chains` besides those of all layouts."""
+    """Return an empty filter table with the chains of all layouts and kube-proxy's `chains`."""
     own = (*([CANARY] if canary else []), FORWARD, SERVICES, *chains)
     return Table("filter", ("INPUT", "FORWARD", "OUTPUT"), own)
 
 
 def mangle_table() -> Table:
-    """Return the mangle table, where nothing but the canary is."""
+    """Return the mangle table, which has nothing but the canary."""
     return Table("mangle", _ALL_HOOKS, (CANARY,))
 
 
 def nat_table(minor: int) -> Table:
-    """Return the nat table with the rules that no Service changes, of kube-proxy 1.`minor`."""
+    """Return the nat table of kube-proxy 1.`minor`, with the rules that no Service changes."""
     canary = [CANARY] if minor >= SINCE_CANARY else []
     own = (*canary, MARK_MASQUERADE, NODE_PORTS, _POSTROUTING, SERVICES)
     nat = Table("nat", ("PREROUTING", "INPUT", "OUTPUT", "POSTROUTING"), own)
@@ -64,7 +64,7 @@ def write_forward(
 ) -> None:
     """Write KUBE-FORWARD: `invalid` counts what is dropped, `established` are comments.
 
-    `limits` say of each of these which addresses it is about.
+    `limits` are the matches on addresses that go with each of these.
     """
     table.add(FORWARD, f"-m conntrack --ctstate INVALID{invalid} -j DROP")
     table.add(FORWARD, f"{FORWARDING} -m mark --mark 0x4000/0x4000 -j ACCEPT")
@@ -74,7 +74,7 @@ def write_forward(
 
 
 def write_node_ports_last(nat: Table, but: str = "") -> None:
-    """Write the rule that ends KUBE-SERVICES; `but` are addresses that have no NodePorts."""
+    """Write the rule that ends KUBE-SERVICES; `but` is a match that excludes addresses."""
     nat.add(SERVICES, f"{but}{_LAST} -m addrtype --dst-type LOCAL -j {NODE_PORTS}")
 
 

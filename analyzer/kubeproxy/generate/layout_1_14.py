@@ -1,6 +1,6 @@
 """The layouts of 1.14 to 1.23: local policies in XLB, load balancers in FW, marks for drops.
 
-What differs by version stands in `_Era`. Source: kubernetes, pkg/proxy/iptables/proxier.go,
+Differences by version are in `_Era`. Source: kubernetes, pkg/proxy/iptables/proxier.go,
 ``syncProxyRules``, pkg/proxy/topology.go, ``FilterEndpoints``, of each version; its captures.
 """
 
@@ -41,53 +41,53 @@ _NODE_FIREWALL: Final = "KUBE-FIREWALL"
 
 @value
 class _Era:
-    """What kube-proxy 1.`minor` does otherwise than others up to 1.23."""
+    """How kube-proxy 1.`minor` differs from others up to 1.23."""
 
     minor: int
 
     @property
     def ends_names_with_colon(self) -> bool:
-        """Whether the name of a port that has none is written as ``ns/name:``."""
+        """Whether the name of a port without a name is written as ``ns/name:``."""
         return self.minor <= Layout.V1_18.minor
 
     @property
     def leaves_comments_out(self) -> bool:
-        """Whether SVC and SEP have no comments, which 1.18 mended."""
+        """Whether SVC and SEP have no comments, which 1.18 fixed."""
         return self.minor <= Layout.V1_17.minor
 
     @property
     def routes_own_flows(self) -> bool:
-        """Whether what the node itself sends to XLB goes to any endpoint: since 1.15 (#77523)."""
+        """Whether the node's own flows to XLB go to any endpoint: since 1.15 (#77523)."""
         return self.minor >= Layout.V1_16.minor
 
     @property
     def knows_policy_of_external_ips(self) -> bool:
-        """Whether externalTrafficPolicy counts for external IPs."""
+        """Whether externalTrafficPolicy applies to external IPs."""
         return self.minor >= Layout.V1_20.minor
 
     @property
     def takes_all_to_external_ips(self) -> bool:
-        """Whether flows from bridges and from the node are taken too (#96296)."""
+        """Whether flows from bridges and from the node match too (#96296)."""
         return self.minor >= Layout.V1_21.minor
 
     @property
     def masquerades_in_service(self) -> bool:
-        """Whether the rules that mark for masquerade stand in SVC."""
+        """Whether the rules that mark for masquerade are in SVC."""
         return self.minor >= Layout.V1_22.minor
 
     @property
     def knows_internal_policy(self) -> bool:
-        """Whether internalTrafficPolicy counts: for all frontends, up to 1.23."""
+        """Whether internalTrafficPolicy applies: to all frontends, up to 1.23."""
         return self.minor >= Layout.V1_22.minor
 
     @property
     def counts_unready(self) -> bool:
-        """Whether a Service has endpoints where none is ready: 1.22.0 to 1.22.3 (#106030)."""
+        """Whether unready endpoints count if none is ready: 1.22.0 to 1.22.3 (#106030)."""
         return self.minor == Layout.V1_22.minor
 
 
 def usable(service: ServicePortSpec, layout: Layout, node: str) -> tuple[EndpointSpec, ...]:
-    """Return the endpoints that have chains at a node; of 1.22 unready ones are among them.
+    """Return the endpoints that have chains at a node; in 1.22 unready ones are among them.
 
     Source: pkg/proxy/topology.go, ``FilterEndpoints``, up to 1.23.
     """
@@ -101,9 +101,9 @@ def usable(service: ServicePortSpec, layout: Layout, node: str) -> tuple[Endpoin
 
 
 def tables(services: Sequence[ServicePortSpec], proxy: ProxyConfig) -> tuple[Table, ...]:
-    """Return filter, mangle where the version has it, and nat.
+    """Return filter, mangle if the version has it, and nat.
 
-    KUBE-MARK-DROP is empty but for what the kubelet of that time put there; since 1.20 kube-proxy
+    KUBE-MARK-DROP is empty except for the rules of the kubelet of that time; since 1.20 kube-proxy
     declares it.
     """
     era = _Era(proxy.layout.minor)
@@ -161,7 +161,7 @@ def _write_forward(table: Table, proxy: ProxyConfig, era: _Era) -> None:
 
 
 def write_marked_drops(filter_table: Table, nat: Table) -> None:
-    """Write what the kubelet up to 1.24 puts in place to drop what is marked.
+    """Write the kubelet's rules up to 1.24 that drop marked packets.
 
     Source: kubernetes 1.20, pkg/kubelet/kubelet_network_linux.go, ``syncNetworkUtil``.
     """
@@ -176,7 +176,7 @@ def write_marked_drops(filter_table: Table, nat: Table) -> None:
 
 
 class _Chains:
-    """One ServicePort while its rules are written."""
+    """Writes the rules of one ServicePort."""
 
     __slots__ = (
         "_era",
@@ -210,7 +210,7 @@ class _Chains:
         self._local_only = service.external_local
 
     def write(self) -> None:
-        """Write all that the ServicePort brings, to both tables."""
+        """Write everything that the ServicePort adds to both tables."""
         service = self._service
         if self._local_only:
             self._nat.rows.setdefault(self._chain("XLB"), [])
@@ -241,7 +241,7 @@ class _Chains:
 
     @property
     def _outside(self) -> str:
-        """The chain of what comes from elsewhere."""
+        """The chain of flows from outside."""
         return self._chain("XLB" if self._local_only else "SVC")
 
     def _says(self) -> str:
@@ -249,7 +249,7 @@ class _Chains:
         return "" if bare else comment(self._service.name)
 
     def _refuse(self) -> None:
-        """Write what rejects flows to a Service without endpoints."""
+        """Write the rules that reject flows to a Service without endpoints."""
         service, says, table = self._service, "has no endpoints", self._filter
         target = reject(service)
         table.add(SERVICES, f"{flow(service, service.cluster_ip, says)} -j {target}")
@@ -265,7 +265,7 @@ class _Chains:
     # --- the ways in ---
 
     def _mark_others(self, to_it: str) -> None:
-        """Mark what comes from elsewhere, in KUBE-SERVICES or in the Service's own chain."""
+        """Mark flows from outside, in KUBE-SERVICES or in the Service's own chain."""
         pods = self._proxy.cluster_cidr
         chain = self._chain("SVC") if self._era.masquerades_in_service else SERVICES
         others = "" if pods is None else f"! -s {pods} "
@@ -281,7 +281,7 @@ class _Chains:
         self._nat.add(SERVICES, f"{to_it} -j {self._chain('SVC')}")
 
     def _external_ip(self, to_it: str) -> None:
-        """Write what catches an external IP; up to 1.20 unless it comes from a bridge or here."""
+        """Write the rules of an external IP; up to 1.20 not for flows from a bridge or the node."""
         local = self._local_only and self._era.knows_policy_of_external_ips
         target = self._chain("XLB" if local else "SVC")
         if self._era.takes_all_to_external_ips:
@@ -298,7 +298,7 @@ class _Chains:
             self._nat.add(SERVICES, f"{to_it} {where} -j {target}")
 
     def _load_balancer(self) -> None:
-        """Write FW, for each address anew as kube-proxy does, and what leads there."""
+        """Write FW, again for each address as kube-proxy does, and the rules that jump to it."""
         service, nat, chain = self._service, self._nat, self._chain("FW")
         says = comment(f"{service.name} loadbalancer IP")
         ranges, own = service.load_balancer_source_ranges, self._proxy.node_address
@@ -335,7 +335,7 @@ class _Chains:
         write_draws(self._nat, chain, [(named, t.chain) for t in ready], self._proxy.layout.digits)
 
     def _local_chain(self) -> None:
-        """Write XLB: pods and the node go to any endpoint, the rest to those of this node."""
+        """Write XLB: pods and the node go to any endpoint, others to those of this node."""
         nat, chain, everywhere = self._nat, self._chain("XLB"), self._chain("SVC")
         name = self._service.name
         if self._proxy.cluster_cidr is not None:

@@ -16,7 +16,7 @@ from analyzer.kubeproxy.names import MARK_DROP
 
 
 def tables(services: Sequence[ServicePortSpec], proxy: ProxyConfig) -> tuple[Table, ...]:
-    """Return filter, mangle and nat; KUBE-MARK-DROP is empty but for what the kubelet put there."""
+    """Return filter, mangle and nat; KUBE-MARK-DROP is empty except for the kubelet's rules."""
     found = layout_1_30.tables(services, proxy, guards_loopback=False, marks_drops=True)
     filter_table, _, nat = found
     nat.rows.setdefault(MARK_DROP, [])

@@ -30,10 +30,10 @@ def tables(
 ) -> tuple[Table, ...]:
     """Return filter, mangle and nat.
 
-    `invalid` and `localhost` are matches that count what is invalid, and NodePorts of localhost;
-    `guards_loopback`: kube-proxy itself keeps flows from elsewhere off 127.0.0.0/8, as the
-    kubelet did before, and tells at the end of FW where the rest is dropped. `marks_drops`: it
-    marks what is to be dropped, as 1.24 does.
+    `invalid` and `localhost` are matches that count invalid packets, and those to NodePorts of
+    localhost; `guards_loopback`: kube-proxy itself keeps flows from elsewhere off 127.0.0.0/8, as
+    the kubelet did before, and says in a comment at the end of FW where the rest is dropped.
+    `marks_drops`: it only marks packets that are to be dropped, as 1.24 does.
     """
     filter_table = _filter_table(
         proxy, invalid, guards_loopback=guards_loopback, has_firewall=not marks_drops
@@ -52,7 +52,7 @@ def tables(
             tells_end=guards_loopback,
             marks_drops=marks_drops,
         ).write()
-    # NodePorts of ::1 never work, those of 127.0.0.1 where a sysctl lets them.
+    # NodePorts of ::1 never work, those of 127.0.0.1 only with a sysctl.
     excepts = guards_loopback and (proxy.family != IPV4 or not proxy.localhost_node_ports)
     frame.write_node_ports_last(nat, f"! -d {frame.loopback(proxy)} " if excepts else "")
     return filter_table, frame.mangle_table(), nat

@@ -30,14 +30,14 @@ _SERVICES: Final = IPv4Address("10.128.0.1")
 _BALANCERS: Final = IPv4Address("172.16.0.0")
 _EXTERNAL: Final = IPv4Address("172.20.0.0")
 _NODE_PORTS: Final = 20_000
-#: Pods of a node that have addresses of its network.
+#: Pods of a node that get addresses of its network.
 _MOST_PODS: Final = 252
-#: What a kube-proxy of the cluster is told.
+#: The flags of a kube-proxy of the cluster.
 FLAGS: Final = ("--cluster-cidr=10.0.0.0/9",)
 
 
 def mixed(services: int, nodes: int, sizes: tuple[int, ...] = _SIZES) -> list[Any]:
-    """Return the objects of so many Services on so many nodes, decoded; always the same."""
+    """Return the objects of that many Services and nodes, decoded; always the same."""
     draw = Random(0)  # noqa: S311  # no secret
     held = [0] * nodes
     items = [_node(number) for number in range(nodes)]
@@ -73,7 +73,7 @@ def _node(number: int) -> Any:
 
 def _endpoints(places: list[int], held: list[int]) -> Iterator[Any]:
     for place in places:
-        # Where a node is full its pods take turns.
+        # On a full node, pods share addresses in turn.
         address = _PODS + 256 * place + 2 + held[place] % _MOST_PODS
         held[place] += 1
         yield {

@@ -67,7 +67,7 @@ class _Chains(ServiceChains):
 
     def _policy_chain(self, chain: str, targets: Sequence[Target]) -> None:
         service, made, pods = self._service, self._table, self._proxy.cluster_cidr
-        # --masquerade-all is read and then forgotten there: ``NewProxier`` of 1.30.
+        # 1.30 parses --masquerade-all and then ignores it: ``NewProxier``.
         if chain == self._inside and pods is not None:
             address = address_to_text(service.cluster_ip)
             to_it = f"{made.ip} daddr {address} {service.protocol} dport {service.port}"

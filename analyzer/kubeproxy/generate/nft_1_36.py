@@ -31,8 +31,8 @@ FILTERS: Final = {
 def table(services: Iterable[ServicePortSpec], proxy: ProxyConfig) -> NftTable:
     """Return kube-proxy's table of the family of `proxy`.
 
-    With ``--masquerade-all`` the rule of flows to ClusterIPs asks for no source: that is written
-    after what kube-proxy does, as no capture has it.
+    With ``--masquerade-all`` the rule for flows to ClusterIPs matches any source: that is written
+    according to the source of kube-proxy, as no capture has it.
     """
     made = NftTable(proxy.family)
     ip, of_type = made.ip, made.address_type
@@ -40,7 +40,7 @@ def table(services: Iterable[ServicePortSpec], proxy: ProxyConfig) -> NftTable:
     made.add_set("set", HAIRPINS, key, 'comment "service hairpin connections"')
     frame.write_sets(made, node_port_ips=proxy.node_address is not None)
     frame.write_base_chains(made, FILTERS)
-    # The chain `services` has a rule before those that all layouts have, and stands behind these.
+    # The chain `services` has a rule before those that all layouts have, and comes after these.
     for chain in ("nodeport-endpoints-check", "service-endpoints-check", "firewall-check"):
         made.add(chain)
     made.add("services", *_marks_of_cluster_ips(ip, proxy))
@@ -74,7 +74,7 @@ def _marks_of_cluster_ips(ip: str, proxy: ProxyConfig) -> tuple[str, ...]:
 
 
 def _node_ports(ip: str, proxy: ProxyConfig) -> tuple[str, str]:
-    """Return what tells a flow to a NodePort; a node without an address takes all but its own."""
+    """Return the matches of a flow to a NodePort; without a node address, any but loopback."""
     if proxy.node_address is not None:
         known = f"{ip} daddr @{frame.NODE_PORT_IPS}"
         return known, known
@@ -96,7 +96,7 @@ class _Chains(ServiceChains):
         return ""
 
     def _endpoint_name(self, service: ServicePortSpec, text: str) -> str:
-        # Without affinity an endpoint has no chain, and a hash for each of them takes its time.
+        # Without affinity an endpoint has no chain, and hashing each takes time.
         return text if service.affinity is None else endpoint_name(service, text)
 
     def _policy_chain(self, chain: str, targets: Sequence[Target]) -> None:

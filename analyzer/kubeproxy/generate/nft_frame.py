@@ -53,7 +53,7 @@ def write_base_chains(
 ) -> None:
     """Write the base chains: those of type filter, each with hook, priority and jumps, and nat's.
 
-    The checks see new flows only.
+    The checks match new flows only.
     """
     for name, (hook, priority, jumps) in filters.items():
         table.add(name, f"type filter hook {hook} priority {priority}; policy accept;")
@@ -69,9 +69,9 @@ def write_base_chains(
 
 
 def write_dispatch(table: NftTable, proxy: ProxyConfig, node_ports: tuple[str, str]) -> None:
-    """Write the chains that look a flow up; `node_ports` tell one to a NodePort.
+    """Write the chains that look a flow up; `node_ports` are the matches of one to a NodePort.
 
-    The first does where it is checked, the second where it is sent on.
+    The first is for the checks, the second for the DNAT.
     """
     checked, sent = node_ports
     place = f"{table.ip} daddr . {PORT}"
@@ -85,12 +85,12 @@ def write_dispatch(table: NftTable, proxy: ProxyConfig, node_ports: tuple[str, s
 
 
 def write_cluster_ip_check(table: NftTable) -> None:
-    """Write what rejects ports that ClusterIPs do not have."""
+    """Write the rule that rejects flows to ports that ClusterIPs do not have."""
     says = "Reject traffic to invalid ports of ClusterIPs"
     table.add("cluster-ips-check", f'{table.ip} daddr @{CLUSTER_IPS} reject comment "{says}"')
 
 
 def write_reject(table: NftTable) -> None:
-    """Write the chain that refusing elements lead to."""
+    """Write the chain that elements for refused flows lead to."""
     says = f"helper for @{REFUSED_IPS} / @{REFUSED_NODE_PORTS}"
     table.add(REJECT_CHAIN, f'comment "{says}"', "reject")

@@ -1,6 +1,6 @@
-"""A table as ``nft -j list ruleset`` prints it, made from the words of its rules.
+"""A table as ``nft -j list ruleset`` prints it, converted from the text of its rules.
 
-Only what a table of ClusterIP Services in the layout of 1.36 has is known here.
+Only what a table of ClusterIP Services in the layout of 1.36 needs is supported.
 
 Source: libnftables-json(5); nft 1.0.6, src/json.c; the captures of 1.36.
 """
@@ -20,7 +20,7 @@ _PRIORITIES: Final = {"dstnat - 10": -110, "dstnat": -100, "srcnat": 100, "filte
 _COMMENT: Final = re.compile(r' ?comment "([^"]*)"$')
 _BASE: Final = re.compile(r"type (\w+) hook (\w+) priority ([^;]+); policy (\w+);")
 _MARK: Final = {"meta": {"key": "mark"}}
-#: One statement each, as it begins the words of a rule.
+#: One statement each, by the words that it begins with in a rule.
 _STATEMENTS: Final[list[tuple[re.Pattern[str], Callable[[re.Match[str]], Any]]]] = []
 
 
@@ -28,13 +28,13 @@ def table_to_json(table: NftTable) -> str:
     """Return a table, with handles that number its parts.
 
     Raises:
-        ValueError: a rule of other words is in it.
+        ValueError: it has a rule that is not supported.
     """
     return json.dumps({"nftables": [{"metainfo": _META}, *_parts(table)]}) + "\n"
 
 
 def _parts(table: NftTable) -> Iterator[Any]:
-    """Give the table, its sets, its chains, and then all rules, as nft does."""
+    """Yield the table, its sets, its chains, and then all rules, as nft does."""
     family, name = table.ip, "kube-proxy"
     yield {"table": {"family": family, "name": name, "handle": 1}}
     handle = 2
@@ -100,7 +100,7 @@ def _statements(line: str) -> Iterator[Any]:
                 rest = rest[found.end() :].lstrip()
                 break
         else:
-            raise ValueError(f"{line}: expected words that JSON is known of, not {rest}")
+            raise ValueError(f"{line}: expected words with a known JSON, not {rest}")
 
 
 def _add(pattern: str, read: Callable[[re.Match[str]], Any]) -> None:

@@ -11,7 +11,7 @@ from analyzer.model.addresses import IPV4, Address, Network, address_to_text
 def networks_to_text(networks: Sequence[Network]) -> str:
     """Return networks as nft prints the set of a rule: in order, and joined where they touch.
 
-    One network that was given stands alone; one that several were joined to stands in braces.
+    A single network is printed alone; one that several were joined to is printed in braces.
 
     Source: nft 1.0.6, src/intervals.c, ``set_automerge``, and src/evaluate.c,
     ``expr_evaluate_set``; as nft printed such sets in a network namespace.
@@ -22,7 +22,7 @@ def networks_to_text(networks: Sequence[Network]) -> str:
 
 
 def _joined(networks: Sequence[Network]) -> Iterator[tuple[Address, Address]]:
-    """Give the ranges that networks of one family cover, the lowest first."""
+    """Yield the ranges that networks of one family cover, the lowest first."""
     ends = sorted((int(network[0]), int(network[-1])) for network in networks)
     version = networks[0].version
     low, high = ends[0]

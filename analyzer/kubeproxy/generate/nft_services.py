@@ -29,7 +29,7 @@ _UNITS: Final = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 
 
 class ServiceChains(ABC):
-    """One ServicePort while its elements and chains are written; each layout has its own kind."""
+    """Writes the elements and chains of one ServicePort; each layout has its own subclass."""
 
     def __init__(self, service: ServicePortSpec, proxy: ProxyConfig, table: NftTable) -> None:
         self._service = service
@@ -39,7 +39,7 @@ class ServiceChains(ABC):
         self._name = nft_service_name(service.name, service.protocol)
 
     def write(self) -> None:
-        """Write all that the ServicePort brings."""
+        """Write everything that the ServicePort adds."""
         found = self._reach
         self._table.sets[frame.CLUSTER_IPS].add(self._service.cluster_ip)
         if not found.any_at_all:
@@ -63,17 +63,17 @@ class ServiceChains(ABC):
 
     @abstractmethod
     def _endpoint_name(self, service: ServicePortSpec, text: str) -> str:
-        """Return what the chain of an endpoint is called, behind its prefix."""
+        """Return the name of an endpoint's chain, after its prefix."""
 
     @property
     @abstractmethod
     def _mark(self) -> str:
-        """What marks a flow to be masqueraded."""
+        """The statement that marks a flow to be masqueraded."""
 
     @property
     @abstractmethod
     def _mark_outside(self) -> str:
-        """What marks all flows to external addresses."""
+        """The statement that marks all flows to external addresses."""
 
     @property
     @abstractmethod
@@ -86,7 +86,7 @@ class ServiceChains(ABC):
 
     @abstractmethod
     def _write_endpoints(self, targets: Sequence[Target]) -> None:
-        """Write what there is of each endpoint."""
+        """Write everything for each endpoint."""
 
     @property
     def _inside(self) -> str:
@@ -139,7 +139,7 @@ class ServiceChains(ABC):
     # --- chains ---
 
     def _firewall_chain(self) -> None:
-        """Write what drops flows from elsewhere than the source ranges."""
+        """Write the chain that drops flows from outside the source ranges."""
         service, chain, table = self._service, self._chain("firewall"), self._table
         allowed = list(service.load_balancer_source_ranges)
         own = self._proxy.node_address
@@ -165,7 +165,7 @@ class ServiceChains(ABC):
             self._table.add_set("set", f"{AFFINITY_PREFIX}{target.chain}", *told)
 
     def _draw_chains(self, chain: str, targets: Sequence[Target]) -> None:
-        """Write rules that draw the chain of an endpoint; a client keeps one it has drawn."""
+        """Write rules that draw an endpoint's chain; with affinity, a client keeps its chain."""
         table, names = self._table, [target.chain for target in targets]
         if self._service.affinity is not None:
             for name in names:
@@ -184,7 +184,7 @@ class ServiceChains(ABC):
         table.add(chain, f"meta l4proto {self._service.protocol} {to}")
 
     def _external_chain(self) -> None:
-        """Write what comes from elsewhere is masqueraded, or stays on this node."""
+        """Write the chain for external flows: they are masqueraded, or stay on this node."""
         table, chain, everywhere = self._table, self._chain("external"), self._chain("service")
         if not self._service.external_local:
             table.add(chain, self._mark_outside, f"goto {everywhere}")
@@ -203,7 +203,7 @@ class ServiceChains(ABC):
 
 
 def endpoint_name(service: ServicePortSpec, text: str) -> str:
-    """Return what the chain of an endpoint is called, behind its prefix."""
+    """Return the name of an endpoint's chain, after its prefix."""
     return nft_endpoint_name(service.name, service.protocol, text)
 
 

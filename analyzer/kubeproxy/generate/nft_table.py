@@ -9,14 +9,14 @@ from typing import Final, TypeAlias
 from analyzer.kubeproxy.generate.config import IPV4
 from analyzer.model.addresses import Address, address_to_text
 
-#: Of an element: an address, a protocol's name, a port.
+#: A part of an element: an address, a protocol's name, a port.
 Part: TypeAlias = Address | str | int
 
 _PROTOCOLS: Final = {"tcp": 6, "udp": 17, "sctp": 132}
 
 
 class NftSet:
-    """A set, or a map: what a line says of it, and the elements by their keys."""
+    """A set, or a map: the lines of its declaration, and the elements by their keys."""
 
     __slots__ = ("_name", "elements", "kind", "lines")
 
@@ -24,11 +24,11 @@ class NftSet:
         self.kind = kind
         self._name = name
         self.lines = lines
-        #: What follows the key, if anything does.
+        #: The text after the key, if any.
         self.elements: dict[tuple[Part, ...], str] = {}
 
     def add(self, *key: Part, value: str = "") -> None:
-        """Add an element; one that is there stays as it is."""
+        """Add an element; an existing one does not change."""
         self.elements.setdefault(key, value)
 
     def sorted_keys(self) -> list[tuple[Part, ...]]:
@@ -36,7 +36,7 @@ class NftSet:
         return sorted(self.elements, key=_rank)
 
     def text(self) -> Iterator[str]:
-        """Give the lines that list it. Source: nft, src/expression.c, ``calculate_delim``."""
+        """Yield the lines that list it. Source: nft, src/expression.c, ``calculate_delim``."""
         yield f"\t{self.kind} {self._name} {{\n"
         for line in self.lines:
             yield f"\t\t{line}\n"
@@ -61,22 +61,22 @@ class NftTable:
 
     def __init__(self, family: int) -> None:
         """Take 4 or 6."""
-        #: What rules and types call the family.
+        #: The name of the family in rules and types.
         self.ip = "ip" if family == IPV4 else "ip6"
         self.address_type = "ipv4_addr" if family == IPV4 else "ipv6_addr"
         self.sets: dict[str, NftSet] = {}
         self.chains: dict[str, list[str]] = {}
 
     def add_set(self, kind: str, name: str, *lines: str) -> None:
-        """Add an empty set or map, of which `lines` tell."""
+        """Add an empty set or map, with the `lines` of its declaration."""
         self.sets[name] = NftSet(kind, name, lines)
 
     def add(self, chain: str, *rules: str) -> None:
-        """Append rules to a chain, which is made if it is not there."""
+        """Append rules to a chain, which is created if needed."""
         self.chains.setdefault(chain, []).extend(rules)
 
     def text(self) -> Iterator[str]:
-        """Give its lines as ``nft list ruleset`` prints them."""
+        """Yield its lines as ``nft list ruleset`` prints them."""
         yield f"table {self.ip} kube-proxy {{\n"
         yield '\tcomment "rules for kube-proxy"\n'
         parted = ""
@@ -97,9 +97,9 @@ def _part_to_text(part: Part) -> str:
 
 
 def _rank(key: tuple[Part, ...]) -> bytes:
-    """Return what nft sorts by: parts together count as a number of the machine's byte order.
+    """Return the sort key of nft: all parts together count as a number in host byte order.
 
-    That of the captures, and of most nodes, begins with the least byte.
+    That of the captures, and of most nodes, is little-endian.
     """
     if len(key) == 1:
         return _part_to_bytes(key[0])

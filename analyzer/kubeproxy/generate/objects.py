@@ -2,8 +2,8 @@
 
 Source: Kubernetes API reference: core/v1 Node, Service, Endpoints; discovery.k8s.io/v1
 EndpointSlice; pkg/proxy/serviceport.go, pkg/proxy/endpointslicecache.go and
-pkg/proxy/util/utils.go, ``ShouldSkipService``. An API server refuses objects that are malformed,
-but files can be edited: a Service of which something is malformed is left out, and named.
+pkg/proxy/util/utils.go, ``ShouldSkipService``. An API server rejects malformed objects, but files
+can be edited: a Service with anything malformed is left out, and reported by name.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from analyzer.model.addresses import (
 from analyzer.parsers.api_objects import Object, at, elements, text
 
 _ZONE: Final = "topology.kubernetes.io/zone"
-#: The older annotation wins where both are there.
+#: The older annotation takes precedence.
 _TOPOLOGY_MODES: Final = (
     "service.kubernetes.io/topology-aware-hints",
     "service.kubernetes.io/topology-mode",
 )
 _OF_SERVICE: Final = "kubernetes.io/service-name"
-#: Labels of what kube-proxy leaves to somebody else, Services and EndpointSlices.
+#: Labels of Services and EndpointSlices that kube-proxy ignores.
 #: Source: cmd/kube-proxy/app/server.go, ``noProxyName`` and ``noHeadlessEndpoints``.
 _NOT_OURS: Final = (
     "service.kubernetes.io/service-proxy-name",
@@ -45,7 +45,7 @@ _NO_ENDPOINTS: Final = (
 
 
 class _MalformedError(ValueError):
-    """Something in an object is not what an API server would let pass."""
+    """Something in an object that an API server would reject."""
 
 
 def proxy_config(
@@ -58,7 +58,7 @@ def proxy_config(
 ) -> ProxyConfig:
     """Return the settings of the kube-proxy that ran with `flags`, as ``--name=value``, at `node`.
 
-    Flags that change no rule are passed over.
+    Flags that change no rule are ignored.
     """
     given = dict(flag.lstrip("-").partition("=")[::2] for flag in flags)
     named = [o for o in objects if o.get("kind") == "Node" and at(o, "metadata", "name") == node]
@@ -80,9 +80,9 @@ def proxy_config(
 
 
 def node_address_of(node: Object, family: int) -> Address | None:
-    """Return the address that kube-proxy takes for its node's.
+    """Return the address that kube-proxy uses as its node's.
 
-    Source: pkg/util/node/node.go, ``GetNodeHostIPs``: the internal ones go before the external.
+    Source: pkg/util/node/node.go, ``GetNodeHostIPs``: internal addresses take precedence.
     """
     listed = elements(node, "status", "addresses")
     for kind in ("InternalIP", "ExternalIP"):
@@ -100,7 +100,7 @@ def pod_networks_of(node: Object, family: int) -> tuple[Network, ...]:
 
 
 def service_cidrs(objects: Iterable[Object], family: int) -> tuple[Network, ...]:
-    """Return the networks of ClusterIPs that ServiceCIDR objects tell of."""
+    """Return the networks of ClusterIPs that ServiceCIDR objects define."""
     of_all = (o for o in objects if o.get("kind") == "ServiceCIDR")
     return _networks(family, [each for o in of_all for each in elements(o, "spec", "cidrs")])
 
@@ -111,13 +111,13 @@ def service_ports(
     family: int = IPV4,
     malformed: list[str] | None = None,
 ) -> Iterator[ServicePortSpec]:
-    """Give the ServicePorts of one family that a kube-proxy makes of Services and EndpointSlices.
+    """Yield the ServicePorts of one family that a kube-proxy makes of Services and EndpointSlices.
 
-    Headless Services have none, nor have those of type ExternalName. Of a Service without
-    EndpointSlices its Endpoints tell, and up to 1.18 of every one. What is left out since it is
+    Headless Services have none, nor have those of type ExternalName. Endpoints are read for a
+    Service without EndpointSlices, and up to 1.18 for every one. Whatever is left out because it is
     malformed is added to `malformed`, with the reason.
     """
-    # Of an object that several files hold the first counts.
+    # If several files have an object, the first one counts.
     services: dict[tuple[str, str], Object] = {}
     slices: dict[tuple[str, str], dict[str, Object]] = {}
     endpoints: dict[tuple[str, str], Object] = {}
@@ -201,7 +201,7 @@ def _service_port(
 
 
 def is_name(found: str) -> bool:
-    """Tell whether it is a DNS name, as an API server asks for: rules quote it."""
+    """Return whether it is a DNS name, as an API server requires: rules quote it."""
     return found.isascii() and bool(found) and found.replace("-", "").replace(".", "").isalnum()
 
 
@@ -230,7 +230,7 @@ def _affinity(spec: object) -> int | None:
 
 
 def _may_be_local(spec: object, layout: Layout) -> bool:
-    """Whether externalTrafficPolicy says anything; it does of external IPs alone since 1.29.
+    """Whether externalTrafficPolicy applies; to external IPs alone only since 1.29.
 
     Source: pkg/api/v1/service/util.go, ``ExternalPolicyLocal``.
     """
@@ -240,7 +240,7 @@ def _may_be_local(spec: object, layout: Layout) -> bool:
 
 
 def _ingress(service: Object, layout: Layout) -> Iterator[object]:
-    """Give the addresses of load balancers that keep them as destination."""
+    """Yield the addresses of load balancers that keep them as destination."""
     for each in elements(service, "status", "loadBalancer", "ingress"):
         address = at(each, "ip")
         asks = layout.minor >= Layout.V1_30.minor
@@ -251,7 +251,7 @@ def _ingress(service: Object, layout: Layout) -> Iterator[object]:
 def _addresses(texts: Iterable[object], what: str) -> Iterator[Address]:
     for each in texts:
         address = address_from_text(each) if isinstance(each, str) else None
-        if address is None or "%" in str(each):  # no rule has a zone
+        if address is None or "%" in str(each):  # rules have no zones
             raise _MalformedError(f"{what} {each!r} is not an IP address")
         yield address
 
@@ -284,7 +284,7 @@ def _networks(family: int, texts: Iterable[object]) -> tuple[Network, ...]:
 
 
 def _read(slices: list[Object], endpoints: Object | None, layout: Layout) -> Sequence[Object]:
-    """Return what kube-proxy of a version reads of a Service, as EndpointSlices."""
+    """Return what a kube-proxy of that version reads of a Service, as EndpointSlices."""
     if slices and layout.reads_slices:
         return slices
     if endpoints is not None:
@@ -295,7 +295,7 @@ def _read(slices: list[Object], endpoints: Object | None, layout: Layout) -> Seq
 
 
 def _as_slices(endpoints: Object) -> Iterator[Object]:
-    """Give what the EndpointSlices of an Endpoints object say, which only old clusters lack."""
+    """Yield an Endpoints object as EndpointSlices, which only old clusters lack."""
     for subset in elements(endpoints, "subsets"):
         listed = [
             {
@@ -318,12 +318,12 @@ def _endpoints(
         ports = [p for p in elements(each, "ports") if (at(p, "name") or "") == port]
         numbers = [_port(at(p, "port"), "an endpoint's port") for p in ports]
         for endpoint in elements(each, "endpoints"):
-            # Of several addresses, which name the same pod, kube-proxy takes the first.
+            # Of several addresses, which belong to the same pod, kube-proxy uses the first.
             written = next(iter(elements(endpoint, "addresses")), None)
             if written is None:
                 continue
             if at(each, "addressType") == "FQDN":
-                break  # kube-proxy passes such slices over
+                break  # kube-proxy ignores such slices
             (address,) = _addresses([written], "an endpoint's address")
             if address.version == family:
                 for number in numbers:
@@ -344,7 +344,7 @@ def _endpoint(
         written=None if written == address_to_text(address) else written,
         node=text(node),
         ready=at(conditions, "ready") is not False,
-        # Endpoints that end are a fallback since 1.26 (KEP-1669, ProxyTerminatingEndpoints).
+        # Terminating endpoints are a fallback since 1.26 (KEP-1669, ProxyTerminatingEndpoints).
         serving=at(conditions, "serving") is not False and layout.minor >= Layout.V1_26.minor,
         terminating=terminating,
         zones=_hinted(given, "forZones"),

@@ -35,7 +35,7 @@ def services(
     endpoints: Sequence[int] = (10,),
     nodes: int = 100,
 ) -> Iterator[GeneratedService]:
-    """Give `count` Services whose numbers of endpoints repeat those of `endpoints`.
+    """Yield `count` Services whose numbers of endpoints repeat those of `endpoints`.
 
     Pods fill the nodes' networks, each a /24 of 10.0.0.0/9, in turn.
     """
@@ -65,7 +65,7 @@ def iptables_save(given: Sequence[GeneratedService], cidr: str = "10.0.0.0/9") -
 
 
 def api_objects(given: Iterable[GeneratedService]) -> list[dict[str, Any]]:
-    """Return the Services and EndpointSlices of which these rules are, as the API has them."""
+    """Return the Services and EndpointSlices that these rules are for, as in the API."""
     return [made for each in given for made in _objects(each)]
 
 
@@ -91,7 +91,7 @@ def _nft_table(given: Sequence[GeneratedService], cidr: str) -> NftTable:
 
 
 def _node(pod: IPv4Address) -> str:
-    """Return the node of a pod, each of which has a /24."""
+    """Return the node of a pod; each node has a /24."""
     return f"node-{int(pod) >> 8}"
 
 

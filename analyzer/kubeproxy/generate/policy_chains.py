@@ -37,7 +37,7 @@ FIREWALL: Final = "KUBE-PROXY-FIREWALL"
 
 
 class PolicyChains:
-    """One ServicePort while its rules are written."""
+    """Writes the rules of one ServicePort."""
 
     __slots__ = (
         "_filter",
@@ -63,10 +63,11 @@ class PolicyChains:
         tells_end: bool = True,
         marks_drops: bool = False,
     ) -> None:
-        """Take the filter and the nat table, and what counts NodePorts of localhost, if any.
+        """Take the filter and nat tables, and the match, if any, that counts localhost NodePorts.
 
-        `tells_end`: a rule without a target at the end of FW says where the rest is dropped.
-        `marks_drops`: there and where no endpoint is local flows are marked, not dropped.
+        `tells_end`: a rule without a target at the end of FW says in its comment where the rest is
+        dropped. `marks_drops`: there, and where no endpoint is local, flows are marked, not
+        dropped.
         """
         self._service = service
         self._proxy = proxy
@@ -79,7 +80,7 @@ class PolicyChains:
         self._name = chain_hash(service.name, service.protocol)
 
     def write(self) -> None:
-        """Write all that the ServicePort brings, to both tables."""
+        """Write everything that the ServicePort adds to both tables."""
         service, found = self._service, self._reach
         if not found.any_at_all:
             self._refuse_inside("has no endpoints", reject(service))
@@ -108,7 +109,7 @@ class PolicyChains:
     # --- the ways in ---
 
     def _lead_in(self) -> None:
-        """Write the rules that lead to the chains, and those that drop for want of endpoints."""
+        """Write the rules that jump to the chains, and those that drop for lack of endpoints."""
         service, nat, outside = self._service, self._nat, self._chain("EXT")
         if self._reach.drops_inside and not self._marks:
             self._refuse_inside("has no local endpoints", "DROP")
@@ -155,7 +156,7 @@ class PolicyChains:
     # --- the chains ---
 
     def _external_chain(self) -> None:
-        """Write EXT: what comes from elsewhere is masqueraded, or stays on this node."""
+        """Write EXT: flows from outside are masqueraded, or stay on this node."""
         nat, chain, name = self._nat, self._chain("EXT"), self._service.name
         if not self._service.external_local:
             says = comment(f"masquerade traffic for {name} external destinations")
@@ -173,7 +174,7 @@ class PolicyChains:
             nat.add(chain, f"-j {self._chain('SVL')}")
 
     def _firewall_chain(self) -> None:
-        """Write FW, whose end leads back to where KUBE-PROXY-FIREWALL drops."""
+        """Write FW: what reaches its end returns, and KUBE-PROXY-FIREWALL drops it."""
         service, chain, outside = self._service, self._chain("FW"), self._chain("EXT")
         says = comment(f"{service.name} loadbalancer IP")
         own = self._proxy.node_address
@@ -181,7 +182,7 @@ class PolicyChains:
         if own is not None and any(own in n for n in service.load_balancer_source_ranges):
             # On a node that has the address itself, its own flows come from there.
             allowed += map(host, service.load_balancer_ips)
-        # 1.24 writes all of it for each address anew.
+        # 1.24 writes all of it again for each address.
         for _ in service.load_balancer_ips if self._marks else (None,):
             for network in allowed:
                 self._nat.add(chain, f"-s {network} {says} -j {outside}")

@@ -14,7 +14,7 @@ from analyzer.kubeproxy.generate.specs import EndpointSpec, ServicePortSpec
 from analyzer.kubeproxy.names import ENDPOINT_PREFIX, chain_hash
 from analyzer.model.value import value
 
-#: Names the chain of a ServicePort's endpoint, given as text.
+#: Returns the name of the chain of a ServicePort's endpoint, given as text.
 ChainName: TypeAlias = Callable[[ServicePortSpec, str], str]
 
 
@@ -24,7 +24,7 @@ class Target:
 
     Attributes:
         text: address and port, after which kube-proxy names the chain.
-        chain: in nftables mode without the prefix, which chain and set of affinity differ in.
+        chain: in nftables mode without the prefix, in which chains and affinity sets differ.
     """
 
     endpoint: EndpointSpec
@@ -41,8 +41,8 @@ class Reach:
         local: under the policy Local.
         every: of both, each once.
         any_at_all: whether some node of the cluster has a usable endpoint.
-        drops_inside: whether flows from inside are dropped, since there is none here.
-        drops_outside: whether those from outside are.
+        drops_inside: whether internal flows are dropped, since no endpoint is on this node.
+        drops_outside: whether external flows are.
     """
 
     cluster: tuple[Target, ...]
@@ -66,7 +66,7 @@ def targets(
 ) -> tuple[Target, ...]:
     """Return endpoints of a Service in the order of kube-proxy's rules: that of their text.
 
-    Up to 1.18 it is that of the Endpoints object. 1.36 spells addresses anew, as the captures of
+    Up to 1.18 it is that of the Endpoints object. 1.36 normalizes addresses, as the captures of
     dual-stack Services show.
     """
     named = [(e.destination if layout is Layout.V1_36 else e.as_written, e) for e in endpoints]
@@ -106,7 +106,7 @@ def _usable(
 
 
 def _fitting(service: ServicePortSpec, proxy: ProxyConfig) -> Callable[[EndpointSpec], bool] | None:
-    """Return what topology hints demand: all ready endpoints have one, and one is for here."""
+    """Return the filter of topology hints: all ready endpoints have one, and one is for here."""
     ready = [e for e in service.endpoints if e.ready]
     if proxy.layout is Layout.V1_36 and _all_and_here([e.nodes for e in ready], proxy.node):
         return lambda e: proxy.node in e.nodes
@@ -117,11 +117,11 @@ def _fitting(service: ServicePortSpec, proxy: ProxyConfig) -> Callable[[Endpoint
 
 
 def asks_for_zones(service: ServicePortSpec, layout: Layout) -> bool:
-    """Tell whether hints for zones are looked at.
+    """Return whether hints for zones are used.
 
     Source: pkg/proxy/topology.go, ``canUseTopology``: up to 1.23 the feature gate is off, up to
-    1.26 the annotation says Auto, up to 1.30 anything but that they are disabled; since 1.31
-    nobody asks it (ServiceTrafficDistribution).
+    1.26 the annotation must be Auto, up to 1.30 anything but disabled; since 1.31 it is not needed
+    (ServiceTrafficDistribution).
     """
     match layout:
         case Layout.V1_24 | Layout.V1_25 | Layout.V1_26:

@@ -41,7 +41,7 @@ _NFT_LAYOUTS: Final = {Layout.V1_30: nft_1_30.table, Layout.V1_36: nft_1_36.tabl
 def render_rules(services: Iterable[ServicePortSpec], proxy: ProxyConfig) -> str:
     """Return the dump of a node whose kube-proxy is `proxy`: the tables filter, mangle and nat.
 
-    Counters are zero. The text is that of iptables 1.8.9, without the lines that tell times.
+    Counters are zero. The text is that of iptables 1.8.9, without the lines with times.
 
     Raises:
         ValueError: a ServicePort is not of the family of `proxy`.
@@ -67,16 +67,18 @@ def render_nft(services: Iterable[ServicePortSpec], *proxies: ProxyConfig) -> st
     nothing that depends on the node. The text is that of nft 1.0.6.
 
     Raises:
-        ValueError: a ServicePort is of a family that no proxy has, two proxies have the same, or
-            the layout has no nftables mode.
+        ValueError: a ServicePort is of a family without a proxy, two proxies have the same family,
+            or the layout has no nftables mode.
     """
     given = tuple(services)
     known = {proxy.family: proxy for proxy in proxies}
     if len(known) != len(proxies) or not proxies:
-        raise ValueError("kube-proxy is one for each family")
+        raise ValueError("expected one kube-proxy for each family")
     for service in given:
         if service.cluster_ip.version not in known:
-            raise ValueError(f"{service.name}: {service.cluster_ip} is of no family of a proxy")
+            raise ValueError(
+                f"{service.name}: {service.cluster_ip} is not of the family of any kube-proxy"
+            )
     return "".join(_nft_lines(given, known))
 
 

@@ -12,14 +12,14 @@ from analyzer.kubeproxy.generate.specs import ServicePortSpec
 from analyzer.kubeproxy.names import MARK_MASQUERADE
 from analyzer.model.addresses import Address, address_to_text
 
-#: Endpoints above which kube-proxy leaves comments out of the chains of Services and endpoints.
-#: Source: pkg/proxy/iptables/proxier.go, ``largeClusterEndpointsThreshold``.
+#: Number of endpoints above which kube-proxy leaves comments out of the chains of Services and
+#: endpoints. Source: pkg/proxy/iptables/proxier.go, ``largeClusterEndpointsThreshold``.
 LARGE: Final = 1_000
 _MASKS: Final = {4: "255.255.255.255", 6: "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"}
 
 
 class Table:
-    """One table while it is written: chains in the order of iptables-save, each with its rows."""
+    """One table under construction: chains in the order of iptables-save, each with its rows."""
 
     __slots__ = ("_built_in", "name", "rows")
 
@@ -29,11 +29,11 @@ class Table:
         self.rows: dict[str, list[str]] = {chain: [] for chain in (*built_in, *chains)}
 
     def add(self, chain: str, words: str) -> None:
-        """Append a rule; a chain that is not there is declared."""
+        """Append a rule; a chain is declared if needed."""
         self.rows.setdefault(chain, []).append(f"-A {chain} {words}\n")
 
     def text(self) -> Iterator[str]:
-        """Give the table's lines; those of kube-proxy's chains by the name of the chain."""
+        """Yield the table's lines; those of kube-proxy's chains by the name of the chain."""
         own = sorted(self.rows.keys() - set(self._built_in))
         yield f"*{self.name}\n"
         for chain in self._built_in:
@@ -51,12 +51,12 @@ def host(address: Address) -> str:
 
 
 def comment(text: str) -> str:
-    """Return the match that says `text`."""
+    """Return the match with the comment `text`."""
     return f'-m comment --comment "{text}"'
 
 
 def to_port(protocol: str, port: int) -> str:
-    """Return the match of a destination port."""
+    """Return the match on a destination port."""
     return f"-m {protocol} --dport {port}"
 
 
@@ -73,13 +73,13 @@ def local_flow(service: ServicePortSpec, says: str) -> str:
 
 
 def reject(service: ServicePortSpec) -> str:
-    """Return the target that refuses a flow, as it is printed in the family."""
+    """Return the target that refuses a flow, as printed for the family."""
     kind = "icmp" if service.cluster_ip.version == IPV4 else "icmp6"
     return f"REJECT --reject-with {kind}-port-unreachable"
 
 
 def write_endpoint(nat: Table, service: ServicePortSpec, target: Target, *, large: bool) -> None:
-    """Write the chain of one endpoint: hairpins are masqueraded, then DNAT."""
+    """Write the chain of one endpoint: hairpin flows are marked, then all have DNAT."""
     endpoint, chain = target.endpoint, target.chain
     named = "" if large else f" {comment(service.name)}"
     remember = f" {_recent('--set', service, chain)}" if service.affinity is not None else ""
@@ -106,7 +106,7 @@ def write_affinity(
 
 
 def write_draws(nat: Table, chain: str, jumps: Sequence[tuple[str, str]], digits: int = 10) -> None:
-    """Write the rules that draw one endpoint, evenly; `jumps` as of `write_affinity`.
+    """Write the rules that draw one endpoint, evenly; `jumps` as for `write_affinity`.
 
     `digits`: of each probability.
     """
@@ -131,6 +131,6 @@ def _recent(what: str, service: ServicePortSpec, chain: str) -> str:
 
 @cache
 def _draw(left: int, digits: int) -> str:
-    """Return the match of kube-proxy's 1/n, of so many digits, as iptables-save prints it back."""
+    """Return the match of kube-proxy's 1/n with that many digits, as iptables-save prints it."""
     threshold = round((1 << 31) * float(f"{1 / left:.{digits}f}"))
     return f"-m statistic --mode random --probability {threshold / (1 << 31):.11f} "

@@ -12,9 +12,9 @@ class EndpointSpec:
     """One endpoint of a ServicePort.
 
     Attributes:
-        written: the address as the EndpointSlice spells it, where that is not the shortest
-            spelling; up to 1.30 chains are named after it.
-        node: where it runs, if that is known.
+        written: the address as the EndpointSlice spells it, if that is not the shortest spelling;
+            up to 1.30 chains are named after it.
+        node: where it runs, if known.
         zones: of ``hints.forZones``.
         nodes: of ``hints.forNodes``.
     """
@@ -41,7 +41,7 @@ class EndpointSpec:
 
     @property
     def may_finish(self) -> bool:
-        """Whether it still answers while it ends."""
+        """Whether it still serves while it terminates."""
         return self.serving and self.terminating
 
     def _with_port(self, host: str) -> str:
@@ -53,15 +53,15 @@ class ServicePortSpec:
     """One port of one Service, in one family of addresses.
 
     Attributes:
-        name: ``namespace/name:port``, or ``namespace/name`` where the port has no name.
+        name: ``namespace/name:port``, or ``namespace/name`` if the port has no name.
         protocol: tcp, udp or sctp.
         node_port: 0 without.
         external_local: ``externalTrafficPolicy: Local``.
-        internal_local: ``internalTrafficPolicy: Local``; 1.20 does not look at it.
+        internal_local: ``internalTrafficPolicy: Local``; 1.20 ignores it.
         affinity: seconds of ``sessionAffinity: ClientIP``, None without.
         health_check_node_port: 0 without.
         topology_mode: of the annotation ``service.kubernetes.io/topology-mode`` or its older
-            name; 1.25 asks for Auto, 1.30 for any value, 1.36 for nothing.
+            name; 1.25 requires Auto, 1.30 any value, 1.36 none.
     """
 
     name: str
@@ -81,23 +81,23 @@ class ServicePortSpec:
 
     @property
     def is_external(self) -> bool:
-        """Whether anything but the ClusterIP leads to it."""
+        """Whether it has frontends other than the ClusterIP."""
         return bool(self.node_port or self.external_ips or self.load_balancer_ips)
 
     @property
     def uses_cluster(self) -> bool:
-        """Whether endpoints of other nodes are asked for.
+        """Whether endpoints of other nodes are used.
 
-        Even under ``externalTrafficPolicy: Local`` they are, for what pods and the node send.
+        Even under ``externalTrafficPolicy: Local`` they are, for flows of pods and the node.
         """
         return not self.internal_local or self.is_external
 
     @property
     def has_firewall(self) -> bool:
-        """Whether balancers take flows from some networks only."""
+        """Whether load balancer addresses accept flows from some networks only."""
         return bool(self.load_balancer_ips and self.load_balancer_source_ranges)
 
     @property
     def uses_local(self) -> bool:
-        """Whether the endpoints of this node are asked for by themselves."""
+        """Whether the endpoints of this node are used by themselves."""
         return self.internal_local or (self.external_local and self.is_external)

@@ -1,8 +1,8 @@
 """Which mark bits any iptables rule on the node matches on.
 
-What a rule sets that no other matches on makes no difference to a flow, so that walks need not
-tell apart the flows that it sets it on. A mark that is saved or restored is copied bit by bit, so
-that each bit makes a difference only where some rule matches on the same one.
+A bit that a rule sets and no other rule matches on makes no difference to a flow, so that flows
+need not be distinguished by it. A mark that is saved or restored is copied bit by bit, so a bit
+makes a difference only if some rule matches on the same bit.
 
 Source: Linux, net/netfilter/xt_connmark.c, ``connmark_tg_shift``; what shifts a mark is not read.
 """
@@ -22,14 +22,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-#: What rows of iptables-save say of marks that are matched on.
+#: In rows of iptables-save: a mark that is matched on.
 _IN_ROWS: Final = re.compile(r" --mark (\S+)")
 
 
 def asked_bits(rulesets: Iterable[Rules], without: Collection[str] = ()) -> int:
     """Return the bits of packets' and flows' marks that rules of `rulesets` match on.
 
-    Tables of iptables of some names are left out.
+    Tables of iptables with a name in `without` are left out.
     """
     bits = 0
     for ruleset in rulesets:
@@ -41,7 +41,7 @@ def asked_bits(rulesets: Iterable[Rules], without: Collection[str] = ()) -> int:
                 for rule in other_rules(table):
                     bits |= _of_rule(rule)
         else:
-            from analyzer.kubeproxy.matched import nft as asked_nft  # not for nodes without nft
+            from analyzer.kubeproxy.matched import nft as asked_nft  # not needed without nft
 
             bits |= asked_nft.asked_bits(ruleset)
     return bits
@@ -53,7 +53,7 @@ def _of_text(rows: str) -> int:
         value, _, mask = mark.partition("/")
         try:
             bits |= int(mask or "0xffffffff", 0) | int(value, 0)
-        except ValueError:  # nobody knows which
+        except ValueError:  # which bits is not known
             return ALL_BITS
     return bits
 

@@ -1,8 +1,8 @@
 """Whether a rule makes the kernel track connections; without conntrack nat is skipped.
 
-conntrack looks at packets of a family from when a rule that needs it is loaded, until the last such
-is gone. A table nat alone does not need it, nor a base chain of type nat, nor NOTRACK. kube-proxy
-always writes rules that do.
+conntrack handles packets of a family while at least one rule that needs it is loaded. A table nat
+alone does not need it, nor does a base chain of type nat, nor NOTRACK. kube-proxy always writes
+rules that do.
 
 Source: Linux, ``nf_ct_netns_get`` and its callers: net/netfilter/xt_*.c, nft_ct.c, nft_nat.c and
 others; seen on Linux 6.18.
@@ -30,11 +30,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-#: What rules of iptables have to say for it.
+#: What is in the text of every iptables rule that needs conntrack.
 _SAYING: Final = re.compile(r"-j (?:DNAT|SNAT|MASQUERADE|REDIRECT|CONNMARK|CT)\b|-m (?:state|conn)")
 _MATCHES: Final = (m.MatchState, m.MatchConntrack, m.MatchConnmark, m.MatchConnlimit)
 _TARGETS: Final = (t.Dnat, t.Snat, t.Masquerade, t.Redirect, t.SetConnmark, t.CopyConnmark)
-#: The same of nft, as Python prints its text and its JSON.
+#: The same for nft, as Python prints its text and its JSON.
 _NFT_SAYING: Final = re.compile(r"ct |'ct'|nat|masq|redir|xt[ ']")
 _STATEMENTS: Final = (s.Masquerade, s.Redirect, s.CtSet, s.CtCount)
 _EXTENSIONS: Final = {
@@ -44,7 +44,7 @@ _EXTENSIONS: Final = {
 
 
 def is_tracking(rulesets: Iterable[Rules], family: str) -> bool:
-    """Tell whether some rule certainly makes the kernel track connections of a family."""
+    """Return whether some rule certainly makes the kernel track connections of a family."""
     return any(
         any(map(_needs, _of_iptables(each)))
         if isinstance(each, Ruleset)
@@ -55,7 +55,7 @@ def is_tracking(rulesets: Iterable[Rules], family: str) -> bool:
 
 
 def _of_iptables(ruleset: Ruleset) -> Iterator[Rule]:
-    """Give the rules that may need it: few others are understood."""
+    """Yield the rules that may need it; only few rows have to be parsed for that."""
     for table in ruleset.tables.values():
         if not says(table, _SAYING):
             continue
@@ -86,7 +86,7 @@ def _needs(rule: Rule) -> bool:
 def _nft_needs(rule: NftRule, family: str) -> bool:
     for each in rule.statements:
         match each:
-            case s.Dnat() | s.Snat():  # in a table of both families it is for one
+            case s.Dnat() | s.Snat():  # in a table of both families it applies to one of them
                 if each.family in {None, family}:
                     return True
             case s.Xt(kind, name):
@@ -99,7 +99,7 @@ def _nft_needs(rule: NftRule, family: str) -> bool:
 
 
 def _reads(given: object) -> bool:
-    """Tell whether an expression of conntrack is in a statement."""
+    """Return whether a statement contains a ``ct`` expression."""
     if isinstance(given, tuple):
         return any(map(_reads, given))
     fields = fields_of(type(given)) if hasattr(type(given), "__value_fields__") else ()

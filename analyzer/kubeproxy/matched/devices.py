@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 #: In rows of iptables-save: the device of -i or -o.
 _IN_ROWS: Final = re.compile(r' (?:-[io]|--(?:in|out)-interface) "?([^\s"]+)')
 _IN: Final = " -i ", " --in-interface "
-#: In rules of nft, as text or JSON: all that may be a device.
+#: In rules of nft, as text or JSON: everything that may be a device.
 _NAMES: Final = re.compile(r"[^\s\"'{},]+")
-#: Of rules of nft and types of sets that have to do with devices.
+#: In rules of nft and types of sets that match on devices.
 _WORDS: Final = ("iif", "oif")
-#: What stands in a row besides its matches and its target.
+#: The parts of a row that are neither its matches nor its target.
 _BARE: Final = re.compile(r' -m comment --comment (?:"(?:[^"\\]|\\.)*"|\S+)|^\[\d+:\d+\] ')
 _STOPS: Final = re.compile(r"-A \S+ -j (?:DROP|REJECT(?: --reject-with \S+)?)")
 _DEVICES: Final = frozenset({"ifname", "iface_index", "unknown"})
-#: Chains of which each sends names of one beginning on to the next that are looked at.
+#: Most chains that are followed, of which each sends names with one prefix on to the next.
 _DEEPEST: Final = 8
 
 
@@ -38,7 +38,7 @@ def asked_devices(rulesets: Iterable[Rules]) -> frozenset[str]:
 
 
 def asks_where_from(rulesets: Iterable[Rules]) -> bool:
-    """Tell whether a rule may match on the device that a packet comes in by."""
+    """Return whether a rule may match on the input device of a packet."""
     return any(
         any(says(table, *_IN) for table in each.tables.values())
         if isinstance(each, Ruleset)
@@ -48,7 +48,7 @@ def asks_where_from(rulesets: Iterable[Rules]) -> bool:
 
 
 def _saying(ruleset: NftRuleset, *words: str) -> Iterator[Chain]:
-    from analyzer.kubeproxy.matched.nft import saying  # not for nodes without nft
+    from analyzer.kubeproxy.matched.nft import saying  # not needed without nft
 
     return saying(ruleset, *words)
 
@@ -56,8 +56,8 @@ def _saying(ruleset: NftRuleset, *words: str) -> Iterator[Chain]:
 def dispatched(rulesets: Iterable[Rules], *, leaving: bool) -> dict[str, frozenset[str]]:
     """Return the devices by which chains send packets on one by one, and drop all others.
 
-    Those by which they come in, or with `leaving` leave. They stand under the names of the
-    devices whose packets all come there; `+` where packets of every device do.
+    By input device, or with `leaving` by output device. The keys are the names of the devices all
+    of whose packets reach such a chain; ``+`` if packets of every device do.
     """
     option = "o" if leaving else "i"
     told: dict[str, frozenset[str]] = {}
@@ -74,7 +74,7 @@ def dispatched(rulesets: Iterable[Rules], *, leaving: bool) -> dict[str, frozens
 def _dispatched_of_nft(
     ruleset: NftRuleset, *, leaving: bool
 ) -> Iterator[tuple[str, frozenset[str]]]:
-    from analyzer.kubeproxy.matched import dispatched_nft  # not for nodes without nft
+    from analyzer.kubeproxy.matched import dispatched_nft  # not needed without nft
 
     return dispatched_nft.dispatched(ruleset, leaving=leaving)
 
@@ -88,7 +88,7 @@ def _sent_on(table: Table, option: str) -> Iterator[tuple[str, frozenset[str]]]:
         found = [sends.fullmatch(row) for row in rows[:-1]]
         if rows and _STOPS.fullmatch(rows[-1]) and None not in found:
             chains[chain] = [(each[1].strip('"'), each[2]) for each in found if each is not None]
-    # What comes to these has a name of some beginning: of others they say nothing.
+    # Packets reach these by a prefix of the name: what they drop says nothing about other names.
     inner = {to for _, name, to in asking if name.strip('"').endswith("+")}
     known: _Known = {}
     for chain in chains:
@@ -98,9 +98,9 @@ def _sent_on(table: Table, option: str) -> Iterator[tuple[str, frozenset[str]]]:
 
 
 def _come_to(table: Table, chain: str, option: str, depth: int = 0) -> frozenset[str]:
-    """Return names of devices whose packets a rule sends to a chain whatever else they are.
+    """Return names of devices whose packets a rule sends to a chain unconditionally.
 
-    A rule further up may have taken some of them: then they never come to be asked here.
+    An earlier rule may have taken some of them: then they do not reach this chain.
     """
     if chain in table.chains and table.chains[chain].policy is not None:
         return frozenset({"+"})
@@ -111,13 +111,13 @@ def _come_to(table: Table, chain: str, option: str, depth: int = 0) -> frozenset
                 found.add(device.strip('"'))
             case ["-A", caller, _, _] if depth < _DEEPEST:
                 found |= _come_to(table, caller, option, depth + 1)
-            case _:  # not whatever else they are
+            case _:  # not unconditionally
                 pass
     return frozenset(found)
 
 
 def _rows_to(table: Table, chain: str) -> Iterator[str]:
-    """Give the rows that send packets to a chain."""
+    """Yield the rows that send packets to a chain."""
     rows = rows_of(table) + "\n"
     for target in (f" -j {chain}\n", f" -g {chain}\n"):
         end = rows.find(target)
@@ -134,12 +134,12 @@ def _rows_in(table: Table, chain: str) -> Sequence[str]:
 def _names(
     chain: str, chains: Mapping[str, Sequence[tuple[str, str]]], known: _Known, depth: int = 0
 ) -> frozenset[str] | None:
-    """Return all devices that a chain sends packets on by; None: it may be one of any name.
+    """Return all devices that a chain sends packets on by; None: any other name is possible.
 
     `chains` are those that drop all others, with the devices and the chains they send them to.
     """
     if chain not in known:
-        known[chain] = None  # of one that leads back to itself nothing is known
+        known[chain] = None  # nothing is known of a chain that leads back to itself
         names: set[str] = set()
         for name, to in chains[chain]:
             is_one = not name.endswith("+")

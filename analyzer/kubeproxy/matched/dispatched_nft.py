@@ -23,12 +23,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-#: Chains of which each leads into the next that are looked at.
+#: Most chains, each leading into the next, that are followed.
 _DEEPEST: Final = 8
 
 
 def dispatched(ruleset: NftRuleset, *, leaving: bool) -> Iterator[tuple[str, frozenset[str]]]:
-    """Give the devices by which a chain sends packets on, and those whose packets come to it."""
+    """Yield a device all of whose packets reach such a chain, and the devices that it sends on."""
     asked = Meta("oifname" if leaving else "iifname")
     asking = {id(chain) for chain in saying(ruleset, "vmap") if _says(chain, "vmap")}
     for table in ruleset.tables.values() if asking else ():
@@ -43,7 +43,7 @@ def _says(chain: Chain, word: str) -> bool:
 
 
 def _sent_on(table: Table, chain: Chain, asked: Expression) -> frozenset[str] | None:
-    """Return the devices that a chain sends on for good; None: it does not drop all others."""
+    """Return the devices that a chain sends on by goto; None: it does not drop all others."""
     *before, last = chain.rules
     names: set[str] = set()
     for rule in before:
@@ -78,7 +78,7 @@ def _elements(table: Table, where: object) -> Sequence[Element]:
 
 
 def _come_to(table: Table, chain: Chain, asked: Expression, depth: int = 0) -> frozenset[str]:
-    """Return names of devices whose packets a rule sends to a chain whatever else they are."""
+    """Return names of devices whose packets a rule sends to a chain unconditionally."""
     if chain.hook is not None:
         return frozenset({"+"})
     found: set[str] = set()
@@ -93,7 +93,7 @@ def _come_to(table: Table, chain: Chain, asked: Expression, depth: int = 0) -> f
                     found.add(f"{name[:-1]}+" if name.endswith("*") else name)
                 case [Jump(to) | Goto(to)] if to == chain.name:
                     found |= _come_to(table, caller, asked, depth + 1)
-                case _:  # not whatever else they are
+                case _:  # not unconditionally
                     pass
     return frozenset(found)
 

@@ -22,7 +22,7 @@ def asked_bits(ruleset: NftRuleset) -> int:
 
 
 def saying(ruleset: NftRuleset, *words: str) -> Iterator[Chain]:
-    """Give the chains that may have some word; few do, and to understand the others takes long."""
+    """Yield the chains that may contain one of the words: parsing all others would take long."""
     for table in ruleset.tables.values():
         for chain in table.chains.values():
             source = repr(chain.rules.source) if isinstance(chain.rules, Lazy) else None
@@ -49,7 +49,7 @@ def _of_statement(statement: Statement) -> int:
 
 
 def _is_of_marks(given: Expression) -> bool:
-    """Tell whether an operand is a constant, or a mark with some bits changed where they stand."""
+    """Return whether an operand is a constant, or a mark with bits changed in place."""
     match given:
         case int() | Meta("mark") | Ct("mark"):
             return True

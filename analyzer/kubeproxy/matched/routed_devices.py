@@ -1,8 +1,8 @@
-"""Which devices a node's pods are behind, as its routes tell.
+"""The devices behind which a node's pods are, according to its routes.
 
 A pod of the node is reached without a next hop: by a route of its own (Calico, AWS, Cilium with
-endpoint routes), or by one to the bridge of all of them. A device that leads to a next hop, or to
-pods elsewhere as neighbours, does not tell pods of the node from others.
+endpoint routes), or by one to the bridge of all pods. A device that leads to a next hop, or to pods
+on other nodes as neighbours, does not distinguish pods of the node from others.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from analyzer.semantics.devices import SHARED, USUAL, PodPlaces
 def devices_of_pods(
     routes: Routes, places: Sequence[PodPlaces], own: Sequence[Address] = ()
 ) -> tuple[str, ...]:
-    """Return devices, as iptables writes their names or patterns of them; none: not told.
+    """Return devices, as iptables writes their names or patterns of them; empty: not known.
 
-    `places` tell, one for each IP version, where addresses live, as far as that is known; `own`
-    are the node's addresses. Without places only devices are told that network plugins name so,
-    and that have a route to one address.
+    `places` are, for IPv4 and for IPv6, the addresses on this node and elsewhere, as far as known;
+    `own` are the node's addresses. Without places only devices are returned that have a name that
+    network plugins use for pods, and a route to a single address.
     """
     others = {each.device for each in routes.routes if each.hop is not None or each.is_default}
     found = {
@@ -47,7 +47,7 @@ def _leads_to_pods(route: KernelRoute, device: str, places: Sequence[PodPlaces])
         each for each, version in zip(places, (4, 6), strict=True) if version == network.version
     ]
     if any(common_of(each.elsewhere, held) for each in of_version):
-        return False  # pods elsewhere are neighbours on it, too
+        return False  # pods elsewhere are neighbours on it too
     if any(common_of(each.here, held) for each in of_version):
         return True
     is_alone = network.prefixlen == WIDTHS[network.version]

@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-#: What packets put into a set, or take out of it.
+#: A set that packets are added to, or deleted from.
 _CHANGED: Final = re.compile(r" --(?:add|del)-set (\S+)")
 _MOST_NAMED: Final = 3
 _ADDRESSES: Final = frozenset({"ipv4_addr", "ipv6_addr"})
@@ -37,12 +37,12 @@ def _tables(rulesets: Iterable[Rules]) -> Iterator[Table]:
 
 
 def asks_sets(rulesets: Iterable[Rules]) -> bool:
-    """Tell whether a rule matches on an ipset."""
+    """Return whether a rule matches on an ipset."""
     return any(says(table, "--match-set") for table in _tables(rulesets))
 
 
 def asks_pairs(rulesets: Iterable[Rules]) -> bool:
-    """Tell whether a set of nft holds pairs of addresses, as of what comes back to its source."""
+    """Return whether a set of nft has pairs of addresses, for example for hairpin flows."""
     return any(
         sum(part in _ADDRESSES for part in held.key) > 1
         for ruleset in rulesets
@@ -53,7 +53,7 @@ def asks_pairs(rulesets: Iterable[Rules]) -> bool:
 
 
 def not_told(sets: Iterable[str], file: str) -> list[Diagnostic]:
-    """Return what says that rules asked for sets of which nobody told what they hold."""
+    """Return a warning about sets that rules match on and whose members are not known."""
     names = sorted(sets)
     if not names:
         return []

@@ -27,7 +27,7 @@ _FAMILIES: Final = (4, 6)
 
 @value(kw_only=True)
 class Said:
-    """What options say; None, or nothing: it is to be assumed."""
+    """Values of options; None, or empty: not given, to be assumed."""
 
     version: str | None = None
     mode: str | None = None
@@ -37,7 +37,7 @@ class Said:
 
 @value
 class Assumed:
-    """Settings, and in words what of them nobody said."""
+    """Settings, and in words which of them are assumed."""
 
     settings: Settings
     words: tuple[str, ...]
@@ -47,7 +47,8 @@ def assumed(objects: Sequence[Object], said: Said) -> Assumed:
     """Return the settings of all kube-proxies of a cluster.
 
     Raises:
-        ValueError: a version is none, or its rules are not known, or it has not that mode.
+        ValueError: a version is malformed, or its rules are not known, or it does not have that
+            mode.
     """
     words: list[str] = []
     version = _version(objects, said, words)

@@ -23,14 +23,14 @@ _FAMILIES: Final = (4, 6)
 
 @value(kw_only=True)
 class Prediction:
-    """What kube-proxies of a cluster were predicted to write, and what that rests on.
+    """What kube-proxies of a cluster are predicted to write, and what that rests on.
 
     Attributes:
         nodes: all of the cluster.
-        assumed: in words, what nobody said.
-        walked: what was held against walks, by IP version.
+        assumed: in words, what was not given.
+        walked: the comparison with evaluated rules, by IP version.
         malformed: Services that are left out, with the reason.
-        dumps: the nodes whose dumps were given in place of a prediction.
+        dumps: the nodes whose dumps were given instead of a prediction.
     """
 
     settings: Settings
@@ -42,7 +42,7 @@ class Prediction:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """Names of Services that no answer is about, or not in whole."""
+        """Names of Services without a result, or without a complete one."""
         named = [each.partition(":")[0] for each in self.malformed]
         return tuple(dict.fromkeys([*named, *(n for w in self.walked for n in w.differing)]))
 
@@ -50,7 +50,7 @@ class Prediction:
 def specifications(
     objects: Sequence[Object], settings: Settings, family: int, malformed: list[str] | None = None
 ) -> list[ServicePortSpec]:
-    """Return the ServicePorts of one family, as kube-proxies of that version look at them."""
+    """Return the ServicePorts of one family, as kube-proxies of that version use them."""
     found = service_ports(objects, settings.version.layout, family, malformed)
     if settings.version.has_node_hints:
         return list(found)
@@ -93,7 +93,7 @@ def predict(
 def rules_of_node(
     objects: Sequence[Object], settings: Settings, node: str, malformed: list[str]
 ) -> list[str]:
-    """Return the dumps of one node: of iptables one for each IP version that has Services."""
+    """Return the dumps of one node: for iptables one for each IP version that has Services."""
     of_family = {
         family: specifications(objects, settings, family, malformed) for family in _FAMILIES
     }

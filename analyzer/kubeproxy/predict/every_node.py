@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @value
 class At:
-    """A ServicePort as it is at some nodes, which are all alike to it."""
+    """A ServicePort at some nodes, at all of which it is the same."""
 
     service: ServicePort
     nodes: frozenset[str]
@@ -45,7 +45,7 @@ class EveryNode:
     """A ServicePort at every node.
 
     Attributes:
-        at: it, at the nodes where it is the same; no node is there twice.
+        at: the ServicePort, at the nodes where it is the same; no node is there twice.
     """
 
     at: tuple[At, ...]
@@ -74,7 +74,7 @@ class EveryNode:
 
 @value
 class _Class:
-    """Nodes at which a ServicePort is the same; it is odd where its own rules must be walked."""
+    """Nodes at which a ServicePort is the same; if odd, its own rules must be evaluated."""
 
     reached: Reached
     shape: Shape
@@ -110,7 +110,7 @@ class _Predicted:
         services: Sequence[ServicePortSpec],
         advance: Callable[[int, int | None], None] | None,
     ) -> Iterator[EveryNode]:
-        """Give the ServicePorts at every node."""
+        """Yield the ServicePorts at every node."""
         classes = [tuple(self._classes(each)) for each in services]
         asked: dict[Shape, Asked] = {}
         for service, own in zip(services, classes, strict=True):
@@ -135,7 +135,7 @@ class _Predicted:
     # --- classes of nodes ----------------------------------------------------
 
     def _classes(self, service: ServicePortSpec) -> Iterator[_Class]:
-        """Give the nodes by what a ServicePort is there."""
+        """Yield the classes of nodes at which a ServicePort is the same."""
         reaches = Reaches(service, next(iter(self._proxies.values())).layout)
         related = self._relations.of(service)
         if related.is_same_everywhere and reaches.is_same_everywhere:
@@ -143,7 +143,7 @@ class _Predicted:
             return
         looked_at: Iterable[str] = self._proxies
         if related.is_same_everywhere and not reaches.asks_zones:
-            # Most nodes have neither endpoints nor hints: they need not be looked at one by one.
+            # Most nodes have neither endpoints nor hints: they are handled together.
             looked_at = [name for name in reaches.nodes if name in self._proxies]
             rest = self._every.difference(looked_at)
             if rest:
@@ -233,7 +233,7 @@ class _Predicted:
         return lists[key]
 
     def _walked(self, spec: ServicePortSpec, node: str) -> ServicePort:
-        """Return a ServicePort as the walk of its own rules has it."""
+        """Return a ServicePort from an evaluation of its own rules."""
         view = walked([spec], self._proxies[node], self._mode, self._cluster)
         named = [s for s in view.services if s.protocol == spec.protocol]
         found = next((s for s in named if s.name.text == spec.name), None)
@@ -258,10 +258,10 @@ class _Predicted:
 
 
 def _told_apart(routes: Sequence[Route], own: Sequence[Address]) -> Iterator[Route]:
-    """Give the routes without those from networks whose flows fare as those around them.
+    """Yield the routes, except from networks with the same results as the sources around them.
 
-    Rules may tell a network apart to send its flows to the endpoints of all nodes, which here are
-    those of this node.
+    Rules may distinguish a network in order to send its flows to the endpoints of all nodes, which
+    may be just those of this node.
     """
     for route in routes:
         around = None if route.network is None else _around(route, routes)

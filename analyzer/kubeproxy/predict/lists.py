@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Listed:
-    """Endpoints in the order in which they are drawn; made anew of none that is there."""
+    """Endpoints in the order in which they are drawn; each `Endpoint` is made on first access."""
 
     __slots__ = ("_endpoints", "_printed", "draws", "specs")
 
@@ -40,7 +40,7 @@ class Listed:
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
-        """The endpoints, made when they are first asked for."""
+        """The endpoints, made on first access."""
         if self._endpoints is None:
             self._endpoints = tuple([Endpoint(e.address, e.port) for e in self.specs])
         return self._endpoints
@@ -54,10 +54,10 @@ class Listed:
 
 
 class ListedShares(Sequence[Share]):
-    """Shares of one route, each made when it is looked at.
+    """Shares of one route, each made when it is used.
 
-    `masquerade` is that of flows to endpoints of `node` and to all others. Of endpoints that have
-    a node's address, one of `hosts`, it is not told: that differs by node.
+    `masquerade` is that of flows to endpoints of `node` and to all others. For endpoints with a
+    node's address, one of `hosts`, it is None: it differs by node.
     """
 
     __slots__ = ("_hosts", "_listed", "_masquerade", "_node")
@@ -99,7 +99,7 @@ class ListedShares(Sequence[Share]):
         return self._listed.endpoints, self._listed.draws
 
     def masquerades(self) -> Sequence[bool | None]:
-        """Return of each endpoint whether its flows are masqueraded."""
+        """Return for each endpoint whether its flows are masqueraded."""
         here, elsewhere = self._masquerade
         return tuple(
             [
@@ -109,13 +109,13 @@ class ListedShares(Sequence[Share]):
         )
 
     def losses(self) -> Sequence[Endings]:
-        """Return how flows are lost behind the DNAT: none, since no rules of others are there."""
+        """Return how flows are lost after DNAT: none are, since there are no rules of others."""
         return ()
 
     def is_like(self, other: ListedShares, own: Collection[Address]) -> bool:
-        """Tell whether flows of another route fare alike; `own` are addresses of the node.
+        """Return whether another route has the same results; `own` are the node's addresses.
 
-        What is sent to the node itself is not masqueraded, so no rule tells it apart.
+        Flows to the node itself are not masqueraded, so no rule makes a difference for them.
         """
         if self._listed.specs != other._listed.specs or self._listed.draws != other._listed.draws:
             return False
@@ -133,7 +133,7 @@ class ListedShares(Sequence[Share]):
 
 
 class Draws:
-    """What the rules of a mode draw of so many endpoints, by their number."""
+    """The shares of endpoints by their number, as the rules of a mode draw them."""
 
     def __init__(self, mode: Mode, digits: int) -> None:
         """Take the digits of the probabilities that kube-proxy writes in iptables mode."""
@@ -142,9 +142,10 @@ class Draws:
         self._known: dict[tuple[int, bool], tuple[Bounds, ...]] = {}
 
     def of(self, number: int, *, certain: bool = True) -> tuple[Bounds, ...]:
-        """Return the shares; one and the same value each time.
+        """Return the shares; the same object each time.
 
-        `certain`: that these endpoints are drawn from at all; else shares are from 0 to that.
+        `certain`: that these endpoints are drawn from at all; otherwise shares are bounds from 0
+        up.
         """
         found = self._known.get((number, certain))
         if found is None:
@@ -160,7 +161,7 @@ def _numgen(number: int) -> Sequence[Dyadic]:
 
 
 def _statistic(number: int, digits: int) -> list[Dyadic]:
-    """Return what a chain of draws gives, each of so many digits.
+    """Return the shares of a chain of draws, with probabilities of that many digits.
 
     Source: pkg/proxy/iptables/proxier.go, ``computeProbability``.
     """

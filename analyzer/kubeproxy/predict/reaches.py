@@ -1,6 +1,6 @@
-"""Which endpoints each node sends a ServicePort's flows to, computed once for all nodes.
+"""To which endpoints each node sends a ServicePort's flows, computed once for all nodes.
 
-The same as `generate.reach` says of one node; a property holds both together.
+The same as `generate.reach` for one node; a property compares the two.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Reached:
     """The endpoints that one node uses, in the order of its rules.
 
     Attributes:
-        cluster: under the policy Cluster; one and the same tuple for all nodes that use the same.
+        cluster: under the policy Cluster; the same tuple object for all nodes that use the same.
         local: under the policy Local, those of the node.
     """
 
@@ -46,11 +46,11 @@ class Reaches:
         has_policies = layout.minor >= Layout.V1_24.minor
         falls_back = layout.minor >= Layout.V1_26.minor
         finishing = tuple(e for e in known if e.may_finish) if falls_back else _NONE
-        #: Of 1.22 and 1.23: an internal Local policy keeps all flows on the node.
+        #: In 1.22 and 1.23: an internal Local policy keeps all flows on the node.
         self._keeps_here = _keeps_here(service, layout)
         #: Whether some node of the cluster has a usable endpoint.
         self.any_at_all = bool(ready or finishing)
-        #: Whether rules have chains of endpoints that are not ready, so that no shape tells them.
+        #: Whether rules have chains of endpoints that are not ready, which shapes do not cover.
         self.is_odd = layout is Layout.V1_22 and len(ready) < len(known)
         self._uses_cluster = not has_policies or service.uses_cluster
         by_nodes = layout is Layout.V1_36 and bool(ready) and all(e.nodes for e in ready)
@@ -67,7 +67,7 @@ class Reaches:
         if (uses_local and (has_policies or service.is_external)) or self._keeps_here:
             for each in (*(known if self.is_odd else ready), *finishing):
                 mine = self._local.get(each.node, _NONE)
-                # One that ends is a fallback only.
+                # A terminating endpoint is a fallback only.
                 if each.ready or self.is_odd or not mine or not mine[0].ready:
                     self._local[each.node] = (*mine, each)
 
@@ -83,7 +83,7 @@ class Reaches:
 
     @property
     def asks_zones(self) -> bool:
-        """Whether zones tell nodes apart."""
+        """Whether nodes in different zones may differ."""
         return bool(self._by_zone)
 
     def at(self, proxy: ProxyConfig) -> Reached:
@@ -105,7 +105,7 @@ def _keeps_here(service: ServicePortSpec, layout: Layout) -> bool:
 
 
 def _spelling(layout: Layout) -> Callable[[EndpointSpec], str]:
-    """Return what gives an endpoint as the names of chains have it."""
+    """Return a function that spells an endpoint as it is hashed into the names of chains."""
     if layout is Layout.V1_36:
         return lambda endpoint: endpoint.destination
     return lambda endpoint: endpoint.as_written

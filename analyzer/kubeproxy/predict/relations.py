@@ -1,8 +1,8 @@
 """How a node's addresses and networks affect a ServicePort's rules, and which sources it has.
 
-Addresses of Services are in nobody's networks, as a rule: then nodes differ in nothing but in what
-is known of them at all. Where a frontend or a source range meets a node's addresses or networks,
-how it does tells nodes apart.
+Addresses of Services are usually in no network of nodes or pods: then nodes differ in nothing but
+in what is known of them at all. If a node's addresses or networks overlap with a frontend or a
+source range, nodes differ by how they do.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class Related:
     """How nodes are related to one ServicePort.
 
     Attributes:
-        relation: that of all nodes where it is the same.
-        by_node: else that of each.
+        relation: that of all nodes if it is the same.
+        by_node: otherwise that of each.
     """
 
     relation: object = None
@@ -30,7 +30,7 @@ class Related:
 
     @property
     def is_same_everywhere(self) -> bool:
-        """Whether no node is told from the others."""
+        """Whether all nodes have the same relation."""
         return self.by_node is None
 
     def at(self, node: str) -> object:
@@ -68,7 +68,7 @@ class Relations:
             if self._is_base_same:
                 return Related(relation=next(iter(self._base.values())))
             return Related(by_node=self._base)
-        # Addresses that are somebody's are a shape of their own.
+        # Addresses that a node or pod has are a shape of their own.
         found = {
             name: (base, met, self._of_addresses(name, met), self._of_ranges(name, ranges))
             for name, base in self._base.items()
@@ -81,7 +81,7 @@ class Relations:
         return any(int(address) >> bits in known for bits, known in self._prefixes.items())
 
     def _known(self, name: str) -> object:
-        """Return what is known of a node at all, and how its pods' networks lie."""
+        """Return what is known of a node at all, and how its pods' networks relate to the CIDR."""
         cidr, pods = self._proxies[name].cluster_cidr, self._pods[name]
         lies = None if cidr is None else tuple(_meets(cidr, each) for each in pods)
         return cidr is None, lies, bool(self.own[name]), bool(pods)
@@ -104,7 +104,7 @@ class Relations:
 
 
 def _prefixes(networks: Iterable[Network]) -> dict[int, set[int]]:
-    """Return networks of one family by their host bits: what their addresses have before those."""
+    """Return networks of one family by their number of host bits: the bits before those."""
     found: dict[int, set[int]] = {}
     for each in networks:
         bits = each.max_prefixlen - each.prefixlen
@@ -113,7 +113,7 @@ def _prefixes(networks: Iterable[Network]) -> dict[int, set[int]]:
 
 
 def _meets(one: Network, other: Network) -> str:
-    """Return how one network lies to another."""
+    """Return how one network relates to another."""
     if one.version != other.version:
         return "apart"
     if one == other:

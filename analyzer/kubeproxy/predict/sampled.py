@@ -1,8 +1,8 @@
-"""Predictions compared with walks of all rules of a few Services at a few nodes.
+"""Predictions compared with an evaluation of all rules of a few Services at a few nodes.
 
-Theory of operation: how a prediction can be wrong is not known before, so Services and nodes are
-drawn at random; the seed is printed, and another run may name another. Rules of the Services
-drawn, all of them together, are generated for each node and read as a dump of it would be.
+Theory of operation: how a prediction can be wrong is not known beforehand, so Services and nodes
+are drawn at random; the seed is printed, and another run may use another one. Rules of all Services
+drawn, together, are generated for each node and read as a dump of it would be.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-#: Nodes, and Services at each of them.
+#: Number of nodes, and of Services at each of them.
 _NODES: Final = 3
 _SERVICES: Final = 10
-#: Other nodes that a walk knows besides those of the endpoints.
+#: Number of other nodes that an evaluation knows besides those of the endpoints.
 _OTHERS: Final = 3
 
 
 @value(kw_only=True)
 class Sampled:
-    """What was held against walks.
+    """The comparison of predictions with evaluated rules.
 
     Attributes:
         nodes: their names.
-        services: how many ServicePorts were walked, at all of these nodes together.
-        differing: those that the walk has otherwise, which no answer may rest on.
+        services: how many ServicePorts were evaluated, at all of these nodes together.
+        differing: those with another result than predicted, which no result may rest on.
     """
 
     nodes: tuple[str, ...]
@@ -53,7 +53,7 @@ def sampled(
     cluster: Cluster,
     seed: int,
 ) -> Sampled:
-    """Walk a few of `services` at a few nodes; `found` is what was predicted of each."""
+    """Evaluate a few of `services` at a few nodes; `found` is what was predicted of each."""
     from random import Random
 
     draw = Random(seed)  # noqa: S311  # no secret
@@ -76,7 +76,7 @@ def sampled(
 
 
 def is_same(predicted: ServicePort, read: ServicePort | None) -> bool:
-    """Tell whether a walk says what was predicted, but for hairpins and masquerade."""
+    """Return whether an evaluation gives what was predicted, except for hairpins and masquerade."""
     if read is None:
         return not predicted.routes and not predicted.frontends
     return (
@@ -91,18 +91,18 @@ def _routes(service: ServicePort) -> Iterator[object]:
     for route in service.routes:
         if route.source is not Source.HAIRPIN:
             endpoints, shares = route.draws()
-            # In which order a walk finds endpoints of equal shares tells nothing.
+            # The order in which an evaluation finds endpoints of equal shares does not matter.
             drawn = frozenset(zip(endpoints, shares, strict=True))
-            # Which networks a walk tells apart the rest of a dump decides too.
+            # Which networks an evaluation distinguishes also depends on the rest of a dump.
             yield route.frontend, drawn, route.unresolved
             if route.network is None:
                 yield route.frontend, route.source, drawn, route.unresolved
 
 
 def _smaller(cluster: Cluster, name: str, services: Iterable[ServicePortSpec]) -> Cluster:
-    """Return a cluster without most of the nodes that rules do not tell from others.
+    """Return a cluster without most of the nodes that rules do not distinguish.
 
-    A walk looks at the network of each. Source ranges may tell any of them apart.
+    An evaluation uses the network of each. Source ranges may distinguish any of them.
     """
     given = list(services)
     if any(each.load_balancer_source_ranges for each in given):

@@ -29,10 +29,10 @@ class Mode(enum.Enum):
 
 @enum.unique
 class LocalMode(enum.Enum):
-    """``--detect-local-mode``: by which network a kube-proxy knows flows of pods.
+    """``--detect-local-mode``: the network by which a kube-proxy recognises flows of pods.
 
-    Source: cmd/kube-proxy/app/server_linux.go, ``getLocalDetectors``. Of BridgeInterface and
-    InterfaceNamePrefix no capture is there.
+    Source: cmd/kube-proxy/app/server_linux.go, ``getLocalDetectors``. There are no captures of
+    BridgeInterface and InterfaceNamePrefix.
     """
 
     CLUSTER_CIDR = "ClusterCIDR"
@@ -41,11 +41,12 @@ class LocalMode(enum.Enum):
 
 @value(kw_only=True)
 class Settings:
-    """Of all kube-proxies.
+    """The settings of all kube-proxies.
 
     Attributes:
-        cluster_cidrs: ``--cluster-cidr``, of either IP version or of both; none: without it.
-        kubelet: whether each node's kubelet has put its rules in place, which up to 1.24 drop.
+        cluster_cidrs: ``--cluster-cidr``, of either IP version or of both; empty: without it.
+        kubelet: whether each node's kubelet has put its rules in place, which drop flows up to
+            1.24.
     """
 
     version: Version = NEWEST

@@ -1,11 +1,11 @@
-"""Which list of endpoints each route of a ServicePort draws from, found by walking its shape.
+"""Which list of endpoints each route of a ServicePort draws from, found by evaluating its shape.
 
-Theory of operation: a ServicePort of which only the endpoints are others has the same rules but
-for names, addresses and numbers of endpoints. So of each shape one is generated with an endpoint
-at the node and one elsewhere, of which rules for all endpoints draw one half each and rules for
-local ones the first alone, and what is drawn tells the list. A shape is what decides which rules
-there are: the policies, the kinds and number of frontends, the source ranges, and which of the
-lists are empty (`Shape`).
+Theory of operation: two ServicePorts that differ only in their endpoints have the same rules except
+for names, addresses and numbers of endpoints. So of each shape one is generated with an endpoint at
+the node and one elsewhere: rules for all endpoints draw one half each, rules for local ones the
+first alone, and what is drawn identifies the list. A shape is what decides which rules there are:
+the policies, the kinds and number of frontends, the source ranges, and which of the lists are empty
+(`Shape`).
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final, TypeAlias
 
-    #: A frontend: the kind that it seems to be, that which it is, and its place among those.
+    #: A frontend: its apparent kind, its actual kind, and its position among those.
     Place: TypeAlias = tuple[FrontendKind, FrontendKind, int]
 
 _HALF: Final = Dyadic.of(1, 1)
 _BOTH: Final = ("here", "elsewhere")
-#: Of endpoints where objects and settings tell no network of pods (RFC 2544).
+#: For endpoints if neither objects nor settings have a network of pods (RFC 2544).
 _ANYWHERE: Final = {4: "198.18.0.0", 6: "2001:2::"}
 
 
 @enum.unique
 class From(enum.Enum):
-    """The list that a route draws from; or one of which it is not known whether it does."""
+    """The list that a route draws from; or the one that it may or may not draw from."""
 
     CLUSTER = "cluster"
     LOCAL = "local"
@@ -53,8 +53,8 @@ class Shape:
     """What decides which rules a ServicePort has at a node.
 
     Attributes:
-        kind: of the ServicePort, what its specification decides.
-        relation: of the node, what its addresses and networks decide.
+        kind: what the specification of the ServicePort decides.
+        relation: what the addresses and networks of the node decide.
         cluster, local, any_at_all: whether it has endpoints of either list, and at any node.
     """
 
@@ -71,8 +71,8 @@ class TemplateRoute:
 
     Attributes:
         masquerade: of flows to endpoints of the node, and to others.
-        astray: the flows that are sent to no endpoint, without the rules that say so: their text
-            names the ServicePort that was walked.
+        astray: the flows that are sent to no endpoint, without the rules that decide it: their
+            text names the ServicePort that was evaluated.
     """
 
     place: Place
@@ -85,7 +85,7 @@ class TemplateRoute:
 
 @value(kw_only=True)
 class Template:
-    """The routes of a shape, those of hairpins left out, and its refusals by frontend."""
+    """The routes of a shape, except those of hairpins, and its refusals by frontend."""
 
     routes: tuple[TemplateRoute, ...]
     frontends: tuple[Place, ...]
@@ -93,7 +93,7 @@ class Template:
 
 
 def kind_of(service: ServicePortSpec) -> tuple[object, ...]:
-    """Return what a ServicePort's specification decides of its rules, but for endpoints."""
+    """Return what a ServicePort's specification decides of its rules, apart from endpoints."""
     return (
         service.protocol,
         bool(service.node_port),
@@ -109,7 +109,7 @@ def kind_of(service: ServicePortSpec) -> tuple[object, ...]:
 
 @value(kw_only=True)
 class Asked:
-    """A shape to be walked, with a ServicePort of it and the node where it is."""
+    """A shape to be evaluated, with a ServicePort of it and a node."""
 
     shape: Shape
     service: ServicePortSpec
@@ -117,7 +117,7 @@ class Asked:
 
 
 class Templates:
-    """Walks shapes, those of one node together."""
+    """Evaluates shapes, those of one node together."""
 
     def __init__(self, mode: Mode, proxies: dict[str, ProxyConfig], cluster: Cluster) -> None:
         self._mode = mode
@@ -125,7 +125,7 @@ class Templates:
         self._cluster = cluster
 
     def of(self, asked: Iterable[Asked]) -> dict[Shape, Template | None]:
-        """Return the template of each shape; None where it cannot be read off."""
+        """Return the template of each shape; None if it does not follow from an evaluation."""
         found: dict[Shape, Template | None] = {}
         for node, batch in _batches(asked):
             proxy = self._proxies[node]
@@ -139,7 +139,7 @@ class Templates:
         return found
 
     def _two(self, proxy: ProxyConfig) -> tuple[EndpointSpec, EndpointSpec]:
-        """Return an endpoint at the node and one elsewhere, where pods have addresses."""
+        """Return an endpoint at the node and one elsewhere, at addresses that pods may have."""
         from ipaddress import ip_address
 
         nodes = self._cluster.nodes
@@ -174,7 +174,7 @@ def _first(networks: Sequence[Network], offset: int) -> Address:
 
 
 def _batches(asked: Iterable[Asked]) -> Iterable[tuple[str, list[Asked]]]:
-    """Give shapes that can be rules of one node together: no ServicePort is there twice."""
+    """Return shapes that can be rules of one node together: no ServicePort is there twice."""
     batches: dict[tuple[str, int], list[Asked]] = {}
     taken: dict[tuple[str, str, str], int] = {}
     for each in asked:
@@ -185,7 +185,7 @@ def _batches(asked: Iterable[Asked]) -> Iterable[tuple[str, list[Asked]]]:
 
 
 def _with_endpoints(asked: Asked, here: EndpointSpec, there: EndpointSpec) -> ServicePortSpec:
-    """Return a ServicePort of the shape whose endpoints tell its lists apart."""
+    """Return a ServicePort of the shape whose endpoints identify its lists."""
     shape = asked.shape
     if not shape.any_at_all:
         endpoints: tuple[EndpointSpec, ...] = ()
@@ -199,7 +199,7 @@ def _asks_local(service: ServicePortSpec) -> bool:
 
 
 def _template(service: ServicePort, spec: ServicePortSpec) -> Template | None:
-    """Return what the routes of a walked ServicePort draw from; None where that is not plain."""
+    """Return what the routes of an evaluated ServicePort draw from; None if that is not plain."""
     places: dict[Frontend, Place] = {}
     for frontend in service.frontends:
         place = place_of(frontend, spec)
@@ -236,7 +236,7 @@ def _template(service: ServicePort, spec: ServicePortSpec) -> Template | None:
 
 
 def _drawn(route: Route, spec: ServicePortSpec) -> From | None:
-    """Return which list a route draws from; None where that is not certain."""
+    """Return which list a route draws from; None if that is not certain."""
     endpoints, shares = route.draws()
     if route.unresolved:
         return None
@@ -258,9 +258,9 @@ def _drawn(route: Route, spec: ServicePortSpec) -> From | None:
 
 
 def place_of(frontend: Frontend, spec: ServicePortSpec) -> Place | None:
-    """Return a frontend's kind, and its place in the specification; None: it is in none.
+    """Return a frontend's kind, and its position in the specification; None: it is not there.
 
-    Rules of nftables mode do not tell addresses of load balancers from external IPs.
+    Rules of nftables mode do not distinguish load balancers' addresses from external IPs.
     """
     other = _CALLED_ALIKE.get(frontend.kind, frontend.kind)
     for kind in (frontend.kind, other):
@@ -282,7 +282,7 @@ def addresses_of(kind: FrontendKind, spec: ServicePortSpec) -> Sequence[Address 
         case FrontendKind.LOAD_BALANCER_IP:
             return spec.load_balancer_ips
         case FrontendKind.HOST_PORT:
-            return ()  # which the network plugin writes, and no Service has
+            return ()  # the network plugin writes them; no Service has one
 
 
 def frontend_at(place: Place, spec: ServicePortSpec) -> Frontend:

@@ -1,4 +1,4 @@
-"""Versions of kube-proxy, and the captured version that stands for each."""
+"""Versions of kube-proxy, and the captured version that represents each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-#: The first minor version that each layout stands for, up to the next.
+#: The first minor version that each layout is used for, up to the next.
 _LAYOUTS: Final = {
     14: Layout.V1_14,
     15: Layout.V1_16,
@@ -26,12 +26,12 @@ _LAYOUTS: Final = {
     29: Layout.V1_30,
     31: Layout.V1_36,
 }
-#: 1.22.4 mended what 1.22.0 to 1.22.3 make of endpoints that are not ready (#106030): since then
-#: it sends flows as 1.23 does.
+#: 1.22.4 fixed what 1.22.0 to 1.22.3 do with endpoints that are not ready (#106030): since then it
+#: sends flows as 1.23 does.
 _MENDED: Final = 22
 _MENDED_IN: Final = 4
 _NEWEST: Final = 36
-#: nftables mode is there since 1.29 (KEP-3866), hints for nodes count since 1.34 (KEP-3015).
+#: nftables mode exists since 1.29 (KEP-3866), hints for nodes count since 1.34 (KEP-3015).
 _NFTABLES: Final = 29
 _NODE_HINTS: Final = 34
 _PARTS: Final = 2
@@ -43,9 +43,9 @@ class Version:
     """A version of kube-proxy.
 
     Attributes:
-        minor: 36 of 1.36.
-        patch: where it decides the layout, of those that are alike the first; else None.
-        layout: of the captures whose rules stand for its own.
+        minor: 36 for 1.36.
+        patch: if it decides the layout, the first of those with the same layout; otherwise None.
+        layout: of the captures whose rules represent its own.
     """
 
     minor: int
@@ -64,22 +64,22 @@ class Version:
 
     @property
     def has_nftables(self) -> bool:
-        """Whether it knows nftables mode."""
+        """Whether it has nftables mode."""
         return self.minor >= _NFTABLES
 
     @property
     def has_node_hints(self) -> bool:
-        """Whether it looks at topology hints for nodes."""
+        """Whether it uses topology hints for nodes."""
         return self.minor >= _NODE_HINTS
 
     @property
     def is_known(self) -> bool:
-        """Whether it is none that came after the newest capture."""
+        """Whether it is not newer than the newest capture."""
         return self.minor <= _NEWEST
 
 
 def counted_as(text: str) -> str:
-    """Return as what versions of several nodes are counted: the minor version, as a rule."""
+    """Return the key by which nodes' versions are counted: usually the minor version."""
     minor = ".".join(text.removeprefix("v").split(".")[:_PARTS])
     return version_from_text(text).text if minor == f"1.{_MENDED}" else minor
 
@@ -88,7 +88,7 @@ def version_from_text(text: str) -> Version:
     """Return the version that ``1.30``, ``v1.30.3`` or ``v1.30.3+k3s1`` spells.
 
     Raises:
-        ValueError: it spells none, or one whose rules are not known; the message says which.
+        ValueError: it is not a version, or its rules are not known; the message says which.
     """
     parts = text.strip().removeprefix("v").split(".")
     minor = parts[1] if len(parts) >= _PARTS else ""

@@ -1,4 +1,4 @@
-"""Rules that a kube-proxy would write, generated and walked like any dump."""
+"""Rules that a kube-proxy would write, generated and evaluated like any dump."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from analyzer.model.cluster import Cluster
 
 
 def rules(services: Iterable[ServicePortSpec], proxy: ProxyConfig, mode: Mode) -> str:
-    """Return the rules of one node, of the IP version of its kube-proxy."""
+    """Return the rules of one node, for the IP version of its kube-proxy."""
     render = render_nft if mode is Mode.NFTABLES else render_rules
     return render(services, proxy)
 

@@ -1,1 +1,1 @@
-"""Walks flows from each kind of source to each frontend, and on to where they end."""
+"""Traverses the rules with flows from each kind of source to each frontend, up to their ends."""

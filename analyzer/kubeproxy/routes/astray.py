@@ -1,9 +1,9 @@
 """Flows that nat sends to no endpoint: how they end, and why.
 
-A flow may end before nat, by a rule of raw or mangle. One that passes nat as it was goes on to
-where it was sent: kube-proxy's rules in filter may refuse it there, and others may drop it. A
-ClusterIP is no address of anybody, so that what gets through is lost too. Who has another address
-of a Service, the dump does not say.
+A flow may end before nat, by a rule of raw or mangle. One that leaves nat unchanged goes on to its
+original destination: kube-proxy's rules in filter may refuse it there, and other rules may drop
+it. No host has a ClusterIP as its address, so a flow to one that gets through is lost too. Which
+host has another address of a Service is not in the dump.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ from analyzer.semantics.tree import (
 
 Reasons: TypeAlias = frozenset[Ending]
 
-#: Where a rule drops them its verdict goes before this.
+#: If a rule drops them, its verdict takes precedence over this.
 _REFUSED: Final = Ending(kind=EndKind.REFUSED, how=PASSES)
 _LEFT_OVER: Final = Ending(kind=EndKind.LEFT_OVER)
 _UNCHANGED: Final = Ending(kind=EndKind.UNCHANGED)
@@ -67,7 +67,7 @@ _NO_REASON: Final[Reasons] = frozenset({_UNCHANGED})
 class Astray:
     """The flows of one tree that nat sends to no endpoint.
 
-    `passing` tells what becomes of a packet behind nat that it left as it was.
+    `passing` returns what happens after nat to a packet that nat left unchanged.
     """
 
     def __init__(self, tree: Tree, passing: Callable[[Packet], Tree]) -> None:
@@ -76,13 +76,13 @@ class Astray:
         self._known: dict[Packet, Parts[Shares[Ending | bool]]] = {}
 
     def of(self, address: Address | None, region: Region | None, among: Bounds) -> Endings:
-        """Return how flows from an address end, `among` all flows from there as many as are astray.
+        """Return how flows from an address end; `among`: the share of these flows that goes astray.
 
-        Of an address that is not known it is one of a region; None: any.
+        If the address is not known, it is one of a region; None: any.
         """
         if self._alike is not None:
             return part(self._alike, among)
-        # By all sources at once it would take as long as there are pairs of them.
+        # For all sources at once it would take time in proportion to the number of pairs of them.
         tree = from_source(self._tree, address, region)
         is_clear = all(len(reasons) == 1 for reasons in self._why.values())
         why = self._why if is_clear else _reasons(tree)
@@ -95,7 +95,7 @@ class Astray:
 
     @cached_property
     def parts(self) -> frozenset[Intervals]:
-        """Parts of the sources whose flows go astray in different ways; none if all do in one."""
+        """Parts of the sources whose flows go astray in different ways; none if in one way."""
         if self._alike is not None:
             return frozenset()
         by_end = shares_by_source(self._tree, _left_at)
@@ -106,7 +106,7 @@ class Astray:
 
     @cached_property
     def questions(self) -> set[Intervals]:
-        """What rules behind nat match on of the sources of flows that nat left as they were."""
+        """What rules after nat match on of the sources of flows that nat left unchanged."""
         if not self.parts:
             return set()
         return {asked for each in self._unchanged for asked in questions(self._passing(each))}
@@ -117,14 +117,14 @@ class Astray:
         return [end for end in ends if isinstance(end, Packet)]
 
     def _passed(self, packet: Packet) -> Parts[Shares[Ending | bool]]:
-        """Return how packets end that nat left as they were."""
+        """Return how packets end that nat left unchanged."""
         if packet not in self._known:
             self._known[packet] = shares_by_source(self._passing(packet), _end_of)
         return self._known[packet]
 
     @cached_property
     def _alike(self) -> Endings | None:
-        """How all flows end that go astray, whoever sent them; None: not all in the same way."""
+        """How all flows end that go astray, from any source; None: not all in the same way."""
         ends = {_left_at(leaf) for leaf in every_leaf(self._tree)}
         found = {self._endings(end, None, self._why) for end in ends if end is not None}
         told = found.pop() if len(found) == 1 else ()
@@ -147,7 +147,7 @@ class Astray:
 
 
 def _told(reason: Ending, found: Shares[Ending | bool]) -> Endings:
-    """Return how packets end behind nat that came there for a reason."""
+    """Return how packets end after nat that arrived there for a given reason."""
     told = [
         (_behind(end, reason) if isinstance(end, Ending) else reason, bounds)
         for end, bounds in found.items()
@@ -161,9 +161,10 @@ def _told(reason: Ending, found: Shares[Ending | bool]) -> Endings:
 
 
 def _behind(end: Ending, reason: Ending) -> Ending:
-    """Return how a packet ends that others drop or reject behind nat, or kube-proxy itself does.
+    """Return how a packet ends that is dropped or rejected after nat, by kube-proxy or by others.
 
-    What no draw took kube-proxy stops as it stops whoever is not admitted.
+    Flows that no endpoint's rule took are refused by kube-proxy just as those of sources that it
+    does not admit.
     """
     refused = _refused(end)
     if reason.kind is EndKind.LEFT_OVER and refused.kind is EndKind.REFUSED:
@@ -174,10 +175,10 @@ def _behind(end: Ending, reason: Ending) -> Ending:
 def as_refused(
     routes: Iterable[Route], refusals: Iterable[tuple[Frontend, str]]
 ) -> tuple[Route, ...]:
-    """Return routes of which those of frontends that are refused leave nothing over.
+    """Return routes, with flows left over (taken by no endpoint) of refused frontends as refused.
 
-    A frontend with a local policy, and no endpoint here, leads to a chain that sends on what pods
-    ask for, and no more.
+    A frontend with a local traffic policy and without an endpoint on this node leads to a chain
+    that forwards the flows of pods only.
     """
     answers = dict(refusals)
 
@@ -193,7 +194,7 @@ def as_refused(
 
 
 def _reasons(tree: Tree) -> dict[Packet, Reasons]:
-    """Return why packets pass nat, of each all reasons that ways there give."""
+    """Return for each packet that leaves nat unchanged all reasons, over all ways to it."""
     found: dict[Packet, set[Ending]] = {}
     for _, rules, leaf in ways(tree):
         if isinstance(leaf.outcome, Dnat | Unresolved) or ending_of(leaf) is not None:
@@ -209,12 +210,12 @@ def _reason(packet: Packet, rules: Sequence[AnyRule]) -> Ending:
         return decided(EndKind.NOT_TRANSLATED, "", rules[: at_ + 1])
     if packet.tracked is None or packet.translated is not False:
         return UNKNOWN_END
-    if rules and _lets_go(rules[-1]):  # nothing in nat is asked behind it
+    if rules and _lets_go(rules[-1]):  # no rule of nat is evaluated after it
         ending = decided(EndKind.UNCHANGED, "", rules)
         if not names.is_own(ending.chain, ending.table):
             return ending
     led = [(chain, rule) for rule in rules for chain in _led_to(rule)]
-    # The rule that drops what is marked so is one of filter, which a dump may lack.
+    # The rule that drops packets with this mark is in filter, which may not be in the dump.
     by = [chain_of(rule) for chain, rule in led if chain == names.MARK_DROP]
     came = any(chain.startswith(names.ENTERED_PREFIXES) for chain, _ in led)
     if any(not chain.startswith(names.FIREWALL_PREFIX) for chain in by):
@@ -226,21 +227,21 @@ def _reason(packet: Packet, rules: Sequence[AnyRule]) -> Ending:
 
 
 def _left_at(leaf: Leaf) -> Packet | Ending | None:
-    """Return how a flow ends in nat or before, or what is left of it; None: it is sent on."""
+    """Return how a flow ends up to nat, or the packet that leaves nat; None: it is sent on."""
     if isinstance(leaf.outcome, Dnat | Unresolved):
         return None
     return ending_of(leaf) or leaf.packet.from_all()
 
 
 def _end_of(leaf: Leaf) -> Ending | bool:
-    """Return how a packet ends; False: it gets to where it was sent."""
+    """Return how a packet ends; False: it reaches its destination."""
     if isinstance(leaf.outcome, Delivered):
         return False
     return ending_of(leaf) or False
 
 
 def _refused(ending: Ending) -> Ending:
-    """Return an ending, without its place where kube-proxy's own rules refuse the flow."""
+    """Return an ending, without its rule if kube-proxy's own rules refuse the flow."""
     if not names.is_own(ending.chain, ending.table):
         return ending
     how = "reject" if ending.kind is EndKind.REJECTED else "drop"
@@ -249,7 +250,7 @@ def _refused(ending: Ending) -> Ending:
 
 def _untracks(rule: AnyRule) -> bool:
     if isinstance(rule, NftRule):
-        from analyzer.kubeproxy.routes.astray_nft import untracks  # not for nodes without nft
+        from analyzer.kubeproxy.routes.astray_nft import untracks  # not needed without nft
 
         return untracks(rule)
     match rule.target:
@@ -260,7 +261,7 @@ def _untracks(rule: AnyRule) -> bool:
 
 
 def _lets_go(rule: AnyRule) -> bool:
-    """Tell whether a rule keeps a packet from the rules behind it."""
+    """Return whether later rules are not evaluated for a packet that the rule matches."""
     if isinstance(rule, NftRule):
         from analyzer.kubeproxy.routes.astray_nft import lets_go
 
@@ -269,7 +270,7 @@ def _lets_go(rule: AnyRule) -> bool:
 
 
 def _led_to(rule: AnyRule) -> Iterator[str]:
-    """Give the chains that a rule leads to, or what stands for them in nft."""
+    """Yield the chains that a rule leads to, or what replaces them in nft."""
     if isinstance(rule, NftRule):
         from analyzer.kubeproxy.routes.astray_nft import leads_to_service
 

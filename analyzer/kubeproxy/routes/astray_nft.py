@@ -9,16 +9,16 @@ from analyzer.model.nft.statements import Notrack, Vmap
 
 
 def untracks(rule: Rule) -> bool:
-    """Tell whether a rule keeps flows from conntrack."""
+    """Return whether a rule exempts flows from conntrack."""
     return any(isinstance(each, Notrack) for each in rule.statements)
 
 
 def lets_go(rule: Rule) -> bool:
-    """Tell whether a rule keeps a packet from the rules behind it."""
+    """Return whether later rules are not evaluated for a packet that the rule matches."""
     return any(isinstance(each, Accept | Return) for each in rule.statements)
 
 
 def leads_to_service(rule: Rule) -> bool:
-    """Tell whether a rule looks for the chain of a Service."""
+    """Return whether a rule looks up the chain of a Service."""
     maps = (each.map for each in rule.statements if isinstance(each, Vmap))
     return any(isinstance(m, SetRef) and m.name in names.NFT_SERVICE_MAPS for m in maps)

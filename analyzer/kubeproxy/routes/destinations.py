@@ -1,11 +1,11 @@
-"""Packets to many destinations, parted where a rule matches on some of these.
+"""Packets to many destinations, split where a rule matches only some of these.
 
 Theory of operation
 ===================
 
 A packet has a whole region of destinations and traverses the rules once for all of them, until a
-rule matches on some (`Parted`): then it starts again, once for those and once for the others. What
-is found for an address so holds for all addresses that no rule distinguishes from it.
+rule matches only some (`Parted`): then it starts again, once for those and once for the others.
+So what is found for an address holds for all addresses that no rule distinguishes from it.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from analyzer.model.value import replace
 from analyzer.semantics.onward import Onward, OnwardBySource, one_of
 from analyzer.semantics.parts import holds as is_of
 
-#: Questions of rules by which one destination is told from others; it then is walked for alone.
+#: Splits for one destination, after which the rules are traversed for this destination alone.
 _MOST_ASKED: Final = 3
-#: Questions that part one and the same rest, and for how many that were walked for alone it is one
-#: more. Where rules name addresses one by one, as sets of hairpins do, each question takes one of
-#: them off the rest, at the cost of a look at all.
+#: Splits of the same remainder, and the number of destinations traversed alone after
+#: which one more is allowed. If rules match addresses one by one, for example in hairpin sets, each
+#: split takes one of them off the remainder, and each costs a traversal for the whole remainder.
 _MOST_PARTED: Final = 16
 _ALONE: Final = 4
-#: Of what rules matched on, that parts the next packets before they are walked.
+#: Most matches of earlier packets by which packets are split before the rules are traversed.
 _MOST_CUTS: Final = 8
 
 
 class Destinations:
-    """What becomes of a packet by its destination, told when it is asked for.
+    """What happens to a packet by its destination, computed on demand.
 
-    `wide` goes to any of its destinations; `walk` tells what becomes of it by its source. Most
-    packets go to one `within` some of these: what rules match on of others does not part those.
-    `cuts` is what rules matched on of other packets, and is given more of it: they most often do
-    the same of this one, and to be told so by a walk is to begin it anew.
+    `wide` goes to any of its destinations; `walk` returns what happens to it by its source. Most
+    packets go to one `within` some of these: matches on other destinations do not split those.
+    `cuts` is what rules matched on of other packets, and is extended: rules most often match on the
+    same of this one, and to find that out by a traversal means to start it again.
     """
 
     def __init__(
@@ -52,9 +52,10 @@ class Destinations:
         self._walk = walk
         self._within = within
         self._cuts = cuts
-        # Parts in order of their first address: where that is, and what is told or left to walk.
+        # Parts in order of their first address: the part, and its result or what is left to
+        # traverse.
         self._firsts: list[int] = []
-        # And how many questions have told it from the rest.
+        # And how many splits have separated it from the remainder.
         self._held: list[tuple[Intervals, OnwardBySource | Packet, int]] = []
         self._alone: dict[int, OnwardBySource] = {}
         assert wide.destinations is not None
@@ -77,7 +78,7 @@ class Destinations:
                 self._held.insert(place, ((interval,), told, depth))
 
     def of(self, address: int) -> OnwardBySource:
-        """Return what becomes of packets to an address."""
+        """Return what happens to packets to an address."""
         found = self._alone.get(address)
         if found is not None:
             return found
@@ -94,14 +95,14 @@ class Destinations:
         return held
 
     def _to(self, packet: Packet, address: int) -> Packet:
-        """Return a packet to one of its destinations; with what comes back it comes from there."""
+        """Return a packet to one of its destinations; a hairpin packet comes from there too."""
         known = IPv4Address(address) if self.version == IPV4 else IPv6Address(address)
         if packet.sources is packet.destinations:
             return replace(packet, source=known, sources=None, destination=known, destinations=None)
         return replace(packet, destination=known, destinations=None)
 
     def _part(self, packet: Packet, depth: int) -> None:
-        """Walk a packet, or tell its destinations apart as a rule asks."""
+        """Traverse the rules with a packet, or split its destinations where a rule does."""
         try:
             told = self._walk(packet)
         except Parted as by:
@@ -113,7 +114,7 @@ class Destinations:
             self._keep(packet, told, depth)
 
     def all(self, most: int) -> list[tuple[Intervals, OnwardBySource]] | None:
-        """Return what becomes of packets to each part within; None: there are more than `most`."""
+        """Return what happens to packets to each part within; None: there are more than `most`."""
         while True:
             held = [each for each in self._held if holds(self._within, each[0][0][0])]
             left = {id(each): (each, depth) for _, each, depth in held if isinstance(each, Packet)}
@@ -125,12 +126,12 @@ class Destinations:
                 self._part(packet, depth)
 
     def elsewhere(self, most: int) -> list[tuple[Intervals, OnwardBySource]] | None:
-        """Return the same, of packets that do not go to where they come from at least."""
+        """Return at least the parts of `all` for packets that do not return to their source."""
         return self.all(most)
 
 
 def _cut(packet: Packet, asked: Intervals) -> tuple[Packet, ...]:
-    """Return a packet to those of its destinations that lie in `asked`, and one to the others."""
+    """Return a packet to those of its destinations that are in `asked`, and one to the others."""
     assert packet.destinations is not None
     inside = packet.destinations.common(asked)
     if not inside or inside == packet.destinations.intervals:
@@ -139,10 +140,10 @@ def _cut(packet: Packet, asked: Intervals) -> tuple[Packet, ...]:
 
 
 class Paired:
-    """The same where rules ask for pairs of a source and a destination, as for what comes back.
+    """The same for rules that match pairs of a source and a destination, for example for hairpins.
 
-    `apart` tells it of packets that go elsewhere than to where they come from, `itself` of those
-    that do not: what it tells of all sources is that of a destination's own address.
+    `apart` is about packets to another address than their source, `itself` about those from and to
+    one address: what it returns for all sources holds for the destination's own address.
     """
 
     def __init__(
@@ -156,11 +157,11 @@ class Paired:
         self._itself = itself
         self._of_all_ports = of_all_ports
         self._known: dict[int, OnwardBySource] = {}
-        # With what they are like, so that no other gets its identity.
+        # Kept with the original, so that no other object gets its identity.
         self._alike: dict[int, tuple[OnwardBySource, OnwardBySource]] = {}
 
     def of(self, address: int) -> OnwardBySource:
-        """Return what becomes of packets to an address."""
+        """Return what happens to packets to an address."""
         found = self._known.get(address)
         if found is None:
             found = self._known[address] = self._both(address)
@@ -175,7 +176,7 @@ class Paired:
         if all(held == itself for where, held in parts if is_of(where, address)):
             if of_all_ports or id(others) not in self._of_all_ports:
                 return others
-            # Of what comes back another port may tell more.
+            # For hairpin packets another port may give a more precise result.
             return self._alike.setdefault(id(others), (others, (parts, asked_apart)))[1]
         here = ((address, address),)
         found: list[tuple[Intervals | None, Onward]] = [(here, itself)]
@@ -189,10 +190,10 @@ class Paired:
         return both
 
     def all(self, most: int) -> list[tuple[Intervals, OnwardBySource]] | None:
-        """Return what becomes of packets to each part; None: there are more than `most`."""
+        """Return what happens to packets to each part; None: there are more than `most`."""
         apart, itself = self._apart.all(most), self._itself.all(most)
         return None if apart is None or itself is None else [*apart, *itself]
 
     def elsewhere(self, most: int) -> list[tuple[Intervals, OnwardBySource]] | None:
-        """Return the same, of packets that do not go to where they come from."""
+        """Return the same of packets that do not return to their source."""
         return self._apart.all(most)

@@ -1,4 +1,4 @@
-"""Diagnostics for walks that reached their bounds on work (`semantics.effort`)."""
+"""Diagnostics for traversals that reached their bounds on work (`semantics.effort`)."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from analyzer.model.diagnostics import Diagnostic, partial_warning
 
 
 def bounded(exceeded: Iterable[str], file: str) -> list[Diagnostic]:
-    """Return what says that walks met those bounds, and what it means for the answers."""
+    """Return diagnostics for the bounds that were reached, with what it means for the results."""
     return [partial_warning("bounded-work", bound, file) for bound in exceeded]

@@ -1,13 +1,13 @@
-"""The result of one walk for many sources, split by source.
+"""The result of one traversal for many sources, split by source.
 
 Theory of operation
 ===================
 
-A flow is walked from a whole region of sources, and its tree tells apart those that rules tell
-apart. The shares of endpoints seldom depend on the source. Whether flows are masqueraded does: the
-chain of an endpoint asks whether the endpoint itself is the source, and marks its flows if so; as
-these come back to it, they are a kind of source of their own (hairpin). Where they may leave that
-chain for another endpoint, the endpoint is a source that fares otherwise than the rest.
+A flow is evaluated for a whole region of sources, and its tree splits them where rules distinguish
+them. The shares of endpoints seldom depend on the source. Whether flows are masqueraded does: the
+chain of an endpoint matches the endpoint's own address as the source, and marks such flows; as
+these return to the endpoint, they are a kind of source of their own (hairpin). If they may leave
+that chain for another endpoint, the endpoint is a source with other results than the rest.
 
 Flows that nat sends to no endpoint go astray (`astray`).
 """
@@ -34,31 +34,31 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-    #: Sources of which flows come to an endpoint, None: any; what becomes of these behind nat, and
-    #: what of them makes that difference.
+    #: The sources of flows that reach an endpoint, None: any; what happens to them after nat, and
+    #: the sources that rules match on there.
     Arrival: TypeAlias = tuple[Intervals | None, Parts[Onward], Asked]
-    #: What nat sends a flow to; None: it goes astray.
+    #: Where nat sends a flow; None: it goes astray.
     End: TypeAlias = Endpoint | NatRange | None
 
 
 class _Part:
-    """The shares of flows from sources that fare alike but for the masquerade."""
+    """The shares of flows from sources that have the same results but for masquerade."""
 
     def __init__(self, shares: Shares[End]) -> None:
         self.shares = shares
-        #: Of a range of addresses the kernel chooses one.
+        #: The kernel chooses one of a range of addresses.
         self.ranges = {key: b.upper for key, b in shares.items() if isinstance(key, NatRange)}
         self.unresolved = capped_sum([shares.unresolved, *self.ranges.values()])
 
 
 class Explored:
-    """The ways of flows to one frontend, from all sources of one kind that were walked.
+    """The ways of flows to one frontend, from all sources of one kind that were evaluated.
 
-    `version` is the IP version; `leaving` tells by source what becomes of a packet that was sent to
-    an endpoint, and `passing` of one that was not.
+    `version` is the IP version; `leaving` returns by source what happens to a packet that was sent
+    to an endpoint, and `passing` to one that was not.
 
     Attributes:
-        asks_own_sources: whether a rule asked if they come from the node itself.
+        asks_own_sources: whether a rule depends on whether they come from the node itself.
     """
 
     asks_own_sources = False
@@ -73,7 +73,7 @@ class Explored:
         self._version = version
         self._leaving = leaving
         self._astray = Astray(tree, passing)
-        #: The packets that come to each endpoint, and from which sources; None: from any.
+        #: The packets that reach each endpoint, and from which sources; None: from any.
         self.packets: dict[Endpoint, dict[Packet, Intervals | None]] = {}
         self._arrivals: dict[Endpoint, list[Arrival]] = {}
         self._tree = tree
@@ -91,7 +91,7 @@ class Explored:
         return questions(self._tree)
 
     def leaving_as(self, leaving: Callable[[Packet], OnwardBySource]) -> Explored:
-        """Return the same ways, of flows that leave otherwise."""
+        """Return the same ways, with another result after nat."""
         other = object.__new__(Explored)
         other.__dict__.update(vars(self), _leaving=leaving, _arrivals={})
         return other
@@ -105,9 +105,9 @@ class Explored:
         return found
 
     def _part(self, address: Address | None, region: Region | None = None) -> _Part:
-        """Return what holds of flows from an address; None: from any of a region, not known which.
+        """Return what holds for flows from an address; None: from any of a region, not known which.
 
-        Without a region, from any that was walked.
+        Without a region, from any source that was evaluated.
         """
         if address is not None:
             found = at(self._shares, address)
@@ -123,13 +123,13 @@ class Explored:
         return self._parts[key]
 
     def exact(self) -> Iterator[list[tuple[Endpoint, Bounds]] | None]:
-        """Give the endpoints and shares of each part; None: something else may become of flows."""
+        """Yield the endpoints and shares of each part; None: flows may have other ends too."""
         for _, shares in self._shares:
             ends = [(key, b) for key, b in shares.items() if isinstance(key, Endpoint)]
             yield ends if shares.is_exact and len(ends) == len(shares) else None
 
     def marks(self, endpoint: Endpoint, address: Address | None) -> frozenset[Mark]:
-        """Return the marks of flows from an address that come to an endpoint."""
+        """Return the marks of flows from an address that reach an endpoint."""
         return frozenset(
             packet.mark
             for packet, where in self.packets.get(endpoint, {}).items()
@@ -144,9 +144,9 @@ class Explored:
         network: Network | None = None,
         region: Region | None = None,
     ) -> Route:
-        """Return the route of the flows from an address, which stands for all in `network`.
+        """Return the route of the flows from an address, which represents all in `network`.
 
-        Of an address that is not known it holds for all in a region.
+        If the address is not known, it holds for all in a region.
         """
         found = self._part(address, region)
         told = [
@@ -160,7 +160,7 @@ class Explored:
         return Route(frontend, source, shares, found.unresolved, network, astray)
 
     def share(self, endpoint: Endpoint, address: Address) -> tuple[Share | None, Dyadic]:
-        """Return the share of flows from an address, and what of all its flows is not resolved."""
+        """Return the share of flows from an address, and the unresolved share of all its flows."""
         found = self._part(address)
         bounds = found.shares.get(endpoint)
         share = None if bounds is None else self._share(endpoint, bounds, found, address, None)
@@ -174,26 +174,26 @@ class Explored:
         address: Address | None,
         region: Region | None,
     ) -> Share | None:
-        """Return the share of an endpoint; None: no way leads there, as far as any is known."""
+        """Return the share of an endpoint; None: no way leads there, as far as ways are known."""
         answers = self._answers(endpoint, address, region)
         if not answers:
             return None
         widened = _widened(endpoint, bounds, part.ranges)
         onward = one_of(answers if widened == bounds else (*answers, UNKNOWN))
-        # What is not resolved may come to the endpoint too, marked or not.
+        # Unresolved flows may reach the endpoint too, marked or not.
         sure = not part.shares.unresolved
         return Share(endpoint, widened, known(onward.masquerade) if sure else None, onward.lost)
 
     def onward(self, endpoint: Endpoint, address: Address) -> Onward:
-        """Tell what becomes of flows from an address that come to an endpoint."""
+        """Return what happens after nat to flows from an address that reach an endpoint."""
         return one_of(self._answers(endpoint, address, None) or {UNKNOWN})
 
     def _answers(
         self, endpoint: Endpoint, address: Address | None, region: Region | None
     ) -> set[Onward]:
-        """Return what becomes of flows behind nat, of each way that may lead to an endpoint.
+        """Return what happens to flows after nat, for each way that may lead to an endpoint.
 
-        Of an address that is not known it is one of a region.
+        If the address is not known, it is one of a region.
         """
         if endpoint not in self.packets:
             return set()
@@ -206,10 +206,10 @@ class Explored:
         }
 
     def networks(self, region: Region | None) -> frozenset[Network]:
-        """Return the networks of sources in a region that fare otherwise than others there.
+        """Return the networks of sources in a region whose flows have other results than the rest.
 
         Flows of an endpoint to itself are left aside, unless they are lost where others' are not.
-        None: where sources are is not known.
+        If `region` is None, the addresses of the sources are not known.
         """
         labels, behind = list(self._by_shares), set[Intervals]()
         for endpoint in self.packets:
@@ -222,7 +222,7 @@ class Explored:
         return self._networks(region, labels) | self._named(behind)
 
     def networks_before(self, region: Region | None) -> frozenset[Network]:
-        """Return those of sources that come to endpoints otherwise than others do."""
+        """Return the networks of sources whose flows reach endpoints in ways of their own."""
         labels = list(self._by_shares)
         for endpoint, packets in self.packets.items():
             if len(packets) > 1:
@@ -231,7 +231,7 @@ class Explored:
         return self._networks(region, labels)
 
     def networks_of_shares(self, region: Region | None) -> frozenset[Network]:
-        """Return those of sources that have other shares than others, masquerade left aside."""
+        """Return the networks of sources that have shares of their own; masquerade aside."""
         return self._networks(region, self._by_shares)
 
     @property
@@ -266,19 +266,19 @@ def _end_of(leaf: Leaf) -> End:
 
 
 def _is_from(where: Intervals, address: Address | None, region: Region | None) -> bool:
-    """Tell whether an address, or one of a region, may be in a part."""
+    """Return whether an address, or one of a region, may be in a part."""
     if address is None and region is not None:
         return bool(region.common(where))
     return holds(where, None if address is None else int(address))
 
 
 def known(answer: Ternary) -> bool | None:
-    """Return an answer; None: it is not known."""
+    """Return a Ternary as a bool; None: not known."""
     return None if answer is Ternary.UNKNOWN else answer is Ternary.TRUE
 
 
 def _widened(endpoint: Endpoint, bounds: Bounds, ranges: Mapping[NatRange, Dyadic]) -> Bounds:
-    """Return the bounds, with what goes to a range that holds the endpoint's address too."""
+    """Return the bounds, with the share of ranges that include the endpoint's address too."""
     upper = [bounds.upper]
     for to, share in ranges.items():
         first, last = to.first_address, to.last_address or to.first_address

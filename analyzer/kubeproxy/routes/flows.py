@@ -1,4 +1,4 @@
-"""Flows to frontends, walked through the nat hooks, so that shares include every rule."""
+"""Flows to frontends, evaluated from the nat hooks on, so that shares include every rule."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from analyzer.semantics.parts import Parts, at
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import Tree
 
-#: What may be assumed of flows from one side, or to one.
+#: Assumptions about flows from one side, or to one.
 _OF_SIDES: Final = frozenset({BRIDGE_PORT, POD_INTERFACE})
 
 
@@ -37,12 +37,12 @@ class FlowWalks:
     """The general way to the shares of any route.
 
     `rulesets` are those of the node, `family` is ``ip`` or ``ip6``; `own` are the node's
-    addresses, if known, and flows to a NodePort go to `node_port_address`, if that is.
-    `assumed` is what is assumed beyond the rules; None: what is by default; `places` tells where
-    addresses live, `within` the addresses among which are the endpoints of plain flows; None: all.
+    addresses, if known, and flows to a NodePort go to `node_port_address`, if given.
+    `assumed` are the assumptions beyond the rules; None: the default ones; `places` returns where
+    addresses are, `within` the addresses among which all endpoints of plain flows are; None: all.
 
     Attributes:
-        trees_used: names of assumptions on which the trees rest that `whole` told of so far.
+        trees_used: names of assumptions on which the trees rest that `whole` has returned so far.
     """
 
     def __init__(
@@ -74,9 +74,9 @@ class FlowWalks:
             affinity_lists=names.AFFINITY_LISTS,
             noted=self._note_own_sources,
         )
-        #: Whether a rule asked, since a walk began, if a packet comes from the node itself.
+        #: Whether a rule matched on packets being from the node itself, since a traversal began.
         self._asks_own_sources = False
-        #: What the walks of one chain alone may cost.
+        #: Bounds the work of traversals of single chains.
         self._effort = Effort(self._asked_bits)
         self._hooks = Hooks(rulesets, family, self._situation, asked_bits=self._asked_bits)
         self.trees_used: set[str] = set()
@@ -85,9 +85,9 @@ class FlowWalks:
         self._leaving = Leaving(self._hooks, family, asks_pairs=pairs, within=within)
         self._spared: dict[tuple[Packet, Intervals], bool] = {}
         self._towards: dict[tuple[Source, str, Mark, Side | None], Towards] = {}
-        # With the parts, so that no others get their identity.
+        # With the parts, so that no other object gets their identity.
         self._told: dict[tuple[int, Address | None], tuple[Parts[Onward], Onward]] = {}
-        # A flow to a NodePort goes to some address of the node, known or not.
+        # A flow to a NodePort goes to some address of the node, which may not be known.
         node_port_address = node_port_address or (own[0] if own else None)
         self.packets = FlowPackets(sources, bridge_port(self.assumed), node_port_address)
 
@@ -98,19 +98,19 @@ class FlowWalks:
 
     @property
     def assumed(self) -> Mapping[str, str]:
-        """What is assumed beyond the rules."""
+        """The assumptions beyond the rules, by name."""
         return self._assumed.values
 
     @cached_property
     def asks_bridges(self) -> bool:
-        """Whether a rule may match on ports of bridges."""
+        """Whether a rule may match on bridge ports."""
         from analyzer.kubeproxy.rows.texts import says
 
         tables = (t for r in self._rulesets if isinstance(r, Ruleset) for t in r.tables.values())
         return any(says(table, "physdev") for table in tables)
 
     def tells(self, address: Address) -> Hashable:
-        """Return what rules can tell of an address by what they do not spell out."""
+        """Return what rules may match on of an address other than the address itself."""
         sets = self._ipsets.tells(address) if self._ipsets else None
         if POD_INTERFACE not in self.assumed or not self._devices.named:
             return sets
@@ -118,17 +118,17 @@ class FlowWalks:
 
     @property
     def are_told_by_ports_of_sets(self) -> bool:
-        """Whether an ipset may tell frontends apart by their ports alone."""
+        """Whether an ipset may distinguish frontends by nothing but their ports."""
         return self._ipsets.hold_ports and asks_sets(self._rulesets)
 
     @property
     def missed_sets(self) -> Iterable[str]:
-        """Ipsets that rules asked for so far and of which nobody told what they hold."""
+        """Ipsets that rules have matched on so far and whose members are not known."""
         return self._ipsets.missed
 
     @cached_property
     def asks_where_from(self) -> bool:
-        """Whether a rule may match on the device that a flow comes in by, and something is told."""
+        """Whether rules may match on a flow's input device, and pods' interfaces are assumed."""
         from analyzer.kubeproxy.matched.devices import asks_where_from
 
         return POD_INTERFACE in self.assumed and asks_where_from(self._rulesets)
@@ -137,7 +137,7 @@ class FlowWalks:
         self._asks_own_sources = True
 
     def note(self, bound: str) -> None:
-        """Note a bound that was met, and what it means for the answer."""
+        """Note a bound that was reached, and what it means for the result."""
         self._effort.note(bound)
 
     def _asked_bits(self) -> int:
@@ -147,7 +147,7 @@ class FlowWalks:
 
     @property
     def exceeded(self) -> tuple[str, ...]:
-        """The bounds on work that walks met, in words: what is behind them is unresolved."""
+        """The bounds on work that traversals reached, in words: what lies beyond is unresolved."""
         met = (*self._hooks.exceeded, *self._effort.exceeded)
         return tuple(dict.fromkeys(met))
 
@@ -158,9 +158,9 @@ class FlowWalks:
         source: Source,
         address: Address | str | None = USUAL,
     ) -> Tree:
-        """Return what the nat table makes of a new flow, from its hook on.
+        """Return what the nat table does to a new flow, from its hook on.
 
-        `address` is where it comes from; None: that is not known.
+        `address` is its source; None: not known.
         """
         packet = self.packets.sent_to(frontend, protocol, source, address)
         return self._hooks.to_nat(HOOKS[source], packet)
@@ -172,7 +172,7 @@ class FlowWalks:
         source: Source,
         address: Address | str | None = USUAL,
     ) -> Tree:
-        """Return what all tables make of a new flow, as far as it gets."""
+        """Return what all tables do to a new flow, up to its end."""
         from analyzer.kubeproxy.routes.service_tree import service_tree
 
         packet = self.packets.sent_to(frontend, protocol, source, address)
@@ -192,7 +192,7 @@ class FlowWalks:
     ) -> Explored:
         """Return the ways of a frontend's flows `of` some sources, or of one; None: not known.
 
-        `side` is that of all of them, of a source of which the kind does not tell it.
+        `side` is that of all of them, if the kind of source does not determine it.
         """
         packet = self.packets.sent_to(frontend, protocol, source, of)
         packet = packet if side is None else replace(packet, comes_from=side)
@@ -201,7 +201,7 @@ class FlowWalks:
         return self._explored(tree, source, asks_own_sources=self._asks_own_sources)
 
     def as_hairpin(self, explored: Explored) -> Explored:
-        """Return the same ways, of flows that their endpoints make."""
+        """Return the same ways, of flows from the endpoints themselves."""
         return explored.leaving_as(self._leaving_of(Source.HAIRPIN))
 
     def _leaving_of(self, source: Source) -> Callable[[Packet], OnwardBySource]:
@@ -221,7 +221,7 @@ class FlowWalks:
         mark: Mark | None,
         address: Address | str | None = USUAL,
     ) -> Onward:
-        """Tell what becomes of a flow that was sent to `endpoint` with `mark`, if any."""
+        """Return what happens to a flow that was sent to `endpoint` with `mark`, if any."""
         return self.onward_of(source, protocol, mark, address)(endpoint)
 
     def onward_of(
@@ -231,18 +231,18 @@ class FlowWalks:
         mark: Mark | None,
         address: Address | str | None = USUAL,
     ) -> Callable[[Endpoint], Onward]:
-        """Return what tells the same of flows to any endpoint, quickly."""
+        """Return a fast function that returns the same for flows to any endpoint."""
         known = self.packets.sources[source] if isinstance(address, str) else address
-        # An endpoint that sends to itself lives where it is known to live.
+        # A hairpin flow comes from the side on which its endpoint is known to be.
         side = self.side_of(known) if source is Source.HAIRPIN else None
         towards = self.towards(source, protocol, mark or Mark(), side)
-        # With the parts, so that no others get their identity.
+        # With the parts, so that no other object gets their identity.
         told: dict[int, tuple[Parts[Onward], Onward]] = {}
 
         def onward(endpoint: Endpoint) -> Onward:
             parts, _ = towards(int(endpoint.address), endpoint.port)
             found = told.get(id(parts))
-            if found is None:  # of flows to many endpoints it is one and the same
+            if found is None:  # it is one object for many endpoints
                 key = id(parts), known
                 if key not in self._told:
                     self._told[key] = parts, one_of(at(parts, known))
@@ -254,7 +254,7 @@ class FlowWalks:
     def onward_to_all(
         self, source: Source, protocol: str, mark: Mark | None, address: Address | None
     ) -> Onward | None:
-        """Return what becomes of flows with `mark` to any endpoint of plain flows.
+        """Return what happens to flows with `mark` to any endpoint of plain flows.
 
         A hairpin flow comes from its endpoint. None: it is not the same for all.
         """
@@ -267,15 +267,15 @@ class FlowWalks:
         return parts[0][1] if len(parts) == 1 else one_of(at(parts, address))
 
     def side_of(self, address: Address | None) -> Side | None:
-        """Return the side that an endpoint's own flows come from; None: not known, or not asked."""
+        """Return the side that an endpoint's own flows come from; None: not known, or no effect."""
         return self._devices.side(address) if address is not None and self.asks_where_from else None
 
     def towards(
         self, source: Source, protocol: str, mark: Mark, side: Side | None = None
     ) -> Towards:
-        """Return what tells what becomes of flows to each endpoint, by their sources.
+        """Return a function that returns what happens to flows to each endpoint, by their sources.
 
-        `side` is that of a source of which the kind does not tell it.
+        `side` is that of the source, if its kind does not determine it.
         """
         key = source, protocol, mark, side
         found = self._towards.get(key)
@@ -284,25 +284,25 @@ class FlowWalks:
         return found
 
     def asked_behind(self, source: Source, most: int) -> frozenset[Network] | None:
-        """Return the sources that rules behind nat tell apart, of plain flows that they meet.
+        """Return the sources that rules after nat distinguish, of the plain flows that reach them.
 
-        None: these rules tell more than `most` destinations apart.
+        None: these rules distinguish more than `most` destinations.
         """
         every = (everything(VERSIONS[self._family]),)
         loses = self._asks_pairs and not self.spares(source, None, UNKNOWN_MARK, every)
         asked = self._leaving.asked(
             self.packets.translated(source, None, UNKNOWN_MARK), most, loses=loses
         )
-        # Whether what is told of each side rests on them nobody knows before it is told.
+        # Whether the results for each side rest on these assumptions is not known beforehand.
         assumed = self._assumed
         assumed.used |= _OF_SIDES & assumed.wanted & assumed.values.keys()
         return None if asked is None else self.networks(asked)
 
     def spares_all(self, mark: Mark, most: int) -> bool:
-        """Tell whether no plain flow is lost that nat sends on with a mark.
+        """Return whether no plain flow is lost that nat sends on with a mark.
 
-        False, too, where rules tell more than `most` destinations apart; of none, where one walk
-        or two do not tell.
+        Also False if rules distinguish more than `most` destinations; with `most` 0, also if one or
+        two traversals do not decide.
         """
         within = self._leaving.within
         if all(self.spares(source, None, mark, within) for source in Source):
@@ -315,11 +315,11 @@ class FlowWalks:
     def spares(
         self, source: Source, protocol: str | None, mark: Mark, addresses: Intervals
     ) -> bool:
-        """Tell whether no flow is lost that nat sends on to one of some addresses.
+        """Return whether no flow is lost that nat sends on to one of some addresses.
 
-        False, too, where one walk or two do not tell, or something has to be assumed.
+        Also False if one or two traversals do not decide, or if something has to be assumed.
         """
-        # Most often one walk tells of all that come in, from whatever side.
+        # Most often one traversal decides for all flows that come in, from whatever side.
         sent = self.packets.translated(source, protocol, mark)
         ways = dict.fromkeys((from_any_side(sent), sent))
         return any(self._spares(each, addresses) for each in ways)
@@ -332,13 +332,13 @@ class FlowWalks:
             exceeded = self._hooks.exceeded
             found = self._leaving.spares(packet, addresses)
             is_sure = assumed.used == before[0] and exceeded == self._hooks.exceeded
-            # What was met on the way is no ground of any answer yet.
+            # No result rests on the assumptions met here yet.
             assumed.used, assumed.wanted = before
             self._hooks.forget(exceeded)
             self._spared[key] = found and is_sure
         return self._spared[key]
 
     def networks(self, asked: Iterable[Intervals]) -> frozenset[Network]:
-        """Return the networks of what was asked of sources."""
+        """Return the networks of the sets of sources that rules matched on."""
         version = VERSIONS[self._family]
         return frozenset(network for each in asked for network in networks_of(version, each))

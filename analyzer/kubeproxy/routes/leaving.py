@@ -3,10 +3,10 @@
 Theory of operation
 ===================
 
-Rules behind nat, in FORWARD, INPUT and POSTROUTING, ask little of a flow besides its mark. So the
-packet that is walked through them has all addresses for its source and for its destination
-(`region`), and what the rules ask parts these: one walk for each mark tells it of almost all flows
-of a dump. Destinations are told apart when one of them is asked about.
+Rules after nat, in FORWARD, INPUT and POSTROUTING, match on little of a flow besides its mark. So
+the packet that traverses them has all addresses for its source and for its destination
+(`region`), and is split where rules match only some: one traversal for each mark gives the result
+for almost all flows of a dump. Destinations are distinguished when one of them is looked up.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from analyzer.semantics.onward import ALL_UNKNOWN, Onward, OnwardBySource
 from analyzer.semantics.parts import Asked, Parts
 from analyzer.semantics.tree import Tree
 
-#: What tells of packets to an address and a port.
+#: Returns what happens to packets to an address and a port.
 Towards: TypeAlias = Callable[[int, int | None], OnwardBySource]
-#: Parts of the destinations that are looked at to see whether all are alike.
+#: Most parts of the destinations that are compared to see whether all have the same result.
 _MOST_ALIKE: Final = 16
-#: Times that rules may ask for the port of a packet to any port.
+#: Most rules that may match on the port of a packet to any port.
 _MOST_PORTS: Final = 64
 
 
 def from_any_side(packet: Packet) -> Packet:
-    """Return a packet that stands for all that come in, from whatever side.
+    """Return a packet that represents all that come in, from whatever side.
 
-    One that the node makes stays as it is.
+    A packet that the node makes does not change.
     """
     if packet.in_interface == "":
         return packet
@@ -71,7 +71,7 @@ class Leaving:
         self._given_within = within
         self._asks_pairs = asks_pairs
         version = VERSIONS[family]
-        # Two of them: which one a rule asks for is told by identity.
+        # Two objects: which one a rule matches on follows from their identity.
         self._sources, self._everywhere = (
             Region(version, (everything(version),)) for _ in range(2)
         )
@@ -82,7 +82,7 @@ class Leaving:
         self._towards: dict[Packet, Towards] = {}
         self._to_all: dict[Packet, Parts[Onward] | None] = {}
         self._certainly: dict[Packet, Callable[[int], OnwardBySource | None]] = {}
-        #: By identity, what was told of packets of which no rule asked for the port.
+        #: By identity, results for packets whose port no rule matched on.
         self._of_all_ports: dict[int, OnwardBySource] = {}
 
     @cached_property
@@ -91,15 +91,15 @@ class Leaving:
         return self._given_within() or self._everywhere.intervals
 
     def by_source(self, packet: Packet) -> OnwardBySource:
-        """Tell what becomes of a packet that was sent to its destination, by its source.
+        """Return what happens to a packet that was sent to its destination, by its source.
 
-        With ``in_interface=""`` the node has made it. Where it comes from is not looked at.
+        With ``in_interface=""`` the node has made it. The packet's own source does not matter.
         """
         to = packet.destination
         return ALL_UNKNOWN if to is None else self.towards(packet)(int(to), packet.destination_port)
 
     def towards(self, packet: Packet) -> Towards:
-        """Return what tells the same of packets to any address and port, quickly."""
+        """Return a fast function that returns the same for packets to any address and port."""
         wide = replace(self._wide(packet), destination_port=None)
         found = self._towards.get(wide)
         if found is None:
@@ -107,7 +107,7 @@ class Leaving:
         return found
 
     def _made(self, wide: Packet) -> Towards:
-        """Return what asks for the port and the protocol only where these make a difference."""
+        """Return a function that uses the port and the protocol only if these make a difference."""
         of_any_protocol = self._certain(replace(wide, protocol=None))
         of_any_port = self._certain(wide)
         of_port: dict[int | None, Destinations | Paired] = {}
@@ -123,14 +123,14 @@ class Leaving:
         return told
 
     def _certain(self, wide: Packet) -> Callable[[int], OnwardBySource | None]:
-        """Return what tells of packets to an address what more of them would not change.
+        """Return a function with the results that do not depend on more than the address.
 
-        None: their port, or their protocol where that is not known, may tell more.
+        None: the port, or the protocol if that is not known, may make them more precise.
         """
         if wide in self._certainly:
             return self._certainly[wide]
         every = self._destinations(wide)
-        # By identity, of what is kept with it: to many addresses it is the same.
+        # By identity, with the object: it is the same for many addresses.
         certain: dict[int, tuple[OnwardBySource, bool]] = {}
         asks_ports = False
 
@@ -140,7 +140,7 @@ class Leaving:
                 return None
             try:
                 found = self._within_ports(every, address)
-            except PortsAsked:  # and so they would of the next one
+            except PortsAsked:  # and the same holds for the next address
                 asks_ports = True
                 return None
             if id(found) not in certain:
@@ -151,10 +151,10 @@ class Leaving:
         return told
 
     def _within_ports(self, told: Destinations | Paired, address: int) -> OnwardBySource:
-        """Return what becomes of packets to an address and any port, if few rules ask for that.
+        """Return what happens to packets to an address and any port, if few rules match on ports.
 
         Raises:
-            PortsAsked: many do: what rules for each of many ports may do says little of one.
+            PortsAsked: many do: what any of the rules for many ports may do says little of one.
         """
         self._hooks.most_ports = _MOST_PORTS
         try:
@@ -163,9 +163,9 @@ class Leaving:
             self._hooks.most_ports = None
 
     def to_all(self, packet: Packet) -> Parts[Onward] | None:
-        """Return what becomes of packets of one protocol to all destinations within, by source.
+        """Return what happens to packets of one protocol to all destinations within, by source.
 
-        None: it is not the same for all, or their ports would tell more.
+        None: it is not the same for all, or their ports would make it more precise.
         """
         wide = replace(self._wide(packet), destination_port=None)
         if wide not in self._to_all:
@@ -190,27 +190,27 @@ class Leaving:
         return told[0][0] if alike and all(self._is_enough(wide, each) for each in told) else None
 
     def _is_enough(self, wide: Packet, found: OnwardBySource) -> bool:
-        """Tell whether to know more of a packet, its port or protocol, would tell no more."""
+        """Return whether knowing the port or protocol of the packet would not change the result."""
         is_certain = all(onward.is_certain for _, onward in found[0])
         return is_certain or (wide.protocol is not None and id(found) in self._of_all_ports)
 
     def passing(self, packet: Packet) -> Tree:
-        """Return what becomes of a packet that no rule of nat sent on, from whatever source."""
+        """Return what happens to a packet that no rule of nat sent on, from any source."""
         from_all = replace(packet, source=None, sources=self._sources)
         return self._hooks.behind_nat(from_all, made_here=packet.in_interface == "")
 
     def asked(self, packet: Packet, most: int, *, loses: bool = False) -> set[Intervals] | None:
         """Return the sources that rules match on, of packets to destinations within.
 
-        Without those that are asked for only towards themselves (hairpin), but where such packets
-        may be lost, as `loses` tells. None: rules tell more than `most` destinations apart.
+        Sources that are matched only for packets to themselves (hairpin) are left out, unless such
+        packets may be lost (`loses`). None: rules distinguish more than `most` destinations.
         """
         wide = self._wide(packet)
         if not loses and not self._asks_pairs:
             at_once = self._asked_at_once(from_any_side(wide), most)
             if at_once is not None:
                 return set(at_once)
-        if loses:  # what comes back may be, where the same from others is not
+        if loses:  # hairpin packets may be lost where the same from others are not
             every = Destinations(wide, self._asking, self.within, self._cuts).all(most)
         else:
             every = self._told_by(wide, self._asking).elsewhere(most)
@@ -222,9 +222,9 @@ class Leaving:
     def _asked_at_once(self, wide: Packet, most: int) -> Asked | None:
         """Return the sources that rules match on, whatever they match on of destinations.
 
-        These may be more than of any one destination. It is one walk; None: that does not tell,
-        as where rules match on an address as source and as destination, for hairpins, or on more
-        than `most` destinations.
+        These may be more than for any one destination. It is one traversal; None: it does not
+        decide, for example because rules match one address both as source and as destination
+        (hairpins), or match on more than `most` destinations.
         """
         if wide not in self._at_once:
             exceeded = self._hooks.exceeded
@@ -240,9 +240,9 @@ class Leaving:
         return self._at_once[wide]
 
     def spares_all(self, packet: Packet, most: int) -> bool:
-        """Tell whether no such packet to destinations within is lost, wherever it comes from.
+        """Return whether no such packet to destinations within is lost, from any source.
 
-        Where rules tell more than `most` destinations apart that is not looked at: False.
+        False, without a further look, if rules distinguish more than `most` destinations.
         """
         every = self._destinations(replace(self._wide(packet), destination_port=None)).all(most)
         return every is not None and not any(
@@ -250,9 +250,9 @@ class Leaving:
         )
 
     def spares(self, packet: Packet, addresses: Intervals) -> bool:
-        """Tell whether no such packet to one of some addresses is lost, asking for as little.
+        """Return whether no such packet to one of some addresses is lost, in one traversal.
 
-        It is one walk, whatever rules ask of addresses. False: some may be lost, or none.
+        Matches on addresses do not split it. False: some may be lost, or none.
         """
         to = AnyOf(self._everywhere.version, addresses)
         wide = replace(self._wide(packet), sources=None, destinations=to, destination_port=None)
@@ -266,12 +266,12 @@ class Leaving:
         return found
 
     def _asking(self, packet: Packet) -> OnwardBySource:
-        # Of a packet with another mark it may make the difference that it does not make here.
+        # For a packet with another mark a match may make a difference that it does not make here.
         made_here = packet.in_interface == ""
         return self._hooks.onward(packet, made_here=made_here, asking=True)
 
     def _wide(self, packet: Packet) -> Packet:
-        """Return a packet from anywhere to anywhere that is like another one.
+        """Return a packet like another one, from and to any address.
 
         Bits of its marks that no rule matches on are left out.
         """
@@ -294,7 +294,7 @@ class Leaving:
     def _told_by(
         self, wide: Packet, walk: Callable[[Packet], OnwardBySource]
     ) -> Destinations | Paired:
-        """Return what tells what becomes of packets by their destinations, as `walk` tells it."""
+        """Return what happens to packets by their destinations, as `walk` finds it."""
         if not self._asks_pairs:
             return Destinations(wide, walk, self.within, self._cuts)
         version = self._everywhere.version

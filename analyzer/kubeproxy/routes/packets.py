@@ -1,4 +1,4 @@
-"""The packets of new flows from each kind of source, on their way to nat and behind it."""
+"""The packets of new flows from each kind of source, on their way to nat and after it."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ HOOKS: Final = {
     Source.EXTERNAL: "PREROUTING",
     Source.HAIRPIN: "PREROUTING",  # of some endpoint, whose address is not known
 }
-#: Whether a source is an address of the node, which need not be known.
+#: Whether a source is an address of the node; the address itself may not be known.
 _FROM_NODE: Final = {
     Source.POD: False,
     Source.POD_ELSEWHERE: False,
     Source.NODE: True,
     Source.EXTERNAL: False,
 }
-#: From which side a flow comes in; of an endpoint it is not known.
+#: The side that a flow comes in from; for an endpoint it is not known.
 SIDES: Final = {
     Source.POD: Side.POD,
     Source.POD_ELSEWHERE: Side.ELSEWHERE,
     Source.EXTERNAL: Side.OUTSIDE,
 }
-#: The address of a source is that of its kind.
+#: Use the address known for the kind of source.
 USUAL: Final = "usual"
 
 
 def bridge_port(assumed: Mapping[str, str]) -> Mapping[Source, bool]:
-    """Return whether flows pass a port of a bridge, of the sources of which it is assumed.
+    """Return whether flows pass a bridge port, for the sources for which that is assumed.
 
-    Pods may be behind one.
+    Pods may be attached to one.
     """
     return {Source.EXTERNAL: False} if assumed.get(BRIDGE_PORT) == "none" else {}
 
@@ -53,7 +53,7 @@ class FlowPackets:
     Attributes:
         sources: an address for each kind of source; None: none is known.
         bridge_port: as `bridge_port` returns it.
-        node_port_address: where flows to a NodePort go to, some address of the node; None: it is
+        node_port_address: the destination of flows to a NodePort, some address of the node; None:
             not known.
     """
 
@@ -98,13 +98,13 @@ class FlowPackets:
     ) -> Packet:
         """Return a packet that DNAT has sent on with a mark, from any address of a source.
 
-        `side` is that of a source of which the kind does not tell it.
+        `side` is that of the source, if its kind does not determine it.
         """
         packet = replace(self.sent(source, None), protocol=protocol, mark=mark, translated=True)
         return behind_nat(packet if side is None else replace(packet, comes_from=side), source)
 
     def is_told_by_mark(self, packet: Packet, source: Source) -> bool:
-        """Tell whether nothing but its mark tells a packet that DNAT sent on from another one."""
+        """Return whether a packet after DNAT differs from the usual one in nothing but its mark."""
         other = self.translated(source, packet.protocol, packet.mark)
         addressed = {
             name: getattr(packet, name)
@@ -114,6 +114,6 @@ class FlowPackets:
 
 
 def behind_nat(packet: Packet, source: Source) -> Packet:
-    """Return a packet that nat has sent on, as it comes to the hooks behind."""
-    # A hairpin flow leaves: were its endpoint's address the node's own, so were its source's.
+    """Return a packet that nat has sent on, as it reaches the later hooks."""
+    # A hairpin flow leaves the node: only a source of the node itself could stay on it.
     return replace(packet, to_node=False) if source is Source.HAIRPIN else packet

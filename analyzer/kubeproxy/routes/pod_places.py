@@ -13,15 +13,16 @@ from analyzer.semantics.devices import PodPlaces
 def pod_places(
     version: int, cluster: Cluster, node: str | None, own: Iterable[Address]
 ) -> PodPlaces:
-    """Return where addresses live, as `Cluster.placement` says it of each; `own` are the node's.
+    """Return where addresses are, as `Cluster.placement` gives it for each; `own` are the node's.
 
-    None of them are known where it is not known which node it is.
+    Empty if it is not known which node the dump is from.
     """
     here: Intervals = ()
     elsewhere: Intervals = ()
     if node is None:
         return PodPlaces()
-    # What is said later goes before: podCIDRs, networks, addresses; of networks the narrower.
+    # In order of increasing precedence: podCIDRs, networks, addresses; of networks the longest
+    # prefix.
     for owners in (cluster.pod_networks, cluster.networks):
         for (of, length), named in sorted(owners.by_length.items()):
             if of != version:
@@ -43,9 +44,9 @@ def pod_places(
 def _said(
     here: Intervals, elsewhere: Intervals, spans: list[tuple[int, int, str | None]], node: str
 ) -> tuple[Intervals, Intervals]:
-    """Return both with what is said of some spans, in which nothing else then counts."""
+    """Return both with some spans set, in which nothing that was set before counts."""
     every = joined((first, last) for first, last, _ in spans)
     mine: list[Interval] = [(first, last) for first, last, name in spans if name == node]
-    # A network of two nodes is nobody's.
+    # A network of two nodes counts for neither.
     theirs = [(first, last) for first, last, name in spans if name not in {node, None}]
     return joined([*without(here, every), *mine]), joined([*without(elsewhere, every), *theirs])

@@ -1,8 +1,8 @@
 """The tree of a new flow to a Service, from its hook to where it ends.
 
-Behind DNAT a packet meets all tables on the node, and most flows match no rule there: an
-endpoint that all ways from one DNAT reach stands at that DNAT, without the rules behind it. Where
-they may refuse the flow, or no DNAT took it, they are told to the end.
+After DNAT a packet traverses all tables on the node, and most flows match no rule there: if all
+ways from one DNAT lead to one endpoint, the endpoint stands at that DNAT, without the rules after
+it. If those may refuse the flow, or no DNAT took it, the tree shows them to the end.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ def service_tree(
 ) -> Tree:
     """Return the tree of a packet's whole way; `own` are the node's addresses, if known.
 
-    `assumed` is what is assumed beyond the rules, and keeps what the tree rests on; `devices` tells
-    by which devices flows pass.
+    `assumed` are the assumptions beyond the rules, and records those that the tree rests on;
+    `devices` knows the devices that flows pass.
     """
     try:
         question = Question(packet=packet, addresses=own or None, devices=devices)
         tree = way(rulesets, question, family, assumed)
-    except UsageError as error:  # a frontend at an address that is nobody's, as one of multicast
+    except UsageError as error:  # a frontend's address is not unicast, for example multicast
         return Leaf(Unresolved(str(error)), packet)
     return _settled(tree)
 

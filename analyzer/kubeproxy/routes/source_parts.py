@@ -1,7 +1,7 @@
 """The sources of each kind, the networks that rules distinguish, and an address for each part.
 
-Only what rules ask for can make a difference (`explored` finds out what that is), so one address
-for each set of sources that meet the same answers is enough.
+Only what rules match on can make a difference (`explored` finds out what that is), so one address
+for each set of sources with the same results of all matches is enough.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from analyzer.model.region import Interval, Region
 
-    #: A network, and an address that stands for what is in it.
+    #: A network, and an address that represents it.
     Part: TypeAlias = tuple[Network | None, Address | None]
 
 
@@ -29,12 +29,12 @@ class Known:
     """What is known of addresses.
 
     Attributes:
-        addresses: one of each kind of source, None where none is known.
-        written: the network of pods as rules name it.
+        addresses: one of each kind of source, None if none is known.
+        written: the network of pods as the rules write it.
         own: the node's addresses.
         frontends: addresses of Services.
-        is_taken: tells whether an address is an endpoint's, a node's or a Service's.
-        cluster: what objects say of nodes and addresses.
+        is_taken: returns whether an address is an endpoint's, a node's or a Service's.
+        cluster: nodes and addresses of the API objects.
     """
 
     addresses: Mapping[Source, Address | None]
@@ -47,7 +47,7 @@ class Known:
 
 
 class SourceParts:
-    """Parts each kind of source by the networks that rules ask for."""
+    """Splits each kind of source by the networks that rules match on."""
 
     def __init__(self, known: Known) -> None:
         self._known = known
@@ -63,13 +63,13 @@ class SourceParts:
         return outside.version
 
     def region(self, source: Source) -> Region | None:
-        """Return all addresses of one kind of source; None: where they are is not known."""
+        """Return all addresses of one kind of source; None: not known."""
         if source not in self._regions:
             self._regions[source] = self._region(source)
         return self._regions[source]
 
     def _region(self, source: Source) -> Region | None:
-        # What a plain dump does not need is not loaded.
+        # Only loaded for dumps that need it.
         from analyzer.model.region import LOOPBACK, Region, everything, joined, span
 
         usual = self._known.addresses[source]
@@ -93,9 +93,9 @@ class SourceParts:
         return [(int(a), int(a)) for a in addresses if a is not None and a.version == version]
 
     def of(self, source: Source, asked: Iterable[Network]) -> Sequence[Part]:
-        """Return the network and an address of each part; None: where they are is not known.
+        """Return the network and an address of each part; None: the addresses are not known.
 
-        Where rules tell the node's own addresses apart, which one is the source is not known.
+        If rules distinguish the node's own addresses, it is not known which one is the source.
         """
         usual = self._known.addresses[source]
         if source is Source.NODE:
@@ -118,28 +118,28 @@ class SourceParts:
         def is_free(address: Address) -> bool:
             return is_pod(address) and not self._known.is_taken(address)
 
-        # Where a network holds endpoints only, these are its pods.
+        # If a network has no addresses but endpoints', these are its pods.
         return _each_first(parts(networks, theirs), usuals, (is_free, is_pod))
 
     def is_outside(self, address: Address) -> bool:
-        """Tell whether an address is certainly that of a client outside, or of another node.
+        """Return whether an address is certainly that of a client outside, or of another node.
 
-        Where it is not known which networks are pods', any address may be a pod's.
+        If it is not known which networks are pods', any address may be a pod's.
         """
         known = self._known
         nodes = {each for node in known.cluster.nodes.values() for each in node.addresses}
         if address.is_loopback or address.is_link_local or not self._has_all_pods(address, nodes):
             return False
-        # Without `own`, any of the nodes may be the one whose dump it is.
+        # Without `own`, any of the nodes may be the one that the dump is from.
         free = bool(known.own) if address in nodes else not known.is_taken(address)
         return free and self._is_client(address)
 
     def _has_all_pods(self, address: Address, nodes: Collection[Address]) -> bool:
-        """Tell whether it is known where all pods are that have addresses of that version."""
+        """Return whether all networks of pods with addresses of that version are known."""
         version, cluster = address.version, self._known.cluster
         said = (*cluster.pod_networks.by_length, *cluster.networks.by_length)
         if self._known.written is None and all(each != version for each, _ in said):
-            return False  # podCIDRs that the CNI plugin does not go by say nothing
+            return False  # podCIDRs say nothing if the CNI plugin does not use them
         pods = [
             each
             for each, placement in cluster.placements.items()
@@ -156,11 +156,11 @@ class SourceParts:
     ) -> list[tuple[Network | None, Address]]:
         # No client outside has a loopback address.
         asked = [n for n in asked if not n.is_loopback and not self._is_of_pods(n)]
-        # Other nodes are clients too, where a network holds nobody else.
+        # Other nodes are clients too, if a network has no other clients.
         return _each_first(asked, [usual], (self._is_nobodys, self._is_client))
 
     def _is_of_pods(self, network: Network) -> bool:
-        """Tell whether a network holds nothing but pods."""
+        """Return whether a network has only pods."""
         return any(
             n.version == network.version and network[0] in n and network[-1] in n
             for n in self._pods
@@ -170,12 +170,12 @@ class SourceParts:
         return self._is_client(address) and not self._known.is_taken(address)
 
     def _is_client(self, address: Address) -> bool:
-        """Tell whether an address can be that of a client outside, or of another node."""
+        """Return whether an address can be that of a client outside, or of another node."""
         return not self._is_nodes(address) and not any(address in n for n in self._pods)
 
     def _is_nodes(self, address: Address) -> bool:
-        """Tell whether packets from an address are the node's own, or nobody's."""
-        # A balancer's own address is that of the node, where the balancer gives it to the node.
+        """Return whether packets from an address are the node's own, or cannot occur."""
+        # A load balancer's address is the node's own, if it is assigned to the node.
         own = address in self._known.own or address.is_loopback
         return own or address in self._known.frontends
 
@@ -185,9 +185,9 @@ def _each_first(
     usual: Sequence[Address],
     tests: Sequence[Callable[[Address], bool]],
 ) -> list[tuple[Network | None, Address]]:
-    """Return an address for each set of sources, one that the first of `tests` lets through.
+    """Return an address for each set of sources, one that the first of `tests` accepts.
 
-    Networks come behind those that hold them.
+    Networks come after those that contain them.
     """
     asked = set(asked)
     found: dict[Network | None, Address] = {}

@@ -1,6 +1,6 @@
 """The routes of a frontend from every kind of source, and hairpin routes.
 
-Each kind of source is walked once, whatever rules tell apart of it (`explored`).
+The rules are traversed once for each kind of source, whatever they distinguish of it (`explored`).
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from analyzer.model.probability import NEVER
 from analyzer.model.region import Region, everything, joined
 from analyzer.model.value import replace
 
-#: A route, and the address that stands for its sources; None: where they are is not known.
+#: A route, and the address that represents its sources; None: not known.
 Way: TypeAlias = "tuple[Route, Address | None]"
-#: What gives the ways of flows from some sources of one kind.
+#: Returns the ways of flows from some sources of one kind.
 Explore: TypeAlias = "Callable[[Source, Region, Side | None], Explored]"
 
-#: The kinds of sources that are not just endpoints.
+#: The kinds of sources besides the endpoints themselves.
 _KINDS: Final = tuple([source for source in Source if source is not Source.HAIRPIN])
-#: Those whose flows differ in nothing but where they come from.
+#: Those whose flows differ in nothing but their source address.
 _LIKE_PODS: Final = (Source.POD, Source.POD_ELSEWHERE)
-#: Shares of parts of one kind of source, of which it is told whether they are masqueraded.
+#: Most shares, over the parts of one kind of source, for which masquerade is reported.
 _MOST_TOLD: Final = 10_000
 _TOO_MANY: Final = (
     "rules distinguish many sources that differ only in masquerade: whether such flows are "
@@ -45,7 +45,7 @@ class SourceRoutes:
         self._version = parts.version
 
     def ways(self, frontend: Frontend, protocol: str) -> Iterator[Way]:
-        """Give the routes of flows to a frontend."""
+        """Return the routes of flows to a frontend."""
 
         def explore(source: Source, of: Region, side: Side | None) -> Explored:
             return self._walks.explored(frontend, protocol, source, of, side)
@@ -53,7 +53,7 @@ class SourceRoutes:
         return self.explored(frontend, explore)
 
     def explored(self, frontend: Frontend, explore: Explore) -> Iterator[Way]:
-        """Give the routes that walks find."""
+        """Yield the routes that traversals find."""
         regions: dict[Source, Region | None] = {s: self._parts.region(s) for s in _KINDS}
         ways = self._ways(regions, explore)
         found: list[Route] = []
@@ -61,7 +61,7 @@ class SourceRoutes:
             for route, address in self._of_parts(frontend, source, regions[source], ways[source]):
                 found.append(route)
                 yield route, address
-        # Without the node's addresses an endpoint's may be one of them.
+        # If the node's addresses are not known, an endpoint's may be one of them.
         within = {
             s: r
             for s in dict.fromkeys((*self._alike, *_LIKE_PODS))
@@ -73,10 +73,10 @@ class SourceRoutes:
     def _ways(
         self, regions: Mapping[Source, Region | None], explore: Explore
     ) -> dict[Source, Explored]:
-        """Return the ways of flows from each kind of source, one walk for all that it can tell of.
+        """Return the ways of flows from each kind of source, one traversal for as many as possible.
 
-        Flows that come in differ in nothing but their source, in what passes ports of bridges, and
-        in the devices by which they come.
+        Flows that come in differ in nothing but their source, the bridge ports that they pass and
+        the devices by which they come in.
         """
         alike = self._alike
         together = [self._of(regions[source]) for source in alike]
@@ -89,13 +89,13 @@ class SourceRoutes:
 
     @property
     def _alike(self) -> tuple[Source, ...]:
-        """The kinds of sources whose flows differ in nothing but where they come from."""
+        """The kinds of sources whose flows differ in nothing but their source address."""
         if self._walks.asks_where_from:
             return (Source.POD,)
         return _LIKE_PODS if self._walks.asks_bridges else (*_LIKE_PODS, Source.EXTERNAL)
 
     def _of(self, region: Region | None) -> Region:
-        """Return where sources are; all addresses where that is not known."""
+        """Return the addresses of sources; all addresses if they are not known."""
         return region or Region(self._version, (everything(self._version),))
 
     def _of_parts(
@@ -105,7 +105,7 @@ class SourceRoutes:
         region: Region | None,
         ways: Explored,
     ) -> Iterator[Way]:
-        """Give the routes of each part of a kind of source that fares otherwise."""
+        """Yield the routes of each part of a kind of source with results of its own."""
         known: dict[Network | None, Route] = {}
         asked = ways.networks(region)
         folded = len(asked) * len(ways.packets) > _MOST_TOLD
@@ -129,7 +129,7 @@ class SourceRoutes:
         within: Mapping[Source, tuple[Region, Explored]],
         explore: Explore,
     ) -> Route:
-        """Return, for each endpoint, the share of its own flows that come back to it."""
+        """Return, for each endpoint, the share of its own flows that return to it."""
         endpoints = dict.fromkeys(s.endpoint for route in routes for s in route.shares)
         ways: dict[Address, Explored] = {}
         rest: dict[tuple[Source, Side | None], list[Address]] = {}
@@ -158,7 +158,7 @@ class SourceRoutes:
 
 
 def _is_same(one: Route, other: Route, address: Address | None) -> bool:
-    """Tell whether flows fare alike on two routes, but for those from `address` to itself."""
+    """Return whether two routes have the same results, but for flows from `address` to itself."""
 
     def told(share: Share) -> Share:
         itself = share.endpoint.address == address

@@ -15,20 +15,20 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-#: Addresses of TEST-NET-3 and its like in IPv6 (RFC 5737, RFC 3849): certainly not a cluster's.
+#: Addresses of TEST-NET-3 and of IPv6 documentation (RFC 5737, RFC 3849): certainly no cluster's.
 _OUTSIDE: Final[dict[str, Address]] = {
     "ip": IPv4Address("203.0.113.1"),
     "ip6": IPv6Address("2001:db8:ffff::1"),
 }
-#: Addresses of one network that are looked at for a free one.
+#: Most addresses of one network that are tried to find a free one.
 _MOST_TRIES: Final = 100_000
-#: At each end of a network that rules ask for.
+#: Most addresses that are tried at each end of a network that rules match on.
 _MOST_LOOKED_AT: Final = 512
 
 
 @value
 class PodNetworks:
-    """Where pods have their addresses: on this node, and on the others."""
+    """The networks of pods: on this node, and on the others."""
 
     here: tuple[Network, ...] = ()
     elsewhere: tuple[Network, ...] = ()
@@ -37,15 +37,15 @@ class PodNetworks:
 def pod_networks(
     version: int, written: Network | None, cluster: Cluster, node: str | None
 ) -> PodNetworks:
-    """Return them as the rules and the objects say.
+    """Return them according to the rules and the objects.
 
-    `written` is the network that the rules spare from masquerade: of all pods
-    (``--cluster-cidr``), or with ``--detect-local-mode=NodeCIDR`` of this node's. Where the
-    objects' networks lie outside it, the CNI plugin gives addresses of its own.
+    `written` is the network that the rules exempt from masquerade: of all pods
+    (``--cluster-cidr``), or with ``--detect-local-mode=NodeCIDR`` of this node's. Networks of the
+    objects that are not in it are left out: the CNI plugin then uses addresses of its own.
     """
     nodes = cluster.nodes.values()
     if node is None and written is not None:
-        # It may be just one node's, whose rules these then are.
+        # It may be the network of one node only, and the dump is then from that node.
         owners = [n.name for n in nodes if any(_holds(each, written) for each in n.pod_networks)]
         node = owners[0] if len(owners) == 1 and len(nodes) > 1 else None
     here = _of_version(
@@ -57,7 +57,7 @@ def pod_networks(
     if written is None:
         return PodNetworks(here or others, others or here)
     if not here and not others:
-        # Whether it is all pods' or only this node's, nobody says.
+        # It may be the network of all pods or only of this node's: not known.
         return PodNetworks((written,), ())
     if here and any(_holds(network, written) for network in here):
         return PodNetworks((written,), others)
@@ -71,7 +71,7 @@ def _of_version(version: int, networks: Iterable[Network]) -> tuple[Network, ...
 
 
 def _holds(outer: Network, inner: Network) -> bool:
-    """Tell whether all of `inner` is in `outer`."""
+    """Return whether all of `inner` is in `outer`."""
     return (
         outer.version == inner.version
         and inner.network_address in outer
@@ -85,10 +85,10 @@ def source_addresses(
     own: Sequence[Address],
     is_taken: Callable[[Address], bool],
 ) -> dict[Source, Address | None]:
-    """Return an address of each kind; None where neither rules nor objects tell one.
+    """Return an address of each kind; None: it follows neither from rules nor from objects.
 
-    `own` are the node's addresses. A pod's address is one that `is_taken` does not know, so that
-    it is nobody's hairpin; a hairpin flow has no address of its own.
+    `own` are the node's addresses. A pod's address is one that `is_taken` does not know, so that it
+    is no endpoint's own (hairpin); a hairpin flow has no address of its own.
     """
     return {
         Source.POD: _free(networks.here, is_taken),
@@ -104,7 +104,7 @@ def _free(networks: Iterable[Network], is_taken: Callable[[Address], bool]) -> A
 
 
 def _from_the_end(network: Network) -> Iterator[Address]:
-    """Give addresses of a network, the last usable one first; pods start at the other end."""
+    """Yield addresses of a network, the last usable one first; pods start at the other end."""
     last = network.num_addresses - 2
     for offset in range(last, max(0, last - _MOST_TRIES), -1):
         yield network[offset]
@@ -115,11 +115,11 @@ def told_apart(
     usual: Sequence[Address],
     is_one: Callable[[Address], bool],
 ) -> list[tuple[Network | None, Address]]:
-    """Return an address for each set of sources that rules asking for `asked` tell apart.
+    """Return an address for each set of sources that rules matching on `asked` distinguish.
 
-    With None those in none of the networks, for which the first of `usual` stands that can; with
-    a network those in it and in none that is asked for within it. `is_one` tells whether an
-    address can be such a source at all; a set without any is left out.
+    For None those in none of the networks, represented by the first of `usual` that is one; for a
+    network those in it and in none of `asked` within it. `is_one` returns whether an address can be
+    such a source at all; a set without any is left out.
     """
     networks = sorted(set(asked), key=lambda n: (int(n.network_address), n.prefixlen))
     found: list[tuple[Network | None, Address]] = []
@@ -152,7 +152,7 @@ def ends_of(networks: Iterable[Network]) -> list[Address]:
 
 
 def _beside(network: Network) -> Iterator[Address]:
-    """Give the addresses before and behind a network, where there are any."""
+    """Yield the addresses just before and after a network, if there are any."""
     lowest, highest = int(network[0]) - 1, int(network[-1]) + 1
     kind = type(network[0])
     if lowest >= 0:
@@ -162,7 +162,7 @@ def _beside(network: Network) -> Iterator[Address]:
 
 
 def parts(asked: Iterable[Network], theirs: Collection[Network]) -> list[Network]:
-    """Return the networks that part the sources in `theirs`: some are in it and some are not."""
+    """Return the networks that split the sources in `theirs`: some are in it and some are not."""
     return [
         network
         for network in asked
@@ -172,7 +172,7 @@ def parts(asked: Iterable[Network], theirs: Collection[Network]) -> list[Network
 
 
 def node_address(own: Sequence[Address], asked: Iterable[Network]) -> Address | None:
-    """Return an address of the node that stands for all; None where rules tell them apart."""
+    """Return an address of the node that represents all; None: rules distinguish them."""
     asked = tuple(asked)
     classes = {tuple(address in network for network in asked) for address in own}
     return own[0] if len(classes) == 1 else None

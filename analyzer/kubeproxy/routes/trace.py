@@ -44,15 +44,15 @@ _BROADCAST: Final = IPv4Address("255.255.255.255")
 
 @value(kw_only=True)
 class Question:
-    """What is asked.
+    """A packet, and what is known of its flow and of the node.
 
     Attributes:
         packet: with ``in_interface=""`` the node makes it.
-        state: what conntrack calls it.
-        affinity: the endpoint that the client's session affinity holds, if any.
-        assumed: what is assumed beyond the rules, by name.
+        state: its conntrack state.
+        affinity: the endpoint that the client's session affinity has recorded, if any.
+        assumed: the assumptions beyond the rules, by name.
         addresses: all of the node's; None: not known.
-        devices: what tells by which devices flows pass; None: what rules name, and no more.
+        devices: knows the devices that flows pass; None: only as far as rules name them.
     """
 
     packet: Packet
@@ -66,13 +66,13 @@ class Question:
 
 @value(kw_only=True)
 class Trace:
-    """The answer: all ways, their ends, and what they rest on.
+    """The result: all ways, their ends, and what they rest on.
 
     Attributes:
         used: names of the assumptions among them that are made beyond the rules.
-        missed_sets: ipsets of which nobody told what they hold.
-        visited: of each ruleset the chains that the packet comes to, by table.
-        exceeded: the bounds on work that the walk met: what is behind them is unresolved.
+        missed_sets: ipsets whose members are not known.
+        visited: for each ruleset the chains that the packet reaches, by table.
+        exceeded: the bounds on work that the traversal reached: what lies beyond is unresolved.
     """
 
     tree: Tree
@@ -86,12 +86,12 @@ class Trace:
 
 @value
 class Known:
-    """What the Services of the rules tell of addresses.
+    """What is known of addresses from the Services of the rules.
 
     Attributes:
-        is_outside: whether one is certainly not a pod's nor the node's.
+        is_outside: whether one is certainly neither a pod's nor the node's.
         is_cluster_ip: whether one is the ClusterIP of a Service.
-        places: where addresses of an IP version live.
+        places: where addresses of an IP version are.
     """
 
     is_outside: Callable[[Address], bool] = lambda _: False
@@ -99,7 +99,7 @@ class Known:
     places: Callable[[int], PodPlaces] = lambda _: PodPlaces()
 
     def side(self, address: Address, devices: NodeDevices) -> Side | None:
-        """Return from which side a flow from an address comes; None: not known."""
+        """Return the side that a flow from an address comes from; None: not known."""
         known = devices.side(address)
         return Side.OUTSIDE if known is None and self.is_outside(address) else known
 
@@ -110,14 +110,14 @@ def trace(
     family: str,
     known: Known = Known(),  # noqa: B008  # immutable
 ) -> Trace:
-    """Walk a packet of a family, ``ip`` or ``ip6``, through all hooks of a node with `rulesets`.
+    """Evaluate a packet of a family, ``ip`` or ``ip6``, at all hooks of a node with `rulesets`.
 
-    `known` is asked only where rules match on what the same is then assumed of as of all flows
-    to Services: on ports of bridges, of what comes from outside by a device that nobody named, on
-    devices, and on addresses of the node, of what goes to a ClusterIP.
+    `known` is used only if rules match on something for which the same is then assumed as for all
+    flows to Services: bridge ports, for packets from outside by an unnamed device; devices; and the
+    node's addresses, for packets to a ClusterIP.
 
     Raises:
-        UsageError: the packet or the endpoint of its affinity is none of these rules'.
+        UsageError: the packet, or the endpoint of its affinity, does not fit these rules.
         ParseError: a rule on the way is malformed.
     """
     assumed = Assumed(question.assumed)
@@ -140,7 +140,7 @@ def trace(
 
 
 def _as_assumed(packet: Packet, assumed: Assumed, known: Known, devices: NodeDevices) -> Packet:
-    """Return a packet as it is assumed to be, in what rules asked of it."""
+    """Return a packet with the assumptions that the rules needed."""
     wanted = assumed.wanted & assumed.values.keys()
     of, to = packet.source, packet.destination
     unnamed = (packet.in_interface, packet.bridge_port) == (None, None)
@@ -159,13 +159,13 @@ def way(
     family: str,
     assumed: Assumed | None = None,
 ) -> Tree:
-    """Return what `trace` finds, and nothing that a person would ask besides.
+    """Return the tree of `trace` alone.
 
-    `assumed` is what is assumed beyond the rules, instead of the question's, and keeps what the
-    tree rests on.
+    `assumed` are the assumptions beyond the rules, instead of the question's, and records those
+    that the tree rests on.
 
     Raises:
-        UsageError: the packet or the endpoint of its affinity is none of these rules'.
+        UsageError: the packet, or the endpoint of its affinity, does not fit these rules.
         ParseError: a rule on the way is malformed.
     """
     return _walk(rulesets, question, family, assumed or Assumed(question.assumed))[2]
@@ -188,7 +188,7 @@ def _walk(
         )
     if to is not None and (to.is_multicast or to == _BROADCAST or to.is_unspecified):
         raise UsageError(f"{to} is not a unicast address: only packets to one host are traced")
-    if question.state not in FIRST:  # what earlier packets left on the flow nobody tells
+    if question.state not in FIRST:  # the mark that earlier packets left on the flow is not known
         packet = replace(packet, flow_mark=UNKNOWN_MARK)
     if packet.tracked and not is_tracking(rulesets, family):
         packet = replace(packet, tracked=None)
@@ -221,9 +221,9 @@ def _devices(rulesets: Sequence[Rules], places: Callable[[], PodPlaces] = PodPla
 def _lists(
     rulesets: Sequence[Rules], endpoint: Endpoint | None, client: Address | None, family: str
 ) -> Iterator[str]:
-    """Give the affinity lists that hold the client: those of `endpoint`, if that is said.
+    """Yield the affinity lists that have the client: those of `endpoint`, if given.
 
-    Otherwise those in which the dump shows it; dumps of iptables show none.
+    Otherwise those in which the dump shows it; iptables dumps show none.
     """
     if endpoint is None:
         for ruleset in rulesets:
@@ -245,7 +245,7 @@ def _lists(
 
 
 def _of_iptables(ruleset: Ruleset, endpoint: Endpoint) -> Iterator[str]:
-    """Give the lists of an endpoint; kube-proxy names each after the KUBE-SEP chain."""
+    """Yield the lists of an endpoint; kube-proxy names each after the KUBE-SEP chain."""
     nat = ruleset.tables.get("nat")
     for name, chain in nat.chains.items() if nat is not None else ():
         if not name.startswith(names.ENDPOINT_PREFIX):
@@ -262,7 +262,7 @@ def _of_iptables(ruleset: Ruleset, endpoint: Endpoint) -> Iterator[str]:
 
 
 def _of_nft(ruleset: NftRuleset, endpoint: Endpoint) -> Iterator[str]:
-    """Give the sets into which a chain puts clients that it sends to an endpoint."""
+    """Yield the sets to which a chain adds clients that it sends to an endpoint."""
     for table in ruleset.tables.values():
         for chain in table.chains.values():
             statements = [each for rule in chain.rules for each in rule.statements]

@@ -1,12 +1,13 @@
-"""Flows that conntrack does not see and nat never translates; NodeLocal DNSCache.
+"""Flows exempt from conntrack, which nat never translates; NodeLocal DNSCache.
 
 Theory of operation
 ===================
 
-NodeLocal DNSCache takes the ClusterIP of the cluster's DNS onto the node, beside a link-local
-address of its own, and keeps flows to both from conntrack: kube-proxy's rules never meet them.
-What it cannot answer it asks of another Service with the same endpoints, ``kube-dns-upstream``,
-which kube-proxy decides. It is recognised by what its rules do, whatever their comments say.
+NodeLocal DNSCache assigns the ClusterIP of the cluster's DNS to the node, beside a link-local
+address of its own, and exempts flows to both from conntrack: kube-proxy's nat rules never match
+them. What it cannot answer it forwards to another Service with the same endpoints,
+``kube-dns-upstream``, for which kube-proxy's rules apply. It is recognised by what its rules do,
+whatever their comments are.
 
 Source: kubernetes, cluster/addons/dns/nodelocaldns, and kubernetes/dns, cmd/node-cache/app,
 ``initIptables``.
@@ -38,13 +39,13 @@ if TYPE_CHECKING:
 
 _DNS: Final = 53
 _WORDS: Final = ("NOTRACK", "--notrack")
-#: The name that its manifest gives to the Service that it asks.
+#: The name that its manifest gives to the Service that it queries.
 _UPSTREAM: Final = "upstream"
 
 
 @value
 class Untracked:
-    """A rule that keeps flows to one address and port from conntrack.
+    """A rule that exempts flows to one address and port from conntrack.
 
     Attributes:
         protocol: None: any.
@@ -57,7 +58,7 @@ class Untracked:
     line: int
 
     def holds(self, frontend: Frontend, protocol: str) -> bool:
-        """Tell whether flows to a frontend are such."""
+        """Return whether the rule matches flows to a frontend."""
         return (
             frontend.address == self.address
             and self.protocol in {None, protocol}
@@ -66,11 +67,11 @@ class Untracked:
 
 
 def untracked(ruleset: Ruleset) -> tuple[Untracked, ...]:
-    """Return what the node's rules keep from conntrack as it comes in, by address."""
+    """Return which incoming flows the node's rules exempt from conntrack, by address."""
     raw = ruleset.tables.get("raw")
     if raw is None:
         return ()
-    # The base chain and those that lead on from it: which of them a flow meets its route tells.
+    # The base chain and those reached from it: which of them a flow hits is found by its route.
     return tuple(
         found
         for chain in raw.chains.values()
@@ -83,7 +84,7 @@ def untracked(ruleset: Ruleset) -> tuple[Untracked, ...]:
 def node_local_dns(
     services: Iterable[ServicePort], places: Sequence[Untracked], file: str
 ) -> list[Diagnostic]:
-    """Return what says that NodeLocal DNSCache answers for Services, and what it asks itself."""
+    """Return a warning that NodeLocal DNSCache answers for Services, and which one it queries."""
     of_dns = [each for each in places if each.port == _DNS]
     own = dict.fromkeys(each.address for each in of_dns if each.address.is_link_local)
     if not own:
@@ -96,7 +97,7 @@ def node_local_dns(
                 continue
             told = f"{service.name.namespace}/{service.name.service} at {frontend}"
             here = any(each.holds(frontend, service.protocol) for each in places)
-            # A rule says so, and the walk of all rules finds that it is so.
+            # A rule exempts it, and the evaluation of all rules confirms that.
             is_hidden = here and service.state(frontend) is FrontendState.ASTRAY
             (hidden if is_hidden else asked)[told] = None
     named = [each for each in asked if _UPSTREAM in each]
@@ -129,7 +130,7 @@ def node_local_dns(
 
 
 def _likely(rules: Sequence[Rule]) -> Iterator[Rule]:
-    """Give the rules that may keep flows from conntrack; the others need not be understood."""
+    """Yield the rules that may exempt flows from conntrack; the others need not be parsed."""
     if not isinstance(rules, RuleRows):
         yield from rules
         return
@@ -166,5 +167,5 @@ def _place(matches: tuple[Match, ...], line: int) -> Untracked | None:
             case MatchComment():
                 continue
             case _:
-                return None  # it asks for something besides
+                return None  # it matches on something else too
     return None if address is None else Untracked(address, protocol, port, line)

@@ -1,4 +1,4 @@
-"""Walks of flows through the nat table of iptables, as kube-proxy fills it."""
+"""Flows through the nat table of iptables, as kube-proxy fills it."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from analyzer.semantics.iptables.traverse import Traversal
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import FellThrough, Leaf, Tree
 
-#: Parts of the destinations that are looked at before nat; flows to others are walked.
+#: Most parts of the destinations that are tried before nat; the others are evaluated in full.
 _MOST_PARTS: Final = 100
-#: What stands in the place of KUBE-SERVICES.
+#: Takes the place of the rules of KUBE-SERVICES.
 _HERE: Final = Rule((), Drop(), Location("", 0), "")
 
 
 class NatWalks(FlowWalks):
-    """Walks through the rules of iptables; `own` are the node's addresses, if known."""
+    """Flows through the rules of iptables; `own` are the node's addresses, if known."""
 
     def __init__(
         self,
@@ -48,16 +48,16 @@ class NatWalks(FlowWalks):
         self._table = ruleset.tables.get("nat") or Table(ruleset.family, "nat", {})
 
     def _walked(self, chain: str, packet: Packet) -> Tree:
-        """Return what one chain alone makes of a packet."""
+        """Return what one chain alone does to a packet."""
         self._effort.begin()
         situation = Situation(assumed=self._assumed)
         return Traversal(self._table, situation, effort=self._effort).tree(chain, packet)
 
     def behind(self, chain: str, frontend: Frontend, protocol: str, source: Source) -> Route:
-        """Return the distribution of the flows that come to a chain of a Service.
+        """Return the distribution of the flows that reach a chain of a Service.
 
         For a frontend whose port is not known: what its rules before that chain match is not
-        known either, and so neither is the masquerade.
+        known either, and neither is the masquerade.
         """
         address = self.packets.sources[source]
         packet = self.packets.sent_to(frontend, protocol, source, address)
@@ -69,9 +69,9 @@ class NatWalks(FlowWalks):
     def untouched(
         self, source: Source, protocol: str, sources: Region | None, among: Intervals
     ) -> Intervals:
-        """Return destinations `among` some to which flows come to KUBE-SERVICES as they were sent.
+        """Return destinations `among` some to which flows reach KUBE-SERVICES unchanged.
 
-        Of a kind of source that has these addresses; None: where they are is not known.
+        From a kind of source with the addresses `sources`; None: not known.
         """
         sent = replace(
             self.packets.sent(source, sources),
@@ -104,11 +104,11 @@ class NatWalks(FlowWalks):
                 return False
 
     def _is_unseen(self, source: Source, before: Packet, behind: Packet) -> bool:
-        """Tell whether no rule matches on the bits of marks that were changed before nat."""
+        """Return whether no rule matches on the bits of marks that were changed before nat."""
         changed = differing_bits(before, behind)
         if not changed:
             return True
-        # What the node makes for itself comes back through PREROUTING, and so to raw again.
+        # What the node sends to itself comes back through PREROUTING, and so to raw again.
         asked = self._asked_bits() if source is Source.NODE else self._asked_behind_raw
         return not changed & asked
 
@@ -119,9 +119,9 @@ class NatWalks(FlowWalks):
         return asked_bits(self._rulesets, without={"raw"})
 
     def _reaches_services(self, source: Source, packet: Packet) -> bool:
-        """Tell whether a packet comes to KUBE-SERVICES before all else in nat, unchanged.
+        """Return whether a packet reaches KUBE-SERVICES first of all in nat, unchanged.
 
-        It is walked with a verdict in that chain's place.
+        A verdict takes that chain's place.
         """
         walk = Traversal(self._up_to_services, self._situation)
         match walk.tree(HOOKS[source], packet):
@@ -132,7 +132,7 @@ class NatWalks(FlowWalks):
 
     @cached_property
     def _up_to_services(self) -> Table:
-        """The table without what is behind KUBE-SERVICES."""
+        """The table without the chains after KUBE-SERVICES."""
         chains = {
             name: chain
             for name, chain in self._table.chains.items()
@@ -142,25 +142,25 @@ class NatWalks(FlowWalks):
         return replace(self._table, chains=chains)
 
     def spares_plain(self, most: int) -> bool:
-        """Tell whether no flow is lost that is marked by KUBE-MARK-MASQ, or is not marked.
+        """Return whether no flow is lost that is marked by KUBE-MARK-MASQ, or is not marked.
 
-        False, too, where rules tell more than `most` destinations apart.
+        Also False if rules distinguish more than `most` destinations.
         """
         mark = self.mark_of_masquerade
         return self.spares_all(Mark(), most) and (mark is None or self.spares_all(mark, most))
 
     @cached_property
     def mark_of_masquerade(self) -> Mark | None:
-        """The mark that KUBE-MARK-MASQ gives to a packet without one.
+        """The mark that KUBE-MARK-MASQ sets on a packet without one.
 
-        None: it is not certain, or not all that the chain does.
+        None: it is not certain, or the chain does more than that.
         """
-        # A Service marks what comes from outside, and its endpoint again what is its own.
+        # A Service marks flows from outside, and its endpoint's chain marks its own flows again.
         once = self._marked(Packet())
         return None if once is None or self._marked(once) != once else once.mark
 
     def _marked(self, packet: Packet) -> Packet | None:
-        """Return a packet behind KUBE-MARK-MASQ; None: it is not certain to change but its mark."""
+        """Return a packet after KUBE-MARK-MASQ; None: it may change in more than its mark."""
         match self._walked(names.MARK_MASQUERADE, packet):
             case Leaf(FellThrough(), left) if left == replace(packet, mark=left.mark):
                 return left

@@ -1,6 +1,6 @@
 """How many flows went to each endpoint, by the rules' own counters.
 
-nat is asked for the first packet of a flow alone: a DNAT rule's packets are new flows.
+Only the first packet of a flow traverses nat: packets of a DNAT rule are new flows.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
 _COUNTED: Final = re.compile(
     r"(?m)^\[(\d+):\d+\] -A \S+ (?:.* )?-p (\S+) .*-j DNAT .*--to-destination (\S+)(?: |$)"
 )
-#: A protocol and who gets its flows.
+#: A protocol and an endpoint.
 Door = tuple[str, Endpoint]
 
 
 def drawn_in_rows(rulesets: Iterable[Rules]) -> dict[Door, int]:
-    """Return packets of DNAT rules by the endpoint that they send to; none without counters.
+    """Return packets of DNAT rules by the endpoint that they send to; empty without counters.
 
-    An endpoint that several rules send to, of more than one ServicePort, is not among them.
+    An endpoint of several DNAT rules, which belong to more than one ServicePort, is left out.
     """
     nats = [each.tables.get("nat") for each in rulesets if isinstance(each, Ruleset)]
     return _drawn(rows_of(nat) for nat in nats if nat is not None)
 
 
 def drawn_in_texts(given: Iterable[tuple[bytes, str]]) -> dict[Door, int]:
-    """Return the same of outputs of `iptables-save -c`, each with its name.
+    """Return the same for outputs of `iptables-save -c`, each with its name.
 
     Raises:
         InputError: one is something else.

@@ -1,8 +1,8 @@
 """The KUBE-SEP chains of a dump, read as text, many at a time.
 
-A large dump is for the most part such chains, of two rows each. Where a long piece of text is
-that and nothing else, the reader need not part it into chains, and nobody has to look at them
-one by one: one search gives the words of all. Odd chains are left to `plain` and the reader.
+Most of a large dump are such chains, of two rows each. If a long piece of text has nothing else,
+the reader need not split it into chains, and none has to be read one by one: one search returns
+the words of all. Odd chains are left to `plain` and the reader.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _Words: TypeAlias = tuple[str, str, str, str, str]
 
 PROTOCOLS: Final = ("tcp", "udp", "sctp")
 ROWS_OF_ENDPOINT: Final = 2
-#: Questions for an address that are answered by a search through the text.
+#: Look-ups of an address that are done by searching the text.
 _FEW: Final = 10
 #: Characters of rows that are searched together: their words fit into a processor's cache.
 _PIECE: Final = 1 << 17
@@ -31,21 +31,21 @@ _FIRST: Final = f"-A {names.ENDPOINT_PREFIX}"
 
 
 class EndpointRows(Skimmed):
-    """Plain KUBE-SEP chains: what each sends flows to, as written.
+    """Plain KUBE-SEP chains: where each sends flows, as written.
 
     Attributes:
-        chains: by the name of a chain: address and port of its endpoint, with a stroke and the
-            protocol behind it where that is not tcp.
-        escapes: whether there is a backslash in the rows, or behind them.
+        chains: by the name of a chain: address and port of its endpoint, followed by a slash and
+            the protocol unless that is tcp.
+        escapes: whether there is a backslash in the rows, or after them.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.chains: dict[str, str] = {}
         self.escapes = True
-        #: The same of chains that were looked at by themselves.
+        #: The same for chains that were read one by one.
         self._alone: dict[str, str] = {}
-        #: The addresses of all, each between two strokes.
+        #: The addresses of all, each between two slashes.
         self._addresses: list[str] = []
         self._apart: frozenset[str] | None = None
         self._asked = 0
@@ -57,16 +57,16 @@ class EndpointRows(Skimmed):
         return chain in self.chains or chain in self._alone
 
     def add(self, chain: str, address: str, protocol: str, destination: str) -> None:
-        """Note one chain that was looked at by itself."""
+        """Add one chain that was read by itself."""
         of = "" if protocol == PROTOCOLS[0] else f"/{protocol}"
         self._alone[chain] = destination + of
         self._addresses.append(f"/{address}/")
         self._apart = None
 
     def has_address(self, address: object) -> bool:
-        """Tell whether an endpoint is known to have `address`."""
+        """Return whether an endpoint is known to have `address`."""
         self._asked += 1
-        if self._asked < _FEW:  # to part the addresses takes longer than to search them once
+        if self._asked < _FEW:  # splitting the addresses takes longer than searching them once
             text = f"/{address}/"
             return any(text in each for each in self._addresses)
         if self._apart is None:
@@ -74,7 +74,7 @@ class EndpointRows(Skimmed):
         return str(address) in self._apart
 
     def destinations(self, chains: Sequence[str], protocol: str) -> tuple[str, ...] | None:
-        """Return where the chains send flows of `protocol`; None: of one that is not known."""
+        """Return where the chains send flows of `protocol`; None: one of them is not known."""
         try:
             if self._alone:
                 found = tuple([self._alone.get(each) or self.chains[each] for each in chains])
@@ -82,8 +82,9 @@ class EndpointRows(Skimmed):
                 found = tuple(map(self.chains.__getitem__, chains))
         except KeyError:
             return None
-        # All at once: most Services have many. As texts of their own they lie side by side, where
-        # those of the rows lie all over the memory, and whoever writes them waits for each.
+        # All at once: most Services have many. The parts of one split text are side by side in
+        # memory; those of the rows are scattered, and each would be a cache miss when it is
+        # written.
         together = "\n".join(found)
         if protocol == PROTOCOLS[0]:
             return None if "/" in together else tuple(together.split("\n"))
@@ -94,7 +95,7 @@ class EndpointRows(Skimmed):
 
     @classmethod
     def skim(cls, text: str, start: int, family: str, table: str) -> EndpointRows:
-        """Find pieces of text that hold such chains only."""
+        """Find pieces of text that have such chains only."""
         found = cls()
         found._read(text, start, family, table)
         return found
@@ -110,7 +111,7 @@ class EndpointRows(Skimmed):
         while start < len(text):
             end = _end_of_piece(text, start)
             found, whole = _chains_in(endpoint, text, start, end)
-            # Where chains stand in the order of their names, rows of others follow the last one.
+            # If chains are in the order of their names, rows of other chains follow the last one.
             last = end if whole else text.find("\n", text.rfind(_FIRST, start, end)) + 1
             if last < end:
                 found, whole = _chains_in(endpoint, text, start, last)
@@ -121,24 +122,24 @@ class EndpointRows(Skimmed):
             start = end
 
     def _take(self, found: list[_Words], family: str) -> bool:
-        """Note chains unless something is odd about one of them; tell whether they were noted."""
+        """Add the chains unless one of them is odd; return whether they were added."""
         chains, addresses, protocols, to, ports = zip(*found, strict=True)
         kinds = set(protocols)
         if not (
             kinds.issubset(PROTOCOLS)
             and all(map(is_port, set(ports)))
             and are_hosts(addresses, family)
-            and len(f"{''.join(chains)}.".split(None, 1)) == 1  # no blank, nor at the end
+            and len(f"{''.join(chains)}.".split(None, 1)) == 1  # no blank, not even at the end
         ):
             return False
         before = len(self.chains)
         if kinds != {PROTOCOLS[0]}:
             of = zip(to, protocols, strict=True)
-            # Written out: there are many, and each call would take twice as long.
+            # Inlined: there are many, and each call would take twice as long.
             to = tuple([t if p == PROTOCOLS[0] else f"{t}/{p}" for t, p in of])
         self.chains.update(zip(chains, to, strict=True))
         if len(self.chains) < before + len(chains):
-            self._forget()  # twice the same chain: who reads row by row says what is wrong
+            self._forget()  # the same chain twice: reading row by row reports what is wrong
             return False
         self._addresses.append(f"/{'/'.join(addresses)}/")
         self._apart = None
@@ -155,15 +156,15 @@ class EndpointRows(Skimmed):
 def _chains_in(
     endpoint: re.Pattern[str], text: str, start: int, end: int
 ) -> tuple[list[_Words], bool]:
-    """Return the words of the plain chains in a piece, and whether it holds nothing else."""
+    """Return the words of the plain chains in a piece, and whether it has nothing else."""
     found: list[_Words] = endpoint.findall(text, start - 1, end)
     rows = text.count("\n", start, end)
     return found, bool(found) and rows == ROWS_OF_ENDPOINT * len(found)
 
 
 def _end_of_piece(text: str, start: int) -> int:
-    """Return where a piece that begins at a row ends, leaving no KUBE-SEP chain apart."""
-    # No second row of an endpoint marks flows.
+    """Return where a piece that begins at a row ends, so that no KUBE-SEP chain is cut in two."""
+    # The second row of an endpoint never marks flows.
     mark = text.find(f" -j {names.MARK_MASQUERADE}\n", start + _PIECE)
     end = text.rfind("\n", start, mark) + 1 if mark >= 0 else 0
     return end or len(text)

@@ -1,8 +1,8 @@
 """Rules missing from a fragment that kube-proxy always writes in the same way.
 
-Pastes and greps of a dump often lack the way into KUBE-SERVICES and the chain that marks flows.
-Neither says anything of one Service: with what kube-proxy writes in their place, the shares of a
-Service whose own chains are there come out, and a diagnostic says what was taken for granted.
+Pastes and greps of a dump often lack the jumps to KUBE-SERVICES and the chain that marks flows.
+Neither depends on a single Service: with what kube-proxy writes in their place, the shares of a
+Service whose own chains are there can be computed, and a diagnostic says what was assumed.
 
 Source: kubernetes, pkg/proxy/iptables/proxier.go, ``iptablesJumpChains``, ``syncProxyRules``.
 """
@@ -25,20 +25,20 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-#: The base chains of nat, and the chain of kube-proxy's that each leads to.
+#: The base chains of nat, and the chain of kube-proxy's that each jumps to.
 HOOKS: Final = {
     "PREROUTING": names.SERVICES,
     "OUTPUT": names.SERVICES,
     "POSTROUTING": _POSTROUTING,
 }
-#: kube-proxy's --iptables-masquerade-bit, if nobody changes it.
+#: The default of kube-proxy's --iptables-masquerade-bit.
 _MASQUERADE_BIT: Final = 1 << 14
-#: The kubelet's --iptables-drop-bit; nothing jumps there from 1.25 on.
+#: The kubelet's --iptables-drop-bit; from 1.25 on nothing jumps to KUBE-MARK-DROP.
 _DROP_BIT: Final = 1 << 15
 
 
 def mended(ruleset: Ruleset) -> tuple[Ruleset, list[Diagnostic]]:
-    """Return the rules with what a fragment lacks put in, and what there is to say of it."""
+    """Return the rules with the missing ones of a fragment added, and the diagnostics about it."""
     nat = ruleset.tables.get("nat")
     if nat is None or names.SERVICES not in nat.chains:
         return ruleset, []
@@ -68,7 +68,7 @@ def mended(ruleset: Ruleset) -> tuple[Ruleset, list[Diagnostic]]:
 
 
 def _marks(nat: Table) -> Chain | None:
-    """Return KUBE-MARK-MASQ, where it is not there or may have lost rows: it has just one."""
+    """Return KUBE-MARK-MASQ if it is missing or may have lost rows: it has just one."""
     chain = nat.chains.get(names.MARK_MASQUERADE)
     if chain is None and not _is_asked(nat):
         return None
@@ -87,7 +87,7 @@ def _rule(chain: str, target: Target) -> Rule:
 
 
 def _is_asked(nat: Table) -> bool:
-    """Tell whether a rule leads to KUBE-MARK-MASQ."""
+    """Return whether a rule jumps to KUBE-MARK-MASQ."""
     jump = f"-j {names.MARK_MASQUERADE}"
     if isinstance(nat.chains, Chains):
         return nat.chains.block.text.find(jump, *nat.chains.block.span) >= 0
@@ -95,7 +95,7 @@ def _is_asked(nat: Table) -> bool:
 
 
 def _masqueraded(nat: Table) -> int:
-    """Return the bit by which KUBE-POSTROUTING knows what to masquerade."""
+    """Return the mark bit that KUBE-POSTROUTING masquerades."""
     chain = nat.chains.get(_POSTROUTING)
     for rule in chain.rules if chain is not None else ():
         for match in rule.matches:

@@ -1,18 +1,19 @@
-"""Rows missing from the middle of a dump, as far as the rest gives them away.
+"""Rows missing from the middle of a dump, as far as the remaining ones show it.
 
-kube-proxy writes a table at once, so each of its chains that is declared has rows, one of a Service
-or an endpoint is jumped to, one of an endpoint marks hairpins and sends flows on, one with session
-affinity draws each endpoint to which it holds clients, and base chains lead to it. Where that is
-not so in a piece of a dump, rows are lost, and nobody can tell which others went with them: every
-chain of a Service, what leads there and what follows, is then taken to have had more. A dump that
-is whole, with all tables from head to COMMIT and each chain that has rows declared, is taken at its
-word: somebody may have changed the rules themselves. What it betrays is said, and Services that
-nothing leads to are named.
+kube-proxy writes a table at once: each of its chains that is declared has rows, each chain of a
+Service or an endpoint is jumped to, one of an endpoint marks hairpin flows and has a DNAT rule, one
+with session affinity draws each endpoint that has an affinity rule, and base chains jump to
+kube-proxy's. If that is not so in a fragment of a dump, rows are lost, and which others were lost
+with them is not known: every chain of a Service, and all chains before and after it, are then
+taken to have had more rows. A dump that is whole, with all tables from head to COMMIT and each
+chain that has rows declared, is taken at face value: the rules themselves may have been edited. A
+diagnostic then says what is odd, and Services that nothing leads to are named.
 
 A chain that nothing leads to may also be a stale one: kube-proxy removes them at once from small
-dumps, and from large ones later. Up to 1.23 it also writes chains for a Service with a local policy
-that no rule needs. kube-proxy 1.22.0 to 1.22.3 writes chains of endpoints that are not ready, which
-nothing leads to (#106030): these are told of as lost, since no dump tells a patch release.
+dumps, and from large ones later. Up to 1.23 it also writes chains for a Service with a local
+traffic policy that no rule jumps to. kube-proxy 1.22.0 to 1.22.3 writes chains of endpoints that
+are not ready, which nothing leads to (#106030): these are reported as lost, since no dump shows
+its patch release.
 
 Source: kubernetes, pkg/proxy/iptables/proxier.go, ``syncProxyRules``,
 ``largeClusterEndpointsThreshold``; pkg/util/iptables, ``RestoreAll``.
@@ -34,24 +35,24 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-#: What leads to the chains of Services, and what is met behind them.
+#: The chains before those of Services, and those after them.
 _BASES: Final = frozenset({"PREROUTING", "OUTPUT", "POSTROUTING"})
 _OURS: Final = re.compile(r"KUBE-(?:SVC|SVL|EXT|XLB|FW|SEP)-[A-Z2-7]{16}")
 _LED_TO: Final = re.compile(r" -[jg] (KUBE-(?:SVC|SVL|EXT|XLB|FW|SEP)-\S+)")
-#: Where a row sends flows on, if to an endpoint.
+#: The chain of an endpoint that a row jumps to.
 _TO_ENDPOINT: Final = re.compile(r" -[jg] (KUBE-SEP-\S+)")
-#: In a row that sends a client to the endpoint that its session affinity holds.
+#: In a row that sends a client to the endpoint that its session affinity recorded.
 _HELD: Final = " --rcheck "
-#: What the chains of a local policy begin with, up to 1.23.
+#: Prefix of the chains of a local traffic policy, up to 1.23.
 _LOCAL: Final = "KUBE-XLB-"
-#: The Service that a row of an endpoint names.
+#: The Service in the comment of an endpoint's row.
 _NAMED: Final = re.compile(r'-m comment --comment (?:"([^"\\]*)"|([\w-]+))')
 #: A row that marks flows for masquerade.
 _MARKS: Final = " -j KUBE-MARK-MASQ"
-#: One in KUBE-NODEPORTS that marks all flows of a frontend; those of loopback are marked up to
+#: One in KUBE-NODEPORTS that marks all flows of a frontend; those over loopback are marked up to
 #: 1.23, others up to 1.21.
 _MARKS_PORT: Final = re.compile(r"^-A KUBE-NODEPORTS (?!-s ).* -j KUBE-MARK-MASQ$", re.MULTILINE)
-#: One in a chain of a Service that marks flows to its ClusterIP; up to 1.23 others stand there too.
+#: One in a chain of a Service that marks flows to its ClusterIP; up to 1.23 others are there too.
 _MARKS_INSIDE: Final = re.compile(r' cluster IP" .* -j KUBE-MARK-MASQ$', re.MULTILINE)
 #: In the comment of a row for a ClusterIP.
 _INSIDE: Final = " cluster IP"
@@ -65,19 +66,19 @@ _FRAME: Final = {
     "KUBE-POSTROUTING": (" -j MASQUERADE",),
     names.MARK_MASQUERADE: (" -j MARK",),
 }
-#: A row behind which a flow may go on.
+#: A row after which a flow may go on.
 _DRAWS: Final = re.compile(r" -m (?:statistic|recent) ")
-#: What no iptables-save prints: a dump of which that is said has lost lines.
+#: Never in the output of iptables-save: a dump with such a diagnostic has lost lines.
 _NEVER_SAVED: Final = frozenset({"guessed-table", "no-commit", "undeclared-chain"})
-#: Endpoints from which on kube-proxy leaves stale chains behind.
+#: Number of endpoints from which on kube-proxy leaves stale chains behind.
 _LARGE: Final = 1000
-#: Chains that are told by name.
+#: Most chains that are named in a message.
 _FEW: Final = 3
 
 
 @value
 class Mended:
-    """Rules with what holes leave open put in.
+    """Rules with the missing ones added.
 
     Attributes:
         unled: names of Services whose chains nothing in a whole dump leads to.
@@ -89,22 +90,22 @@ class Mended:
 
 
 def is_whole(ruleset: Ruleset) -> bool:
-    """Tell whether a dump has all of its tables, each from its head to COMMIT, and their chains."""
+    """Return whether a dump has all tables, each from its head to COMMIT, and all chains."""
     odd = any(each.code in _NEVER_SAVED for each in ruleset.diagnostics)
     complete = all(table.complete for table in ruleset.tables.values())
     return not odd and complete and {"nat", "filter"} <= set(ruleset.tables)
 
 
 def without_holes(ruleset: Ruleset, dump: Ruleset) -> Mended:
-    """Return the rules with what holes leave open put in, and what there is to say of them.
+    """Return the rules with the lost ones represented, and the diagnostics about them.
 
-    `dump` is what was read, before anything was put in.
+    `dump` is what was read, before anything was added.
     """
     nat = ruleset.tables.get("nat")
     if nat is None or names.SERVICES not in nat.chains:
         return Mended(ruleset)
     named = (name for name in nat.chains if _OURS.fullmatch(name))
-    # Of a large dump that is whole no more are looked at.
+    # In a large dump that is whole nothing is checked.
     ours = [*islice(named, _LARGE + 1)]
     if not ours or (nat.complete and len(ours) > _LARGE):
         return Mended(ruleset)
@@ -131,12 +132,12 @@ def without_holes(ruleset: Ruleset, dump: Ruleset) -> Mended:
 
 
 def lost_rows(location: Location) -> tuple[Rule, ...]:
-    """Return what stands for lost rows: they may have marked the flow, or ended its way."""
+    """Return rules in place of lost ones, which may have marked the flow, or ended its way."""
     from analyzer.model.iptables.matches import MatchUnknown
     from analyzer.model.iptables.targets import ChangeSet, Queue
 
     text = "the dump may have lost rules here"
-    # Behind what takes its mark out of a set that no dump shows, the mark is not known.
+    # After a mark is mapped from a set that is in no dump, the mark is not known.
     marks = ChangeSet(action="map-set", name="", directions="src", map_mark=True)
     return (
         Rule((), marks, location, f"# {text}"),
@@ -153,7 +154,7 @@ def _text(nat: Table) -> str:
 
 
 def lacks_head(chain: Chain) -> bool:
-    """Tell whether a chain has rows, and not the first ones, which mark flows or ask for marks."""
+    """Return whether a chain has rows, but not the first ones, which set or match marks."""
     rules = chain.rules
     if not isinstance(rules, RuleRows) or not rules.text:
         return False
@@ -161,14 +162,14 @@ def lacks_head(chain: Chain) -> bool:
         return " --mark " not in rules.text
     if chain.name.startswith("KUBE-EXT-"):
         return _MARKS not in rules.text
-    # Up to 1.21 a row that marks flows stands before each that sends them to all endpoints.
+    # Up to 1.21 each row that sends flows to all endpoints follows one that marks them.
     first = rules.text[: rules.text.index("\n")]
     leads = chain.name == names.NODE_PORTS and " -j KUBE-SVC-" in first
     return leads and _MARKS_PORT.search(rules.text) is not None
 
 
 class _Survey:
-    """Looks for what kube-proxy would not have written; `ours` are chains with names of its."""
+    """Looks for what kube-proxy would not have written; `ours` are chains with names of its own."""
 
     def __init__(self, nat: Table, ours: list[str]) -> None:
         self._nat = nat
@@ -176,14 +177,14 @@ class _Survey:
         self._led_to = set(_LED_TO.findall(_text(nat)))
         filled = [name for name, chain in nat.chains.items() if _has_rows(chain)]
         order = {name: at for at, name in enumerate(nat.chains)}
-        # A dump that ends too soon has the rows of the chains before its end, and so has a piece
-        # of one, as long as nothing was cut out of it.
+        # A dump that ends too soon has the rows of the chains before its end, and so has a
+        # fragment, as long as nothing was cut out of it.
         self._cut = None if nat.complete or not filled else filled[-1]
         last = len(order) if self._cut is None else order[self._cut]
         self._seen = {name for name, at in order.items() if at < last}
 
     def betraying(self) -> Iterator[str]:
-        """Give the chains that are not as they were written."""
+        """Yield the chains that are not as kube-proxy wrote them."""
         yield from self._frame()
         yield from (name for name, chain in self._nat.chains.items() if lacks_head(chain))
         yield from self._stray()
@@ -196,17 +197,17 @@ class _Survey:
         yield from self._undrawn()
 
     def _rows(self, name: str) -> str | None:
-        """Return the rows of a chain; None: there are none, not all, or they were put there."""
+        """Return the rows of a chain; None: there are none, not all, or they were added here."""
         return None if name == self._cut else self._first_rows(name)
 
     def _has_all_rows(self, name: str) -> bool:
-        """Tell whether none of a chain's rows that draw endpoints may lie behind the dump's end."""
+        """Return whether all rows of a chain that draw endpoints are before the end of the dump."""
         last = (self._first_rows(name) or "").rstrip().rpartition("\n")[2]
         ends = _TO_ENDPOINT.search(last) is not None and not _DRAWS.search(last)
         return ends or self._rows(name) is not None
 
     def _first_rows(self, name: str) -> str | None:
-        """Return the rows of a chain, be it that more of them followed where the dump is cut."""
+        """Return the rows of a chain, even if more of them may follow where the dump is cut."""
         chain = self._nat.chains.get(name)
         return chain.rules.text or None if chain and isinstance(chain.rules, RuleRows) else None
 
@@ -214,7 +215,7 @@ class _Survey:
         return name in self._seen and not _has_rows(self._nat.chains[name])
 
     def _frame(self) -> Iterator[str]:
-        """Give the chains around those of Services that lack what is always there."""
+        """Yield the chains around those of Services that lack what is always there."""
         for name, needed in _FRAME.items():
             rows = self._rows(name)
             lacks = rows is not None and not all(words in rows for words in needed)
@@ -223,10 +224,10 @@ class _Survey:
                 yield name
 
     def _stray(self) -> Iterator[str]:
-        """Give the chains that nothing leads to although what does should be there."""
+        """Yield the chains that nothing leads to although the rows that should are in the dump."""
         stray = [name for name in self._ours if name not in self._led_to]
         if not self._nat.complete:
-            # What would lead there may lie before or behind the piece; what is in it may not.
+            # What would lead there may be before or after the fragment; what is within it may not.
             whole = {
                 service
                 for name in self._ours
@@ -246,13 +247,13 @@ class _Survey:
         }
         for name in stray:
             by_design = name.startswith(_LOCAL) or not local.isdisjoint(self._named(name))
-            # Of a Service without endpoints it declares the chain alone.
+            # For a Service without endpoints kube-proxy declares this chain only.
             refused = f"KUBE-SVC-{name.removeprefix(_LOCAL)}" not in self._nat.chains
             if not by_design or (self._is_empty(name) and not refused):
                 yield name
 
     def unled(self) -> Iterator[str]:
-        """Give the Services that a chain is for which nothing leads to."""
+        """Return the Services with a chain that nothing leads to."""
         found: set[str] = set()
         for name in self._stray():
             if name.startswith(names.SERVICE_PREFIXES):
@@ -260,17 +261,18 @@ class _Survey:
         return iter(sorted(found))
 
     def _unfilled(self) -> Iterator[str]:
-        """Give the empty chains that rules lead to."""
+        """Yield the empty chains that rules lead to."""
         for name in self._ours:
-            # In a whole dump an empty chain of a Service is told of by itself.
+            # In a whole dump an empty chain of a Service has a diagnostic of its own.
             told = self._nat.complete and not name.startswith(names.ENDPOINT_PREFIX)
             if name in self._led_to and self._is_empty(name) and not told:
                 yield name
 
     def _unmarked(self) -> Iterator[str]:
-        """Give the chains that mark no flows of a frontend where those of others do."""
+        """Yield the chains that mark no flows of a frontend where those of others do."""
         for chain in (names.SERVICES, names.NODE_PORTS):
-            # Up to 1.21 a row for each frontend marks its flows, unless it has a local policy.
+            # Up to 1.21 a row for each frontend marks its flows, unless it has a local traffic
+            # policy.
             rows = (self._rows(chain) or "").splitlines()
             marking = [row for row in rows if _MARKS in row]
             if chain == names.NODE_PORTS:
@@ -283,7 +285,7 @@ class _Survey:
                     if " -j KUBE-SVC-" in row and (_INSIDE in row) is inside
                 ):
                     yield chain
-        # What a chain begins with is there, be the dump cut behind it.
+        # The first rows of a chain are there even if the dump is cut after them.
         rows = (self._first_rows(names.SERVICES) or "").splitlines()
         here = [m[1] for row in rows if _INSIDE in row and (m := _LED_TO.search(row))]
         known = {name: theirs for name in here if (theirs := self._first_rows(name)) is not None}
@@ -292,7 +294,7 @@ class _Survey:
             yield from (name for name in known if name not in marked_by)
 
     def _undrawn(self) -> Iterator[str]:
-        """Give the chains that do not draw just the endpoints to which they hold clients."""
+        """Yield the chains in which affinity rules and draws are not for the same endpoints."""
         for name in self._ours:
             rows = self._rows(name) if name.startswith(names.SERVICE_PREFIXES) else None
             if rows is not None and _HELD in rows:
@@ -303,7 +305,7 @@ class _Survey:
                     yield name
 
     def _named(self, name: str) -> set[str]:
-        """Return the Services that the comments of a chain's rows name."""
+        """Return the Services named in the comments of a chain's rows."""
         chain = self._nat.chains.get(name)
         return set() if chain is None else set(_named(chain))
 
@@ -314,7 +316,7 @@ def _has_rows(chain: Chain) -> bool:
 
 
 def _named(chain: Chain) -> Iterator[str]:
-    """Give the Services that the comments of a chain's rows name."""
+    """Yield the Services named in the comments of a chain's rows."""
     if isinstance(chain.rules, RuleRows):
         for match in _NAMED.finditer(chain.rules.text):
             name, _ = names.name_and_kind(match[1] or match[2])
@@ -325,13 +327,13 @@ def _told(ruleset: Ruleset, betraying: list[str], *, whole: bool) -> Diagnostic:
     shown = ", ".join(sorted(betraying)[:_FEW])
     more = f" and {len(betraying) - _FEW} more" if betraying[_FEW:] else ""
     then = (
-        "somebody has changed the rules or the dump, which is taken at face value"
+        "the rules or the dump have been edited, and are taken at face value"
         if whole
-        else "which other rows are lost is not known, so shares are bounds"
+        else "which other rows are missing is not known, so shares are bounds"
     )
     return partial_warning(
         "lost-rows",
-        f"the dump has lost rows of table nat: {shown}{more} should have other rows, "
+        f"rows of table nat are missing: {shown}{more} should have other rows, "
         f"or be jumped to; {then}",
         ruleset.file,
     )

@@ -1,8 +1,8 @@
 """Elements and chains of the plainest shapes, read without parsing their rules.
 
-kube-proxy writes one element of a map and one chain for each Service, and all of them alike. To
-understand each word of ten thousand takes seconds; to see that they have just that shape takes a
-twentieth of it. Whatever has another shape is left to who understands it.
+kube-proxy writes one element of a map and one chain for each Service, all alike. Parsing each word
+of ten thousand takes seconds; checking that they have just that shape takes a twentieth of it. All
+others are left to the parser.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MAP: Final = re.compile(
     r"\t\tmeta l4proto (tcp|udp|sctp) dnat (ip6? )?to "
     r"(?:numgen random mod (\d+) map \{ ([\da-f.: ,]*) \}|([\da-f.:\[\]]+:\d+))\n"
 )
-#: One that draws chains of endpoints, and marks flows from outside before.
+#: One that first marks flows from outside, and then draws chains of endpoints.
 _CHAINS: Final = re.compile(
     r"(?:\t\tip6? daddr (\S+) (tcp|udp|sctp) dport (\d+) ip6? saddr != ([\da-f.:/]+) jump (\S+)\n)?"
     r"\t\tnumgen random mod (\d+) vmap \{ ([^{}\"]*) \}\n"
@@ -45,14 +45,14 @@ _PROTOCOLS: Final = frozenset({"tcp", "udp", "sctp"})
 
 @value
 class PlainChain:
-    """What a chain of a Service does with a flow: draws an endpoint, and nothing else.
+    """What a chain of a Service does with a flow: it draws an endpoint, and nothing else.
 
     Attributes:
         texts: the endpoints, ``address:port`` as written, in the order in which they are drawn.
         marks: the destination (address, protocol, port) for which flows from outside a network
             are marked, that network, and the chain that marks; None: no flow is.
         marks_own: the chain that marks flows of the endpoint itself; None: there is none.
-        ends: the chains of the endpoints, where they have some.
+        ends: the chains of the endpoints, if there are such chains.
     """
 
     protocol: str
@@ -63,9 +63,9 @@ class PlainChain:
 
 
 def rows_of(held: Set) -> list[Row] | None:
-    """Return the elements of a map from addresses and ports to chains; None: others are in it.
+    """Return the elements of a map from addresses and ports to chains; None: it has others too.
 
-    Of a key that stands there twice only a walk tells, since nft refuses that.
+    A key that is there twice needs a full evaluation, since nft rejects that.
     """
     elements = held.elements
     if not isinstance(elements, Lazy):
@@ -99,7 +99,7 @@ def _row_of(given: Any) -> Row:
 
 
 def words_of(held: Set) -> frozenset[str] | None:
-    """Return the elements of a set of single addresses, as written; None: others are in it."""
+    """Return the elements of a set of single addresses, as written; None: it has others too."""
     elements = held.elements
     if not isinstance(elements, Lazy):
         return None if len(elements) else frozenset()
@@ -107,7 +107,7 @@ def words_of(held: Set) -> frozenset[str] | None:
     words = source.replace(",", " ").split() if isinstance(source, str) else source
     try:
         found = frozenset(words)
-    except TypeError:  # of JSON: an object among them
+    except TypeError:  # in JSON: an object among them
         return None
     plain = all(type(word) is str and not {"/", "-", '"', "{"} & set(word) for word in found)
     return found if plain else None
@@ -133,7 +133,7 @@ def chain_of(table: Table, name: str) -> PlainChain | None:
 
 
 def _are_ends(texts: Sequence[str]) -> bool:
-    """Tell whether each text is an address as nft prints it, and a port."""
+    """Return whether each text is an address as nft prints it, and a port."""
     parts = [text.rpartition(":") for text in texts]
     addresses = [address for address, _, _ in parts]
     family = "ip6" if addresses[0].startswith("[") else "ip"
@@ -170,8 +170,8 @@ def _drawn(pairs: list[list[str]], number: str) -> tuple[str, ...]:
 
 
 def _are_numbered(pairs: list[list[str]], number: str) -> bool:
-    """Tell whether there are just so many pairs, in the order of their numbers."""
-    # The number may be any that was made up: nothing of that size is made.
+    """Return whether there are `number` pairs, in the order of their numbers."""
+    # The number may be forged and huge: nothing of that size is allocated.
     return number == str(len(pairs)) and [p[0] for p in pairs] == list(map(str, range(len(pairs))))
 
 
@@ -183,7 +183,7 @@ _End: TypeAlias = tuple[str, str, str]
 
 
 def _end_of_text(name: str, table: Table) -> _End | None:
-    """Return protocol, endpoint and marking chain of the chain of an endpoint."""
+    """Return protocol, endpoint and marking chain of an endpoint's chain."""
     chain = table.chains.get(name)
     if chain is None or not isinstance(chain.rules, Lazy):
         return None
@@ -214,7 +214,7 @@ def _joined(
 
 
 def _of_json(rules: list[Any], table: Table) -> PlainChain | None:
-    if len(rules) == 1 and len(rules[0]) == 2:  # noqa: PLR2004  # a match, a translation
+    if len(rules) == 1 and len(rules[0]) == 2:  # noqa: PLR2004  # a match, a dnat statement
         return _map_of_json(*rules[0])
     *before, (drawn,) = rules
     marks = None

@@ -3,10 +3,10 @@
 Theory of operation
 ===================
 
-In a large dump nearly all rows have one of five shapes. Where a Service has just these, and
-nothing before it on the way can touch its flows, its shares follow from the rows without a walk
+In a large dump nearly all rows have one of five shapes. If a Service has just these, and nothing
+before it on the way can match its flows, its shares follow from the rows without evaluating them
 for each endpoint. Each shape is a regular expression for whole rows, down to the last character;
-a Service with one row that is anything else is left to the general traversal, and so is a dump
+a Service with one row of any other shape is left to the general traversal, and so is a dump
 whose first or last chains on the way are not the plain ones. So nothing is assumed here that the
 traversal would not find: a test compares the two on every capture.
 
@@ -50,22 +50,22 @@ if TYPE_CHECKING:
 
     from analyzer.model.region import Intervals
 
-#: Rows that one draw stands for: its own, and those of the endpoint.
+#: Rows for each draw: its own, and those of the endpoint.
 _ROWS_A_DRAW: Final = 1 + ROWS_OF_ENDPOINT
-#: Characters of a probability as iptables-save prints it; 1.14 wrote five digits.
+#: Characters of a probability as iptables-save prints it; up to 1.16 kube-proxy wrote five digits.
 _LENGTHS: Final = range(7, 14)
-#: Of addresses, to be looked up.
+#: Most intervals of addresses that are looked up.
 _MOST_INTERVALS: Final = 64
 
 
 @value
 class _Entries:
-    """What the rows of KUBE-SERVICES say, by their places from 0.
+    """The rows of KUBE-SERVICES, by their positions from 0.
 
     Attributes:
-        entries: rows for one address and port, which no other row can take flows from.
-        marks: the rows before them that mark flows from outside, with the network of the others.
-        harmless: rows that cannot touch such flows.
+        entries: rows for one address and port, whose flows no other row can match.
+        marks: the rows before them that mark flows from outside a network, and that network.
+        harmless: rows that cannot match such flows.
     """
 
     entries: dict[int, re.Match[str]]
@@ -78,8 +78,8 @@ class PlainTable:
 
     Attributes:
         services: by the row of KUBE-SERVICES that leads to them, counted from 0.
-        read_rows: the rows of KUBE-SERVICES that need no second look.
-        understood: names of chains of which every row was read here, those of endpoints apart.
+        read_rows: the rows of KUBE-SERVICES that need not be parsed again.
+        understood: names of chains of which every row was read here, except those of endpoints.
         endpoints: the plain KUBE-SEP chains.
     """
 
@@ -107,14 +107,14 @@ class PlainTable:
             self._read_services(self._block)
 
     def within(self) -> Intervals | None:
-        """Return few intervals that hold the addresses of all plain Services' endpoints.
+        """Return few intervals that contain the addresses of all plain Services' endpoints.
 
         None: there are no such Services.
         """
         from analyzer.model.region import around
 
         texts = {text for each in self.services.values() for text in each.drawn.texts}
-        if self._family == "ip":  # by the first three bytes: of many addresses these are few
+        if self._family == "ip":  # by the first three bytes: few even for many addresses
             networks = {text[: text.rindex(".")] for text in texts}
             firsts = [int(IPv4Address(f"{each}.0")) for each in networks]
             return around(((first, first + 255) for first in firsts), _MOST_INTERVALS) or None
@@ -122,13 +122,13 @@ class PlainTable:
         return around(((number, number) for number in numbers), _MOST_INTERVALS) or None
 
     def enters_plainly(self, hook: str) -> bool:
-        """Tell whether the first thing that a packet meets at `hook` is KUBE-SERVICES."""
+        """Return whether the first rule at `hook` jumps to KUBE-SERVICES, for all packets."""
         return self._rows(hook)[:1] == [f"-A {hook} -j {names.SERVICES}"]
 
     def masquerades_plainly(self) -> bool:
-        """Tell whether POSTROUTING masquerades what KUBE-MARK-MASQ marks, and nothing else.
+        """Return whether POSTROUTING masquerades what KUBE-MARK-MASQ marks, and nothing else.
 
-        Nor does INPUT change sources, and no policy of theirs drops.
+        Also, INPUT must not change sources, and neither may have the policy DROP.
         """
         bases = (self._table.chains.get(hook) for hook in ("POSTROUTING", "INPUT"))
         return (
@@ -141,7 +141,7 @@ class PlainTable:
 
     @cached_property
     def mark(self) -> str | None:
-        """The mark that KUBE-MARK-MASQ sets, where that is all that it does."""
+        """The mark that KUBE-MARK-MASQ sets; None if the chain does anything else."""
         return mark_of(self._rows(names.MARK_MASQUERADE))
 
     def _text(self, chain: str) -> str:
@@ -155,7 +155,7 @@ class PlainTable:
 
     @cached_property
     def has_all_endpoints(self) -> bool:
-        """Tell whether every KUBE-SEP chain that has rows is plain."""
+        """Return whether every KUBE-SEP chain that has rows is plain."""
         if self._block is None:
             return False
         chains = len(self._block.groups) - len(self._other_chains)
@@ -163,20 +163,20 @@ class PlainTable:
 
     @cached_property
     def _other_chains(self) -> list[str]:
-        """The chains with rows that are no endpoint's."""
+        """The chains with rows that are not an endpoint's."""
         prefix = names.ENDPOINT_PREFIX
         groups = self._block.groups if self._block is not None else ()
         return [name for name in groups if not name.startswith(prefix)]
 
     def unread(self) -> list[str] | None:
-        """Return the chains with rows that were not all read here; None: as good as all."""
+        """Return the chains with rows that were not all read here; None: almost all chains."""
         if not self.has_all_endpoints:
             return None
         read = {*self.understood, *self._read_of_frame()}
         return [name for name in self._other_chains if name not in read]
 
     def _read_of_frame(self) -> Iterator[str]:
-        """Give the chains around those of Services of which every row was read here."""
+        """Yield the chains around those of Services of which every row was read here."""
         if self.mark is not None:
             yield names.MARK_MASQUERADE
         if self.masquerades_plainly():
@@ -190,17 +190,17 @@ class PlainTable:
         if self._advance is not None:
             self._advance(ROWS_OF_ENDPOINT * len(self.endpoints))
         if len(self._other_chains) == len(block.groups):
-            return  # all of them were
+            return  # all of them were skimmed
         for start, end in block.all_but():
             for chain, address, protocol, destination, port in self._shapes.endpoint.findall(
                 block.text, max(start - 1, 0), end
             ):
                 if (
                     chain in block.groups
-                    # Two rows were found: there is no third one.
+                    # Two rows were found: there must not be a third one.
                     and block.text.count("\n", *block.groups[chain]) == ROWS_OF_ENDPOINT
                     and protocol in PROTOCOLS
-                    # What iptables would not have printed is left to who can say what is wrong.
+                    # What iptables would not have printed is left to the parser, which reports it.
                     and are_hosts([address], self._family)
                     and is_port(port)
                 ):
@@ -239,7 +239,7 @@ class PlainTable:
             self.understood.add(names.SERVICES)
 
     def _entries(self, rows: list[str]) -> _Entries:
-        """Return the rows that a flow to their address and port is sure to be sent on by."""
+        """Return the rows that are certain to send on all flows to their address and port."""
         entry, other = self._shapes.entry, self._shapes.other_host
         found = _Entries({}, {}, set())
         seen: set[Key] = set()
@@ -253,7 +253,7 @@ class PlainTable:
                     continue
                 one = re.match(other, row)
                 if one is None:
-                    return _Entries({}, {}, set())  # it may take flows of any Service behind it
+                    return _Entries({}, {}, set())  # it may match flows of any later Service
                 hosts.add(one[1])
                 strange.add(one[1])
                 continue
@@ -283,7 +283,7 @@ class PlainTable:
             return None
         (*probabilities, rest), endpoints = zip(*drawn, strict=True)
         if rest:
-            return None  # nothing takes what is left
+            return None  # no row takes the remaining flows
         texts = self.endpoints.destinations(endpoints, protocol)
         draws = self._shares((*probabilities,))
         if draws is None or texts is None or len(set(texts)) < len(texts):
@@ -294,7 +294,7 @@ class PlainTable:
         return Drawn((address, marked_protocol, port), network or "", texts, draws)
 
     def _shares(self, texts: tuple[str, ...]) -> tuple[Bounds, ...] | None:
-        """Return the exact shares of so many draws; one more takes what is left.
+        """Return the exact shares of these draws; one more takes the remaining flows.
 
         Equal texts give equal shares, and a cluster has few different ones.
         """
@@ -306,7 +306,8 @@ class PlainTable:
 def shares_of(texts: tuple[str, ...]) -> tuple[Bounds, ...] | None:
     """Return the exact shares of draws, given as iptables-save prints their probabilities.
 
-    One more takes what is left. None: one is not as kube-proxy writes it, or never drawn.
+    One more takes the remaining flows. None: a text is not as kube-proxy writes it, or an endpoint
+    is never drawn.
     """
     if not all(text[1:2] == "." and len(text) in _LENGTHS for text in texts):
         return None

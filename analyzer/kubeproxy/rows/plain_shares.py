@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeAlias, overload
 
-    #: Sources that rules do not tell apart: the network, an address, and a judge.
+    #: Sources that rules do not distinguish: the network, an address, and a judge.
     JudgedPart: TypeAlias = tuple[Network | None, Address | None, "Judge"]
 
 #: ``-s`` of the rule that marks flows from outside; an empty text: it marks all.
@@ -27,7 +27,7 @@ Key = tuple[str, str, str]
 
 @value
 class PlainService:
-    """What the rows say of one ClusterIP frontend.
+    """One ClusterIP frontend, according to its rows.
 
     Attributes:
         comment: of its row in KUBE-SERVICES.
@@ -44,10 +44,9 @@ class PlainService:
     drawn: Drawn
 
     def is_judged_alike(self, one: Judge, other: Judge, address: Address) -> bool:
-        """Tell whether two judges agree on its flows.
+        """Return whether two judges agree on its flows.
 
-        Of those from `address` to itself only on what is lost: they are masqueraded, or not, to
-        come back.
+        For those from `address` to itself, masquerade may differ: only losses are compared.
         """
         if not callable(one) and not callable(other):
             return one == other
@@ -60,9 +59,9 @@ class PlainService:
 
 
 def told_otherwise(service: PlainService, parts: Sequence[JudgedPart]) -> Iterator[JudgedPart]:
-    """Give those of the parts of a source that fare otherwise than those around them.
+    """Yield the parts of a source whose flows have other results than those around them.
 
-    Networks come behind those that hold them.
+    Networks come after those that contain them.
     """
     if len(parts) == 1:
         yield from parts
@@ -78,10 +77,10 @@ def told_otherwise(service: PlainService, parts: Sequence[JudgedPart]) -> Iterat
 
 
 class Drawn:
-    """What the rows of a Service's chain say.
+    """The rows of a Service's chain.
 
     Attributes:
-        marks_for: the frontend whose flows it marks, unless they are from `unmarked`.
+        marks_for: the frontend whose flows are marked, unless they are from `unmarked`.
         texts: the endpoints as written, in the order in which they are drawn.
         draws: the probability of each.
     """
@@ -106,7 +105,7 @@ class Drawn:
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
-        """The endpoints, made when they are first asked for."""
+        """The endpoints, made on first access."""
         if self._endpoints is None:
             parts = [text.rpartition(":") for text in self.texts]
             self._endpoints = tuple([Endpoint(host(text), int(port)) for text, _, port in parts])
@@ -121,18 +120,18 @@ class Drawn:
 
 @value
 class Judged:
-    """What becomes of flows behind the DNAT: see `Share`."""
+    """What happens to flows after DNAT: see `Share`."""
 
     masquerade: bool | None
     lost: Endings = ()
 
 
-#: What becomes of flows behind the DNAT: one answer for all endpoints of a route, or what tells it
-#: of a protocol and an endpoint.
+#: What happens to flows after DNAT: one result for all endpoints of a route, or a function that
+#: returns it for a protocol and an endpoint.
 Judge = Judged | Callable[[str, Endpoint], Judged]
 
 
-#: How flows from each source fare, parts of it apart; None: some endpoints' otherwise than others'.
+#: What happens to flows from each source, by parts; None: it depends on the endpoint.
 Fares = tuple[object, ...] | None
 
 
@@ -141,9 +140,9 @@ def _answer(judge: Judge, protocol: str, endpoint: Endpoint) -> Judged:
 
 
 class PlainShares(Sequence[Share]):
-    """Shares of one route, each made when it is looked at.
+    """Shares of one route, each made when it is used.
 
-    `is_quiet` may tell, quicker than all of them, that no flow is lost behind its DNAT.
+    `is_quiet` returns, faster than evaluating all of them, whether no flow is lost after its DNAT.
     """
 
     __slots__ = ("_drawn", "_is_quiet", "_judge", "_lost", "_masquerades", "_protocol")
@@ -159,7 +158,7 @@ class PlainShares(Sequence[Share]):
         self._protocol = protocol
         self._judge = judge
         self._is_quiet = is_quiet
-        # Reports ask for both, and more than once.
+        # Reports use both, and more than once.
         self._lost: Sequence[Endings] | None = None
         self._masquerades: Sequence[bool | None] = ()
 
@@ -192,7 +191,7 @@ class PlainShares(Sequence[Share]):
         return self._drawn.endpoints, self._drawn.draws
 
     def masquerades(self) -> Sequence[bool | None]:
-        """Return of each endpoint whether its flows are masqueraded, without making a `Share`."""
+        """Return for each endpoint whether its flows are masqueraded, without making a `Share`."""
         if isinstance(self._judge, Judged):
             return (self._judge.masquerade,) * len(self)
         if self._lost is None:
@@ -200,7 +199,7 @@ class PlainShares(Sequence[Share]):
         return self._masquerades
 
     def losses(self) -> Sequence[Endings]:
-        """Return of each endpoint how its flows are lost; empty where none of any is."""
+        """Return for each endpoint how its flows are lost; empty if none of any are."""
         if isinstance(self._judge, Judged):
             return (self._judge.lost,) * len(self) if self._judge.lost else ()
         if self._lost is None:
@@ -210,7 +209,7 @@ class PlainShares(Sequence[Share]):
         return self._lost or ()
 
     def _ask(self) -> None:
-        """Ask of each endpoint what becomes of its flows."""
+        """Evaluate for each endpoint what happens to its flows."""
         judge, protocol = self._judge, self._protocol
         every = [_answer(judge, protocol, each) for each in self._drawn.endpoints]
         lost = tuple([each.lost for each in every])
@@ -229,16 +228,16 @@ class PlainShares(Sequence[Share]):
 
 
 class PlainRoutes(Sequence[Route]):
-    """The routes of one ServicePort, those from each kind of source made when they are asked for.
+    """The routes of one ServicePort, those from each kind of source made when they are used.
 
-    In the order of frontends, and for each of them in that of sources. They are only made where
-    flows from all sources meet the same draws, those of a hairpin apart. `is_quiet` tells whether
-    none of the flows is certainly or perhaps lost behind its DNAT.
+    In the order of frontends, and for each of them in that of sources. They are only made if flows
+    from all sources traverse the same draws, except for hairpin flows. `is_quiet` returns whether
+    none of the flows is certainly or possibly lost after its DNAT.
 
     Attributes:
-        drawn: the draws, where there is one frontend and all endpoints of a route fare alike.
-        fares: how flows from each source fare then: the same of routes that differ in frontend
-            and draws alone.
+        drawn: the draws, if there is one frontend and all endpoints of a route have one result.
+        fares: then returns what happens to flows from each source: the same object for routes that
+            differ in nothing but frontend and draws.
     """
 
     __slots__ = ("_is_quiet", "_made", "drawn", "fares", "from_source")
@@ -258,29 +257,29 @@ class PlainRoutes(Sequence[Route]):
 
     @property
     def is_quiet(self) -> bool:
-        """Whether none of the flows is certainly or perhaps lost behind its DNAT."""
+        """Whether none of the flows is certainly or possibly lost after its DNAT."""
         return self._is_quiet()
 
     def alike(self) -> tuple[Route, ...] | None:
         """Return for each frontend one route of the draws of all; None: there are others too.
 
-        It stands for the others in all but source, network and masquerade. To make them all
-        takes most of the time of a report that asks for no more.
+        It represents the others in all but source, network and masquerade. Making them all takes
+        most of the time of a report that needs no more than this.
         """
         found = tuple(self.from_source(Source.HAIRPIN))
         return found if all(isinstance(each.shares, PlainShares) for each in found) else None
 
     def class_of(self) -> Hashable:
-        """Return what is the same of routes that differ in frontend and endpoints alone; or None.
+        """Return a key of routes that differ in nothing but frontend and endpoints; or None.
 
-        Compared by identity: as long as the dump's routes are there.
+        Compared by identity: only valid as long as the dump's routes exist.
         """
         fares = None if self.drawn is None else self.fares()
         return None if self.drawn is None or fares is None else (id(self.drawn.draws), id(fares))
 
     def _all(self) -> tuple[Route, ...]:
         if self._made is None:
-            by_frontend: dict[int, list[Route]] = {}  # of one and the same value each
+            by_frontend: dict[int, list[Route]] = {}  # all of one frontend are one object
             for route in (route for source in Source for route in self.from_source(source)):
                 by_frontend.setdefault(id(route.frontend), []).append(route)
             self._made = tuple([route for routes in by_frontend.values() for route in routes])

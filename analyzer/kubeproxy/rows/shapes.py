@@ -1,9 +1,9 @@
 """The plainest shapes of kube-proxy's rows, each a regular expression for whole rows.
 
-Every character counts: what a shape lets through is taken to mean what kube-proxy means by it.
-The engine runs over one kind of character fastest by far where that is "all but this one", so
-the shapes say where a word ends and not what it is made of; what they cut out is then held
-against what it has to be, each different word once (`are_hosts`, `is_port`).
+Every character counts: a row that matches a shape is taken to mean what kube-proxy means by it.
+Negated character classes are fastest in `re`, so the shapes say where a word ends and not what it
+consists of; the words are then checked against their format, each different word once
+(`are_hosts`, `is_port`).
 """
 
 from __future__ import annotations
@@ -25,33 +25,33 @@ _LONGEST_PORT: Final = 5
 _OF_IPV6: Final = frozenset("0123456789abcdef.:")
 _NO_DIGITS: Final = str.maketrans("", "", "0123456789")
 _OCTETS: Final = {str(octet): octet for octet in range(256)}
-#: Addresses for which it is not worth while to compile an expression.
+#: Most addresses for which compiling an expression is not worth it.
 _FEW: Final = 400
 
 
 class Shapes:
     """The shapes, for rows with or without counters before them, of one IP version.
 
-    Literal text first, wherever it can be: the engine then skips to it. A shape that is searched
-    for begins with the newline before its row and leaves the one behind it. With `escapes` a
-    comment may hold quotes; without, it ends at the next one, and may take in rows if there is
-    none on its own: who uses a shape of several rows counts them.
+    Literal text first, wherever possible: the engine then skips to it. A shape that is searched for
+    begins with the newline before its row and leaves the one after it. With `escapes` a comment may
+    contain quotes; without, it ends at the next quote, and may extend over rows if there is none in
+    its own: callers must count the rows of a shape of several rows.
     """
 
     def __init__(self, family: str, *, counted: bool, escapes: bool) -> None:
         row = r"\[\d+:\d+\] -A" if counted else "-A"
         length, to = (32, r"\2") if family == "ip" else (128, r"\[\2\]")
         says = r'[^"\\\n]*+' if escapes else '[^"]*+'
-        # With nothing as the other choice it is faster than with a question mark.
+        # An empty alternative is faster than a question mark.
         comment = rf'(?:-m comment --comment (?:"{says}"|[\w-]++) |)'
         host = rf"([^/ ]++)/{length}"
-        #: A KUBE-SEP chain: hairpin flows are marked, then all are sent on.
+        #: A KUBE-SEP chain: hairpin flows are marked, then all flows are sent on.
         self.endpoint = re.compile(
             rf"\n{row} (KUBE-SEP-[^ ]++) -s {host} {comment}-j KUBE-MARK-MASQ\n"
             rf"{row} \1 -p ([^ ]++) {comment}-m \3 -j DNAT --to-destination ({to}:(\d++))(?=\n)"
         )
         #: The rows of a KUBE-SVC or KUBE-SVL chain: flows from outside are marked; an endpoint is
-        #: drawn, or in the last row, of no probability, takes what is left.
+        #: drawn, or in the last row, without a probability, takes the remaining flows.
         self.mark_outside = re.compile(
             rf"\n{row} [^ ]++ (?:! -s ([^ ]++) )?-d {host} -p ([^ ]++) {comment}-m \3 "
             r"--dport ([^ ]++) -j KUBE-MARK-MASQ(?=\n)"
@@ -66,11 +66,11 @@ class Shapes:
             rf'-m comment --comment "({says})" -m \3 '
             r"--dport ([^ ]++) -j (KUBE-[^ ]++)"
         )
-        self.other_host = rf"{row} KUBE-SERVICES (?:! -s [^ ]++ )?-d {host} "  # seldom asked
+        self.other_host = rf"{row} KUBE-SERVICES (?:! -s [^ ]++ )?-d {host} "  # seldom used
 
 
 def are_hosts(texts: Iterable[str], family: str) -> bool:
-    """Tell whether each of `texts` is an address as iptables-save prints it."""
+    """Return whether each of `texts` is an address as iptables-save prints it."""
     texts = tuple(texts)
     if not texts:
         return True
@@ -89,23 +89,23 @@ def are_hosts(texts: Iterable[str], family: str) -> bool:
 
 @cache
 def _many_hosts() -> re.Pattern[str]:
-    """Return what takes half the time of a look at each part, once it is compiled."""
+    """Return a pattern that takes half the time of checking each part, once it is compiled."""
     octet = "(?:1[0-9][0-9]|[1-9]?[0-9]|2[0-4][0-9]|25[0-5])"
     return re.compile(rf"(?:{octet}\.{octet}\.{octet}\.{octet}/)*+")
 
 
 def host(text: str) -> Address:
-    """Return the address of a text of which `are_hosts` holds; one of IPv6 may have brackets."""
+    """Return the address of a text that `are_hosts` accepts; one of IPv6 may have brackets."""
     if ":" in text:
         return IPv6Address(text.strip("[]"))
-    # A third of what it takes to read the text once more.
+    # A third of the time of parsing the text again.
     a, b, c, d = text.split(".")
     return IPv4Address(_OCTETS[a] << 24 | _OCTETS[b] << 16 | _OCTETS[c] << 8 | _OCTETS[d])
 
 
 @cache
 def is_port(text: str) -> bool:
-    """Tell whether `text` is a port as iptables-save prints it."""
+    """Return whether `text` is a port as iptables-save prints it."""
     return (
         len(text) <= _LONGEST_PORT
         and text.isdecimal()
@@ -115,7 +115,7 @@ def is_port(text: str) -> bool:
 
 
 def uncommented(rows: str) -> list[str]:
-    """Return rows without their counters and comments; a row with an escape stays as it is."""
+    """Return rows without their counters and comments; rows with an escape do not change."""
     return [_uncommented(row) for row in rows.split("\n")[:-1]]
 
 
@@ -126,7 +126,7 @@ def _uncommented(row: str) -> str:
     return before + rest if comment and end and "\\" not in bare else bare
 
 
-#: KUBE-SERVICES' last row, which sends what goes to the node itself to the NodePorts.
+#: KUBE-SERVICES' last row, which sends flows to the node's own addresses to the NodePorts.
 _TO_NODE_PORTS: Final = "-m addrtype --dst-type LOCAL -j KUBE-NODEPORTS"
 NODE_PORTS: Final = frozenset(
     f"-A {names.SERVICES} {but}{_TO_NODE_PORTS}" for but in ("", "! -d ::1/128 ")
@@ -134,7 +134,7 @@ NODE_PORTS: Final = frozenset(
 
 
 def mark_of(rows: list[str]) -> str | None:
-    """Return the mark that KUBE-MARK-MASQ sets, where that is all that its `rows` do."""
+    """Return the mark that KUBE-MARK-MASQ sets; None if its `rows` do anything else."""
     before, _, mark = "".join(rows).partition("-j MARK --set-xmark ")
     value, _, mask = mark.partition("/")
     whole = len(rows) == 1 and before == f"-A {names.MARK_MASQUERADE} "
@@ -147,7 +147,7 @@ def _is_hexadecimal(text: str) -> bool:
 
 
 def masquerades(rows: list[str], mark: str) -> bool:
-    """Tell whether KUBE-POSTROUTING masquerades what has `mark`, and nothing else.
+    """Return whether KUBE-POSTROUTING masquerades flows with `mark`, and nothing else.
 
     As written up to 1.16, and from 1.17 on; without and with ``--random-fully``.
     """

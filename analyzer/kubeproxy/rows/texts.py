@@ -1,6 +1,6 @@
 """The rows of iptables-save that the chains of a table were read from, as one text.
 
-To search it takes a hundredth of what it takes to read the rules.
+Searching it takes a hundredth of the time of parsing the rules.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _OF_CHAIN: Final = re.compile(r"(?:\[\d+:\d+\] )?-A (\S+)")
 
 
 def says(table: Table, *wanted: str | re.Pattern[str]) -> bool:
-    """Tell whether any of some texts and patterns stands in the rows of a table."""
+    """Return whether any of some texts and patterns occurs in the rows of a table."""
     text, start, end = _span_of(table)
     return any(
         text.find(each, start, end) >= 0
@@ -30,13 +30,13 @@ def says(table: Table, *wanted: str | re.Pattern[str]) -> bool:
 
 
 def found(table: Table, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
-    """Give all places of the rows of a table where a pattern matches."""
+    """Return all matches of a pattern in the rows of a table."""
     return pattern.finditer(*_span_of(table))
 
 
 def sent_by_device(table: Table, option: str) -> Iterator[tuple[str, str, str]]:
-    """Give chain, device and target of the rows that go to a chain by their device first of all."""
-    # What begins with a plain text is found ten times as fast as what may begin any row.
+    """Yield chain, device and target of the rows that match on their device first of all."""
+    # A pattern that begins with plain text is ten times as fast as one that may begin any row.
     for row in found(table, re.compile(rf"(?m) -{option} (\S+) .*-g (\S+)$")):
         start = row.string.rfind("\n", 0, row.start()) + 1
         chain = _OF_CHAIN.fullmatch(row.string, start, row.start())
@@ -45,7 +45,7 @@ def sent_by_device(table: Table, option: str) -> Iterator[tuple[str, str, str]]:
 
 
 def rows_of(table: Table) -> str:
-    """Return the rows of all chains of a table, each on a line, of those that were mended too."""
+    """Return the rows of all chains of a table, one a line, including those that were added."""
     text, start, end = _span_of(table)
     return text[start:end]
 
@@ -59,7 +59,7 @@ def read_rows_of(table: Table) -> str:
 
 
 def other_rules(table: Table) -> Iterator[Rule]:
-    """Give the rules that are no rows: those that were mended, or made."""
+    """Yield the rules that are not rows of the dump: those that were added."""
     if not isinstance(table.chains, Chains):
         for chain in table.chains.values():
             if not isinstance(chain.rules, RuleRows):

@@ -35,7 +35,7 @@ class Rule:
     counters: Counters | None = None
 
 
-#: Text that stands for the target of rules that a dump may have lost.
+#: The target of rules that represent those that a dump may have lost.
 LOST_ROWS = "the dump may have lost rules here"
 
 

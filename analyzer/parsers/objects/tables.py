@@ -129,7 +129,7 @@ def _rows(text: str, file: str) -> Iterator[_Row]:
         else:
             cells = where.cells(header)
             named = cells.get("NAMESPACE", ""), cells["NAME"]
-            if named in seen:  # which of the two is older is not told
+            if named in seen:  # which of the two is older is not known
                 where.fail("the same object a second time; was it taken with --watch?", 0)
             seen.add(named)
             if "ENDPOINTS" in header:

@@ -166,7 +166,7 @@ class _Documents:
             self._fail(f"an alias without an anchor &{event.anchor} before it", event)
         found = self._anchors[event.anchor]
         if found is None:
-            self._fail("an alias inside what it stands for", event)
+            self._fail("an alias inside its own anchor", event)
         made = self._copy(found.value, event, len(self._open))
         into = self._open[-1]
         if isinstance(into.made, dict) and into.key is None:
@@ -221,7 +221,7 @@ class _Documents:
 
     def _scalar(self, event: Any) -> object:
         text: str = event.value
-        if not event.implicit[0]:  # between quotes, or of a kind that is told
+        if not event.implicit[0]:  # quoted, or with an explicit tag
             return text
         if text in _WORDS:
             return _WORDS[text]

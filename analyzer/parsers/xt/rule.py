@@ -54,7 +54,7 @@ _LONG: Final = {
     "--ipv4": "-4",
     "--ipv6": "-6",
 }
-#: Stands for options of a match or a target that a listing of iptables -L leaves out.
+#: Represents options of a match or a target that a listing of iptables -L leaves out.
 UNREAD: Final = "[not read in the listing]"
 #: Printed for a target that is newer than the iptables that listed it.
 OLD_BINARY: Final = re.compile(r"\[unsupported revision\]|--to-destination(?=\s+--|\s*$)")

@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-#: Rows that a page shows without scripts; with them it shows as many as are asked for.
+#: Rows that a page shows without scripts; with scripts it shows as many as are requested.
 _MOST: Final = 200
 
 _BEFORE: Final = """\

@@ -147,7 +147,7 @@ class _Writer:
 
     def _group(self, nodes: frozenset[str] | None) -> int | None:
         if nodes is None or not nodes.issubset(self._node):
-            return None  # of a node that nobody can declare dead
+            return None  # of a node that cannot be declared dead
         return self.groups.setdefault(nodes, len(self.groups))
 
 

@@ -16,9 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-_SAYS: Final = (
-    "The mark is what was predicted, the dot what the kernel did; the band is where a count agrees."
-)
+_SAYS: Final = "The mark is the prediction, the dot the measurement; counts within the band agree."
 #: Measurements that are drawn, those that disagree first.
 _MOST: Final = 40
 
@@ -35,7 +33,7 @@ def page_of(answer: LabAnswer, told: Document) -> Iterator[str]:
     number = count(len(answer.verdicts), "measurement")
     yield from rendered(
         Page(
-            title=f"The kernel {word} with what was predicted: {number}",
+            title=f"The kernel {word} with the prediction: {number}",
             head=[told.blocks[-1]],
             figures=figure("Predicted and measured", _SAYS, measured(verdicts, alone=False)),
             rest=told.blocks[:-1],

@@ -22,7 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
-#: What is said at the end of a way: its style tells whether a flow is lost there.
+#: The text at the end of a path: its style shows whether a flow is lost there.
 EndOf = Callable[[Leaf], tuple[Piece, ...]]
 
 _KINDS: Final = {Style.GOOD: "alive", Style.BAD: "dead"}
@@ -76,12 +76,12 @@ def cells(title: str, tree: Tree, end_of: EndOf, most: int) -> Cell:
     """Return the first cell, of all new flows; a draw has at most so many branches."""
     root = Cell(title, "", "", "branch", Bounds(ALWAYS, ALWAYS), 1.0)
     left = _MOST_CELLS
-    last: list[tuple[Cell, Cell]] = []  # what stands below the branches that are told
+    last: list[tuple[Cell, Cell]] = []  # what is below the branches that are shown
     rest: list[tuple[Cell, Tree, Bounds, float]] = [(root, tree, root.bounds, 1.0)]
     while rest:
         parent, each, bounds, size = rest.pop()
         for rule in each.rules:
-            parent = _below(parent, _rule(rule, bounds, size))  # the next is behind
+            parent = _below(parent, _rule(rule, bounds, size))  # the next one is after it
             left -= 1
         if left < 0:
             _below(parent, Cell("not drawn: too many paths", "", "", "other", bounds, size))

@@ -125,7 +125,7 @@ def _is_name(wanted: str, name: str) -> Ternary:
 
 
 def are_all_named(held: Held, keys: Sequence[Expression]) -> bool:
-    """Tell whether each device that it may be, of those known one by one, has a key."""
+    """Return whether each device that it may be, of those known one by one, has a key."""
     if not isinstance(held, Devices) or not held.names:
         return False
     patterns = {_as_pattern(key) for key in keys if isinstance(key, str)}

@@ -18,12 +18,12 @@ MOST_FADING: Final = 300
 
 
 def changes(held: Set) -> bool:
-    """Tell whether a set may hold other elements than the dump shows."""
+    """Return whether a set may have other elements than the dump shows."""
     return bool({"dynamic", "timeout"} & set(held.flags)) or held.timeout is not None
 
 
 def is_filled_by_rules(held: Set, table: Table) -> bool:
-    """Tell whether rules may add elements to a set, or take them out.
+    """Return whether rules may add elements to a set, or delete them.
 
     JSON of nft up to 1.0.6 does not say ``dynamic``.
     """

@@ -72,7 +72,7 @@ def drawn_from(key: Read, draw: Draw, index: Index) -> Found:
             taken.append((low, high))
     taken.sort()
     if any(low <= high for (_, high), (low, _) in pairwise(taken)):
-        # The kernel refuses that, so somebody has changed the dump.
+        # The kernel rejects that, so the dump has been edited.
         return Found(key.applies, tuple(map(Hit, index.elements)), is_sure=False)
     if rest is not None and covered < draw.modulus:
         left = ~reduce(Dyadic.__add__, (h.chance or NEVER for h in hits), NEVER)

@@ -132,7 +132,7 @@ def test_documents_are_apart_and_empty_ones_are_none() -> None:
     ("text", "line", "column", "message"),
     [
         ("kind: Node\nname: *a\n", 2, 7, "an alias without an anchor &a before it"),
-        ("kind: &a [Node, *a]\n", 1, 17, "an alias inside what it stands for"),
+        ("kind: &a [Node, *a]\n", 1, 17, "an alias inside its own anchor"),
         ("kind: &a 7\n*a : b\n", 2, 1, "expected a key that is text"),
         ("kind: Node\n<<: b\n", 2, 5, "expected a map, or a list of maps, to merge"),
         ("kind: Node\n<<: [{a: b}, c]\n", 2, 5, "expected a map, or a list of maps"),

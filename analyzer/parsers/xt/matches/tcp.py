@@ -37,7 +37,7 @@ TCP_FLAGS: Final = Codec(
     write=lambda v: f"{_flags_to_text(v.mask)} {_flags_to_text(v.flags)}",
 )
 
-#: ``--syn`` takes no value and is printed as the flags that it stands for.
+#: ``--syn`` takes no value and is printed as the flags that it means.
 SYN: Final = Codec(
     read=lambda _: TcpFlags(frozenset({"SYN", "RST", "ACK", "FIN"}), frozenset({"SYN"})),
     write=TCP_FLAGS.write,
