@@ -128,14 +128,12 @@ def _affinity(facts: Facts, want: ApiServicePort, chains: list[str]) -> Iterator
         checks = [row for row in rows if row.recent is not None and row.recent.seconds is not None]
         seconds = {row.recent.seconds for row in checks if row.recent is not None}
         if seconds != ({want.affinity} if want.affinity is not None else set()):
-            told = ", ".join(map(str, sorted(s for s in seconds if s is not None))) or "no"
-            asked = "no affinity" if want.affinity is None else f"{want.affinity} s"
+            told = ", ".join(f"{s} s" for s in sorted(s for s in seconds if s is not None))
+            stay = f"stay at an endpoint for {told}" if told else "have no session affinity"
+            asked = "no session affinity" if want.affinity is None else f"{want.affinity} s"
             yield Finding(
                 code="affinity-differs",
-                message=(
-                    f"{facts.traffic(chain)} stay at an endpoint for {told} seconds, but the "
-                    f"objects say {asked}"
-                ),
+                message=(f"{facts.traffic(chain)} {stay}, but the objects say {asked}"),
                 line=(checks or rows)[0].line,
             )
             return

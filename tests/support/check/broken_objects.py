@@ -5,6 +5,7 @@ A number names the issue of kubernetes/kubernetes whose complaint such a dump wo
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from tests.support.captures import FIXTURES
@@ -155,9 +156,21 @@ def external_ip_missing(text: str) -> str:
     "#110302: another timeout than the Service asks for",
     DUAL_6,
     ("affinity-differs", "--seconds 60"),
-    names=("ds/affinity", "60 seconds", "10800 s"),
+    names=("ds/affinity", "stay at an endpoint for 60 s,", "objects say 10800 s"),
     objects=unchanged,
 )
 def affinity_timeout_differs(text: str) -> str:
     assert "--seconds 10800" in text
     return text.replace("--seconds 10800", "--seconds 60")
+
+
+@kind(
+    "a Service that has got session affinity since",
+    DUAL_6,
+    ("affinity-differs", "KUBE-SEP-"),
+    names=("ds/affinity", "have no session affinity, but", "objects say 10800 s"),
+    objects=unchanged,
+)
+def affinity_missing(text: str) -> str:
+    kept = [line for line in text.split("\n") if "-m recent --rcheck" not in line]
+    return re.sub(r" -m recent --set --name \S+ --mask \S+ --rsource", "", "\n".join(kept))
