@@ -8,8 +8,13 @@ from hypothesis import strategies as st
 
 from analyzer.kubeproxy.generate import FLAGS, Layout, mixed, node_name, service_ports
 from analyzer.kubeproxy.generate.reach import reach
+from analyzer.kubeproxy.names import service_name
+from analyzer.kubeproxy.predict.every_node import At, EveryNode
 from analyzer.kubeproxy.predict.reaches import Reaches
 from analyzer.kubeproxy.predict.settings import LocalMode, Mode, Settings, proxies
+from analyzer.kubeproxy.view import Frontend, FrontendKind, Route, ServicePort, Source
+from analyzer.model.endings import Ending, EndKind
+from analyzer.model.probability import ALWAYS, NEVER, Bounds
 from analyzer.model.value import replace
 from tests.support.clusters import GeneratedCluster, clusters
 from tests.support.effort import examples
@@ -97,3 +102,24 @@ def test_services_of_all_kinds_are_predicted(mode: Mode) -> None:
     assert sum(len(each.at) == 1 for each in found) > 20
     services = read(items, settings, 4, node_name(3))[node_name(3)]
     assert not [*differences(found, node_name(3), services)]
+
+
+def test_together_keeps_routes_that_differ_in_how_flows_end() -> None:
+    """At one node flows are refused, at the other nothing is known of them; and alike ones once."""
+    frontend = Frontend(FrontendKind.NODE_PORT, None, 30080)
+    refused = ((Ending(kind=EndKind.REFUSED, how="reject"), Bounds(ALWAYS, ALWAYS)),)
+    routes = [
+        Route(frontend, Source.EXTERNAL, (), NEVER, astray=refused),
+        Route(frontend, Source.EXTERNAL, (), ALWAYS),
+        Route(frontend, Source.EXTERNAL, (), NEVER, astray=refused),
+    ]
+    at = tuple(
+        At(
+            ServicePort(
+                name=service_name("ns/a"), protocol="tcp", frontends=(frontend,), routes=(each,)
+            ),
+            frozenset((f"node{number}",)),
+        )
+        for number, each in enumerate(routes)
+    )
+    assert list(EveryNode(at=at).together.routes) == routes[:2]
