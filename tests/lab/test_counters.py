@@ -62,7 +62,7 @@ def test_a_counter_that_another_way_reads_differently_is_found_out() -> None:
         "read = backend._rule_counters\n"
         "backend._rule_counters = lambda: {rule: n + 1 for rule, n in read().items()}\n"
         "try:\n    backend.cross_check()\n    raise SystemExit('not found out')\n"
-        "except Exception as error:\n    assert '3 rules are others' in str(error), error",
+        "except Exception as error:\n    assert '3 rules differ' in str(error), error",
         1,
     )
     in_lab(wrong)

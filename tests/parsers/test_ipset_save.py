@@ -53,7 +53,7 @@ def test_a_set_of_a_type_that_is_not_known_is_kept_and_not_understood() -> None:
         ("create", 7, "the name of a set"),
         ("create b ip", 10, "type of a set"),
         ("create b hash:ip family inet7", 25, "inet or inet6"),
-        ("create b hash:ip netmask 33", 26, "what netmask may be"),
+        ("create b hash:ip netmask 33", 26, "a value of netmask"),
         ("add b 1.2.3.4", 5, "created before"),
         ("add a", 6, "an entry"),
         ("add a 1.2.3.4,tcp:80", 7, "an entry of hash:ip"),
