@@ -152,7 +152,7 @@ def test_all_dead_all_fail(name: str, fate: FlowResponse) -> None:
 
 
 @given(lots(FATES[1:]), st.sampled_from(sorted(RESOLVERS)))
-@examples(30, 300)
+@examples(10, 300)
 def test_a_retry_from_a_new_port_never_hurts(lot: Lot, name: str) -> None:
     same = replace(RESOLVERS[name], port=Port.SAME)
     new = replace(RESOLVERS[name], port=Port.NEW)

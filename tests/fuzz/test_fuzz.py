@@ -20,6 +20,7 @@ def fuzz(*arguments: str) -> subprocess.CompletedProcess[str]:
     return python("-m", "tests.fuzz.fuzz_reader", *arguments)
 
 
+@pytest.mark.deep
 def test_mutated_dumps_raise_nothing_but_our_own_errors(tmp_path: Path) -> None:
     corpus = tmp_path / "corpus"
     corpus.mkdir()

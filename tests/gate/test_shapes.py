@@ -107,7 +107,7 @@ def test_a_value_of_another_kind_is_refused_with_its_path(
 
 
 @given(_places())
-@settings(examples(40, 4_000), **_SHARED)  # type: ignore[arg-type]  # as above
+@settings(examples(16, 4_000), **_SHARED)  # type: ignore[arg-type]  # as above
 def test_null_is_as_if_nothing_were_there(
     command: Command, place: tuple[list[Any], int, tuple[Any, ...]]
 ) -> None:
@@ -130,7 +130,7 @@ def test_null_is_as_if_nothing_were_there(
 
 
 @given(_places())
-@settings(examples(40, 4_000), **_SHARED)  # type: ignore[arg-type]  # as above
+@settings(examples(16, 4_000), **_SHARED)  # type: ignore[arg-type]  # as above
 def test_a_misspelt_field_is_named_and_no_threshold_passes_on_it(
     command: Command, place: tuple[list[Any], int, tuple[Any, ...]]
 ) -> None:

@@ -44,6 +44,7 @@ SLOW = (
 SLOWEST = frozenset(("deep2000.txt", "rows-features.txt"))
 
 
+@pytest.mark.alike(1)
 @pytest.mark.parametrize(
     "name", SLOW if PROFILE != "quick" else [each for each in SLOW if each not in SLOWEST]
 )

@@ -57,7 +57,7 @@ def look(read: Any, text: str) -> None:
         assert views[0].services == views[1].services
 
 
-@examples(10, 200)  # each takes long
+@examples(4, 200)  # each takes long
 @given(st.sampled_from(range(len(SAMPLES))), st.integers(0, 1 << 32), st.integers(1, 4))
 @example(0, 39916800, 2)  # the expressions of a rule are no list
 @example(0, 1000762, 3)  # the target of a jump is no chain's name

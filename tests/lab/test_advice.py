@@ -18,6 +18,7 @@ pytestmark = pytest.mark.lab
 ITEMS = [*(node(f"worker{n}", n) for n in range(3)), service(), slice_of([("worker0", 0)] * 2)]
 
 
+@pytest.mark.alike(1)
 @pytest.mark.parametrize(
     ("name", "lost"), [("replica", 2 / 3), ("spread", 1 / 2), ("every-node", 1 / 3)]
 )

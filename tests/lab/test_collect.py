@@ -33,7 +33,7 @@ def place(tmp_path: Path) -> Place:
     return place_in(tmp_path)
 
 
-@pytest.mark.alike(3)
+@pytest.mark.alike(1)
 @shells
 @pytest.mark.parametrize(("capture", "file", "loader"), RULES, ids=str)
 def test_rules_of_each_backend_are_those_that_were_loaded(
@@ -65,6 +65,7 @@ def test_rules_of_each_backend_are_those_that_were_loaded(
 FEW = ("1.14.0-iptables-legacy/seed-dns", "1.36.2-iptables-nft/two-node")
 
 
+@pytest.mark.alike(1)
 @pytest.mark.parametrize("name", FEW)
 def test_a_bundle_of_a_capture_gives_the_answers_of_its_dump(place: Place, name: str) -> None:
     for dump in loadable(FIXTURES / name):

@@ -26,6 +26,7 @@ def place(tmp_path: Path) -> Place:
 SALT = b"a secret of sixteen bytes"
 
 
+@pytest.mark.alike(1)
 @pytest.mark.parametrize(
     ("shell", "rules"),
     [(SHELLS[number % len(SHELLS)], each) for number, each in enumerate(RULES)],
@@ -69,6 +70,7 @@ def test_names_are_hashed_on_the_node(
     assert len(of_dump) > 3
 
 
+@pytest.mark.deep
 def test_the_same_secret_hashes_names_alike_and_another_otherwise(place: Place) -> None:
     shutil.copy(FIXTURES / RULES[0][0] / RULES[0][1], place.folder / "dump.txt")
     words = 'iptables-legacy-restore dump.txt && exec sh "$@"'

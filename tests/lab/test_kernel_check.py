@@ -50,6 +50,7 @@ def test_packets_meet_only_what_comes_back_behind_jumps_that_the_tree_leaves_out
     assert run["packets_by_jumps_left_out"] >= 20
 
 
+@pytest.mark.alike(1)
 @pytest.mark.parametrize(("fault", "seed"), FAULTS.values(), ids=FAULTS)
 def test_a_fault_in_the_semantics_is_noticed(fault: str, seed: int) -> None:
     imports = (
@@ -62,6 +63,7 @@ def test_a_fault_in_the_semantics_is_noticed(fault: str, seed: int) -> None:
     assert run["disagreements"] != []
 
 
+@pytest.mark.alike(1)
 @pytest.mark.parametrize("backend", ["legacy", "nft"])
 def test_beside_rules_of_others_kube_proxy_s_are_walked_as_the_kernel_does(backend: str) -> None:
     run = found("--foreign", "--rulesets", "20", "--packets", "10", "--backend", backend)

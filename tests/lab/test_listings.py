@@ -49,6 +49,7 @@ def test_listings_of_all_captures_and_of_other_programs_tell_all_rules(backend: 
         assert found["rows"] > 50
 
 
+@pytest.mark.alike(1)
 @pytest.mark.parametrize("case", CHOSEN[1:] if PROFILE == "soak" else CHOSEN[-1:], ids=str)
 def test_a_listing_gives_the_losses_of_its_dump(case: Case, tmp_path: Path) -> None:
     backend = "nft" if "iptables-nft" in case.dump else "legacy"

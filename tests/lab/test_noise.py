@@ -70,6 +70,7 @@ MEASURED: Final = ("calico", "kube-router")
 EVERY: Final = tuple(sorted(each.stem for each in NOISE.glob("*.txt")))
 
 
+@pytest.mark.alike(1)
 @pytest.mark.parametrize("name", EVERY if PROFILE == "soak" else MEASURED)
 def test_flows_end_beside_the_rules_of_others_as_all_tables_say(name: str) -> None:
     """The rules are restored, their sets made first, and flows counted where they land."""
@@ -95,6 +96,7 @@ UNANSWERED: Final = {
 VERIFIED: Final = ("calico-profiles", "docker", "libvirt")
 
 
+@pytest.mark.alike(1)
 @pytest.mark.parametrize("name", EVERY if PROFILE == "soak" else VERIFIED)
 def test_every_route_beside_the_rules_of_others_agrees(name: str) -> None:
     """From each source, and from endpoints to their own Service, through policies and devices."""

@@ -122,6 +122,7 @@ def test_clients_keep_an_address_of_their_own_and_their_ports(found: dict[str, A
     assert all(clients[each["client"]] == each["stands_as"] for each in found["flows"])
 
 
+@pytest.mark.deep
 def test_rules_that_draw_otherwise_are_found_out(tmp_path: Path) -> None:
     program = tmp_path / "swap.py"
     program.write_text(SWAPPED)

@@ -165,6 +165,7 @@ DUAL = FIXTURES.parent / "check/1.36.2-iptables-legacy/dual-stack"
 DUMPS = [str(DUAL / f"{each}-legacy-save.txt") for each in ("iptables", "ip6tables")]
 
 
+@pytest.mark.deep
 def test_every_route_of_both_ip_versions_is_followed_in_each_phase() -> None:
     happens = ["--resync", "@0.4s", "--kill", "node-b1@0.8s", "--revive", "node-b1@2.2s"]
     happens += ["--replace-rules", f"{DUMPS[1]}@2.6s"]
@@ -192,6 +193,7 @@ def test_every_route_of_both_ip_versions_is_followed_in_each_phase() -> None:
     assert {each["fate"] for each in found["connections"]} == {"survived", "hung"}
 
 
+@pytest.mark.deep
 def test_late_answers_on_several_routes_are_those_of_their_flows() -> None:
     """Both endpoints are slow, and flows of three routes are on their way at any time."""
     words = [*EXAMPLE[:-2], "--service", "app,kube-dns", "--from", "pod", "--for", "1.2s"]
@@ -202,6 +204,7 @@ def test_late_answers_on_several_routes_are_those_of_their_flows() -> None:
     assert not any(each["lost"] for each in found["phases"])
 
 
+@pytest.mark.deep
 def test_an_endpoint_that_the_first_dump_lacks_answers_when_its_rules_are_there(
     tmp_path: Path,
 ) -> None:
@@ -215,6 +218,7 @@ def test_an_endpoint_that_the_first_dump_lacks_answers_when_its_rules_are_there(
     assert [bool(each["answered"]) for each in last] == [True, True]
 
 
+@pytest.mark.deep
 def test_one_route_of_several_that_draws_otherwise_is_found_out(tmp_path: Path) -> None:
     program = tmp_path / "swapped.py"
     program.write_text(SWAPPED)

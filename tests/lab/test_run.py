@@ -19,7 +19,7 @@ from tests.support.lab.running import (
 pytestmark = pytest.mark.lab
 
 
-@pytest.mark.alike(7)
+@pytest.mark.alike(3)
 @pytest.mark.parametrize("given", [*CASES, *NFT_CASES], ids=str)
 def test_the_kernel_agrees_on_every_capture_from_every_source(given: Case) -> None:
     status, found, _ = lab_run(
@@ -44,6 +44,7 @@ def test_the_dead_say_nothing_and_the_living_answer_each_flow() -> None:
     assert alive["answered"] == alive["landed"] > 0
 
 
+@pytest.mark.deep
 def test_a_single_dead_port_refuses_since_its_pod_lives() -> None:
     given = case("1.36.2-iptables-legacy/two-node@worker1")
     _, found, _ = lab_run(
@@ -53,6 +54,7 @@ def test_a_single_dead_port_refuses_since_its_pod_lives() -> None:
     assert dead["refused"] == dead["landed"] > 0
 
 
+@pytest.mark.deep
 def test_a_dump_alone_is_enough_when_addresses_are_named() -> None:
     given = case("1.20.2-iptables-legacy/seed-dns@worker1")
     status, found, _ = lab_run(given.dump, "--dead", "10.1.0.1", "--service", "kube-dns:dns")
@@ -86,6 +88,7 @@ def test_a_measurement_can_be_judged_again(tmp_path: Path) -> None:
     assert "DISAGREES" in again.stdout
 
 
+@pytest.mark.deep
 def test_the_rate_is_that_of_the_run_and_each_measurement_has_its_part() -> None:
     given = case("1.36.2-iptables-legacy/seed-dns@worker1")
     words = [*given.given, "--dead-node", "master", "--service", "kube-dns", "--flows", "300"]
@@ -159,6 +162,7 @@ def test_a_dump_that_is_cut_off_is_not_loaded(tmp_path: Path) -> None:
     assert "table nat is not complete in the dump" in done.stderr
 
 
+@pytest.mark.deep
 def test_the_answer_can_be_written_where_the_system_keeps_its_own_files(tmp_path: Path) -> None:
     given = case("1.36.2-iptables-legacy/seed-dns@worker1")
     where = tmp_path / "answer.json"
@@ -171,6 +175,7 @@ def test_the_answer_can_be_written_where_the_system_keeps_its_own_files(tmp_path
     assert kubeodds("lab", "judge", str(where)).stderr.endswith("it contains no measurement\n")
 
 
+@pytest.mark.alike(1)
 @pytest.mark.parametrize("given", NFT_CASES, ids=str)
 @pytest.mark.parametrize("form", ["txt", "json"])
 def test_half_of_the_flows_are_lost_by_rules_of_nft_as_well(given: Case, form: str) -> None:

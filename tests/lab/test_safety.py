@@ -112,6 +112,7 @@ def on_a_host(command: list[str], *, kill_after: float = -1) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.alike(1)
 @pytest.mark.parametrize("run", [RUN, RUN_NFT], ids=["iptables", "nft"])
 def test_a_run_leaves_the_host_untouched(run: list[str]) -> None:
     found = on_a_host([*KUBEODDS, *run, "--flows", "1000"])
@@ -219,6 +220,7 @@ def test_a_command_in_a_dump_is_never_run(tmp_path: Path, option: str) -> None:
     assert not proof.exists()
 
 
+@pytest.mark.alike(1)
 @pytest.mark.parametrize("run", [RUN, RUN_NFT], ids=["iptables", "nft"])
 def test_an_ordinary_user_can_run_the_lab(run: list[str]) -> None:
     prefix = _ordinary_user()
@@ -227,6 +229,7 @@ def test_an_ordinary_user_can_run_the_lab(run: list[str]) -> None:
     assert "Verdict: agrees" in done.stdout
 
 
+@pytest.mark.deep
 def test_an_ordinary_user_gets_a_shell() -> None:
     script = "id -u; lab-in node ip -brief address; cat /etc/resolv.conf"
     shell = ["lab", "shell", *GIVEN.given, "--", "sh", "-c", script]

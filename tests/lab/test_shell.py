@@ -34,6 +34,7 @@ def test_endpoints_say_who_they_are_and_names_of_services_lead_to_them() -> None
     assert "status: NXDOMAIN" in "".join(rest)
 
 
+@pytest.mark.alike(2)
 @pytest.mark.parametrize(
     ("place", "sees"),
     [
@@ -71,6 +72,7 @@ def test_commands_are_also_read_from_a_pipe() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (3, "", "")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("script", "status"), [("exit 7", 7), ("kill -TERM $$", 143), ("nosuch-program", 127)]
 )

@@ -62,6 +62,7 @@ def _unknown(folder: Path) -> list[str]:
     return [*APP, "--for", "1.2s", "--replace-rules", f"{other}@0.5s", "--connections", "1"]
 
 
+@pytest.mark.alike(1)
 @pytest.mark.parametrize(
     ("verb", "words", "beside_the_verdict", "on_stderr"),
     [
@@ -91,6 +92,7 @@ def test_what_is_whole_is_0_also_if_strict() -> None:
     assert "not measured" not in done.stdout
 
 
+@pytest.mark.deep
 def test_what_disagrees_is_1_in_each_way_to_measure(tmp_path: Path) -> None:
     program = tmp_path / "swapped.py"
     program.write_text(SWAPPED)
@@ -111,6 +113,7 @@ def test_what_disagrees_is_1_in_each_way_to_measure(tmp_path: Path) -> None:
         assert done.returncode == 1, (words, done.stderr)
 
 
+@pytest.mark.deep
 def test_what_cannot_be_asked_is_2_and_prints_nothing(tmp_path: Path) -> None:
     missing = str(tmp_path / "missing.txt")
     affine = [*AFFINE[:-1], "hairpin"]  # nothing that could be replayed
@@ -130,6 +133,7 @@ def test_what_cannot_be_asked_is_2_and_prints_nothing(tmp_path: Path) -> None:
         assert done.stderr
 
 
+@pytest.mark.deep
 def test_a_measurement_of_nothing_does_not_agree(tmp_path: Path) -> None:
     done = kubeodds("lab", "run", *APP, "--flows", "300", "-o", "json")
     found = json.loads(done.stdout)

@@ -46,6 +46,7 @@ def states(dump: Path | str, *more: str) -> dict[str, str]:
     return {f"{e['name']}/{e['protocol']}": e["state"] for e in json.loads(done.stdout)["services"]}
 
 
+@pytest.mark.alike(1)
 @pytest.mark.parametrize("kind", DUMPS)
 def test_what_takes_dead_endpoints_out_is_taken_by_the_kernel(kind: str, tmp_path: Path) -> None:
     dump = tmp_path / "dump"

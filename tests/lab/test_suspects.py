@@ -42,6 +42,7 @@ def test_of_two_the_silent_one_is_named(tmp_path: Path, run: int) -> None:
     assert suspects(*given, *words, "--conntrack", conntrack) == {"10.244.0.7"}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("run", range(RUNS))
 def test_of_five_the_two_silent_ones_are_named(tmp_path: Path, run: int) -> None:
     del run

@@ -86,10 +86,12 @@ def test_retries_from_the_same_source_port_never_help_against_silence() -> None:
     assert later == [0, 0]
 
 
+@pytest.mark.deep
 def test_retries_from_another_source_port_do_help() -> None:
     assert all(asked("fresh", "", "--dead-node", "master"))
 
 
+@pytest.mark.deep
 def test_a_drop_on_the_node_hides_that_flows_are_pinned() -> None:
     """A dropped packet leaves no entry in conntrack, so that the next is drawn anew."""
     drop = "lab-in node iptables-legacy -I FORWARD -d 10.244.0.3 -j DROP; "

@@ -138,6 +138,7 @@ def test_a_node_goes_silent_with_its_rules_and_what_comes_for_it_is_counted(give
         assert (there["answered"], silent["unaccounted"]) == (0, 0)
 
 
+@pytest.mark.deep
 def test_connections_to_a_silent_node_with_rules_hang_until_it_lives_again(given: Given) -> None:
     times = ("--for", "3.4s", "--kill", "node1@0.4s", "--revive", "node1@1.6s")
     _, found, errors = lab_run(*given.words(elsewhere(), *times, "--connections", "24"))

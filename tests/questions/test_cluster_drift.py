@@ -199,6 +199,7 @@ WITHOUT_KUBE_PROXY: dict[str, Callable[[str], str]] = {
 }
 
 
+@pytest.mark.alike(1)
 @pytest.mark.parametrize("kind", WITHOUT_KUBE_PROXY)
 def test_a_dump_without_rules_of_kube_proxy_is_one_difference(command: Command, kind: str) -> None:
     items = mixed(4, 3)

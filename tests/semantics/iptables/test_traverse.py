@@ -154,7 +154,7 @@ def counted(leaf: Leaf, seen: list[None]) -> bool:
     return is_dead(leaf)
 
 
-@pytest.mark.alike
+@pytest.mark.alike(1)
 @pytest.mark.parametrize(
     "target", [*ENDING, *PASSING, *OPEN], ids=lambda target: type(target).__name__
 )
