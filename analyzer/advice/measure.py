@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from analyzer.kubeproxy.predict.versions import NEWEST
 from analyzer.model.value import value
-from analyzer.outage.topologies import Said
+from analyzer.outage.topologies import GivenTopology
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class ClusterState:
     """
 
     items: Sequence[Object]
-    said: Said = Said()
+    said: GivenTopology = GivenTopology()
     client: str | None = None
     minor: int = NEWEST.minor
     either: tuple[Key, ...] = ()

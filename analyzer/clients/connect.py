@@ -9,7 +9,7 @@ from analyzer.clients.connectors import DATA, SYNS, Connector
 from analyzer.clients.fates import FATES, FlowResponse, Lot
 from analyzer.clients.look_up import Finish
 from analyzer.clients.plan import AT_ONCE, ZERO, Either, Plan, Result, Time, after, draw, exactly
-from analyzer.clients.target import Pins, Target, new_flow
+from analyzer.clients.target import ClientTarget, Pins, new_flow
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Counts = Mapping[FlowResponse, int]
 
 
-def connect(connector: Connector, target: Target, pins: Pins, finish: Finish) -> Plan:
+def connect(connector: Connector, target: ClientTarget, pins: Pins, finish: Finish) -> Plan:
     """Return the plan of a connection to a frontend."""
     if connector.pinned:
         target = replace(target, affine=Ternary.TRUE)
@@ -89,7 +89,7 @@ class _Tries:
 
 
 class _Connect:
-    def __init__(self, connector: Connector, target: Target, finish: Finish) -> None:
+    def __init__(self, connector: Connector, target: ClientTarget, finish: Finish) -> None:
         self._connector = connector
         self._target = target
         self._finish = finish

@@ -19,7 +19,7 @@ from fractions import Fraction
 from analyzer.clients.fates import FlowResponse
 from analyzer.clients.plan import ZERO, Either, Plan, Result, Time, after, exactly
 from analyzer.clients.resolvers import Port, Resolver, Search
-from analyzer.clients.target import Pins, Target, new_flow
+from analyzer.clients.target import ClientTarget, Pins, new_flow
 from analyzer.model.resolv_conf import ResolvConf
 from analyzer.model.value import replace, value
 
@@ -83,7 +83,7 @@ def with_options(resolver: Resolver, conf: ResolvConf) -> Resolver:
 def look_up(
     resolver: Resolver,
     asked: Sequence[Candidate],
-    servers: Sequence[Target],
+    servers: Sequence[ClientTarget],
     pins: Pins,
     finish: Finish,
 ) -> Plan:
@@ -108,7 +108,7 @@ class _LookUp:
         self,
         resolver: Resolver,
         asked: Sequence[Candidate],
-        servers: Sequence[Target],
+        servers: Sequence[ClientTarget],
         finish: Finish,
     ) -> None:
         self._resolver = resolver

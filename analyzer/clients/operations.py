@@ -10,7 +10,7 @@ from analyzer.clients.look_up import Candidate, Finish, candidates, look_up, wit
 from analyzer.clients.outcome import Outcome, fails, outcome
 from analyzer.clients.plan import Either, Finished, Plan, Result
 from analyzer.clients.resolvers import Port, Resolver
-from analyzer.clients.target import Pins, Target
+from analyzer.clients.target import ClientTarget, Pins
 from analyzer.clients.walk import Range
 from analyzer.clients.world import World
 from analyzer.kubeproxy.view import Frontend, ServicePort
@@ -69,7 +69,7 @@ class LookUp:
         )
         return plans[0] if len(plans) == 1 else Either(plans)
 
-    def _orders(self, servers: Sequence[Target]) -> Iterator[Sequence[Target]]:
+    def _orders(self, servers: Sequence[ClientTarget]) -> Iterator[Sequence[ClientTarget]]:
         """Yield the orders in which servers may be asked: with `rotate` any may be the first."""
         turns = len(servers) if self.conf.rotate and not self.resolver.parallel else 1
         for turn in range(turns):
@@ -217,7 +217,7 @@ def judge(operation: Operation, world: World) -> JudgedOperation:
     )
 
 
-def _targets(operation: Operation, world: World) -> list[Target]:
+def _targets(operation: Operation, world: World) -> list[ClientTarget]:
     match operation:
         case LookUp():
             return [world.name_server(each) for each in operation.conf.nameservers]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @value(kw_only=True)
-class Target:
+class ClientTarget:
     """A frontend of a ServicePort, for the flows of one client.
 
     Attributes:
@@ -34,7 +34,9 @@ class Target:
 Pins: TypeAlias = tuple[tuple[str, FlowResponse], ...]
 
 
-def new_flow(target: Target, pins: Pins, goes_on: Callable[[FlowResponse, Pins], Plan]) -> Plan:
+def new_flow(
+    target: ClientTarget, pins: Pins, goes_on: Callable[[FlowResponse, Pins], Plan]
+) -> Plan:
     """Return a plan that opens a new flow to a target."""
     if target.affine is Ternary.FALSE:
         return draw(target.lot, lambda fate: goes_on(fate, pins))

@@ -15,7 +15,7 @@ from analyzer.clients.fates import (
     mixed,
     of_fates,
 )
-from analyzer.clients.target import Target
+from analyzer.clients.target import ClientTarget
 from analyzer.failure.models import Dead
 from analyzer.failure.route_loss import route_loss
 from analyzer.kubeproxy.view import FrontendKind, Route, ServicePort, Source, View
@@ -82,10 +82,10 @@ class World:
         """Return the ServicePorts that a client can reach from its node."""
         return [each for each in self.view.services if self._route(each) is not None]
 
-    def target(self, service: ServicePort) -> Target:
+    def target(self, service: ServicePort) -> ClientTarget:
         """Return what a client's flows to a ServicePort are drawn among."""
         lots = [(each.chance, self._lot(each, service)) for each in self.entries]
-        return Target(
+        return ClientTarget(
             name=f"{service.name.text}/{service.protocol}/{service.version}",
             lot=lots[0][1] if len(lots) == 1 else mixed(lots),
             affine=self._affine(service),
@@ -139,11 +139,11 @@ class World:
         """Return for each fate how many endpoints certainly have it, and how many may."""
         return counted(service.endpoints, self.dead, self.fate_of)
 
-    def name_server(self, address: Address) -> Target:
+    def name_server(self, address: Address) -> ClientTarget:
         """Return how look-ups at an address end; not known unless it is a Service's."""
         service = dns_at(self.view.services, address)
         if service is None:
-            return Target(name=f"{address}", lot=of_fates(FATES))
+            return ClientTarget(name=f"{address}", lot=of_fates(FATES))
         return self.target(service)
 
 

@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from analyzer.failure.ways import Way, Ways
+from analyzer.failure.ways import RouteShares, Ways
 from analyzer.kubeproxy.view import Route
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic, capped_sum
 from analyzer.model.value import replace, value
@@ -287,7 +287,7 @@ class _Maker:
         numbers = frozenset(self.numbers[name] for name in found if name in self.numbers)
         return numbers if len(numbers) == len(found) else None
 
-    def _row(self, at: int, way: Way) -> Row | None:
+    def _row(self, at: int, way: RouteShares) -> Row | None:
         """Return the row of a route; None if it leads to no endpoint, dead or alive."""
         route, shares = way.route, way.shares
         numbers = self._numbers(shares)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @value
-class Way:
+class RouteShares:
     """A route, with its endpoints as they are printed and the share of each.
 
     Attributes:
@@ -26,7 +26,7 @@ class Way:
     shares: Sequence[Bounds]
     vantages: frozenset[str] | None = None
 
-    def is_like(self, other: Way) -> bool:
+    def is_like(self, other: RouteShares) -> bool:
         """Return whether new flows on another route have the same losses, whatever fails."""
         return (
             self.route.unresolved == other.route.unresolved
@@ -43,13 +43,13 @@ class Ways:
         unfilled: one to a frontend without known routes.
     """
 
-    known: tuple[Way, ...]
+    known: tuple[RouteShares, ...]
     unfilled: Route | None = None
 
 
 def ways(service: ServicePort) -> Ways:
     """Return the routes of a ServicePort to evaluate."""
-    found: list[Way] = []
+    found: list[RouteShares] = []
     unfilled: Route | None = None
     last: tuple[object, object, object] = (None, None, None)
     for route in _routes(service):
@@ -61,7 +61,7 @@ def ways(service: ServicePort) -> Ways:
         if printed is last[0] and shares is last[1] and route.unresolved is last[2]:
             continue
         last = printed, shares, route.unresolved
-        way = Way(route, printed, shares)
+        way = RouteShares(route, printed, shares)
         if not found or not any(way.is_like(each) for each in found):
             found.append(way)
     return Ways(tuple(found), unfilled)
@@ -84,8 +84,8 @@ def ways_of_every_node(service: EveryNode, every: frozenset[str]) -> Ways:
 
     `every` are the names of all nodes.
     """
-    found: list[tuple[Way, set[str]]] = []
-    by_end: dict[tuple[int, str], list[tuple[Way, set[str]]]] = {}
+    found: list[tuple[RouteShares, set[str]]] = []
+    by_end: dict[tuple[int, str], list[tuple[RouteShares, set[str]]]] = {}
     unfilled: Route | None = None
     for at in service.at:
         own = ways(at.service)

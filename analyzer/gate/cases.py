@@ -17,7 +17,7 @@ from analyzer.gate.objects import Addresses, alone, completed_service, families_
 from analyzer.gate.problem import Problem
 from analyzer.gate.services import GatedService
 from analyzer.gate.templates import Template
-from analyzer.kubeproxy.predict.assumptions import Said, assumed
+from analyzer.kubeproxy.predict.assumptions import GivenSettings, assumed
 from analyzer.kubeproxy.predict.cluster import Prediction, predict
 from analyzer.model.probability import NEVER, Bounds
 from analyzer.model.value import replace, value
@@ -106,7 +106,7 @@ class Judge:
         services: Sequence[GatedService],
         failing: Failing,
         control_plane: Collection[str],
-        said: Said,
+        said: GivenSettings,
         seed: int,
     ) -> None:
         """Say what the nodes' kube-proxies are taken to be.

@@ -17,7 +17,7 @@ from analyzer.gate.problem import Problem
 from analyzer.gate.scaling import scaled_placements
 from analyzer.gate.services import GatedService
 from analyzer.gate.templates import Template, remade
-from analyzer.gate.verdict import Found, JudgedService, Thresholds, judged_with
+from analyzer.gate.verdict import JudgedService, Thresholds, WorstCase, judged_with
 from analyzer.gate.workloads import Workload
 from analyzer.model.value import replace, value
 from analyzer.parsers.api_objects import at, elements
@@ -125,7 +125,7 @@ def _rank(found: JudgedService) -> tuple[int, Fraction, int]:
     )
 
 
-def _loss(found: Found) -> Fraction:
+def _loss(found: WorstCase) -> Fraction:
     """Return what the worst placement that was found loses."""
     assert found.kind is not None  # of a failure
     if found.case.found is None:
@@ -133,12 +133,12 @@ def _loss(found: Found) -> Fraction:
     return found.case.loss(found.kind).upper.as_fraction()
 
 
-def _at_most(found: Found) -> Fraction:
+def _at_most(found: WorstCase) -> Fraction:
     """Return what no placement exceeds."""
     return _loss(found) if found.most is None else max(found.most, _loss(found))
 
 
-def _survived(found: Found) -> int:
+def _survived(found: WorstCase) -> int:
     """Return the number of nodes that are survived for sure."""
     return found.case.survives if found.is_proven else found.surely
 

@@ -33,7 +33,7 @@ class Thresholds:
 
 
 @value(kw_only=True)
-class Found:
+class WorstCase:
     """The worst placement in one respect.
 
     Attributes:
@@ -63,7 +63,7 @@ class Violation:
             proven that none does.
     """
 
-    found: Found
+    found: WorstCase
     breach: Breach | None
 
 
@@ -80,8 +80,8 @@ class JudgedService:
 
     service: GatedService
     placements: Placements
-    worst: tuple[Found, ...]
-    fewest: Found
+    worst: tuple[WorstCase, ...]
+    fewest: WorstCase
     expected: Case
     violations: tuple[Violation, ...] = ()
 
@@ -164,12 +164,14 @@ def _judged(
     )
 
 
-def _worst(kind: Kind, service: GatedService, found: Placements, cases: Sequence[Case]) -> Found:
+def _worst(
+    kind: Kind, service: GatedService, found: Placements, cases: Sequence[Case]
+) -> WorstCase:
     """Return the case that loses most by a kind of failure, as `what_if` says it."""
     case = max(cases, key=lambda each: _rank(each, kind))
     known = found.worst[kind]
     if case.found is None or case.loss(kind).lower == ALWAYS:
-        return Found(kind=kind, case=case)  # no more can be lost
+        return WorstCase(kind=kind, case=case)  # no more can be lost
     if not known.most:
         most = None  # whatever the rules prefer, no pod is on what fails
     elif service.is_local and service.is_inside:
@@ -179,22 +181,22 @@ def _worst(kind: Kind, service: GatedService, found: Placements, cases: Sequence
         most = None if found.every is not None else Fraction(1)
     else:
         most = None if known.is_proven else known.most
-    return Found(kind=kind, case=case, most=most)
+    return WorstCase(kind=kind, case=case, most=most)
 
 
 def _rank(case: Case, kind: Kind) -> tuple[bool, Fraction]:
     return case.found is None, case.loss(kind).upper.as_fraction()
 
 
-def _fewest(service: GatedService, found: Placements, cases: Sequence[Case]) -> Found:
+def _fewest(service: GatedService, found: Placements, cases: Sequence[Case]) -> WorstCase:
     case = min(cases, key=lambda each: each.survives)
     is_known = not service.prefers_places or found.every is not None
     if case.survives <= 0 or (is_known and found.is_fewest_proven):
-        return Found(kind=None, case=case)
-    return Found(kind=None, case=case, most=Fraction(1), surely=found.surely if is_known else 0)
+        return WorstCase(kind=None, case=case)
+    return WorstCase(kind=None, case=case, most=Fraction(1), surely=found.surely if is_known else 0)
 
 
-def _violations(found: Iterable[Found], thresholds: Thresholds) -> Iterator[Violation]:
+def _violations(found: Iterable[WorstCase], thresholds: Thresholds) -> Iterator[Violation]:
     for each in found:
         if each.case.found is None:
             # Nothing can be lost if there is nothing to serve.

@@ -28,9 +28,9 @@ if TYPE_CHECKING:  # only loaded when needed
     from types import SimpleNamespace
 
     from analyzer.kubeproxy.absent import Absent
-    from analyzer.kubeproxy.diff.side import Side
+    from analyzer.kubeproxy.diff.side import DumpSide
     from analyzer.kubeproxy.nftables import NftRecogniser
-    from analyzer.kubeproxy.routes.trace import Known
+    from analyzer.kubeproxy.routes.trace import KnownAddresses
     from analyzer.kubeproxy.view import Route, ServicePort
     from analyzer.model.diagnostics import Diagnostic
     from analyzer.model.services import ApiServicePort
@@ -105,13 +105,13 @@ class Input:
             specs = tuple(replace(spec, endpoints=_SOME) for spec in specs)
         return absent(self.ruleset, self.view, specs, self.other_services())
 
-    def side(self, version: int) -> Side:
+    def side(self, version: int) -> DumpSide:
         """Return this input as one side of a comparison, for one IP version."""
-        from analyzer.kubeproxy.diff.side import Side
+        from analyzer.kubeproxy.diff.side import DumpSide
 
         if isinstance(self.recogniser, Recognisers):
             return next(part for part in self.parts if version in part.versions).side(version)
-        return Side(
+        return DumpSide(
             self.rulesets,
             self.view,
             self.cluster,
@@ -315,12 +315,12 @@ def told_by_services(
     rulesets: Sequence[Rules],
     objects: ApiObjects,
     own: tuple[Address, ...],
-) -> Known:
+) -> KnownAddresses:
     """Return what Services in the rules say about addresses.
 
     They are read when that is asked, and not before.
     """
-    from analyzer.kubeproxy.routes.trace import Known
+    from analyzer.kubeproxy.routes.trace import KnownAddresses
 
     def recogniser() -> Recogniser | NftRecogniser:
         return _recogniser(options, rulesets, objects, own, None)
@@ -346,7 +346,7 @@ def told_by_services(
 
         return pod_places(version, objects.cluster, options.node, own)
 
-    return Known(is_outside, is_cluster_ip, places)
+    return KnownAddresses(is_outside, is_cluster_ip, places)
 
 
 def read_dumps(

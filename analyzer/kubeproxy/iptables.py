@@ -156,9 +156,9 @@ class Recogniser:
 
     @cached_property
     def _parts(self) -> SourceParts:
-        from analyzer.kubeproxy.routes.source_parts import Known, SourceParts
+        from analyzer.kubeproxy.routes.source_parts import SourceFacts, SourceParts
 
-        known = Known(
+        known = SourceFacts(
             addresses=self._sources,
             pods=self._pods,
             written=self._entrances.written,

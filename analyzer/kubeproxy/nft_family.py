@@ -20,7 +20,7 @@ from analyzer.kubeproxy.routes.exceeded import bounded
 from analyzer.kubeproxy.routes.flows import FlowWalks
 from analyzer.kubeproxy.routes.packets import USUAL
 from analyzer.kubeproxy.routes.pod_places import pod_places
-from analyzer.kubeproxy.routes.source_parts import Known, SourceParts
+from analyzer.kubeproxy.routes.source_parts import SourceFacts, SourceParts
 from analyzer.kubeproxy.routes.source_routes import SourceRoutes
 from analyzer.kubeproxy.routes.sources import PodNetworks, pod_networks, source_addresses
 from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Source
@@ -137,7 +137,7 @@ class Family:
     @cached_property
     def _parts(self) -> SourceParts:
         return SourceParts(
-            Known(
+            SourceFacts(
                 addresses=self._sources,
                 pods=self._pods,
                 written=self._written,

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @value(kw_only=True)
-class Read:
+class PartlyRead:
     """The content of a node's dumps, only part of which was parsed.
 
     Attributes:
@@ -62,7 +62,7 @@ class Alike:
         self._references.clear()
         self._blocks.clear()
 
-    def read(self, options: SimpleNamespace, objects: ApiObjects) -> Read | None:
+    def read(self, options: SimpleNamespace, objects: ApiObjects) -> PartlyRead | None:
         """Return the content of a node's dumps; None if they have to be parsed in full."""
         try:
             found = self._read(options, objects) if self._references else None
@@ -76,7 +76,7 @@ class Alike:
             self._missed = 0
         return found
 
-    def _read(self, options: SimpleNamespace, objects: ApiObjects) -> Read | None:
+    def _read(self, options: SimpleNamespace, objects: ApiObjects) -> PartlyRead | None:
         own = node_addresses(options, objects.cluster)
         dumps = []
         for name in options.dumps:
@@ -106,7 +106,7 @@ class Alike:
 
     def _combined(
         self, given: Input, dumps: Sequence[_Dump], diagnostics: Sequence[Diagnostic]
-    ) -> Read | None:
+    ) -> PartlyRead | None:
         """Return the map of what was read and of what was skipped."""
         used = [(each.held, each.left) for each in dumps if each.held and each.left]
         keys = {key_of(service) for service in given.view.services}
@@ -129,7 +129,7 @@ class Alike:
             if content not in self._blocks:
                 self._blocks[content] = self._encoder.block(content)
             names.append(self._blocks[content])
-        return Read(
+        return PartlyRead(
             given=given,
             map=self._encoder.map(names),
             rules=rules,

@@ -38,7 +38,7 @@ CLIENT_SIDE: Final = "client-side"
 
 
 @value(kw_only=True)
-class Said:
+class GivenTopology:
     """What the options say; the objects decide the rest.
 
     Attributes:
@@ -57,7 +57,7 @@ class Said:
         return bool(self.preset or self.control_plane or self.etcd or self.load_balancer)
 
 
-def topology(said: Said, roles: Roles, nodes: Collection[str]) -> Topology | None:
+def topology(said: GivenTopology, roles: Roles, nodes: Collection[str]) -> Topology | None:
     """Return the control plane; None if its nodes are not known.
 
     Args:
@@ -92,7 +92,7 @@ def topology(said: Said, roles: Roles, nodes: Collection[str]) -> Topology | Non
     return replace(found, assumed=tuple(_assumed(found)))
 
 
-def _check(said: Said, nodes: Collection[str]) -> None:
+def _check(said: GivenTopology, nodes: Collection[str]) -> None:
     """Refuse names that are no node's: such a member would outlive everything."""
     for option, names, words in (
         ("--control-plane", said.control_plane, ()),
@@ -110,7 +110,7 @@ def _check(said: Said, nodes: Collection[str]) -> None:
                 )
 
 
-def _etcd(said: Said, roles: Roles, api: Sequence[str]) -> tuple[Etcd, Sequence[str]]:
+def _etcd(said: GivenTopology, roles: Roles, api: Sequence[str]) -> tuple[Etcd, Sequence[str]]:
     if said.etcd:
         external = said.etcd == (EXTERNAL,)
         if said.preset == ("kubeadm-stacked" if external else "external-etcd"):
@@ -125,7 +125,7 @@ def _etcd(said: Said, roles: Roles, api: Sequence[str]) -> tuple[Etcd, Sequence[
             return (Etcd.NODES, roles.etcd) if roles.etcd else (Etcd.UNKNOWN, api)
 
 
-def _load_balancer(said: Said, api: Sequence[str]) -> tuple[LoadBalancer, tuple[str, ...]]:
+def _load_balancer(said: GivenTopology, api: Sequence[str]) -> tuple[LoadBalancer, tuple[str, ...]]:
     if said.load_balancer == (EXTERNAL,):
         return LoadBalancer.EXTERNAL, ()
     if said.load_balancer == (CLIENT_SIDE,):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from analyzer.errors import InputError, UsageError, suggestion
 from analyzer.inputs.api_objects import ApiObjects
 from analyzer.inputs.recognised import Input, input_of
-from analyzer.kubeproxy.predict.assumptions import Assumed, Said, assumed
+from analyzer.kubeproxy.predict.assumptions import Assumed, GivenSettings, assumed
 from analyzer.kubeproxy.predict.cluster import Prediction, predict, rules_of_node
 from analyzer.kubeproxy.predict.every_node import At, EveryNode
 from analyzer.kubeproxy.predict.settings import names_of_nodes
@@ -202,7 +202,7 @@ def assumed_of(options: SimpleNamespace, objects: ApiObjects) -> Assumed:
     ):
         if not any(item.get("kind") in kinds for item in objects.items):
             raise InputError(f"{file}: it contains no {what}; {_WANTED}")
-    said = Said(
+    said = GivenSettings(
         version=options.kube_proxy,
         mode=options.mode,
         local_mode=options.detect_local_mode,

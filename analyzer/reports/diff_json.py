@@ -10,7 +10,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from analyzer.kubeproxy.diff.beside import Beside
-from analyzer.kubeproxy.diff.changes import Change, EndpointChange, Otherwise, ServiceChange, Way
+from analyzer.kubeproxy.diff.changes import (
+    Change,
+    EndpointChange,
+    Otherwise,
+    RouteIdentity,
+    ServiceChange,
+)
 from analyzer.kubeproxy.diff.dumps import Dump
 from analyzer.kubeproxy.view import Endpoint, ServicePort
 from analyzer.model.probability import Bounds
@@ -105,7 +111,7 @@ def _affinity(seconds: int | None) -> dict[str, int] | None:
     return None if seconds is None else {"timeout_seconds": seconds}
 
 
-def _way(way: Way) -> dict[str, Any]:
+def _way(way: RouteIdentity) -> dict[str, Any]:
     network = None if way.network is None else str(way.network)
     return {
         "frontend": values.frontend(way.frontend),

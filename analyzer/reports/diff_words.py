@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from analyzer.kubeproxy.diff.changes import Otherwise, ServiceChange, Way
+from analyzer.kubeproxy.diff.changes import Otherwise, RouteIdentity, ServiceChange
 from analyzer.kubeproxy.view import Frontend, FrontendKind, Source
 from analyzer.model.addresses import Network
 from analyzer.model.probability import ALWAYS
@@ -31,11 +31,11 @@ _ENDS: Final = {
 }
 
 
-def flows(ways: Sequence[Way], change: ServiceChange) -> str:
+def flows(ways: Sequence[RouteIdentity], change: ServiceChange) -> str:
     """Return which flows take these routes: ``from external to NodePort *:30001``."""
     if len(ways) == change.ways:
         return "all"
-    by_frontend: dict[Frontend, list[Way]] = {}
+    by_frontend: dict[Frontend, list[RouteIdentity]] = {}
     for way in ways:
         by_frontend.setdefault(way.frontend, []).append(way)
     by_sources: dict[str, list[Frontend]] = {}
@@ -51,7 +51,7 @@ def _frontends(frontends: Sequence[Frontend]) -> str:
     return ", ".join(f"{kind.value} {', '.join(theirs)}" for kind, theirs in by_kind.items())
 
 
-def _sources(ways: Sequence[Way]) -> str:
+def _sources(ways: Sequence[RouteIdentity]) -> str:
     plain = {way.source for way in ways if way.network is None}
     everybody = not set(Source) - plain - {Source.HAIRPIN}
     named = ["anywhere"] if everybody else sources(plain)
@@ -59,7 +59,7 @@ def _sources(ways: Sequence[Way]) -> str:
     return ", ".join([*named, *[_network(way, told) for way in ways if way.network is not None]])
 
 
-def _network(way: Way, told: set[tuple[Source, Network | None]]) -> str:
+def _network(way: RouteIdentity, told: set[tuple[Source, Network | None]]) -> str:
     """Return a network in words, with its exceptions that are not in `told`."""
     within = {Source.EXTERNAL: "", Source.NODE: "the node in "}.get(way.source, "pods in ")
     but = [str(each) for each in way.but if (way.source, each) not in told]

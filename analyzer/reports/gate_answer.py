@@ -13,7 +13,7 @@ from analyzer.gate.fixes import Fix
 from analyzer.gate.problem import Group, Problem
 from analyzer.gate.reasons import why_allowed
 from analyzer.gate.services import GatedService, Unjudged
-from analyzer.gate.verdict import Found, JudgedService, Thresholds, Violation
+from analyzer.gate.verdict import JudgedService, Thresholds, Violation, WorstCase
 from analyzer.gate.workloads import Workload
 from analyzer.kubeproxy.predict.cluster import Prediction
 from analyzer.model.diagnostics import Diagnostic
@@ -112,7 +112,7 @@ def failing_names(case: Case, kind: Kind) -> str:
     return f"{kind.value} {failure.names[0]} fails"
 
 
-def loss_words(found: Found) -> str:
+def loss_words(found: WorstCase) -> str:
     """Return the worst loss of a kind: ``50.0%``, ``33.3 to 100.0%`` if it is not proven."""
     assert found.kind is not None  # of a failure
     if found.case.found is None:

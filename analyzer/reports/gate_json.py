@@ -10,7 +10,7 @@ from typing import Any
 
 from analyzer.gate.cases import Case
 from analyzer.gate.fixes import Fix
-from analyzer.gate.verdict import Found, JudgedService
+from analyzer.gate.verdict import JudgedService, WorstCase
 from analyzer.model.probability import ALWAYS
 from analyzer.parsers.manifests import Manifest
 from analyzer.reports import json_values as values
@@ -145,7 +145,7 @@ def _loss(case: Case, kind: Any) -> dict[str, Any]:
     }
 
 
-def _worst(answer: GateAnswer, found: Found) -> dict[str, Any]:
+def _worst(answer: GateAnswer, found: WorstCase) -> dict[str, Any]:
     assert found.kind is not None  # of a failure
     failure = found.case.failure(found.kind)
     return {
@@ -159,7 +159,7 @@ def _worst(answer: GateAnswer, found: Found) -> dict[str, Any]:
     }
 
 
-def _survives(answer: GateAnswer, found: Found) -> dict[str, Any]:
+def _survives(answer: GateAnswer, found: WorstCase) -> dict[str, Any]:
     surely = found.case.survives if found.is_proven else found.surely
     return {
         "nodes": found.case.survives,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analyzer.gate.verdict import Found, JudgedService
+from analyzer.gate.verdict import JudgedService, WorstCase
 from analyzer.reports.gate_answer import (
     GateAnswer,
     allowed_words,
@@ -56,7 +56,7 @@ def render(answer: GateAnswer) -> Iterator[str]:
     yield "</testsuites>\n"
 
 
-def _case(answer: GateAnswer, number: int, judged: JudgedService, found: Found) -> Case:
+def _case(answer: GateAnswer, number: int, judged: JudgedService, found: WorstCase) -> Case:
     name = judged.service.name
     broken = next((each for each in judged.violations if each.found is found), None)
     where = placed_words(answer, found.case)
@@ -69,7 +69,7 @@ def _case(answer: GateAnswer, number: int, judged: JudgedService, found: Found) 
     return Case(name, "failure", says)
 
 
-def _fares(found: Found) -> str:
+def _fares(found: WorstCase) -> str:
     if found.kind is None:
         return f"survives {count(max(0, found.case.survives), 'node')}"
     failing = failing_names(found.case, found.kind)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyzer.failure.whatif import Kind
-from analyzer.gate.verdict import Found, JudgedService
+from analyzer.gate.verdict import JudgedService, WorstCase
 from analyzer.model.probability import ALWAYS
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.gate_answer import (
@@ -159,7 +159,7 @@ def _pods(answer: GateAnswer, judged: JudgedService) -> str:
     return f"{least:,} to {most:,}"
 
 
-def _loss(found: Found) -> Span:
+def _loss(found: WorstCase) -> Span:
     assert found.kind is not None  # of a failure
     upper = found.case.loss(found.kind).upper
     if found.case.found is None or upper == ALWAYS:
@@ -168,7 +168,7 @@ def _loss(found: Found) -> Span:
     return Span(loss_words(found), style)
 
 
-def _survives(found: Found) -> Span:
+def _survives(found: WorstCase) -> Span:
     survives = found.case.survives
     if survives < 0:
         return Span("no pods", Style.BAD)

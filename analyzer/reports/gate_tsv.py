@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyzer.failure.whatif import Kind
-from analyzer.gate.verdict import Found, JudgedService
+from analyzer.gate.verdict import JudgedService, WorstCase
 from analyzer.reports.gate_answer import GateAnswer, replicas_of
 from analyzer.reports.tsv import cell
 
@@ -40,7 +40,7 @@ def render(answer: GateAnswer) -> Iterator[str]:
             yield _row(answer, judged, found, found.kind)
 
 
-def _row(answer: GateAnswer, judged: JudgedService, found: Found, kind: Kind) -> str:
+def _row(answer: GateAnswer, judged: JudgedService, found: WorstCase, kind: Kind) -> str:
     lost = found.case.found is None
     loss = found.case.loss(kind)
     most = 1.0 if lost else float(loss.upper if found.most is None else found.most)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from analyzer.advice.advise import Advice
     from analyzer.advice.measure import Key, Measure
-    from analyzer.outage.topologies import Said
+    from analyzer.outage.topologies import GivenTopology
     from analyzer.questions.predicting import Everywhere
 
 
@@ -125,7 +125,7 @@ def _measure(name: str) -> Measure:
     return found
 
 
-def _said(options: SimpleNamespace, objects: ApiObjects) -> Said:
+def _said(options: SimpleNamespace, objects: ApiObjects) -> GivenTopology:
     from analyzer.verbs.failures import said_of, topology_of
 
     topology_of(options, objects)  # names that are no node's are refused

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from analyzer.kubeproxy.view import Endpoint
     from analyzer.outage.control_plane import Topology
     from analyzer.outage.scenario import OutageOptions
-    from analyzer.outage.topologies import Said
+    from analyzer.outage.topologies import GivenTopology
     from analyzer.questions.predicting import Everywhere
 
 #: Failures of one kind that a person sees, and sets of several nodes that a program gets.
@@ -109,11 +109,11 @@ def topology_of(options: SimpleNamespace, objects: ApiObjects) -> Topology | Non
     return topology(said_of(options), objects.roles(), objects.cluster.node_names)
 
 
-def said_of(options: SimpleNamespace) -> Said:
+def said_of(options: SimpleNamespace) -> GivenTopology:
     """Return what the options say about the control plane."""
-    from analyzer.outage.topologies import Said
+    from analyzer.outage.topologies import GivenTopology
 
-    return Said(
+    return GivenTopology(
         preset=options.topology,
         control_plane=tuple(options.control_plane),
         etcd=tuple(options.etcd),

@@ -15,7 +15,7 @@ from analyzer.gate.fixes import fix_of
 from analyzer.gate.problem import Group, Problem
 from analyzer.gate.reasons import why_pending
 from analyzer.gate.verdict import JudgedService, Thresholds, judged
-from analyzer.kubeproxy.predict.assumptions import Said
+from analyzer.kubeproxy.predict.assumptions import GivenSettings
 from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.output import DONE, finish, show
 from analyzer.parsers.api_objects import at, elements
@@ -115,7 +115,7 @@ _LACKING = {
 
 def _judge(options: SimpleNamespace, given: Given, problem: Problem, failing: Failing) -> Judge:
     control_plane = [problem.nodes[v].name for v in sorted(failing.control_plane)]
-    said = Said(
+    said = GivenSettings(
         version=options.kube_proxy,
         mode=options.mode,
         local_mode=options.detect_local_mode,

@@ -11,7 +11,7 @@ from analyzer.advice.advise import Adviser, Failures, Outcome
 from analyzer.advice.measure import API, ClusterState, Refused
 from analyzer.advice.measures import USUAL, measure_of
 from analyzer.model.value import replace
-from analyzer.outage.topologies import Said
+from analyzer.outage.topologies import GivenTopology
 from tests.support.advised import (
     KEY,
     SETTINGS,
@@ -62,7 +62,9 @@ def test_a_load_balancer_goes_with_several_api_servers() -> None:
 def test_what_was_said_of_the_control_plane_holds_of_more_masters() -> None:
     measure = measure_of("third-master")
     assert measure is not None
-    said = Said(control_plane=("master",), etcd=("master",), load_balancer=("client-side",))
+    said = GivenTopology(
+        control_plane=("master",), etcd=("master",), load_balancer=("client-side",)
+    )
     found = measure.change(ClusterState(items=_api("master"), said=said), API)
     assert isinstance(found, ClusterState)
     names = ("master", "master-2", "master-3")

@@ -18,7 +18,7 @@ from analyzer.clients.operations import ends
 from analyzer.clients.outcome import QUANTILES, Outcome, fails, outcome
 from analyzer.clients.plan import Plan, Result
 from analyzer.clients.resolvers import RESOLVERS, Port, Resolver, Search
-from analyzer.clients.target import Target
+from analyzer.clients.target import ClientTarget
 from analyzer.model.resolv_conf import ResolvConf
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
@@ -64,8 +64,8 @@ def confs(draw: st.DrawFn, servers: int) -> ResolvConf:
     )
 
 
-def targets(drawn: list[Lot], affine: Ternary = Ternary.FALSE) -> list[Target]:
-    return [Target(name=str(at), lot=lot, affine=affine) for at, lot in enumerate(drawn)]
+def targets(drawn: list[Lot], affine: Ternary = Ternary.FALSE) -> list[ClientTarget]:
+    return [ClientTarget(name=str(at), lot=lot, affine=affine) for at, lot in enumerate(drawn)]
 
 
 def chances(found: Outcome) -> dict[tuple[str, Fraction], Fraction]:
@@ -215,7 +215,7 @@ def test_bounds_hold_whatever_is_true(data: st.DataObject, name: str) -> None:
 
 def test_an_entry_that_conntrack_has_forgotten_is_drawn_anew() -> None:
     half = exact(Fraction(1, 2), Fraction(1, 2), Fraction(0), Fraction(0))
-    one = [Target(name="a", lot=half)]
+    one = [ClientTarget(name="a", lot=half)]
     asked = candidates(RESOLVERS["glibc"], CONF, "a.", lambda _: True)
     for timeout, expected in ((29, (ONE / 2, ONE / 2)), (30, (ONE / 4, ONE / 2))):
         resolver = with_options(RESOLVERS["glibc"], replace(CONF, timeout=timeout))
@@ -236,7 +236,7 @@ def test_a_connection_ends_as_the_client_that_is_played(
     connector = replace(
         CONNECTORS["http-retry"], tries=tries, timeout=(Fraction(timeout),), pinned=pinned
     )
-    found = outcome(connect(connector, Target(name="a", lot=lot), (), ends))
+    found = outcome(connect(connector, ClientTarget(name="a", lot=lot), (), ends))
     check(
         found,
         naive.every(
@@ -273,7 +273,9 @@ def test_endpoints_are_tried_one_after_another(endpoints: list[FlowResponse], na
 def test_a_connection_to_the_living_never_fails(name: str) -> None:
     connector = CONNECTORS[name]
     if connector.to is To.SERVICE:
-        plan = connect(connector, Target(name="a", lot=certain(FlowResponse.ANSWERED)), (), ends)
+        plan = connect(
+            connector, ClientTarget(name="a", lot=certain(FlowResponse.ANSWERED)), (), ends
+        )
     else:
         plan = connect_to_pods(connector, {FlowResponse.ANSWERED: 3}, {}, (), ends)
     found = outcome(plan)
@@ -285,7 +287,7 @@ def test_a_connection_to_the_living_never_fails(name: str) -> None:
 def test_a_connection_to_the_dead_always_fails(name: str, fate: FlowResponse) -> None:
     connector = CONNECTORS[name]
     if connector.to is To.SERVICE:
-        plan = connect(connector, Target(name="a", lot=certain(fate)), (), ends)
+        plan = connect(connector, ClientTarget(name="a", lot=certain(fate)), (), ends)
     else:
         plan = connect_to_pods(connector, {fate: 3}, {}, (), ends)
     assert fails(plan) == (ONE, ONE)
@@ -296,7 +298,7 @@ def test_a_connection_to_the_dead_always_fails(name: str, fate: FlowResponse) ->
 def test_another_try_never_hurts(lot: Lot, name: str, tries: int) -> None:
     fewer = replace(CONNECTORS[name], tries=tries)
     more = replace(CONNECTORS[name], tries=tries + 1)
-    target = Target(name="a", lot=lot)
+    target = ClientTarget(name="a", lot=lot)
     few, many = (fails(connect(each, target, (), ends)) for each in (fewer, more))
     assert many[0] <= few[0]
     assert many[1] <= few[1]
@@ -307,10 +309,10 @@ def test_another_try_never_hurts(lot: Lot, name: str, tries: int) -> None:
 def test_session_affinity_is_all_or_nothing(lot: Lot, tries: int) -> None:
     connector = replace(CONNECTORS["http-retry"], tries=tries)
     lost = lot.fails
-    pinned = Target(name="a", lot=lot, affine=Ternary.TRUE)
+    pinned = ClientTarget(name="a", lot=lot, affine=Ternary.TRUE)
     assert fails(connect(connector, pinned, (), ends)) == lost
     # A client that the rules may forget may draw anew.
-    forgotten = Target(name="a", lot=lot, affine=Ternary.UNKNOWN)
+    forgotten = ClientTarget(name="a", lot=lot, affine=Ternary.UNKNOWN)
     least, most = fails(connect(connector, forgotten, (), ends))
     assert (least, most) == (lost[0] ** tries, lost[1])
 
@@ -330,7 +332,7 @@ def test_endpoints_of_which_nobody_knows_are_bounds() -> None:
 
 @pytest.mark.parametrize("name", TO_SERVICES)
 def test_of_a_lot_of_which_nothing_is_known_nothing_is_said(name: str) -> None:
-    plan = connect(CONNECTORS[name], Target(name="a", lot=of_fates(FATES)), (), ends)
+    plan = connect(CONNECTORS[name], ClientTarget(name="a", lot=of_fates(FATES)), (), ends)
     assert fails(plan) == (Fraction(0), ONE)
 
 

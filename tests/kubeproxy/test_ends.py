@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from analyzer.kubeproxy.routes.trace import Known, Question, Trace, trace
+from analyzer.kubeproxy.routes.trace import KnownAddresses, Question, Trace, trace
 from analyzer.kubeproxy.view import Endpoint, FrontendKind, Route, ServicePort, Source, View
 from analyzer.model.addresses import Address
 from analyzer.model.endings import Ending, EndKind, total
@@ -114,7 +114,7 @@ def _traced(
         destination_port=frontend.port,
         in_interface="" if route.source is Source.NODE else None,
     )
-    known = Known(
+    known = KnownAddresses(
         is_outside=lambda of: of == CLIENT or route.source is Source.EXTERNAL,
         is_cluster_ip=ips.__contains__,
     )

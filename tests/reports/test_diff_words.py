@@ -4,7 +4,7 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
-from analyzer.kubeproxy.diff.changes import Otherwise, ServiceChange, Way
+from analyzer.kubeproxy.diff.changes import Otherwise, RouteIdentity, ServiceChange
 from analyzer.kubeproxy.names import service_name
 from analyzer.kubeproxy.view import Frontend, FrontendKind, Source
 from analyzer.model.probability import ALWAYS, Bounds, Dyadic
@@ -15,11 +15,13 @@ NODE_PORTS = [Frontend(FrontendKind.NODE_PORT, None, port) for port in (30080, 3
 HALF, SURE = Bounds(Dyadic.of(1, 1), Dyadic.of(1, 1)), Bounds(ALWAYS, ALWAYS)
 
 
-def way(source: Source, frontend: Frontend = CLUSTER_IP, network: str | None = None) -> Way:
-    return Way(frontend, source, None if network is None else ip_network(network))
+def way(
+    source: Source, frontend: Frontend = CLUSTER_IP, network: str | None = None
+) -> RouteIdentity:
+    return RouteIdentity(frontend, source, None if network is None else ip_network(network))
 
 
-def told(*ways: Way, of: int = 99) -> str:
+def told(*ways: RouteIdentity, of: int = 99) -> str:
     change = ServiceChange(
         name=service_name("ns/a"), protocol="tcp", version=4, a=None, b=None, ways=of
     )

@@ -27,7 +27,7 @@ from analyzer.failure.whatif import WhatIfOptions, what_if
 from analyzer.kubeproxy.absent import Absent
 from analyzer.kubeproxy.diff.difference import difference
 from analyzer.kubeproxy.diff.dumps import Dump
-from analyzer.kubeproxy.diff.side import Side
+from analyzer.kubeproxy.diff.side import DumpSide
 from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.routes.trace import Question, trace
 from analyzer.kubeproxy.view import Source
@@ -420,7 +420,9 @@ def diff_answer(a: str, b: str, *, every: bool = False) -> DiffAnswer:
         recogniser = Recogniser(ruleset, Cluster(), node_addresses=own)
         view = recogniser.view()
         sides.append(
-            Side((ruleset,), view, Cluster(), version=4, sources=recogniser.source_address, own=own)
+            DumpSide(
+                (ruleset,), view, Cluster(), version=4, sources=recogniser.source_address, own=own
+            )
         )
         dumps.append(Dump(ruleset.file, view, (4,)))
     return DiffAnswer(

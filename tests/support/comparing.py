@@ -9,7 +9,7 @@ from ipaddress import ip_address
 from analyzer.kubeproxy.diff.beside import Beside
 from analyzer.kubeproxy.diff.changes import Change, EndpointChange, MasqueradeChange, ServiceChange
 from analyzer.kubeproxy.diff.difference import Difference, difference
-from analyzer.kubeproxy.diff.side import Side
+from analyzer.kubeproxy.diff.side import DumpSide
 from analyzer.kubeproxy.view import Source
 from analyzer.model.addresses import Address
 from analyzer.model.cluster import Cluster
@@ -30,12 +30,12 @@ def side_of(
     own: tuple[Address, ...] = (),
     node: str | None = None,
     version: int = 4,
-) -> Side:
+) -> DumpSide:
     """Return a dump of any backend, of one IP version."""
     ruleset = read_ruleset(data.encode() if isinstance(data, str) else data, "dump.txt")
     known = cluster or Cluster()
     found = recogniser(ruleset, known, node=node, node_addresses=own)
-    return Side(
+    return DumpSide(
         (ruleset,),
         found.view(),
         known,
@@ -48,7 +48,7 @@ def side_of(
 
 def side_of_capture(
     capture: Capture, version: int = 4, *, text: str | None = None, bare: bool = False
-) -> Side:
+) -> DumpSide:
     """Return a captured dump, or `text` in its place; `bare`: without what its objects tell."""
     data = capture.dump.read_bytes() if text is None else text
     if bare:
@@ -57,14 +57,14 @@ def side_of_capture(
     return side_of(data, cluster, cluster.nodes[node].addresses, node, version)
 
 
-def side_of_cluster(cluster: GeneratedCluster) -> Side:
+def side_of_cluster(cluster: GeneratedCluster) -> DumpSide:
     objects = json.dumps({"kind": "List", "items": cluster.items}).encode()
     known = parse_objects([("objects.json", objects)])
     own = known.nodes[cluster.node].addresses
     return side_of(cluster.dump, known, own, cluster.node, cluster.family)
 
 
-def compared(a: Side | str, b: Side | str, version: int = 4) -> Difference:
+def compared(a: DumpSide | str, b: DumpSide | str, version: int = 4) -> Difference:
     """Return what differs between two dumps of a node with one address."""
     own = (ip_address("192.0.2.1"),)
     sides = [side_of(each, own=own) if isinstance(each, str) else each for each in (a, b)]

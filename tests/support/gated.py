@@ -17,7 +17,7 @@ from analyzer.gate.failing import Failing, failing_of
 from analyzer.gate.fixes import Fix, fix_of
 from analyzer.gate.problem import Problem
 from analyzer.gate.verdict import JudgedService, Thresholds, judged
-from analyzer.kubeproxy.predict.assumptions import Said
+from analyzer.kubeproxy.predict.assumptions import GivenSettings
 from analyzer.questions.gating import Given, given_of
 from tests.support.naive.scheduling import called, every_end, matches
 
@@ -227,7 +227,7 @@ def verdict_of(
     problem = given.problem(given.templates)
     failing = failing_of(problem, (), _KINDS, 1)
     (gated,) = given.services
-    judge = Judge(problem, given.templates, [gated], failing, (), Said(), 1)
+    judge = Judge(problem, given.templates, [gated], failing, (), GivenSettings(), 1)
     asked = thresholds or Thresholds()
     (verdict,) = judged(problem, [gated], failing, judge, asked)
     assert not judge.differing

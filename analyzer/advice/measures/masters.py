@@ -10,7 +10,7 @@ from analyzer.advice.measures.new_node import node_like, unused
 from analyzer.advice.objects import address_of, mapping, nodes_of, slices_of, with_slices
 from analyzer.advice.takers import Addresses
 from analyzer.model.value import replace
-from analyzer.outage.topologies import EXTERNAL, Said
+from analyzer.outage.topologies import EXTERNAL, GivenTopology
 from analyzer.parsers.api_objects import Object, at, elements, text
 from analyzer.parsers.roles import roles_of
 
@@ -82,7 +82,7 @@ def _with_server(item: Object, node: Object) -> Object:
     return item
 
 
-def _said(said: Said, name: str) -> Said:
+def _said(said: GivenTopology, name: str) -> GivenTopology:
     etcd = said.etcd
     if said.control_plane:
         said = replace(said, control_plane=(*said.control_plane, name))

@@ -33,7 +33,7 @@ LARGE_CLUSTER: Final = 1000
 
 
 @value
-class Frontend:
+class FrontendRow:
     """A rule that sends the flows of a frontend to a chain.
 
     Attributes:
@@ -160,11 +160,11 @@ class Facts:
     # --- frontends ---
 
     @cached_property
-    def frontends(self) -> list[Frontend]:
+    def frontends(self) -> list[FrontendRow]:
         """The rules of KUBE-SERVICES and KUBE-NODEPORTS that jump to a chain of a Service."""
         return self._frontends()
 
-    def _frontends(self) -> list[Frontend]:
+    def _frontends(self) -> list[FrontendRow]:
         return [
             frontend_of(row)
             for chain in (names.SERVICES, names.NODE_PORTS)
@@ -173,7 +173,7 @@ class Facts:
         ]
 
     @cached_property
-    def refusals(self) -> list[Frontend]:
+    def refusals(self) -> list[FrontendRow]:
         """The rules of the filter table that refuse flows to a frontend without endpoints."""
         chains = (names.SERVICES, names.EXTERNAL_SERVICES, names.NODE_PORTS)
         return [
@@ -195,15 +195,15 @@ class Facts:
         return found
 
     @cached_property
-    def _by_chain(self) -> dict[str, list[Frontend]]:
-        found: dict[str, list[Frontend]] = {}
+    def _by_chain(self) -> dict[str, list[FrontendRow]]:
+        found: dict[str, list[FrontendRow]] = {}
         for frontend in self.frontends:
             found.setdefault(frontend.row.target or "", []).append(frontend)
         return found
 
-    def frontends_of(self, chain: str) -> list[Frontend]:
+    def frontends_of(self, chain: str) -> list[FrontendRow]:
         """Return the frontends whose flows may reach a chain."""
-        found: list[Frontend] = []
+        found: list[FrontendRow] = []
         seen, rest = {chain}, [chain]
         while rest:
             at = rest.pop()
@@ -232,7 +232,7 @@ class Facts:
         """
         return self._owners(self.frontends)
 
-    def _owners(self, frontends: Iterable[Frontend]) -> dict[str, dict[tuple[str, str], Row]]:
+    def _owners(self, frontends: Iterable[FrontendRow]) -> dict[str, dict[tuple[str, str], Row]]:
         found: dict[str, dict[tuple[str, str], Row]] = {}
         rest: list[str] = []
         for frontend in frontends:
@@ -303,15 +303,15 @@ class Facts:
         return marks[0].value
 
 
-def frontend_of(row: Row) -> Frontend:
+def frontend_of(row: Row) -> FrontendRow:
     """Return the frontend that a rule is for."""
     name, kind = names.name_and_kind(row.comment)
     if row.host is None and name is None:
         name = row.comment.split(" ")[0] if "/" in row.comment else ""
-    return Frontend(name or "", row.protocol or "", kind or "", row.host, row.port, row)
+    return FrontendRow(name or "", row.protocol or "", kind or "", row.host, row.port, row)
 
 
-def listed(frontends: Iterable[Frontend]) -> str:
+def listed(frontends: Iterable[FrontendRow]) -> str:
     """Return frontends in words, those beyond a few only counted."""
     node_ports_last = sorted(frontends, key=lambda frontend: frontend.address is None)
     texts = list(dict.fromkeys(map(str, node_ports_last)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.check.facts import Facts, Frontend, frontend_of
+from analyzer.kubeproxy.check.facts import Facts, FrontendRow, frontend_of
 from analyzer.kubeproxy.check.findings import Finding
 
 
@@ -42,7 +42,7 @@ def _ports(facts: Facts) -> Iterator[Finding]:
 
 
 def _twice(facts: Facts) -> Iterator[Finding]:
-    seen: dict[tuple[str | None, str, int], Frontend] = {}
+    seen: dict[tuple[str | None, str, int], FrontendRow] = {}
     for frontend in facts.frontends:
         row = frontend.row
         narrower = row.source or row.local or row.others

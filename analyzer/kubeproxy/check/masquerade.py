@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.check.facts import Facts, Frontend, listed
+from analyzer.kubeproxy.check.facts import Facts, FrontendRow, listed
 from analyzer.kubeproxy.check.findings import Finding
 from analyzer.kubeproxy.check.rows import Row
 
@@ -178,9 +178,9 @@ def _outside(facts: Facts) -> Iterator[Finding]:
     for row in facts.all_rows():
         if row.target == names.MARK_MASQUERADE and row.asks_port:
             marked.setdefault((row.host, row.protocol, row.port), []).append(row)
-    lacking: list[Frontend] = []
+    lacking: list[FrontendRow] = []
     networks: Counter[str | None] = Counter()
-    marks: list[tuple[Frontend, Row]] = []
+    marks: list[tuple[FrontendRow, Row]] = []
     # If a chain is missing or empty, another finding reports that.
     frontends = [
         f for f in facts.frontends if f.port is not None and facts.has_rows(f.row.target or "")
@@ -232,7 +232,7 @@ def _outside(facts: Facts) -> Iterator[Finding]:
 
 
 def _mark_of(
-    frontend: Frontend, marked: dict[tuple[str | None, str | None, int | None], list[Row]]
+    frontend: FrontendRow, marked: dict[tuple[str | None, str | None, int | None], list[Row]]
 ) -> Row | None:
     """Return the rule that marks flows to a frontend before they are sent on."""
     for row in marked.get((frontend.address, frontend.protocol, frontend.port), []):

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Final, TypeAlias
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.check.facts import Facts, Frontend
+from analyzer.kubeproxy.check.facts import Facts, FrontendRow
 from analyzer.kubeproxy.check.findings import Finding
 from analyzer.kubeproxy.check.rows import Row
 from analyzer.kubeproxy.names import plain_name
@@ -32,7 +32,7 @@ def objects(facts: Facts) -> Iterator[Finding]:
     """Find Services, frontends and endpoints that are only in the rules or only in the objects."""
     if not facts.wanted:
         return
-    there: dict[Key, list[Frontend]] = {}
+    there: dict[Key, list[FrontendRow]] = {}
     for frontend in (*facts.frontends, *facts.refusals):
         if frontend.name:
             there.setdefault((plain_name(frontend.name), frontend.protocol), []).append(frontend)
@@ -90,7 +90,7 @@ def _chains(facts: Facts) -> dict[Key, list[str]]:
     return found
 
 
-def _frontends(want: ApiServicePort, found: list[Frontend]) -> Iterator[Finding]:
+def _frontends(want: ApiServicePort, found: list[FrontendRow]) -> Iterator[Finding]:
     asked = {(address, port): (kind, address, port) for kind, address, port in _places(want)}
     there = {
         (f.address, f.port): f

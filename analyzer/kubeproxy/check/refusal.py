@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.check.facts import Facts, Frontend, listed
+from analyzer.kubeproxy.check.facts import Facts, FrontendRow, listed
 from analyzer.kubeproxy.check.findings import Finding
 from analyzer.kubeproxy.check.rows import Row
 
@@ -171,7 +171,7 @@ def _local(facts: Facts) -> Iterator[Finding]:
 
 
 def _served(facts: Facts) -> Iterator[Finding]:
-    refused: dict[tuple[str | None, str, int | None], Frontend] = {
+    refused: dict[tuple[str | None, str, int | None], FrontendRow] = {
         (f.address, f.protocol, f.port): f
         for f in facts.refusals
         if f.row.target == "REJECT" and f.port is not None

@@ -45,7 +45,7 @@ class Recent:
 
 
 @value
-class Mark:
+class MarkBits:
     """``-m mark``, or what ``-j MARK`` sets."""
 
     value: int
@@ -84,8 +84,8 @@ class Row:
     comment: str = ""
     probability: str | None = None
     recent: Recent | None = None
-    mark: Mark | None = None
-    sets_mark: Mark | None = None
+    mark: MarkBits | None = None
+    sets_mark: MarkBits | None = None
     dnat: str | None = None
     local: bool = False
     others: int = 0
@@ -226,7 +226,7 @@ def understood(chain: str, rule: Rule) -> Row:
             name, is_jump = to, True
         case SetMark(number, mask):
             name = "MARK"
-            fields["sets_mark"] = Mark(number, mask)
+            fields["sets_mark"] = MarkBits(number, mask)
         case Dnat():
             name = "DNAT"
             fields["dnat"] = _destination(rule.target)
@@ -284,9 +284,9 @@ def _of_match(match: Match) -> dict[str, object]:
         case m.MatchRecent(action=Option(action, negated=False), name=name, seconds=seconds):
             return {"recent": Recent(action, name, seconds)}
         case m.MatchMark(masked):
-            return {"mark": Mark(masked.value, masked.mask)}
+            return {"mark": MarkBits(masked.value, masked.mask)}
         case m.MatchNot(m.MatchMark(masked)):
-            return {"mark": Mark(masked.value, masked.mask, negated=True)}
+            return {"mark": MarkBits(masked.value, masked.mask, negated=True)}
         case m.MatchAddrtype(destination_type=Option(("LOCAL",), negated=False)):
             return {"local": True} if match.source_type is None else {"local": True, "others": 1}
         case _:

@@ -18,7 +18,7 @@ from typing import Final, TypeVar
 from analyzer.kubeproxy.diff.changes import UNRESOLVED, Otherwise
 from analyzer.kubeproxy.diff.pairs import version_of
 from analyzer.kubeproxy.diff.shares import certainly_agree, certainly_differ
-from analyzer.kubeproxy.diff.side import Fate, Side
+from analyzer.kubeproxy.diff.side import DumpSide, PacketEnds
 from analyzer.kubeproxy.routes.packets import SIDES
 from analyzer.kubeproxy.view import Endpoint, FrontendKind, Source, View
 from analyzer.model.addresses import Address
@@ -97,12 +97,12 @@ class _Found:
     topic: Topic
     source: Source
     packet: Packet
-    a: Fate
-    b: Fate
+    a: PacketEnds
+    b: PacketEnds
     is_certain: bool
 
 
-def beside(a: Side, b: Side, version: int) -> tuple[Beside, ...]:
+def beside(a: DumpSide, b: DumpSide, version: int) -> tuple[Beside, ...]:
     """Return what differs for flows to no Service, of one IP version."""
     found: dict[object, list[_Found]] = {}
     for topic, source, packet in _questions(a, b, version):
@@ -151,7 +151,7 @@ def _differ(a: Otherwise, b: Otherwise) -> Ternary:
 # --- the packets ---
 
 
-def _questions(a: Side, b: Side, version: int) -> Iterator[tuple[Topic, Source, Packet]]:
+def _questions(a: DumpSide, b: DumpSide, version: int) -> Iterator[tuple[Topic, Source, Packet]]:
     sources = {
         Source.POD: _pod(a, b),
         Source.NODE: next(iter((*a.own, *b.own)), None),
@@ -169,7 +169,7 @@ def _questions(a: Side, b: Side, version: int) -> Iterator[tuple[Topic, Source, 
                 yield topic, source, _from(source, packet.destination, packet)
 
 
-def _pod(a: Side, b: Side) -> Address | None:
+def _pod(a: DumpSide, b: DumpSide) -> Address | None:
     known = (each.view.pod_source for each in (a, b))
     return next((pod for pod in known if pod is not None), None)
 
@@ -219,7 +219,7 @@ def _to_cluster_ips(a: View, b: View, version: int) -> Iterator[tuple[Topic, Pac
         yield Topic.UNALLOCATED, to
 
 
-def _to_node_ports(a: Side, b: Side, version: int) -> Iterator[tuple[Topic, Packet]]:
+def _to_node_ports(a: DumpSide, b: DumpSide, version: int) -> Iterator[tuple[Topic, Packet]]:
     """Yield packets to NodePorts at the node's addresses other than the first one."""
     in_both = _node_ports(a.view, version) & _node_ports(b.view, version)
     own = dict.fromkeys([*a.own[1:], *b.own[1:], _ANOTHER[version]])

@@ -74,7 +74,7 @@ MASQUERADED, KEPT = "masqueraded", "not-masqueraded"
 
 
 @value
-class Way:
+class RouteIdentity:
     """A route by what identifies it in both dumps; `network` as in a `Route`.
 
     Attributes:
@@ -91,7 +91,7 @@ class Way:
 class RouteChange:
     """The same change on several routes."""
 
-    ways: tuple[Way, ...]
+    ways: tuple[RouteIdentity, ...]
     change: Change
 
 

@@ -10,14 +10,14 @@ from analyzer.kubeproxy.diff.changes import (
     SHARES,
     Change,
     RouteChange,
+    RouteIdentity,
     ServiceChange,
-    Way,
 )
 from analyzer.kubeproxy.diff.expected import Expected
 from analyzer.kubeproxy.diff.networks import by_network, inner_networks
 from analyzer.kubeproxy.diff.pairs import common_frontends, pairs, place, version_of
-from analyzer.kubeproxy.diff.routes import Asked, RouteComparer
-from analyzer.kubeproxy.diff.side import Side
+from analyzer.kubeproxy.diff.routes import ComparedRoute, RouteComparer
+from analyzer.kubeproxy.diff.side import DumpSide
 from analyzer.kubeproxy.rows.plain_shares import Fares, PlainRoutes
 from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Source
 from analyzer.model.probability import NEVER
@@ -49,7 +49,9 @@ class Compared:
     expected: tuple[Beside, ...] = ()
 
 
-def compare(a: Side, b: Side, version: int, named: Collection[str] | None = None) -> Compared:
+def compare(
+    a: DumpSide, b: DumpSide, version: int, named: Collection[str] | None = None
+) -> Compared:
     """Return what differs for the ServicePorts of an IP version, all or those `named`."""
     wanted = {None, version}
     comparer = _Comparer(a, b)
@@ -100,7 +102,7 @@ def _only(a: ServicePort | None, b: ServicePort | None, *, cut: bool) -> Service
 class _Comparer:
     """Compares ServicePorts that both dumps have."""
 
-    def __init__(self, a: Side, b: Side) -> None:
+    def __init__(self, a: DumpSide, b: DumpSide) -> None:
         a.at_the_same_node(b)
         b.at_the_same_node(a)
         self._a, self._b = a, b
@@ -142,7 +144,7 @@ class _Comparer:
 
     def _compared(self, a: ServicePort, b: ServicePort) -> tuple[ServiceChange | None, bool]:
         common = common_frontends(a, b)
-        found: dict[Change, list[Way]] = {}
+        found: dict[Change, list[RouteIdentity]] = {}
         ways = 0
         alike = False
         for way, change in self._changes(a, b, common):
@@ -176,7 +178,7 @@ class _Comparer:
 
     def _changes(
         self, a: ServicePort, b: ServicePort, common: Sequence[tuple[Frontend, Frontend]]
-    ) -> Iterator[tuple[Way, Change]]:
+    ) -> Iterator[tuple[RouteIdentity, Change]]:
         of_a, of_b = _by_source(a), _by_source(b)
         for here, there in common:
             in_a = _filled([of_a(here, source) for source in _SOURCES], here)
@@ -186,9 +188,11 @@ class _Comparer:
             for source, one, other in zip(_SOURCES, in_a, in_b, strict=True):
                 if bool(one) is not bool(other) and source is not Source.HAIRPIN:
                     # Only one of the dumps has any such source.
-                    yield Way(shown, source, None), Change(unknown=(SHARES,))
+                    yield RouteIdentity(shown, source, None), Change(unknown=(SHARES,))
                 for network, mine, theirs in by_network(one, other):
-                    way = Way(shown, source, network, inner_networks(network, (*one, *other)))
+                    way = RouteIdentity(
+                        shown, source, network, inner_networks(network, (*one, *other))
+                    )
                     # In nearly all Services nothing differs, which takes less than a full
                     # comparison to see.
                     change = self._routes.same(mine, theirs) if filled else None
@@ -218,8 +222,8 @@ def _filled(routes: list[Sequence[Route]], frontend: Frontend) -> list[Sequence[
     ]
 
 
-def _asked(side: Side, service: ServicePort, route: Route) -> Asked:
-    return Asked(
+def _asked(side: DumpSide, service: ServicePort, route: Route) -> ComparedRoute:
+    return ComparedRoute(
         route=route,
         otherwise=lambda: side.otherwise(service.protocol, route),
         filled=route.frontend not in service.unfilled,

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from analyzer.kubeproxy.diff.beside import Beside, beside
 from analyzer.kubeproxy.diff.changes import ServiceChange
 from analyzer.kubeproxy.diff.compare import compare
-from analyzer.kubeproxy.diff.side import Side
+from analyzer.kubeproxy.diff.side import DumpSide
 from analyzer.model.value import value
 
 
@@ -56,7 +56,7 @@ class Difference:
 
 
 def difference(
-    sides: Mapping[int, tuple[Side, Side]], named: Collection[str] | None = None
+    sides: Mapping[int, tuple[DumpSide, DumpSide]], named: Collection[str] | None = None
 ) -> Difference:
     """Return what differs between two dumps, given as two sides for each IP version of both.
 

@@ -29,9 +29,9 @@ from analyzer.kubeproxy.diff.changes import (
     Change,
     MasqueradeChange,
     Otherwise,
-    Way,
+    RouteIdentity,
 )
-from analyzer.kubeproxy.diff.side import Side
+from analyzer.kubeproxy.diff.side import DumpSide
 from analyzer.kubeproxy.view import Endpoint, FrontendKind, Source
 from analyzer.model.probability import ALWAYS, Bounds
 from analyzer.model.ternary import Ternary
@@ -62,13 +62,13 @@ class _Key:
 class Expected:
     """Takes such differences out of the changes of Services, and reports them together."""
 
-    def __init__(self, a: Side, b: Side) -> None:
+    def __init__(self, a: DumpSide, b: DumpSide) -> None:
         self._a, self._b = a, b
         self._places: dict[_Key, dict[Endpoint, None]] = {}
         self._rules: dict[_Key, tuple[tuple[AnyRule, ...], tuple[AnyRule, ...]]] = {}
         self._modes = a.view.mode, b.view.mode
 
-    def without(self, way: Way, protocol: str, change: Change) -> Change:
+    def without(self, way: RouteIdentity, protocol: str, change: Change) -> Change:
         """Return a change without what differs in nftables mode by design."""
         if NFTABLES not in self._modes:
             return change
@@ -80,7 +80,7 @@ class Expected:
             return replace(change, otherwise=None)
         return change
 
-    def _takes_hairpin(self, way: Way, change: MasqueradeChange) -> bool:
+    def _takes_hairpin(self, way: RouteIdentity, change: MasqueradeChange) -> bool:
         keeping = self._a if not change.a else self._b
         if keeping.view.mode != NFTABLES:
             return False
@@ -99,7 +99,7 @@ class Expected:
         return True
 
     def _takes_refusal(
-        self, way: Way, protocol: str, ends: tuple[Otherwise, Otherwise] | None
+        self, way: RouteIdentity, protocol: str, ends: tuple[Otherwise, Otherwise] | None
     ) -> bool:
         address, port = way.frontend.address, way.frontend.port
         if address is None or way.frontend.kind not in _EXTERNAL or ends is None:

@@ -33,7 +33,7 @@ _UNKNOWN_MASKS: Final = Change(alike=(MASQUERADE,))
 
 
 @value(kw_only=True)
-class Asked:
+class ComparedRoute:
     """A route of one dump, and what else is known of it.
 
     Attributes:
@@ -55,7 +55,11 @@ class _Side:
     """
 
     def __init__(
-        self, asked: Asked, endpoints: Sequence[str], draws: Sequence[Bounds], even: int | None
+        self,
+        asked: ComparedRoute,
+        endpoints: Sequence[str],
+        draws: Sequence[Bounds],
+        even: int | None,
     ) -> None:
         self.asked = asked
         self.endpoints = endpoints
@@ -110,14 +114,14 @@ class RouteComparer:
             self._compared = a, b, equal
         return equal
 
-    def change(self, a: Asked, b: Asked) -> Change:
+    def change(self, a: ComparedRoute, b: ComparedRoute) -> Change:
         """Return what differs for the sources of both."""
         if not a.filled or not b.filled:
             same = a.filled is b.filled and a.route.shares == b.route.shares
             return Change(alike=(SHARES,)) if same else Change(unknown=(SHARES,))
         return _Differences(self._side(a), self._side(b)).change()
 
-    def _side(self, asked: Asked) -> _Side:
+    def _side(self, asked: ComparedRoute) -> _Side:
         endpoints, draws = asked.route.columns()
         even = None if asked.route.unresolved else self._evenly(draws)
         return _Side(asked, endpoints, draws, even)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from analyzer.errors import UsageError
-from analyzer.kubeproxy.diff.changes import NO_SERVICE, UNRESOLVED, Otherwise, Way
+from analyzer.kubeproxy.diff.changes import NO_SERVICE, UNRESOLVED, Otherwise, RouteIdentity
 from analyzer.kubeproxy.matched.devices import asked_devices, dispatched
 from analyzer.kubeproxy.routes.packets import SIDES, bridge_port
 from analyzer.kubeproxy.routes.trace import Question, trace, way
@@ -36,14 +36,14 @@ _FROM_NODE: Final = {
 
 
 @value
-class Fate:
+class PacketEnds:
     """How a packet ends, as shares of all such packets, and the rules on the likeliest way."""
 
     ends: Otherwise
     rules: tuple[AnyRule, ...]
 
 
-class Side:
+class DumpSide:
     """A dump, its ServicePorts, and what happens to any packet there.
 
     `rulesets` are all that the node has, that of the dump first; `places` returns where addresses
@@ -84,7 +84,7 @@ class Side:
         self._version = version
         self._sources = sources
 
-    def at_the_same_node(self, other: Side) -> None:
+    def at_the_same_node(self, other: DumpSide) -> None:
         """Use what only the other dump shows of the node, if it is the same node."""
         if self.view.node == other.view.node:
             self.node_port_address = self.node_port_address or other.node_port_address
@@ -96,7 +96,7 @@ class Side:
         node, home = self.view.node, self._cluster.placement(endpoint).node
         return Ternary.UNKNOWN if node is None or home is None else Ternary.of(node == home)
 
-    def otherwise(self, protocol: str, route: Way | Route) -> Otherwise:
+    def otherwise(self, protocol: str, route: RouteIdentity | Route) -> Otherwise:
         """Return what happens to flows on `route` that reach no endpoint."""
         question = self._question(self.packet(protocol, route))
         try:
@@ -107,7 +107,7 @@ class Side:
         self.used |= assumed.used
         return tuple([end for end in _ends(tree) if end[0] != "endpoint"])
 
-    def packet(self, protocol: str, route: Way | Route) -> Packet:
+    def packet(self, protocol: str, route: RouteIdentity | Route) -> Packet:
         """Return the first packet of a flow on `route`."""
         frontend, source = route.frontend, route.source
         return Packet(
@@ -123,14 +123,14 @@ class Side:
             cluster_ip=frontend.address if frontend.kind is FrontendKind.CLUSTER_IP else None,
         )
 
-    def fate(self, packet: Packet) -> Fate:
+    def fate(self, packet: Packet) -> PacketEnds:
         """Return how a packet ends after all tables and hooks."""
         try:
             found = trace(self._rulesets, self._question(packet), self._family)
         except UsageError:
-            return Fate(((UNRESOLVED, Bounds(NEVER, ALWAYS)),), ())
+            return PacketEnds(((UNRESOLVED, Bounds(NEVER, ALWAYS)),), ())
         self.used |= found.used
-        return Fate(_ends(found.tree), found.ends[0].rules)
+        return PacketEnds(_ends(found.tree), found.ends[0].rules)
 
     @property
     def _family(self) -> str:

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.dispatch.nft_chains import reached_by
-from analyzer.kubeproxy.dispatch.nft_places import Place, places
+from analyzer.kubeproxy.dispatch.nft_places import PacketPattern, places
 from analyzer.kubeproxy.rows.nft import PlainChain, Row, chain_of, rows_of
 from analyzer.kubeproxy.view import Frontend, FrontendKind
 from analyzer.model.addresses import VERSIONS, Address
@@ -104,16 +104,16 @@ class Entrances:
             if _CLUSTER_IPS in table.sets
             for address in (element.key for element in table.sets[_CLUSTER_IPS].elements)
         }
-        self._refusing: dict[tuple[Place, str, str], Table] = {}
+        self._refusing: dict[tuple[PacketPattern, str, str], Table] = {}
         #: By table and name.
         self._chains: dict[tuple[int, str], list[Chain]] = {}
         #: Where packets to a port are sent, whatever their destination address.
-        self._anywhere: list[tuple[Place, Table]] = []
+        self._anywhere: list[tuple[PacketPattern, Table]] = []
         self.guards = self._read_guards()
         self.entrances = list(self._read_entrances())
         ours = {id(entrance.table) for entrance in self.entrances}
         # What other tables refuse, for example a firewall's, is not a Service.
-        self.refused: list[tuple[Place, str]] = [
+        self.refused: list[tuple[PacketPattern, str]] = [
             (place, answer)
             for (place, answer, _), table in self._refusing.items()
             if id(table) in ours or table.name == _TABLE
@@ -152,13 +152,13 @@ class Entrances:
                 case _:
                     pass
 
-    def _is_mine(self, place: Place) -> bool:
+    def _is_mine(self, place: PacketPattern) -> bool:
         """Return whether packets of this family can match; a table may be of both families."""
         return place.address is None or place.address.version == self._version
 
     def _of_row(self, row: Row, table: Table) -> Entrance:
         address, protocol, port, chain = row
-        place = Place(address=address, protocol=protocol, port=port)
+        place = PacketPattern(address=address, protocol=protocol, port=port)
         name, frontend = self.named(place, chain)
         plain = chain_of(table, chain)
         if plain is not None:
@@ -172,7 +172,7 @@ class Entrances:
             plain=plain,
         )
 
-    def _entrance(self, place: Place, chain: str, table: Table) -> Entrance:
+    def _entrance(self, place: PacketPattern, chain: str, table: Table) -> Entrance:
         name, frontend = self.named(place, chain)
         return Entrance(
             name=name,
@@ -183,7 +183,7 @@ class Entrances:
             among=place.among,
         )
 
-    def named(self, place: Place, chain: str) -> tuple[str, Frontend]:
+    def named(self, place: PacketPattern, chain: str) -> tuple[str, Frontend]:
         """Return the name of a Service and the frontend that packets to a place are for."""
         name = place.comment or names.name_in_chain(chain)
         address = place.address
@@ -198,7 +198,7 @@ class Entrances:
             frontend = Frontend(self._kind(place, chain, kind), address, place.port)
         return name or str(frontend), frontend
 
-    def _kind(self, place: Place, chain: str, told: str | None) -> FrontendKind:
+    def _kind(self, place: PacketPattern, chain: str, told: str | None) -> FrontendKind:
         if told is not None:
             return FrontendKind(told)
         if place.address in self._known_ips:
@@ -222,7 +222,7 @@ class Entrances:
         """Yield the chains, each with its table, that nat may send flows to a frontend to."""
         yield from _met(self._led, protocol, frontend)
 
-    def guards_of(self, protocol: str, frontend: Frontend) -> Iterator[Place]:
+    def guards_of(self, protocol: str, frontend: Frontend) -> Iterator[PacketPattern]:
         """Yield what the filter hooks may do to some flows to a frontend, but not to all."""
         yield from _met(self._guards_by_port, protocol, frontend)
 
@@ -243,15 +243,15 @@ class Entrances:
         return found
 
     @cached_property
-    def _guards_by_port(self) -> _ByPort[Place]:
-        found: _ByPort[Place] = {}
+    def _guards_by_port(self) -> _ByPort[PacketPattern]:
+        found: _ByPort[PacketPattern] = {}
         for (protocol, address, port), guards in self.guards.items():
             found.setdefault((protocol, port), {})[address] = guards
         return found
 
-    def _read_guards(self) -> dict[Key, list[Place]]:
+    def _read_guards(self) -> dict[Key, list[PacketPattern]]:
         """Return what rules in the filter hooks do, by the place that they match."""
-        found: dict[Key, list[Place]] = {}
+        found: dict[Key, list[PacketPattern]] = {}
         for table in self.tables:
             walk = NftTraversal(table, self._family, Situation())
             answers: dict[object, str | None] = {}
@@ -267,7 +267,7 @@ class Entrances:
         return found
 
 
-def _key(place: Place) -> Key:
+def _key(place: PacketPattern) -> Key:
     return place.protocol, place.address, place.port
 
 
@@ -279,7 +279,7 @@ def _met(held: _ByPort[T], protocol: str, frontend: Frontend) -> Iterator[T]:
         yield from of_port.get(address, ())
 
 
-def _answer(place: Place, walk: NftTraversal) -> str | None:
+def _answer(place: PacketPattern, walk: NftTraversal) -> str | None:
     """Return how packets are refused for certain; None: they are not, or not all are."""
     match place.verdict:
         case Drop():

@@ -40,7 +40,7 @@ _PROTOCOLS: Final = frozenset({"tcp", "udp", "sctp"})
 
 
 @value(kw_only=True)
-class Place:
+class PacketPattern:
     """What is known of packets, and what is done with them.
 
     Attributes:
@@ -66,12 +66,12 @@ class Place:
 
 
 #: Nothing is known.
-_ANY: Final = Place()
+_ANY: Final = PacketPattern()
 
 
 def places(
     table: Table, starts: Iterable[str], take: Callable[[str], bool] | None = None
-) -> Iterator[Place]:
+) -> Iterator[PacketPattern]:
     """Yield what the rules reached from the chains `starts` do with packets to an address and port.
 
     Or to a port of any address, which belongs to no Service. `take` is called with the names of
@@ -79,8 +79,8 @@ def places(
     from address, protocol and port in which all packets are looked up; the elements of a map for
     which it returns True are not yielded.
     """
-    seen: set[tuple[str, Place]] = set()
-    rest: list[tuple[str, Place]] = [(name, _ANY) for name in starts]
+    seen: set[tuple[str, PacketPattern]] = set()
+    rest: list[tuple[str, PacketPattern]] = [(name, _ANY) for name in starts]
     while rest:
         at = rest.pop(0)
         if at in seen or at[0] not in table.chains:
@@ -98,7 +98,7 @@ def places(
                         pass
 
 
-def place_of(rule: Rule) -> Place:
+def place_of(rule: Rule) -> PacketPattern:
     """Return what is known of the packets that a rule matches, up to its jump."""
     known = _ANY
     for statement in rule.statements:
@@ -113,8 +113,8 @@ def place_of(rule: Rule) -> Place:
 
 
 def _of_rule(
-    rule: Rule, known: Place, table: Table, take: Callable[[str], bool] | None
-) -> Iterator[Place]:
+    rule: Rule, known: PacketPattern, table: Table, take: Callable[[str], bool] | None
+) -> Iterator[PacketPattern]:
     for statement in rule.statements:
         match statement:
             case Match("==", left, right):
@@ -132,13 +132,13 @@ def _of_rule(
 
 
 def _of_map(
-    given: Vmap, roles: Sequence[Expression], known: Place, table: Table
-) -> Iterator[Place]:
+    given: Vmap, roles: Sequence[Expression], known: PacketPattern, table: Table
+) -> Iterator[PacketPattern]:
     for element in elements_of(given, table):
         keys = element.key.parts if isinstance(element.key, Concat) else (element.key,)
         if len(keys) != len(roles):
             continue
-        place: Place | None = known
+        place: PacketPattern | None = known
         for role, key in zip(roles, keys, strict=True):
             place = place and _with(place, role, key)
         if place is not None:
@@ -158,7 +158,7 @@ def _roles(key: Expression) -> Sequence[Expression]:
     return key.parts if isinstance(key, Concat) else (key,)
 
 
-def _with(known: Place, left: Expression, right: Expression) -> Place | None:
+def _with(known: PacketPattern, left: Expression, right: Expression) -> PacketPattern | None:
     """Return what is known after ``left == right``; None: nothing new."""
     match left, right:
         case Payload("ip" | "ip6", "daddr"), _:

@@ -214,9 +214,9 @@ class Closures:
         return [listed.rows[at] for at in sorted(set(places))]
 
     @cached_property
-    def listed(self) -> Listed:
+    def listed(self) -> ServiceRows:
         """The rows for one Service each, in chains with rows of all Services."""
-        found = Listed([], {}, {}, {})
+        found = ServiceRows([], {}, {}, {})
         for table, chain in _LISTS:
             held = self._ruleset.tables.get(table)
             rules = held.chains[chain].rules if held and chain in held.chains else ()
@@ -257,7 +257,7 @@ class Closures:
 
 
 @value
-class Listed:
+class ServiceRows:
     """Rows for one Service each, in chains with rows of all Services.
 
     Attributes:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from analyzer.kubeproxy.fastpath.alike import Closure
-    from analyzer.kubeproxy.fastpath.families import Families, Told
+    from analyzer.kubeproxy.fastpath.families import Families, FamilyRoute
     from analyzer.kubeproxy.routes.source_routes import Way
 
     class Closures(Protocol):
@@ -43,7 +43,7 @@ class Classes:
         self._is_taken = is_taken
         self._families = families
         self._known: dict[Hashable, tuple[Closure, tuple[Way, ...]]] = {}
-        self._told: dict[Hashable, tuple[Told, ...]] = {}
+        self._told: dict[Hashable, tuple[FamilyRoute, ...]] = {}
 
     def ways(
         self, frontend: Frontend, protocol: str, walked: Callable[[], tuple[Way, ...]]

@@ -290,7 +290,7 @@ def _block(rows: _Rows, kinds: Mapping[str, tuple[str, Hashable]]) -> Drawn | No
 
 
 @value
-class Told:
+class FamilyRoute:
     """A route as it is for all frontends of its family.
 
     Attributes:
@@ -323,11 +323,11 @@ class Told:
         return lambda _, endpoint: of[endpoint]
 
 
-def read_off(ways: Sequence[Way], family: Family) -> tuple[Told, ...] | None:
+def read_off(ways: Sequence[Way], family: Family) -> tuple[FamilyRoute, ...] | None:
     """Return the routes of a frontend for all in its family; None: they hold for it alone."""
     if len(family.sorts) > _MOST:
         return None
-    found: list[Told] = []
+    found: list[FamilyRoute] = []
     for route, address in ways:
         told = _told(route, address, family)
         if told is None:
@@ -342,12 +342,12 @@ def read_off(ways: Sequence[Way], family: Family) -> tuple[Told, ...] | None:
     return tuple(found)
 
 
-def _told(route: Route, address: Address | None, family: Family) -> Told | None:
+def _told(route: Route, address: Address | None, family: Family) -> FamilyRoute | None:
     """Return a route without its endpoints; None: it is not drawn from some of the blocks alone."""
     if route.unresolved != NEVER:
         return None
     if not route.shares:
-        return Told(route, address, (None,), {})
+        return FamilyRoute(route, address, (None,), {})
     drawn = [(share.endpoint, share.share) for share in route.shares]
     fitting = [leads for leads in family.leads if _pairs(family.drawn(leads)) == drawn]
     if len(fitting) != 1:
@@ -357,7 +357,7 @@ def _told(route: Route, address: Address | None, family: Family) -> Told | None:
         one, sort = Judged(share.masquerade, share.lost), family.sorts[text]
         if judged.setdefault(sort, one) != one:
             return None
-    return Told(route, address, fitting[0], judged)
+    return FamilyRoute(route, address, fitting[0], judged)
 
 
 def _pairs(drawn: Drawn) -> list[tuple[Endpoint, Bounds]]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 
 from analyzer.kubeproxy.dispatch.iptables import Entrance
-from analyzer.kubeproxy.fastpath.masquerade import MANY, Masquerade
+from analyzer.kubeproxy.fastpath.masquerade import MANY, MasqueradeJudges
 from analyzer.kubeproxy.routes.sources import PodNetworks
 from analyzer.kubeproxy.rows.plain import PlainTable
 from analyzer.kubeproxy.rows.plain_shares import PlainRoutes, PlainShares, told_otherwise
@@ -65,7 +65,7 @@ class PlainWays:
         self._fares: dict[str | None, Fares] = {}
         #: By protocol, the destinations whose flows reach KUBE-SERVICES unchanged.
         self._directly: dict[str, Intervals] = {}
-        self._masquerade = Masquerade(plain, walks, own, lambda: self._is_quiet)
+        self._masquerade = MasqueradeJudges(plain, walks, own, lambda: self._is_quiet)
 
     @cached_property
     def _asked_behind(self) -> dict[Source, frozenset[Network]] | None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # only loaded for dumps that need it
 MANY: Final = 64
 
 
-class Masquerade:
+class MasqueradeJudges:
     """The judges of plain routes; `own` are the node's addresses, if known.
 
     `quiet` returns whether rules outside of nat let all plain flows pass unchanged.

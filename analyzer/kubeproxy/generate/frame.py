@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from analyzer.kubeproxy.generate.config import IPV4, ProxyConfig
-from analyzer.kubeproxy.generate.rows import Table, comment
+from analyzer.kubeproxy.generate.rows import TableDraft, comment
 from analyzer.kubeproxy.names import MARK_MASQUERADE, NODE_PORTS, SERVICES
 
 CANARY: Final = "KUBE-PROXY-CANARY"
@@ -28,22 +28,22 @@ _LAST_WITH_ONE_RULE: Final = 18
 _ALL_HOOKS: Final = ("PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING")
 
 
-def filter_table(chains: Iterable[str], *, canary: bool = True) -> Table:
+def filter_table(chains: Iterable[str], *, canary: bool = True) -> TableDraft:
     """Return an empty filter table with the chains of all layouts and kube-proxy's `chains`."""
     own = (*([CANARY] if canary else []), FORWARD, SERVICES, *chains)
-    return Table("filter", ("INPUT", "FORWARD", "OUTPUT"), own)
+    return TableDraft("filter", ("INPUT", "FORWARD", "OUTPUT"), own)
 
 
-def mangle_table() -> Table:
+def mangle_table() -> TableDraft:
     """Return the mangle table, which has nothing but the canary."""
-    return Table("mangle", _ALL_HOOKS, (CANARY,))
+    return TableDraft("mangle", _ALL_HOOKS, (CANARY,))
 
 
-def nat_table(minor: int) -> Table:
+def nat_table(minor: int) -> TableDraft:
     """Return the nat table of kube-proxy 1.`minor`, with the rules that no Service changes."""
     canary = [CANARY] if minor >= SINCE_CANARY else []
     own = (*canary, MARK_MASQUERADE, NODE_PORTS, _POSTROUTING, SERVICES)
-    nat = Table("nat", ("PREROUTING", "INPUT", "OUTPUT", "POSTROUTING"), own)
+    nat = TableDraft("nat", ("PREROUTING", "INPUT", "OUTPUT", "POSTROUTING"), own)
     nat.add("PREROUTING", f"{PORTALS} -j {SERVICES}")
     nat.add("OUTPUT", f"{PORTALS} -j {SERVICES}")
     nat.add("POSTROUTING", f"{comment('kubernetes postrouting rules')} -j {_POSTROUTING}")
@@ -60,7 +60,7 @@ def nat_table(minor: int) -> Table:
 
 
 def write_forward(
-    table: Table, invalid: str, established: Iterable[str], limits: Iterable[str] = ("", "")
+    table: TableDraft, invalid: str, established: Iterable[str], limits: Iterable[str] = ("", "")
 ) -> None:
     """Write KUBE-FORWARD: `invalid` counts what is dropped, `established` are comments.
 
@@ -73,7 +73,7 @@ def write_forward(
         table.add(FORWARD, f"{known} -j ACCEPT")
 
 
-def write_node_ports_last(nat: Table, but: str = "") -> None:
+def write_node_ports_last(nat: TableDraft, but: str = "") -> None:
     """Write the rule that ends KUBE-SERVICES; `but` is a match that excludes addresses."""
     nat.add(SERVICES, f"{but}{_LAST} -m addrtype --dst-type LOCAL -j {NODE_PORTS}")
 

@@ -11,10 +11,10 @@ from typing import Final
 
 from analyzer.kubeproxy.generate import frame
 from analyzer.kubeproxy.generate.config import Layout, ProxyConfig
-from analyzer.kubeproxy.generate.reach import Target, targets
+from analyzer.kubeproxy.generate.reach import EndpointChain, targets
 from analyzer.kubeproxy.generate.rows import (
     LARGE,
-    Table,
+    TableDraft,
     comment,
     flow,
     host,
@@ -100,7 +100,7 @@ def usable(service: ServicePortSpec, layout: Layout, node: str) -> tuple[Endpoin
     )
 
 
-def tables(services: Sequence[ServicePortSpec], proxy: ProxyConfig) -> tuple[Table, ...]:
+def tables(services: Sequence[ServicePortSpec], proxy: ProxyConfig) -> tuple[TableDraft, ...]:
     """Return filter, mangle if the version has it, and nat.
 
     KUBE-MARK-DROP is empty except for the rules of the kubelet of that time; since 1.20 kube-proxy
@@ -125,7 +125,7 @@ def tables(services: Sequence[ServicePortSpec], proxy: ProxyConfig) -> tuple[Tab
     return filter_table, *mangle, nat
 
 
-def _filter_table(proxy: ProxyConfig, era: _Era) -> Table:
+def _filter_table(proxy: ProxyConfig, era: _Era) -> TableDraft:
     checks = era.minor >= Layout.V1_21.minor
     own = [EXTERNAL_SERVICES, *([NODE_PORTS] if checks else [])]
     table = frame.filter_table(own, canary=era.minor >= frame.SINCE_CANARY)
@@ -146,7 +146,7 @@ def _filter_table(proxy: ProxyConfig, era: _Era) -> Table:
     return table
 
 
-def _write_forward(table: Table, proxy: ProxyConfig, era: _Era) -> None:
+def _write_forward(table: TableDraft, proxy: ProxyConfig, era: _Era) -> None:
     says = "kubernetes forwarding conntrack pod {} rule"
     both = (says.format("source"), says.format("destination"))
     cidr = proxy.cluster_cidr
@@ -160,7 +160,7 @@ def _write_forward(table: Table, proxy: ProxyConfig, era: _Era) -> None:
         frame.write_forward(table, "", both, (f"-s {cidr} ", f"-d {cidr} "))
 
 
-def write_marked_drops(filter_table: Table, nat: Table) -> None:
+def write_marked_drops(filter_table: TableDraft, nat: TableDraft) -> None:
     """Write the kubelet's rules up to 1.24 that drop marked packets.
 
     Source: kubernetes 1.20, pkg/kubelet/kubelet_network_linux.go, ``syncNetworkUtil``.
@@ -195,7 +195,7 @@ class _Chains:
         service: ServicePortSpec,
         endpoints: Iterable[EndpointSpec],
         proxy: ProxyConfig,
-        written: tuple[Table, Table],
+        written: tuple[TableDraft, TableDraft],
         *,
         large: bool,
     ) -> None:
@@ -328,7 +328,7 @@ class _Chains:
 
     # --- the chains ---
 
-    def _endpoints_of(self, chain: str, ready: Sequence[Target]) -> None:
+    def _endpoints_of(self, chain: str, ready: Sequence[EndpointChain]) -> None:
         named = self._says()
         kept = self._targets if chain == self._chain("SVC") else ready
         write_affinity(self._nat, self._service, chain, [(named, t.chain) for t in kept])

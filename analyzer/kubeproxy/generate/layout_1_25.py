@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 from analyzer.kubeproxy.generate import layout_1_30
 from analyzer.kubeproxy.generate.config import ProxyConfig
-from analyzer.kubeproxy.generate.rows import Table
+from analyzer.kubeproxy.generate.rows import TableDraft
 from analyzer.kubeproxy.generate.specs import ServicePortSpec
 
 
-def tables(services: Sequence[ServicePortSpec], proxy: ProxyConfig) -> tuple[Table, ...]:
+def tables(services: Sequence[ServicePortSpec], proxy: ProxyConfig) -> tuple[TableDraft, ...]:
     """Return filter, mangle and nat."""
     return layout_1_30.tables(services, proxy, guards_loopback=False)

@@ -12,7 +12,7 @@ from typing import Final
 from analyzer.kubeproxy.generate import frame
 from analyzer.kubeproxy.generate.config import IPV4, ProxyConfig
 from analyzer.kubeproxy.generate.policy_chains import FIREWALL, PolicyChains
-from analyzer.kubeproxy.generate.rows import LARGE, Table, comment
+from analyzer.kubeproxy.generate.rows import LARGE, TableDraft, comment
 from analyzer.kubeproxy.generate.specs import ServicePortSpec
 from analyzer.kubeproxy.names import EXTERNAL_SERVICES, NODE_PORTS, SERVICES
 
@@ -27,7 +27,7 @@ def tables(
     localhost: str = "",
     guards_loopback: bool = True,
     marks_drops: bool = False,
-) -> tuple[Table, ...]:
+) -> tuple[TableDraft, ...]:
     """Return filter, mangle and nat.
 
     `invalid` and `localhost` are matches that count invalid packets, and those to NodePorts of
@@ -60,7 +60,7 @@ def tables(
 
 def _filter_table(
     proxy: ProxyConfig, invalid: str, *, guards_loopback: bool, has_firewall: bool
-) -> Table:
+) -> TableDraft:
     first = (f"-j {_NODE_FIREWALL}",) if guards_loopback else ()
     own = (_NODE_FIREWALL,) if guards_loopback else ()
     if has_firewall:

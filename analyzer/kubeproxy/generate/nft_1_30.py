@@ -13,7 +13,7 @@ from analyzer.kubeproxy.generate import nft_frame as frame
 from analyzer.kubeproxy.generate.config import ProxyConfig
 from analyzer.kubeproxy.generate.nft_services import ServiceChains, endpoint_name
 from analyzer.kubeproxy.generate.nft_table import NftTable
-from analyzer.kubeproxy.generate.reach import Target
+from analyzer.kubeproxy.generate.reach import EndpointChain
 from analyzer.kubeproxy.generate.specs import ServicePortSpec
 from analyzer.kubeproxy.names import NFT_ENDPOINT_PREFIX
 from analyzer.model.addresses import address_to_text
@@ -65,7 +65,7 @@ class _Chains(ServiceChains):
     def _endpoint_name(self, service: ServicePortSpec, text: str) -> str:
         return endpoint_name(service, text)
 
-    def _policy_chain(self, chain: str, targets: Sequence[Target]) -> None:
+    def _policy_chain(self, chain: str, targets: Sequence[EndpointChain]) -> None:
         service, made, pods = self._service, self._table, self._proxy.cluster_cidr
         # 1.30 parses --masquerade-all and then ignores it: ``NewProxier``.
         if chain == self._inside and pods is not None:
@@ -74,7 +74,7 @@ class _Chains(ServiceChains):
             made.add(chain, f"{to_it} {made.ip} saddr != {pods} {self._mark}")
         self._draw_chains(chain, targets)
 
-    def _write_endpoints(self, targets: Sequence[Target]) -> None:
+    def _write_endpoints(self, targets: Sequence[EndpointChain]) -> None:
         ip = self._table.ip
         for target in targets:
             own = f"{ip} saddr {address_to_text(target.endpoint.address)}"

@@ -14,7 +14,7 @@ from analyzer.kubeproxy.generate.config import IPV4, ProxyConfig
 from analyzer.kubeproxy.generate.nft_networks import networks_to_text
 from analyzer.kubeproxy.generate.nft_services import ServiceChains, endpoint_name
 from analyzer.kubeproxy.generate.nft_table import NftTable
-from analyzer.kubeproxy.generate.reach import Target
+from analyzer.kubeproxy.generate.reach import EndpointChain
 from analyzer.kubeproxy.generate.specs import ServicePortSpec
 from analyzer.model.addresses import address_to_text
 
@@ -99,7 +99,7 @@ class _Chains(ServiceChains):
         # Without affinity an endpoint has no chain, and hashing each takes time.
         return text if service.affinity is None else endpoint_name(service, text)
 
-    def _policy_chain(self, chain: str, targets: Sequence[Target]) -> None:
+    def _policy_chain(self, chain: str, targets: Sequence[EndpointChain]) -> None:
         if self._service.affinity is not None:
             self._draw_chains(chain, targets)
             return
@@ -110,7 +110,7 @@ class _Chains(ServiceChains):
         to = f"dnat {self._table.ip} to numgen random mod {len(ends)} map {{ {drawn} }}"
         self._table.add(chain, f"meta l4proto {self._service.protocol} {to}")
 
-    def _write_endpoints(self, targets: Sequence[Target]) -> None:
+    def _write_endpoints(self, targets: Sequence[EndpointChain]) -> None:
         hairpins = self._table.sets[HAIRPINS]
         for target in targets:
             end = target.endpoint

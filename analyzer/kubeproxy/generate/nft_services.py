@@ -15,7 +15,7 @@ from analyzer.kubeproxy.generate import nft_frame as frame
 from analyzer.kubeproxy.generate.config import ProxyConfig
 from analyzer.kubeproxy.generate.nft_networks import networks_to_text
 from analyzer.kubeproxy.generate.nft_table import NftTable, Part
-from analyzer.kubeproxy.generate.reach import Reach, Target, reach
+from analyzer.kubeproxy.generate.reach import EndpointChain, Reach, reach
 from analyzer.kubeproxy.generate.specs import ServicePortSpec
 from analyzer.kubeproxy.names import (
     AFFINITY_PREFIX,
@@ -81,11 +81,11 @@ class ServiceChains(ABC):
         """The comment of an element that leads to a firewall chain, or nothing."""
 
     @abstractmethod
-    def _policy_chain(self, chain: str, targets: Sequence[Target]) -> None:
+    def _policy_chain(self, chain: str, targets: Sequence[EndpointChain]) -> None:
         """Write a chain that draws one of `targets`."""
 
     @abstractmethod
-    def _write_endpoints(self, targets: Sequence[Target]) -> None:
+    def _write_endpoints(self, targets: Sequence[EndpointChain]) -> None:
         """Write everything for each endpoint."""
 
     @property
@@ -164,7 +164,7 @@ class ServiceChains(ABC):
         for target in self._reach.every:
             self._table.add_set("set", f"{AFFINITY_PREFIX}{target.chain}", *told)
 
-    def _draw_chains(self, chain: str, targets: Sequence[Target]) -> None:
+    def _draw_chains(self, chain: str, targets: Sequence[EndpointChain]) -> None:
         """Write rules that draw an endpoint's chain; with affinity, a client keeps its chain."""
         table, names = self._table, [target.chain for target in targets]
         if self._service.affinity is not None:
@@ -174,7 +174,7 @@ class ServiceChains(ABC):
         drawn = [f"{at} : goto {NFT_ENDPOINT_PREFIX}{name}" for at, name in enumerate(names)]
         table.add(chain, f"numgen random mod {len(names)} vmap {{ {', '.join(drawn)} }}")
 
-    def _send(self, target: Target) -> None:
+    def _send(self, target: EndpointChain) -> None:
         """Write the end of an endpoint's chain."""
         table, name = self._table, target.chain
         chain = f"{NFT_ENDPOINT_PREFIX}{name}"

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from analyzer.kubeproxy.generate.config import ProxyConfig
-from analyzer.kubeproxy.generate.reach import Reach, Target, reach
+from analyzer.kubeproxy.generate.reach import EndpointChain, Reach, reach
 from analyzer.kubeproxy.generate.rows import (
-    Table,
+    TableDraft,
     comment,
     flow,
     host,
@@ -56,7 +56,7 @@ class PolicyChains:
         self,
         service: ServicePortSpec,
         proxy: ProxyConfig,
-        tables: tuple[Table, Table],
+        tables: tuple[TableDraft, TableDraft],
         *,
         large: bool,
         localhost: str = "",
@@ -192,7 +192,7 @@ class PolicyChains:
             end = comment(f"other traffic to {service.name} will be dropped by {FIREWALL}")
             self._nat.add(chain, end)
 
-    def _endpoints_of(self, chain: str, targets: Sequence[Target]) -> None:
+    def _endpoints_of(self, chain: str, targets: Sequence[EndpointChain]) -> None:
         name = self._service.name
         jumps = [
             ("" if self._large else comment(f"{name} -> {target.text}"), target.chain)

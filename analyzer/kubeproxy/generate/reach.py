@@ -19,7 +19,7 @@ ChainName: TypeAlias = Callable[[ServicePortSpec, str], str]
 
 
 @value
-class Target:
+class EndpointChain:
     """An endpoint with the chain that leads to it.
 
     Attributes:
@@ -45,9 +45,9 @@ class Reach:
         drops_outside: whether external flows are.
     """
 
-    cluster: tuple[Target, ...]
-    local: tuple[Target, ...]
-    every: tuple[Target, ...]
+    cluster: tuple[EndpointChain, ...]
+    local: tuple[EndpointChain, ...]
+    every: tuple[EndpointChain, ...]
     any_at_all: bool
     drops_inside: bool = False
     drops_outside: bool = False
@@ -63,7 +63,7 @@ def targets(
     endpoints: Iterable[EndpointSpec],
     layout: Layout,
     chain: ChainName = iptables_chain,
-) -> tuple[Target, ...]:
+) -> tuple[EndpointChain, ...]:
     """Return endpoints of a Service in the order of kube-proxy's rules: that of their text.
 
     Up to 1.18 it is that of the Endpoints object. 1.36 normalizes addresses, as the captures of
@@ -72,13 +72,13 @@ def targets(
     named = [(e.destination if layout is Layout.V1_36 else e.as_written, e) for e in endpoints]
     if layout.reads_slices:
         named.sort(key=itemgetter(0))
-    return tuple(Target(endpoint, text, chain(service, text)) for text, endpoint in named)
+    return tuple(EndpointChain(endpoint, text, chain(service, text)) for text, endpoint in named)
 
 
 def reach(service: ServicePortSpec, proxy: ProxyConfig, chain: ChainName = iptables_chain) -> Reach:
     """Return the endpoints that `proxy` uses for `service`, with chains that `chain` names."""
     known = targets(service, service.endpoints, proxy.layout, chain)
-    cluster: tuple[Target, ...] = ()
+    cluster: tuple[EndpointChain, ...] = ()
     if service.uses_cluster:
         fitting = _fitting(service, proxy)
         cluster = _usable(known, fitting) or tuple(t for t in known if t.endpoint.may_finish)
@@ -99,8 +99,8 @@ def reach(service: ServicePortSpec, proxy: ProxyConfig, chain: ChainName = iptab
 
 
 def _usable(
-    known: Sequence[Target], fitting: Callable[[EndpointSpec], bool] | None = None
-) -> tuple[Target, ...]:
+    known: Sequence[EndpointChain], fitting: Callable[[EndpointSpec], bool] | None = None
+) -> tuple[EndpointChain, ...]:
     ready = tuple(t for t in known if t.endpoint.ready)
     return ready if fitting is None else tuple(t for t in ready if fitting(t.endpoint))
 

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Final
 
 from analyzer.kubeproxy.generate.config import IPV4
-from analyzer.kubeproxy.generate.reach import Target
+from analyzer.kubeproxy.generate.reach import EndpointChain
 from analyzer.kubeproxy.generate.specs import ServicePortSpec
 from analyzer.kubeproxy.names import MARK_MASQUERADE
 from analyzer.model.addresses import Address, address_to_text
@@ -18,7 +18,7 @@ LARGE: Final = 1_000
 _MASKS: Final = {4: "255.255.255.255", 6: "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"}
 
 
-class Table:
+class TableDraft:
     """One table under construction: chains in the order of iptables-save, each with its rows."""
 
     __slots__ = ("_built_in", "name", "rows")
@@ -78,7 +78,9 @@ def reject(service: ServicePortSpec) -> str:
     return f"REJECT --reject-with {kind}-port-unreachable"
 
 
-def write_endpoint(nat: Table, service: ServicePortSpec, target: Target, *, large: bool) -> None:
+def write_endpoint(
+    nat: TableDraft, service: ServicePortSpec, target: EndpointChain, *, large: bool
+) -> None:
     """Write the chain of one endpoint: hairpin flows are marked, then all have DNAT."""
     endpoint, chain = target.endpoint, target.chain
     named = "" if large else f" {comment(service.name)}"
@@ -92,7 +94,7 @@ def write_endpoint(nat: Table, service: ServicePortSpec, target: Target, *, larg
 
 
 def write_affinity(
-    nat: Table, service: ServicePortSpec, chain: str, jumps: Sequence[tuple[str, str]]
+    nat: TableDraft, service: ServicePortSpec, chain: str, jumps: Sequence[tuple[str, str]]
 ) -> None:
     """Write, for ``sessionAffinity: ClientIP``, the rules that come before the draws.
 
@@ -105,7 +107,9 @@ def write_affinity(
         nat.add(chain, f"{_and(named)}{_recent(known, service, target)} -j {target}")
 
 
-def write_draws(nat: Table, chain: str, jumps: Sequence[tuple[str, str]], digits: int = 10) -> None:
+def write_draws(
+    nat: TableDraft, chain: str, jumps: Sequence[tuple[str, str]], digits: int = 10
+) -> None:
     """Write the rules that draw one endpoint, evenly; `jumps` as for `write_affinity`.
 
     `digits`: of each probability.

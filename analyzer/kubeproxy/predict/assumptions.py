@@ -26,7 +26,7 @@ _FAMILIES: Final = (4, 6)
 
 
 @value(kw_only=True)
-class Said:
+class GivenSettings:
     """Values of options; None, or empty: not given, to be assumed."""
 
     version: str | None = None
@@ -43,7 +43,7 @@ class Assumed:
     words: tuple[str, ...]
 
 
-def assumed(objects: Sequence[Object], said: Said) -> Assumed:
+def assumed(objects: Sequence[Object], said: GivenSettings) -> Assumed:
     """Return the settings of all kube-proxies of a cluster.
 
     Raises:
@@ -77,7 +77,7 @@ def assumed(objects: Sequence[Object], said: Said) -> Assumed:
     return Assumed(settings, tuple(words))
 
 
-def _version(objects: Iterable[Object], said: Said, words: list[str]) -> Version:
+def _version(objects: Iterable[Object], said: GivenSettings, words: list[str]) -> Version:
     if said.version is not None:
         return version_from_text(said.version)
     nodes = [at(o, "status", "nodeInfo") for o in objects if o.get("kind") == "Node"]

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from analyzer.kubeproxy.generate.config import ProxyConfig
 from analyzer.kubeproxy.generate.specs import ServicePortSpec
 from analyzer.kubeproxy.names import service_name
-from analyzer.kubeproxy.predict.lists import Draws, Listed, ListedShares
+from analyzer.kubeproxy.predict.lists import DrawnEndpoints, Draws, ListedShares
 from analyzer.kubeproxy.predict.reaches import Reached, Reaches
 from analyzer.kubeproxy.predict.relations import Relations
 from analyzer.kubeproxy.predict.settings import Mode
 from analyzer.kubeproxy.predict.templates import (
-    Asked,
     From,
     Shape,
+    ShapeRequest,
     Template,
     Templates,
     frontend_at,
@@ -112,17 +112,17 @@ class _Predicted:
     ) -> Iterator[EveryNode]:
         """Yield the ServicePorts at every node."""
         classes = [tuple(self._classes(each)) for each in services]
-        asked: dict[Shape, Asked] = {}
+        asked: dict[Shape, ShapeRequest] = {}
         for service, own in zip(services, classes, strict=True):
             for each in own:
                 if each.is_odd:
                     continue
                 asked.setdefault(
-                    each.shape, Asked(shape=each.shape, service=service, node=each.first)
+                    each.shape, ShapeRequest(shape=each.shape, service=service, node=each.first)
                 )
         templates = Templates(self._mode, self._proxies, self._cluster).of(asked.values())
         for service, own in zip(services, classes, strict=True):
-            lists: dict[object, Listed] = {}
+            lists: dict[object, DrawnEndpoints] = {}
             yield EveryNode(
                 at=tuple(
                     At(self._service(service, each, templates.get(each.shape), lists), each.nodes)
@@ -187,7 +187,7 @@ class _Predicted:
         spec: ServicePortSpec,
         of: _Class,
         template: Template | None,
-        lists: dict[object, Listed],
+        lists: dict[object, DrawnEndpoints],
     ) -> ServicePort:
         if template is None or of.is_odd:
             return self._walked(spec, of.first)
@@ -224,12 +224,12 @@ class _Predicted:
         )
 
     def _listed(
-        self, endpoints: Endpoints, lists: dict[object, Listed], *, certain: bool = True
-    ) -> Listed:
+        self, endpoints: Endpoints, lists: dict[object, DrawnEndpoints], *, certain: bool = True
+    ) -> DrawnEndpoints:
         key = id(endpoints), certain
         if key not in lists:
             draws = self._draws.of(len(endpoints), certain=certain)
-            lists[key] = Listed(endpoints, draws)
+            lists[key] = DrawnEndpoints(endpoints, draws)
         return lists[key]
 
     def _walked(self, spec: ServicePortSpec, node: str) -> ServicePort:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import overload
 
 
-class Listed:
+class DrawnEndpoints:
     """Endpoints in the order in which they are drawn; each `Endpoint` is made on first access."""
 
     __slots__ = ("_endpoints", "_printed", "draws", "specs")
@@ -64,7 +64,7 @@ class ListedShares(Sequence[Share]):
 
     def __init__(
         self,
-        listed: Listed,
+        listed: DrawnEndpoints,
         node: str,
         masquerade: tuple[bool | None, bool | None],
         hosts: Collection[Address],

@@ -108,7 +108,7 @@ def kind_of(service: ServicePortSpec) -> tuple[object, ...]:
 
 
 @value(kw_only=True)
-class Asked:
+class ShapeRequest:
     """A shape to be evaluated, with a ServicePort of it and a node."""
 
     shape: Shape
@@ -124,7 +124,7 @@ class Templates:
         self._proxies = proxies
         self._cluster = cluster
 
-    def of(self, asked: Iterable[Asked]) -> dict[Shape, Template | None]:
+    def of(self, asked: Iterable[ShapeRequest]) -> dict[Shape, Template | None]:
         """Return the template of each shape; None if it does not follow from an evaluation."""
         found: dict[Shape, Template | None] = {}
         for node, batch in _batches(asked):
@@ -173,9 +173,9 @@ def _first(networks: Sequence[Network], offset: int) -> Address:
     return network[min(offset, network.num_addresses - 1)]
 
 
-def _batches(asked: Iterable[Asked]) -> Iterable[tuple[str, list[Asked]]]:
+def _batches(asked: Iterable[ShapeRequest]) -> Iterable[tuple[str, list[ShapeRequest]]]:
     """Return shapes that can be rules of one node together: no ServicePort is there twice."""
-    batches: dict[tuple[str, int], list[Asked]] = {}
+    batches: dict[tuple[str, int], list[ShapeRequest]] = {}
     taken: dict[tuple[str, str, str], int] = {}
     for each in asked:
         key = each.node, each.service.name, each.service.protocol
@@ -184,7 +184,9 @@ def _batches(asked: Iterable[Asked]) -> Iterable[tuple[str, list[Asked]]]:
     return [(node, batch) for (node, _), batch in batches.items()]
 
 
-def _with_endpoints(asked: Asked, here: EndpointSpec, there: EndpointSpec) -> ServicePortSpec:
+def _with_endpoints(
+    asked: ShapeRequest, here: EndpointSpec, there: EndpointSpec
+) -> ServicePortSpec:
     """Return a ServicePort of the shape whose endpoints identify its lists."""
     shape = asked.shape
     if not shape.any_at_all:

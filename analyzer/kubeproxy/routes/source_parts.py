@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @value(kw_only=True)
-class Known:
+class SourceFacts:
     """What is known of addresses.
 
     Attributes:
@@ -49,7 +49,7 @@ class Known:
 class SourceParts:
     """Splits each kind of source by the networks that rules match on."""
 
-    def __init__(self, known: Known) -> None:
+    def __init__(self, known: SourceFacts) -> None:
         self._known = known
         pods = (*known.pods.here, *known.pods.elsewhere, known.written)
         self._pods = [network for network in pods if network is not None]

@@ -85,7 +85,7 @@ class Trace:
 
 
 @value
-class Known:
+class KnownAddresses:
     """What is known of addresses from the Services of the rules.
 
     Attributes:
@@ -108,7 +108,7 @@ def trace(
     rulesets: Sequence[Rules],
     question: Question,
     family: str,
-    known: Known = Known(),  # noqa: B008  # immutable
+    known: KnownAddresses = KnownAddresses(),  # noqa: B008  # immutable
 ) -> Trace:
     """Evaluate a packet of a family, ``ip`` or ``ip6``, at all hooks of a node with `rulesets`.
 
@@ -139,7 +139,9 @@ def trace(
     )
 
 
-def _as_assumed(packet: Packet, assumed: Assumed, known: Known, devices: NodeDevices) -> Packet:
+def _as_assumed(
+    packet: Packet, assumed: Assumed, known: KnownAddresses, devices: NodeDevices
+) -> Packet:
     """Return a packet with the assumptions that the rules needed."""
     wanted = assumed.wanted & assumed.values.keys()
     of, to = packet.source, packet.destination

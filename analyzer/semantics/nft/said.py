@@ -27,7 +27,7 @@ _UNSEEN: Final = re.compile(
 )
 
 
-class Said:
+class AlikeChains:
     """The chains of one table, by what they say."""
 
     def __init__(self, table: Table) -> None:

@@ -19,7 +19,7 @@ from analyzer.semantics.nft.chain_index import NftChainIndex
 from analyzer.semantics.nft.changes import Changes
 from analyzer.semantics.nft.matching import Lookups
 from analyzer.semantics.nft.rule import RuleWalk
-from analyzer.semantics.nft.said import Said
+from analyzer.semantics.nft.said import AlikeChains
 from analyzer.semantics.path import Path
 from analyzer.semantics.positions import RulePosition, Walks, left, missing
 from analyzer.semantics.situation import Situation
@@ -41,7 +41,7 @@ class NftTraversal(Walks):
         #: The effect of statements on packets.
         self.changes = Changes(self.lookups, family)
         #: Its chains, by what they say.
-        self.said = Said(table)
+        self.said = AlikeChains(table)
         self._visited: dict[str, None] = {}
         self._indexes: dict[str, NftChainIndex] = {}
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from analyzer.kubeproxy.diff.changes import Change
 from analyzer.kubeproxy.diff.difference import Difference, Verdict
-from analyzer.kubeproxy.diff.side import Side
+from analyzer.kubeproxy.diff.side import DumpSide
 from analyzer.kubeproxy.generate import Layout
 from analyzer.kubeproxy.view import FrontendKind, Source
 from tests.support.clusters import GeneratedCluster, clusters, one_service
@@ -73,7 +73,7 @@ def test_to_compare_is_antisymmetric(layout: Layout) -> None:
     check()
 
 
-def naive(side: Side) -> dict[object, object]:
+def naive(side: DumpSide) -> dict[object, object]:
     """Return what each route of a dump is like, as a caller of the view sees it."""
     return {
         (s.name.text, s.protocol, r.frontend.address, r.frontend.port, r.source, r.network): {
@@ -118,7 +118,7 @@ def test_an_endpoint_that_leaves_is_all_that_differs(layout: Layout) -> None:
     check()
 
 
-def refused(side: Side) -> set[object]:
+def refused(side: DumpSide) -> set[object]:
     """Return the routes on which not all flows reach an endpoint."""
     return {
         (s.name.text, s.protocol, r.frontend.address, r.frontend.port, r.source, r.network)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import product
 
 from analyzer.kubeproxy.diff.changes import NO_CHANGE, Change
-from analyzer.kubeproxy.diff.routes import Asked, RouteComparer
+from analyzer.kubeproxy.diff.routes import ComparedRoute, RouteComparer
 from analyzer.kubeproxy.generate import iptables_save, nft_text, services
 from analyzer.kubeproxy.view import Route
 from analyzer.parsers.formats import read_ruleset
@@ -35,7 +35,7 @@ def seen(a: Iterable[Route], b: Iterable[Route]) -> Iterator[Change]:
     for one, other in product(a, b):
         change = comparer.same(one, other)
         if change is not None:
-            asked = (Asked(route=each, otherwise=nobody_asks) for each in (one, other))
+            asked = (ComparedRoute(route=each, otherwise=nobody_asks) for each in (one, other))
             assert comparer.change(*asked) == change
             yield change
 

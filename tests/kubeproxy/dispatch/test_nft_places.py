@@ -4,14 +4,14 @@ from ipaddress import ip_address
 
 import pytest
 
-from analyzer.kubeproxy.dispatch.nft_places import Place, places
+from analyzer.kubeproxy.dispatch.nft_places import PacketPattern, places
 from analyzer.model.nft import expressions as e
 from analyzer.model.nft.ruleset import Table
 from analyzer.model.nft.statements import Reject
 from analyzer.parsers.nft_text import parse
 
 SERVICE = ip_address("10.96.0.1")
-FRONTEND = Place(address=SERVICE, protocol="tcp", port=80, verdict=e.Goto("svc"))
+FRONTEND = PacketPattern(address=SERVICE, protocol="tcp", port=80, verdict=e.Goto("svc"))
 
 
 def table(*rules: str, more: str = "") -> Table:
@@ -20,7 +20,7 @@ def table(*rules: str, more: str = "") -> Table:
     return parse(text, "dump").tables["ip", "t"]
 
 
-def found(*rules: str, more: str = "") -> list[Place]:
+def found(*rules: str, more: str = "") -> list[PacketPattern]:
     return list(places(table(*rules, more=more), ["start"]))
 
 

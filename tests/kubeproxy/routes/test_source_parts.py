@@ -7,7 +7,7 @@ from ipaddress import IPv4Address, IPv4Network
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from analyzer.kubeproxy.routes.source_parts import Known, SourceParts
+from analyzer.kubeproxy.routes.source_parts import SourceFacts, SourceParts
 from analyzer.kubeproxy.routes.sources import PodNetworks, source_addresses
 from analyzer.kubeproxy.view import Source
 from analyzer.model.cluster import Cluster
@@ -32,7 +32,7 @@ def parts_of(
 ) -> SourceParts:
     taken = {*own, *frontends, *(endpoints or ())}
     return SourceParts(
-        Known(
+        SourceFacts(
             addresses=source_addresses("ip", PODS, own, taken.__contains__),
             pods=PODS,
             written=None,
@@ -90,7 +90,7 @@ def test_nobody_outside_is_on_loopback_or_the_node_itself() -> None:
 
 def test_where_pods_are_not_known_no_region_is() -> None:
     none = PodNetworks()
-    known = Known(
+    known = SourceFacts(
         addresses=source_addresses("ip", none, (), lambda _: False),
         pods=none,
         written=None,

@@ -17,7 +17,7 @@ from analyzer.model.probability import ALWAYS, NEVER, Bounds
 from analyzer.parsers import nft_text
 from analyzer.semantics.assumed import DEFAULTS, Assumed
 from analyzer.semantics.devices import NodeDevices
-from analyzer.semantics.nft.said import Said
+from analyzer.semantics.nft.said import AlikeChains
 from analyzer.semantics.nft.traverse import NftTraversal
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import FellThrough, Tree, bounds
@@ -156,5 +156,5 @@ def test_chains_that_say_the_same_but_for_counters_and_comments_are_one() -> Non
         "d": ['counter name "accept" drop'],
         "e": ["counter packets 0 bytes 0 drop"],
     }
-    said = Said(ruleset(chains, '"x" : goto a').tables["ip", "t"])
+    said = AlikeChains(ruleset(chains, '"x" : goto a').tables["ip", "t"])
     assert [said.like(each) for each in (*chains, "none")] == ["a", "a", "c", "d", "e", "none"]
