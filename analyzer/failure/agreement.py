@@ -381,6 +381,13 @@ def client_agrees(trial: ClientTrial, rate: float = FALSE_ALARM_RATE) -> bool | 
     )
 
 
+def clients_agree(trials: Sequence[ClientTrial]) -> bool | None:
+    """Return whether no trial of a run contradicts its prediction; None if there is none."""
+    rate = rate_of_trials(trials)
+    known = [each for each in (client_agrees(trial, rate) for trial in trials) if each is not None]
+    return all(known) if known else None
+
+
 def takes_as_long(trial: ClientTrial) -> bool:
     """Return whether half of the failed runs took the predicted time, within `DELAY`.
 

@@ -461,13 +461,18 @@ class Check:
 
 @value(kw_only=True)
 class LabRepairAnswer:
-    """The answer of ``lab repair``: the effect of a repair on the kernel."""
+    """The answer of ``lab repair``: the effect of a repair on the kernel.
+
+    Attributes:
+        rate: as in `LabAnswer`.
+    """
 
     dead: str
     node: str | None
     routes: tuple[RepairedRoute, ...]
     checks: tuple[Check, ...]
     left_out: tuple[LeftOut, ...] = ()
+    rate: float
     diagnostics: tuple[Diagnostic, ...] = ()
 
     @property
@@ -479,9 +484,16 @@ class LabRepairAnswer:
 
 @value(kw_only=True)
 class ClientsAnswer:
-    """The answer of ``lab clients``: the outcomes of real programs."""
+    """The answer of ``lab clients``: the outcomes of real programs.
+
+    Attributes:
+        left_out: routes that no client was run for.
+        rate: as in `LabAnswer`.
+    """
 
     dead: str
     node: str | None
     trials: tuple[ClientTrial, ...]
+    left_out: tuple[LeftOut, ...] = ()
+    rate: float
     diagnostics: tuple[Diagnostic, ...] = ()

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from analyzer.failure.agreement import FALSE_ALARM_RATE, client_agrees, rate_of_trials
+from analyzer.failure.agreement import client_agrees, clients_agree, rate_of_trials
 from analyzer.model.measurement import ClientTrial
 from analyzer.reports import json_values as values
 from analyzer.reports.answers import ClientsAnswer
+from analyzer.reports.lab_json import left_out
 
 
 def render(answer: ClientsAnswer) -> Iterator[str]:
@@ -17,10 +18,12 @@ def render(answer: ClientsAnswer) -> Iterator[str]:
     return values.document(
         "clients",
         {
-            "rate": values.encode(FALSE_ALARM_RATE),
+            "agrees": values.encode(clients_agree(answer.trials)),
+            "rate": values.encode(answer.rate),
             "node": values.encode(answer.node),
             "dead": values.encode(answer.dead),
             "trials": (values.encode(_trial(trial, rate)) for trial in answer.trials),
+            "left_out": values.encode([left_out(each) for each in answer.left_out]),
             "diagnostics": values.diagnostics(answer.diagnostics),
         },
     )

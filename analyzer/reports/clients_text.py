@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analyzer.failure.agreement import client_agrees, rate_of_trials
+from analyzer.failure.agreement import client_agrees, clients_agree, rate_of_trials
 from analyzer.model.measurement import ClientTrial
 from analyzer.reports.answers import ClientsAnswer
 from analyzer.reports.document import Cell, Column, Document, Line, Span, Style, TextTable
+from analyzer.reports.lab_text import not_measured, verdict_of_all
 from analyzer.reports.numbers import bounds_percent
-from analyzer.reports.phrases import assumed
+from analyzer.reports.phrases import assumed, count
 
 _COLUMNS = (
     Column("COMMAND", foldable=True),
@@ -38,7 +39,18 @@ def render(answer: ClientsAnswer) -> Document:
     told = assumed(answer.diagnostics)
     exits = [line for trial in answer.trials if trial.exits for line in _exits(trial)]
     first = Line((Span(head, Style.STRONG),))
-    return Document([first, Line(), TextTable(_COLUMNS, rows), *exits, *told])
+    return Document([first, Line(), TextTable(_COLUMNS, rows), *exits, *told, Line(), _end(answer)])
+
+
+def _end(answer: ClientsAnswer) -> Line:
+    unknown = sum(trial.succeeds is None for trial in answer.trials)
+    as_far = f"; {count(unknown, 'target')} not predicted" if unknown else ""
+    return verdict_of_all(
+        verdict=_VERDICTS[clients_agree(answer.trials)],
+        as_far=as_far + not_measured(len(answer.left_out)),
+        rate=answer.rate,
+        tests="exact binomial tests",
+    )
 
 
 def _row(trial: ClientTrial, rate: float) -> tuple[Cell, ...]:

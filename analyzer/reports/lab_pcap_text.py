@@ -202,8 +202,12 @@ def _end(answer: LabPcapAnswer) -> Iterator[Line]:
         for name, off in read
     )
     yield Line((says,))
-    as_far, rate = _as_far(answer), answer.false_alarm_rate
-    yield verdict_of_all(agrees=answer.agrees, as_far=as_far, rate=rate, of="all routes together")
+    yield verdict_of_all(
+        verdict=judged(agrees=answer.agrees),
+        as_far=_as_far(answer),
+        rate=answer.false_alarm_rate,
+        of="all routes together",
+    )
 
 
 def _as_far(answer: LabPcapAnswer) -> str:

@@ -9,7 +9,7 @@ from analyzer.model.lab_phases import Bucket, Connection
 from analyzer.model.measurement import ANSWERED
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.lab_phases_answer import FollowedRoute, LabPhasesAnswer, Phase, lost_of
-from analyzer.reports.lab_text import BACKENDS, judged, verdict_of_all
+from analyzer.reports.lab_text import BACKENDS, judged, not_measured, verdict_of_all
 from analyzer.reports.numbers import bounds_percent
 from analyzer.reports.phrases import SOURCES, assumed, count
 
@@ -203,8 +203,12 @@ def _end(answer: LabPhasesAnswer) -> Iterator[Line]:
             f"in flight; unaccounted for: {answer.unaccounted}.",
         )
     )
-    as_far, rate = _as_far(answer), answer.false_alarm_rate
-    yield verdict_of_all(agrees=answer.agrees, as_far=as_far, rate=rate, of=_all(answer))
+    yield verdict_of_all(
+        verdict=judged(agrees=answer.agrees),
+        as_far=_as_far(answer),
+        rate=answer.false_alarm_rate,
+        of=_all(answer),
+    )
 
 
 def _all(answer: LabPhasesAnswer) -> str:
@@ -216,5 +220,4 @@ def _as_far(answer: LabPhasesAnswer) -> str:
     untold = [each for each in answer.phases if not each.predicted]
     number = sum(each.verdict.measurement.flows for each in untold)
     flows = f"; {count(number, 'flow')} not judged" if number else ""
-    routes = len(answer.left_out)
-    return flows + (f"; {count(routes, 'route')} not measured" if routes else "")
+    return flows + not_measured(len(answer.left_out))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from analyzer.failure.agreement import FALSE_ALARM_RATE, Verdict
+from analyzer.failure.agreement import Verdict
 from analyzer.reports import json_values as values
 from analyzer.reports.answers import LabRepairAnswer, RepairedRoute
+from analyzer.reports.lab_json import left_out
 from analyzer.reports.lab_repair_text import lost
 
 _VERSION = 1
@@ -19,25 +20,14 @@ def render(answer: LabRepairAnswer) -> Iterator[str]:
         "lab-repair",
         {
             "agrees": values.encode(answer.agrees),
-            "rate": values.encode(FALSE_ALARM_RATE),
+            "rate": values.encode(answer.rate),
             "dead": values.encode(answer.dead),
             "node": values.encode(answer.node),
             "routes": map(_route, answer.routes),
             "checks": (
                 values.encode({"says": each.says, "holds": each.holds}) for each in answer.checks
             ),
-            "left_out": (
-                values.encode(
-                    {
-                        "service": each.service,
-                        "protocol": each.protocol,
-                        "frontend": each.frontend,
-                        "source": each.source,
-                        "reason": each.reason,
-                    }
-                )
-                for each in answer.left_out
-            ),
+            "left_out": values.encode([left_out(each) for each in answer.left_out]),
             "diagnostics": values.diagnostics(answer.diagnostics),
         },
         _VERSION,
@@ -83,5 +73,6 @@ def _run(verdict: Verdict) -> dict[str, Any]:
             for each in verdict.endpoints
         ],
         "faults": list(verdict.faults),
+        "false_alarm_rate": verdict.false_alarm_rate,
         "agrees": verdict.agrees,
     }

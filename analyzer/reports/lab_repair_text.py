@@ -8,7 +8,7 @@ from analyzer.failure.agreement import Verdict
 from analyzer.model.probability import Bounds, capped_sum
 from analyzer.reports.answers import LabRepairAnswer, RepairedRoute
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
-from analyzer.reports.lab_text import BACKENDS
+from analyzer.reports.lab_text import BACKENDS, judged, not_measured, verdict_of_all
 from analyzer.reports.numbers import bounds_percent
 from analyzer.reports.phrases import assumed, count
 
@@ -73,7 +73,7 @@ def _row(each: RepairedRoute) -> Iterator[Cell]:
     yield f"{refused:,}" if refused else ""
     yield _none(lost(each.synced))
     agrees = each.before.agrees and each.after.agrees and each.synced.agrees
-    yield Span("agrees", Style.GOOD) if agrees else Span("DISAGREES", Style.BAD)
+    yield judged(agrees=agrees)
 
 
 def lost(verdict: Verdict) -> int:
@@ -95,5 +95,9 @@ def _end(answer: LabRepairAnswer) -> Iterator[Line]:
                 yield Line((Span(f"{verdict.measurement.service}: {fault}", Style.BAD),))
     for out in answer.left_out:
         yield Line((f"Not replayed: {out.service} {out.frontend} from {out.source}: {out.reason}",))
-    word = "the repair works" if answer.agrees else "DISAGREES"
-    yield Line(("Verdict: ", Span(word, Style.GOOD if answer.agrees else Style.BAD)))
+    does = Span("the repair works", Style.GOOD)
+    yield verdict_of_all(
+        verdict=does if answer.agrees else judged(agrees=False),
+        as_far=not_measured(len(answer.left_out)),
+        rate=answer.rate,
+    )

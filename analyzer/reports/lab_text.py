@@ -100,15 +100,27 @@ def judged(*, agrees: bool) -> Span:
     return Span("agrees", Style.GOOD) if agrees else Span("DISAGREES", Style.BAD)
 
 
-def verdict_of_all(*, agrees: bool, as_far: str, rate: float, of: str) -> Line:
+def verdict_of_all(
+    *,
+    verdict: Span,
+    as_far: str,
+    rate: float,
+    of: str = "the whole run",
+    tests: str = "exact binomial tests, Holm-corrected",
+    more: str = "",
+) -> Line:
     """Return the verdict on all measurements.
 
-    `of` says what that is, for example ``the whole run``, and `as_far` what was not judged, if
-    anything.
+    `of` says what that is, `as_far` what was not judged, and `more` what else there is to say of
+    the tests, if anything.
     """
-    tests = "exact binomial tests, Holm-corrected; false-alarm rate"
-    how = Span(f" ({tests} {rate:.0e} for {of})", Style.FAINT)
-    return Line(("Verdict: ", judged(agrees=agrees), Span(as_far, Style.WARNING), how))
+    how = Span(f" ({tests}; false-alarm rate {rate:.0e} for {of}{more})", Style.FAINT)
+    return Line(("Verdict: ", verdict, Span(as_far, Style.WARNING), how))
+
+
+def not_measured(routes: int) -> str:
+    """Return of how many routes a verdict says nothing; empty if there are none."""
+    return f"; {count(routes, 'route')} not measured" if routes else ""
 
 
 def _percent(part: int, whole: int) -> str:
@@ -182,6 +194,5 @@ def _end(answer: LabAnswer) -> Iterator[Line]:
     for verdict in answer.verdicts:
         for fault in verdict.faults:
             yield Line((Span(f"{verdict.measurement.service}: {fault}", Style.BAD),))
-    number = len(answer.left_out)
-    as_far = f"; {count(number, 'route')} not measured" if number else ""
-    yield verdict_of_all(agrees=answer.agrees, as_far=as_far, rate=answer.rate, of="the whole run")
+    as_far = not_measured(len(answer.left_out))
+    yield verdict_of_all(verdict=judged(agrees=answer.agrees), as_far=as_far, rate=answer.rate)

@@ -9,6 +9,7 @@ from typing import Final
 from analyzer.failure.agreement import Verdict
 from analyzer.reports.answers import LabAnswer
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
+from analyzer.reports.lab_text import judged, verdict_of_all
 from analyzer.reports.phrases import assumed, count
 
 _COLUMNS: Final = (
@@ -48,7 +49,7 @@ def _row(name: str, protocol: str, verdicts: list[Verdict]) -> Iterator[Cell]:
     yield f"{100 * max(off):.2f}%"
     yield f"{min((each.p_value for each in ends), default=1.0):.2g}"
     agrees = all(verdict.agrees for verdict in verdicts)
-    yield Span("agrees", Style.GOOD) if agrees else Span("DISAGREES", Style.BAD)
+    yield judged(agrees=agrees)
 
 
 def _off(verdict: Verdict) -> float:
@@ -96,6 +97,5 @@ def _end(answer: LabAnswer) -> Iterator[Line]:
     sharp = ""
     if answer.resolution is not None:
         sharp = f"; deviations of {100 * answer.resolution:g} percentage points are noticed"
-    word = Span("agrees", Style.GOOD) if answer.agrees else Span("DISAGREES", Style.BAD)
-    how = f" (exact binomial tests, false-alarm rate {answer.rate:.0e} for the whole{sharp})"
-    yield Line(("Verdict: ", word, Span(how, Style.FAINT)))
+    agrees = judged(agrees=answer.agrees)
+    yield verdict_of_all(verdict=agrees, as_far="", rate=answer.rate, more=sharp)

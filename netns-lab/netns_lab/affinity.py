@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from operator import ne
 from typing import Final
 
 from analyzer.kubeproxy.view import Source
 from analyzer.model.addresses import Address
 from analyzer.model.packet import Packet
-from netns_lab.count import RawDoor, door_of, tag_of
+from netns_lab.columns import NO_PORT, door_of, tag_of
 from netns_lab.measure import Progress, RouteRun
 from netns_lab.own_clients import alike
 from netns_lab.sources import CLIENT_PORTS
@@ -59,6 +61,8 @@ class AffineRun(RouteRun):
 
     def _send_all(self, flows: int, progress: Progress) -> None:
         lab, clients = self._lab, len(self._flows.clients)
+        # Of a tag one half is the client's number, and the other the port.
+        of_clients = [tag_of(client, NO_PORT) for client in range(clients)]
         for turn in range(-(-flows // clients)):
             count = min(clients, flows - turn * clients)
             lab.backend.forget_clients()
@@ -70,17 +74,15 @@ class AffineRun(RouteRun):
                 for each in (2 * turn, 2 * turn + 1):
                     self._send(each * clients, count)
             self._wait_for_the_rest(2 * count)
-            first, second = self._came(2 * turn, count), self._came(2 * turn + 1, count)
-            for client in range(count):
-                tag = tag_of(client, self._flows.ports[2 * turn + 1])
-                self._landed.pop(tag, None)
+            ports = (tag_of(0, self._flows.ports[each]) for each in (2 * turn, 2 * turn + 1))
+            tags, again = ([each | port for each in of_clients[:count]] for port in ports)
+            first = list(map(self._landed.get, tags))
+            second = [self._landed.pop(tag, None) for tag in again]
+            for tag in again:
                 self._answered.pop(tag, None)
             self._settle()
-            self._repeated.update(map(door_of, filter(None, second)))
-            self._strayed += sum(a != b for a, b in zip(first, second, strict=True))
+            for door, number in Counter(second).items():
+                if door is not None:
+                    self._repeated[door_of(door)] += number
+            self._strayed += sum(map(ne, first, second))
             progress(count)
-
-    def _came(self, turn: int, count: int) -> list[RawDoor]:
-        """Return where each client's flow of a turn arrived; () if it arrived nowhere."""
-        port = self._flows.ports[turn]
-        return [self._landed.get(tag_of(client, port), ()) for client in range(count)]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from analyzer.model.lab_phases import Arrival, Bucket
-from netns_lab.count import RawDoor, door_of
+from netns_lab.columns import RawDoor, door_of
 
 if TYPE_CHECKING:
     from netns_lab.followed import FlowResult, Followed

@@ -13,7 +13,8 @@ from analyzer.model.measurement import ANSWERED, Measurement
 from analyzer.model.probability import Bounds, capped_sum
 from netns_lab.arriving import NOTHING
 from netns_lab.backend import Door
-from netns_lab.count import BATCH, RawDoor, door_of, tag_of
+from netns_lab.columns import RawDoor, door_of, tag_of
+from netns_lab.count import BATCH
 from netns_lab.layout import Layout
 from netns_lab.measure import RouteRun
 from netns_lab.replay import ChosenFlows, Flows

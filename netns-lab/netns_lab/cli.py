@@ -11,11 +11,10 @@ from typing import Any, Final
 from analyzer.errors import InputError, UsageError
 from analyzer.failure.agreement import (
     FALSE_ALARM_RATE,
-    client_agrees,
+    clients_agree,
     flows_needed,
     judge_all,
     rate_of_each,
-    rate_of_trials,
 )
 from analyzer.inputs.api_objects import ApiObjects
 from analyzer.inputs.bundle import opened
@@ -23,6 +22,7 @@ from analyzer.inputs.recognised import Input
 from analyzer.kubeproxy.view import Route, ServicePort, Source
 from analyzer.model.diagnostics import Diagnostic, partial_warning
 from analyzer.model.flow_trace import FlowTrace
+from analyzer.model.measurement import ClientTrial
 from analyzer.model.probability import ALWAYS, Bounds
 from analyzer.output import finish, say
 from analyzer.parsers.measurement import parse_measurements
@@ -144,6 +144,7 @@ def _repair(options: SimpleNamespace) -> int:
         routes=found,
         checks=tuple(proof.checks),
         left_out=tuple(left_out),
+        rate=FALSE_ALARM_RATE,
         diagnostics=(*given.view.diagnostics, *notes(made_up), *said(left_out, given)),
     )
     return finish(options, "lab repair", answer, answer.diagnostics, no=not answer.agrees)
@@ -164,11 +165,27 @@ def _clients(options: SimpleNamespace) -> int:
         dead=names(dead, deaths),
         node=given.view.node,
         trials=tuple(trials),
-        diagnostics=(*given.view.diagnostics, *notes(made), *said(left_out, given)),
+        left_out=tuple(left_out),
+        rate=FALSE_ALARM_RATE,
+        diagnostics=(
+            *given.view.diagnostics,
+            *notes(made),
+            *said(left_out, given),
+            *_unpredicted(trials, given),
+        ),
     )
-    rate = rate_of_trials(trials)
-    no = any(client_agrees(trial, rate) is False for trial in trials)
+    no = clients_agree(trials) is False
     return finish(options, "lab clients", answer, answer.diagnostics, no=no)
+
+
+def _unpredicted(trials: Sequence[ClientTrial], given: Input) -> list[Diagnostic]:
+    """Return a warning for each frontend for which nothing was predicted."""
+    told = "is not judged: how this program behaves is not known; pass --like"
+    return [
+        partial_warning("not-judged", f"{trial.target} {told}", given.ruleset.file)
+        for trial in trials
+        if trial.succeeds is None
+    ]
 
 
 def _program(options: SimpleNamespace, given: Input) -> Any:

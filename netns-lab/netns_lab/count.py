@@ -9,13 +9,13 @@ Source: packet(7), raw(7).
 from __future__ import annotations
 
 import socket
-import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from analyzer.model.addresses import IPV4
 from netns_lab import filters
+from netns_lab.columns import Columns, RawDoor, port_in, port_of
 from netns_lab.gates import Gate
 from netns_lab.layout import Layout
 from netns_lab.messages import Messages
@@ -35,98 +35,12 @@ _SHORT, _LONG = 128, 256
 _NAME: Final = 32
 _NAME_ADDRESS: Final = 8
 _CONTROL_ADDRESS: Final = 16
-#: Of an IPv4 address.
-_OCTETS: Final = 4
 _SYN: Final = 0x02
 _SYN_ACK: Final = 0x12
 _RST_ACK: Final = 0x14
-#: What an acknowledgement is more than the tag, which is even, as both stand in memory.
-_ACKNOWLEDGES: Final = int.from_bytes((1).to_bytes(4), sys.byteorder)
-
-#: An address and a port as they stand in memory: words of the address, then the port.
-RawDoor = tuple[int, ...]
-
-
-def raw_door(address: bytes, port: int) -> RawDoor:
-    """Return what a packet to or from an address and port has in memory."""
-    view = memoryview(address + port.to_bytes(2))
-    words = view[:4].cast("I") if len(address) == _OCTETS else view[:16].cast("Q")
-    return (*words, view[len(address) :].cast("H")[0])
-
-
-def door_of(raw: RawDoor) -> tuple[int, int]:
-    """Return the address, as an integer, and the port."""
-    *words, port = raw
-    width = 4 if len(words) == 1 else 8
-    address = b"".join(word.to_bytes(width, sys.byteorder) for word in words)
-    return int.from_bytes(address), int.from_bytes(port.to_bytes(2, sys.byteorder))
-
-
-def tag_of(client: int, port: int) -> int:
-    """Return a flow's tag as it stands in memory."""
-    tag = (port ^ 0xFFFF) << 16 | client << 1
-    return int.from_bytes(tag.to_bytes(4), sys.byteorder)
-
-
-def _port_in(tag: int) -> int:
-    """Return the port in a tag, both as they stand in memory."""
-    inverted = tag & 0xFFFF if sys.byteorder == "little" else tag >> 16
-    return inverted ^ 0xFFFF
-
-
-class _Columns:
-    """The fields of packets that are asked for.
-
-    Args:
-        ends: words of source and destination addresses, if these are not in the slots.
-    """
-
-    def __init__(
-        self, slots: Slots, layout: Layout, ends: tuple[Sequence[memoryview], ...] = ()
-    ) -> None:
-        self._slots = slots
-        self._layout = layout
-        self.tag = slots.column("I", layout.tag)
-        if ends:
-            source, destination = ends
-            self.of = [*source, slots.column("H", layout.source_port)]
-            self.to = [*destination, slots.column("H", layout.source_port + 2)]
-        else:
-            self.to = self._door(layout.destination, layout.source_port + 2)
-            self.of = self._door(layout.source, layout.source_port)
-
-    def _door(self, address: int, port: int) -> list[memoryview]:
-        if self._layout.version == IPV4:
-            words = [self._slots.column("I", address)]
-        else:
-            words = [self._slots.column("Q", address), self._slots.column("Q", address + 8)]
-        return [*words, self._slots.column("H", port)]
-
-    def answers(self) -> tuple[memoryview, memoryview, memoryview]:
-        """Return protocols, flags of TCP and acknowledgements."""
-        layout, slots = self._layout, self._slots
-        return (
-            slots.column("B", layout.next_protocol),
-            slots.column("B", layout.flags),
-            slots.column("I", layout.acknowledgement),
-        )
-
-    def quoted(self) -> tuple[list[memoryview], memoryview]:
-        """Return whom a packet was for that an error of ICMP quotes, and its tag."""
-        layout = self._layout
-        inner = layout.quoted
-        return (
-            self._door(inner + layout.destination, inner + layout.source_port + 2),
-            self._slots.column("I", inner + layout.tag),
-        )
-
-
-def _cut(columns: Sequence[memoryview], first: int, last: int) -> list[RawDoor]:
-    return list(zip(*(column[first:last].tolist() for column in columns), strict=True))
-
 
 #: Tags of flows, and of each where it arrived.
-Landed = tuple[list[int], list[RawDoor]]
+Landed = tuple[list[int], Sequence[RawDoor]]
 #: Tags of flows, and whether they were answered; False: refused.
 Answered = tuple[list[int], bool]
 
@@ -140,19 +54,21 @@ class Arrivals:
         self._ring = Ring(
             host.namespace, host.device, layout.ethertype, program, slot=slot, most=_ROOM
         )
-        self._columns = _Columns(self._ring.slots, layout)
+        self._columns = Columns(self._ring.slots, layout)
+        #: Of UDP answers pass the filter too.
+        self._hears_answers = layout.protocol == "udp"
 
     def take(self, door: RawDoor | None = None) -> Iterator[Landed]:
         """Give what has come since, and not from `door`: who asked that may be here too."""
         columns = self._columns
         for first, last in self._ring.take():
-            tags, doors = columns.tag[first:last].tolist(), _cut(columns.to, first, last)
-            if door is not None:
+            tags, doors = columns.tags(first, last), columns.to.read(first, last)
+            if door is not None and self._hears_answers:
                 # To the port that asked, and from the door: an answer. The door alone may be what
                 # the node has taken for its own when it masqueraded.
                 others = [
-                    of != door or to[-1] != _port_in(tag)
-                    for tag, of, to in zip(tags, _cut(columns.of, first, last), doors, strict=True)
+                    of != door or port_of(to) != port_in(tag)
+                    for tag, of, to in zip(tags, columns.of.read(first, last), doors, strict=True)
                 ]
                 tags = _where(tags, others)
                 doors = [each for each, other in zip(doors, others, strict=True) if other]
@@ -176,19 +92,21 @@ class Answers:
         self._ring = Ring(
             host.namespace, host.device, layout.ethertype, program, slot=_LONG, most=_ROOM
         )
-        self._columns = _Columns(self._ring.slots, layout)
+        self._columns = Columns(self._ring.slots, layout)
         self._quoted = self._columns.quoted()
 
     def take(self, *doors: RawDoor) -> Iterator[tuple[RawDoor, Answered]]:
         """Give what has come since from the doors that were asked, and from which."""
         for first, last in self._ring.take():
-            protocols = self._columns.answers()[0][first:last].tolist()
-            of_icmp = self._layout.icmp in protocols
+            protocols = self._columns.protocols(first, last)
+            of_icmp = protocols.count(self._layout.icmp)
             for door in doors:
-                if of_icmp:
-                    found = self._one_by_one(first, last, protocols, door)
-                else:
+                if not of_icmp:
                     found = _answered(self._columns, self._layout, first, last, door)
+                elif of_icmp == len(protocols):
+                    found = self._refused(first, last, door)
+                else:
+                    found = self._one_by_one(first, protocols, door)
                 for each in found:
                     yield door, each
 
@@ -198,16 +116,18 @@ class Answers:
             pass
         self.dropped()
 
-    def _one_by_one(
-        self, first: int, last: int, protocols: list[int], door: RawDoor
-    ) -> Iterator[Answered]:
-        doors, tags = self._quoted
+    def _one_by_one(self, first: int, protocols: bytes, door: RawDoor) -> Iterator[Answered]:
         for at, protocol in enumerate(protocols, first):
             if protocol != self._layout.icmp:
                 yield from _answered(self._columns, self._layout, at, at + 1, door)
-            elif _cut(doors, at, at + 1) == [door]:
-                yield tags[at : at + 1].tolist(), False
-        assert last == first + len(protocols)
+            else:
+                yield from self._refused(at, at + 1, door)
+
+    def _refused(self, first: int, last: int, door: RawDoor) -> Iterator[Answered]:
+        """Give the flows that errors of ICMP quote."""
+        doors, tags = self._quoted
+        told, were_for_it = tags[first:last].tolist(), doors.which_are(door, first, last)
+        yield told if were_for_it is None else _where(told, were_for_it), False
 
     def dropped(self) -> int:
         """Return how many packets found no room since the last call."""
@@ -219,26 +139,22 @@ class Answers:
 
 
 def _answered(
-    columns: _Columns, layout: Layout, first: int, last: int, door: RawDoor
+    columns: Columns, layout: Layout, first: int, last: int, door: RawDoor
 ) -> Iterator[Answered]:
     """Give the answers among some packets that are no errors of ICMP."""
-    ends = [column[first:last].tolist() for column in columns.of]
-    whole = all(each.count(word) == len(each) for each, word in zip(ends, door, strict=True))
-    doors = [] if whole else list(zip(*ends, strict=True))
+    from_door = columns.of.which_are(door, first, last)
     if layout.protocol != "tcp":
-        tags = columns.tag[first:last].tolist()
-        yield tags if whole else _where(tags, [each == door for each in doors]), True
+        tags = columns.tags(first, last)
+        yield tags if from_door is None else _where(tags, from_door), True
         return
-    _, flags, acknowledgements = columns.answers()
-    told = flags[first:last].tolist()
-    tags = [number - _ACKNOWLEDGES for number in acknowledgements[first:last].tolist()]
-    if whole and told.count(_SYN_ACK) == len(told):
+    flags, tags = columns.flags(first, last), columns.acknowledged(first, last)
+    if from_door is None and flags.count(_SYN_ACK) == len(flags):
         yield tags, True
         return
-    from_door = [True] * len(told) if whole else [each == door for each in doors]
-    is_open = [each & _SYN_ACK == _SYN_ACK for each in told]
+    from_door = from_door or [True] * len(flags)
+    is_open = [each & _SYN_ACK == _SYN_ACK for each in flags]
     yield _where(tags, [a and b for a, b in zip(from_door, is_open, strict=True)]), True
-    is_refused = [each & _RST_ACK == _RST_ACK for each in told]
+    is_refused = [each & _RST_ACK == _RST_ACK for each in flags]
     yield _where(tags, [a and b for a, b in zip(from_door, is_refused, strict=True)]), False
 
 
@@ -261,7 +177,7 @@ class LocalDelivery:
         buffer = bytearray(_SHORT * BATCH)
         if layout.version == IPV4:
             self._messages = Messages(buffer, _SHORT)
-            self._columns = _Columns(Slots(memoryview(buffer), _SHORT, 0), layout)
+            self._columns = Columns(Slots(memoryview(buffer), _SHORT, 0), layout)
             return
         info = PACKET_INFO[self._socket.family]
         self._socket.setsockopt(info.level, info.wanted, 1)
@@ -274,7 +190,7 @@ class LocalDelivery:
             for each, at in ((names, _NAME_ADDRESS), (told, _CONTROL_ADDRESS))
         )
         packets = Slots(memoryview(buffer), _SHORT, -layout.header)
-        self._columns = _Columns(packets, layout, ends)
+        self._columns = Columns(packets, layout, ends)
 
     def take(self, *doors: RawDoor) -> Iterator[tuple[Landed, list[tuple[RawDoor, Answered]]]]:
         """Give what has come since: to doors of this host, and from the doors that were asked."""
@@ -290,14 +206,18 @@ class LocalDelivery:
 
     def _landed(self, count: int, doors: Sequence[RawDoor]) -> Landed:
         columns = self._columns
-        came, went = _cut(columns.of, 0, count), _cut(columns.to, 0, count)
-        first = [each not in doors for each in came]
+        first = [True] * count
+        for door in doors:
+            answers = columns.of.which_are(door, 0, count)
+            if answers is None:  # all of them
+                return [], []
+            first = [a and not b for a, b in zip(first, answers, strict=True)]
         if self._layout.protocol == "tcp":
-            flags = columns.answers()[1][:count].tolist()
+            flags = columns.flags(0, count)
             first = [a and f & _SYN_ACK == _SYN for a, f in zip(first, flags, strict=True)]
-        tags = columns.tag[:count].tolist()
+        went = columns.to.read(0, count)
         at = [each for each, true in zip(went, first, strict=True) if true]
-        return _where(tags, first), at
+        return _where(columns.tags(0, count), first), at
 
     def forget(self) -> None:
         """Pass over what has come since."""

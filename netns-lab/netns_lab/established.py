@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from netns_lab.count import RawDoor
+from netns_lab.columns import RawDoor
 from netns_lab.measure import RouteRun
 
 

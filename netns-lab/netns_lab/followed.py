@@ -16,7 +16,8 @@ from analyzer.model.addresses import Address
 from analyzer.model.measurement import ANSWERED, Measurement
 from analyzer.model.probability import Bounds, capped_sum
 from netns_lab.arriving import NOTHING, Arriving, arriving, door_of_endpoint, either, hull
-from netns_lab.count import Answered, Captures, Landed, RawDoor, door_of, raw_door, tag_of
+from netns_lab.columns import RawDoor, door_of, raw_door, tag_of
+from netns_lab.count import Answered, Captures, Landed
 from netns_lab.deaths import Death, Kind
 from netns_lab.errors import LabError
 from netns_lab.layout import Layout

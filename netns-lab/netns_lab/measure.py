@@ -18,7 +18,8 @@ from analyzer.model.measurement import ANSWERED, EndpointCount, Measurement
 from analyzer.model.probability import NEVER, Bounds
 from netns_lab.arriving import NOTHING, Arriving, arriving, door_of_endpoint, of_sender, seen_from
 from netns_lab.backend import Door
-from netns_lab.count import BATCH, Answered, Landed, RawDoor, door_of, raw_door
+from netns_lab.columns import RawDoor, door_of, raw_door
+from netns_lab.count import BATCH, Answered, Landed
 from netns_lab.layout import Layout
 from netns_lab.muting import deaf_to, no_resets_to
 from netns_lab.replay import Flows
@@ -270,13 +271,18 @@ class RouteRun:
     def _settle(self) -> None:
         """Count the flows that are over, and forget which was which."""
         landed, answered = self._landed, self._answered
-        answers = Counter(zip(map(landed.get, answered), answered.values(), strict=True))
         silent = Counter(landed.values())
-        for (door, _), number in answers.items():
+        refused = [] if all(answered.values()) else [t for t, ok in answered.items() if not ok]
+        told = Counter(map(landed.get, answered))
+        told_no = Counter(map(landed.get, refused))
+        for door, number in told.items():
             if door is not None:
                 silent[door] -= number
-        self._fates.update(answers)
-        self._fates.update({(door, None): number for door, number in silent.items()})
+            self._fates[door, True] += number - told_no[door]
+        for door, number in told_no.items():
+            self._fates[door, False] += number
+        for door, number in silent.items():
+            self._fates[door, None] += number
         landed.clear()
         answered.clear()
 

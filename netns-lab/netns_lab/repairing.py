@@ -25,8 +25,8 @@ from analyzer.model.measurement import Measurement
 from analyzer.questions.repairing import Made
 from analyzer.repair.chains import Graph
 from analyzer.reports.answers import Check, RepairedRoute
+from netns_lab.columns import RawDoor, raw_door
 from netns_lab.command import run
-from netns_lab.count import RawDoor, raw_door
 from netns_lab.errors import LabError
 from netns_lab.established import Established
 from netns_lab.experiment import Lab

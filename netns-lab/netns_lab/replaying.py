@@ -27,8 +27,9 @@ from analyzer.parsers.conntrack import parse_conntrack
 from netns_lab.arriving import NOTHING
 from netns_lab.backend import Door
 from netns_lab.captured_run import CapturedRun
+from netns_lab.columns import RawDoor, door_of
 from netns_lab.command import program, run
-from netns_lab.count import BATCH, RawDoor, door_of
+from netns_lab.count import BATCH
 from netns_lab.errors import LabError
 from netns_lab.layout import Layout
 from netns_lab.measure import MASQUERADE_ROOM, Progress, without_collector

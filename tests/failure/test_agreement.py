@@ -11,6 +11,7 @@ from analyzer.failure.agreement import (
     FALSE_ALARM_RATE,
     binomial_p_value,
     client_agrees,
+    clients_agree,
     flows_needed,
     holm,
     judge,
@@ -233,3 +234,9 @@ def test_trials_share_the_rate_of_those_that_are_predicted() -> None:
     unknown = replace(known, succeeds=None)
     assert rate_of_trials([known, unknown, known]) == FALSE_ALARM_RATE / 2
     assert rate_of_trials([unknown]) == FALSE_ALARM_RATE
+    never = replace(known, succeeded=0)
+    assert [clients_agree(each) for each in ([known, unknown], [known, never], [unknown])] == [
+        True,
+        False,
+        None,
+    ]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import sys
 from functools import cache
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 
 import pytest
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from netns_lab.layout import LINK, Layout
 
 replay = pytest.importorskip("netns_lab.replay", reason="scapy is not installed")
-from netns_lab.count import door_of, raw_door, tag_of  # noqa: E402  # with scapy only
+from netns_lab.columns import tag_of  # noqa: E402  # with scapy only
 
 inet = pytest.importorskip("scapy.layers.inet")
 inet6 = pytest.importorskip("scapy.layers.inet6")
@@ -96,12 +96,6 @@ def test_no_two_flows_share_a_source_or_a_tag() -> None:
     assert len(set(map(made.source, numbers))) == made.room
     tag = slice(LINK + Layout(4, "udp").tag, LINK + Layout(4, "udp").tag + 4)
     assert len({made.frame(number)[tag] for number in numbers}) == made.room
-
-
-@given(st.sampled_from([4, 6]), st.integers(0, 2**32 - 1), st.integers(0, 65_535))
-def test_a_door_is_read_from_memory_as_it_was_written(version: int, low: int, port: int) -> None:
-    address = ip_address(int(TO[version]) ^ low)
-    assert door_of(raw_door(address.packed, port)) == (int(address), port)
 
 
 @given(st.sampled_from([4, 6]), st.integers(0, PORTS + 99))

@@ -24,6 +24,9 @@ DUAL = FIXTURES.parent / "check/1.36.2-iptables-legacy/dual-stack"
 #: A Service with session affinity, of whose endpoints none asks itself.
 AFFINE = [str(DUAL / "iptables-legacy-save.txt"), "--objects", str(DUAL / "objects.json")]
 AFFINE += ["--node", "node-a1", "--service", "ds/affinity", "--from", "pod,hairpin"]
+AFFINE_DEAD = [*AFFINE, "--dead-node", "node-b1"]
+#: A program for which there is no model.
+UNKNOWN = ["--client", "true {vip}", "--runs", "2"]
 
 
 def test_the_documentation_and_the_help_have_the_same_table() -> None:
@@ -70,8 +73,10 @@ def _unknown(folder: Path) -> list[str]:
         ("run", _unknown, r"; [\d,]+ flows not judged", "not judged"),
         ("run", _cut, "", "read as far as it goes"),
         ("verify", lambda _: [*AFFINE, "--resolution", "40%"], "", "2 of 4 routes were not"),
+        ("repair", lambda _: [*AFFINE_DEAD, "--flows", "300"], "; 2 routes not m", "not replayed"),
+        ("clients", lambda _: [*APP, *UNKNOWN], "; 1 target not predicted", "is not judged"),
     ],
-    ids=["a route", "a phase", "a capture", "a route of all"],
+    ids=["a route", "a phase", "a capture", "a route of all", "a repair", "a program"],
 )
 def test_what_was_not_judged_is_named_and_is_3_if_strict(
     verb: str, words: Any, beside_the_verdict: str, on_stderr: str, tmp_path: Path
@@ -80,7 +85,9 @@ def test_what_was_not_judged_is_named_and_is_3_if_strict(
     done = kubeodds("lab", verb, *asked)
     assert done.returncode == 0, done.stdout + done.stderr
     assert on_stderr in done.stderr
-    assert re.search(rf"Verdict: agrees.*{beside_the_verdict}", done.stdout), done.stdout
+    verdict = done.stdout.splitlines()[-1]
+    said = r"Verdict: (agrees|the repair does what it says)"
+    assert re.match(rf"{said}.*{beside_the_verdict}.*false-alarm rate 1e-06 for", verdict), verdict
     strict = kubeodds("lab", verb, *asked, "--strict")
     assert strict.returncode == 3, strict.stdout + strict.stderr
     assert on_stderr in strict.stderr
@@ -108,9 +115,37 @@ def test_what_disagrees_is_1_in_each_way_to_measure(tmp_path: Path) -> None:
         ["run", *APP, "--for", "1s", "--rate", "9000", "--connections", "0"],
         ["run", *capture],
         ["verify", *dead],
+        ["repair", *dead],
+        # It succeeds also where it would be lost.
+        ["clients", *dead, "--client", "true {vip}", "--like", "tcp", "--runs", "40"],
     ):
         done = python(str(program), *words)
         assert done.returncode == 1, (words, done.stderr)
+        assert re.match(
+            r"Verdict: DISAGREES \(exact binomial tests.*; false-alarm rate 1e-06 for",
+            done.stdout.splitlines()[-1],
+        )
+
+
+@pytest.mark.parametrize(
+    ("verb", "words", "judged"),
+    [
+        ("repair", ["--flows", "300"], lambda found: found["routes"][0]["synced"]),
+        (
+            "clients",
+            ["--client", "true {vip}", "--like", "tcp", "--runs", "2"],
+            lambda found: found["trials"][0],
+        ),
+    ],
+)
+def test_json_has_the_rate_of_the_run_and_of_each_part(
+    verb: str, words: list[str], judged: Any
+) -> None:
+    done = kubeodds("lab", verb, *APP, "--dead-node", "master", *words, "-o", "json")
+    found = json.loads(done.stdout)
+    assert (found["agrees"], found["rate"], found["left_out"]) == (True, 1e-06, [])
+    parts = 3 if verb == "repair" else 2
+    assert judged(found)["false_alarm_rate"] == pytest.approx(1e-06 / parts)
 
 
 @pytest.mark.deep

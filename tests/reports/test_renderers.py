@@ -225,8 +225,18 @@ def test_the_lab_puts_measured_beside_predicted() -> None:
 
 
 def test_real_clients_are_told_with_their_waiting() -> None:
-    assert "50.0%   28 of 60  47%            5.1 s        5.0 s  agrees" in Answers().plain(
-        "lab clients"
+    shown = Answers().plain("lab clients")
+    assert "50.0%   28 of 60  47%            5.1 s        5.0 s  agrees" in shown
+    assert shown.splitlines()[-1] == (
+        "Verdict: agrees; 1 target not predicted; 1 route not measured (exact binomial tests; "
+        "false-alarm rate 1e-06 for the whole run)"
+    )
+
+
+def test_a_repair_is_told_with_the_rate_of_the_run() -> None:
+    assert Answers().plain("lab repair").splitlines()[-1] == (
+        "Verdict: DISAGREES; 1 route not measured (exact binomial tests, Holm-corrected; "
+        "false-alarm rate 1e-06 for the whole run)"
     )
 
 

@@ -287,7 +287,9 @@ class Answers:
                 return ClientsAnswer(
                     dead="node master",
                     node="worker1",
-                    trials=(TRIAL,),
+                    trials=(TRIAL, replace(TRIAL, succeeds=None)),
+                    left_out=LAB.left_out,
+                    rate=1e-6,
                     diagnostics=view.diagnostics,
                 )
             case _:
@@ -530,6 +532,7 @@ LAB_REPAIR = LabRepairAnswer(
     ),
     checks=(Check("the undo leaves the rules byte for byte as they were", False),),
     left_out=LAB.left_out,
+    rate=1e-6,
 )
 TRIAL = ClientTrial(
     command="dig +tries=1",

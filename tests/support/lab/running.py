@@ -70,11 +70,13 @@ import sys
 from netns_lab import cli
 from netns_lab.iptables import Iptables
 from analyzer.parsers.iptables_save import parse, render
-load = Iptables.load
-def other(self, ruleset):
-    text = render(ruleset).replace('0.50000000000', '0.40000000000')
-    load(self, parse(text, 'other'))
-Iptables.load = other
+def swapped(usual):
+    def other(self, ruleset, *more):
+        text = render(ruleset).replace('0.50000000000', '0.40000000000')
+        return usual(self, parse(text, 'other'), *more)
+    return other
+for name in ('load', 'adopt', 'resync'):
+    setattr(Iptables, name, swapped(getattr(Iptables, name)))
 sys.exit(cli.main(sys.argv[1:]))
 """
 
