@@ -215,6 +215,28 @@ def _cut(intervals: Intervals, first: int, last: int) -> Intervals:
     return (*intervals[:begin], *left, *intervals[end:])
 
 
+class Membership:
+    """Tells in which of several sets of addresses an address lies, without a look at each."""
+
+    def __init__(self, sets: Iterable[Intervals]) -> None:
+        changes: dict[int, list[int]] = {}
+        for at, intervals in enumerate(sets):
+            for first, last in intervals:
+                changes.setdefault(first, []).append(at)
+                changes.setdefault(last + 1, []).append(at)
+        self._firsts = sorted(changes)
+        self._held: list[frozenset[int]] = []
+        inside: set[int] = set()
+        for first in self._firsts:
+            inside.symmetric_difference_update(changes[first])
+            self._held.append(frozenset(inside))
+
+    def of(self, number: int) -> frozenset[int]:
+        """Return which sets have it, by their places from 0."""
+        at = bisect_right(self._firsts, number) - 1
+        return self._held[at] if at >= 0 else frozenset()
+
+
 class Parted(Exception):  # noqa: N818  # no error: a question that has two answers
     """A match is true for some addresses of a region, and false for others.
 

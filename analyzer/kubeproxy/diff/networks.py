@@ -17,10 +17,10 @@ def by_network(
     `a` and `b` are of one frontend and one kind of source. With a network those sources are meant
     that are in it, and in no narrower one that is given; with None those in none.
     """
-    if len(a) == len(b) == 1 and a[0].network is None and b[0].network is None:
+    if len(a) == len(b) == 1 and not a[0].networks and not b[0].networks:
         yield None, a[0], b[0]
         return
-    asked = list(dict.fromkeys(route.network for route in (*a, *b)))
+    asked = list(dict.fromkeys(_networks(*a, *b)))
     for network in asked:
         inner = [n for n in asked if n is not None and n != network and _holds(network, n)]
         if _is_filled(network, inner):
@@ -34,7 +34,7 @@ def inner_networks(network: Network | None, routes: Iterable[Route]) -> tuple[Ne
     """Return the networks within `network` whose sources have routes of their own."""
     if network is None:
         return ()
-    asked = {route.network for route in routes} - {network}
+    asked = set(_networks(*routes)) - {network}
     inner = [n for n in asked if n is not None and _holds(network, n)]
     four = [n for n in inner if isinstance(n, IPv4Network)]
     six = [n for n in inner if isinstance(n, IPv6Network)]
@@ -62,8 +62,15 @@ def _is_filled(outer: Network | None, inner: Sequence[Network]) -> bool:
 def _narrowest(routes: Iterable[Route], network: Network | None) -> Route | None:
     """Return the route that sources in `network` take."""
     holding = [
-        (-1 if route.network is None else route.network.prefixlen, at, route)
+        (-1 if each is None else each.prefixlen, at, route)
         for at, route in enumerate(routes)
-        if route.network is None or (network is not None and _holds(route.network, network))
+        for each in _networks(route)
+        if each is None or (network is not None and _holds(each, network))
     ]
     return max(holding, default=(0, 0, None))[2]
+
+
+def _networks(*routes: Route) -> Iterator[Network | None]:
+    """Give the networks of routes; None: those in no network."""
+    for route in routes:
+        yield from route.networks or (None,)

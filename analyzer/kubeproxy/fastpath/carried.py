@@ -124,7 +124,7 @@ class Carried:
         found: list[Way] = []
         for route, address, pattern in self._ways:
             shares = CarriedShares(ends.at(pattern.places), pattern)
-            told = route.unresolved, route.network, route.astray
+            told = route.unresolved, route.network, route.astray, route.also
             found.append((Route(frontend, route.source, shares, *told), address))
         return tuple(found)
 

@@ -88,8 +88,7 @@ class Classes:
 
 def _is_within(way: Way, around: frozenset[str]) -> bool:
     """Tell whether the network of a route's sources is one that all of a class have."""
-    network = way[0].network
-    return network is None or str(network) in around
+    return around.issuperset(map(str, way[0].networks))
 
 
 def _is_own(ending: Ending, frontend: Frontend, closure: Closure) -> bool:

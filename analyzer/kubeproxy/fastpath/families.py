@@ -316,7 +316,7 @@ class Told:
         if self.leads != (None,):
             drawn = family.drawn(self.leads)
             shares = PlainShares(drawn, protocol, self._judge(drawn, family))
-        told = route.unresolved, route.network, route.astray
+        told = route.unresolved, route.network, route.astray, route.also
         return Route(frontend, route.source, shares, *told), self.address
 
     def _judge(self, drawn: Drawn, family: Family) -> Judge:

@@ -21,7 +21,7 @@ from analyzer.kubeproxy.predict.templates import (
     kind_of,
 )
 from analyzer.kubeproxy.predict.walked import walked
-from analyzer.kubeproxy.view import Route, ServicePort, Source
+from analyzer.kubeproxy.view import Route, ServicePort, Source, each_network
 from analyzer.model.addresses import Address, Network
 from analyzer.model.cluster import Cluster
 from analyzer.model.probability import NEVER
@@ -241,7 +241,8 @@ class _Predicted:
                 name=service_name(spec.name), protocol=spec.protocol, frontends=(), routes=()
             )
         hosts = self._relations.hosts
-        routes = [each for each in found.routes if each.source is not Source.HAIRPIN]
+        every = each_network(found.routes)
+        routes = [each for each in every if each.source is not Source.HAIRPIN]
         # As in `ListedShares`.
         told = [
             replace(

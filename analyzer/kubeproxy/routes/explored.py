@@ -14,7 +14,7 @@ Flows that nat sends to no endpoint go astray (`astray`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from analyzer.kubeproxy.routes.astray import Astray
@@ -22,7 +22,7 @@ from analyzer.kubeproxy.view import Endpoint, Frontend, Route, Share, Source
 from analyzer.model.addresses import Address, Network
 from analyzer.model.packet import Mark, Packet
 from analyzer.model.probability import Bounds, Dyadic, capped_sum
-from analyzer.model.region import Intervals, Region, networks_of
+from analyzer.model.region import Intervals, Region
 from analyzer.model.targets import Dnat, NatRange
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.conditions import Label, leaves_by_source, questions, telling
@@ -205,8 +205,8 @@ class Explored:
             if there is None or _is_from(there, address, region)
         }
 
-    def networks(self, region: Region | None) -> frozenset[Network]:
-        """Return the networks of sources in a region that fare otherwise than others there.
+    def asked(self, region: Region | None) -> set[Intervals]:
+        """Return what rules ask of sources in a region of which some fare otherwise than others.
 
         Flows of an endpoint to itself are left aside, unless they are lost where others' are not.
         None: where sources are is not known.
@@ -219,20 +219,20 @@ class Explored:
                 behind |= asked_of_others((parts, asked), number)
             if len({parts for _, parts, _ in arriving}) > 1:
                 labels += [(where, number) for where, _, _ in arriving if where is not None]
-        return self._networks(region, labels) | self._named(behind)
+        return self._asked(region, labels) | behind
 
-    def networks_before(self, region: Region | None) -> frozenset[Network]:
+    def asked_before(self, region: Region | None) -> set[Intervals]:
         """Return those of sources that come to endpoints otherwise than others do."""
         labels = list(self._by_shares)
         for endpoint, packets in self.packets.items():
             if len(packets) > 1:
                 number = int(endpoint.address)
                 labels += [(where, number) for where in packets.values() if where is not None]
-        return self._networks(region, labels)
+        return self._asked(region, labels)
 
-    def networks_of_shares(self, region: Region | None) -> frozenset[Network]:
+    def asked_of_shares(self, region: Region | None) -> set[Intervals]:
         """Return those of sources that have other shares than others, masquerade left aside."""
-        return self._networks(region, self._by_shares)
+        return self._asked(region, self._by_shares)
 
     @property
     def _goes_astray(self) -> bool:
@@ -245,14 +245,11 @@ class Explored:
             parts |= dict.fromkeys(self._astray.parts)
         return [(where, None) for where in parts]
 
-    def _networks(self, region: Region | None, labels: Sequence[Label]) -> frozenset[Network]:
+    def _asked(self, region: Region | None, labels: Sequence[Label]) -> set[Intervals]:
         if region is None or not labels:
-            return frozenset()
+            return set()
         asked = self._questions | (self._astray.questions if self._goes_astray else set())
-        return self._named(telling(asked, region.intervals, labels))
-
-    def _named(self, asked: Iterable[Intervals]) -> frozenset[Network]:
-        return frozenset(n for each in asked for n in networks_of(self._version, each))
+        return telling(asked, region.intervals, labels)
 
 
 def _end_of(leaf: Leaf) -> End:

@@ -13,10 +13,10 @@ from analyzer.kubeproxy.routes.explored import Explored
 from analyzer.kubeproxy.routes.leaving import Leaving, Towards, from_any_side
 from analyzer.kubeproxy.routes.packets import HOOKS, USUAL, FlowPackets, behind_nat, bridge_port
 from analyzer.kubeproxy.view import Endpoint, Frontend, Source
-from analyzer.model.addresses import VERSIONS, Address, Network
+from analyzer.model.addresses import VERSIONS, Address
 from analyzer.model.devices import Side
 from analyzer.model.packet import UNKNOWN_MARK, Mark, Packet
-from analyzer.model.region import Intervals, Region, everything, networks_of
+from analyzer.model.region import Intervals, Region, everything
 from analyzer.model.rules import Ruleset
 from analyzer.model.value import replace
 from analyzer.semantics.assumed import BRIDGE_PORT, DEFAULTS, POD_INTERFACE, Assumed
@@ -283,7 +283,7 @@ class FlowWalks:
             found = self._towards[key] = self._leaving.towards(self.packets.translated(*key))
         return found
 
-    def asked_behind(self, source: Source, most: int) -> frozenset[Network] | None:
+    def asked_behind(self, source: Source, most: int) -> set[Intervals] | None:
         """Return the sources that rules behind nat tell apart, of plain flows that they meet.
 
         None: these rules tell more than `most` destinations apart.
@@ -296,7 +296,7 @@ class FlowWalks:
         # Whether what is told of each side rests on them nobody knows before it is told.
         assumed = self._assumed
         assumed.used |= _OF_SIDES & assumed.wanted & assumed.values.keys()
-        return None if asked is None else self.networks(asked)
+        return asked
 
     def spares_all(self, mark: Mark, most: int) -> bool:
         """Tell whether no plain flow is lost that nat sends on with a mark.
@@ -337,8 +337,3 @@ class FlowWalks:
             self._hooks.forget(exceeded)
             self._spared[key] = found and is_sure
         return self._spared[key]
-
-    def networks(self, asked: Iterable[Intervals]) -> frozenset[Network]:
-        """Return the networks of what was asked of sources."""
-        version = VERSIONS[self._family]
-        return frozenset(network for each in asked for network in networks_of(version, each))
