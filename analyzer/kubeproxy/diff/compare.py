@@ -14,7 +14,7 @@ from analyzer.kubeproxy.diff.changes import (
     Way,
 )
 from analyzer.kubeproxy.diff.expected import Expected
-from analyzer.kubeproxy.diff.networks import by_network, inner_networks
+from analyzer.kubeproxy.diff.networks import by_network
 from analyzer.kubeproxy.diff.pairs import common_frontends, pairs, place, version_of
 from analyzer.kubeproxy.diff.routes import Asked, RouteComparer
 from analyzer.kubeproxy.diff.side import Side
@@ -187,8 +187,8 @@ class _Comparer:
                 if bool(one) is not bool(other) and source is not Source.HAIRPIN:
                     # Only one of the dumps tells of any such source.
                     yield Way(shown, source, None), Change(unknown=(SHARES,))
-                for network, mine, theirs in by_network(one, other):
-                    way = Way(shown, source, network, inner_networks(network, (*one, *other)))
+                for network, but, mine, theirs in by_network(one, other):
+                    way = Way(shown, source, network, but)
                     # In nearly all Services nothing differs, which is seen without looking closer.
                     change = self._routes.same(mine, theirs) if filled else None
                     if change is None:
