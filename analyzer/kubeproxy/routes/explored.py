@@ -27,12 +27,14 @@ from analyzer.model.targets import Dnat, NatRange
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.conditions import Label, leaves_by_source, questions, telling
 from analyzer.semantics.onward import UNKNOWN, Onward, OnwardBySource, asked_of_others, one_of
-from analyzer.semantics.parts import Asked, Parts, at, holds, union
+from analyzer.semantics.parts import Asked, Lookup, Parts, holds, union
 from analyzer.semantics.tree import Leaf, Shares, Tree, any_of, shares_by_source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TypeAlias
+    from typing import Any, TypeAlias, TypeVar
+
+    T = TypeVar("T")
 
     #: Sources of which flows come to an endpoint, None: any; what becomes of these behind nat, and
     #: what of them makes that difference.
@@ -77,6 +79,7 @@ class Explored:
         self.packets: dict[Endpoint, dict[Packet, Intervals | None]] = {}
         self._arrivals: dict[Endpoint, list[Arrival]] = {}
         self._tree = tree
+        self._lookups: dict[int, tuple[object, Lookup[Any]]] = {}
         self._shares = shares_by_source(tree, _end_of)
         self._parts: dict[tuple[int, ...], _Part] = {}
         for leaf, where in leaves_by_source(tree):
@@ -110,7 +113,7 @@ class Explored:
         Without a region, from any that was walked.
         """
         if address is not None:
-            found = at(self._shares, address)
+            found = [*self._lookup(self._shares).at(int(address))]
         else:
             found = [
                 shares
@@ -197,13 +200,28 @@ class Explored:
         """
         if endpoint not in self.packets:
             return set()
-        return {
-            answer
+        there = [
+            parts
             for where, parts, _ in self._arriving(endpoint)
             if where is None or _is_from(where, address, region)
-            for there, answer in parts
-            if there is None or _is_from(there, address, region)
+        ]
+        if address is not None:
+            number = int(address)
+            return {answer for parts in there for answer in self._lookup(parts).at(number)}
+        return {
+            answer
+            for parts in there
+            for where, answer in parts
+            if where is None or _is_from(where, address, region)
         }
+
+    def _lookup(self, parts: Parts[T]) -> Lookup[T]:
+        """Return what tells of an address; that of the same parts is made once."""
+        known = self._lookups.get(id(parts))
+        if known is None:  # with the parts, so that no others get their identity
+            known = self._lookups[id(parts)] = parts, Lookup(parts)
+        found: Lookup[T] = known[1]
+        return found
 
     def asked(self, region: Region | None) -> set[Intervals]:
         """Return what rules ask of sources in a region of which some fare otherwise than others.
