@@ -29,6 +29,7 @@ from analyzer.kubeproxy.view import (
     ServicePort,
     Share,
     Source,
+    each_network,
 )
 from analyzer.model.addresses import address_from_text, network_from_text
 from analyzer.model.endings import Ending, Endings, EndKind
@@ -116,14 +117,15 @@ class Encoder:
             _json([[at[frontend], how] for frontend, how in service.refusals]),
             _json([at[frontend] for frontend in service.unfilled]),
         )
-        routes = [self._route(route, at) for route in service.routes]
+        every = [*each_network(service.routes)]
+        routes = [self._route(route, at) for route in every]
         found = digest_of([head, routes])
         if found not in self._given:
             self._given.add(found)
             self.new.service_ports[found] = (found, *head)
             self.new.routes[found] = tuple(
                 (found, number, *_shown(route.frontend), *row)
-                for number, (route, row) in enumerate(zip(service.routes, routes, strict=True))
+                for number, (route, row) in enumerate(zip(every, routes, strict=True))
             )
         return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from analyzer.cluster.drift_kinds import Drift
-from analyzer.kubeproxy.view import Endpoint, Frontend, Route, ServicePort, Source
+from analyzer.kubeproxy.view import Endpoint, Frontend, Route, ServicePort, Source, each_network
 from analyzer.model.endings import EndKind
 from analyzer.model.value import value
 
@@ -147,7 +147,7 @@ def _of_routes(found: ServicePort, wanted: ServicePort) -> Iterator[Difference]:
 def _routes(service: ServicePort) -> dict[Way, Route]:
     return {
         (each.frontend.address, each.frontend.port, each.source, each.network): each
-        for each in service.routes
+        for each in each_network(service.routes)
         if each.source is not Source.HAIRPIN
     }
 

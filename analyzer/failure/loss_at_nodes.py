@@ -42,7 +42,8 @@ def together(losses: Mapping[str, ServiceLoss]) -> ServicePort:
     routes: dict[object, Route] = {}
     for each in services:
         for route in each.routes:
-            routes.setdefault((route.frontend, route.source, route.network, *_drawn(route)), route)
+            way = route.frontend, route.source, route.networks
+            routes.setdefault((*way, *_drawn(route)), route)
     return replace(
         services[0],
         frontends=tuple(dict.fromkeys(f for each in services for f in each.frontends)),

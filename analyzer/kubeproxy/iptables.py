@@ -14,7 +14,7 @@ Source: kubernetes, pkg/proxy/iptables/proxier.go, ``syncProxyRules``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from analyzer.kubeproxy import names
@@ -27,13 +27,7 @@ from analyzer.kubeproxy.routes.sources import pod_networks, source_addresses
 from analyzer.kubeproxy.rows.holes import without_holes
 from analyzer.kubeproxy.rows.plain import PlainTable
 from analyzer.kubeproxy.rows.plain_shares import PlainRoutes
-from analyzer.kubeproxy.view import (
-    Frontend,
-    Route,
-    ServicePort,
-    Source,
-    View,
-)
+from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Source, View
 from analyzer.model.addresses import VERSIONS, Address, Network
 from analyzer.model.cluster import Cluster
 from analyzer.model.diagnostics import Diagnostic
@@ -131,6 +125,8 @@ class Recogniser:
         )
         #: The address that represents the sources of a route, if it is not the usual one.
         self._addresses = self._plain_ways.addresses
+        #: The routes of entrances, by identity, that were found before their Service was made.
+        self._ways: dict[int, tuple[Way, ...]] = {}
 
     @cached_property
     def _walks(self) -> NatWalks:
@@ -269,8 +265,6 @@ class Recogniser:
         found = self._addresses.get((frontend, protocol, source, network))
         return self._sources[source] if found is None else found
 
-    # --- plain rows ---
-
     def plain_grounds(self) -> PlainGrounds | None:
         """Return what the routes of plain Services rest on; None: not on plain rows alone."""
         if not self._by_class or self._entrances.unnamed or self._mended:
@@ -295,6 +289,7 @@ class Recogniser:
                 # A refusal's comment does not have the kind; that of the rule in nat does.
                 frontend = known.get(_place(entry.protocol, entry.frontend), entry.frontend)
                 refused.setdefault(key, []).append((frontend, refusal))
+        self._find_ways(grouped.values())
         for key in sorted({**grouped, **refused}):
             yield self._service(*key, grouped.get(key, []), refused.get(key, []))
 
@@ -351,20 +346,33 @@ class Recogniser:
     def _all(self, entrance: Entrance) -> Iterator[Route]:
         """Yield the routes of one frontend from all kinds of source."""
         if self._plain_ways.is_direct(entrance):
-            for source in Source:
-                yield from self._plain_ways.made([entrance], source)
+            yield from (r for s in Source for r in self._plain_ways.made([entrance], s))
             return
-        if self._advance is not None:
-            self._advance(self._size(entrance.chain), self._ruleset.rules)
-        way = entrance.frontend, entrance.protocol
-        if self._classes is None:
-            ways = self._walked(entrance)
-        else:
-            ways = self._classes.ways(*way, lambda: self._walked(entrance))
-        for route, address in ways:
+        known = id(entrance) in self._ways
+        for route, address in self._ways[id(entrance)] if known else self._found(entrance):
             if address is not None:
                 self._addresses[self._way(entrance, route)] = address
             yield route
+
+    def _find_ways(self, services: Iterable[list[Entrance]]) -> None:
+        """Find the routes of what is not plain, of the Services with the fewest rules first.
+
+        Of alike frontends the first is walked, and a walk of many endpoints takes long.
+        """
+        others = [each for each in services if any(e.plain is None for e in each)]
+        if not others or self._classes is None:
+            return
+        for each in sorted(others, key=lambda of: max(self._size(e.chain) for e in of)):
+            self._ways |= {id(e): self._found(e) for e in each if e.plain is None}
+
+    def _found(self, entrance: Entrance) -> tuple[Way, ...]:
+        """Return the routes of one frontend that is not plain."""
+        if self._advance is not None:
+            self._advance(self._size(entrance.chain), self._ruleset.rules)
+        if self._classes is None:
+            return self._walked(entrance)
+        way = entrance.frontend, entrance.protocol
+        return self._classes.ways(*way, lambda: self._walked(entrance))
 
     def _way(self, entrance: Entrance, route: Route) -> PlainWay:
         return entrance.frontend, entrance.protocol, route.source, route.network
@@ -378,8 +386,7 @@ class Recogniser:
 
     def _size(self, name: str) -> int:
         """Return about how many rules a flow traverses from a Service's chain on."""
-        chain = self._nat.chains.get(name)
-        return 0 if chain is None else len(chain.rules)
+        return len(self._nat.chains[name].rules) if name in self._nat.chains else 0
 
 
 def _may_refuse(ruleset: Ruleset) -> bool:

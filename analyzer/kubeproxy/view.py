@@ -110,6 +110,7 @@ class Route:
         network: only sources in it; None: those in no network that the rules of the frontend
             distinguish, for example by ``loadBalancerSourceRanges``.
         astray: the flows that are sent to no endpoint, as far as it is known how they end.
+        also: other networks with the same result, for example those of a set that rules match on.
     """
 
     frontend: Frontend
@@ -118,6 +119,12 @@ class Route:
     unresolved: Dyadic
     network: Network | None = None
     astray: Endings = ()
+    also: tuple[Network, ...] = ()
+
+    @property
+    def networks(self) -> tuple[Network, ...]:
+        """All networks whose sources it is of; none: of those in no network told apart."""
+        return () if self.network is None else (self.network, *self.also)
 
     def columns(self) -> tuple[Sequence[str], Sequence[Bounds]]:
         """Return the endpoints as they are printed, and the share of each."""
@@ -159,6 +166,15 @@ class Route:
     def is_exact(self) -> bool:
         """Whether nothing unknown can change a share."""
         return not self.unresolved and all(share.is_exact for share in self.columns()[1])
+
+
+def each_network(routes: Iterable[Route]) -> Iterator[Route]:
+    """Yield routes of at most one network each, for answers network by network."""
+    for route in routes:
+        if not route.also:
+            yield route
+        else:
+            yield from (replace(route, network=each, also=()) for each in route.networks)
 
 
 def open_as(hairpin: Route, others: Iterable[Route]) -> Route:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from analyzer.model.diagnostics import Location
 from analyzer.model.probability import NEVER, Bounds, capped_sum
@@ -101,13 +101,17 @@ def any_of(given: Iterable[Endings]) -> Endings:
     distinct = list(dict.fromkeys(given))
     if len(distinct) == 1:
         return distinct[0]
-    every = [dict(each) for each in distinct]
-    never = Bounds(NEVER, NEVER)
-    found: list[tuple[Ending, Bounds]] = []
-    for ending in sorted({ending for each in every for ending in each}):
-        bounds = [each.get(ending, never) for each in every]
-        found.append((ending, Bounds(min(b.lower for b in bounds), max(b.upper for b in bounds))))
-    return tuple(found)
+    found: dict[Ending, list[Bounds]] = {}
+    for each in distinct:
+        for ending, bounds in dict(each).items():
+            found.setdefault(ending, []).append(bounds)
+    return tuple([(ending, _one_of(found[ending], len(distinct))) for ending in sorted(found)])
+
+
+def _one_of(bounds: Sequence[Bounds], sets: int) -> Bounds:
+    """Return the bounds of an ending that is in some of the sets, of which one applies."""
+    lower = min(b.lower for b in bounds) if len(bounds) == sets else NEVER
+    return Bounds(lower, max(b.upper for b in bounds))
 
 
 def part(endings: Endings, of: Bounds) -> Endings:

@@ -35,6 +35,12 @@ Intervals = tuple[Interval, ...]
 LOOPBACK: Final[dict[int, Intervals]] = {4: ((0x7F000000, 0x7FFFFFFF),), 6: ((1, 1),)}
 
 
+#: Times as many intervals, to look at fewer of them takes less time than to look at all.
+_MANY: Final = 8
+#: Above every address.
+_BEYOND: Final = 1 << 129
+
+
 class Region:
     """A set of addresses of one IP version, which is not empty.
 
@@ -178,6 +184,10 @@ class AnyOf(Region):
 
 def common_of(one: Intervals, other: Intervals) -> Intervals:
     """Return the addresses that are in both."""
+    if len(one) > _MANY * len(other):
+        return _clipped(one, other)
+    if len(other) > _MANY * len(one):
+        return _clipped(other, one)
     found: list[Interval] = []
     mine, theirs = 0, 0
     while mine < len(one) and theirs < len(other):
@@ -189,6 +199,22 @@ def common_of(one: Intervals, other: Intervals) -> Intervals:
         else:
             theirs += 1
     return tuple(found)
+
+
+def _clipped(many: Intervals, few: Intervals) -> Intervals:
+    """Return the same, looking only at those of many intervals that others begin or end in."""
+    found: Intervals = ()
+    for low, high in few:
+        begin = bisect_left(many, (low, low))
+        if begin and many[begin - 1][1] >= low:
+            begin -= 1
+        end = bisect_right(many, (high, _BEYOND))
+        if begin < end:
+            pieces = list(many[begin:end])
+            pieces[0] = max(pieces[0][0], low), pieces[0][1]
+            pieces[-1] = pieces[-1][0], min(pieces[-1][1], high)
+            found += tuple(pieces)
+    return found
 
 
 def without(one: Intervals, other: Intervals) -> Intervals:
@@ -213,6 +239,36 @@ def _cut(intervals: Intervals, first: int, last: int) -> Intervals:
             left.append((last + 1, high))
         end += 1
     return (*intervals[:begin], *left, *intervals[end:])
+
+
+class Membership:
+    """The sets of addresses, of several, that contain an address; found without trying each."""
+
+    def __init__(self, sets: Iterable[Intervals]) -> None:
+        begin: dict[int, list[int]] = {}
+        end: dict[int, list[int]] = {}
+        for at, intervals in enumerate(sets):
+            for first, last in intervals:
+                begin.setdefault(first, []).append(at)
+                end.setdefault(last + 1, []).append(at)
+        self._firsts = sorted(begin.keys() | end.keys())
+        self._held: list[frozenset[int]] = []
+        inside: set[int] = set()
+        for first in self._firsts:
+            inside.difference_update(end.get(first, ()))
+            inside.update(begin.get(first, ()))
+            self._held.append(frozenset(inside))
+
+    def of(self, number: int) -> frozenset[int]:
+        """Return which sets have it, by their places from 0."""
+        at = bisect_right(self._firsts, number) - 1
+        return self._held[at] if at >= 0 else frozenset()
+
+    def pieces(self) -> Iterator[tuple[Interval, frozenset[int]]]:
+        """Yield the intervals that any set contains, in order, and the sets that contain each."""
+        for (first, end), held in zip(pairwise(self._firsts), self._held, strict=False):
+            if held:
+                yield (first, end - 1), held
 
 
 class Parted(Exception):  # noqa: N818  # no error: a question that has two answers
@@ -256,7 +312,7 @@ def around(parts: Iterable[Interval], most: int) -> Intervals:
 
 def holds(intervals: Intervals, number: int) -> bool:
     """Return whether some intervals contain a number."""
-    at = bisect_right(intervals, number, key=lambda each: each[0]) - 1
+    at = bisect_right(intervals, (number, _BEYOND)) - 1
     return at >= 0 and number <= intervals[at][1]
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from analyzer.errors import InputError
 from analyzer.failure.loss import ServiceLoss
 from analyzer.failure.route_loss import RouteLoss
-from analyzer.kubeproxy.view import Source
-from analyzer.model.value import value
+from analyzer.kubeproxy.view import Source, each_network
+from analyzer.model.value import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,10 +70,11 @@ def repaired(
     then = {_name(each): each for each in after}
     for each in before:
         other = then.get(_name(each))
-        routes = {} if other is None else {_key(found): found for found in other.routes}
-        fates = [(route, _fate(route, routes)) for route in each.routes if route.on_dead.upper]
+        routes = {} if other is None else {_key(f): f for f in _by_network(*other.routes)}
+        dying = [route for route in each.routes if route.on_dead.upper]
+        fates = [found for route in dying for found in _fates(route, routes)]
         affected = {route.route.frontend for route, _ in fates}
-        for route in each.routes:
+        for route in _by_network(*each.routes):
             if route.route.source is Source.HAIRPIN and route.route.frontend in affected:
                 continue  # the living draw themselves more often
             if not route.on_dead.upper and not _is_same(route, routes.get(_key(route))):
@@ -93,6 +94,21 @@ def _name(loss: ServiceLoss) -> tuple[str, str, int | None]:
 
 def _key(loss: RouteLoss) -> _Key:
     return loss.route.frontend, loss.route.source, loss.route.network
+
+
+def _by_network(*losses: RouteLoss) -> Iterator[RouteLoss]:
+    """Yield the losses of routes of a single network each, or of none."""
+    for loss in losses:
+        for route in each_network([loss.route]):
+            yield loss if route is loss.route else replace(loss, route=route)
+
+
+def _fates(
+    before: RouteLoss, after: Mapping[_Key, RouteLoss]
+) -> list[tuple[RouteLoss, RepairedOutcome]]:
+    """Return the outcome of a route, or of each of its networks if they differ."""
+    found = [(each, _fate(each, after)) for each in _by_network(before)]
+    return found if len({fate for _, fate in found}) > 1 else [(before, found[0][1])]
 
 
 def _fate(before: RouteLoss, after: Mapping[_Key, RouteLoss]) -> RepairedOutcome:

@@ -10,6 +10,7 @@ from analyzer.kubeproxy.view import Frontend, FrontendKind, Source
 from analyzer.model.addresses import Network
 from analyzer.model.probability import ALWAYS
 from analyzer.reports.numbers import bounds_percent
+from analyzer.reports.route_networks import first_networks
 
 #: Sources of flows, after the word ``from``.
 _FROM: Final = {
@@ -56,7 +57,8 @@ def _sources(ways: Sequence[RouteIdentity]) -> str:
     everybody = not set(Source) - plain - {Source.HAIRPIN}
     named = ["anywhere"] if everybody else sources(plain)
     told = {(way.source, way.network) for way in ways}
-    return ", ".join([*named, *[_network(way, told) for way in ways if way.network is not None]])
+    networks = [_network(way, told) for way in ways if way.network is not None]
+    return ", ".join([*named, *([first_networks(networks, len(networks))] if networks else [])])
 
 
 def _network(way: RouteIdentity, told: set[tuple[Source, Network | None]]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Source
 from analyzer.model.value import value
+from analyzer.reports.route_networks import networks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,12 +70,12 @@ def _sources(alike: Sequence[Route], every: Sequence[Route]) -> tuple[str, ...]:
     plain = {route.source for route in alike if route.network is None}
     found = ["pods"] if plain.issuperset(_PODS) else [_SHORT[s] for s in _PODS if s in plain]
     found += [
-        f"{_SHORT[r.source]} in {r.network}" for r in alike if r.source in _PODS and r.network
+        f"{_SHORT[r.source]} in {networks(r)}" for r in alike if r.source in _PODS and r.network
     ]
     if Source.NODE in plain:
         found.append(_SHORT[Source.NODE])
-    outside = [r.network for r in alike if r.source is Source.EXTERNAL]
-    found += [_SHORT[Source.EXTERNAL] if n is None else str(n) for n in outside]
+    outside = [networks(r) for r in alike if r.source is Source.EXTERNAL]
+    found += [named or _SHORT[Source.EXTERNAL] for named in outside]
     if Source.HAIRPIN in plain and Source.POD not in plain:
         found.append(_SHORT[Source.HAIRPIN])
     return tuple(found)

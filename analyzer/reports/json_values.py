@@ -8,8 +8,8 @@ which asking for an indent would turn off.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
 from analyzer.kubeproxy.view import Frontend, FrontendKind, ServicePort, Source
 from analyzer.model.diagnostics import Diagnostic
@@ -28,16 +28,22 @@ SOURCES: Final = {source: json.dumps(source.value) for source in Source}
 encode: Final = json.JSONEncoder(separators=(",", ":")).encode
 
 
-def document(
-    verb: str, fields: Mapping[str, str | Iterable[str]], version: int = VERSION
-) -> Iterator[str]:
+#: A field of a document: an encoded value, the encoded entries of a list, or what gives these.
+Field: TypeAlias = str | Iterable[str] | Callable[[], Iterable[str] | None]
+
+
+def document(verb: str, fields: Mapping[str, Field], version: int = VERSION) -> Iterator[str]:
     """Yield one JSON document that names its schema first.
 
     Fields hold an encoded value, or the encoded entries of a list. Entries are consumed in the
-    order of the fields, so a field may depend on what the entries of an earlier one left behind.
+    order of the fields, so a field may depend on what the entries of an earlier one left behind:
+    whether it is there at all, if it has to be called for its entries, and then returns None.
     """
     yield f'{{"schema":"kubeodds/{verb}/{version}"'
-    for name, value in fields.items():
+    for name, field in fields.items():
+        value = field() if callable(field) else field
+        if value is None:
+            continue
         yield f',\n"{name}":'
         if isinstance(value, str):
             yield value

@@ -16,6 +16,7 @@ from analyzer.reports import json_values as values
 from analyzer.reports import loss_json
 from analyzer.reports.cluster_answer import LossClusterAnswer
 from analyzer.reports.predicted_json import dumps, prediction
+from analyzer.reports.route_networks import network_fields
 from analyzer.reports.whatif_json import rounded
 
 _VERSION = 1
@@ -79,5 +80,5 @@ def _worst(loss: ServiceLoss) -> dict[str, Any] | None:
         "upper": values.probability(rounded(worst.loss.upper, up=True)),
         "frontend": values.frontend(route.frontend),
         "source": route.source.value,
-        "network": None if route.network is None else str(route.network),
+        **network_fields(route),
     }

@@ -19,18 +19,21 @@ from analyzer.reports import json_values as values
 from analyzer.reports.answers import LossAnswer
 from analyzer.reports.freshness import freshness_json
 from analyzer.reports.json_endpoints import EndpointTexts
+from analyzer.reports.route_networks import NetworkLists, network_fields
 
 
 def render(answer: LossAnswer) -> Iterator[str]:
     """Yield what each ServicePort loses, one by one."""
     counts = Counter(loss.state for loss in answer.losses)
+    lists = NetworkLists()
     return values.document(
         "loss",
         {
             "node": values.encode(answer.view.node),
             "freshness": values.encode(freshness_json(answer.freshness)),
             "dead": values.encode(dead(answer.dead)),
-            "services": services(answer),
+            "services": services(answer, lists),
+            "networks": lists.written,
             "totals": values.encode({state.value: counts[state] for state in LossState}),
             "not_judged": map(values.encode, answer.not_judged),
             "cut": values.encode(bool(answer.view.cut)),
@@ -39,9 +42,9 @@ def render(answer: LossAnswer) -> Iterator[str]:
     )
 
 
-def services(answer: LossAnswer) -> Iterator[str]:
-    """Yield what each ServicePort loses, encoded."""
-    return map(_Writer(answer).service, answer.losses)
+def services(answer: LossAnswer, lists: NetworkLists) -> Iterator[str]:
+    """Yield what each ServicePort loses, encoded; routes refer to `lists`."""
+    return map(_Writer(answer, lists).service, answer.losses)
 
 
 def dead(died: Dead) -> dict[str, Any]:
@@ -57,7 +60,8 @@ def dead(died: Dead) -> dict[str, Any]:
 class _Writer:
     """Writes ServicePorts."""
 
-    def __init__(self, answer: LossAnswer) -> None:
+    def __init__(self, answer: LossAnswer, lists: NetworkLists) -> None:
+        self._lists = lists
         self._dead = answer.dead
         self._endpoints = EndpointTexts(answer.cluster)
 
@@ -67,7 +71,7 @@ class _Writer:
         cluster, seconds = loss.cluster, loss.service.affinity
         # Routes from most sources lose the same, of which the text may be long.
         texts: dict[tuple[int, ...], str] = {}
-        routes = ",".join(_route(each, frontends, texts) for each in loss.routes)
+        routes = ",".join(_route(each, frontends, texts, self._lists) for each in loss.routes)
         before = {
             **values.name(loss.service),
             "session_affinity": None if seconds is None else {"timeout_seconds": seconds},
@@ -99,11 +103,16 @@ def _worst(loss: ServiceLoss, frontends: list[Frontend]) -> dict[str, Any] | Non
         **values.bounds(worst.loss),
         "frontend": frontends.index(worst.route.frontend),
         "source": worst.route.source.value,
-        "network": None if worst.route.network is None else str(worst.route.network),
+        **network_fields(worst.route),
     }
 
 
-def _route(each: RouteLoss, frontends: list[Frontend], texts: dict[tuple[int, ...], str]) -> str:
+def _route(
+    each: RouteLoss,
+    frontends: list[Frontend],
+    texts: dict[tuple[int, ...], str],
+    lists: NetworkLists,
+) -> str:
     route = each.route
     key = id(each.loss), id(each.nowhere), id(each.otherwise)
     if key not in texts:
@@ -112,10 +121,9 @@ def _route(each: RouteLoss, frontends: list[Frontend], texts: dict[tuple[int, ..
             lost = values.encode(values.endings(each.otherwise))
             text += f',"on_dead":{_bounds(each.on_dead)},"otherwise":{lost}'
         texts[key] = f"{text}}}"
-    network = "null" if route.network is None else f'"{route.network}"'
     return (
         f'{{"frontend":{frontends.index(route.frontend)},"source":{values.SOURCES[route.source]},'
-        f'"network":{network},{texts[key]}'
+        f"{lists.fields(route)},{texts[key]}"
     )
 
 

@@ -13,6 +13,7 @@ from analyzer.failure.loss_at_nodes import WorstLoss
 from analyzer.reports import json_values as values
 from analyzer.reports import loss_json
 from analyzer.reports.answers import LossNode, LossNodesAnswer
+from analyzer.reports.route_networks import NetworkLists
 
 _VERSION = 1
 
@@ -20,13 +21,15 @@ _VERSION = 1
 def render(answer: LossNodesAnswer) -> Iterator[str]:
     """Yield the most that each ServicePort loses, then node by node."""
     counts = Counter(each.loss.state for each in answer.worst)
+    lists = NetworkLists()
     return values.document(
         "loss-nodes",
         {
             "dead": values.encode(loss_json.dead(answer.dead)),
             "services": map(_service, answer.worst),
             "totals": values.encode({state.value: counts[state] for state in LossState}),
-            "nodes": map(_node, answer.nodes),
+            "nodes": (_node(node, lists) for node in answer.nodes),
+            "networks": lists.written,
             "diagnostics": values.diagnostics(answer.diagnostics),
         },
         _VERSION,
@@ -45,7 +48,7 @@ def _service(worst: WorstLoss) -> str:
     )
 
 
-def _node(node: LossNode) -> str:
+def _node(node: LossNode, lists: NetworkLists) -> str:
     """Return what is lost at one node, encoded; nothing of the dead, which send no flows."""
     answer = None if node.is_dead else node.answer
     before = {
@@ -57,6 +60,6 @@ def _node(node: LossNode) -> str:
         "not_judged": list(answer.not_judged) if answer is not None else [],
         "cut": bool(answer is not None and answer.view.cut),
     }
-    services = loss_json.services(answer) if answer is not None else ()
+    services = loss_json.services(answer, lists) if answer is not None else ()
     listed = ",\n".join(services)
     return f'{values.encode(before)[:-1]},"services":[{listed}]}}'

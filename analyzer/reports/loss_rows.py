@@ -11,6 +11,7 @@ from analyzer.reports.answers import LossAnswer
 from analyzer.reports.document import Cell, Column, Span, Style, TextTable
 from analyzer.reports.loss_words import STYLES, WORDS, worst_routes
 from analyzer.reports.numbers import bounds_fraction, bounds_percent
+from analyzer.reports.route_networks import networks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def _rows(loss: ServiceLoss, answer: LossAnswer) -> Iterator[tuple[Cell, ...]]:
                 "",
                 "",
                 f"{route.frontend.kind.value} {route.frontend}",
-                f"from {route.source.value if route.network is None else route.network}",
+                f"from {networks(route) or route.source.value}",
                 bounds_fraction(each.loss),
                 bounds_percent(each.loss),
                 Span("lost", Style.WARNING if each.loss.upper else Style.GOOD),

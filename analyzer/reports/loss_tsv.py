@@ -21,6 +21,7 @@ from analyzer.model.endings import EndKind, total
 from analyzer.reports.answers import LossAnswer
 from analyzer.reports.json_values import family
 from analyzer.reports.loss_words import by_harm
+from analyzer.reports.route_networks import networks
 from analyzer.reports.tsv import cell
 
 #: Lines that are written at a time.
@@ -74,7 +75,7 @@ def cells(loss: ServiceLoss) -> tuple[str, ...]:
     service, worst = loss.service, loss.worst
     route = None if loss.worst_route is None else loss.worst_route.route
     source = "" if route is None else route.source.value
-    within = f" in {route.network}" if route is not None and route.network is not None else ""
+    within = f" in {networks(route)}" if route is not None and route.network is not None else ""
     return (
         cell(service.name.text),
         service.protocol,

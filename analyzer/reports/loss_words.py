@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from analyzer.failure.loss import HARM, LossState, ServiceLoss
 from analyzer.failure.models import Dead
 from analyzer.failure.route_loss import RouteLoss
 from analyzer.kubeproxy.view import Frontend, Source
+from analyzer.model.addresses import Network
 from analyzer.reports.document import Style
 from analyzer.reports.phrases import count
 
@@ -106,8 +107,8 @@ def sources_of(
     found: list[str] = []
     for source in dict.fromkeys(each.route.source for each in some):
         name = hairpin if source is Source.HAIRPIN else source.value
-        mine = dict.fromkeys(each.route.network for each in some if each.route.source is source)
-        if mine.keys() >= {each.route.network for each in among if each.route.source is source}:
+        mine = dict.fromkeys(_networks_from(source, some))
+        if mine.keys() >= set(_networks_from(source, among)):
             found.append(name)
             continue
         networks = [f"{name} {each}" for each in mine if each is not None]
@@ -116,3 +117,10 @@ def sources_of(
         others = len(networks) - _MOST_NETWORKS
         found += [f"{count(others, 'more network')} of {name}"] if others > 0 else []
     return ", ".join(found)
+
+
+def _networks_from(source: Source, routes: Iterable[RouteLoss]) -> Iterator[Network | None]:
+    """Yield the networks of a kind of source that have routes; None: all other sources."""
+    for each in routes:
+        if each.route.source is source:
+            yield from each.route.networks or (None,)

@@ -9,6 +9,7 @@ from analyzer.repair.witness import Repaired
 from analyzer.reports import json_values as values
 from analyzer.reports.freshness import freshness_json
 from analyzer.reports.repair_answer import RepairAnswer
+from analyzer.reports.route_networks import network_fields
 
 _VERSION = 1
 
@@ -68,7 +69,7 @@ def _service(each: Repaired) -> str:
                     "port": loss.route.frontend.port,
                 },
                 "source": loss.route.source.value,
-                "network": None if loss.route.network is None else str(loss.route.network),
+                **network_fields(loss.route),
                 "loss_before": {
                     "lower": values.probability(loss.on_dead.lower),
                     "upper": values.probability(loss.on_dead.upper),

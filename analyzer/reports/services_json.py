@@ -18,6 +18,7 @@ from analyzer.reports.answers import ServicesAnswer
 from analyzer.reports.freshness import freshness_json
 from analyzer.reports.json_distributions import Distributions
 from analyzer.reports.json_endpoints import EndpointTexts
+from analyzer.reports.route_networks import NetworkLists
 
 
 def render(answer: ServicesAnswer) -> Iterator[str]:
@@ -36,6 +37,7 @@ def render(answer: ServicesAnswer) -> Iterator[str]:
             "freshness": values.encode(freshness_json(answer.freshness)),
             "services": map(writer.service, answer.services),
             "routes": writer.routes(),
+            "networks": writer.networks,
             "distributions": writer.distributions(),
             "diagnostics": values.diagnostics(answer.diagnostics),
         },
@@ -51,6 +53,7 @@ class _Writer:
         self._endpoints = EndpointTexts(answer.cluster)
         self._distributions = Distributions()
         self._routes: dict[str, int] = {}
+        self._lists = NetworkLists()
 
     def service(self, service: ServicePort) -> str:
         """Return one ServicePort, encoded."""
@@ -66,7 +69,7 @@ class _Writer:
             endpoints = self._endpoints.columns(made)
         else:
             endpoints = self._endpoints.columns_of_printed([*routes.endpoints])
-        written = routes.written(self._distributions)
+        written = routes.written(self._distributions, self._lists)
         number = self._routes.setdefault(written, len(self._routes))
         api = ""
         if self._answer.specs:
@@ -78,6 +81,10 @@ class _Writer:
         """Yield the lists of routes that ServicePorts have referred to, encoded."""
         for written in self._routes:
             yield f"[{written}]"
+
+    def networks(self) -> Iterator[str] | None:
+        """Return the lists of networks that routes have referred to, encoded, if any."""
+        return self._lists.written()
 
     def distributions(self) -> Iterator[str]:
         """Yield the distributions that routes have referred to, encoded."""
@@ -106,8 +113,8 @@ class _Routes:
                 self._places[id(printed)] = printed, None
             self._routes.append((route, printed, shares))
 
-    def written(self, distributions: Distributions) -> str:
-        """Return the routes, encoded, with the numbers of their distributions."""
+    def written(self, distributions: Distributions, lists: NetworkLists) -> str:
+        """Return the routes, encoded, with the numbers of their distributions and networks."""
         numbers = {text: at for at, text in enumerate(self.endpoints)}
         size = len(numbers)
         places: dict[int, tuple[int, ...] | None] = {}
@@ -118,11 +125,10 @@ class _Routes:
         for route, printed, shares in self._routes:
             where = places[id(printed)]
             number = distributions.number(shares, where, size, route.unresolved)
-            network = "null" if route.network is None else f'"{route.network}"'
             masquerade = _masquerade(route.masquerades(), where, size)
             written.append(
                 f'{{"frontend":{_index(self._frontends, route.frontend)},'
-                f'"source":{values.SOURCES[route.source]},"network":{network},'
+                f'"source":{values.SOURCES[route.source]},{lists.fields(route)},'
                 f'"distribution":{number},"masquerade":{masquerade}{_lost(route, where, size)}}}'
             )
         return ",".join(written)

@@ -22,6 +22,7 @@ from analyzer.kubeproxy.view import Endpoint, Frontend, Route, ServicePort, Sour
 from analyzer.model.cluster import Cluster
 from analyzer.model.probability import Bounds
 from analyzer.reports.answers import ServicesAnswer
+from analyzer.reports.route_networks import networks
 from analyzer.reports.tsv import cell
 
 #: Of routes, joined, that are written at a time.
@@ -159,7 +160,7 @@ def _by_frontend(routes: Sequence[Route]) -> list[tuple[Frontend, list[_Alike]]]
 
 def _source(route: Route) -> str:
     source = _SOURCES[route.source]
-    return source if route.network is None else f"{source} in {route.network}"
+    return source if route.network is None else f"{source} in {networks(route)}"
 
 
 def _bounds(bounds: Bounds) -> str:

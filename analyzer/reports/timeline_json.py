@@ -17,6 +17,7 @@ from analyzer.outage.timeline import Played
 from analyzer.reports import json_values as values
 from analyzer.reports.answers import TimelineAnswer
 from analyzer.reports.control_plane_json import TERNARY, control_plane
+from analyzer.reports.route_networks import network_fields
 
 _VERSION: Final = 1
 #: Numbers with more bits are rounded to this many.
@@ -159,5 +160,5 @@ def _way(played: Played) -> dict[str, Any] | None:
     return {
         "frontend": values.frontend(route.frontend),
         "source": route.source.value,
-        "network": None if route.network is None else str(route.network),
+        **network_fields(route),
     }

@@ -15,6 +15,7 @@ from analyzer.reports.answers import TreeAnswer
 from analyzer.reports.numbers import bounds_percent, fraction
 from analyzer.reports.outcomes import describe
 from analyzer.reports.phrases import SOURCES
+from analyzer.reports.route_networks import networks
 from analyzer.reports.rules import says, signed_place
 from analyzer.semantics.onward import chain_of
 from analyzer.semantics.tree import AnyRule, Chance, Either, Leaf, Tree
@@ -38,7 +39,7 @@ def render(answer: TreeAnswer) -> str:
         head = [
             f"{service.name.text} {service.protocol}",
             f"a new flow from {SOURCES[route.source]}"
-            + ("" if route.network is None else f" ({route.network})"),
+            + ("" if route.network is None else f" ({networks(route)})"),
             f"to {frontend}",
         ]
         root = f"t{number}"

@@ -20,6 +20,7 @@ from analyzer.reports import json_values as values
 from analyzer.reports.answers import TreeAnswer
 from analyzer.reports.json_distributions import distribution
 from analyzer.reports.outcomes import describe
+from analyzer.reports.route_networks import network_fields
 from analyzer.semantics.tree import BySource, Chance, Either, Leaf, Tree
 
 
@@ -53,12 +54,11 @@ class _Writer:
 
     def tree(self, service: ServicePort, route: Route, tree: Tree) -> str:
         """Return the tree of a route, encoded."""
-        network = None if route.network is None else str(route.network)
         head = {
             **values.name(service),
             "frontend": values.frontend(route.frontend),
             "source": route.source.value,
-            "network": network,
+            **network_fields(route),
         }
         self._number(tree)
         nodes = [values.encode(self._node(node)) for node in self._found]  # it grows meanwhile

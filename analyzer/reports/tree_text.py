@@ -14,6 +14,7 @@ from analyzer.reports.document import Block, Document, Line, Piece, Span, Style
 from analyzer.reports.numbers import bounds_percent
 from analyzer.reports.outcomes import describe
 from analyzer.reports.phrases import SOURCES, assumed, at_node, count
+from analyzer.reports.route_networks import networks
 from analyzer.reports.tree_lines import ALL, lines
 from analyzer.semantics.tree import Leaf, Tree, every_node
 
@@ -25,7 +26,7 @@ def render(answer: TreeAnswer) -> Document:
     """Return each route's tree, each branch with its share of new flows."""
     blocks: list[Block] = []
     for service, route, tree in answer.trees:
-        within = "" if route.network is None else f" ({route.network})"
+        within = "" if route.network is None else f" ({networks(route)})"
         head = (
             Span(service.name.text, Style.STRONG),
             f" {service.protocol}, a new flow from {SOURCES[route.source]}{within} to "

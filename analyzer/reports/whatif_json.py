@@ -21,6 +21,7 @@ from analyzer.reports.answers import WhatIfAnswer
 from analyzer.reports.control_plane_json import control_plane, topology
 from analyzer.reports.freshness import freshness_json
 from analyzer.reports.predicted_json import dumps, prediction
+from analyzer.reports.route_networks import network_fields
 from analyzer.reports.whatif_order import mean_loss
 from analyzer.reports.whatif_vantages import dead_nodes, mean_numbers, names_at
 
@@ -218,7 +219,7 @@ def _way(row: Row) -> dict[str, Any]:
     return {
         "frontend": values.frontend(route.frontend),
         "source": route.source.value,
-        "network": None if route.network is None else str(route.network),
+        **network_fields(route),
     }
 
 

@@ -18,6 +18,7 @@ from analyzer.failure.incidence import Row
 from analyzer.failure.whatif import Failure
 from analyzer.model.ternary import Ternary
 from analyzer.reports.answers import WhatIfAnswer
+from analyzer.reports.route_networks import networks
 from analyzer.reports.tsv import cell
 from analyzer.reports.whatif_order import mean_loss
 from analyzer.reports.whatif_vantages import dead_nodes, names_at
@@ -81,4 +82,4 @@ def _where(answer: WhatIfAnswer, row: Row) -> Iterator[str]:
     yield service.protocol
     yield f"{route.frontend.kind.value} {route.frontend}"
     source = route.source.value
-    yield source if route.network is None else f"{source} in {route.network}"
+    yield source if route.network is None else f"{source} in {networks(route)}"

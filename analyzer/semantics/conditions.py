@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import TypeAlias, assert_never
 
 from analyzer.model.addresses import Address
-from analyzer.model.region import Interval, Intervals, Region, common_of, is_one, joined, without
+from analyzer.model.region import Intervals, Membership, Region, is_one
 from analyzer.model.value import replace
 from analyzer.semantics.parts import common, holds, union
 from analyzer.semantics.tree import BySource, Chance, Either, Leaf, Tree
@@ -120,38 +120,26 @@ def telling(
     if not alone:
         return found
     numbers = {each[0][0] for each in alone}
-    for piece in _pieces(region, found):
-        odd: list[Interval] = []
-        usual = _besides(piece, numbers)
-        for where, itself in labels if usual is not None else ():
-            odd += _others(common_of(where, piece), piece, usual, itself)
+    pieces, labelled = Membership([region, *found]), Membership(where for where, _ in labels)
+    usual = _usual(pieces, numbers)
+    for number in numbers:
+        piece = pieces.of(number)
+        if 0 not in piece:
+            continue  # it is not of the region
+        other = usual.get(piece)
         # Without a usual address each of them may have another outcome.
-        where = piece if usual is None else joined(odd)
-        found |= {((n, n),) for n in numbers if where and holds(where, n) and holds(piece, n)}
+        differing = () if other is None else labelled.of(number) ^ labelled.of(other)
+        if other is None or any(labels[at][1] != number for at in differing):
+            found.add(((number, number),))
     return found
 
 
-def _pieces(region: Intervals, asked: Iterable[Intervals]) -> list[Intervals]:
-    """Return the parts of a region that matches distinguish."""
-    pieces = [region]
-    for each in asked:
-        parted = [
-            part for piece in pieces for part in (common_of(each, piece), without(piece, each))
-        ]
-        pieces = [part for part in parted if part]
-    return pieces
-
-
-def _besides(piece: Intervals, numbers: Collection[int]) -> int | None:
-    """Return an address of a piece that is none of some."""
-    return next(
-        (n for first, last in piece for n in range(first, last + 1) if n not in numbers), None
-    )
-
-
-def _others(
-    where: Intervals, piece: Intervals, usual: int | None, itself: int | None
-) -> Iterator[Interval]:
-    """Yield what part of a piece is on the other side of a label than a usual address."""
-    other = without(piece, where) if holds(where, usual) else where
-    yield from other if itself is None else without(other, ((itself, itself),))
+def _usual(pieces: Membership, numbers: Collection[int]) -> dict[frozenset[int], int]:
+    """Return an address of each piece of the first set that is none of some, where there is one."""
+    found: dict[frozenset[int], int] = {}
+    for (first, last), piece in pieces.pieces():
+        if 0 in piece and piece not in found:
+            usual = next((n for n in range(first, last + 1) if n not in numbers), None)
+            if usual is not None:
+                found[piece] = usual
+    return found

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeAlias, TypeVar
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, Generic, TypeAlias, TypeVar
 
 from analyzer.model.addresses import Address
-from analyzer.model.region import Intervals, Region, common_of, joined
+from analyzer.model.region import Interval, Intervals, Membership, common_of, joined
+from analyzer.model.region import holds as is_in
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+#: Parts of a division of sources, of which each is paired with each of another one.
+_FEW: Final = 8
 
 #: Matches on sources that made a difference.
 Asked: TypeAlias = frozenset[Intervals]
@@ -22,13 +27,13 @@ def of_all(held: T) -> Parts[T]:
     return ((None, held),)
 
 
-def merged(branches: Iterable[tuple[Region, Parts[T]]]) -> Parts[T]:
-    """Return the parts of several regions together; parts with the same value are merged."""
+def merged(branches: Iterable[tuple[Intervals, Parts[T]]]) -> Parts[T]:
+    """Return the parts of several sets of sources; parts with the same value are merged."""
     found: dict[int, tuple[list[Intervals], T]] = {}
-    for region, parts in branches:
+    for sources, parts in branches:
         for intervals, held in parts:
             # The branches below may be shared by sources that never get there.
-            there = common(region.intervals, intervals)
+            there = common(sources, intervals)
             if there:
                 where, _ = found.setdefault(id(held), ([], held))
                 where.append(there)
@@ -42,6 +47,8 @@ def combined(given: Sequence[Parts[T]], of: Callable[[list[T]], R]) -> Parts[R]:
     """Return the parts that any of `given` distinguishes, each with `of` applied to its values."""
     if all(len(parts) == 1 for parts in given):
         return of_all(of([parts[0][1] for parts in given]))
+    if max(map(len, given)) > _FEW and all(w is not None for p in given if p[1:] for w, _ in p):
+        return tuple([(where, of(held)) for where, held in _crossed(given)])
     found: list[tuple[Intervals | None, list[T]]] = [(None, [])]
     for parts in given:
         found = [
@@ -53,6 +60,46 @@ def combined(given: Sequence[Parts[T]], of: Callable[[list[T]], R]) -> Parts[R]:
     return tuple([(where, of(held)) for where, held in found])
 
 
+def _crossed(given: Sequence[Parts[T]]) -> Iterator[tuple[Intervals, list[T]]]:
+    """Yield what each of several divisions has, and where, without pairing all of their parts."""
+    whole = [len(parts) == 1 and parts[0][0] is None for parts in given]
+    sets = [
+        (number, place, where)
+        for number, parts in enumerate(given)
+        if not whole[number]
+        for place, (where, _) in enumerate(parts)
+        if where is not None
+    ]
+    found: dict[tuple[int, ...], list[Interval]] = {}
+    for interval, held in Membership(where for *_, where in sets).pieces():
+        places = dict(sets[at][:2] for at in held)
+        if len(places) == len(given) - sum(whole):
+            key = tuple([places.get(number, 0) for number in range(len(given))])
+            found.setdefault(key, []).append(interval)
+    for key in sorted(found):
+        told = [parts[place][1] for parts, place in zip(given, key, strict=True)]
+        yield joined(found[key]), told
+
+
+class Lookup(Generic[T]):
+    """What holds for an address, found without trying each part."""
+
+    def __init__(self, parts: Parts[T]) -> None:
+        #: Of all sources.
+        self._of_all = [held for where, held in parts if where is None]
+        told = [(span, held) for where, held in parts if where is not None for span in where]
+        told.sort(key=lambda each: each[0])
+        self._spans = tuple([span for span, _ in told])
+        self._held = [held for _, held in told]
+
+    def at(self, number: int) -> Sequence[T]:
+        """Return what holds for an address, as `at` does."""
+        place = bisect_right(self._spans, number, key=lambda span: span[0]) - 1
+        if place < 0 or number > self._spans[place][1]:
+            return self._of_all
+        return [*self._of_all, self._held[place]]
+
+
 def at(parts: Parts[T], address: Address | None) -> list[T]:
     """Return what holds for an address; if it is None, all that may hold."""
     number = None if address is None else int(address)
@@ -61,7 +108,7 @@ def at(parts: Parts[T], address: Address | None) -> list[T]:
 
 def holds(where: Intervals | None, number: int | None) -> bool:
     """Return whether an address may be in a part."""
-    return where is None or number is None or any(a <= number <= b for a, b in where)
+    return where is None or number is None or is_in(where, number)
 
 
 def common(one: Intervals | None, other: Intervals | None) -> Intervals | None:

@@ -11,7 +11,7 @@ from analyzer.model.iptables.targets import Accept, Dnat, Drop, Masquerade, Redi
 from analyzer.model.nft.ruleset import Rule as NftRule
 from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
-from analyzer.model.region import Intervals, Region
+from analyzer.model.region import Intervals, Region, common_of, joined
 from analyzer.model.value import replace, value
 from analyzer.semantics.depth import deep
 from analyzer.semantics.parts import Parts, combined, merged, of_all
@@ -176,13 +176,12 @@ def shares(tree: Tree, key: Callable[[Leaf], K]) -> Shares[K]:
 def shares_by_source(tree: Tree, key: Callable[[Leaf], K]) -> Parts[Shares[K]]:
     """Bound the same for each part of the sources with other results."""
     fold = _Fold(key)
-    names = fold.keys
     found = fold.of(tree)
+    names = [*fold.keys]
 
     def told(sums: Sums) -> Shares[K]:
         held = sums.all()
-        named = {k: Bounds(*held[at]) for k, at in names.items() if at in held}
-        return Shares(named, sums.other)
+        return Shares({names[at]: Bounds(*held[at]) for at in sorted(held)}, sums.other)
 
     return tuple([(where, told(sums)) for where, sums in found])
 
@@ -235,8 +234,8 @@ class _Fold(Generic[K]):
                 if any(isinstance(c, Leaf) and isinstance(c.outcome, Unresolved) for c in branches):
                     return of_all(self._anything(below))
                 return combined(below, _any_of)
-            case BySource(_, branches):
-                return merged([(region, self.of(child)) for region, child in branches])
+            case BySource():
+                return merged([(where, self.of(child)) for where, child in _apart(tree)])
             case _:
                 assert_never(tree)
 
@@ -257,6 +256,50 @@ class _Fold(Generic[K]):
             number = None if unresolved else self.keys.setdefault(self._key(leaf), len(self.keys))
             self._numbers[id(leaf)] = number
         return self._numbers[id(leaf)]
+
+
+def _apart(tree: BySource) -> Iterator[tuple[Intervals, Tree]]:
+    """Yield what follows for sources after rules that match on these alone, and for which.
+
+    Of a list of networks, row by row, each rule leaves the rest of the sources to the next one. To
+    tell from the last to the first which sources come where would take the square of them.
+    """
+    reached: dict[int, list[Intervals]] = {}
+    ends: dict[int, Tree] = {}
+    for node in reversed(_in_a_row(tree)):
+        came = reached.get(id(node.branches), ())
+        where = _union(came)
+        for region, child in node.branches:
+            there = region.intervals if node is tree else common_of(region.intervals, where)
+            if there:
+                name = id(child if isinstance(child, Leaf) else child.branches)
+                reached.setdefault(name, []).append(there)
+                if not isinstance(child, BySource):
+                    ends.setdefault(name, child)
+    for name, child in ends.items():
+        yield _union(reached[name]), child
+
+
+def _union(sources: Sequence[Intervals]) -> Intervals:
+    if len(sources) == 1:
+        return sources[0]
+    return joined(each for some in sources for each in some)
+
+
+def _in_a_row(tree: BySource) -> list[BySource]:
+    """Return the nodes below that are come to by sources alone, each after those below it."""
+    found: list[BySource] = []
+    seen: set[int] = set()
+    rest: list[tuple[BySource, bool]] = [(tree, False)]
+    while rest:
+        node, is_done = rest.pop()
+        if is_done:
+            found.append(node)
+        elif id(node.branches) not in seen:
+            seen.add(id(node.branches))
+            rest.append((node, True))
+            rest += [(child, False) for _, child in node.branches if isinstance(child, BySource)]
+    return found
 
 
 def _any_of(branches: list[Sums]) -> Sums:

@@ -11,7 +11,7 @@ from analyzer.errors import UsageError, suggestion
 from analyzer.failure.models import Dead
 from analyzer.inputs.recognised import Input, read_input
 from analyzer.kubeproxy.select import narrow
-from analyzer.kubeproxy.view import Route, ServicePort, Source
+from analyzer.kubeproxy.view import Route, ServicePort, Source, each_network
 from analyzer.model.diagnostics import Diagnostic, Severity, partial_warning
 from analyzer.model.endings import Ending, EndKind
 from analyzer.model.probability import ALWAYS, Bounds
@@ -203,7 +203,7 @@ def routes_of(options: SimpleNamespace, given: Input) -> _AskedRoutes:
 def routes_to(service: ServicePort, source: Source, given: Input) -> _AskedRoutes:
     """Yield the routes to one ServicePort; for refused frontends, the route with its refusal."""
     refusals = dict(service.refusals)
-    for route in service.every_route(source):
+    for route in each_network(service.every_route(source)):
         how = refusals.get(route.frontend)
         nowhere = not route.shares and not route.astray
         if how is not None and nowhere and not passes_by(route, given.every_ruleset):

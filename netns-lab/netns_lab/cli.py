@@ -19,7 +19,7 @@ from analyzer.failure.agreement import (
 from analyzer.inputs.api_objects import ApiObjects
 from analyzer.inputs.bundle import opened
 from analyzer.inputs.recognised import Input
-from analyzer.kubeproxy.view import Route, ServicePort, Source
+from analyzer.kubeproxy.view import Route, ServicePort, Source, each_network
 from analyzer.model.diagnostics import Diagnostic, partial_warning
 from analyzer.model.flow_trace import FlowTrace
 from analyzer.model.measurement import ClientTrial
@@ -117,7 +117,12 @@ def _repair(options: SimpleNamespace) -> int:
     labs, given, dead, deaths, left_out = made_up[:5]
     ((lab, routes),) = labs
     made = repair_of(options, given, dead, ApiObjects(options))
-    asked = {place_of(s.before.service, loss.route) for s in made.services for loss, _ in s.routes}
+    asked = {
+        place_of(each.before.service, route)
+        for each in made.services
+        for loss, _ in each.routes
+        for route in each_network([loss.route])
+    }
     then = {place_of(*each): each for each in routes_of(options, made.after)}
     pairs = []
     for service, route in routes:

@@ -50,13 +50,12 @@ class Sending:
 
 def sending_of(service: ServicePort, route: Route, version: int) -> Sending:
     """Return where a route's flows come from."""
-    others = [r.network for r in service.routes_from(route.source) if r.frontend == route.frontend]
+    alike = [r for r in service.routes_from(route.source) if r.frontend == route.frontend]
     apart = frozenset(
         each
-        for each in others
-        if each is not None
-        and each != route.network
-        and (route.network is None or _holds(route.network, each))
+        for other in alike
+        for each in other.networks
+        if each != route.network and (route.network is None or _holds(route.network, each))
     )
     return Sending(route.source, version, route.network, apart)
 

@@ -13,7 +13,7 @@ import pytest
 
 from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.nftables import NftRecogniser
-from analyzer.kubeproxy.view import View
+from analyzer.kubeproxy.view import View, each_network
 from analyzer.model.addresses import Address
 from analyzer.model.cluster import Cluster
 from analyzer.model.iptables.rules import Ruleset
@@ -69,7 +69,7 @@ def told(found: View) -> object:
     return assumed, {
         (s.name.text, s.protocol, s.version): sorted(
             (str(r.frontend), r.source.value, str(r.network), str(tuple(r.shares)), r.unresolved)
-            for r in s.routes
+            for r in each_network(s.routes)
         )
         for s in found.services
     }

@@ -84,15 +84,13 @@ def _addresses(ground: Ground, route: Route, random: Random) -> Iterator[Address
 def _is_told_by(route: Route, service: ServicePort, address: Address) -> bool:
     """Tell whether a route is the one of the narrowest network that holds an address."""
     holding = [
-        each
+        (-1 if network is None else network.prefixlen, each)
         for each in service.routes
         if (each.frontend, each.source) == (route.frontend, route.source)
-        and (each.network is None or address in each.network)
+        for network in each.networks or (None,)
+        if network is None or address in network
     ]
-    best = max(
-        holding, key=lambda r: -1 if r.network is None else r.network.prefixlen, default=None
-    )
-    return best is route
+    return max(holding, key=lambda found: found[0], default=(0, None))[1] is route
 
 
 def _traced(

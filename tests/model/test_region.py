@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 from analyzer.model.region import (
     LOOPBACK,
     Intervals,
+    Membership,
     Parted,
     Region,
     around,
     everything,
+    holds,
     joined,
     networks_of,
     span,
@@ -109,3 +111,14 @@ def test_networks_are_their_first_and_last_address(network: str) -> None:
 
 def test_a_region_shows_its_addresses() -> None:
     assert repr(Region(4, ((1, 2),))) == "Region(0.0.0.1-0.0.0.2)"
+
+
+@given(st.lists(INTERVALS, max_size=4))
+def test_in_which_sets_a_number_lies_is_told_as_each_set_tells_it(
+    given_: list[list[tuple[int, int]]],
+) -> None:
+    sets = [joined(each) for each in given_]
+    membership = Membership(sets)
+    for number in range(-1, LAST + 3):
+        wanted = {at for at, each in enumerate(sets) if holds(each, number)}
+        assert membership.of(number) == wanted

@@ -15,6 +15,7 @@ from analyzer.parsers.iptables_save import parse
 from analyzer.parsers.kubernetes import parse_objects
 from analyzer.reports import services_tsv
 from analyzer.reports.answers import ServicesAnswer
+from analyzer.reports.route_networks import networks
 from tests.support.answers import AFTER, BEFORE, RICH
 from tests.support.clusters import one_service
 from tests.support.dumps import cluster_ip, dump
@@ -45,7 +46,7 @@ def wanted(service: ServicePort) -> set[Row]:
     """The rows of a ServicePort for each source by itself."""
     found: set[Row] = set()
     for route in service.routes:
-        network = "" if route.network is None else f" in {route.network}"
+        network = f" in {networks(route)}" if route.networks else ""
         source = f"{route.source.value}{network}"
         frontend = f"{route.frontend.kind.value} {route.frontend}"
         for share in route.shares:

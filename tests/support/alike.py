@@ -9,7 +9,7 @@ from ipaddress import IPv4Address, ip_network
 from hypothesis import strategies as st
 
 from analyzer.kubeproxy.iptables import Recogniser
-from analyzer.kubeproxy.view import View
+from analyzer.kubeproxy.view import View, each_network
 from analyzer.model.cluster import Cluster
 from analyzer.parsers.iptables_save import parse
 
@@ -33,7 +33,7 @@ def told(found: View) -> object:
                     *map(str, (r.frontend, r.source, r.network, tuple(r.shares))),
                     *map(str, (r.unresolved, r.astray)),
                 )
-                for r in s.routes
+                for r in each_network(s.routes)
             ),
         )
         for s in found.services

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 
 from analyzer.kubeproxy.iptables import Recogniser
-from analyzer.kubeproxy.view import Route, ServicePort, View
+from analyzer.kubeproxy.view import Route, ServicePort, View, each_network
 from analyzer.model.cluster import Cluster
 from analyzer.model.iptables.rules import Ruleset
 from analyzer.parsers.formats import read_ruleset
@@ -63,7 +63,8 @@ def app(view: View) -> ServicePort:
 def told(service: ServicePort) -> dict[tuple[str, str | None], Route]:
     """Return the routes to the only frontend, by source and network."""
     return {
-        (r.source.value, None if r.network is None else str(r.network)): r for r in service.routes
+        (r.source.value, None if r.network is None else str(r.network)): r
+        for r in each_network(service.routes)
     }
 
 

@@ -11,7 +11,7 @@ from analyzer.kubeproxy.predict.every_node import EveryNode, every_node
 from analyzer.kubeproxy.predict.settings import Mode, Settings, proxies
 from analyzer.kubeproxy.predict.versions import Version
 from analyzer.kubeproxy.predict.walked import walked
-from analyzer.kubeproxy.view import ServicePort, Source
+from analyzer.kubeproxy.view import ServicePort, Source, each_network
 from analyzer.model.addresses import Network, network_from_text
 from analyzer.model.cluster import Cluster
 from analyzer.parsers.kubernetes import parse_objects
@@ -88,7 +88,7 @@ def differences(
 
 def _routes(service: ServicePort) -> dict[Any, Any]:
     found: dict[Any, Any] = {}
-    for route in service.routes:
+    for route in each_network(service.routes):
         if route.source is not Source.HAIRPIN:
             endpoints, shares = route.draws()
             key = str(route.frontend), route.frontend.kind, route.source, route.network

@@ -40,8 +40,9 @@ def held(before: View, after: View, endpoints: Collection[Endpoint]) -> Counter[
     for each in repaired(losses(before.services, dead), then.values(), "dump"):
         service = each.before.service
         routes = {
-            (r.route.frontend, r.route.source, r.route.network): r
+            (r.route.frontend, r.route.source, network): r
             for r in then[service.name.text, service.protocol, service.version].routes
+            for network in r.route.networks or (None,)
         }
         for was, fate in each.routes:
             fates[fate] += 1

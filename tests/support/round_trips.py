@@ -151,7 +151,7 @@ class RoundTrip:
     def _client(self, routes: list[Route | None], route: Route, usual: Source) -> Source:
         """Return a source of the kind of `usual` of which `route`, one of `routes`, speaks."""
         within, pods = route.network, self.promises.pods
-        networks = [r.network for r in routes if r is not None and r.network is not None]
+        networks = [n for r in routes if r is not None for n in r.networks]
         inner = [n for n in networks if n != within and (within is None or n[0] in within)]
         outside = route.source is Kind.EXTERNAL
         some = CLIENTS[self.cluster.family] if outside or pods is None else [pods[7], pods[-7]]

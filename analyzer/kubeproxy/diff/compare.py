@@ -14,7 +14,7 @@ from analyzer.kubeproxy.diff.changes import (
     ServiceChange,
 )
 from analyzer.kubeproxy.diff.expected import Expected
-from analyzer.kubeproxy.diff.networks import by_network, inner_networks
+from analyzer.kubeproxy.diff.networks import by_network
 from analyzer.kubeproxy.diff.pairs import common_frontends, pairs, place, version_of
 from analyzer.kubeproxy.diff.routes import ComparedRoute, RouteComparer
 from analyzer.kubeproxy.diff.side import DumpSide
@@ -189,10 +189,8 @@ class _Comparer:
                 if bool(one) is not bool(other) and source is not Source.HAIRPIN:
                     # Only one of the dumps has any such source.
                     yield RouteIdentity(shown, source, None), Change(unknown=(SHARES,))
-                for network, mine, theirs in by_network(one, other):
-                    way = RouteIdentity(
-                        shown, source, network, inner_networks(network, (*one, *other))
-                    )
+                for network, but, mine, theirs in by_network(one, other):
+                    way = RouteIdentity(shown, source, network, but)
                     # In nearly all Services nothing differs, which takes less than a full
                     # comparison to see.
                     change = self._routes.same(mine, theirs) if filled else None

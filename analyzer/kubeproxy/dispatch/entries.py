@@ -27,6 +27,7 @@ from analyzer.model.iptables.rules import Rule, Ruleset, Table
 from analyzer.model.iptables.targets import Drop, Goto, Jump, Reject
 from analyzer.model.value import value
 from analyzer.parsers.rows import RuleRows
+from analyzer.parsers.survey import plain_target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -220,29 +221,42 @@ def affinity(table: Table, name: str, seen: frozenset[str] = frozenset()) -> int
     chain = table.chains.get(name)
     if chain is None or name in seen:
         return None
-    for rule in _asking(chain.rules):
-        for match in rule.matches:
-            if isinstance(match, MatchRecent) and match.action.value == "rcheck":
-                return match.seconds
-        match rule.target:
-            case Jump(to) | Goto(to) if to.startswith(names.SERVICE_PREFIXES):
-                found = affinity(table, to, seen | {name})
-                if found is not None:
-                    return found
-            case _:
-                pass
+    for each in _asking(chain.rules):
+        if not isinstance(each, str):
+            for match in each.matches:
+                if isinstance(match, MatchRecent) and match.action.value == "rcheck":
+                    return match.seconds
+        to = each if isinstance(each, str) else _leads_to(each)
+        if to.startswith(names.SERVICE_PREFIXES):
+            found = affinity(table, to, seen | {name})
+            if found is not None:
+                return found
     return None
 
 
-def _asking(rules: Sequence[Rule]) -> Iterator[Rule]:
-    """Yield the rules that may implement session affinity, or jump to chains of Services."""
+def _leads_to(rule: Rule) -> str:
+    """Return the chain that a rule jumps to; empty: none."""
+    match rule.target:
+        case Jump(to) | Goto(to):
+            return to
+        case _:
+            return ""
+
+
+def _asking(rules: Sequence[Rule]) -> Iterator[Rule | str]:
+    """Yield the rules that may implement session affinity, or jump to chains of Services.
+
+    Of one that only jumps, just the chain.
+    """
     if not isinstance(rules, RuleRows):
         yield from rules
         return
     leads = [f" -{how} {prefix}" for prefix in names.SERVICE_PREFIXES for how in "jg"]
     for at, line in enumerate(rules.lines):
-        if " recent " in line or any(each in line for each in leads):
-            yield rules.understand(rules.number(at), line)
+        asks = " recent " in line
+        if asks or any(each in line for each in leads):
+            target = None if asks else plain_target(line)
+            yield rules.understand(rules.number(at), line) if target is None else target
 
 
 def unmarked_network(table: Table, chains: Iterable[str]) -> Network | None:

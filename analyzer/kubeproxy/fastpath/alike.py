@@ -27,6 +27,7 @@ from typing import Final
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.fastpath.around import LITERALS, PORTS, Around, as_host
 from analyzer.kubeproxy.routes.sources import PodNetworks
+from analyzer.kubeproxy.rows.shapes import are_hosts
 from analyzer.kubeproxy.view import Endpoint, Frontend
 from analyzer.model.addresses import (
     Address,
@@ -41,6 +42,8 @@ _PREFIXES: Final = "|".join((names.ENDPOINT_PREFIX, *names.SERVICE_PREFIXES))
 CHAIN: Final = rf"(?:{_PREFIXES})[^\s\"]+"
 COMMENT: Final = r' -m comment --comment (?:"(?:[^"\\]|\\.)*"|[^\s"]+)'
 COUNTS: Final = r"(?m:^)\[\d+:\d+\] "
+_COMMENT: Final = re.compile(COMMENT)
+_COUNTED: Final = re.compile(COUNTS)
 _LEADS: Final = re.compile(rf" -[jg] ({CHAIN})(?!\S)")
 TO: Final = re.compile(r" --to-destination (\S+)")
 #: What is replaced: comments and counters by nothing.
@@ -216,7 +219,7 @@ class Closures:
     @cached_property
     def listed(self) -> ServiceRows:
         """The rows for one Service each, in chains with rows of all Services."""
-        found = ServiceRows([], {}, {}, {})
+        found = ServiceRows([], {}, {}, {}, [])
         for table, chain in _LISTS:
             held = self._ruleset.tables.get(table)
             rules = held.chains[chain].rules if held and chain in held.chains else ()
@@ -248,6 +251,7 @@ class Closures:
             if not table.complete:
                 return None
             pieces += _outside(table)
+        pieces += [f"{row}\n" for row in self.listed.shared]
         # With comments: an address in one only splits classes further.
         text = "".join(pieces)
         literals = dict.fromkeys(LITERALS.findall(text))
@@ -265,12 +269,14 @@ class ServiceRows:
         by_host: the positions of those that match one address.
         of_any_host: the same by their port, or None.
         by_port: those that match one port, and no address.
+        shared: the rows of these chains that are for everybody.
     """
 
     rows: list[str]
     by_host: dict[str, list[int]]
     of_any_host: dict[int | None, list[int]]
     by_port: dict[int, list[int]]
+    shared: list[str]
 
     def add(self, chain: str, rows: Iterable[str]) -> None:
         """Add the rows of a chain."""
@@ -279,9 +285,10 @@ class ServiceRows:
             host, port = _host_and_port(row)
             if host is None and port is None:
                 others += 1
+                self.shared.append(row)
                 continue
             at = len(self.rows)
-            self.rows.append(f"{chain} {others} {re.sub(COUNTS, '', row)}")
+            self.rows.append(f"{chain} {others} {_COUNTED.sub('', row, 1)}")
             if host is not None:
                 self.by_host.setdefault(host, []).append(at)
                 self.of_any_host.setdefault(port, []).append(at)
@@ -291,16 +298,20 @@ class ServiceRows:
 
 def _host_and_port(row: str) -> tuple[str | None, int | None]:
     """Return the single address and the single port that a row matches, if it has such matches."""
-    bare = re.sub(COMMENT, "", row)
+    bare = _COMMENT.sub("", row)
     host, ports = _OF_HOST.match(row), _OF_PORT.findall(bare)
     # Text between other quotes is not an option.
     port = int(ports[0]) if len(ports) == 1 and '"' not in bare else None
-    network = None if host is None else network_from_text(host[1])
+    if host is None:
+        return None, port
+    if are_hosts((host[1].removesuffix("/32"),), "ip"):  # as it is printed
+        return host[1], port
+    network = network_from_text(host[1])
     return None if network is None else as_host(network.network_address), port
 
 
 def _outside(table: Table) -> Iterator[str]:
-    """Yield the rows of a table but for those of one Service each."""
+    """Yield the rows of a table but for those of chains of Services, and chains that list these."""
     of_services = (names.ENDPOINT_PREFIX, *names.SERVICE_PREFIXES)
     for name in table.chains:
         if table.name == "nat" and name.startswith(of_services):
@@ -308,9 +319,7 @@ def _outside(table: Table) -> Iterator[str]:
         rules = table.chains[name].rules
         if not isinstance(rules, RuleRows):
             yield "".join(f"{rule.raw}\n" for rule in rules)
-        elif (table.name, name) in _LISTS:
-            yield "".join(f"{row}\n" for row in rules.lines if _host_and_port(row) == (None, None))
-        else:
+        elif (table.name, name) not in _LISTS:
             yield rules.text
 
 

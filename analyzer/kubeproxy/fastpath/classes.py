@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.view import Endpoint, Frontend, Route, Share
+from analyzer.kubeproxy.fastpath.carried import Carried, EndsOf
+from analyzer.kubeproxy.view import Frontend
 from analyzer.model.addresses import Address
 from analyzer.model.endings import Ending
 
@@ -42,8 +43,10 @@ class Classes:
         self._closures = closures
         self._is_taken = is_taken
         self._families = families
-        self._known: dict[Hashable, tuple[Closure, tuple[Way, ...]]] = {}
+        self._known: dict[Hashable, Carried] = {}
         self._told: dict[Hashable, tuple[FamilyRoute, ...]] = {}
+        # Frontends of one Service have the same endpoints, and come one after another.
+        self._ends = EndsOf(())
 
     def ways(
         self, frontend: Frontend, protocol: str, walked: Callable[[], tuple[Way, ...]]
@@ -60,17 +63,18 @@ class Classes:
         if known is None:
             ways = walked()
             if all(self._may_stand(way, closure, frontend) for way in ways):
-                self._known[closure.key] = closure, ways
+                self._known[closure.key] = known = Carried(ways, closure.endpoints)
                 if family is not None and all(_is_within(way, family.around) for way in ways):
                     from analyzer.kubeproxy.fastpath.families import read_off
 
                     found = read_off(ways, family)
                     if found is not None:
                         self._told[family.key] = found
-            return ways
-        first, ways = known
-        endpoints = dict(zip(first.endpoints, closure.endpoints, strict=True))
-        return tuple([(_carried(route, frontend, endpoints), at) for route, at in ways])
+            if known is None:
+                return ways
+        if self._ends.endpoints != closure.endpoints:
+            self._ends = EndsOf(closure.endpoints)
+        return known.to(frontend, self._ends)
 
     def _may_stand(self, way: Way, closure: Closure, frontend: Frontend) -> bool:
         route, address = way
@@ -84,15 +88,8 @@ class Classes:
 
 
 def _is_within(way: Way, around: frozenset[str]) -> bool:
-    """Return whether the network of a route's sources is one that all of a class have."""
-    network = way[0].network
-    return network is None or str(network) in around
-
-
-def _carried(route: Route, frontend: Frontend, endpoints: Mapping[Endpoint, Endpoint]) -> Route:
-    shares = [Share(endpoints[s.endpoint], s.share, s.masquerade, s.lost) for s in route.shares]
-    told = route.unresolved, route.network, route.astray
-    return Route(frontend, route.source, tuple(shares), *told)
+    """Return whether the networks of a route's sources are ones that all of a class have."""
+    return around.issuperset(map(str, way[0].networks))
 
 
 def _is_own(ending: Ending, frontend: Frontend, closure: Closure) -> bool:

@@ -130,6 +130,7 @@ class Families:
         self._closures = closures
         self._ends: dict[str, _End | None] = {}
         self._literals: dict[str, Around] = {}
+        self._draws: dict[tuple[str, ...], tuple[Bounds, ...] | None] = {}
 
     def of(self, frontend: Frontend, protocol: str) -> Family | None:
         """Return the frontend's own rows that its flows may hit; None: it is in no family."""
@@ -171,7 +172,7 @@ class Families:
         kinds = self._kinds(ends, literals, {*others, asked or ""})
         if kinds is None or set(kinds) != {name for each in drawn for name in each.chains}:
             return None
-        blocks = [_block(each, kinds) for each in dict.fromkeys(drawn)]
+        blocks = [self._block(each, kinds) for each in dict.fromkeys(drawn)]
         known = [each for each in blocks if each is not None]
         if len(known) < len(blocks) or len(known) > _MOST_BLOCKS:
             return None
@@ -221,6 +222,18 @@ class Families:
                 return None
             found[name] = end
         return found
+
+    def _block(self, rows: _Rows, kinds: Mapping[str, tuple[str, Hashable]]) -> Drawn | None:
+        """Return how a block draws; None: an endpoint twice, or one of its rows never does."""
+        if len(set(rows.chains)) < len(rows.chains):
+            return None
+        texts = rows.probabilities
+        if texts not in self._draws:  # most blocks have those of few numbers of endpoints
+            self._draws[texts] = shares_of(texts)
+        draws = self._draws[texts]
+        if draws is None:
+            return None
+        return Drawn(None, "", tuple([kinds[name][0] for name in rows.chains]), draws)
 
 
 @value
@@ -281,14 +294,6 @@ def _without_blocks(text: str, drawn: list[_Rows]) -> str:
     return left
 
 
-def _block(rows: _Rows, kinds: Mapping[str, tuple[str, Hashable]]) -> Drawn | None:
-    """Return how a block draws; None: an endpoint is there twice, or one is never drawn."""
-    draws = shares_of(rows.probabilities)
-    if draws is None or len(set(rows.chains)) < len(rows.chains):
-        return None
-    return Drawn(None, "", tuple([kinds[name][0] for name in rows.chains]), draws)
-
-
 @value
 class FamilyRoute:
     """A route as it is for all frontends of its family.
@@ -311,7 +316,7 @@ class FamilyRoute:
         if self.leads != (None,):
             drawn = family.drawn(self.leads)
             shares = PlainShares(drawn, protocol, self._judge(drawn, family))
-        told = route.unresolved, route.network, route.astray
+        told = route.unresolved, route.network, route.astray, route.also
         return Route(frontend, route.source, shares, *told), self.address
 
     def _judge(self, drawn: Drawn, family: Family) -> Judge:

@@ -7,7 +7,7 @@ these reach KUBE-SERVICES unchanged. What happens to them after DNAT follows fro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from functools import cached_property
 
 from analyzer.kubeproxy.dispatch.iptables import Entrance
@@ -15,6 +15,7 @@ from analyzer.kubeproxy.fastpath.masquerade import MANY, MasqueradeJudges
 from analyzer.kubeproxy.routes.sources import PodNetworks
 from analyzer.kubeproxy.rows.plain import PlainTable
 from analyzer.kubeproxy.rows.plain_shares import PlainRoutes, PlainShares, told_otherwise
+from analyzer.kubeproxy.source_part import EVERYBODY
 from analyzer.kubeproxy.view import Frontend, Route, Source
 from analyzer.model.addresses import VERSIONS, Address, Network, network_from_text
 from analyzer.model.iptables.rules import Ruleset, Table
@@ -27,7 +28,7 @@ if TYPE_CHECKING:  # only loaded for dumps that need it
     from analyzer.kubeproxy.fastpath.grounds import PlainGrounds
     from analyzer.kubeproxy.routes.source_parts import SourceParts
     from analyzer.kubeproxy.routes.walks import NatWalks
-    from analyzer.kubeproxy.rows.plain_shares import Fares, JudgedPart
+    from analyzer.kubeproxy.rows.plain_shares import Fares, Judge, JudgedPart
     from analyzer.model.region import Intervals
 
     #: A frontend, the protocol, a source, and a network of it.
@@ -68,10 +69,10 @@ class PlainWays:
         self._masquerade = MasqueradeJudges(plain, walks, own, lambda: self._is_quiet)
 
     @cached_property
-    def _asked_behind(self) -> dict[Source, frozenset[Network]] | None:
+    def _asked_behind(self) -> dict[Source, set[Intervals]] | None:
         """The sources that rules after nat match on, of plain flows; None: too many."""
         if self._is_quiet and self._plain.masquerades_plainly():
-            return dict.fromkeys(Source, frozenset())
+            return {source: set() for source in Source}
         asked = {s: self._walks().asked_behind(s, _MOST_DESTINATIONS) for s in Source}
         known = {source: each for source, each in asked.items() if each is not None}
         return known if len(known) == len(asked) else None
@@ -181,23 +182,33 @@ class PlainWays:
             plain = entrance.plain
             assert plain is not None
             judges = self._judges_from(source, plain.unmarked)
-            for network, address, judge in told_otherwise(plain, judges):
-                if network is not None and address is not None:
+            for part, judge in told_otherwise(plain, judges):
+                network = part.network
+                if network is not None and part.address is not None:
                     way = entrance.frontend, entrance.protocol, source, network
-                    self.addresses[way] = address
+                    self.addresses[way] = part.address
                 shares = PlainShares(plain.drawn, plain.protocol, judge)
-                yield Route(entrance.frontend, source, shares, NEVER, network)
+                yield Route(entrance.frontend, source, shares, NEVER, network, (), part.also)
 
     def _judges(self, source: Source, unmarked: str | None) -> Iterator[JudgedPart]:
         """Yield each part of a source, its address, and the judge of its flows' masquerade."""
         if source is Source.HAIRPIN:
-            yield None, None, self._masquerade.judge_hairpin()
+            yield EVERYBODY, self._masquerade.judge_hairpin()
             return
         spared = network_from_text(unmarked) if unmarked else None
-        asked = (self._asked_behind or {}).get(source, frozenset())
-        asked = asked if spared is None else asked | {spared}
-        for network, address in self._parts().of(source, asked):
-            yield network, address, self._masquerade.judge(source, address, unmarked)
+        behind = (self._asked_behind or {}).get(source)
+        if behind:
+            from analyzer.model.region import span
+
+            more = set() if spared is None else {(span(spared),)}
+            parts = self._parts().alike(source, behind | more)
+        else:
+            parts = self._parts().each(source, [] if spared is None else [spared])
+        judges: dict[Hashable, Judge] = {}
+        for part in parts:
+            if part.key not in judges:
+                judges[part.key] = self._masquerade.judge(source, part.address, unmarked)
+            yield part, judges[part.key]
 
     def grounds(self, written: Network | None, pods: PodNetworks) -> PlainGrounds | None:
         """Return what the routes rest on; None: not on plain rows alone.

@@ -26,11 +26,12 @@ from analyzer.kubeproxy.rows.plain_shares import (
     PlainShares,
     told_otherwise,
 )
+from analyzer.kubeproxy.source_part import SourcePart
 from analyzer.kubeproxy.view import Endpoint, Frontend, FrontendKind, Route, Source
-from analyzer.model.addresses import Address, Network
+from analyzer.model.addresses import Address
 from analyzer.model.packet import Mark, Packet
 from analyzer.model.probability import NEVER, Bounds, numgen_weights
-from analyzer.model.region import Intervals, Region, everything, joined
+from analyzer.model.region import Intervals, Membership, Region, everything, joined
 from analyzer.model.value import value
 from analyzer.semantics.onward import Onward, asked_of_others, one_of
 
@@ -61,13 +62,16 @@ class _Way:
     """A source of the flows to a Service, and the marks that they have there.
 
     Attributes:
-        address: of the source, None: not known.
         marks: of flows that do not return to their endpoint.
     """
 
-    network: Network | None
-    address: Address | None
+    part: SourcePart
     marks: frozenset[Mark]
+
+    @property
+    def address(self) -> Address | None:
+        """An address of the source, None: not known."""
+        return self.part.address
 
 
 @value
@@ -81,7 +85,7 @@ class _Walked:
 
     ways: Explored
     drawn: Drawn
-    asked: frozenset[Network]
+    asked: frozenset[Intervals]
     marks: frozenset[Mark]
 
     def marks_from(self, address: Address | None) -> frozenset[Mark] | None:
@@ -107,7 +111,7 @@ class PlainServices:
         self._own = frozenset(own)
         self._parts = parts
         self._known: dict[tuple[Kind, Source], _Walked] = {}
-        self._ways: dict[tuple[Kind, Source, frozenset[Network]], tuple[_Way, ...]] = {}
+        self._ways: dict[tuple[Kind, Source, frozenset[Intervals]], tuple[_Way, ...]] = {}
         #: Kinds that have been evaluated from all sources.
         self._plain: set[Kind] = set()
         self._odd: dict[Kind, int] = {}
@@ -228,13 +232,13 @@ class PlainServices:
         # If the sources' addresses are not known, rules may match on more of them than there are.
         every = region or Region(self._parts.version, (everything(self._parts.version),))
         ways = self._walks.explored(place.frontend, place.protocol, source, every)
-        asked = ways.networks_before(region)
+        asked = frozenset(ways.asked_before(region))
         found = _Walked(ways, drawn, asked, self._all_marks(ways, drawn))
-        parts = () if source is Source.HAIRPIN else self._parts.of(source, asked)
+        parts = () if source is Source.HAIRPIN else self._parts.alike(source, asked)
         if (
             not self._is_drawn(ways, drawn)
             or not self._is_marked_only(ways, source)
-            or any(found.marks_from(address) is None for _, address in parts)
+            or any(found.marks_from(part.address) is None for part in parts)
         ):
             # Only this Service may be odd, for example because its only endpoint is the source
             # itself.
@@ -253,14 +257,13 @@ class PlainServices:
         walked = self._known[kind, source]
         asked = walked.asked
         if self.asks_behind:
-            behind = self._asked_behind(source, place.protocol, walked.marks, drawn)
-            asked |= self._walks.networks(behind)
+            asked |= self._asked_behind(source, place.protocol, walked.marks, drawn)
         key = kind, source, asked
         if key not in self._ways:
-            parts = self._parts.of(source, asked)
-            marks = [(part, walked.marks_from(part[1])) for part in parts]
+            parts = self._parts.alike(source, asked)
+            marks = [(part, walked.marks_from(part.address)) for part in parts]
             # If the only endpoint is the source itself, the marks are those of all others.
-            known = [_Way(*part, walked.marks if m is None else m) for part, m in marks]
+            known = [_Way(part, walked.marks if m is None else m) for part, m in marks]
             self._ways[key] = tuple(known)
         return self._ways[key]
 
@@ -315,15 +318,10 @@ class PlainServices:
             yield Route(place.frontend, source, shares, NEVER)
             return
         ways = self._ways_of(kind, source, place, service.drawn)
-        parts = [(way.network, way.address, self._judge(source, way, place)) for way in ways]
-        for network, _, judge in told_otherwise(service, parts):
-            yield Route(
-                place.frontend,
-                source,
-                PlainShares(service.drawn, service.protocol, judge, is_quiet),
-                NEVER,
-                network,
-            )
+        parts = [(way.part, self._judge(source, way, place)) for way in ways]
+        for part, judge in told_otherwise(service, parts):
+            shares = PlainShares(service.drawn, service.protocol, judge, is_quiet)
+            yield Route(place.frontend, source, shares, NEVER, part.network, (), part.also)
 
     # --- after DNAT ---
 
@@ -357,14 +355,13 @@ class PlainServices:
         return self._to_itself[key]
 
     def _judge_hairpin(self, kind: Kind, place: PlainPlace) -> Judge:
-        networks = {n for source in Source for n in self._known[kind, source].asked}
+        asked = Membership({a for source in Source for a in self._known[kind, source].asked})
 
         def judge(protocol: str, endpoint: Endpoint) -> Judged:
             address = endpoint.address
             # A flow from its own address was made by the node.
             source = Source.NODE if address in self._own else Source.HAIRPIN
-            held = frozenset([network for network in networks if address in network])
-            key = kind, source, held
+            key = kind, source, asked.of(int(address))
             marks = self._returning.get(key)
             if marks is None:
                 way = place.frontend, protocol, source

@@ -21,7 +21,7 @@ from analyzer.kubeproxy.predict.templates import (
     kind_of,
 )
 from analyzer.kubeproxy.predict.walked import walked
-from analyzer.kubeproxy.view import Route, ServicePort, Source
+from analyzer.kubeproxy.view import Route, ServicePort, Source, each_network
 from analyzer.model.addresses import Address, Network
 from analyzer.model.cluster import Cluster
 from analyzer.model.probability import NEVER
@@ -63,7 +63,7 @@ class EveryNode:
         routes: dict[object, Route] = {}
         for route in (route for each in self.at for route in each.service.routes):
             printed, _ = route.columns()
-            of = route.frontend, route.source, route.network
+            of = route.frontend, route.source, route.network, route.also
             routes.setdefault((*of, tuple(printed), route.unresolved, route.astray), route)
         return replace(self.service, routes=tuple(routes.values()))
 
@@ -242,7 +242,8 @@ class _Predicted:
                 name=service_name(spec.name), protocol=spec.protocol, frontends=(), routes=()
             )
         hosts = self._relations.hosts
-        routes = [each for each in found.routes if each.source is not Source.HAIRPIN]
+        every = each_network(found.routes)
+        routes = [each for each in every if each.source is not Source.HAIRPIN]
         # As in `ListedShares`.
         told = [
             replace(

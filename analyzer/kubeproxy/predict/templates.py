@@ -17,7 +17,7 @@ from analyzer.kubeproxy.generate.config import ProxyConfig
 from analyzer.kubeproxy.generate.specs import EndpointSpec, ServicePortSpec
 from analyzer.kubeproxy.predict.settings import Mode
 from analyzer.kubeproxy.predict.walked import walked
-from analyzer.kubeproxy.view import Frontend, FrontendKind, Route, ServicePort, Source
+from analyzer.kubeproxy.view import Frontend, FrontendKind, Route, ServicePort, Source, each_network
 from analyzer.model.addresses import Address, Network
 from analyzer.model.cluster import Cluster
 from analyzer.model.endings import Ending, Endings, summed
@@ -209,7 +209,7 @@ def _template(service: ServicePort, spec: ServicePortSpec) -> Template | None:
             return None
         places[frontend] = place
     routes = []
-    for route in service.routes:
+    for route in each_network(service.routes):
         if route.source is Source.HAIRPIN:
             continue
         drawn = _drawn(route, spec)

@@ -14,7 +14,7 @@ Flows that nat sends to no endpoint go astray (`astray`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from analyzer.kubeproxy.routes.astray import Astray
@@ -23,16 +23,18 @@ from analyzer.model.addresses import Address, Network
 from analyzer.model.iptables.targets import Dnat, NatRange
 from analyzer.model.packet import Mark, Packet
 from analyzer.model.probability import Bounds, Dyadic, capped_sum
-from analyzer.model.region import Intervals, Region, networks_of
+from analyzer.model.region import Intervals, Region
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.conditions import Label, leaves_by_source, questions, telling
 from analyzer.semantics.onward import UNKNOWN, Onward, OnwardBySource, asked_of_others, one_of
-from analyzer.semantics.parts import Asked, Parts, at, holds, union
+from analyzer.semantics.parts import Asked, Lookup, Parts, holds, union
 from analyzer.semantics.tree import Leaf, Shares, Tree, any_of, shares_by_source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TypeAlias
+    from typing import Any, TypeAlias, TypeVar
+
+    T = TypeVar("T")
 
     #: The sources of flows that reach an endpoint, None: any; what happens to them after nat, and
     #: the sources that rules match on there.
@@ -77,6 +79,7 @@ class Explored:
         self.packets: dict[Endpoint, dict[Packet, Intervals | None]] = {}
         self._arrivals: dict[Endpoint, list[Arrival]] = {}
         self._tree = tree
+        self._lookups: dict[int, tuple[object, Lookup[Any]]] = {}
         self._shares = shares_by_source(tree, _end_of)
         self._parts: dict[tuple[int, ...], _Part] = {}
         for leaf, where in leaves_by_source(tree):
@@ -110,7 +113,7 @@ class Explored:
         Without a region, from any source that was evaluated.
         """
         if address is not None:
-            found = at(self._shares, address)
+            found = [*self._lookup(self._shares).at(int(address))]
         else:
             found = [
                 shares
@@ -197,16 +200,31 @@ class Explored:
         """
         if endpoint not in self.packets:
             return set()
-        return {
-            answer
+        there = [
+            parts
             for where, parts, _ in self._arriving(endpoint)
             if where is None or _is_from(where, address, region)
-            for there, answer in parts
-            if there is None or _is_from(there, address, region)
+        ]
+        if address is not None:
+            number = int(address)
+            return {answer for parts in there for answer in self._lookup(parts).at(number)}
+        return {
+            answer
+            for parts in there
+            for where, answer in parts
+            if where is None or _is_from(where, address, region)
         }
 
-    def networks(self, region: Region | None) -> frozenset[Network]:
-        """Return the networks of sources in a region whose flows have other results than the rest.
+    def _lookup(self, parts: Parts[T]) -> Lookup[T]:
+        """Return the lookup by address in some parts, made once for each."""
+        known = self._lookups.get(id(parts))
+        if known is None:  # with the parts, so that no others get their identity
+            known = self._lookups[id(parts)] = parts, Lookup(parts)
+        found: Lookup[T] = known[1]
+        return found
+
+    def asked(self, region: Region | None) -> set[Intervals]:
+        """Return the matches on sources in a region that make a difference to their flows.
 
         Flows of an endpoint to itself are left aside, unless they are lost where others' are not.
         If `region` is None, the addresses of the sources are not known.
@@ -219,20 +237,20 @@ class Explored:
                 behind |= asked_of_others((parts, asked), number)
             if len({parts for _, parts, _ in arriving}) > 1:
                 labels += [(where, number) for where, _, _ in arriving if where is not None]
-        return self._networks(region, labels) | self._named(behind)
+        return self._asked(region, labels) | behind
 
-    def networks_before(self, region: Region | None) -> frozenset[Network]:
-        """Return the networks of sources whose flows reach endpoints in ways of their own."""
+    def asked_before(self, region: Region | None) -> set[Intervals]:
+        """Return the matches on sources whose flows reach endpoints in ways of their own."""
         labels = list(self._by_shares)
         for endpoint, packets in self.packets.items():
             if len(packets) > 1:
                 number = int(endpoint.address)
                 labels += [(where, number) for where in packets.values() if where is not None]
-        return self._networks(region, labels)
+        return self._asked(region, labels)
 
-    def networks_of_shares(self, region: Region | None) -> frozenset[Network]:
-        """Return the networks of sources that have shares of their own; masquerade aside."""
-        return self._networks(region, self._by_shares)
+    def asked_of_shares(self, region: Region | None) -> set[Intervals]:
+        """Return the matches on sources that have shares of their own; masquerade aside."""
+        return self._asked(region, self._by_shares)
 
     @property
     def _goes_astray(self) -> bool:
@@ -245,14 +263,11 @@ class Explored:
             parts |= dict.fromkeys(self._astray.parts)
         return [(where, None) for where in parts]
 
-    def _networks(self, region: Region | None, labels: Sequence[Label]) -> frozenset[Network]:
+    def _asked(self, region: Region | None, labels: Sequence[Label]) -> set[Intervals]:
         if region is None or not labels:
-            return frozenset()
+            return set()
         asked = self._questions | (self._astray.questions if self._goes_astray else set())
-        return self._named(telling(asked, region.intervals, labels))
-
-    def _named(self, asked: Iterable[Intervals]) -> frozenset[Network]:
-        return frozenset(n for each in asked for n in networks_of(self._version, each))
+        return telling(asked, region.intervals, labels)
 
 
 def _end_of(leaf: Leaf) -> End:

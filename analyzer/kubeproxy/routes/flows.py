@@ -13,11 +13,11 @@ from analyzer.kubeproxy.routes.explored import Explored
 from analyzer.kubeproxy.routes.leaving import Leaving, Towards, from_any_side
 from analyzer.kubeproxy.routes.packets import HOOKS, USUAL, FlowPackets, behind_nat, bridge_port
 from analyzer.kubeproxy.view import Endpoint, Frontend, Source
-from analyzer.model.addresses import VERSIONS, Address, Network
+from analyzer.model.addresses import VERSIONS, Address
 from analyzer.model.devices import Side
 from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.packet import UNKNOWN_MARK, Mark, Packet
-from analyzer.model.region import Intervals, Region, everything, networks_of
+from analyzer.model.region import Intervals, Region, everything
 from analyzer.model.value import replace
 from analyzer.semantics.assumed import BRIDGE_PORT, DEFAULTS, POD_INTERFACE, Assumed
 from analyzer.semantics.base_chains import Rules
@@ -283,7 +283,7 @@ class FlowWalks:
             found = self._towards[key] = self._leaving.towards(self.packets.translated(*key))
         return found
 
-    def asked_behind(self, source: Source, most: int) -> frozenset[Network] | None:
+    def asked_behind(self, source: Source, most: int) -> set[Intervals] | None:
         """Return the sources that rules after nat distinguish, of the plain flows that reach them.
 
         None: these rules distinguish more than `most` destinations.
@@ -296,7 +296,7 @@ class FlowWalks:
         # Whether the results for each side rest on these assumptions is not known beforehand.
         assumed = self._assumed
         assumed.used |= _OF_SIDES & assumed.wanted & assumed.values.keys()
-        return None if asked is None else self.networks(asked)
+        return asked
 
     def spares_all(self, mark: Mark, most: int) -> bool:
         """Return whether no plain flow is lost that nat sends on with a mark.
@@ -337,8 +337,3 @@ class FlowWalks:
             self._hooks.forget(exceeded)
             self._spared[key] = found and is_sure
         return self._spared[key]
-
-    def networks(self, asked: Iterable[Intervals]) -> frozenset[Network]:
-        """Return the networks of the sets of sources that rules matched on."""
-        version = VERSIONS[self._family]
-        return frozenset(network for each in asked for network in networks_of(version, each))

@@ -6,9 +6,10 @@ for each set of sources with the same results of all matches is enough.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 
 from analyzer.kubeproxy.routes.sources import PodNetworks, ends_of, node_address, parts, told_apart
+from analyzer.kubeproxy.source_part import EVERYBODY, SourcePart
 from analyzer.kubeproxy.view import Source
 from analyzer.model.addresses import Address, Network
 from analyzer.model.cluster import Cluster
@@ -18,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-    from analyzer.model.region import Interval, Region
+    from analyzer.model.region import Interval, Intervals, Region
 
     #: A network, and an address that represents it.
     Part: TypeAlias = tuple[Network | None, Address | None]
@@ -54,6 +55,7 @@ class SourceParts:
         pods = (*known.pods.here, *known.pods.elsewhere, known.written)
         self._pods = [network for network in pods if network is not None]
         self._regions: dict[Source, Region | None] = {}
+        self._alike: dict[tuple[Source, frozenset[Intervals]], tuple[SourcePart, ...]] = {}
 
     @property
     def version(self) -> int:
@@ -103,6 +105,53 @@ class SourceParts:
         if usual is None:
             return [(None, None)]
         return self._parts(source, usual, frozenset(asked))
+
+    def each(self, source: Source, networks: Iterable[Network]) -> Sequence[SourcePart]:
+        """Return a part for each network of sources; parts around others come first."""
+        return tuple(self._parted(source, networks, lambda network, _: network or ""))
+
+    def alike(self, source: Source, asked: Iterable[Intervals]) -> Sequence[SourcePart]:
+        """Return the parts of sources by how rules match on them; outer parts come first.
+
+        The networks of one match are one part where no other match distinguishes them. An
+        endpoint's address is a part of its own, since its flows to itself have other results.
+        """
+        asked = frozenset(asked)
+        if (source, asked) not in self._alike:
+            self._alike[source, asked] = tuple(self._by_questions(source, asked))
+        return self._alike[source, asked]
+
+    def _by_questions(self, source: Source, asked: frozenset[Intervals]) -> Iterator[SourcePart]:
+        from analyzer.model.region import Membership, networks_of
+
+        membership, is_taken = Membership(asked), self._known.is_taken
+
+        def key(network: Network | None, address: Address) -> Hashable:
+            itself = address if is_taken(address) else None
+            return network is None, membership.of(int(address)), itself
+
+        networks = {n for each in asked for n in networks_of(self.version, each)}
+        yield from self._parted(source, networks, key)
+
+    def _parted(
+        self,
+        source: Source,
+        networks: Iterable[Network],
+        key_of: Callable[[Network | None, Address], Hashable],
+    ) -> Iterator[SourcePart]:
+        nested = _Nested()
+        found: dict[tuple[Hashable, Hashable | None], tuple[list[Network | None], Address]] = {}
+        for network, address in self.of(source, networks):
+            if address is None:
+                yield EVERYBODY
+                continue
+            key, around = key_of(network, address), nested.around(address)
+            nested.add(network, key)
+            of, _ = found.setdefault((key, around), ([], address))
+            of.append(network)
+        for (key, around), (of, address) in found.items():
+            also = tuple([each for each in of[1:] if each is not None])
+            yield SourcePart(of[0], also, address, key, around)
 
     def _parts(
         self, source: Source, usual: Address, networks: Iterable[Network]
@@ -178,6 +227,32 @@ class SourceParts:
         # A load balancer's address is the node's own, if it is assigned to the node.
         own = address in self._known.own or address.is_loopback
         return own or address in self._known.frontends
+
+
+class _Nested:
+    """Keys of networks, of which those that hold others come first."""
+
+    def __init__(self) -> None:
+        self._others: Hashable | None = None
+        self._by_length: dict[int, dict[int, Hashable]] = {}
+
+    def add(self, network: Network | None, key: Hashable) -> None:
+        """Take the key of a network; None: of what is in none."""
+        if network is None:
+            self._others = key
+        else:
+            of = self._by_length.setdefault(network.prefixlen, {})
+            of[int(network.network_address)] = key
+
+    def around(self, address: Address) -> Hashable | None:
+        """Return the key of the smallest network so far that holds an address."""
+        number, width = int(address), address.max_prefixlen
+        for length in sorted(self._by_length, reverse=True):
+            first = number >> (width - length) << (width - length)
+            found = self._by_length[length].get(first)
+            if found is not None:
+                return found
+        return self._others
 
 
 def _each_first(

@@ -5,14 +5,15 @@ The rules are traversed once for each kind of source, whatever they distinguish 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from analyzer.kubeproxy.routes.explored import Explored
 from analyzer.kubeproxy.routes.flows import FlowWalks
 from analyzer.kubeproxy.routes.source_parts import SourceParts
+from analyzer.kubeproxy.source_part import SourcePart, as_one
 from analyzer.kubeproxy.view import Frontend, Route, Share, Source, open_as
-from analyzer.model.addresses import Address, Network, smallest_with
+from analyzer.model.addresses import Address
 from analyzer.model.devices import Side
 from analyzer.model.probability import NEVER
 from analyzer.model.region import Region, everything, joined
@@ -106,21 +107,27 @@ class SourceRoutes:
         ways: Explored,
     ) -> Iterator[Way]:
         """Yield the routes of each part of a kind of source with results of its own."""
-        known: dict[Network | None, Route] = {}
-        asked = ways.networks(region)
-        folded = len(asked) * len(ways.packets) > _MOST_TOLD
+        parts = self._parts.alike(source, ways.asked(region))
+        named = [part for part in parts if part.network is not None]
+        folded = len(named) * len(ways.packets) > _MOST_TOLD
         if folded:
             self._walks.note(_TOO_MANY)
-            asked = ways.networks_of_shares(region)
-        for network, address in self._parts.of(source, asked):
-            route = ways.route(frontend, source, address, network, region)
-            if folded:
-                shares = tuple([replace(share, masquerade=None) for share in route.shares])
-                route = replace(route, shares=shares)
-            around = None if address is None else known.get(smallest_with(known, address))
-            known[network] = route
-            if around is None or not _is_same(route, around, address):
-                yield route, address
+            parts = self._parts.alike(source, ways.asked_of_shares(region))
+        known: dict[Hashable, Route] = {}
+        kept: list[SourcePart] = []
+        for part in parts:
+            if part.key not in known:
+                route = ways.route(frontend, source, part.address, None, region)
+                if folded:
+                    shares = tuple([replace(share, masquerade=None) for share in route.shares])
+                    route = replace(route, shares=shares)
+                known[part.key] = route
+            around = None if part.around is None else known[part.around]
+            if around is None or not _is_same(known[part.key], around, part.address):
+                kept.append(part)
+        for part in as_one(kept):
+            route = replace(known[part.key], network=part.network, also=part.also)
+            yield route, part.address
 
     def _hairpin(
         self,

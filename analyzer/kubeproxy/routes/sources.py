@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from ipaddress import IPv4Address, IPv6Address
 from itertools import chain
@@ -121,10 +122,10 @@ def told_apart(
     network those in it and in none of `asked` within it. `is_one` returns whether an address can be
     such a source at all; a set without any is left out.
     """
-    networks = sorted(set(asked), key=lambda n: (int(n.network_address), n.prefixlen))
+    networks = sorted(set(asked), key=lambda n: (n.version, int(n.network_address), n.prefixlen))
     found: list[tuple[Network | None, Address]] = []
-    for within in (None, *networks):
-        inner = [n for n in networks if n != within and (within is None or _holds(within, n))]
+    for within, inner in _with_inner(networks):
+        is_inner = _holding(inner)
         candidates = chain(
             usual,
             (a for n in inner for a in _beside(n)),
@@ -132,10 +133,37 @@ def told_apart(
         )
         for address in candidates:
             inside = within is None or address in within
-            if inside and not any(address in n for n in inner) and is_one(address):
+            if inside and not is_inner(address) and is_one(address):
                 found.append((within, address))
                 break
     return found
+
+
+def _with_inner(
+    networks: Sequence[Network],
+) -> Iterator[tuple[Network | None, Sequence[Network]]]:
+    """Yield each of sorted networks with those within it; first None, with all."""
+    yield None, networks
+    for at, within in enumerate(networks, 1):
+        end = at
+        while end < len(networks) and _holds(within, networks[end]):
+            end += 1
+        yield within, networks[at:end]
+
+
+def _holding(networks: Iterable[Network]) -> Callable[[Address], bool]:
+    """Return what tells whether an address is in one of sorted networks."""
+    outer: list[Network] = []
+    for network in networks:
+        if not outer or not _holds(outer[-1], network):
+            outer.append(network)
+    firsts = [(n.version, int(n.network_address)) for n in outer]
+
+    def holds(address: Address) -> bool:
+        at = bisect_right(firsts, (address.version, int(address))) - 1
+        return at >= 0 and address in outer[at]
+
+    return holds
 
 
 def _some(network: Network) -> Iterator[Address]:

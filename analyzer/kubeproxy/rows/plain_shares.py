@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Sequence
 
 from analyzer.kubeproxy.rows.shapes import host
+from analyzer.kubeproxy.source_part import SourcePart, as_one
 from analyzer.kubeproxy.view import Endpoint, Route, Share, Source
-from analyzer.model.addresses import Address, Network, smallest_with
+from analyzer.model.addresses import Address
 from analyzer.model.endings import Endings
 from analyzer.model.probability import Bounds
 from analyzer.model.value import value
@@ -15,8 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeAlias, overload
 
-    #: Sources that rules do not distinguish: the network, an address, and a judge.
-    JudgedPart: TypeAlias = tuple[Network | None, Address | None, "Judge"]
+    #: Sources that rules do not distinguish, and their judge.
+    JudgedPart: TypeAlias = tuple[SourcePart, "Judge"]
 
 #: ``-s`` of the rule that marks flows from outside; an empty text: it marks all.
 Unmarked = str
@@ -59,21 +60,19 @@ class PlainService:
 
 
 def told_otherwise(service: PlainService, parts: Sequence[JudgedPart]) -> Iterator[JudgedPart]:
-    """Yield the parts of a source whose flows have other results than those around them.
-
-    Networks come after those that contain them.
-    """
+    """Yield the parts of a source whose flows have other results than those around them."""
     if len(parts) == 1:
         yield from parts
         return
-    judges: dict[Network | None, Judge] = {}
-    for network, address, judge in parts:
-        if address is not None:
-            around = judges.get(smallest_with(judges, address))
-            judges[network] = judge
-            if around is not None and service.is_judged_alike(judge, around, address):
+    judges = {part.key: judge for part, judge in parts}
+    kept: list[SourcePart] = []
+    for part, judge in parts:
+        if part.around is not None and part.address is not None:
+            around = judges[part.around]
+            if service.is_judged_alike(judge, around, part.address):
                 continue
-        yield network, address, judge
+        kept.append(part)
+    yield from ((part, judges[part.key]) for part in as_one(kept))
 
 
 class Drawn:

@@ -27,6 +27,7 @@ from analyzer.model.text import printable
 from analyzer.model.value import value
 from analyzer.reports.json_distributions import draws_of
 from analyzer.reports.json_values import encode
+from analyzer.reports.route_networks import networks
 
 #: A ServicePort as some nodes have it; None: the dump's, whatever is dead.
 Variant = tuple[ServicePort, "frozenset[str] | None"]
@@ -188,7 +189,7 @@ class _Variant:
         return [
             self._frontend[route.frontend],
             _SOURCES[route.source],
-            None if route.network is None else str(route.network),
+            networks(route) or None,
             self._draw(route, [_lost(each) for each in lost]),
             _dyadic(route.unresolved) if route.unresolved else 0,
             int(route.frontend in self._service.unfilled),

@@ -15,7 +15,7 @@ from analyzer.kubeproxy.diff.changes import Change
 from analyzer.kubeproxy.diff.difference import Difference, Verdict
 from analyzer.kubeproxy.diff.side import DumpSide
 from analyzer.kubeproxy.generate import Layout
-from analyzer.kubeproxy.view import FrontendKind, Source
+from analyzer.kubeproxy.view import FrontendKind, Source, each_network
 from tests.support.clusters import GeneratedCluster, clusters, one_service
 from tests.support.comparing import (
     by_route,
@@ -81,7 +81,7 @@ def naive(side: DumpSide) -> dict[object, object]:
             for share in r.shares
         }
         for s in side.view.services
-        for r in s.routes
+        for r in each_network(s.routes)
     }
 
 
@@ -123,7 +123,7 @@ def refused(side: DumpSide) -> set[object]:
     return {
         (s.name.text, s.protocol, r.frontend.address, r.frontend.port, r.source, r.network)
         for s in side.view.services
-        for r in s.routes
+        for r in each_network(s.routes)
         if not r.shares or not r.is_exact
     }
 

@@ -44,7 +44,7 @@ lists = st.lists(st.sampled_from(SMALL), unique=True, max_size=5)
 @given(lists, lists)
 def test_every_client_finds_its_own_two_routes(a: list[Network], b: list[Network]) -> None:
     here, there = routes_of(a), routes_of(b)
-    given_ = {network: (one, other) for network, one, other in by_network(here, there)}
+    given_ = {network: (one, other) for network, _, one, other in by_network(here, there)}
     met = set()
     for address in range(17):
         client = ip_address("10.0.0.0") + address
@@ -58,5 +58,5 @@ def test_every_client_finds_its_own_two_routes(a: list[Network], b: list[Network
 def test_a_source_that_one_dump_does_not_tell_of_is_left_out() -> None:
     within = ip_network("10.0.0.0/28")
     assert list(by_network([route(within, 1)], [route(None, 2)])) == [
-        (within, route(within, 1), route(None, 2))
+        (within, (), route(within, 1), route(None, 2))
     ]

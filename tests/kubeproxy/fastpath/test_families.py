@@ -74,20 +74,33 @@ def test_whatever_its_endpoints_a_frontend_is_answered_as_if_it_was_walked(
     assert told(view(text, addresses, plainly=True)) == told(view(text, addresses, plainly=False))
 
 
-@pytest.mark.parametrize("services", [60, 240])
-@pytest.mark.parametrize("sizes", [(3,), (2, 3, 4, 5, 6, 7, 8)])
-def test_neither_their_number_nor_that_of_endpoints_takes_more_walks(
-    monkeypatch: pytest.MonkeyPatch, services: int, sizes: tuple[int, ...]
-) -> None:
-    walked: list[Frontend] = []
+@pytest.fixture
+def walked(monkeypatch: pytest.MonkeyPatch) -> list[Frontend]:
+    found: list[Frontend] = []
     ways = SourceRoutes.ways
 
     def noted(self: SourceRoutes, frontend: Frontend, protocol: str) -> Iterator[Way]:
-        walked.append(frontend)
+        found.append(frontend)
         return ways(self, frontend, protocol)
 
     monkeypatch.setattr(SourceRoutes, "ways", noted)
+    return found
+
+
+@pytest.mark.parametrize("services", [60, 240])
+@pytest.mark.parametrize("sizes", [(3,), (2, 3, 4, 5, 6, 7, 8)])
+def test_neither_their_number_nor_that_of_endpoints_takes_more_walks(
+    walked: list[Frontend], services: int, sizes: tuple[int, ...]
+) -> None:
     found = view(dump(services, 4, sizes), plainly=True)
     assert sum(len(each.frontends) for each in found.services) > services
     # About one for each kind of frontend.
     assert len(walked) <= 12
+
+
+def test_of_alike_ones_one_with_few_endpoints_is_walked(walked: list[Frontend]) -> None:
+    # Two of three Services have 60 endpoints.
+    found = view(dump(200, 1, (60, 60, 2)), plainly=True)
+    endpoints = {f: len(each.endpoints) for each in found.services for f in each.frontends}
+    assert 2 * len([f for f in endpoints.values() if f > 2]) > len(endpoints)
+    assert {endpoints[frontend] for frontend in walked} == {2}

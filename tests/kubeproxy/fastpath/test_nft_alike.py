@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from analyzer.kubeproxy.generate import Layout
 from analyzer.kubeproxy.nftables import NftRecogniser
-from analyzer.kubeproxy.view import View
+from analyzer.kubeproxy.view import View, each_network
 from analyzer.model.cluster import Cluster
 from analyzer.model.nft.ruleset import NftRuleset
 from analyzer.parsers.formats import read_ruleset
@@ -64,7 +64,7 @@ def told(found: View) -> object:
             sorted(map(str, s.frontends)),
             sorted(
                 (*map(str, (r.frontend, r.source, r.network, tuple(r.shares), r.unresolved)),)
-                for r in s.routes
+                for r in each_network(s.routes)
             ),
         )
         for s in found.services

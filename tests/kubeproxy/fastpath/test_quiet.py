@@ -8,7 +8,7 @@ import pytest
 
 from analyzer.kubeproxy.fastpath.quiet import Quiet
 from analyzer.kubeproxy.iptables import Recogniser
-from analyzer.kubeproxy.view import View
+from analyzer.kubeproxy.view import View, each_network
 from analyzer.model.cluster import Cluster
 from analyzer.parsers.iptables_save import parse
 from tests.support.captures import FIXTURES
@@ -44,7 +44,7 @@ def told(found: View) -> object:
     return [
         [
             (*map(str, (r.frontend, r.source, r.network)), tuple(r.shares), r.astray)
-            for r in s.routes
+            for r in each_network(s.routes)
         ]
         for s in found.services
     ]

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from analyzer.kubeproxy.routes.source_parts import SourceFacts, SourceParts
 from analyzer.kubeproxy.routes.sources import PodNetworks, source_addresses
 from analyzer.kubeproxy.view import Source
+from analyzer.model.addresses import smallest_with
 from analyzer.model.cluster import Cluster
+from analyzer.model.region import Intervals, holds, joined, networks_of, span
 from tests.support.effort import examples
 
 HERE, ELSEWHERE = IPv4Network("10.244.1.0/29"), IPv4Network("10.244.2.0/29")
@@ -76,6 +78,48 @@ def test_who_stands_for_sources_is_one_of_them(
             assert region is not None
             assert address in region
             assert network is None or address in network
+
+
+#: Networks that rules match on as one set.
+SETS = st.sets(NETWORKS, min_size=1, max_size=4).map(lambda each: joined(map(span, each)))
+
+
+@examples(60, 2_000)
+@given(st.sets(SETS, max_size=3), ADDRESSES, st.lists(st.integers(0, 2**32 - 1), max_size=20))
+def test_of_one_part_no_question_tells_any_from_the_address_that_stands_for_it(
+    asked: set[Intervals], taken: list[IPv4Address], numbers: list[int]
+) -> None:
+    parts = parts_of([IPv4Address("192.168.0.10")], [], taken)
+    for source in (Source.POD, Source.POD_ELSEWHERE, Source.EXTERNAL):
+        region = parts.region(source)
+        assert region is not None
+        found = parts.alike(source, asked)
+        of = {n: part for part in found for n in (part.network, *part.also)}
+        # Each network of a question has its part, as it has one where each is asked for itself.
+        networks = {n for each in asked for n in networks_of(4, each)}
+        assert set(of) == {network for network, _ in parts.of(source, networks)}
+        for number in (*numbers, *(int(n[at]) for n in networks for at in (0, -1))):
+            address = IPv4Address(number)
+            within = smallest_with(networks, address)
+            if address in region and address not in taken and within in of:
+                part = of[within]
+                assert part.address is not None
+                for each in asked:
+                    assert holds(each, number) is holds(each, int(part.address))
+        around = {part.key for part in found}
+        assert all(part.around is None or part.around in around for part in found)
+
+
+def test_the_networks_of_one_set_are_one_part() -> None:
+    networks = [IPv4Network((0x0B000000 + 512 * at, 24)) for at in range(1_000)]
+    parts = parts_of([IPv4Address("192.168.0.10")], [])
+    rest, blocked = parts.alike(Source.EXTERNAL, {joined(map(span, networks))})
+    assert rest.network is None
+    assert (blocked.network, *blocked.also) == tuple(networks)
+    assert (rest.around, blocked.around) == (None, rest.key)
+    each = parts.each(Source.EXTERNAL, networks)
+    assert [part.network for part in each] == [None, *networks]
+    assert {part.around for part in each[1:]} == {each[0].key}
 
 
 def test_nobody_outside_is_on_loopback_or_the_node_itself() -> None:

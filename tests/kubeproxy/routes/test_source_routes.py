@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from ipaddress import IPv4Address, IPv4Network
 from typing import Final
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.nftables import NftRecogniser
 from analyzer.kubeproxy.routes import source_routes
 from analyzer.kubeproxy.routes.flows import FlowWalks
-from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Source, View
+from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Source, View, each_network
 from analyzer.model.addresses import Address
 from analyzer.model.cluster import Cluster
+from analyzer.model.endings import EndKind
+from analyzer.model.ipsets import Ipset
 from analyzer.model.iptables.rules import Ruleset
+from analyzer.model.value import replace
 from analyzer.parsers.formats import read_ruleset
+from analyzer.parsers.ipset_save import parse_ipsets
+from tests.support.effort import examples
 from tests.support.nft.listing import block, endpoints_of, hook, listing
-from tests.support.shapes import endpoint, kube_sep, service
+from tests.support.shapes import CLUSTER_IP, endpoint, kube_sep, service
 
 #: What may send flows out of a chain, and into which chain.
 MINE: Final = "-A MINE -p tcp -m tcp -j DNAT --to-destination 10.9.9.9:80\n"
@@ -180,7 +187,7 @@ def route_for(service: ServicePort, frontend: Frontend, source: Source, address:
     """Return the route of an address: that of the smallest network that holds it."""
     routes = [
         route
-        for route in service.routes
+        for route in each_network(service.routes)
         if (route.frontend, route.source) == (frontend, source)
         and (route.network is None or address in route.network)
     ]
@@ -271,3 +278,89 @@ def test_an_endpoint_may_come_to_another_with_its_mark(text: str) -> None:
 def test_flows_that_may_leave_before_they_are_marked_part_no_sources() -> None:
     (found,) = view(IPTABLES["return in front"]).services
     assert {route.network for route in found.routes} == {None}
+
+
+#: Networks that rules may match on together: of pods, of an endpoint alone, of clients, of all.
+SOME: Final = tuple(
+    map(
+        IPv4Network,
+        (
+            *("10.244.0.0/24", "10.244.0.1/32", "10.244.3.0/24", "10.244.3.3/32", "10.0.0.0/8"),
+            *("192.0.2.0/24", "192.0.2.9/32", "192.0.2.0/30", "203.0.113.0/24"),
+            *("203.0.113.9/32", "203.0.112.0/23", "192.0.0.0/2"),
+        ),
+    )
+)
+#: In which chains blocklists are, and what is done with who is in one.
+PLACES: Final = ("raw PREROUTING", "filter INPUT", "filter FORWARD", "filter OUTPUT")
+VERDICTS: Final = ("DROP", "ACCEPT", "RETURN")
+
+
+@st.composite
+def blocklists(draw: st.DrawFn) -> tuple[str, Mapping[str, Ipset], bool]:
+    """Draw a dump with rows that match on sets of sources, as ipsets or network by network."""
+    sets = draw(st.lists(st.sets(st.sampled_from(SOME), min_size=1), min_size=1, max_size=3))
+    as_rows = draw(st.booleans())
+    rows: dict[str, list[str]] = {}
+    for at, networks in enumerate(sets):
+        for place in draw(st.sets(st.sampled_from(PLACES), min_size=1)):
+            table, chain = place.split()
+            verdict = draw(st.sampled_from(VERDICTS))
+            rows.setdefault(table, []).extend(
+                f"-A {chain} -s {each} -j {verdict}"
+                if as_rows
+                else f"-A {chain} -m set --match-set set{at} src -j {verdict}"
+                for each in (sorted(networks) if as_rows else [None])
+            )
+    chains = {"raw": ("PREROUTING", "OUTPUT"), "filter": ("INPUT", "FORWARD", "OUTPUT")}
+    text = service(draw(st.integers(1, 3)))
+    for table, of in rows.items():
+        policies = "\n".join(f":{chain} ACCEPT [0:0]" for chain in chains[table])
+        text += f"*{table}\n{policies}\n" + "\n".join(of) + "\nCOMMIT\n"
+    listed = [f"create set{at} hash:net family inet" for at in range(len(sets))]
+    listed += [f"add set{at} {each}" for at, held in enumerate(sets) for each in held]
+    return text, parse_ipsets(("\n".join(listed) + "\n").encode(), "sets"), draw(st.booleans())
+
+
+@examples(30, 2_000)
+@given(blocklists(), st.lists(st.integers(0, 2**32 - 1), max_size=4))
+def test_who_is_in_a_blocklist_is_told_as_if_he_were_walked_alone(
+    given_: tuple[str, Mapping[str, Ipset], bool], numbers: list[int]
+) -> None:
+    text, ipsets, plainly = given_
+    ruleset = read_ruleset(text.encode(), "dump")
+    assert isinstance(ruleset, Ruleset)
+    ruleset = replace(ruleset, ipsets=ipsets)
+    found = Recogniser(ruleset, Cluster(), node_addresses=(OWN,), plainly=plainly).view()
+    walks = FlowWalks([ruleset], "ip", (OWN,), {})
+    (told_of,) = found.services
+    (frontend,) = told_of.frontends
+    edges = [IPv4Address(int(n[at]) + by) for n in SOME for at, by in ((0, 0), (-1, 0), (0, -1))]
+    for address in dict.fromkeys((*map(IPv4Address, numbers), *CLIENTS, *PODS, *edges)):
+        if address == OWN or address.is_loopback or str(address) == CLUSTER_IP:
+            continue
+        source = Source.POD if address in PODS_NETWORK else Source.EXTERNAL
+        mine = route_for(told_of, frontend, source, address)
+        wanted = walks.explored(frontend, told_of.protocol, source, address)
+        alone = wanted.route(frontend, source, address)
+        assert told(mine, address) == told(alone, address), f"{source.value} {address}"
+        assert [(e.kind, b) for e, b in mine.astray] == [(e.kind, b) for e, b in alone.astray]
+
+
+@pytest.mark.parametrize("plainly", [True, False])
+def test_a_blocklist_of_a_thousand_networks_is_one_route(plainly: bool) -> None:
+    networks = [IPv4Network((0x0B000000 + 512 * at, 24)) for at in range(1_000)]
+    row = "-A FORWARD -m set --match-set blocked src -j DROP"
+    text = f"{service(3)}*filter\n:FORWARD ACCEPT [0:0]\n{row}\nCOMMIT\n"
+    listed = ["create blocked hash:net family inet", *(f"add blocked {each}" for each in networks)]
+    ruleset = read_ruleset(text.encode(), "dump")
+    assert isinstance(ruleset, Ruleset)
+    ruleset = replace(ruleset, ipsets=parse_ipsets(("\n".join(listed) + "\n").encode(), "sets"))
+    found = Recogniser(ruleset, Cluster(), node_addresses=(OWN,), plainly=plainly).view()
+    routes = [each for each in found.services[0].routes if each.source is Source.EXTERNAL]
+    rest, blocked = routes
+    assert rest.network is None
+    assert not any(rest.losses())
+    assert blocked.networks == tuple(networks)
+    assert all(lost[0][0].kind is EndKind.DROPPED for lost in blocked.losses())
+    assert len(found.services[0].routes) <= 2 * len(Source)

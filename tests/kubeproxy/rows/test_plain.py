@@ -19,7 +19,7 @@ from analyzer.kubeproxy.generate import GeneratedService, iptables_save, service
 from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.rows.endpoints import EndpointRows
 from analyzer.kubeproxy.rows.plain import PlainTable
-from analyzer.kubeproxy.view import View
+from analyzer.kubeproxy.view import View, each_network
 from analyzer.model.cluster import Cluster
 from analyzer.model.value import replace
 from analyzer.parsers.ipset_save import parse_ipsets
@@ -63,7 +63,7 @@ def told(found: View | str) -> object:
                         str(tuple(r.shares)),
                         str(r.unresolved),
                     )
-                    for r in s.routes
+                    for r in each_network(s.routes)
                 ),
             )
             for s in found.services

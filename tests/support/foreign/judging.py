@@ -8,7 +8,15 @@ from fractions import Fraction
 from ipaddress import ip_address
 from random import Random
 
-from analyzer.kubeproxy.view import Endpoint, Frontend, Route, ServicePort, Source, View
+from analyzer.kubeproxy.view import (
+    Endpoint,
+    Frontend,
+    Route,
+    ServicePort,
+    Source,
+    View,
+    each_network,
+)
 from analyzer.model.addresses import Address
 from analyzer.model.endings import total
 from analyzer.model.probability import Bounds, Dyadic
@@ -133,7 +141,7 @@ def _route_of(
     """Return the route of the narrowest network that holds an address."""
     holding = [
         route
-        for route in routes
+        for route in each_network(routes)
         if route.frontend == frontend
         and route.source is source
         and (route.network is None or (address is not None and address in route.network))

@@ -8,7 +8,7 @@ from random import Random
 
 from analyzer.errors import AnalyzerError
 from analyzer.kubeproxy.rows.holes import is_whole
-from analyzer.kubeproxy.view import Route, ServicePort, View
+from analyzer.kubeproxy.view import Route, ServicePort, View, each_network
 from analyzer.model.iptables.rules import Ruleset
 from analyzer.parsers.survey import survey
 from tests.support.foreign.ground import Ground, rules_of
@@ -69,8 +69,8 @@ def faults_between(whole: View, part: View) -> Iterator[str]:
 
 
 def _of_service(real: ServicePort, told: ServicePort) -> Iterator[str]:
-    routes = {(r.frontend, r.source, r.network): r for r in real.routes}
-    for route in told.routes:
+    routes = {(r.frontend, r.source, r.network): r for r in each_network(real.routes)}
+    for route in each_network(told.routes):
         theirs = routes.get((route.frontend, route.source, route.network))
         if theirs is not None:
             place = f"{told.name.text} {route.frontend} from {route.source.value} {route.network}"
