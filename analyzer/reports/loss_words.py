@@ -111,11 +111,12 @@ def sources_of(
         if mine.keys() >= set(_networks_from(source, among)):
             found.append(name)
             continue
-        networks = [f"{name} {each}" for each in mine if each is not None]
+        networks = [str(each) for each in mine if each is not None]
         found += [name] if None in mine else []
-        found += networks[:_MOST_NETWORKS]
         others = len(networks) - _MOST_NETWORKS
-        found += [f"{count(others, 'more network')} of {name}"] if others > 0 else []
+        more = f" and {count(others, 'other network')}" if others > 0 else ""
+        if networks:
+            found.append(f"{name} {', '.join(networks[:_MOST_NETWORKS])}{more}")
     return ", ".join(found)
 
 

@@ -97,7 +97,7 @@ def test_a_blocklist_is_one_list_of_a_document(
 def test_a_blocklist_is_a_few_names_of_a_text(command: Command, dump: tuple[str, ...]) -> None:
     text = command("services", *dump).out
     assert "external 11.0.0.0/24" in text
-    assert "997 more networks of external" in text
+    assert "and 997 other networks" in text
     assert len(text.splitlines()) < 30
     loss = command("loss", *dump, "--dead", "10.244.0.7", "--format", "tsv").out
     assert f"external in {FIRST} and 997 others" in loss
