@@ -23,6 +23,7 @@ from analyzer.semantics.tree import Chance, Leaf
 from tests.support.answers import (
     ALIVE,
     BEFORE,
+    BLOCKED,
     DEAD,
     ENDED,
     LOSSY,
@@ -75,7 +76,7 @@ def test_a_json_document_names_its_schema_first_and_follows_it(verb: str) -> Non
 
 def documents(verb: str) -> Iterator[Any]:
     """Give documents that hold every field between them: all known, and not all known."""
-    for answers in (Answers(), Answers(BEFORE), Answers(LOSSY)):
+    for answers in (Answers(), Answers(BEFORE), Answers(LOSSY), Answers(BLOCKED)):
         yield json.loads(answers.json(verb), object_hook=_without_patches)
     if verb == "tree":
         yield json.loads("".join(tree_json.render(of_three())))
@@ -105,11 +106,25 @@ def of_three() -> TreeAnswer:
     return replace(answer, trees=((service, route, drawn),))
 
 
-#: Fields that stand there only where objects are given, or where flows are lost to rules of others.
+#: Fields that stand there only where objects are given, where flows are lost to rules of others, or
+#: where sources in several networks have one route.
 _OPTIONAL = {
-    "services": {"services.api", "routes.lost", "routes.astray"},
-    "loss": {"services.routes.on_dead", "services.routes.otherwise"},
-    "loss-nodes": {"nodes.services.routes.on_dead", "nodes.services.routes.otherwise"},
+    "services": {"services.api", "routes.lost", "routes.astray", "routes.networks", "networks"},
+    "loss": {
+        *(f"services.routes.{each}" for each in ("on_dead", "otherwise", "networks")),
+        "services.worst_loss.more_networks",
+        "networks",
+    },
+    "loss-cluster": {f"services.{each}worst_loss.more_networks" for each in ("", "at.")},
+    "loss-nodes": {
+        *(f"nodes.services.routes.{each}" for each in ("on_dead", "otherwise", "networks")),
+        "nodes.services.worst_loss.more_networks",
+        "networks",
+    },
+    "repair": {"services.routes.more_networks"},
+    "timeline": {"services.route.more_networks"},
+    "tree": {"trees.more_networks"},
+    "whatif": {"services.worst_single.loss.more_networks", "failures.worst_loss.more_networks"},
 }
 
 

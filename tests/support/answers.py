@@ -111,6 +111,28 @@ COMMIT
 """
 )
 
+#: Flows from several networks that no rule distinguishes: to one endpoint alone, or dropped.
+BLOCKED: Final = (
+    dump(
+        cluster_ip("ns/a:http"),
+        "-A KUBE-SVC-A ! -s 10.0.0.0/8 -d 10.96.0.1/32 -p tcp "
+        '-m comment --comment "ns/a:http cluster IP" -m tcp --dport 80 -j KUBE-MARK-MASQ',
+        "-A KUBE-SVC-A -m iprange --src-range 198.51.100.1-198.51.100.126 -j KUBE-SEP-1",
+        chance("0.50000000000", "KUBE-SEP-1"),
+        "-A KUBE-SVC-A -j KUBE-SEP-2",
+        "-A KUBE-MARK-MASQ -j MARK --set-xmark 0x4000/0x4000",
+        "-A POSTROUTING -m mark --mark 0x4000/0x4000 -j MASQUERADE",
+        endpoint("KUBE-SEP-1", "10.0.0.1:80"),
+        endpoint("KUBE-SEP-2", "10.0.0.2:80"),
+    )
+    + """\
+*filter
+:FORWARD ACCEPT [0:0]
+-A FORWARD -m iprange --src-range 203.0.113.1-203.0.113.126 -j DROP
+COMMIT
+"""
+)
+
 #: What a reader knows all of, and what became of it: of everything something has changed.
 BEFORE = dump(
     cluster_ip("ns/a:http"),
