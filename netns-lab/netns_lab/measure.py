@@ -201,7 +201,7 @@ class RouteRun:
         self._settle()
 
     def _send(self, first: int, count: int) -> None:
-        self._kept_back += self._flows.messages.send(self._link.fileno(), first, count)
+        self._kept_back += self._flows.send(self._link.fileno(), first, count)
         self._drain()
 
     def _drain(self) -> None:
