@@ -10,9 +10,10 @@ Source: include/uapi/linux/netfilter/nf_tables.h; net/netfilter/nf_tables_api.c,
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Sequence
 from typing import Final
 
+from netns_lab.counted import CountedRules
 from netns_lab.namespace import Namespace
 from netns_lab.netlink import Netlink, attribute, attribute_places
 
@@ -26,15 +27,26 @@ _PACKETS: Final = 2
 _COUNT: Final = struct.Struct(">Q").unpack_from
 
 
-class RuleCounters:
-    """The rules of one table in one namespace; they stay as they are."""
+class RuleCounters(CountedRules[tuple[int, int]]):
+    """The rules of one table in one namespace; they stay as they are.
 
-    def __init__(self, namespace: Namespace, family: str, table: str) -> None:
+    Args:
+        rules: read only these, by chain and number there from 0; None: read all.
+    """
+
+    def __init__(
+        self,
+        namespace: Namespace,
+        family: str,
+        table: str,
+        rules: Container[tuple[str, int]] | None = None,
+    ) -> None:
         self._netlink = Netlink(namespace, _NETFILTER)
         self._asked = struct.pack(">BBH", _FAMILIES[family], 0, 0) + attribute(
             _TABLE, table.encode() + b"\0"
         )
-        self._where = dict(self._walk())
+        found = ((rule, at) for rule, at in self._walk() if rules is None or rule in rules)
+        super().__init__(dict(found))
 
     def _walk(self) -> Iterator[tuple[tuple[str, int], tuple[int, int]]]:
         """Give of each rule with a counter which of all it is, and where its packets stand."""
@@ -52,14 +64,9 @@ class RuleCounters:
                     values = {kind: begin for kind, begin, _ in attribute_places(rule, *of[_DATA])}
                     yield (chain, at), (number, values[_PACKETS])
 
-    def keep(self, rules: Mapping[tuple[str, int], object]) -> None:
-        """Read no others than these from now on."""
-        self._where = {rule: place for rule, place in self._where.items() if rule in rules}
-
-    def packets(self) -> Mapping[tuple[str, int], int]:
-        """Return what each rule with a counter has counted: by chain, and its number there."""
+    def _values(self) -> Sequence[int]:
         told = list(self._netlink.dump(_GET_RULE, self._asked))
-        return {rule: _COUNT(told[number], at)[0] for rule, (number, at) in self._where.items()}
+        return [_COUNT(told[number], at)[0] for number, at in self._where.values()]
 
 
 def _text(message: bytes, place: list[int]) -> str:
