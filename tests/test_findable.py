@@ -522,7 +522,7 @@ LAB: Final = (
         "parts of one experiment, which is run whole on the kernel",
     ),
     Row(
-        "iptables nft_counters xt_entries",
+        "counted iptables nft_counters xt_entries",
         "lab/test_counters.py",
         "rules loaded and their counters read",
     ),

@@ -28,6 +28,7 @@ class Backend(ABC):
         self.tables = tuple(ruleset.tables)
         #: What of the dump was not loaded as it stands.
         self.notes: list[Diagnostic] = []
+        self._so_far: Counter[Door] = Counter()
         self.load(ruleset)
 
     @abstractmethod
@@ -86,12 +87,23 @@ class Backend(ABC):
             LabError: it is not.
         """
 
-    @abstractmethod
     def counters(self) -> Counter[Door]:
         """Return how many new flows were sent to each endpoint since the rules were loaded.
 
         The kernel counts them, independently of the captures.
         """
+        self.drawn()
+        return self._so_far.copy()
+
+    def drawn(self) -> Counter[Door]:
+        """Return how many were sent to each since the last call of this, or of `counters`."""
+        found = self._newly_drawn()
+        self._so_far.update(found)
+        return found
+
+    @abstractmethod
+    def _newly_drawn(self) -> Counter[Door]:
+        """Read the kernel's counters, and return what is new in them."""
 
     def endings(self) -> Counter[str] | None:
         """Return the packet counts of the rules that drop or reject, by the rules' text.

@@ -94,7 +94,7 @@ class CapturedRun(RouteRun):
     @property
     def kept_back(self) -> frozenset[int]:
         """The flows that the node's own stack did not send."""
-        return frozenset(self._flows.messages.kept_back)
+        return frozenset(self._flows.kept_back)
 
     def waits(self, number: int) -> bool:
         """Return whether anything may still arrive for a flow, provided that no rule ended it."""

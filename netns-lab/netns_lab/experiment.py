@@ -127,7 +127,7 @@ class Lab:
         #: rules.
         self._in_a_row = False
         self._muting = Muting(self.topology)
-        self._last_counters: Counter[Door] | None = None
+        self._has_counted = False
         self.dying = Dying(self)
         self._kinds: dict[Endpoint, Death] = {}
         for death in question.deaths:
@@ -312,15 +312,15 @@ class Lab:
             self._sockets[key] = self.topology.node.socket(FAMILIES[version], SOCK_RAW, IPPROTO_RAW)
         return self._sockets[key]
 
-    def counters_before(self) -> Counter[Door]:
-        """Return the rules' counters; for routes in a row, those read after the last one."""
-        kept = self._last_counters if self._in_a_row else None
-        return self.backend.counters() if kept is None else kept
+    def count_from_here(self) -> None:
+        """Pass over what the rules have counted; for routes in a row, the last one has read it."""
+        if not (self._in_a_row and self._has_counted):
+            self.backend.drawn()
 
-    def counters_after(self) -> Counter[Door]:
-        """Return the rules' counters as they are now."""
-        self._last_counters = self.backend.counters()
-        return self._last_counters
+    def drawn(self) -> Counter[Door]:
+        """Return what the rules have counted since then."""
+        self._has_counted = True
+        return self.backend.drawn()
 
     def muted(self) -> AbstractContextManager[None]:
         """Let the client's kernel be silent for a while; of several, until the last is over."""
@@ -335,7 +335,7 @@ class Lab:
                 yield
         finally:
             self._in_a_row = False
-            self._last_counters = None
+            self._has_counted = False
 
     def measure(
         self,

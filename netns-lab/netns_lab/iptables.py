@@ -10,7 +10,7 @@ import re
 import sys
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, ClassVar, Final
@@ -183,9 +183,10 @@ class Iptables(Backend):
         self._destinations = wanted.destinations
         self._chains = {chain for chain, _ in self._destinations}
 
-    @abstractmethod
     def _forget_counters(self) -> None:
         """Forget where counters stand: the rules are others."""
+        self._so_far.clear()
+        self.__dict__.pop("_counted_rules", None)
 
     def change(self, commands: str) -> bool:
         """Run commands by iptables-restore ``--noflush``; return whether it accepted them all."""
@@ -224,13 +225,12 @@ class Iptables(Backend):
     def _program(self) -> str:
         return f"{'iptables' if self.family == 'ip' else 'ip6tables'}-{self.variant}"
 
-    def counters(self) -> Counter[Door]:
-        """Return the packets that DNAT rules have counted, by where they send them."""
-        counted = self._rule_counters()
+    def _newly_drawn(self) -> Counter[Door]:
         found: Counter[Door] = Counter()
-        for where, door in self._destinations.items():
+        for where, packets in self._counted_rules.new():
+            door = self._destinations[where]
             if door is not None:
-                found[door] += counted.get(where, 0)
+                found[door] += packets
         return found
 
     def endings(self) -> Counter[str] | None:
@@ -238,8 +238,7 @@ class Iptables(Backend):
         found: Counter[str] = Counter()
         for table, rules in self._endings.items():
             if table not in self._ending_tables:
-                self._ending_tables[table] = self._table(table)
-                self._ending_tables[table].keep(rules)
+                self._ending_tables[table] = self._table(table, rules)
             for rule, packets in self._ending_tables[table].packets().items():
                 found[rules[rule]] += packets
         return found
@@ -253,12 +252,18 @@ class Iptables(Backend):
         return RecentLists(self.namespace)
 
     @abstractmethod
-    def _table(self, name: str) -> Entries | RuleCounters:
-        """Return what reads the counters of a table."""
+    def _table(
+        self, name: str, rules: Container[tuple[str, int]] | None = None
+    ) -> Entries | RuleCounters:
+        """Return what reads the counters of a table, or of some of its rules."""
 
-    @abstractmethod
+    @cached_property
+    def _counted_rules(self) -> Entries | RuleCounters:
+        return self._table("nat", self._destinations)
+
     def _rule_counters(self) -> _RuleCounters:
-        """Return the packets that rules have counted, all those of chains with a DNAT at least."""
+        """Return the packets that rules with a DNAT have counted."""
+        return self._counted_rules.packets()
 
 
 class LegacyIptables(Iptables):
@@ -266,18 +271,11 @@ class LegacyIptables(Iptables):
 
     variant = "legacy"
     _family_read: ClassVar[str | None] = None
-    _entries: Entries | None = None
 
-    def _table(self, name: str) -> Entries | RuleCounters:
-        return Entries(self.namespace, self.family, name)
-
-    def _rule_counters(self) -> _RuleCounters:
-        if self._entries is None:
-            self._entries = Entries(self.namespace, self.family, rules=self._destinations)
-        return self._entries.packets()
-
-    def _forget_counters(self) -> None:
-        self._entries = None
+    def _table(
+        self, name: str, rules: Container[tuple[str, int]] | None = None
+    ) -> Entries | RuleCounters:
+        return Entries(self.namespace, self.family, name, rules)
 
     def cross_check(self) -> None:
         """Read the counters by python-iptables too, or as iptables-legacy-save prints them.
@@ -330,19 +328,11 @@ class NftIptables(Iptables):
     """By iptables-nft; counters by netlink."""
 
     variant = "nft"
-    _counted: RuleCounters | None = None
 
-    def _table(self, name: str) -> Entries | RuleCounters:
-        return RuleCounters(self.namespace, self.family, name)
-
-    def _rule_counters(self) -> _RuleCounters:
-        if self._counted is None:
-            self._counted = RuleCounters(self.namespace, self.family, "nat")
-            self._counted.keep(self._destinations)
-        return self._counted.packets()
-
-    def _forget_counters(self) -> None:
-        self._counted = None
+    def _table(
+        self, name: str, rules: Container[tuple[str, int]] | None = None
+    ) -> Entries | RuleCounters:
+        return RuleCounters(self.namespace, self.family, name, rules)
 
     def cross_check(self) -> None:
         """Read the counters by libnftables too."""

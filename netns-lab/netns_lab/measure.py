@@ -169,15 +169,14 @@ class RouteRun:
         with lab.muted(), self._deaf(), without_collector():
             if forgets:
                 lab.forget_flows()
-            before = lab.counters_before()
+            lab.count_from_here()
             ends = lab.endings() if self._predicted.ended.upper else None
             begun = time.monotonic()
             self._send_all(flows, progress or _nobody)
             seconds = time.monotonic() - begun
-            after = lab.counters_after()
+            counted = lab.drawn()
             if ends is not None:
                 self._ended_by = +((lab.endings() or Counter()) - ends)
-            counted = after - before
             counted.subtract(self._repeated)
         return self._measurement(flows, counted, self._dropped(), seconds)
 
@@ -215,7 +214,7 @@ class RouteRun:
         self._settle()
 
     def _send(self, first: int, count: int) -> None:
-        self._kept_back += self._flows.messages.send(self._link.fileno(), first, count)
+        self._kept_back += self._flows.send(self._link.fileno(), first, count)
         self._drain()
 
     def _drain(self) -> None:

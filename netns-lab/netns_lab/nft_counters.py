@@ -10,9 +10,10 @@ Source: include/uapi/linux/netfilter/nf_tables.h; net/netfilter/nf_tables_api.c,
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Sequence
 from typing import Final
 
+from netns_lab.counted import CountedRules
 from netns_lab.namespace import Namespace
 from netns_lab.netlink import Netlink, attribute, attribute_places
 
@@ -25,23 +26,39 @@ _CHAIN_NAME, _CHAIN_COUNTERS = 3, 8
 _NAME, _DATA = 1, 2
 _PACKETS: Final = 2
 _COUNT: Final = struct.Struct(">Q").unpack_from
+#: In the place of a rule's number and its counter's: a policy, which is counted by its chain.
+_POLICY: Final = (-1, -1)
 
 
-class RuleCounters:
-    """The rules of one table in one namespace; they stay as they are."""
+class RuleCounters(CountedRules[tuple[int, int]]):
+    """The rules of one table in one namespace; they stay as they are.
 
-    def __init__(self, namespace: Namespace, family: str, table: str) -> None:
+    Args:
+        rules: read only these, by chain and number there from 0; None: read all. A policy has the
+            number behind that of its chain's last rule.
+    """
+
+    def __init__(
+        self,
+        namespace: Namespace,
+        family: str,
+        table: str,
+        rules: Container[tuple[str, int]] | None = None,
+    ) -> None:
         self._netlink = Netlink(namespace, _NETFILTER)
+        self._table = table
+        self._rules_of: dict[str, int] = {}
         self._asked = struct.pack(">BBH", _FAMILIES[family], 0, 0) + attribute(
             _TABLE, table.encode() + b"\0"
         )
-        self._table = table
-        self._rules_of: dict[str, int] = {}
-        self._where = dict(self._walk())
-        #: Of base chains, whose policies count too: the place behind the last rule.
-        self._policies = {
-            (chain, self._rules_of.get(chain, 0)): chain for chain, _ in self._of_policies()
-        }
+        counted = ((rule, at) for rule, at in self._walk() if rules is None or rule in rules)
+        found = dict(counted)
+        ends = {(chain, self._rules_of.get(chain, 0)): chain for chain, _ in self._of_policies()}
+        if rules is not None:
+            ends = {rule: chain for rule, chain in ends.items() if rule in rules}
+        #: Base chains whose policies are read, each as a rule behind the last one.
+        self._policies = tuple(ends.values())
+        super().__init__(found | dict.fromkeys(ends, _POLICY))
 
     def _walk(self) -> Iterator[tuple[tuple[str, int], tuple[int, int]]]:
         """Give of each rule with a counter which of all it is, and where its packets stand."""
@@ -59,21 +76,13 @@ class RuleCounters:
                     values = {kind: begin for kind, begin, _ in attribute_places(rule, *of[_DATA])}
                     yield (chain, at), (number, values[_PACKETS])
 
-    def keep(self, rules: Mapping[tuple[str, int], object]) -> None:
-        """Read no others than these from now on."""
-        self._where = {rule: place for rule, place in self._where.items() if rule in rules}
-        self._policies = {rule: chain for rule, chain in self._policies.items() if rule in rules}
-
-    def packets(self) -> Mapping[tuple[str, int], int]:
-        """Return the packets that each rule with a counter has counted, by chain and number there.
-
-        A policy has the number behind that of its chain's last rule.
-        """
+    def _values(self) -> Sequence[int]:
         told = list(self._netlink.dump(_GET_RULE, self._asked))
-        found = {rule: _COUNT(told[number], at)[0] for rule, (number, at) in self._where.items()}
+        places = self._where.values()
+        found = [_COUNT(told[place[0]], place[1])[0] for place in places if place is not _POLICY]
         if self._policies:
             counted = dict(self._of_policies())
-            found |= {place: counted[chain] for place, chain in self._policies.items()}
+            found += [counted[chain] for chain in self._policies]
         return found
 
     def _of_policies(self) -> Iterator[tuple[str, int]]:

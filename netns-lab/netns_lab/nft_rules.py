@@ -76,7 +76,6 @@ class Nftables(Backend):
         while some := list(islice(rest, _COMMANDS)):
             self._take(some)
         self.adopt(ruleset)
-        self._drawn: Counter[Door] = Counter()
         self._table = "kubeodds-lab"  # `kubeodds` is that of a repair
         while ("inet", self._table) in ruleset.tables:
             self._table += "-lab"
@@ -182,9 +181,9 @@ class Nftables(Backend):
         if self._of_clients:
             self._nft.run("\n".join(self._of_clients))
 
-    def counters(self) -> Counter[Door]:
-        """Return the counters in our sets, added up over all calls, and reset the sets."""
-        found = self._drawn
+    def _newly_drawn(self) -> Counter[Door]:
+        """Return the counters in our sets, and reset these."""
+        found: Counter[Door] = Counter()
         for name in _DRAWN:
             for item in self._nft.listed(f"set inet {self._table} {name}"):
                 for each in item.get("set", {}).get("elem", ()):
@@ -192,7 +191,7 @@ class Nftables(Backend):
                     found[int(ip_address(address)), port] += each["elem"]["counter"]["packets"]
             # Otherwise each reading would list what all routes so far have drawn.
             self._nft.run(f"flush set inet {self._table} {name}")
-        return found.copy()
+        return found
 
 
 def _check_same(wanted: NftRuleset, held: NftRuleset) -> None:

@@ -1,8 +1,9 @@
 """New flows as packets: built once by scapy, then patched and sent. Only `pcap` has scapy too.
 
-scapy builds one packet for each client address; copies of it get their source ports and tags in
-two strokes, and all stand ready before the first is sent. Flow number i has its own source address
-and port, so that each is new to conntrack.
+scapy builds one packet of each kind; copies of it get their addresses, source ports and tags. Those
+of a batch stand in a window of memory, which the processor keeps at hand, and for the next batch
+get other ports and tags in two strokes. Flow number i has its own source address and port, so that
+each is new to conntrack.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import sys
 from array import array
 from collections.abc import Iterator, Sequence
 from functools import cache
+from ipaddress import ip_address
 from typing import Final
 
 from scapy.layers.inet import IP, TCP, UDP
@@ -29,6 +31,10 @@ PAYLOAD: Final = 8
 _MOST: Final = 0xFFFF
 #: Where the checksum of an IPv4 header stands.
 _OF_HEADER: Final = 10
+#: Bytes of the MAC addresses, with which a frame begins.
+_MACS: Final = 12
+#: Packets that stand ready: a batch.
+_WINDOW: Final = 256
 
 
 class Flows:
@@ -57,49 +63,67 @@ class Flows:
     ) -> None:
         self._layout = layout
         self._first = number
-        self.room = room
         self.clients = tuple(clients)
+        self._destination, self._macs = destination, macs
         self.ports, *self._in_memory = _ports(avoid)
-        templates = self._templates(destination, macs)
-        self._in_turn = len(self.clients) if in_turn else 0
-        self.frames = self._turns(list(templates)) if in_turn else self._filled(templates)
-        self.messages = Messages(self.frames, self.size, skip=LINK if to else 0, to=to)
+        turn = len(self.clients) if in_turn else 0
+        self._in_turn = turn
+        self.room = -(-room // turn) * turn if turn else room
+        held = max(1, _WINDOW // turn) * turn if turn else _WINDOW
+        self._window = bytearray().join(self._held(held))
+        self.size = len(self._window) // held
+        #: The client whose packets are in the window.
+        self._client = 0
+        self._halves = memoryview(self._window).cast("H")
+        self._messages = Messages(self._window, self.size, skip=LINK if to else 0, to=to)
+        #: Numbers of flows that the sender's own stack refused to send.
+        self.kept_back: list[int] = []
 
-    def _filled(self, templates: Iterator[bytes]) -> bytearray:
-        """Return frames of one client with every port, then those of the next."""
-        ports, inverted = self._in_memory
-        frames = bytearray()
-        while len(frames) < self.room * (self.size or 1):
-            template = next(templates)
-            self.size = len(template)
-            count = min(len(ports), self.room - len(frames) // self.size)
-            some = bytearray(template * count)
-            self._put(some, ports[:count], inverted[:count])
-            frames += some
-        return frames
+    def _held(self, number: int) -> Iterator[bytes]:
+        """Yield the packets that stand in the window first, without ports and tags."""
+        if self._in_turn:
+            templates = [self._template(client) for client in range(self._in_turn)]
+            yield from templates * (number // self._in_turn)
+        else:
+            yield self._template(0) * number
 
-    def _turns(self, templates: list[bytes]) -> bytearray:
-        """Return a frame of each client with one port, then of each with the next."""
-        self.size = len(templates[0])
-        turns = -(-self.room // len(templates))
-        self.room = turns * len(templates)
-        frames = bytearray(b"".join(templates) * turns)
-        ports, inverted = (
-            array("H", (port for port in each[:turns] for _ in templates))
-            for each in self._in_memory
-        )
-        self._put(frames, ports, inverted)
-        return frames
+    def send(self, descriptor: int, first: int, count: int) -> int:
+        """Send `count` flows, and return how many of them the sender's own stack refused.
 
-    def _put(self, frames: bytearray, ports: array[int], inverted: array[int]) -> None:
-        halves = memoryview(frames).cast("H")
+        Raises:
+            OSError: an error other than a rule or a route that refuses a packet.
+        """
+        kept, last = 0, first + count
+        while first < last:
+            slot, number = self._put(first, last)
+            kept += self._messages.send(descriptor, slot, number)
+            self.kept_back += [each - slot + first for each in self._messages.kept_back]
+            self._messages.kept_back.clear()
+            first += number
+        return kept
+
+    def _put(self, first: int, last: int) -> tuple[int, int]:
+        """Put flows into the window, and return the slot of the first, and how many have room."""
+        if self._in_turn:
+            port, slot = divmod(first, self._in_turn)
+            number = min(last - first, self._messages.count - slot)
+            turns = slice(port, port + -(-(slot + number) // self._in_turn))
+            self._patch(0, *(_repeated(each[turns], self._in_turn) for each in self._in_memory))
+            return slot, number
+        client, port = divmod(first, len(self.ports))
+        if client != self._client:
+            self._window[:] = self._template(client) * self._messages.count
+            self._client = client
+        number = min(last - first, self._messages.count, len(self.ports) - port)
+        self._patch(0, *(each[port : port + number] for each in self._in_memory))
+        return 0, number
+
+    def _patch(self, slot: int, ports: array[int], inverted: array[int]) -> None:
+        """Write ports, and the halves of tags that go with them, from a slot on."""
         step = self.size // 2
-        halves[(LINK + self._layout.source_port) // 2 :: step] = ports
-        halves[(LINK + self._layout.tag) // 2 :: step] = inverted
-        halves.release()
-
-    #: Bytes of a frame.
-    size: int = 0
+        for at, values in ((self._layout.source_port, ports), (self._layout.tag, inverted)):
+            first = slot * step + (LINK + at) // 2
+            self._halves[first : first + (len(values) - 1) * step + 1 : step] = values
 
     def source(self, number: int) -> tuple[Address, int]:
         """Return the address and port that flow `number` comes from."""
@@ -111,22 +135,18 @@ class Flows:
 
     def frame(self, number: int) -> bytes:
         """Return the packet of flow `number`."""
-        return bytes(self.frames[number * self.size : (number + 1) * self.size])
+        slot, _ = self._put(number, number + 1)
+        return bytes(self._window[slot * self.size : (slot + 1) * self.size])
 
-    def _templates(
-        self, destination: tuple[Address, int], macs: tuple[str, str], step: int = 1
-    ) -> Iterator[bytes]:
-        """Give for each client a packet of even length whose port and tag are still to be put in.
+    def _template(self, client: int, step: int = 1) -> bytes:
+        """Return a client's packet, of even length, whose port and tag are still to be put in.
 
-        Tags have the number of the client, times `step`. Port 0 and 0xffff in its tag add up to
+        Its tag has the number of the client, times `step`. Port 0 and 0xffff in its tag add up to
         what any port and its inverted one do.
         """
-        first = bytes(_packet(self._layout, self.clients[0], destination, macs, _MOST << 16))
-        numbers = range(self._first, self._first + len(self.clients))
-        for number, client in zip(numbers, self.clients, strict=True):
-            yield (
-                first if not number else _of_client(first, self._layout, client, step * number << 1)
-            )
+        number = step * (self._first + client) << 1
+        ends = self.clients[client], *self._destination
+        return _addressed(self._layout, *ends, self._macs, number)
 
 
 class ChosenFlows(Flows):
@@ -149,26 +169,21 @@ class ChosenFlows(Flows):
         self._first = 0
         self.room = len(flows)
         self.clients = tuple(dict.fromkeys(client for client, _, _ in flows))
+        self._destination, self._macs = destination, macs
         self._chosen = flows
-        templates = dict(zip(self.clients, self._templates(destination, macs, 0), strict=True))
-        self.frames = bytearray()
+        templates = {each: self._template(at, 0) for at, each in enumerate(self.clients)}
+        self._window = bytearray()
         for client, port, number in flows:
             frame = bytearray(templates[client])
-            self._patch(frame, port, number)
-            self.frames += frame
-        self.size = len(self.frames) // len(flows)
-        self.messages = Messages(self.frames, self.size, skip=LINK if to else 0, to=to)
+            _choose(frame, layout, port, number)
+            self._window += frame
+        self.size = len(self._window) // len(flows)
+        self._messages = Messages(self._window, self.size, skip=LINK if to else 0, to=to)
+        self.kept_back = []
 
-    def _patch(self, frame: bytearray, port: int, number: int) -> None:
-        """Put in port and tag, of which the number alone changes the sum."""
-        layout = self._layout
-        at = LINK + layout.source_port
-        frame[at : at + 2] = port.to_bytes(2)
-        at = LINK + layout.tag
-        frame[at : at + 4] = (port ^ _MOST).to_bytes(2) + (number << 1).to_bytes(2)
-        if layout.protocol != "sctp":  # its checksum is not checked
-            _add_to_checksum(frame, LINK + layout.checksum, number << 1)
-            _never_none(frame, layout)
+    def _put(self, first: int, last: int) -> tuple[int, int]:
+        """Return the slot of a flow, and how many there are: all are in the window."""
+        return first, last - first
 
     def source(self, number: int) -> tuple[Address, int]:
         """Return the address and port that flow `number` comes from."""
@@ -176,25 +191,61 @@ class ChosenFlows(Flows):
         return client, port
 
 
-def _of_client(first: bytes, layout: Layout, client: Address, number: int) -> bytes:
-    """Return the packet of the first client as another one sends it, with a number in its tag.
+def _choose(frame: bytearray, layout: Layout, port: int, number: int) -> None:
+    """Put in port and tag, of which the number alone changes the sum."""
+    at = LINK + layout.source_port
+    frame[at : at + 2] = port.to_bytes(2)
+    at = LINK + layout.tag
+    frame[at : at + 4] = (port ^ _MOST).to_bytes(2) + (number << 1).to_bytes(2)
+    if layout.protocol != "sctp":  # nobody looks at its checksum
+        _add_to_checksum(frame, LINK + layout.checksum, number << 1)
+        _never_none(frame, layout)
+
+
+def _repeated(values: array[int], times: int) -> array[int]:
+    """Return each value so many times."""
+    found = array("H")
+    for value in values:
+        found.extend(array("H", [value]) * times)
+    return found
+
+
+def _addressed(
+    layout: Layout,
+    client: Address,
+    to: Address,
+    port: int,
+    macs: tuple[str, str],
+    number: int,
+) -> bytes:
+    """Return the packet that scapy has built for its kind, with other ends and a number in its tag.
 
     scapy takes a millisecond for each.
     """
-    frame = bytearray(first)
-    at = LINK + layout.source
-    last = at + len(client.packed)
-    changed = _words(client.packed) - _words(frame[at:last])
-    frame[at:last] = client.packed
-    at = LINK + layout.tag + 2
-    frame[at : at + 2] = number.to_bytes(2)
+    frame = bytearray(_of_kind(layout))
+    frame[:_MACS] = bytes.fromhex("".join(macs).replace(":", ""))
+    changed = 0
+    for at, address in ((layout.source, client), (layout.destination, to)):
+        first, last = LINK + at, LINK + at + len(address.packed)
+        changed += _words(address.packed) - _words(frame[first:last])
+        frame[first:last] = address.packed
     if layout.version == IPV4:
         _add_to_checksum(frame, LINK + _OF_HEADER, changed)
-    if layout.protocol == "sctp":  # a CRC of the chunk alone, which is not checked
-        return bytes(frame)
-    _add_to_checksum(frame, LINK + layout.checksum, changed + number)
-    _never_none(frame, layout)
+    at = LINK + layout.source_port + 2
+    frame[at : at + 2] = port.to_bytes(2)
+    at = LINK + layout.tag + 2
+    frame[at : at + 2] = number.to_bytes(2)
+    if layout.protocol != "sctp":  # a CRC of the chunk alone, which is not checked
+        _add_to_checksum(frame, LINK + layout.checksum, changed + port + number)
+        _never_none(frame, layout)
     return bytes(frame)
+
+
+@cache
+def _of_kind(layout: Layout) -> bytes:
+    """Return a packet that scapy builds: from nobody's address and port to none."""
+    nobody = ip_address(0 if layout.version == IPV4 else bytes(16))
+    return bytes(_packet(layout, nobody, (nobody, 0), ("00:00:00:00:00:00",) * 2, _MOST << 16))
 
 
 def _words(data: bytes | bytearray) -> int:

@@ -105,7 +105,7 @@ class Replay:
         with lab.muted(), without_collector():
             lab.forget_flows()
             lab.backend.forget_clients()
-            before = lab.backend.counters()
+            lab.backend.drawn()
             zero = time.monotonic()
             for due, each, first, count in self._batches():
                 while self._is_timed and (wait := zero + due - time.monotonic()) > 0:
@@ -119,7 +119,7 @@ class Replay:
                     progress(count)
             self._settle()
             self._seconds = time.monotonic() - zero
-            self._counted = lab.backend.counters() - before
+            self._counted = lab.backend.drawn()
             # What hears is shared by all of a protocol.
             hearing = {each.layout: each for each in self.runs}
             self._dropped = sum(each.dropped() for each in hearing.values())

@@ -13,10 +13,13 @@ import ctypes
 import os
 import socket
 import struct
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from operator import itemgetter
 from typing import Final
 
+from netns_lab.counted import CountedRules
 from netns_lab.namespace import Namespace
 
 _GET_INFO, _GET_ENTRIES = 64, 65
@@ -27,11 +30,11 @@ _NAME: Final = 32
 _HOOKS: Final = ("PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING")
 #: Tables up to this size, in bytes, keep their buffer from reading to reading.
 _SMALL: Final = 1 << 24
+_COUNTER: Final = 8
 _ERROR_TARGET: Final = b"ERROR\0"
 
 _libc: Final = ctypes.CDLL(None, use_errno=True)
 _SIZES: Final = struct.Struct("=HH").unpack_from
-_PACKETS: Final = struct.Struct("=Q").unpack_from
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,7 @@ _FORMS: Final = {
 }
 
 
-class Entries:
+class Entries(CountedRules[int]):
     """One table of iptables-legacy in one namespace; its rules must not change.
 
     Args:
@@ -74,7 +77,8 @@ class Entries:
         (self._size,) = struct.unpack_from("=I", info, _INFO_SIZE - 4)
         hooks = {begins[at]: name for at, name in enumerate(_HOOKS) if valid >> at & 1}
         self._blob = bytearray()
-        self._where = {rule: at for rule, at in self._walk(hooks) if rules is None or rule in rules}
+        found = ((rule, at) for rule, at in self._walk(hooks) if rules is None or rule in rules)
+        super().__init__(dict(found))
 
     def _ask(self, option: int, into: bytearray) -> None:
         into[: len(self._table)] = self._table
@@ -111,11 +115,13 @@ class Entries:
                 number += 1
             at += size
 
-    def packets(self) -> Mapping[tuple[str, int], int]:
-        """Return the packets that each rule has counted, by chain and its number there from 0."""
-        blob = self._read()
-        return {rule: _PACKETS(blob, at)[0] for rule, at in self._where.items()}
+    def _values(self) -> Sequence[int]:
+        return self._take(memoryview(self._read()).cast("Q"))
 
-    def keep(self, rules: Mapping[tuple[str, int], object]) -> None:
-        """Read only these rules from now on."""
-        self._where = {rule: at for rule, at in self._where.items() if rule in rules}
+    @cached_property
+    def _take(self) -> Callable[[memoryview], Sequence[int]]:
+        # Entries, and counters in them, are aligned to the eight bytes of a counter.
+        places = [at // _COUNTER for at in self._where.values()]
+        if len(places) > 1:
+            return itemgetter(*places)
+        return lambda words: [words[at] for at in places]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from ipaddress import ip_address
 
 import pytest
 
@@ -35,11 +36,19 @@ backend = LegacyIptables(held, parse({DUMP!r}, "dump"))
 run(held, ["iptables-legacy-restore", "-c"], {DUMP!r})
 found = [backend._rule_counters(), backend._saved_counters(), backend._by_python_iptables()]
 backend.cross_check()
+drawn = [backend.drawn(), backend.drawn()]
+more = {DUMP!r}.replace("[1:60]", "[4:240]")
+run(held, ["iptables-legacy-restore", "-c"], more)
+drawn += [backend.drawn(), backend.counters()]
 held = Namespace("counters")
 other = NftIptables(held, parse({DUMP!r}, "dump"))
 run(held, ["iptables-nft-restore", "-c"], {DUMP!r})
 found.append(other._rule_counters())
 other.cross_check()
+drawn += [other.drawn(), other.drawn()]
+run(held, ["iptables-nft-restore", "-c"], more)
+drawn += [other.drawn(), other.counters()]
+found += [{{("", str(door[0])): n for door, n in each.items()}} for each in drawn]
 print(json.dumps([[[*key, n] for key, n in each.items()] for each in found]))
 """
 
@@ -49,11 +58,18 @@ WANTED = [("KUBE-SEP-A", 0, 2), ("KUBE-SEP-A", 1, 1), ("KUBE-SEP-B", 1, 0)]
 
 
 def test_counters_are_read_alike_by_the_kernels_blob_and_by_programs() -> None:
-    loaded, saved, by_iptc, of_nft = (sorted(map(tuple, e)) for e in json.loads(in_lab(PROGRAM)))
+    loaded, saved, by_iptc, of_nft, *drawn = (
+        sorted(map(tuple, each)) for each in json.loads(in_lab(PROGRAM))
+    )
     assert loaded == of_nft == WANTED
     assert set(WANTED) < set(saved)
     assert by_iptc == saved
     assert ("KUBE-SEP-B", 0, 3) in saved
+    # What is new is read once; in all there is what there was at first, and what came.
+    one, two = (str(int(ip_address(f"10.0.0.{last}"))) for last in (1, 2))
+    at_first, then, after_all = {one: 2, two: 1}, {two: 3}, {one: 2, two: 4}
+    told = [{door: n for _, door, n in each} for each in drawn]
+    assert told == [at_first, {}, then, after_all] * 2
 
 
 def test_a_counter_that_another_way_reads_differently_is_found_out() -> None:

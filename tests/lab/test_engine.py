@@ -47,20 +47,20 @@ def take():
     for first, last in ring.take():
         heard.extend(tag[first:last].tolist())
 for first in range(0, 2000, 250):  # round the ring more than once
-    flows.messages.send(link.fileno(), first, 250)
+    flows.send(link.fileno(), first, 250)
     take()
 found = {"heard": len(heard), "different": len(set(heard)), "dropped": ring.dropped()}
-flows.messages.send(link.fileno(), 0, 2000)
+flows.send(link.fileno(), 0, 2000)
 take()
 found["of_too_many"] = len(heard) - 2000
 found["said_dropped"] = ring.dropped()
 not_ours = Flows(layout, to, (IPv4Address("10.0.0.2"),), ("02:00:00:00:00:09", macs[0]), 10)
-not_ours.messages.send(link.fileno(), 0, 10)
+not_ours.send(link.fileno(), 0, 10)
 found["for_another_mac"] = sum(1 for _ in ring.take())
 address = socket.AF_INET.to_bytes(2, "little") + bytes(2) + to[0].packed + bytes(8)
 own = Flows(layout, to, (IPv4Address("10.0.0.2"),), macs, 20, address)
 raw = one.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
-found["kept_back"] = own.messages.send(raw.fileno(), 0, 20)
+found["kept_back"] = own.send(raw.fileno(), 0, 20)
 try:
     asked.address(99, to[0])
     asked.send()

@@ -98,6 +98,25 @@ def test_no_two_flows_share_a_source_or_a_tag() -> None:
     assert len({made.frame(number)[tag] for number in numbers}) == made.room
 
 
+@given(st.sampled_from([4, 6]), st.integers(1, 9), st.integers(1, 9))
+def test_clients_in_turn_each_send_by_one_port_before_the_next(
+    version: int, number: int, port: int
+) -> None:
+    clients = [CLIENTS[version][0] + at for at in range(number)]
+    layout = Layout(version, "udp")
+    made = replay.Flows(layout, (TO[version], port), clients, MACS, 25, in_turn=True)
+    assert made.room == -(-25 // number) * number
+    sources = [made.source(at) for at in range(made.room)]
+    assert [address for address, _ in sources[:number]] == clients
+    assert len({source_port for _, source_port in sources}) == made.room // number
+    for at, (address, source_port) in enumerate(sources):
+        packet = l2.Ether(made.frame(at))
+        assert packet[inet.IP if version == 4 else inet6.IPv6].src == str(address)
+        assert packet[inet.UDP].sport == source_port
+        tag = tag_of(at % number, source_port)
+        assert bytes(packet[inet.UDP].payload)[:4] == tag.to_bytes(4, sys.byteorder)
+
+
 @given(st.sampled_from([4, 6]), st.integers(0, PORTS + 99))
 def test_an_init_of_sctp_has_its_tag_and_its_port(version: int, number: int) -> None:
     made = flows(version, "sctp", 2905)
