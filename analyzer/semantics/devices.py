@@ -47,6 +47,8 @@ SHARED: Final = (
 BRIDGES: Final = ("docker0", "docker_gwbridge", "br-+", "virbr+", "lxdbr+", "podman+")
 #: Devices of other things on the node: no other node's pods are behind them.
 LOCAL: Final = (*BRIDGES, LOOPBACK)
+#: What the node sends to an address that is not its own leaves by another device than this.
+NOT_LOOPBACK: Final = Devices((LOOPBACK,), inside=False)
 #: Cilium's node sends to its own pods through this device, unless it has a route for each.
 _TO_LXC: Final = ("cilium_host", "lxc+")
 

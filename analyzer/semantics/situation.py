@@ -128,10 +128,10 @@ class Situation:
         Raises:
             Parted: it leaves to some destinations by other devices than to others.
         """
-        if packet.out_interface is not None or self.devices is None:
-            return packet.out_interface
-        if packet.leaves_by is not None and packet.is_routed:
-            return packet.leaves_by
+        if packet.out_interface is not None or packet.leaves_by is not None:
+            return packet.leaves_by if packet.out_interface is None else packet.out_interface
+        if self.devices is None:
+            return None
         side = None
         if packet.is_routed:
             side = self.devices.side(packet.destination, packet.destinations)

@@ -92,7 +92,7 @@ UNANSWERED: Final = {
     "calico": {"pod", "hairpin"},  # to a pod, by the dispatch of devices: nothing is let through
     "ufw": {"node"},  # to the node itself, by the policy of INPUT
 }
-VERIFIED: Final = ("calico-profiles", "docker", "libvirt")
+VERIFIED: Final = ("calico-profiles", "csf", "docker", "libvirt")
 
 
 @pytest.mark.parametrize("name", EVERY if PROFILE == "soak" else VERIFIED)
