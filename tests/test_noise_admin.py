@@ -169,3 +169,51 @@ def test_a_policy_for_what_the_node_sends_decides_its_flows(command: Command) ->
         "kube-system/kube-dns:dns-tcp": rejected,
         "kube-system/kube-dns:metrics": rejected,
     }
+
+
+ROUTES = """[
+ {"dst": "default", "gateway": "192.168.0.1", "dev": "eth0", "flags": []},
+ {"dst": "192.168.0.0/24", "dev": "eth0", "scope": "link", "flags": []},
+ {"dst": "10.244.0.0/24", "gateway": "10.244.0.0", "dev": "flannel.1", "flags": ["onlink"]},
+ {"dst": "10.244.1.0/24", "dev": "cni0", "scope": "link", "flags": []}
+]"""
+#: Rules for the devices by which flows leave, as people and Tailscale write them.
+BY_DEVICE = (
+    ("FORWARD", "-i cni0 -o eth0 -j DROP"),
+    ("FORWARD", "-o flannel.1 -j DROP"),
+    ("FORWARD", "-o tailscale0 -m conntrack ! --ctstate RELATED,ESTABLISHED -j DROP"),
+    ("FORWARD", "! -o eth0 -d 10.244.0.0/16 -j REJECT"),
+    ("OUTPUT", "! -o eth0 -j DROP"),
+    ("OUTPUT", "-o flannel.1 -j DROP"),
+)
+
+
+@pytest.mark.parametrize(("chain", "rule"), BY_DEVICE)
+def test_routes_say_by_which_device_flows_leave(command: Command, chain: str, rule: str) -> None:
+    """What Services lose, and what one packet meets, are both certain and the same."""
+    dump = command.file("dump.txt", with_rows("filter", f"-A {chain} {rule}"))
+    known = (*KNOWN, "--routes", command.file("routes.json", ROUTES))
+    services = read(command("services", dump, *known, "--format", "json").out)["services"]
+    for service in services:
+        to = f"{service['frontends'][0]['address']}:{service['frontends'][0]['port']}"
+        for way, source in ((("--from", "10.244.1.254"), "pod"), (("--from-node",), "node")):
+            given = (*way, "--to", to, "--protocol", service["protocol"])
+            ends = read(command("trace", dump, *known, *given, "--format", "json").out)["outcomes"]
+            reached = {
+                (each["address"], *each["probability"])
+                for each in ends
+                if each["outcome"] == "endpoint"
+            }
+            (route,) = (r for r in service["routes"] if r["source"] == source)
+            ways = route.get("lost") or [[] for _ in route["endpoints"]]
+            gone = [sum(each["upper"]["value"] for each in way or ()) for way in ways]
+            assert all(
+                each["lower"] == each["upper"] and each["upper"]["value"] == 1
+                for way in ways
+                for each in way or ()
+            )
+            assert reached == {
+                (each["address"], *each["share"])
+                for each, lost_of in zip(route["endpoints"], gone, strict=True)
+                if not lost_of
+            }

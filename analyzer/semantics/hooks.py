@@ -204,10 +204,12 @@ class Hooks:
     def made_here(self, packet: Packet) -> Packet:
         """Return a packet that the node sends, with what its destination tells of the device."""
         device = self._device(packet)
-        assumed = self._situation.assumed
+        assumed, devices = self._situation.assumed, self._situation.devices
+        elsewhere = self._situation.is_local(packet) is Ternary.FALSE
+        if elsewhere and device is None and devices is not None:
+            device = devices.routed(packet.destination)
         if device is not None or assumed is None or POD_INTERFACE not in assumed.values:
             return replace(packet, out_interface=device)
-        elsewhere = self._situation.is_local(packet) is Ternary.FALSE
         return replace(packet, leaves_by=NOT_LOOPBACK if elsewhere else None)
 
     def _device(self, packet: Packet) -> str | None:

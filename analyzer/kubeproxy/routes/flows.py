@@ -112,9 +112,12 @@ class FlowWalks:
     def tells(self, address: Address) -> Hashable:
         """Return what rules may match on of an address other than the address itself."""
         sets = self._ipsets.tells(address) if self._ipsets else None
-        if POD_INTERFACE not in self.assumed or not self._devices.named:
+        if not self._devices.named:
             return sets
-        return self._devices.side(address), sets
+        side = self._devices.side(address)
+        if side is not Side.POD and self._devices.is_routed:
+            return side, self._devices.routed(address), sets
+        return sets if POD_INTERFACE not in self.assumed else (side, sets)
 
     @property
     def are_told_by_ports_of_sets(self) -> bool:
@@ -207,9 +210,9 @@ class FlowWalks:
         source: Source,
         of: Region | Address | str | None,
     ) -> Packet:
-        """Return a packet to a frontend, with its device if a rule distinguishes loopback."""
+        """Return a packet to a frontend, with its first device if rules distinguish that."""
         packet = self.packets.sent_to(frontend, protocol, source, of)
-        tells = source is Source.NODE and self._asks_loopback
+        tells = source is Source.NODE and self._asks_first_device
         return self._hooks.made_here(packet) if tells else packet
 
     def first_device(
@@ -219,18 +222,22 @@ class FlowWalks:
 
         None: nothing, or no flow is lost whatever it is, or not the node sends them.
         """
-        if source is not Source.NODE or not self._asks_loopback:
+        if source is not Source.NODE or not self._asks_first_device:
             return None
         packet = self._sent_to(frontend, protocol, source, USUAL)
         return packet.leaves_by if packet.out_interface is None else packet.out_interface
 
     @cached_property
-    def _asks_loopback(self) -> bool:
-        """Whether rules may lose flows of the node depending on whether they leave by loopback."""
+    def _asks_first_device(self) -> bool:
+        """Whether rules may lose flows of the node depending on whether they leave by loopback.
+
+        Where routes say by which device flows leave, any device counts.
+        """
         every = (everything(VERSIONS[self._family]),)
-        return asks_loopback(self._rulesets) and not self.spares(
-            Source.NODE, None, UNKNOWN_MARK, every
+        asks = asks_loopback(self._rulesets) or (
+            self._devices.is_routed and bool(self._devices.named)
         )
+        return asks and not self.spares(Source.NODE, None, UNKNOWN_MARK, every)
 
     def as_hairpin(self, explored: Explored) -> Explored:
         """Return the same ways, of flows from the endpoints themselves."""
