@@ -104,3 +104,116 @@ def test_a_list_that_is_asked_without_a_number_is_not_known(command: Command) ->
     row = f"-A FORWARD -p tcp {RECENT.format('rcheck --seconds 600')} -j DROP"
     found = answered(command, "filter", row)
     assert {(low, high) for source, low, high in lost(found) if source == "pod"} == {(0, 1)}
+
+
+#: What CSF, ufw with `default deny outgoing` and many admins begin the rules for OUTPUT with.
+ONLY_LOOPBACK = "-A OUTPUT -o lo -j ACCEPT", "-A OUTPUT ! -o lo -j DROP"
+TO_SERVICES = (
+    ("10.96.18.52:80", "drop"),
+    ("203.0.113.50:80", "drop"),
+    ("192.168.0.11:30080", "endpoint"),
+)
+
+
+def with_frontends(text: str) -> str:
+    """Return kube-proxy's dump with an external IP and a NodePort of default/app."""
+    chain = "KUBE-SVC-NZGXMBVUFMQ6OBBQ"
+    tail = f'-m comment --comment "default/app" -m tcp --dport {{}} -j {chain}\n-A KUBE-SEP-222Y'
+    rows = f"-A KUBE-SERVICES -d 203.0.113.50/32 -p tcp {tail.format(80)}"
+    text = text.replace("-A KUBE-SEP-222Y", rows, 1)
+    return text.replace("-A KUBE-SEP-222Y", f"-A KUBE-NODEPORTS -p tcp {tail.format(30080)}", 1)
+
+
+def test_only_what_the_node_sends_to_itself_leaves_by_loopback(command: Command) -> None:
+    """OUTPUT sees the device of the first route: DNAT moves a NodePort's flows off the node."""
+    file = command.file("lo.txt", with_frontends(with_rows("filter", *ONLY_LOOPBACK)))
+    found = read(command("services", file, *KNOWN, "--format", "json").out)
+    (app,) = (each for each in found["services"] if each["name"] == "default/app")
+    told = {
+        f"{r['frontend']['address'] or '192.168.0.11'}:{r['frontend']['port']}": {
+            (each["kind"], each["lower"]["value"]) for ways in r["lost"] for each in ways
+        }
+        if "lost" in r
+        else {"endpoint"}
+        for r in app["routes"]
+        if r["source"] == "node"
+    }
+    for to, outcome in TO_SERVICES:
+        assert told.pop(to) == ({("dropped", 1)} if outcome == "drop" else {"endpoint"})
+        done = command("trace", file, *KNOWN, "--from-node", "--to", to, "--format", "json")
+        assert {each["outcome"] for each in read(done.out)["outcomes"]} == {outcome}
+    assert not told
+
+
+def test_without_assumptions_what_the_node_sends_may_leave_by_loopback(command: Command) -> None:
+    found = answered(command, "filter", *ONLY_LOOPBACK, options=("--assume-nothing",))
+    assert {low_high[1:] for low_high in lost(found) if low_high[0] == "node"} == {(0, 1)}
+
+
+def test_a_policy_for_what_the_node_sends_decides_its_flows(command: Command) -> None:
+    """CSF lets out a list of ports: those of Services count as they are after DNAT."""
+    told_by_name = {
+        service["name"]: {
+            (route["source"], each["kind"], each["chain"], each["lower"]["value"])
+            for route in service["routes"]
+            for ways in route.get("lost") or ()
+            for each in ways or ()
+        }
+        for service in told(command, "services", "csf", *KNOWN)["services"]
+    }
+    rejected = {("node", "rejected", "LOGDROPOUT", 1)}
+    assert told_by_name == {
+        "default/app": rejected,  # at 80, which is let out, but its endpoints are at 8080
+        "default/kubernetes:https": set(),
+        "kube-system/kube-dns:dns": set(),
+        "kube-system/kube-dns:dns-tcp": rejected,
+        "kube-system/kube-dns:metrics": rejected,
+    }
+
+
+ROUTES = """[
+ {"dst": "default", "gateway": "192.168.0.1", "dev": "eth0", "flags": []},
+ {"dst": "192.168.0.0/24", "dev": "eth0", "scope": "link", "flags": []},
+ {"dst": "10.244.0.0/24", "gateway": "10.244.0.0", "dev": "flannel.1", "flags": ["onlink"]},
+ {"dst": "10.244.1.0/24", "dev": "cni0", "scope": "link", "flags": []}
+]"""
+#: Rules for the devices by which flows leave, as people and Tailscale write them.
+BY_DEVICE = (
+    ("FORWARD", "-i cni0 -o eth0 -j DROP"),
+    ("FORWARD", "-o flannel.1 -j DROP"),
+    ("FORWARD", "-o tailscale0 -m conntrack ! --ctstate RELATED,ESTABLISHED -j DROP"),
+    ("FORWARD", "! -o eth0 -d 10.244.0.0/16 -j REJECT"),
+    ("OUTPUT", "! -o eth0 -j DROP"),
+    ("OUTPUT", "-o flannel.1 -j DROP"),
+)
+
+
+@pytest.mark.parametrize(("chain", "rule"), BY_DEVICE)
+def test_routes_say_by_which_device_flows_leave(command: Command, chain: str, rule: str) -> None:
+    """What Services lose, and what one packet meets, are both certain and the same."""
+    dump = command.file("dump.txt", with_rows("filter", f"-A {chain} {rule}"))
+    known = (*KNOWN, "--routes", command.file("routes.json", ROUTES))
+    services = read(command("services", dump, *known, "--format", "json").out)["services"]
+    for service in services:
+        to = f"{service['frontends'][0]['address']}:{service['frontends'][0]['port']}"
+        for way, source in ((("--from", "10.244.1.254"), "pod"), (("--from-node",), "node")):
+            given = (*way, "--to", to, "--protocol", service["protocol"])
+            ends = read(command("trace", dump, *known, *given, "--format", "json").out)["outcomes"]
+            reached = {
+                (each["address"], *each["probability"])
+                for each in ends
+                if each["outcome"] == "endpoint"
+            }
+            (route,) = (r for r in service["routes"] if r["source"] == source)
+            ways = route.get("lost") or [[] for _ in route["endpoints"]]
+            gone = [sum(each["upper"]["value"] for each in way or ()) for way in ways]
+            assert all(
+                each["lower"] == each["upper"] and each["upper"]["value"] == 1
+                for way in ways
+                for each in way or ()
+            )
+            assert reached == {
+                (each["address"], *each["share"])
+                for each, lost_of in zip(route["endpoints"], gone, strict=True)
+                if not lost_of
+            }

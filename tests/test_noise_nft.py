@@ -68,3 +68,29 @@ def test_of_what_crowdsec_bans_only_what_it_may_have_let_go_since_is_not_known(
     )
     others = [r for s in found["services"] for r in s["routes"] if r["network"] is None]
     assert not any("lost" in route for route in others)
+
+
+OUTPUT = """table inet filter {{
+	chain output {{
+		type filter hook output priority filter; policy drop;
+		{} accept
+	}}
+}}
+"""
+
+
+@pytest.mark.parametrize("match", ['oif "lo"', 'oifname "lo"', 'oifname { "lo", "wg0" }'])
+def test_what_the_node_sends_to_services_does_not_leave_by_loopback(
+    command: Command, match: str
+) -> None:
+    file = command.file("lo.txt", OUTPUT.format(match) + BASE.read_text())
+    ended = {(0, 1)} if "wg0" in match else {(1, 1)}
+    found = read(command("services", file, *KNOWN, "--format", "json").out)
+    of_node = [r for s in found["services"] for r in s["routes"] if r["source"] == "node"]
+    assert of_node
+    for route in of_node:
+        ends = {(e["lower"]["value"], e["upper"]["value"]) for w in route["lost"] for e in w}
+        assert ends == ended
+    done = command("trace", file, *KNOWN, "--from-node", "--to", "default/app", "-o", "json")
+    outcomes = {each["outcome"] for each in read(done.out)["outcomes"]}
+    assert outcomes == ({"drop", "endpoint"} if "wg0" in match else {"drop"})

@@ -9,7 +9,7 @@ from ipaddress import IPv4Address
 from analyzer.errors import ParseError, UsageError
 from analyzer.inputs.api_objects import ApiObjects
 from analyzer.inputs.dumps import told_apart
-from analyzer.inputs.node_files import node_addresses, told_by_routes
+from analyzer.inputs.node_files import node_addresses, routes_of, told_by_routes
 from analyzer.inputs.reading import read_all
 from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.rows.endpoints import EndpointRows
@@ -295,6 +295,7 @@ def _recogniser(
             object_names=names,
             others=others,
             assumed=options.assumed,
+            routes=partial(routes_of, options),
         )
     from analyzer.kubeproxy.nftables import NftRecogniser
 
@@ -307,6 +308,7 @@ def _recogniser(
         object_names=names,
         others=others,
         assumed=options.assumed,
+        routes=partial(routes_of, options),
     )
 
 

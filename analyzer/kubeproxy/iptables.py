@@ -14,7 +14,7 @@ Source: kubernetes, pkg/proxy/iptables/proxier.go, ``syncProxyRules``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from analyzer.kubeproxy import names
@@ -32,6 +32,7 @@ from analyzer.model.addresses import VERSIONS, Address, Network
 from analyzer.model.cluster import Cluster
 from analyzer.model.diagnostics import Diagnostic
 from analyzer.model.iptables.rules import Ruleset, Table
+from analyzer.model.routing import Routes
 from analyzer.parsers.formats import Advance
 from analyzer.parsers.survey import survey
 
@@ -74,7 +75,7 @@ class Recogniser:
     text; the results are the same without, only later. `advance` is called with the number of rules
     that were read since the last call, and the number of all. `object_names` names Services whose
     rules have no comment; `others` are the node's other rulesets. `assumed` are the assumptions
-    beyond the rules; None: the default ones.
+    beyond the rules; None: the default ones. `routes` returns those of the node, if known.
     """
 
     def __init__(
@@ -89,8 +90,10 @@ class Recogniser:
         object_names: ObjectNames | None = None,
         others: Sequence[Rules] = (),
         assumed: Mapping[str, str] | None = None,
+        routes: Callable[[], Routes] = Routes,
     ) -> None:
         self._assumed = assumed
+        self._node_routes = routes
         self._object_names = object_names
         self._others = others
         plainly = plainly and not others
@@ -148,7 +151,7 @@ class Recogniser:
         from analyzer.kubeproxy.routes.pod_places import pod_places
 
         version = VERSIONS[self._ruleset.family]
-        return pod_places(version, self._cluster, self._node, self._own)
+        return pod_places(version, self._cluster, self._node, self._own, self._node_routes())
 
     @cached_property
     def _parts(self) -> SourceParts:

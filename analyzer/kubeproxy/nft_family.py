@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from ipaddress import IPv4Address, IPv6Address
 
@@ -29,6 +29,7 @@ from analyzer.model.cluster import Cluster
 from analyzer.model.diagnostics import Diagnostic, Severity, partial_warning
 from analyzer.model.nft.ruleset import Chain, NftRuleset
 from analyzer.model.nft.statements import Dnat
+from analyzer.model.routing import Routes
 from analyzer.parsers.formats import Advance
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.devices import PodPlaces
@@ -59,7 +60,9 @@ class Family:
         advance: Advance | None,
         plainly: bool,
         assumed: Mapping[str, str],
+        routes: Callable[[], Routes],
     ) -> None:
+        self._node_routes = routes
         self._plainly = plainly
         self._assumed = assumed
         self._family = family
@@ -157,7 +160,8 @@ class Family:
 
     def places(self) -> PodPlaces:
         """Return where addresses are, as far as known."""
-        return pod_places(VERSIONS[self._family], self._cluster, self._node, self._own)
+        version, routes = VERSIONS[self._family], self._node_routes()
+        return pod_places(version, self._cluster, self._node, self._own, routes)
 
     @property
     def node_port_address(self) -> Address | None:

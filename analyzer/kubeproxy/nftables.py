@@ -17,7 +17,7 @@ Source: kubernetes, pkg/proxy/nftables/proxier.go, ``syncProxyRules``; versions 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.assumed import rests_on
@@ -28,6 +28,7 @@ from analyzer.model.cluster import Cluster
 from analyzer.model.diagnostics import Diagnostic, partial_warning
 from analyzer.model.nft.expressions import Concat, Unknown
 from analyzer.model.nft.ruleset import NftRuleset, Set
+from analyzer.model.routing import Routes
 from analyzer.parsers.formats import Advance
 from analyzer.parsers.nft.survey import survey
 from analyzer.semantics.assumed import DEFAULTS
@@ -74,6 +75,7 @@ class NftRecogniser:
         object_names: ObjectNames | None = None,
         others: Sequence[Rules] = (),
         assumed: Mapping[str, str] = DEFAULTS,
+        routes: Callable[[], Routes] = Routes,
     ) -> None:
         self._assumed = assumed
         self._ruleset = ruleset
@@ -89,6 +91,7 @@ class NftRecogniser:
                 advance=advance,
                 plainly=plainly and not others,
                 assumed=assumed,
+                routes=routes,
             )
             for family in _FAMILIES
         ]

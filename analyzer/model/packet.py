@@ -73,7 +73,7 @@ class Packet:
         out_interface: the device it leaves by; the empty string: none.
         comes_from: where it comes from, if the device that it came in by is not known.
         came_by: devices of which, according to rules passed so far, it came in by one.
-        leaves_by: likewise, devices of which it leaves by one.
+        leaves_by: likewise, devices of which it leaves by one, according to rules or its route.
         is_routed: whether it leaves by a device that is not known, on a route to `destination`,
             which is not one of the node's own addresses.
         bridge_port: whether it passes a port of a bridge on its way.

@@ -5,7 +5,8 @@ Source: ip-route(8); of policy routing, only the main table is considered.
 
 from __future__ import annotations
 
-from analyzer.model.addresses import Address, Network
+from analyzer.model.addresses import WIDTHS, Address, Network
+from analyzer.model.region import Interval, Intervals, everything, joined, span
 from analyzer.model.value import value
 
 LOOPBACK = "lo"
@@ -53,3 +54,33 @@ class Routes:
         """Return the device by which packets to `address` leave; None if not known."""
         best = None if address is None else self.to(address)
         return None if best is None else best.device
+
+    def by_device(self, version: int) -> tuple[tuple[str, Intervals], ...]:
+        """Return the devices by which packets leave, each with the addresses it leads to."""
+        held: dict[int, dict[int, KernelRoute]] = {}
+        first, last = everything(version)
+        starts = {first}
+        for route in self.routes:
+            if route.network.version == version:
+                of_length = held.setdefault(route.network.prefixlen, {})
+                start, end = span(route.network)
+                starts |= {start, end + 1}
+                if start not in of_length or route.metric < of_length[start].metric:
+                    of_length[start] = route
+        order = sorted(each for each in starts if each <= last)
+        found: dict[str, list[Interval]] = {}
+        for start, following in zip(order, [*order[1:], last + 1], strict=True):
+            device = _device_of(start, version, held)
+            if device is not None:
+                found.setdefault(device, []).append((start, following - 1))
+        return tuple((device, joined(parts)) for device, parts in found.items())
+
+
+def _device_of(address: int, version: int, held: dict[int, dict[int, KernelRoute]]) -> str | None:
+    """Return the device of the longest prefix, by length and first address of the network."""
+    for length in sorted(held, reverse=True):
+        width = WIDTHS[version] - length
+        route = held[length].get(address >> width << width)
+        if route is not None:
+            return route.device
+    return None

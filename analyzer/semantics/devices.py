@@ -47,6 +47,8 @@ SHARED: Final = (
 BRIDGES: Final = ("docker0", "docker_gwbridge", "br-+", "virbr+", "lxdbr+", "podman+")
 #: Devices of other things on the node: no other node's pods are behind them.
 LOCAL: Final = (*BRIDGES, LOOPBACK)
+#: What the node sends to an address that is not its own leaves by another device than this.
+NOT_LOOPBACK: Final = Devices((LOOPBACK,), inside=False)
 #: Cilium's node sends to its own pods through this device, unless it has a route for each.
 _TO_LXC: Final = ("cilium_host", "lxc+")
 
@@ -59,10 +61,15 @@ def _of(pods: str, one_by_one: Mapping[str, frozenset[str]]) -> frozenset[str]:
 
 @value
 class PodPlaces:
-    """Addresses of one IP version whose place is known: on this node, or elsewhere."""
+    """Addresses of one IP version whose place is known: on this node, or elsewhere.
+
+    `routed` are devices with the addresses that the node's routes lead to by them; empty: the
+    routes are not known.
+    """
 
     here: Intervals = ()
     elsewhere: Intervals = ()
+    routed: tuple[tuple[str, Intervals], ...] = ()
 
 
 class NodeDevices:
@@ -153,4 +160,26 @@ class NodeDevices:
                 is_there = among is not None and among.is_within(held) is Ternary.TRUE
             if is_there:
                 return side
+        return None
+
+    @property
+    def is_routed(self) -> bool:
+        """Whether the node's routes are known."""
+        return bool(self._known_places().routed)
+
+    def routed(self, address: Address | None, among: Region | None = None) -> str | None:
+        """Return the device by which the node's routes lead to an address, or to all `among` some.
+
+        None: it is not known.
+
+        Raises:
+            Parted: they lead to some of them by other devices than to others.
+        """
+        for device, held in self._known_places().routed:
+            if address is not None:
+                is_there = holds(held, int(address))
+            else:
+                is_there = among is not None and among.is_within(held) is Ternary.TRUE
+            if is_there:
+                return device
         return None

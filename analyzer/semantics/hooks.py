@@ -32,6 +32,7 @@ from analyzer.model.packet import ALL_BITS, UNKNOWN_PACKET, Mark, Packet
 from analyzer.model.routing import LOOPBACK, Routes
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
+from analyzer.semantics.assumed import POD_INTERFACE
 from analyzer.semantics.base_chains import Rules, base_chains
 from analyzer.semantics.calling_order import (
     BaseChain,
@@ -44,6 +45,7 @@ from analyzer.semantics.calling_order import (
 )
 from analyzer.semantics.conditions import Label, questions, telling
 from analyzer.semantics.depth import deep
+from analyzer.semantics.devices import NOT_LOOPBACK
 from analyzer.semantics.effort import Effort
 from analyzer.semantics.grow import Grown
 from analyzer.semantics.onward import OnwardBySource, onward
@@ -197,8 +199,18 @@ class Hooks:
         )
 
     def _out(self, packet: Packet) -> Tree:
-        made = replace(packet, out_interface=self._device(packet))
-        return self._run(self._stages["OUTPUT"], made, self._routed_out)
+        return self._run(self._stages["OUTPUT"], self.made_here(packet), self._routed_out)
+
+    def made_here(self, packet: Packet) -> Packet:
+        """Return a packet that the node sends, with what its destination tells of the device."""
+        device = self._device(packet)
+        assumed, devices = self._situation.assumed, self._situation.devices
+        elsewhere = self._situation.is_local(packet) is Ternary.FALSE
+        if elsewhere and device is None and devices is not None:
+            device = devices.routed(packet.destination)
+        if device is not None or assumed is None or POD_INTERFACE not in assumed.values:
+            return replace(packet, out_interface=device)
+        return replace(packet, leaves_by=NOT_LOOPBACK if elsewhere else None)
 
     def _device(self, packet: Packet) -> str | None:
         local = self._situation.is_local(packet)
@@ -210,7 +222,7 @@ class Hooks:
     def _on_route(self, packet: Packet, device: str | None) -> Packet:
         """Return a packet that leaves by a device on the route to its destination."""
         elsewhere = device is None and self._situation.is_local(packet) is Ternary.FALSE
-        return replace(packet, out_interface=device, is_routed=elsewhere)
+        return replace(packet, out_interface=device, leaves_by=None, is_routed=elsewhere)
 
     def _routed_out(self, packet: Packet) -> Tree:
         unseen = replace(packet, in_interface=None, comes_from=None)
@@ -266,7 +278,7 @@ class Hooks:
             came = replace(packet, out_interface="")
             return self._run(stages, came, self._routed_in)
         # Its first destination decided which device the first routing decision chose.
-        made = replace(packet, in_interface="", out_interface=None)
+        made = replace(packet, in_interface="")
         return self._run(stages, made, self._routed_out)
 
     def onward(self, packet: Packet, *, made_here: bool, asking: bool = False) -> OnwardBySource:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from analyzer.model.addresses import Address
 from analyzer.model.bits import ANY, Bits
+from analyzer.model.devices import Side
 from analyzer.model.packet import Packet
 from analyzer.model.region import LOOPBACK, Region, joined
 from analyzer.model.ternary import Ternary
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Final
 
-    from analyzer.model.devices import Devices, Side
+    from analyzer.model.devices import Devices
     from analyzer.semantics.devices import NodeDevices
     from analyzer.semantics.ipsets import NodeIpsets
 
@@ -128,13 +129,18 @@ class Situation:
         Raises:
             Parted: it leaves to some destinations by other devices than to others.
         """
-        if packet.out_interface is not None or self.devices is None:
-            return packet.out_interface
-        if packet.leaves_by is not None and packet.is_routed:
-            return packet.leaves_by
+        if packet.out_interface is not None or packet.leaves_by is not None:
+            return packet.leaves_by if packet.out_interface is None else packet.out_interface
+        if self.devices is None:
+            return None
         side = None
         if packet.is_routed:
             side = self.devices.side(packet.destination, packet.destinations)
+            # Which of several devices of the node's pods it is does not count.
+            if side is not Side.POD:
+                routed = self.devices.routed(packet.destination, packet.destinations)
+                if routed is not None:
+                    return routed
         if side is None and self.devices.knows_some(packet.destinations):
             self.want(POD_INTERFACE)  # which may decide for some of its destinations
         return self._devices(side, leaving=True)

@@ -23,8 +23,9 @@ from netns_lab.deaths import Death, deaths_of, without_flapping
 from netns_lab.errors import LabError
 from netns_lab.namespace import leave_host
 from netns_lab.node_ports import of_another
+from netns_lab.plan import used_addresses
 from netns_lab.pod_devices import pod_device
-from netns_lab.reasons import passes_by, why_not
+from netns_lab.reasons import passes_by, why_nobody, why_not
 from netns_lab.sources import version_of
 
 _Routes = list[tuple[ServicePort, Route]]
@@ -151,8 +152,15 @@ def replayable(options: SimpleNamespace, given: Input) -> tuple[_Routes, list[Le
         LabError: no route can be replayed.
     """
     ports_of = of_another(given.every_ruleset, given.cluster, given.view.node)
+    used = used_addresses(given.view, given.cluster)
+    by_nodes = bool(options.rules)
     asked = [
-        (service, route, why_not(service, route, by_nodes=bool(options.rules), ports_of=ports_of))
+        (
+            service,
+            route,
+            why_not(service, route, by_nodes=by_nodes, ports_of=ports_of)
+            or why_nobody(route, used),
+        )
         for service, route in routes_of(options, given)
     ]
     routes = [(service, route) for service, route, reason in asked if reason is None]

@@ -152,7 +152,7 @@ def plan(
     dying = _wholly_dead(view, dead)
     placed = _by_node(services, cluster, dying)
     here = placed.pop(node, [])
-    used = _used_addresses(view, cluster)
+    used = used_addresses(view, cluster)
     invented = {version: _free(_INVENTED[version], used) for version in versions}
     own = _node_addresses(cluster, node, versions, invented, node_ports)
     others = []
@@ -241,7 +241,8 @@ def _free(network: Network, used: set[Address]) -> Iterator[Address]:
     return (a for a in network.hosts() if a not in used)
 
 
-def _used_addresses(view: View, cluster: Cluster) -> set[Address]:
+def used_addresses(view: View, cluster: Cluster) -> set[Address]:
+    """Return the addresses in the dump or the objects, which no client may have."""
     used: set[Address] = set(cluster.placements)
     used.update(e.address for e in view.endpoints)
     used.update(f.address for s in view.services for f in s.frontends if f.address)

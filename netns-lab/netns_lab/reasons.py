@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from typing import Final
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.rows.texts import rows_of
 from analyzer.kubeproxy.view import FrontendKind, Route, ServicePort, Source
+from analyzer.model.addresses import Address
 from analyzer.model.iptables.rules import Ruleset
 from analyzer.semantics.base_chains import Rules
 from netns_lab.layout import PROTOCOLS
+
+#: Most addresses of a network that are looked at one by one.
+_FEW: Final = 64
 
 
 def why_not(
@@ -40,6 +45,17 @@ def why_not(
     if not route.shares and not route.astray:
         return "it has no endpoints, and how its flows from there end is not predicted"
     return None
+
+
+def why_nobody(route: Route, used: Collection[Address]) -> str | None:
+    """Return why no client of the lab can send the flows of a route; None if one can.
+
+    `used` are the addresses that no client may have.
+    """
+    network = route.network
+    if network is None or network.num_addresses > _FEW or any(a not in used for a in network):
+        return None
+    return f"the cluster itself uses every address in {network}, so that no client can have one"
 
 
 def passes_by(route: Route, rulesets: Iterable[Rules]) -> bool:

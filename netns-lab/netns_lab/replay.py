@@ -243,9 +243,9 @@ def _addressed(
 
 @cache
 def _of_kind(layout: Layout) -> bytes:
-    """Return a packet that scapy builds: from nobody's address and port to none."""
-    nobody = ip_address(0 if layout.version == IPV4 else bytes(16))
-    return bytes(_packet(layout, nobody, (nobody, 0), ("00:00:00:00:00:00",) * 2, _MOST << 16))
+    """Return a packet that scapy builds; its addresses and ports are filled in later."""
+    unset = ip_address(0 if layout.version == IPV4 else bytes(16))
+    return bytes(_packet(layout, unset, (unset, 0), ("00:00:00:00:00:00",) * 2, _MOST << 16))
 
 
 def _words(data: bytes | bytearray) -> int:

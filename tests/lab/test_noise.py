@@ -20,6 +20,7 @@ NOISE: Final = ROOT / "fixtures" / "noise"
 OBJECTS: Final = ("--objects", str(NOISE / "objects.json"))
 APP: Final = ("--service", "default/app", "--flows", "2000", "--from", "pod,external")
 REVERSE_PATH: Final = BY_NAME["reverse-path"].sentences["pass"]
+WHY_NOBODY: Final = "the cluster itself uses every address in {}, so that no client can have one"
 PODS: Final = BY_NAME["pod-interface"].sentences["usual"]
 CHECK: Final = """*raw
 :PREROUTING ACCEPT [0:0]
@@ -93,7 +94,7 @@ UNANSWERED: Final = {
     "calico": {"pod", "hairpin"},  # to a pod, by the dispatch of devices: nothing is let through
     "ufw": {"node"},  # to the node itself, by the policy of INPUT
 }
-VERIFIED: Final = ("calico-profiles", "docker", "libvirt")
+VERIFIED: Final = ("calico-profiles", "csf", "docker", "libvirt")
 
 
 @pytest.mark.alike(1)
@@ -200,3 +201,18 @@ def test_sets_are_made_before_the_rules_that_ask_for_them(
             e["landed"] for m in json.loads(done.stdout)["measurements"] for e in m["endpoints"]
         ]
         assert sum(landed) == 2 * 200
+
+
+def test_a_route_from_an_endpoint_s_own_address_is_named(tmp_path: Path) -> None:
+    """No client can have that address; the flows of the endpoint to itself are measured."""
+    dump = tmp_path / "dump.txt"
+    row = "-A FORWARD -s 10.244.1.9/32 -m conntrack --ctstate NEW -j DROP\n-A FORWARD"
+    dump.write_text((NOISE / "base.txt").read_text().replace("-A FORWARD", row, 1))
+    given = ("--node", "worker1", "--service", "default/app", "--resolution", "20%")
+    done = kubeodds("lab", "verify", str(dump), *OBJECTS, *given, "--format", "json")
+    found = json.loads(done.stdout)
+    assert done.returncode == 0, done.stderr
+    assert [(each["source"], each["reason"]) for each in found["left_out"]] == [
+        ("pod", WHY_NOBODY.format("10.244.1.9/32"))
+    ]
+    assert "hairpin" in {each["source"] for each in found["measurements"]}

@@ -1,7 +1,11 @@
 from __future__ import annotations
 
-from ipaddress import ip_address, ip_network
+from ipaddress import IPv4Address, IPv4Network, ip_address, ip_network
 
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analyzer.model.region import holds
 from analyzer.model.routing import KernelRoute, Routes
 
 POD, OUTSIDE = ip_address("10.1.2.3"), ip_address("192.0.2.1")
@@ -43,3 +47,25 @@ def test_routes_of_the_other_ip_version_are_left_alone() -> None:
     routes = Routes((route("::/0", "six"), route("0.0.0.0/0", "four")))
     assert routes.device(POD) == "four"
     assert routes.device(ip_address("2001:db8::1")) == "six"
+
+
+@st.composite
+def some_routes(draw: st.DrawFn) -> Routes:
+    """Return routes to networks in and beside one another, close to 10.0.0.0."""
+    found = []
+    for _ in range(draw(st.integers(0, 8))):
+        length = draw(st.sampled_from((0, 1, 8, 28, 29, 30, 31, 32)))
+        first = (0x0A000000 + draw(st.integers(0, 31))) >> (32 - length) << (32 - length)
+        device = draw(st.sampled_from((None, "eth0", "eth1", "cni0")))
+        found.append(KernelRoute(IPv4Network((first, length)), device, draw(st.integers(0, 2))))
+    return Routes((*found, route("::/0", "six")))
+
+
+@given(some_routes(), st.integers(0, 63) | st.sampled_from((1 << 31, (1 << 32) - 1 - 0x0A000000)))
+def test_each_address_has_the_device_that_its_own_look_up_finds(routes: Routes, at: int) -> None:
+    address = IPv4Address(0x0A000000 + at)
+    by_device = routes.by_device(4)
+    found = [device for device, held in by_device if holds(held, int(address))]
+    device = routes.device(address)
+    assert found == ([] if device is None else [device])
+    assert len({each for each, _ in by_device}) == len(by_device)

@@ -29,8 +29,11 @@ if TYPE_CHECKING:  # only loaded for dumps that need it
     from analyzer.kubeproxy.routes.source_parts import SourceParts
     from analyzer.kubeproxy.routes.walks import NatWalks
     from analyzer.kubeproxy.rows.plain_shares import Fares, Judge, JudgedPart
+    from analyzer.model.devices import Devices
     from analyzer.model.region import Intervals
 
+    #: The network that a Service's rule does not mark, and what is known of the first device.
+    _Asked: TypeAlias = tuple[str | None, str | Devices | None]
     #: A frontend, the protocol, a source, and a network of it.
     Way: TypeAlias = tuple[Frontend, str, Source, Network | None]
 
@@ -62,8 +65,8 @@ class PlainWays:
         self._parts = parts
         self.addresses: dict[Way, Address] = {}
         #: Which plain flows are masqueraded, by the network that a Service's rule does not mark.
-        self._judges_of: dict[Source, dict[str | None, list[JudgedPart]]] = {s: {} for s in Source}
-        self._fares: dict[str | None, Fares] = {}
+        self._judges_of: dict[Source, dict[_Asked, list[JudgedPart]]] = {s: {} for s in Source}
+        self._fares: dict[_Asked, Fares] = {}
         #: By protocol, the destinations whose flows reach KUBE-SERVICES unchanged.
         self._directly: dict[str, Intervals] = {}
         self._masquerade = MasqueradeJudges(plain, walks, own, lambda: self._is_quiet)
@@ -160,28 +163,38 @@ class PlainWays:
             lambda source: self.made(entrances, source),
             lambda: self.spares_all,
             None if alone is None else alone.drawn,
-            lambda: None if alone is None else self._fares_of(alone.unmarked),
+            lambda: None if alone is None else self._fares_of(entrances[0], alone.unmarked),
         )
 
-    def _fares_of(self, unmarked: str | None) -> Fares:
-        if unmarked not in self._fares:
-            every = tuple(tuple(self._judges_from(source, unmarked)) for source in Source)
+    def _fares_of(self, entrance: Entrance, unmarked: str | None) -> Fares:
+        asked = unmarked, self._first_device(entrance, Source.NODE)
+        if asked not in self._fares:
+            every = tuple(tuple(self._judges_from(s, entrance, unmarked)) for s in Source)
             by_endpoint = any(callable(judge) for parts in every for *_, judge in parts)
-            self._fares[unmarked] = None if by_endpoint else every
-        return self._fares[unmarked]
+            self._fares[asked] = None if by_endpoint else every
+        return self._fares[asked]
 
-    def _judges_from(self, source: Source, unmarked: str | None) -> list[JudgedPart]:
+    def _judges_from(
+        self, source: Source, entrance: Entrance, unmarked: str | None
+    ) -> list[JudgedPart]:
         known = self._judges_of[source]
-        if unmarked not in known:
-            known[unmarked] = list(self._judges(source, unmarked))
-        return known[unmarked]
+        asked = unmarked, self._first_device(entrance, source)
+        if asked not in known:
+            known[asked] = list(self._judges(source, *asked))
+        return known[asked]
+
+    def _first_device(self, entrance: Entrance, source: Source) -> str | Devices | None:
+        """Return what is known of the device by which the node's flows leave before DNAT."""
+        if source is not Source.NODE or self._masquerade.is_plain():
+            return None
+        return self._walks().first_device(entrance.frontend, entrance.protocol, source)
 
     def made(self, entrances: list[Entrance], source: Source) -> Iterator[Route]:
         """Yield the routes from one kind of source to frontends, all of which are direct."""
         for entrance in entrances:
             plain = entrance.plain
             assert plain is not None
-            judges = self._judges_from(source, plain.unmarked)
+            judges = self._judges_from(source, entrance, plain.unmarked)
             for part, judge in told_otherwise(plain, judges):
                 network = part.network
                 if network is not None and part.address is not None:
@@ -190,7 +203,9 @@ class PlainWays:
                 shares = PlainShares(plain.drawn, plain.protocol, judge)
                 yield Route(entrance.frontend, source, shares, NEVER, network, (), part.also)
 
-    def _judges(self, source: Source, unmarked: str | None) -> Iterator[JudgedPart]:
+    def _judges(
+        self, source: Source, unmarked: str | None, device: str | Devices | None
+    ) -> Iterator[JudgedPart]:
         """Yield each part of a source, its address, and the judge of its flows' masquerade."""
         if source is Source.HAIRPIN:
             yield EVERYBODY, self._masquerade.judge_hairpin()
@@ -207,7 +222,7 @@ class PlainWays:
         judges: dict[Hashable, Judge] = {}
         for part in parts:
             if part.key not in judges:
-                judges[part.key] = self._masquerade.judge(source, part.address, unmarked)
+                judges[part.key] = self._masquerade.judge(source, part.address, unmarked, device)
             yield part, judges[part.key]
 
     def grounds(self, written: Network | None, pods: PodNetworks) -> PlainGrounds | None:

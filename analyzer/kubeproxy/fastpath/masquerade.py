@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # only loaded for dumps that need it
     from typing import Final
 
     from analyzer.kubeproxy.routes.walks import NatWalks
+    from analyzer.model.devices import Devices
     from analyzer.model.packet import Mark
     from analyzer.semantics.onward import Onward
 
@@ -48,16 +49,23 @@ class MasqueradeJudges:
         self._own = own
         self._quiet = quiet
 
-    def judge(self, source: Source, address: Address | None, unmarked: str | None) -> Judge:
+    def judge(
+        self,
+        source: Source,
+        address: Address | None,
+        unmarked: str | None,
+        device: str | Devices | None = None,
+    ) -> Judge:
         """Return a judge of whether flows from `address` are masqueraded; None: address not known.
 
         `unmarked` is the network whose flows the Service's rule does not mark: None if no rule
-        marks, an empty text if all flows are marked.
+        marks, an empty text if all flows are marked. `device` is what is known of the first device
+        of flows that the node sends.
         """
         marked = _is_marked(address, unmarked)
         special = {*self._own, *([] if address is None else [address])}
         if not self.is_plain():
-            return self._walked(source, address, marked)
+            return self._walked(source, address, marked, device)
         # Only a mark decides, unless the flow stays on the node or returns to its source.
         if address is None:
             marked |= Ternary.UNKNOWN  # it may be the endpoint itself: a hairpin
@@ -114,7 +122,13 @@ class MasqueradeJudges:
         """Return whether nothing but the mark that KUBE-MARK-MASQ sets decides."""
         return self._table.masquerades_plainly() and self._quiet()
 
-    def _walked(self, source: Source, address: Address | None, marked: Ternary) -> Judge:
+    def _walked(
+        self,
+        source: Source,
+        address: Address | None,
+        marked: Ternary,
+        device: str | Devices | None,
+    ) -> Judge:
         from analyzer.semantics.onward import one_of
 
         walks = self._walks()
@@ -128,7 +142,7 @@ class MasqueradeJudges:
 
         certain = marked | (Ternary.UNKNOWN if address is None else Ternary.FALSE)
         if address is None or not self._table.endpoints.has_address(address):
-            constant = self._of_all(source, address, marks_of(certain))
+            constant = self._of_all(source, address, marks_of(certain), device)
             if constant is not None:
                 return constant
 
@@ -138,7 +152,8 @@ class MasqueradeJudges:
         @cache
         def onward_of(protocol: str, own: bool) -> list[Callable[[Endpoint], Onward]]:
             certain = marked | (Ternary.UNKNOWN if address is None else Ternary.of(own))
-            return [walks.onward_of(source, protocol, m, address) for m in marks_of(certain)]
+            way = source, protocol
+            return [walks.onward_of(*way, m, address, device) for m in marks_of(certain)]
 
         def judge(protocol: str, endpoint: Endpoint) -> Judged:
             onward = onward_of(protocol, endpoint.address == address)
@@ -151,7 +166,11 @@ class MasqueradeJudges:
         return judge
 
     def _of_all(
-        self, source: Source, address: Address | None, marks: Sequence[Mark | None]
+        self,
+        source: Source,
+        address: Address | None,
+        marks: Sequence[Mark | None],
+        device: str | Devices | None = None,
     ) -> Judged | None:
         """Return what happens to flows to any endpoint with one of some marks, if it is the same.
 
@@ -168,7 +187,8 @@ class MasqueradeJudges:
         walks = self._walks()
         found: set[Onward | None] = set()
         for protocol in {each.protocol for each in self._table.services.values()}:
-            told = [walks.onward_to_all(source, protocol, mark, address) for mark in marks]
+            way = source, protocol
+            told = [walks.onward_to_all(*way, mark, address, device) for mark in marks]
             answers = [each for each in told if each is not None]
             found.add(one_of(answers) if len(answers) == len(told) else None)
         same = found.pop() if len(found) == 1 else None

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 #: In rows of iptables-save: the device of -i or -o.
 _IN_ROWS: Final = re.compile(r' (?:-[io]|--(?:in|out)-interface) "?([^\s"]+)')
 _IN: Final = " -i ", " --in-interface "
+#: Rows that match on packets that leave by loopback.
+_TO_LOOPBACK: Final = re.compile(r' (?:-o|--out-interface) "?(?:lo|lo?\+)(?=[\s"])')
+#: The same of nft, as text or JSON; in sets and maps anything may be such a device.
+_LOOPBACK_OUT: Final = re.compile(r"\boif(?:name)?\b.*?(?:\blo?\b|@|vmap|map)")
 #: In rules of nft, as text or JSON: everything that may be a device.
 _NAMES: Final = re.compile(r"[^\s\"'{},]+")
 #: In rules of nft and types of sets that match on devices.
@@ -35,6 +39,16 @@ _DEEPEST: Final = 8
 def asked_devices(rulesets: Iterable[Rules]) -> frozenset[str]:
     """Return the devices that rules match on, patterns of iptables; others may be among them."""
     return frozenset(name for each in rulesets for name in _named(each))
+
+
+def asks_loopback(rulesets: Iterable[Rules]) -> bool:
+    """Return whether a rule may match on packets that leave by loopback, and not on all."""
+    return any(
+        any(says(table, _TO_LOOPBACK) for table in each.tables.values())
+        if isinstance(each, Ruleset)
+        else any(_LOOPBACK_OUT.search(rule.raw) for c in _saying(each, "oif") for rule in c.rules)
+        for each in rulesets
+    )
 
 
 def asks_where_from(rulesets: Iterable[Rules]) -> bool:

@@ -7,14 +7,14 @@ from functools import cached_property
 from typing import Final
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.matched.devices import asked_devices, dispatched
+from analyzer.kubeproxy.matched.devices import asked_devices, asks_loopback, dispatched
 from analyzer.kubeproxy.matched.sets import asks_pairs, asks_sets, node_ipsets
 from analyzer.kubeproxy.routes.explored import Explored
 from analyzer.kubeproxy.routes.leaving import Leaving, Towards, from_any_side
 from analyzer.kubeproxy.routes.packets import HOOKS, USUAL, FlowPackets, behind_nat, bridge_port
 from analyzer.kubeproxy.view import Endpoint, Frontend, Source
 from analyzer.model.addresses import VERSIONS, Address
-from analyzer.model.devices import Side
+from analyzer.model.devices import Devices, Side
 from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.packet import UNKNOWN_MARK, Mark, Packet
 from analyzer.model.region import Intervals, Region, everything
@@ -84,7 +84,7 @@ class FlowWalks:
         pairs = self._asks_pairs
         self._leaving = Leaving(self._hooks, family, asks_pairs=pairs, within=within)
         self._spared: dict[tuple[Packet, Intervals], bool] = {}
-        self._towards: dict[tuple[Source, str, Mark, Side | None], Towards] = {}
+        self._towards: dict[Hashable, Towards] = {}
         # With the parts, so that no other object gets their identity.
         self._told: dict[tuple[int, Address | None], tuple[Parts[Onward], Onward]] = {}
         # A flow to a NodePort goes to some address of the node, which may not be known.
@@ -112,9 +112,12 @@ class FlowWalks:
     def tells(self, address: Address) -> Hashable:
         """Return what rules may match on of an address other than the address itself."""
         sets = self._ipsets.tells(address) if self._ipsets else None
-        if POD_INTERFACE not in self.assumed or not self._devices.named:
+        if not self._devices.named:
             return sets
-        return self._devices.side(address), sets
+        side = self._devices.side(address)
+        if side is not Side.POD and self._devices.is_routed:
+            return side, self._devices.routed(address), sets
+        return sets if POD_INTERFACE not in self.assumed else (side, sets)
 
     @property
     def are_told_by_ports_of_sets(self) -> bool:
@@ -162,7 +165,7 @@ class FlowWalks:
 
         `address` is its source; None: not known.
         """
-        packet = self.packets.sent_to(frontend, protocol, source, address)
+        packet = self._sent_to(frontend, protocol, source, address)
         return self._hooks.to_nat(HOOKS[source], packet)
 
     def whole(
@@ -194,11 +197,47 @@ class FlowWalks:
 
         `side` is that of all of them, if the kind of source does not determine it.
         """
-        packet = self.packets.sent_to(frontend, protocol, source, of)
+        packet = self._sent_to(frontend, protocol, source, of)
         packet = packet if side is None else replace(packet, comes_from=side)
         self._asks_own_sources = False
         tree = self._hooks.to_nat(HOOKS[source], packet)
         return self._explored(tree, source, asks_own_sources=self._asks_own_sources)
+
+    def _sent_to(
+        self,
+        frontend: Frontend,
+        protocol: str,
+        source: Source,
+        of: Region | Address | str | None,
+    ) -> Packet:
+        """Return a packet to a frontend, with its first device if rules distinguish that."""
+        packet = self.packets.sent_to(frontend, protocol, source, of)
+        tells = source is Source.NODE and self._asks_first_device
+        return self._hooks.made_here(packet) if tells else packet
+
+    def first_device(
+        self, frontend: Frontend, protocol: str, source: Source
+    ) -> str | Devices | None:
+        """Return what is known of the device by which flows to a frontend leave before DNAT.
+
+        None: nothing, or no flow is lost whatever it is, or not the node sends them.
+        """
+        if source is not Source.NODE or not self._asks_first_device:
+            return None
+        packet = self._sent_to(frontend, protocol, source, USUAL)
+        return packet.leaves_by if packet.out_interface is None else packet.out_interface
+
+    @cached_property
+    def _asks_first_device(self) -> bool:
+        """Whether rules may lose flows of the node depending on whether they leave by loopback.
+
+        Where routes say by which device flows leave, any device counts.
+        """
+        every = (everything(VERSIONS[self._family]),)
+        asks = asks_loopback(self._rulesets) or (
+            self._devices.is_routed and bool(self._devices.named)
+        )
+        return asks and not self.spares(Source.NODE, None, UNKNOWN_MARK, every)
 
     def as_hairpin(self, explored: Explored) -> Explored:
         """Return the same ways, of flows from the endpoints themselves."""
@@ -230,12 +269,16 @@ class FlowWalks:
         protocol: str,
         mark: Mark | None,
         address: Address | str | None = USUAL,
+        device: str | Devices | None = None,
     ) -> Callable[[Endpoint], Onward]:
-        """Return a fast function that returns the same for flows to any endpoint."""
+        """Return a fast function that returns the same for flows to any endpoint.
+
+        `device` is what is known of the first device of flows that the node sends.
+        """
         known = self.packets.sources[source] if isinstance(address, str) else address
         # A hairpin flow comes from the side on which its endpoint is known to be.
         side = self.side_of(known) if source is Source.HAIRPIN else None
-        towards = self.towards(source, protocol, mark or Mark(), side)
+        towards = self.towards(source, protocol, mark or Mark(), side, device)
         # With the parts, so that no other object gets their identity.
         told: dict[int, tuple[Parts[Onward], Onward]] = {}
 
@@ -252,7 +295,12 @@ class FlowWalks:
         return onward
 
     def onward_to_all(
-        self, source: Source, protocol: str, mark: Mark | None, address: Address | None
+        self,
+        source: Source,
+        protocol: str,
+        mark: Mark | None,
+        address: Address | None,
+        device: str | Devices | None = None,
     ) -> Onward | None:
         """Return what happens to flows with `mark` to any endpoint of plain flows.
 
@@ -261,7 +309,8 @@ class FlowWalks:
         is_hairpin = source is Source.HAIRPIN
         if is_hairpin and self.asks_where_from:
             return None
-        parts = self._leaving.to_all(self.packets.translated(source, protocol, mark or Mark()))
+        sent = self.packets.translated(source, protocol, mark or Mark(), device=device)
+        parts = self._leaving.to_all(sent)
         if parts is None or (len(parts) > 1 and (is_hairpin or address is None)):
             return None
         return parts[0][1] if len(parts) == 1 else one_of(at(parts, address))
@@ -271,13 +320,19 @@ class FlowWalks:
         return self._devices.side(address) if address is not None and self.asks_where_from else None
 
     def towards(
-        self, source: Source, protocol: str, mark: Mark, side: Side | None = None
+        self,
+        source: Source,
+        protocol: str,
+        mark: Mark,
+        side: Side | None = None,
+        device: str | Devices | None = None,
     ) -> Towards:
         """Return a function that returns what happens to flows to each endpoint, by their sources.
 
-        `side` is that of the source, if its kind does not determine it.
+        `side` is that of the source, if its kind does not determine it; `device` is what is known
+        of the first device of flows that the node sends.
         """
-        key = source, protocol, mark, side
+        key = source, protocol, mark, side, device
         found = self._towards.get(key)
         if found is None:
             found = self._towards[key] = self._leaving.towards(self.packets.translated(*key))

@@ -7,7 +7,7 @@ from typing import Final
 
 from analyzer.kubeproxy.view import Frontend, FrontendKind, Source
 from analyzer.model.addresses import Address
-from analyzer.model.devices import Side
+from analyzer.model.devices import Devices, Side
 from analyzer.model.packet import Mark, Packet
 from analyzer.model.region import Region
 from analyzer.model.value import replace, value
@@ -94,13 +94,23 @@ class FlowPackets:
         )
 
     def translated(
-        self, source: Source, protocol: str | None, mark: Mark, side: Side | None = None
+        self,
+        source: Source,
+        protocol: str | None,
+        mark: Mark,
+        side: Side | None = None,
+        device: str | Devices | None = None,
     ) -> Packet:
         """Return a packet that DNAT has sent on with a mark, from any address of a source.
 
-        `side` is that of the source, if its kind does not determine it.
+        `side` is that of the source, if its kind does not determine it; `device` is what is known
+        of the device by which a packet of the node was to leave before DNAT.
         """
         packet = replace(self.sent(source, None), protocol=protocol, mark=mark, translated=True)
+        if isinstance(device, str):
+            packet = replace(packet, out_interface=device)
+        elif device is not None:
+            packet = replace(packet, leaves_by=device)
         return behind_nat(packet if side is None else replace(packet, comes_from=side), source)
 
     def is_told_by_mark(self, packet: Packet, source: Source) -> bool:

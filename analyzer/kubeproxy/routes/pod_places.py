@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from analyzer.model.addresses import WIDTHS, Address
 from analyzer.model.cluster import Cluster
 from analyzer.model.region import Interval, Intervals, joined, without
+from analyzer.model.routing import Routes
 from analyzer.semantics.devices import PodPlaces
+
+_UNKNOWN: Final = Routes()
 
 
 def pod_places(
-    version: int, cluster: Cluster, node: str | None, own: Iterable[Address]
+    version: int,
+    cluster: Cluster,
+    node: str | None,
+    own: Iterable[Address],
+    routes: Routes = _UNKNOWN,
 ) -> PodPlaces:
     """Return where addresses are, as `Cluster.placement` gives it for each; `own` are the node's.
 
-    Empty if it is not known which node the dump is from.
+    Nothing but what the `routes` say if it is not known which node the dump is from.
     """
     here: Intervals = ()
     elsewhere: Intervals = ()
+    routed = routes.by_device(version) if routes.routes else ()
     if node is None:
-        return PodPlaces()
+        return PodPlaces(routed=routed)
     # In order of increasing precedence: podCIDRs, networks, addresses; of networks the longest
     # prefix.
     for owners in (cluster.pod_networks, cluster.networks):
@@ -38,7 +47,7 @@ def pod_places(
     ]
     here, elsewhere = _said(here, elsewhere, spans, node)
     here = without(here, joined((int(a), int(a)) for a in mine if a.version == version))
-    return PodPlaces(here, elsewhere)
+    return PodPlaces(here, elsewhere, routed)
 
 
 def _said(
