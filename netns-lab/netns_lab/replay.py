@@ -197,7 +197,7 @@ def _choose(frame: bytearray, layout: Layout, port: int, number: int) -> None:
     frame[at : at + 2] = port.to_bytes(2)
     at = LINK + layout.tag
     frame[at : at + 4] = (port ^ _MOST).to_bytes(2) + (number << 1).to_bytes(2)
-    if layout.protocol != "sctp":  # nobody looks at its checksum
+    if layout.protocol != "sctp":  # its checksum is not checked
         _add_to_checksum(frame, LINK + layout.checksum, number << 1)
         _never_none(frame, layout)
 
