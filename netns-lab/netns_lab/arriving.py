@@ -40,19 +40,20 @@ def arriving(route: Route, beyond: Beyond = lambda _: NOTHING) -> Arriving:
     """Return the prediction for a route's flows, given what ends them beyond this node."""
     shares: dict[Door, Bounds] = {}
     lost: dict[Door, Bounds] = {}
-    arrive = []
+    arrive, behind = [], []
     for each in route.shares:
         here, there = total(each.lost), beyond(each)
-        passes = Bounds(~here.upper * ~there.upper, ~here.lower * ~there.lower)
-        share = _product(each.share, passes)
+        share, gone = each.share, NOTHING
+        if (here, there) != (NOTHING, NOTHING):  # as few have: of many endpoints this takes long
+            passes = Bounds(~here.upper * ~there.upper, ~here.lower * ~there.lower)
+            share = _product(each.share, passes)
+            gone = _product(each.share, Bounds(~passes.upper, ~passes.lower))
+            behind += [_product(each.share, here), _product(each.share, there)]
         arrive.append(share)
         if each.endpoint.port is not None:
             door = door_of_endpoint(each.endpoint)
-            shares[door] = share
-            lost[door] = _product(each.share, Bounds(~passes.upper, ~passes.lower))
+            shares[door], lost[door] = share, gone
     ends = route.astray
-    behind = [_product(each.share, total(each.lost)) for each in route.shares]
-    behind += [_product(each.share, beyond(each)) for each in route.shares]
     ended = [bounds for end, bounds in ends if end.kind in _ENDED and end.how != PASSES] + behind
     found = Bounds(capped_sum(b.lower for b in ended), capped_sum(b.upper for b in ended))
     if any(end.kind is EndKind.UNKNOWN for end, _ in ends):

@@ -15,7 +15,7 @@ from analyzer.model.addresses import VERSIONS, Address
 from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, capped_sum
 from analyzer.semantics.base_chains import Rules
-from netns_lab.arriving import Beyond
+from netns_lab.arriving import NOTHING, Beyond
 
 if TYPE_CHECKING:
     from netns_lab.experiment import Lab
@@ -45,7 +45,7 @@ def lost_beyond(
     are counted before their rules.
     """
     if not others:  # saves a look at every endpoint
-        return lambda _: Bounds(NEVER, NEVER)
+        return lambda _: NOTHING
     question = lab.question
     by_name = {each.name: each for each in others if each.name not in silent}
 
@@ -62,7 +62,7 @@ def lost_beyond(
         endpoint = share.endpoint
         name = question.cluster.placement(endpoint.address).node
         if name not in by_name or endpoint.port is None:
-            return Bounds(NEVER, NEVER)
+            return NOTHING
         own = lab.topology.plan.node_address(endpoint.address.version)
         sources = {own} if client is None else set()
         if client is not None:

@@ -12,6 +12,7 @@ import os
 import socket
 import struct
 from collections.abc import Iterator
+from functools import cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
 from typing import Final
 
@@ -273,12 +274,15 @@ class Netlink:
 
 def forget_flows(namespace: Namespace) -> None:
     """Empty a namespace's conntrack table."""
-    asked = Netlink(namespace, _NETFILTER)
-    try:
-        asked.add("conntrack -F", _CONNTRACK_DELETE, struct.pack("=BBH", 0, 0, 0))
-        asked.send()
-    finally:
-        asked.close()
+    asked = _netfilter(namespace)
+    asked.add("conntrack -F", _CONNTRACK_DELETE, struct.pack("=BBH", 0, 0, 0))
+    asked.send()
+
+
+@cache
+def _netfilter(namespace: Namespace) -> Netlink:
+    """Return a socket that stays open: to close one, the kernel ends what nft has begun first."""
+    return Netlink(namespace, _NETFILTER)
 
 
 def attribute(kind: int, value: bytes) -> bytes:
