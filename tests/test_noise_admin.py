@@ -217,3 +217,16 @@ def test_routes_say_by_which_device_flows_leave(command: Command, chain: str, ru
                 for each, lost_of in zip(route["endpoints"], gone, strict=True)
                 if not lost_of
             }
+
+
+@pytest.mark.parametrize(
+    ("match", "forwarded"), [("--uid-owner 0", None), ("! --socket-exists", (1, 1))]
+)
+def test_a_flow_that_the_node_forwards_has_no_owner(
+    command: Command, match: str, forwarded: tuple[int, int] | None
+) -> None:
+    found = answered(command, "mangle", f"-A POSTROUTING -m owner {match} -j DROP")
+    told_by_source = {source: bounds for source, *bounds in lost(found)}
+    for source in ("pod", "pod-elsewhere", "external"):
+        assert told_by_source.get(source) == (None if forwarded is None else [*forwarded])
+    assert told_by_source["node"] == [0, 1]

@@ -241,8 +241,8 @@ def _meta(key: str, packet: Packet, family: str, situation: Situation) -> Read:
             return Read(Ternary.TRUE, Draw(1 << NUMGEN_BITS))
         case "skuid" | "skgid":
             # A flow that the node only forwards has no socket here.
-            made_here = situation.flow is None or situation.flow.in_interface == ""
-            return Read(Ternary.UNKNOWN if made_here else Ternary.FALSE, ANY)
+            forwarded = situation.is_forwarded(packet)
+            return Read(Ternary.FALSE if forwarded else Ternary.UNKNOWN, ANY)
         case "pkttype" if situation.assume(ADDRESS_TYPE) is not None:
             return Read(Ternary.TRUE, Bits(names.PACKET_TYPES["host"]), names.PACKET_TYPES)
         case "ipsec" | "secpath":
