@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.commands import Command
-from tests.support.json_reader import read
+from tests.support.json_reader import fraction, read
 from tests.support.noise import KNOWN, NOISE, shares, told
 
 #: The base chains of the tables that the dump may lack.
@@ -188,32 +188,61 @@ BY_DEVICE = (
 )
 
 
-@pytest.mark.parametrize(("chain", "rule"), BY_DEVICE)
-def test_routes_say_by_which_device_flows_leave(command: Command, chain: str, rule: str) -> None:
-    """What Services lose, and what one packet meets, are both certain and the same."""
-    dump = command.file("dump.txt", with_rows("filter", f"-A {chain} {rule}"))
-    known = (*KNOWN, "--routes", command.file("routes.json", ROUTES))
+def agree(command: Command, dump: str, *known: str) -> None:
+    """Hold what Services lose against what one packet meets: both certain, and the same."""
     services = read(command("services", dump, *known, "--format", "json").out)["services"]
     for service in services:
         to = f"{service['frontends'][0]['address']}:{service['frontends'][0]['port']}"
         for way, source in ((("--from", "10.244.1.254"), "pod"), (("--from-node",), "node")):
             given = (*way, "--to", to, "--protocol", service["protocol"])
             ends = read(command("trace", dump, *known, *given, "--format", "json").out)["outcomes"]
-            reached = {
-                (each["address"], *each["probability"])
+            met = {
+                each["address"]: each["probability"]
                 for each in ends
                 if each["outcome"] == "endpoint"
             }
-            (route,) = (r for r in service["routes"] if r["source"] == source)
-            ways = route.get("lost") or [[] for _ in route["endpoints"]]
-            gone = [sum(each["upper"]["value"] for each in way or ()) for way in ways]
-            assert all(
-                each["lower"] == each["upper"] and each["upper"]["value"] == 1
-                for way in ways
-                for each in way or ()
-            )
-            assert reached == {
-                (each["address"], *each["share"])
-                for each, lost_of in zip(route["endpoints"], gone, strict=True)
-                if not lost_of
+            (route,) = (r for r in service["routes"] if r["source"] == source and not r["network"])
+            ways = route.get("lost") or [None for _ in route["endpoints"]]
+            assert all(each["lower"] == each["upper"] for way in ways for each in way or ())
+            passed = [1 - sum(fraction(each["upper"]) for each in way or ()) for way in ways]
+            assert met == {
+                each["address"]: (each["share"][0] * share, each["share"][1] * share)
+                for each, share in zip(route["endpoints"], passed, strict=True)
+                if share
             }
+
+
+@pytest.mark.parametrize(("chain", "rule"), BY_DEVICE)
+def test_routes_say_by_which_device_flows_leave(command: Command, chain: str, rule: str) -> None:
+    dump = command.file("dump.txt", with_rows("filter", f"-A {chain} {rule}"))
+    agree(command, dump, *KNOWN, "--routes", command.file("routes.json", ROUTES))
+
+
+#: What flows were first sent to, as Docker's documentation matches on it in DOCKER-USER.
+BY_ORIGINAL = (
+    "FORWARD -p tcp -m conntrack --ctorigdst 10.96.18.52 --ctorigdstport 80 -j DROP",
+    "FORWARD -m conntrack ! --ctorigdst 10.96.0.0/28 -j REJECT",
+    "FORWARD -m conntrack --ctorigdstport 53:80 -m statistic --mode random --probability 0.5 "
+    "-j DROP",
+    "FORWARD -m conntrack --ctorigdst 198.51.100.2 --ctorigdstport 80 -j DROP",
+    "OUTPUT -m conntrack --ctorigdst 10.96.0.10 -j DROP",
+)
+
+
+@pytest.mark.parametrize("rule", BY_ORIGINAL)
+def test_what_flows_were_first_sent_to_counts_after_dnat(command: Command, rule: str) -> None:
+    """The shares of Services know it as `trace` does, Service by Service."""
+    agree(command, command.file("dump.txt", with_rows("filter", f"-A {rule}")), *KNOWN)
+
+
+@pytest.mark.parametrize(
+    ("match", "forwarded"), [("--uid-owner 0", None), ("! --socket-exists", (1, 1))]
+)
+def test_a_flow_that_the_node_forwards_has_no_owner(
+    command: Command, match: str, forwarded: tuple[int, int] | None
+) -> None:
+    found = answered(command, "mangle", f"-A POSTROUTING -m owner {match} -j DROP")
+    told_by_source = {source: bounds for source, *bounds in lost(found)}
+    for source in ("pod", "pod-elsewhere", "external"):
+        assert told_by_source.get(source) == (None if forwarded is None else [*forwarded])
+    assert told_by_source["node"] == [0, 1]

@@ -70,6 +70,7 @@ def test_of_what_crowdsec_bans_only_what_it_may_have_let_go_since_is_not_known(
     assert not any("lost" in route for route in others)
 
 
+FORWARD = "\t\ttype filter hook forward priority filter; policy accept;"
 OUTPUT = """table inet filter {{
 	chain output {{
 		type filter hook output priority filter; policy drop;
@@ -94,3 +95,42 @@ def test_what_the_node_sends_to_services_does_not_leave_by_loopback(
     done = command("trace", file, *KNOWN, "--from-node", "--to", "default/app", "-o", "json")
     outcomes = {each["outcome"] for each in read(done.out)["outcomes"]}
     assert outcomes == ({"drop", "endpoint"} if "wg0" in match else {"drop"})
+
+
+@pytest.mark.parametrize(
+    ("match", "dropped"),
+    [
+        ("ct original ip daddr 10.96.18.52 ct original proto-dst 80", {"default/app"}),
+        ("ct original ip daddr 10.96.0.0/30", {"default/kubernetes:https"}),
+        ("ct original ip daddr 198.51.100.2", set()),
+    ],
+)
+def test_what_flows_were_first_sent_to_counts_after_dnat(
+    command: Command, match: str, dropped: set[str]
+) -> None:
+    table = f"table inet filter {{\n\tchain f {{\n{FORWARD}\n\t\t{match} drop\n\t}}\n}}\n"
+    file = command.file("original.txt", table + BASE.read_text())
+    found = read(command("services", file, *KNOWN, "--format", "json").out)
+    ended = {
+        (service["name"], e["lower"]["value"], e["upper"]["value"])
+        for service in found["services"]
+        for route in service["routes"]
+        if route["source"] == "pod"
+        for way in route.get("lost") or ()
+        for e in way or ()
+    }
+    assert ended == {(name, 1, 1) for name in dropped}
+
+
+def test_a_destination_that_a_rule_wrote_before_conntrack_is_not_that_of_the_service(
+    command: Command,
+) -> None:
+    raw = "\t\ttype filter hook prerouting priority raw; policy accept;"
+    write = "tcp dport 80 ip daddr set 10.96.18.52"
+    chains = f"\tchain p {{\n{raw}\n\t\t{write}\n\t}}\n\tchain f {{\n{FORWARD}\n"
+    table = f"table ip mine {{\n{chains}\t\tct original ip daddr 10.96.18.52 drop\n\t}}\n}}\n"
+    file = command.file("written.txt", table + BASE.read_text())
+    found = read(command("services", file, *KNOWN, "--format", "json").out)
+    (app,) = (each for each in found["services"] if each["name"] == "default/app")
+    (pods,) = (r for r in app["routes"] if r["source"] == "pod")
+    assert {(e["lower"]["value"], e["upper"]["value"]) for w in pods["lost"] for e in w} == {(0, 1)}

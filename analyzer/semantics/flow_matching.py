@@ -52,8 +52,8 @@ def conntrack(match: MatchConntrack, packet: Packet, situation: Situation) -> Te
     if not packet.tracked or not situation.has_entry:
         # Without an entry only the state is compared, and must be given.
         return Ternary.FALSE if match.state is None else judged
-    first, flow = situation.state in FIRST, situation.flow
-    if not first or flow is None:
+    flow = sent(packet, situation)
+    if situation.state not in FIRST or flow is None:
         return judged & Ternary.UNKNOWN
     situation.ask_port()  # as some of these do
     # A reply goes from the packet's destination to its source, as translated so far.
@@ -72,6 +72,14 @@ def conntrack(match: MatchConntrack, packet: Packet, situation: Situation) -> Te
     if any(option is not None for option in unseen):
         parts.append(Ternary.UNKNOWN)
     return reduce(Ternary.__and__, parts, judged)
+
+
+def sent(packet: Packet, situation: Situation) -> Packet | None:
+    """Return a packet as conntrack saw it first, as far as it is known; None: not at all."""
+    if situation.flow is not None or packet.original is None:
+        return situation.flow
+    address, to_port = packet.original
+    return Packet(destination=address, destination_port=to_port)
 
 
 #: Reads what a match compares besides the state.

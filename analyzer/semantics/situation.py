@@ -179,6 +179,12 @@ class Situation:
             return Ternary.of(packet.from_node)
         return self.is_own(packet.source, packet.sources)
 
+    def is_forwarded(self, packet: Packet) -> bool:
+        """Return whether `packet` is known not to have been made by the node."""
+        if self.flow is not None:
+            return self.flow.in_interface != ""
+        return packet.from_node is False
+
     def is_own(self, address: Address | None, among: Region | None = None) -> Ternary:
         """Return whether `address`, or one `among` many, is one of the node's, loopback included.
 

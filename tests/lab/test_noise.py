@@ -48,6 +48,7 @@ SOURCES: Final = {
     "node": ("--from-node",),
 }
 FLOWS: Final = 200
+END: Final = ("lower", "upper")
 #: Of one count that is wrongly taken for another share's.
 RATE: Final = 1e-7
 
@@ -216,3 +217,19 @@ def test_a_route_from_an_endpoint_s_own_address_is_named(tmp_path: Path) -> None
         ("pod", WHY_NOBODY.format("10.244.1.9/32"))
     ]
     assert "hairpin" in {each["source"] for each in found["measurements"]}
+
+
+def test_what_flows_were_first_sent_to_counts_after_dnat(tmp_path: Path) -> None:
+    dump = tmp_path / "dump.txt"
+    asked = "-A FORWARD -p tcp -m conntrack --ctstate NEW --ctorigdst 10.96.18.52"
+    half = "-m statistic --mode random --probability 0.50000000000 -j DROP"
+    rows = f"{asked} --ctorigdstport 80 {half}\n{asked} --ctorigdstport 8080 -j DROP\n-A FORWARD"
+    dump.write_text((NOISE / "base.txt").read_text().replace("-A FORWARD", rows, 1))
+    given = ("--node", "worker1", "--service", "default/app", "--resolution", "20%")
+    done = kubeodds("lab", "verify", str(dump), *OBJECTS, *given, "--format", "json")
+    found = json.loads(done.stdout)
+    assert done.returncode == 0, done.stderr
+    for each in found["measurements"]:
+        bounds = [e["predicted"][end]["value"] for e in each["endpoints"] for end in END]
+        share = 0.5 if each["source"] == "node" else 0.25
+        assert each["source"] == "hairpin" or bounds == [share] * 4

@@ -43,6 +43,13 @@ NOISE = ROOT / "fixtures" / "noise"
         ("LIBVIRT_FWX", "libvirt"),
         ("ts-input", "Tailscale"),
         ("f2b-sshd", "fail2ban"),
+        ("OVN-MASQUERADE", "Kube-OVN"),
+        ("OVN-KUBE-EXTERNALIP", "OVN-Kubernetes"),
+        ("OPENSHIFT-MASQUERADE", "OpenShift SDN"),
+        ("KIND-MASQ-AGENT", "kindnet"),
+        ("IP-MASQ", "ip-masq-agent"),
+        ("LOGDROPOUT", "CSF"),
+        ("DENYIN", "CSF"),
         ("FORWARD", None),
         ("my-chain", None),
         ("DOCKERISH", None),
@@ -68,6 +75,10 @@ def test_a_chain_is_known_by_its_name(chain: str, name: str | None) -> None:
             '-A PREROUTING -m comment --comment "NodeLocal DNS Cache: skip conntrack" -j NOTRACK',
             "NodeLocal DNSCache",
         ),
+        (
+            '-A POSTROUTING -m comment --comment "ip-masq: local traffic" -j RETURN',
+            "ip-masq-agent",
+        ),
         ("-A FORWARD -s 10.0.0.0/8 -j DROP", None),
         ('-A FORWARD -m comment --comment "not cali:x" -j DROP', None),
         ('iifname "docker0" accept', "Docker"),
@@ -83,6 +94,7 @@ def test_a_chain_is_its_program_s_whatever_others_put_into_it() -> None:
     assert program_of("DOCKER-USER", "-A DOCKER-USER -j cali-FORWARD") == "Docker"
     assert program_of("services", "", "ip kube-proxy") == "kube-proxy"
     assert program_of("filter_INPUT", "", "inet firewalld") == "firewalld"
+    assert program_of("filter_forward", "", "ip nm-shared-br0") == "NetworkManager"
 
 
 def test_each_program_is_named_once_and_its_patterns_are_such() -> None:

@@ -26,14 +26,14 @@ if TYPE_CHECKING:  # only loaded for dumps that need it
     from typing import Final, TypeAlias
 
     from analyzer.kubeproxy.fastpath.grounds import PlainGrounds
+    from analyzer.kubeproxy.routes.packets import First
     from analyzer.kubeproxy.routes.source_parts import SourceParts
     from analyzer.kubeproxy.routes.walks import NatWalks
     from analyzer.kubeproxy.rows.plain_shares import Fares, Judge, JudgedPart
-    from analyzer.model.devices import Devices
     from analyzer.model.region import Intervals
 
-    #: The network that a Service's rule does not mark, and what is known of the first device.
-    _Asked: TypeAlias = tuple[str | None, str | Devices | None]
+    #: The network that a Service's rule does not mark, and what is known of flows before DNAT.
+    _Asked: TypeAlias = tuple[str | None, First | None]
     #: A frontend, the protocol, a source, and a network of it.
     Way: TypeAlias = tuple[Frontend, str, Source, Network | None]
 
@@ -167,7 +167,7 @@ class PlainWays:
         )
 
     def _fares_of(self, entrance: Entrance, unmarked: str | None) -> Fares:
-        asked = unmarked, self._first_device(entrance, Source.NODE)
+        asked = unmarked, self._first(entrance, Source.NODE)
         if asked not in self._fares:
             every = tuple(tuple(self._judges_from(s, entrance, unmarked)) for s in Source)
             by_endpoint = any(callable(judge) for parts in every for *_, judge in parts)
@@ -178,16 +178,16 @@ class PlainWays:
         self, source: Source, entrance: Entrance, unmarked: str | None
     ) -> list[JudgedPart]:
         known = self._judges_of[source]
-        asked = unmarked, self._first_device(entrance, source)
+        asked = unmarked, self._first(entrance, source)
         if asked not in known:
             known[asked] = list(self._judges(source, *asked))
         return known[asked]
 
-    def _first_device(self, entrance: Entrance, source: Source) -> str | Devices | None:
-        """Return what is known of the device by which the node's flows leave before DNAT."""
-        if source is not Source.NODE or self._masquerade.is_plain():
+    def _first(self, entrance: Entrance, source: Source) -> First | None:
+        """Return what is known of flows to a frontend before DNAT, if it matters."""
+        if self._masquerade.is_plain():
             return None
-        return self._walks().first_device(entrance.frontend, entrance.protocol, source)
+        return self._walks().first(entrance.frontend, entrance.protocol, source)
 
     def made(self, entrances: list[Entrance], source: Source) -> Iterator[Route]:
         """Yield the routes from one kind of source to frontends, all of which are direct."""
@@ -204,11 +204,11 @@ class PlainWays:
                 yield Route(entrance.frontend, source, shares, NEVER, network, (), part.also)
 
     def _judges(
-        self, source: Source, unmarked: str | None, device: str | Devices | None
+        self, source: Source, unmarked: str | None, first: First | None
     ) -> Iterator[JudgedPart]:
         """Yield each part of a source, its address, and the judge of its flows' masquerade."""
         if source is Source.HAIRPIN:
-            yield EVERYBODY, self._masquerade.judge_hairpin()
+            yield EVERYBODY, self._masquerade.judge_hairpin(first)
             return
         spared = network_from_text(unmarked) if unmarked else None
         behind = (self._asked_behind or {}).get(source)
@@ -222,7 +222,7 @@ class PlainWays:
         judges: dict[Hashable, Judge] = {}
         for part in parts:
             if part.key not in judges:
-                judges[part.key] = self._masquerade.judge(source, part.address, unmarked, device)
+                judges[part.key] = self._masquerade.judge(source, part.address, unmarked, first)
             yield part, judges[part.key]
 
     def grounds(self, written: Network | None, pods: PodNetworks) -> PlainGrounds | None:

@@ -22,8 +22,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # only loaded for dumps that need it
     from typing import Final
 
+    from analyzer.kubeproxy.routes.packets import First
     from analyzer.kubeproxy.routes.walks import NatWalks
-    from analyzer.model.devices import Devices
     from analyzer.model.packet import Mark
     from analyzer.semantics.onward import Onward
 
@@ -54,18 +54,18 @@ class MasqueradeJudges:
         source: Source,
         address: Address | None,
         unmarked: str | None,
-        device: str | Devices | None = None,
+        first: First | None = None,
     ) -> Judge:
         """Return a judge of whether flows from `address` are masqueraded; None: address not known.
 
         `unmarked` is the network whose flows the Service's rule does not mark: None if no rule
-        marks, an empty text if all flows are marked. `device` is what is known of the first device
-        of flows that the node sends.
+        marks, an empty text if all flows are marked. `first` is what is known of the flows before
+        DNAT.
         """
         marked = _is_marked(address, unmarked)
         special = {*self._own, *([] if address is None else [address])}
         if not self.is_plain():
-            return self._walked(source, address, marked, device)
+            return self._walked(source, address, marked, first)
         # Only a mark decides, unless the flow stays on the node or returns to its source.
         if address is None:
             marked |= Ternary.UNKNOWN  # it may be the endpoint itself: a hairpin
@@ -95,7 +95,7 @@ class MasqueradeJudges:
         known = self._own or source is Source.NODE or marked is Ternary.FALSE
         return _known(marked if known else Ternary.UNKNOWN)
 
-    def judge_hairpin(self) -> Judge:
+    def judge_hairpin(self, first: First | None = None) -> Judge:
         """Return a judge of whether flows that return to their endpoint are masqueraded.
 
         The KUBE-SEP chain marks them. One from the node's own address the node has made, so it
@@ -104,7 +104,7 @@ class MasqueradeJudges:
         if self.is_plain():
             return Judged(True)
 
-        constant = self._of_all(Source.HAIRPIN, None, [self._walks().mark_of_masquerade])
+        constant = self._of_all(Source.HAIRPIN, None, [self._walks().mark_of_masquerade], first)
         if constant is not None:
             return constant
 
@@ -113,8 +113,8 @@ class MasqueradeJudges:
             mark = walks.mark_of_masquerade
             # A flow from its own address was made by the node.
             source = Source.NODE if endpoint.address in self._own else Source.HAIRPIN
-            way = source, protocol, endpoint, mark, endpoint.address
-            return _judged(walks.onward(*way))
+            onward = walks.onward_of(source, protocol, mark, endpoint.address, first)
+            return _judged(onward(endpoint))
 
         return judge
 
@@ -127,7 +127,7 @@ class MasqueradeJudges:
         source: Source,
         address: Address | None,
         marked: Ternary,
-        device: str | Devices | None,
+        first: First | None,
     ) -> Judge:
         from analyzer.semantics.onward import one_of
 
@@ -142,7 +142,7 @@ class MasqueradeJudges:
 
         certain = marked | (Ternary.UNKNOWN if address is None else Ternary.FALSE)
         if address is None or not self._table.endpoints.has_address(address):
-            constant = self._of_all(source, address, marks_of(certain), device)
+            constant = self._of_all(source, address, marks_of(certain), first)
             if constant is not None:
                 return constant
 
@@ -153,7 +153,7 @@ class MasqueradeJudges:
         def onward_of(protocol: str, own: bool) -> list[Callable[[Endpoint], Onward]]:
             certain = marked | (Ternary.UNKNOWN if address is None else Ternary.of(own))
             way = source, protocol
-            return [walks.onward_of(*way, m, address, device) for m in marks_of(certain)]
+            return [walks.onward_of(*way, m, address, first) for m in marks_of(certain)]
 
         def judge(protocol: str, endpoint: Endpoint) -> Judged:
             onward = onward_of(protocol, endpoint.address == address)
@@ -170,7 +170,7 @@ class MasqueradeJudges:
         source: Source,
         address: Address | None,
         marks: Sequence[Mark | None],
-        device: str | Devices | None = None,
+        first: First | None = None,
     ) -> Judged | None:
         """Return what happens to flows to any endpoint with one of some marks, if it is the same.
 
@@ -188,7 +188,7 @@ class MasqueradeJudges:
         found: set[Onward | None] = set()
         for protocol in {each.protocol for each in self._table.services.values()}:
             way = source, protocol
-            told = [walks.onward_to_all(*way, mark, address, device) for mark in marks]
+            told = [walks.onward_to_all(*way, mark, address, first) for mark in marks]
             answers = [each for each in told if each is not None]
             found.add(one_of(answers) if len(answers) == len(told) else None)
         same = found.pop() if len(found) == 1 else None

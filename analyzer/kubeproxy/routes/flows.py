@@ -8,13 +8,21 @@ from typing import Final
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.matched.devices import asked_devices, asks_loopback, dispatched
+from analyzer.kubeproxy.matched.originals import Originals, originals_of
 from analyzer.kubeproxy.matched.sets import asks_pairs, asks_sets, node_ipsets
 from analyzer.kubeproxy.routes.explored import Explored
 from analyzer.kubeproxy.routes.leaving import Leaving, Towards, from_any_side
-from analyzer.kubeproxy.routes.packets import HOOKS, USUAL, FlowPackets, behind_nat, bridge_port
+from analyzer.kubeproxy.routes.packets import (
+    HOOKS,
+    USUAL,
+    First,
+    FlowPackets,
+    behind_nat,
+    bridge_port,
+)
 from analyzer.kubeproxy.view import Endpoint, Frontend, Source
 from analyzer.model.addresses import VERSIONS, Address
-from analyzer.model.devices import Devices, Side
+from analyzer.model.devices import Side
 from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.packet import UNKNOWN_MARK, Mark, Packet
 from analyzer.model.region import Intervals, Region, everything
@@ -210,22 +218,29 @@ class FlowWalks:
         source: Source,
         of: Region | Address | str | None,
     ) -> Packet:
-        """Return a packet to a frontend, with its first device if rules distinguish that."""
+        """Return a packet to a frontend, with what rules after DNAT may match on of it now."""
         packet = self.packets.sent_to(frontend, protocol, source, of)
-        tells = source is Source.NODE and self._asks_first_device
-        return self._hooks.made_here(packet) if tells else packet
+        if self._originals is not None:
+            to = packet.destination, packet.destination_port
+            packet = replace(packet, original=self._originals.like(*to))
+        if source is Source.NODE and self._asks_first_device:
+            packet = self._hooks.made_here(packet)
+        return packet
 
-    def first_device(
-        self, frontend: Frontend, protocol: str, source: Source
-    ) -> str | Devices | None:
-        """Return what is known of the device by which flows to a frontend leave before DNAT.
-
-        None: nothing, or no flow is lost whatever it is, or not the node sends them.
-        """
-        if source is not Source.NODE or not self._asks_first_device:
+    def first(self, frontend: Frontend, protocol: str, source: Source) -> First | None:
+        """Return what is known of flows to a frontend before DNAT; None: nothing that matters."""
+        if self._originals is None and (source is not Source.NODE or not self._asks_first_device):
             return None
         packet = self._sent_to(frontend, protocol, source, USUAL)
-        return packet.leaves_by if packet.out_interface is None else packet.out_interface
+        if source is not Source.NODE:
+            return First(original=packet.original)
+        device = packet.leaves_by if packet.out_interface is None else packet.out_interface
+        return First(device, packet.original)
+
+    @cached_property
+    def _originals(self) -> Originals | None:
+        """The original destinations that rules match on; None: they match on none."""
+        return originals_of(self._rulesets)
 
     @cached_property
     def _asks_first_device(self) -> bool:
@@ -269,16 +284,16 @@ class FlowWalks:
         protocol: str,
         mark: Mark | None,
         address: Address | str | None = USUAL,
-        device: str | Devices | None = None,
+        first: First | None = None,
     ) -> Callable[[Endpoint], Onward]:
         """Return a fast function that returns the same for flows to any endpoint.
 
-        `device` is what is known of the first device of flows that the node sends.
+        `first` is what is known of them before DNAT.
         """
         known = self.packets.sources[source] if isinstance(address, str) else address
         # A hairpin flow comes from the side on which its endpoint is known to be.
         side = self.side_of(known) if source is Source.HAIRPIN else None
-        towards = self.towards(source, protocol, mark or Mark(), side, device)
+        towards = self.towards(source, protocol, mark or Mark(), side, first)
         # With the parts, so that no other object gets their identity.
         told: dict[int, tuple[Parts[Onward], Onward]] = {}
 
@@ -300,7 +315,7 @@ class FlowWalks:
         protocol: str,
         mark: Mark | None,
         address: Address | None,
-        device: str | Devices | None = None,
+        first: First | None = None,
     ) -> Onward | None:
         """Return what happens to flows with `mark` to any endpoint of plain flows.
 
@@ -309,7 +324,7 @@ class FlowWalks:
         is_hairpin = source is Source.HAIRPIN
         if is_hairpin and self.asks_where_from:
             return None
-        sent = self.packets.translated(source, protocol, mark or Mark(), device=device)
+        sent = self.packets.translated(source, protocol, mark or Mark(), first=first)
         parts = self._leaving.to_all(sent)
         if parts is None or (len(parts) > 1 and (is_hairpin or address is None)):
             return None
@@ -325,14 +340,14 @@ class FlowWalks:
         protocol: str,
         mark: Mark,
         side: Side | None = None,
-        device: str | Devices | None = None,
+        first: First | None = None,
     ) -> Towards:
         """Return a function that returns what happens to flows to each endpoint, by their sources.
 
-        `side` is that of the source, if its kind does not determine it; `device` is what is known
-        of the first device of flows that the node sends.
+        `side` is that of the source, if its kind does not determine it; `first` is what is known
+        of the flows before DNAT.
         """
-        key = source, protocol, mark, side, device
+        key = source, protocol, mark, side, first
         found = self._towards.get(key)
         if found is None:
             found = self._towards[key] = self._leaving.towards(self.packets.translated(*key))

@@ -47,6 +47,20 @@ def bridge_port(assumed: Mapping[str, str]) -> Mapping[Source, bool]:
 
 
 @value
+class First:
+    """What is known of a flow before DNAT, if rules after it may match on that.
+
+    Attributes:
+        device: the one by which the first route of the node's own flows leads.
+        original: the address and port that it was sent to, or others that no rule distinguishes
+            from them.
+    """
+
+    device: str | Devices | None = None
+    original: tuple[Address | None, int | None] | None = None
+
+
+@value
 class FlowPackets:
     """Makes the packets of flows.
 
@@ -99,18 +113,19 @@ class FlowPackets:
         protocol: str | None,
         mark: Mark,
         side: Side | None = None,
-        device: str | Devices | None = None,
+        first: First | None = None,
     ) -> Packet:
         """Return a packet that DNAT has sent on with a mark, from any address of a source.
 
-        `side` is that of the source, if its kind does not determine it; `device` is what is known
-        of the device by which a packet of the node was to leave before DNAT.
+        `side` is that of the source, if its kind does not determine it.
         """
         packet = replace(self.sent(source, None), protocol=protocol, mark=mark, translated=True)
-        if isinstance(device, str):
-            packet = replace(packet, out_interface=device)
-        elif device is not None:
-            packet = replace(packet, leaves_by=device)
+        if first is not None:
+            packet = replace(packet, original=first.original)
+            if isinstance(first.device, str):
+                packet = replace(packet, out_interface=first.device)
+            elif first.device is not None:
+                packet = replace(packet, leaves_by=first.device)
         return behind_nat(packet if side is None else replace(packet, comes_from=side), source)
 
     def is_told_by_mark(self, packet: Packet, source: Source) -> bool:

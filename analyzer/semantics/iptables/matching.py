@@ -239,12 +239,12 @@ def _icmp(match: MatchIcmp | MatchIcmp6, packet: Packet) -> Ternary:
     return asked & Ternary.of(found == match.icmp_type and match.code in (None, code))
 
 
-def _owner(match: MatchOwner, situation: Situation) -> Ternary:
+def _owner(match: MatchOwner, packet: Packet, situation: Situation) -> Ternary:
     """Evaluate whose socket sent the packet: one that the node only forwards has none.
 
     Source: Linux, net/netfilter/xt_owner.c, ``owner_mt``.
     """
-    if situation.flow is None or situation.flow.in_interface == "":
+    if not situation.is_forwarded(packet):
         return Ternary.UNKNOWN
     asked = (match.socket_exists, match.user, match.group)
     if match.supplementary_groups:
@@ -345,7 +345,7 @@ JUDGES: Final[dict[type, Callable[[Any, Packet, Situation], Ternary]]] = {
     MatchConnmark: lambda match, packet, situation: flow_mark(match.mark, packet, situation),
     MatchIcmp: lambda match, packet, _: _icmp(match, packet),
     MatchIcmp6: lambda match, packet, _: _icmp(match, packet),
-    MatchOwner: lambda match, _, situation: _owner(match, situation),
+    MatchOwner: _owner,
     MatchPhysdev: physdev,
     MatchRpfilter: rpfilter,
     MatchPolicy: lambda match, _, situation: policy(match, situation),

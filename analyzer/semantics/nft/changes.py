@@ -301,11 +301,13 @@ def _with_field(packet: Packet, name: str, given: Expression | None) -> Packet:
     packet = replace(packet, **{name: changed})
     match name:
         case "destination":
-            return replace(packet, to_node=None, cluster_ip=None)
+            return replace(packet, to_node=None, cluster_ip=None, original=None)
         case "source":
             return replace(packet, from_node=None)
         case "source_port":
             return replace(packet, is_port_own=False)
+        case "destination_port":
+            return replace(packet, original=None)
         case _:
             return packet
 
@@ -322,6 +324,7 @@ def _rewritten(packet: Packet) -> Packet:
         to_node=None,
         from_node=None,
         cluster_ip=None,
+        original=None,
     )
 
 

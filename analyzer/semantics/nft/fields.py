@@ -37,7 +37,7 @@ from analyzer.model.region import Region
 from analyzer.model.routing import LOOPBACK
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.assumed import ADDRESS_TYPE, POLICY
-from analyzer.semantics.flow_matching import state_of
+from analyzer.semantics.flow_matching import sent, state_of
 from analyzer.semantics.nft.held import Draw, Held, Read, ReplyRoute, Type
 from analyzer.semantics.node_matching import has_socket, passes_reverse_path
 from analyzer.semantics.situation import FIRST, Situation
@@ -241,8 +241,8 @@ def _meta(key: str, packet: Packet, family: str, situation: Situation) -> Read:
             return Read(Ternary.TRUE, Draw(1 << NUMGEN_BITS))
         case "skuid" | "skgid":
             # A flow that the node only forwards has no socket here.
-            made_here = situation.flow is None or situation.flow.in_interface == ""
-            return Read(Ternary.UNKNOWN if made_here else Ternary.FALSE, ANY)
+            forwarded = situation.is_forwarded(packet)
+            return Read(Ternary.FALSE if forwarded else Ternary.UNKNOWN, ANY)
         case "pkttype" if situation.assume(ADDRESS_TYPE) is not None:
             return Read(Ternary.TRUE, Bits(names.PACKET_TYPES["host"]), names.PACKET_TYPES)
         case "ipsec" | "secpath":
@@ -276,7 +276,7 @@ def _ct(key: str, direction: str | None, packet: Packet, family: str, situation:
             return Read(applies, _protocol(packet), _NUMBERS)
         case _ if first:
             situation.ask_port()  # as some of these do
-            return Read(applies, _tuple(key, direction, packet, situation.flow))
+            return Read(applies, _tuple(key, direction, packet, sent(packet, situation)))
         case _:
             return Read(applies, ANY, names.CT_STATUSES if key == "status" else _NONE)
 
