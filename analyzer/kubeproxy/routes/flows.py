@@ -13,10 +13,10 @@ from analyzer.kubeproxy.routes.explored import Explored
 from analyzer.kubeproxy.routes.leaving import Leaving, Towards, from_any_side
 from analyzer.kubeproxy.routes.packets import HOOKS, USUAL, FlowPackets, behind_nat, bridge_port
 from analyzer.kubeproxy.view import Endpoint, Frontend, Source
-from analyzer.model.addresses import VERSIONS, Address
+from analyzer.model.addresses import VERSIONS, Address, Network
 from analyzer.model.devices import Side
 from analyzer.model.packet import UNKNOWN_MARK, Mark, Packet
-from analyzer.model.region import Intervals, Region, everything
+from analyzer.model.region import Intervals, Region, everything, networks_of
 from analyzer.model.rules import Ruleset
 from analyzer.model.value import replace
 from analyzer.semantics.assumed import BRIDGE_PORT, DEFAULTS, POD_INTERFACE, Assumed
@@ -115,6 +115,13 @@ class FlowWalks:
         if POD_INTERFACE not in self.assumed or not self._devices.named:
             return sets
         return self._devices.side(address), sets
+
+    @cached_property
+    def of_sets(self) -> frozenset[Network]:
+        """The networks of which rules ask by ipsets that hold addresses alone."""
+        version = VERSIONS[self._family]
+        asked = self._ipsets.asked(version)
+        return frozenset(network for each in asked for network in networks_of(version, each))
 
     @property
     def are_told_by_ports_of_sets(self) -> bool:

@@ -38,6 +38,8 @@ from analyzer.semantics.tree import Tree
 Towards: TypeAlias = Callable[[int, int | None], OnwardBySource]
 #: Parts of the destinations that are looked at to see whether all are alike.
 _MOST_ALIKE: Final = 16
+#: Destinations of which it is kept what was told of them.
+_MOST_KNOWN: Final = 100_000
 #: Times that rules may ask for the port of a packet to any port.
 _MOST_PORTS: Final = 64
 #: All fields of a packet but those that `Leaving.towards` leaves open.
@@ -126,8 +128,18 @@ class Leaving:
         of_any_protocol = self._certain(replace(wide, protocol=None))
         of_any_port = self._certain(wide)
         of_port: dict[int | None, Destinations | Paired] = {}
+        #: Of many sources each is asked about the same endpoints.
+        known: dict[tuple[int, int | None], OnwardBySource] = {}
 
         def told(address: int, port: int | None) -> OnwardBySource:
+            found = known.get((address, port))
+            if found is None:
+                found = asked(address, port)
+                if len(known) < _MOST_KNOWN:
+                    known[address, port] = found
+            return found
+
+        def asked(address: int, port: int | None) -> OnwardBySource:
             found = of_any_protocol(address) or of_any_port(address)
             if found is not None:
                 return found
