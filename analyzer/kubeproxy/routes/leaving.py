@@ -293,9 +293,10 @@ class Leaving:
         return found
 
     def _asking(self, packet: Packet) -> OnwardBySource:
-        # Of a packet with another mark it may make the difference that it does not make here.
-        made_here = packet.in_interface == ""
-        return self._hooks.onward(packet, made_here=made_here, asking=True)
+        # Of a packet with another mark it may make the difference that it does not make here: what
+        # becomes of this one is not looked at.
+        unknown, _ = ALL_UNKNOWN
+        return unknown, self._hooks.asked(packet, made_here=packet.in_interface == "")
 
     def _wide(self, packet: Packet) -> Packet:
         """Return a packet from anywhere to anywhere that is like another one.
