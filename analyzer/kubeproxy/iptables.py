@@ -178,7 +178,8 @@ class Recogniser:
         from analyzer.kubeproxy.fastpath.families import Families
 
         closures = Closures(self._ruleset, self._own, self._pods, self._walks.tells)
-        return Classes(closures, self._is_taken, Families(closures))
+        families = Families(closures)
+        return Classes(closures, self._is_taken, families, lambda: self._walks.of_sets)
 
     @cached_property
     def _routes_of(self) -> SourceRoutes:

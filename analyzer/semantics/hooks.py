@@ -49,6 +49,7 @@ from analyzer.semantics.devices import NOT_LOOPBACK
 from analyzer.semantics.effort import Effort
 from analyzer.semantics.grow import Grown
 from analyzer.semantics.onward import OnwardBySource, onward
+from analyzer.semantics.parts import Asked
 from analyzer.semantics.situation import FIRST, Situation
 from analyzer.semantics.tree import (
     Delivered,
@@ -281,23 +282,22 @@ class Hooks:
         made = replace(packet, in_interface="")
         return self._run(stages, made, self._routed_out)
 
-    def onward(self, packet: Packet, *, made_here: bool, asking: bool = False) -> OnwardBySource:
-        """Return what happens to a packet after nat, by its source, and the matches on sources.
-
-        Matches on sources are returned if they make a difference; with `asking` even if they make
-        none to a packet of which so little is known.
+    def onward(self, packet: Packet, *, made_here: bool) -> OnwardBySource:
+        """Return what happens to a packet after nat, by source, and the matches that decide it.
 
         Raises:
             Parted: rules match on some of the packet's destinations.
         """
         tree = self.behind_nat(packet, made_here=made_here)
         found = onward(tree, packet)
-        if asking:
-            return found, frozenset(questions(tree))
         if len(found) == 1 or packet.sources is None:
             return found, frozenset()
         parts: list[Label] = [(where, None) for where, _ in found if where is not None]
         return found, frozenset(telling(questions(tree), packet.sources.intervals, parts))
+
+    def asked(self, packet: Packet, *, made_here: bool) -> Asked:
+        """Return the same matches, and those that make no difference to this packet; or raise."""
+        return frozenset(questions(self.behind_nat(packet, made_here=made_here)))
 
     # --- stages ---
 

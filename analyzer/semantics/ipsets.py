@@ -15,7 +15,7 @@ Source: Linux, net/netfilter/xt_set.c, ``match_set``; net/netfilter/ipset/ip_set
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Final
 
 from analyzer.model.addresses import Address
@@ -60,7 +60,6 @@ class NodeIpsets:
         self._find_changed = changed
         self._changed: frozenset[str] | None = None
         self._laid: dict[Hashable, tuple[Intervals, Intervals]] = {}
-
         #: Sets that rules look up, and whose contents are not known.
         self.missed: dict[str, None] = {}
         self._spans: dict[str, Intervals] = {}
@@ -99,6 +98,11 @@ class NodeIpsets:
     def tells(self, address: Address) -> Hashable:
         """Return a key for what the sets can tell about an address."""
         return tuple([self._told(each, address) for each in self._sets.values()])
+
+    def asked(self, version: int) -> Iterator[Intervals]:
+        """Yield what rules ask of an address that match on a set of addresses alone."""
+        for each in (s for s in self._sets.values() if (s.version, len(s.kinds)) == (version, 1)):
+            yield from self._lay(each, (), each.entries, 0, returned=False)
 
     def _told(self, of: Ipset, address: Address) -> Hashable:
         if of.version != address.version:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from ipaddress import IPv4Network
 from typing import Final
 
 import pytest
@@ -109,6 +110,33 @@ def odd(n: int) -> str:
     return service(5, before=[*rows, last])
 
 
+def networks(n: int) -> list[str]:
+    """Networks of clients, none beside another."""
+    return [str(IPv4Network(((11 << 24) + 512 * at, 24))) for at in range(n)]
+
+
+def dropped_one_by_one(n: int) -> str:
+    """A blocklist behind nat, a row for each network."""
+    rows = [f"-A FORWARD -s {each} -j DROP" for each in networks(n)]
+    return service(3) + "\n".join(["*filter", ":FORWARD ACCEPT [0:0]", *rows, "COMMIT", ""])
+
+
+def dropped_as_a_set(n: int) -> str:
+    """The same as a set of nft."""
+    return f"""{numgen(1)}table inet blocklist {{
+    set blocked {{
+        type ipv4_addr
+        flags interval
+        elements = {{ {", ".join(networks(n))} }}
+    }}
+    chain forward {{
+        type filter hook forward priority filter; policy accept;
+        ip saddr @blocked drop
+    }}
+}}
+"""
+
+
 SHAPES: Final[dict[str, tuple[Shape, int]]] = {
     "endpoints": (service, 20),
     "endpoints with a row of others": (own("-d 10.0.0.0/8 -j ACCEPT"), 20),
@@ -134,6 +162,8 @@ SHAPES: Final[dict[str, tuple[Shape, int]]] = {
         20,
     ),
     "numbers to draw from": (numgen, 16),
+    "networks that are dropped one by one": (dropped_one_by_one, 100),
+    "networks that are dropped as a set": (dropped_as_a_set, 200),
 }
 
 

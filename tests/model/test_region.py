@@ -16,6 +16,7 @@ from analyzer.model.region import (
     Parted,
     Region,
     around,
+    common_of,
     everything,
     holds,
     joined,
@@ -122,3 +123,17 @@ def test_in_which_sets_a_number_lies_is_told_as_each_set_tells_it(
     for number in range(-1, LAST + 3):
         wanted = {at for at, each in enumerate(sets) if holds(each, number)}
         assert membership.of(number) == wanted
+
+
+#: Many small intervals.
+MANY = st.sets(st.integers(0, 300), max_size=120).map(lambda of: joined((n, n) for n in of))
+
+
+@examples(100, 3_000)
+@given(MANY, st.lists(st.tuples(st.integers(0, 300), st.integers(0, 300)), max_size=4).map(joined))
+def test_what_many_intervals_and_few_have_in_common_is_what_sets_have(
+    many: Intervals, few: Intervals
+) -> None:
+    for found in (common_of(many, few), common_of(few, many)):
+        assert numbers(found) == numbers(many) & numbers(few)
+        assert is_in_order(found)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from ipaddress import IPv4Address
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzer.model.addresses import Address
 from analyzer.model.packet import Packet
-from analyzer.model.region import Parted
+from analyzer.model.region import Intervals, Parted, holds, is_one, joined
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.parsers.formats import read_ruleset
+from analyzer.semantics import parts
+from analyzer.semantics.conditions import Label, telling
 from analyzer.semantics.hooks import Hooks
-from analyzer.semantics.parts import at, of_all
+from analyzer.semantics.parts import Parts, at, of_all
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import Leaf, Shares, shares, shares_by_source
 from tests.support.effort import examples
@@ -42,12 +46,12 @@ def check_walk(text: str, hook: str, situation: Situation) -> int:
     """Hold one walk from all addresses against one from each; return how many parts there are."""
     hooks = hooks_of(text, situation)
     region = by_source.everywhere()
-    parts = shares_by_source(hooks.to_nat(hook, replace(CAME, sources=region)), key)
+    found_parts = shares_by_source(hooks.to_nat(hook, replace(CAME, sources=region)), key)
     for address in by_source.ADDRESSES:
         alone = shares(hooks.to_nat(hook, replace(CAME, source=address)), key)
-        (found,) = at(parts, address)
+        (found,) = at(found_parts, address)
         assert told(found) == told(alone), address
-    return len(parts)
+    return len(found_parts)
 
 
 SITUATIONS = st.sampled_from([KNOWN, UNKNOWN])
@@ -148,3 +152,68 @@ def test_a_prefix_of_nft_may_be_written_with_bits_of_the_host(source: Address) -
 
 def _outcome(leaf: Leaf) -> str:
     return type(leaf.outcome).__name__
+
+
+LAST = 30
+
+
+@st.composite
+def divisions(draw: st.DrawFn) -> Parts[str]:
+    """Draw what holds for parts of some sources, which need not be all."""
+    if draw(st.booleans()):
+        return of_all("all")
+    cuts = draw(st.lists(st.sampled_from("abcdefghijkl-"), min_size=LAST, max_size=LAST))
+    told = {name: joined((n, n) for n, c in enumerate(cuts) if c == name) for name in sorted(cuts)}
+    return tuple([(where, name) for name, where in told.items() if name != "-"])
+
+
+@examples(60, 2_000)
+@given(st.lists(divisions(), min_size=1, max_size=3))
+def test_divisions_are_crossed_at_once_as_part_by_part(given_: list[Parts[str]]) -> None:
+    found = []
+    for few in (0, LAST + 1):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(parts, "_FEW", few)
+            found.append(parts.combined(given_, "".join))
+    assert found[0] == found[1]
+
+
+@examples(60, 2_000)
+@given(divisions())
+def test_an_address_is_looked_up_as_each_part_is_asked(given_: Parts[str]) -> None:
+    lookup = parts.Lookup(given_)
+    for number in range(LAST + 2):
+        assert list(lookup.at(number)) == at(given_, IPv4Address(number))
+
+
+SETS = st.sets(st.integers(0, LAST), min_size=1).map(lambda of: joined((n, n) for n in of))
+
+
+@examples(60, 2_000)
+@given(
+    st.sets(SETS | st.integers(0, LAST).map(lambda n: ((n, n),)), max_size=6),
+    SETS,
+    st.lists(st.tuples(SETS, st.none() | st.integers(0, LAST)), max_size=4),
+)
+def test_a_match_on_one_address_tells_it_where_a_label_does(
+    asked: set[Intervals], region: Intervals, labels: list[Label]
+) -> None:
+    alone = {each[0][0] for each in asked if is_one(each)}
+    wide = [each for each in asked if not is_one(each)]
+
+    def piece(number: int) -> object:
+        return [holds(each, number) for each in wide]
+
+    wanted = set(wide)
+    within = [n for n in range(LAST + 1) if holds(region, n)]
+    for number in alone.intersection(within):
+        others = [n for n in within if n not in alone and piece(n) == piece(number)]
+        differs = [
+            label
+            for label in labels
+            if label[1] != number
+            and holds(label[0], number) is not holds(label[0], min(others, default=0))
+        ]
+        if not others or differs:
+            wanted.add(((number, number),))
+    assert telling(asked, region, labels) == wanted

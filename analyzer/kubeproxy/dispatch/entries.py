@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from analyzer.kubeproxy import names
+from analyzer.kubeproxy.rows.shapes import host
 from analyzer.kubeproxy.view import Frontend, FrontendKind
 from analyzer.model.addresses import Address, Network, address_from_text
 from analyzer.model.iptables.matches import (
@@ -130,6 +131,33 @@ def entries(
                     yield OddRule(rule, lacks_port, name)
             case _:
                 pass
+
+
+def every_entry(
+    chain: str, given: Iterable[Rule | re.Match[str]], known: ObjectNames | None = None
+) -> Iterator[Entry | OddRule]:
+    """Give the same of rules, and of rows of KUBE-SERVICES that have the shape `Shapes.entry`."""
+    for each in given:
+        if isinstance(each, Rule):
+            yield from entries(chain, (each,), known)
+        else:
+            yield _entry_of(each, known)
+
+
+def _entry_of(row: re.Match[str], known: ObjectNames | None) -> Entry:
+    _, address, protocol, comment, port, chain = row.groups()
+    read = _Read(
+        address=host(address),
+        protocol=protocol,
+        port=int(port),
+        comment=comment,
+        local=False,
+        other_destination=False,
+        names_port=True,
+        loopback=False,
+    )
+    assumed = next(kind for prefix, kind in _LIKELY.items() if chain.startswith(prefix))
+    return _entry(read, protocol, read.port, assumed, chain, known)
 
 
 def refusals(ruleset: Ruleset, known: ObjectNames | None = None) -> Iterator[tuple[Entry, str]]:

@@ -5,6 +5,7 @@ Source: kubernetes, pkg/proxy/iptables/proxier.go, ``syncProxyRules``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 
 from analyzer.kubeproxy import names
@@ -93,9 +94,9 @@ class Entrances:
             rules = list(self._other_rules(chain))
             if not rules:
                 continue
-            from analyzer.kubeproxy.dispatch.entries import Entry, entries
+            from analyzer.kubeproxy.dispatch.entries import Entry, every_entry
 
-            for each in entries(chain, rules, self._object_names):
+            for each in every_entry(chain, rules, self._object_names):
                 if isinstance(each, Entry):
                     self.unnamed += each.name == str(each.frontend)
                     yield Entrance(each.name, each.protocol, each.frontend, each.chain)
@@ -111,8 +112,11 @@ class Entrances:
 
             yield from host_ports(self._nat)
 
-    def _other_rules(self, name: str) -> Iterator[Rule]:
-        """Yield the rules of a chain that may be frontends and are not plain."""
+    def _other_rules(self, name: str) -> Iterator[Rule | re.Match[str]]:
+        """Yield the rules of a chain that may be frontends and are not plain.
+
+        If a row has a known shape, its match.
+        """
         chain = self._nat.chains.get(name)
         if chain is None:
             return
@@ -121,7 +125,8 @@ class Entrances:
         elif len(self._plain.read_rows) < len(chain.rules):
             for at, (number, line) in enumerate(chain.rules.rows):
                 if at not in self._plain.read_rows:
-                    yield chain.rules.understand(number, line)
+                    entry = self._plain.entries.get(at)
+                    yield chain.rules.understand(number, line) if entry is None else entry
 
     def _unmarked_network(self) -> Network | None:
         """Return the network of pods as the rules write it: the one exempt from masquerade."""

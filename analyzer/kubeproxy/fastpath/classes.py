@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.fastpath.carried import Carried, EndsOf
 from analyzer.kubeproxy.view import Frontend
-from analyzer.model.addresses import Address
+from analyzer.model.addresses import Address, Network
 from analyzer.model.endings import Ending
 
 TYPE_CHECKING = False
@@ -31,7 +31,8 @@ class Classes:
 
     `closures` finds out which are alike; `is_taken` returns whether an address is in use, and so
     cannot represent other sources; `families` finds out which are alike but for the number of
-    endpoints.
+    endpoints. `of_sets` returns the networks of ipsets, which are the same for all that match on
+    these.
     """
 
     def __init__(
@@ -39,10 +40,12 @@ class Classes:
         closures: Closures,
         is_taken: Callable[[Address], bool],
         families: Families | None = None,
+        of_sets: Callable[[], frozenset[Network]] = frozenset,
     ) -> None:
         self._closures = closures
         self._is_taken = is_taken
         self._families = families
+        self._of_sets = of_sets
         self._known: dict[Hashable, Carried] = {}
         self._told: dict[Hashable, tuple[FamilyRoute, ...]] = {}
         # Frontends of one Service have the same endpoints, and come one after another.
@@ -64,7 +67,7 @@ class Classes:
             ways = walked()
             if all(self._may_stand(way, closure, frontend) for way in ways):
                 self._known[closure.key] = known = Carried(ways, closure.endpoints)
-                if family is not None and all(_is_within(way, family.around) for way in ways):
+                if family is not None and all(self._is_within(way, family.around) for way in ways):
                     from analyzer.kubeproxy.fastpath.families import read_off
 
                     found = read_off(ways, family)
@@ -76,20 +79,20 @@ class Classes:
             self._ends = EndsOf(closure.endpoints)
         return known.to(frontend, self._ends)
 
+    def _is_within(self, way: Way, around: frozenset[str]) -> bool:
+        """Tell whether the networks of a route's sources are those that all of a class have."""
+        networks = way[0].networks
+        return around.issuperset(map(str, networks)) or self._of_sets().issuperset(networks)
+
     def _may_stand(self, way: Way, closure: Closure, frontend: Frontend) -> bool:
         route, address = way
         ends = {e for s in route.shares for e, _ in s.lost} | {e for e, _ in route.astray}
         return (
             not any(_is_own(ending, frontend, closure) for ending in ends)
             and all(share.endpoint in closure.endpoints for share in route.shares)
-            and _is_within(way, closure.around)
+            and self._is_within(way, closure.around)
             and (address is None or not self._is_taken(address))
         )
-
-
-def _is_within(way: Way, around: frozenset[str]) -> bool:
-    """Return whether the networks of a route's sources are ones that all of a class have."""
-    return around.issuperset(map(str, way[0].networks))
 
 
 def _is_own(ending: Ending, frontend: Frontend, closure: Closure) -> bool:

@@ -355,13 +355,14 @@ class PlainServices:
         return self._to_itself[key]
 
     def _judge_hairpin(self, kind: Kind, place: PlainPlace) -> Judge:
-        asked = Membership({a for source in Source for a in self._known[kind, source].asked})
+        asked = {each for source in Source for each in self._known[kind, source].asked}
+        membership = Membership(sorted(asked))
 
         def judge(protocol: str, endpoint: Endpoint) -> Judged:
             address = endpoint.address
             # A flow from its own address was made by the node.
             source = Source.NODE if address in self._own else Source.HAIRPIN
-            key = kind, source, asked.of(int(address))
+            key = kind, source, membership.of(int(address))
             marks = self._returning.get(key)
             if marks is None:
                 way = place.frontend, protocol, source

@@ -21,11 +21,11 @@ from analyzer.kubeproxy.routes.packets import (
     bridge_port,
 )
 from analyzer.kubeproxy.view import Endpoint, Frontend, Source
-from analyzer.model.addresses import VERSIONS, Address
+from analyzer.model.addresses import VERSIONS, Address, Network
 from analyzer.model.devices import Side
 from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.packet import UNKNOWN_MARK, Mark, Packet
-from analyzer.model.region import Intervals, Region, everything
+from analyzer.model.region import Intervals, Region, everything, networks_of
 from analyzer.model.value import replace
 from analyzer.semantics.assumed import BRIDGE_PORT, DEFAULTS, POD_INTERFACE, Assumed
 from analyzer.semantics.base_chains import Rules
@@ -126,6 +126,13 @@ class FlowWalks:
         if side is not Side.POD and self._devices.is_routed:
             return side, self._devices.routed(address), sets
         return sets if POD_INTERFACE not in self.assumed else (side, sets)
+
+    @cached_property
+    def of_sets(self) -> frozenset[Network]:
+        """The networks of which rules ask by ipsets that hold addresses alone."""
+        version = VERSIONS[self._family]
+        asked = self._ipsets.asked(version)
+        return frozenset(network for each in asked for network in networks_of(version, each))
 
     @property
     def are_told_by_ports_of_sets(self) -> bool:

@@ -38,6 +38,8 @@ from analyzer.semantics.tree import Tree
 Towards: TypeAlias = Callable[[int, int | None], OnwardBySource]
 #: Most parts of the destinations that are compared to see whether all have the same result.
 _MOST_ALIKE: Final = 16
+#: Most destinations whose results are kept.
+_MOST_KNOWN: Final = 100_000
 #: Most rules that may match on the port of a packet to any port.
 _MOST_PORTS: Final = 64
 #: All fields of a packet but those that `Leaving.towards` leaves open.
@@ -126,8 +128,18 @@ class Leaving:
         of_any_protocol = self._certain(replace(wide, protocol=None))
         of_any_port = self._certain(wide)
         of_port: dict[int | None, Destinations | Paired] = {}
+        #: Of many sources each is asked about the same endpoints.
+        known: dict[tuple[int, int | None], OnwardBySource] = {}
 
         def told(address: int, port: int | None) -> OnwardBySource:
+            found = known.get((address, port))
+            if found is None:
+                found = asked(address, port)
+                if len(known) < _MOST_KNOWN:
+                    known[address, port] = found
+            return found
+
+        def asked(address: int, port: int | None) -> OnwardBySource:
             found = of_any_protocol(address) or of_any_port(address)
             if found is not None:
                 return found
@@ -281,9 +293,10 @@ class Leaving:
         return found
 
     def _asking(self, packet: Packet) -> OnwardBySource:
-        # For a packet with another mark a match may make a difference that it does not make here.
-        made_here = packet.in_interface == ""
-        return self._hooks.onward(packet, made_here=made_here, asking=True)
+        # For a packet with another mark a match may make a difference that it does not make here:
+        # what happens to this one is not evaluated.
+        unknown, _ = ALL_UNKNOWN
+        return unknown, self._hooks.asked(packet, made_here=packet.in_interface == "")
 
     def _wide(self, packet: Packet) -> Packet:
         """Return a packet like another one, from and to any address.

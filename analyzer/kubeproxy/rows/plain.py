@@ -79,6 +79,7 @@ class PlainTable:
     Attributes:
         services: by the row of KUBE-SERVICES that leads to them, counted from 0.
         read_rows: the rows of KUBE-SERVICES that need not be parsed again.
+        entries: those that lead to a chain of a Service, as matched by `Shapes.entry`.
         understood: names of chains of which every row was read here, except those of endpoints.
         endpoints: the plain KUBE-SEP chains.
     """
@@ -89,6 +90,7 @@ class PlainTable:
         self._family = table.family
         self.services: dict[int, PlainService] = {}
         self.read_rows: set[int] = set()
+        self.entries: dict[int, re.Match[str]] = {}
         self._has_node_ports = names.NODE_PORTS in table.chains
         self.understood: set[str] = set()
         self._draws: dict[tuple[str, ...], tuple[Bounds, ...] | None] = {}
@@ -212,6 +214,7 @@ class PlainTable:
         start, end = block.groups.get(names.SERVICES, (0, 0))
         rows = block.text[start:end].split("\n")[:-1]
         found = self._entries(rows)
+        self.entries = found.entries
         chains: dict[tuple[str, str], Drawn | None] = {}
         for at, row in found.entries.items():
             _, address, protocol, comment, port, chain = row.groups()

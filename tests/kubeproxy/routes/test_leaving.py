@@ -156,6 +156,10 @@ class Counting:
         self.walks += 1
         return self._hooks.onward(*given, **more)
 
+    def asked(self, *given: Any, **more: Any) -> frozenset[Intervals]:
+        self.walks += 1
+        return self._hooks.asked(*given, **more)
+
 
 def alone(number: int) -> Intervals:
     return ((number, number),)
