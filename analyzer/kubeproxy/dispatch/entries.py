@@ -136,7 +136,7 @@ def entries(
 def every_entry(
     chain: str, given: Iterable[Rule | re.Match[str]], known: ObjectNames | None = None
 ) -> Iterator[Entry | OddRule]:
-    """Give the same of rules, and of rows of KUBE-SERVICES that have the shape `Shapes.entry`."""
+    """Yield the same for rules, and for rows of KUBE-SERVICES with the shape `Shapes.entry`."""
     for each in given:
         if isinstance(each, Rule):
             yield from entries(chain, (each,), known)

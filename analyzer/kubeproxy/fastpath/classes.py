@@ -80,7 +80,7 @@ class Classes:
         return known.to(frontend, self._ends)
 
     def _is_within(self, way: Way, around: frozenset[str]) -> bool:
-        """Tell whether the networks of a route's sources are those that all of a class have."""
+        """Return whether the networks of a route's sources are those that all of a class have."""
         networks = way[0].networks
         return around.issuperset(map(str, networks)) or self._of_sets().issuperset(networks)
 
