@@ -246,3 +246,32 @@ def test_a_flow_that_the_node_forwards_has_no_owner(
     for source in ("pod", "pod-elsewhere", "external"):
         assert told_by_source.get(source) == (None if forwarded is None else [*forwarded])
     assert told_by_source["node"] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("name", "ended"),
+    [
+        ("docker", {"pod": {("drop", 1)}, "pod-elsewhere": {("drop", 1)}}),
+        ("csf", {"node": {("reject", 1)}}),
+        ("kube-router", {of: {("reject", 0.5)} for of in ("pod", "pod-elsewhere", "external")}),
+    ],
+)
+def test_what_rules_end_after_dnat_is_a_change_between_dumps(
+    command: Command, name: str, ended: dict[str, set[tuple[str, float]]]
+) -> None:
+    """The same flows as `loss` says are dropped or rejected now, and no others."""
+    dumps = [str(NOISE / f"{each}.txt") for each in ("base", name)]
+    found = read(command("diff", *dumps, *KNOWN, "--format", "json").out)
+    (app,) = (each for each in found["services"] if each["name"] == "default/app")
+    assert app["change"] == "changed"
+    told_by_source = {
+        way["source"]: {
+            (end["outcome"], end["probability"]["lower"]["value"]) for end in each["otherwise"]["b"]
+        }
+        for each in app["routes"]
+        if each["otherwise"]
+        for way in each["routes"]
+    }
+    assert told_by_source == ended
+    again = command("diff", dumps[1], dumps[1], *KNOWN)
+    assert again.status == 0

@@ -72,6 +72,16 @@ class _Side:
         return dict(zip(self.endpoints, self.draws, strict=True))
 
     @cached_property
+    def ended(self) -> frozenset[str]:
+        """The endpoints that no flow reaches: rules after DNAT end all that are sent there."""
+        losses = self.asked.route.losses()
+        return frozenset(
+            text
+            for text, lost in zip(self.endpoints, losses, strict=False)
+            if total(bounds for _, bounds in lost) == ALWAYS
+        )
+
+    @cached_property
     def known(self) -> dict[str, Endpoint]:
         """The endpoints by their printed form."""
         return dict(zip(self.endpoints, self.asked.route.draws()[0], strict=True))
@@ -98,7 +108,7 @@ class RouteComparer:
         if even is None or even != self._evenly(draws_b) or not self._equal(of_a, of_b):
             return None
         masks = a.masquerades()
-        if masks != b.masquerades():
+        if masks != b.masquerades() or a.losses() != b.losses():
             return None
         return _UNKNOWN_MASKS if None in masks else NO_CHANGE
 
@@ -182,7 +192,7 @@ class _Differences:
         a, b = self._a, self._b
         in_b = dict(zip(b.endpoints, b.masks, strict=True))
         for text, mask in zip(a.endpoints, a.masks, strict=True):
-            if text not in in_b:
+            if text not in in_b or text in a.ended or text in b.ended:
                 continue
             other = in_b[text]
             if mask is None or other is None:
@@ -210,8 +220,9 @@ class _Differences:
 def _otherwise(side: _Side) -> Otherwise:
     route = side.asked.route
     # Where an endpoint's own flows go that do not return to it is in the other routes.
-    if side.even is not None or route.source is Source.HAIRPIN:
+    if route.source is Source.HAIRPIN:
         return ()
-    if not route.unresolved and total(side.draws) == ALWAYS:
+    is_drawn = side.even is not None or (not route.unresolved and total(side.draws) == ALWAYS)
+    if is_drawn and not route.losses():
         return ()
     return side.asked.otherwise()
