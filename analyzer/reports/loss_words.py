@@ -111,9 +111,9 @@ def sources_of(
         if mine.keys() >= set(_networks_from(source, among)):
             found.append(name)
             continue
-        networks = [f"{name} {each}" for each in mine if each is not None]
+        networks = [each for each in mine if each is not None]
         found += [name] if None in mine else []
-        found += networks[:_MOST_NETWORKS]
+        found += [f"{name} {each}" for each in networks[:_MOST_NETWORKS]]
         others = len(networks) - _MOST_NETWORKS
         found += [f"{count(others, 'more network')} of {name}"] if others > 0 else []
     return ", ".join(found)

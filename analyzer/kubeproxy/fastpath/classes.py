@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.fastpath.carried import Carried, EndsOf
@@ -31,7 +31,7 @@ class Classes:
 
     `closures` tells who is; `is_taken` who has an address, which then stands for no other source;
     `families` who is alike but for the number of endpoints. `of_sets` gives the networks of ipsets,
-    which are the same for all that match on these.
+    which are the same for all that match on these; `own` are the node's addresses, if known.
     """
 
     def __init__(
@@ -40,7 +40,9 @@ class Classes:
         is_taken: Callable[[Address], bool],
         families: Families | None = None,
         of_sets: Callable[[], frozenset[Network]] = frozenset,
+        own: Iterable[Address] = (),
     ) -> None:
+        self._own = frozenset(own)
         self._closures = closures
         self._is_taken = is_taken
         self._families = families
@@ -78,6 +80,15 @@ class Classes:
             self._ends = EndsOf(closure.endpoints)
         return known.to(frontend, self._ends)
 
+    def _is_nobodys(self, address: Address, closure: Closure) -> bool:
+        """Tell whether an address that stands for sources is that of no endpoint of the class.
+
+        If one has no endpoint at an address of the node itself, none has.
+        """
+        if address in self._own:
+            return self._own.isdisjoint([each.address for each in closure.endpoints])
+        return not self._is_taken(address)
+
     def _is_within(self, way: Way, around: frozenset[str]) -> bool:
         """Tell whether the networks of a route's sources are those that all of a class have."""
         networks = way[0].networks
@@ -90,7 +101,7 @@ class Classes:
             not any(_is_own(ending, frontend, closure) for ending in ends)
             and all(share.endpoint in closure.endpoints for share in route.shares)
             and self._is_within(way, closure.around)
-            and (address is None or not self._is_taken(address))
+            and (address is None or self._is_nobodys(address, closure))
         )
 
 
