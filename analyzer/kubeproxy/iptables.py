@@ -179,7 +179,8 @@ class Recogniser:
 
         closures = Closures(self._ruleset, self._own, self._pods, self._walks.tells)
         families = Families(closures)
-        return Classes(closures, self._is_taken, families, lambda: self._walks.of_sets)
+        given = closures, self._is_taken, families
+        return Classes(*given, lambda: self._walks.of_sets, self._own)
 
     @cached_property
     def _routes_of(self) -> SourceRoutes:

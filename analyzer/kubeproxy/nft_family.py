@@ -301,7 +301,7 @@ class Family:
         if not self._plainly or self._rulesets[1:]:
             return None
         closures = NftClosures(self._tables, self._own, self._pods, self._walks.tells)
-        return Classes(closures, self._is_taken)
+        return Classes(closures, self._is_taken, own=self._own)
 
     def _is_empty(self, entrance: Entrance) -> bool:
         chain = entrance.table.chains.get(entrance.chain)

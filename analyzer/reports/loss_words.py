@@ -111,12 +111,12 @@ def sources_of(
         if mine.keys() >= set(_networks_from(source, among)):
             found.append(name)
             continue
-        networks = [str(each) for each in mine if each is not None]
+        networks = [each for each in mine if each is not None]
         found += [name] if None in mine else []
         others = len(networks) - _MOST_NETWORKS
         more = f" and {count(others, 'other network')}" if others > 0 else ""
         if networks:
-            found.append(f"{name} {', '.join(networks[:_MOST_NETWORKS])}{more}")
+            found.append(f"{name} {', '.join(map(str, networks[:_MOST_NETWORKS]))}{more}")
     return ", ".join(found)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.fastpath.carried import Carried, EndsOf
@@ -32,7 +32,7 @@ class Classes:
     `closures` finds out which are alike; `is_taken` returns whether an address is in use, and so
     cannot represent other sources; `families` finds out which are alike but for the number of
     endpoints. `of_sets` returns the networks of ipsets, which are the same for all that match on
-    these.
+    these; `own` are the node's addresses, if known.
     """
 
     def __init__(
@@ -41,7 +41,9 @@ class Classes:
         is_taken: Callable[[Address], bool],
         families: Families | None = None,
         of_sets: Callable[[], frozenset[Network]] = frozenset,
+        own: Iterable[Address] = (),
     ) -> None:
+        self._own = frozenset(own)
         self._closures = closures
         self._is_taken = is_taken
         self._families = families
@@ -79,6 +81,15 @@ class Classes:
             self._ends = EndsOf(closure.endpoints)
         return known.to(frontend, self._ends)
 
+    def _is_free(self, address: Address, closure: Closure) -> bool:
+        """Return whether the address that represents sources is no endpoint's in the class.
+
+        If one has no endpoint at an address of the node itself, none has.
+        """
+        if address in self._own:
+            return self._own.isdisjoint([each.address for each in closure.endpoints])
+        return not self._is_taken(address)
+
     def _is_within(self, way: Way, around: frozenset[str]) -> bool:
         """Return whether the networks of a route's sources are those that all of a class have."""
         networks = way[0].networks
@@ -91,7 +102,7 @@ class Classes:
             not any(_is_own(ending, frontend, closure) for ending in ends)
             and all(share.endpoint in closure.endpoints for share in route.shares)
             and self._is_within(way, closure.around)
-            and (address is None or not self._is_taken(address))
+            and (address is None or self._is_free(address, closure))
         )
 
 

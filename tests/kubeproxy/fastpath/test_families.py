@@ -98,6 +98,11 @@ def test_neither_their_number_nor_that_of_endpoints_takes_more_walks(
     assert len(walked) <= 12
 
 
+def test_nor_does_it_to_know_the_address_of_the_node(walked: list[Frontend]) -> None:
+    view(dump(60, 4, (2, 3, 4)), [IPv4Address("192.168.0.10")], plainly=True)
+    assert len(walked) <= 12
+
+
 def test_of_alike_ones_one_with_few_endpoints_is_walked(walked: list[Frontend]) -> None:
     # Two of three Services have 60 endpoints.
     found = view(dump(200, 1, (60, 60, 2)), plainly=True)
