@@ -46,7 +46,8 @@ class Ending:
         how: what a REJECT answers; the policy that drops; how kube-proxy's own rules end it, or
             `PASSES`: they mark it to be dropped, but no rule on its path drops it.
         rule: the one that decides, as in the dump; empty if it is a policy, or nothing.
-        place: of that rule; endings by rules with the same text in the same chain are equal.
+        place: of that rule, or of the policy, if known; endings by rules with the same text in the
+            same chain are equal.
         chain: the chain of the rule or policy.
         table: of the chain.
     """

@@ -249,6 +249,13 @@ class SlicedRows(RuleRows):
         self._name = name
 
     @property
+    def declared(self) -> Location | None:
+        """Where the input declares the chain."""
+        text, (start, _) = self._block.text, self._block.span
+        at = text.rfind(f"\n:{self._name} ", 0, start)
+        return None if at < 0 else self._at(text.count("\n", 0, at + 1) + 1)
+
+    @property
     def lines(self) -> list[str]:
         """The text of each rule."""
         return self.text.split("\n")[:-1]

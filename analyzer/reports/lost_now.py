@@ -137,9 +137,9 @@ def _by(ending: Ending) -> str:
     if ending.kind is EndKind.UNKNOWN:
         return _UNKNOWN
     table = f"table {ending.table}, " if ending.table else ""
-    if not ending.rule:
-        return f" ({table}{ending.how})" if ending.how else ""
     place = "" if ending.place is None else f"{ending.place}: "
+    if not ending.rule:
+        return f" ({table}{place}{ending.how})" if ending.how else ""
     rule = " ".join(ending.rule.split())
     rule = rule if len(rule) <= _LONGEST else f"{rule[:_LONGEST]}..."
     from analyzer.model.programs import program_of

@@ -64,13 +64,16 @@ def _among(possible: frozenset[str], wanted: Collection[str]) -> Ternary:
 
 def _possible(local: Ternary, of: Address | Region | None) -> frozenset[str]:
     """Return the types that an address may have."""
+    some = set[str]()
     if of is not None and of.version == IPV4:
         intervals = _intervals(of)
         for first, last, fixed in _FIXED:
             if all(first <= low and high <= last for low, high in intervals):
                 return frozenset({fixed})
+            if any(first <= high and low <= last for low, high in intervals):
+                some.add(fixed)
     if local is Ternary.TRUE:
-        return frozenset({LOCAL})
+        return frozenset({LOCAL, *some})
     found = _ALL if local is Ternary.UNKNOWN else _ALL - {LOCAL}
     is_plain = of is not None and of.version == IPV4 and _is_plain(of)
     return found - {"multicast"} if is_plain else found

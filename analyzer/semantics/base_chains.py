@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
 
+from analyzer.model.diagnostics import Location
 from analyzer.model.hooks import PRIORITIES, TABLES
-from analyzer.model.iptables.rules import Ruleset
+from analyzer.model.iptables.rules import Chain, LazyRules, Ruleset
 from analyzer.model.nft.ruleset import FAMILIES, NftRuleset
 from analyzer.model.nft.ruleset import Table as NftTable
 from analyzer.model.value import replace
@@ -88,7 +89,15 @@ def _of_iptables(
                 is_before=is_before,
                 matters=chain is None or len(chain.rules) > 0 or chain.policy != "ACCEPT",
                 lost=lost if chain is None else None,
+                place=_place_of_policy(chain),
             )
+
+
+def _place_of_policy(chain: Chain | None) -> Location | None:
+    """Return where the input has a policy that drops."""
+    if chain is None or chain.policy != "DROP" or not isinstance(chain.rules, LazyRules):
+        return None
+    return chain.rules.declared
 
 
 def _of_nft(

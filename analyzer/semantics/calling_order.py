@@ -24,6 +24,7 @@ from itertools import groupby, product
 from math import factorial, prod
 from typing import Final, Protocol, TypeAlias, TypeVar
 
+from analyzer.model.diagnostics import Location
 from analyzer.model.hooks import POLICIES
 from analyzer.model.packet import Packet
 from analyzer.model.value import replace, value
@@ -67,6 +68,7 @@ class BaseChain:
         matters: whether it can have any effect on a packet.
         lost: in an incomplete table, the chain that may be missing; the walker is not used.
         again: evaluates packets that conntrack knows, which came back by loopback.
+        place: of a policy that drops, as far as it is known.
     """
 
     ruleset: int
@@ -82,6 +84,7 @@ class BaseChain:
     is_before: bool = False
     matters: bool = True
     lost: str | None = None
+    place: Location | None = None
 
     @property
     def called(self) -> int:

@@ -63,7 +63,7 @@ def fate_of(leaf: Leaf) -> Fate:
     match leaf.outcome:
         case Drop():
             return Fate("drop")
-        case PolicyDrop(table, chain):
+        case PolicyDrop(table, chain, _):
             return Fate("drop", how=f"policy of {chain} in table {table}")
         case Reject(how):
             return Fate("reject", how=how)

@@ -351,9 +351,9 @@ class Hooks:
         """Return what follows for a packet that one table has finished; `came` is as it entered."""
         match leaf.outcome:
             case FellThrough() if stage.policy == "DROP":
-                return Leaf(PolicyDrop(stage.table, stage.name), leaf.packet)
+                return Leaf(PolicyDrop(stage.table, stage.name, stage.place), leaf.packet)
             case FellThrough() if stage.lacks_policy:
-                dropped = Leaf(PolicyDrop(stage.table, stage.name), leaf.packet)
+                dropped = Leaf(PolicyDrop(stage.table, stage.name, stage.place), leaf.packet)
                 because = f"the policy of {stage.name} in table {stage.table}"
                 return Either(because, (dropped, self._run(rest, leaf.packet, then)))
             case Accept() | FellThrough():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Generic, TypeAlias, TypeVar, assert_never
 
+from analyzer.model.diagnostics import Location
 from analyzer.model.distribution import Distribution
 from analyzer.model.iptables.rules import Rule
 from analyzer.model.iptables.targets import Accept, Dnat, Drop, Masquerade, Redirect, Reject, Snat
@@ -42,6 +43,7 @@ class PolicyDrop:
 
     table: str
     chain: str
+    place: Location | None = None
 
 
 @value

@@ -12,7 +12,9 @@ from analyzer.model.iptables.matches import MatchDestination, MatchSctp, MatchTc
 from analyzer.model.iptables.options import Option, Range
 from analyzer.model.iptables.rules import LazyRules, Rule
 from analyzer.parsers.iptables_save import parse
+from analyzer.parsers.rows import SlicedRows
 from analyzer.parsers.xt.rule import render_rule
+from tests.support.captures import ROOT
 from tests.support.strategies.iptables_rules import rules
 
 
@@ -62,3 +64,23 @@ def test_what_a_row_says_its_rule_asks_for(rule: Rule) -> None:
     if port is not None:
         asked = [m for m in rule.matches if isinstance(m, MatchTcp | MatchUdp | MatchSctp)]
         assert Option(Range(port, port)) in [m.destination_port for m in asked]
+
+
+@pytest.mark.parametrize("name", ["base", "docker", "ufw", "csf"])
+def test_each_chain_knows_the_line_that_declares_it(name: str) -> None:
+    """Also where several tables have a chain of that name."""
+    path = ROOT / "fixtures" / "noise" / f"{name}.txt"
+    text = path.read_text(encoding="utf-8")
+    lines = text.split("\n")
+    found = 0
+    for table in parse(text, "dump").tables.values():
+        begins = lines.index(f"*{table.name}")
+        ends = lines.index("COMMIT", begins)
+        for chain in table.chains.values():
+            assert isinstance(chain.rules, SlicedRows)
+            declared = chain.rules.declared
+            assert declared is not None
+            assert begins < declared.line - 1 < ends
+            assert lines[declared.line - 1].startswith(f":{chain.name} ")
+            found += 1
+    assert found > 20

@@ -29,7 +29,7 @@ DNS = r"kube-system/kube-dns:dns: 100.0% of new flows from pod, pod-elsewhere, e
         (
             "ufw",
             r"default/app and 4 more: 100.0% of new flows from pod, pod-elsewhere are dropped now "
-            r"\(table filter, policy DROP of FORWARD\)\.",
+            r"\(table filter, \S+/ufw.txt:4: policy DROP of FORWARD\)\.",
         ),
         (
             "kube-router",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ipaddress import IPv4Address, ip_address
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from analyzer.model.nft.names import ADDRESS_TYPES
@@ -55,6 +55,7 @@ def test_an_address_has_a_type(
     st.sampled_from(list(Ternary)),
     st.lists(st.ip_addresses(v=4), min_size=1, max_size=3),
 )
+@example(frozenset({"anycast", "broadcast"}), TRUE, [IPv4Address(0), IPv4Address(0x0A000000)])
 def test_what_is_known_of_many_addresses_holds_for_each(
     wanted: frozenset[str], local: Ternary, given_: list[IPv4Address]
 ) -> None:

@@ -60,6 +60,11 @@ class LazyRules(Sequence[Rule]):
     def texts(self) -> Sequence[str] | None:
         """Return the text of each rule, unparsed; None if some may be lost."""
 
+    @property
+    def declared(self) -> Location | None:
+        """Where the input declares their chain, with its policy; None: not known."""
+        return None
+
 
 @value
 class Chain:
