@@ -7,6 +7,7 @@ for each set of sources with the same results of all matches is enough.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from ipaddress import ip_network
 
 from analyzer.kubeproxy.routes.sources import PodNetworks, ends_of, node_address, parts, told_apart
 from analyzer.kubeproxy.source_part import EVERYBODY, SourcePart
@@ -17,12 +18,18 @@ from analyzer.model.value import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TypeAlias
+    from typing import Final, TypeAlias
 
     from analyzer.model.region import Interval, Intervals, Region
 
     #: A network, and an address that represents it.
     Part: TypeAlias = tuple[Network | None, Address | None]
+
+
+_LOOPBACK: Final[Mapping[int, Network]] = {
+    4: ip_network("127.0.0.0/8"),
+    6: ip_network("::1/128"),
+}
 
 
 @value(kw_only=True)
@@ -168,7 +175,8 @@ class SourceParts:
             return is_pod(address) and not self._known.is_taken(address)
 
         # If a network has no addresses but endpoints', these are its pods.
-        return _each_first(parts(networks, theirs), usuals, (is_free, is_pod))
+        asked = parts(networks, theirs)
+        return _each_first(asked, usuals, (is_free, is_pod), self._nodes)
 
     def is_outside(self, address: Address) -> bool:
         """Return whether an address is certainly that of a client outside, or of another node.
@@ -206,7 +214,13 @@ class SourceParts:
         # No client outside has a loopback address.
         asked = [n for n in asked if not n.is_loopback and not self._is_of_pods(n)]
         # Other nodes are clients too, if a network has no other clients.
-        return _each_first(asked, [usual], (self._is_nobodys, self._is_client))
+        excluded = [_LOOPBACK[usual.version], *self._pods, *self._nodes]
+        return _each_first(asked, [usual], (self._is_nobodys, self._is_client), excluded)
+
+    @property
+    def _nodes(self) -> list[Network]:
+        """The addresses that `_is_nodes` accepts, but for loopback."""
+        return [ip_network(each) for each in (*self._known.own, *self._known.frontends) if each]
 
     def _is_of_pods(self, network: Network) -> bool:
         """Return whether a network has only pods."""
@@ -259,6 +273,7 @@ def _each_first(
     asked: Iterable[Network],
     usual: Sequence[Address],
     tests: Sequence[Callable[[Address], bool]],
+    excluded: Collection[Network],
 ) -> list[tuple[Network | None, Address]]:
     """Return an address for each set of sources, one that the first of `tests` accepts.
 
@@ -268,6 +283,6 @@ def _each_first(
     found: dict[Network | None, Address] = {}
     for test in tests:
         if len(found) <= len(asked):
-            for network, address in told_apart(asked, usual, test):
+            for network, address in told_apart(asked, usual, test, excluded):
                 found.setdefault(network, address)
     return sorted(found.items(), key=lambda part: -1 if part[0] is None else part[0].prefixlen)

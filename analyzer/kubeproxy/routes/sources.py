@@ -115,12 +115,13 @@ def told_apart(
     asked: Iterable[Network],
     usual: Sequence[Address],
     is_one: Callable[[Address], bool],
+    excluded: Collection[Network] = (),
 ) -> list[tuple[Network | None, Address]]:
     """Return an address for each set of sources that rules matching on `asked` distinguish.
 
     For None those in none of the networks, represented by the first of `usual` that is one; for a
     network those in it and in none of `asked` within it. `is_one` returns whether an address can be
-    such a source at all; a set without any is left out.
+    such a source at all, which those in `excluded` cannot; a set without any is left out.
     """
     networks = sorted(set(asked), key=lambda n: (n.version, int(n.network_address), n.prefixlen))
     found: list[tuple[Network | None, Address]] = []
@@ -130,6 +131,8 @@ def told_apart(
             usual,
             (a for n in inner for a in _beside(n)),
             () if within is None else _some(within),
+            # What is left over lies between networks that are asked for, or that are excluded.
+            (a for n in excluded for a in _beside(n)),
         )
         for address in candidates:
             inside = within is None or address in within

@@ -5,13 +5,13 @@ from __future__ import annotations
 from ipaddress import IPv4Address, IPv4Network, ip_address, ip_network
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.routes.sources import PodNetworks, pod_networks, told_apart
 from analyzer.kubeproxy.view import Frontend, FrontendKind, Route, ServicePort, Source
-from analyzer.model.addresses import Network, network_from_text
+from analyzer.model.addresses import Address, Network, network_from_text
 from analyzer.model.cluster import Cluster, Node, Placement
 from analyzer.parsers.iptables_save import parse
 from tests.support.dumps import dump, endpoint, two_endpoints, view_of
@@ -47,12 +47,37 @@ def test_each_set_of_sources_has_an_address_in_it(
         assert innermost(IPv4Address(number), networks) in by_network
 
 
-@given(st.lists(NETWORKS, max_size=4), NETWORKS)
+@given(
+    st.lists(NETWORKS, max_size=4),
+    st.lists(NETWORKS, min_size=1, max_size=3),
+    st.lists(st.integers(0, 2**32 - 1), max_size=20),
+)
+@example([ip_network("128.0.0.0/1")], [ip_network("127.0.0.0/8")], [0x0A000001])
 def test_nobody_stands_for_sources_who_is_none(
-    networks: list[IPv4Network], excluded: IPv4Network
+    networks: list[IPv4Network], excluded: list[IPv4Network], numbers: list[int]
 ) -> None:
-    for _, address in told_apart(networks, [USUAL], lambda a: a not in excluded):
-        assert address not in excluded
+    def is_one(address: Address) -> bool:
+        return not any(address in each for each in excluded)
+
+    found = dict(told_apart(networks, [USUAL], is_one, excluded))
+    assert all(map(is_one, found.values()))
+    # Whoever is one has somebody who stands for him, wherever those are that are none.
+    ends = [n[at] for n in (*networks, *excluded) for at in (0, -1)]
+    beside = [int(each) + step for each in ends for step in (-1, 0, 1)]
+    for number in (*numbers, *beside):
+        if 0 <= number < 2**32 and is_one(IPv4Address(number)):
+            assert innermost(IPv4Address(number), networks) in found
+
+
+def test_clients_beside_half_of_all_addresses_have_a_route() -> None:
+    """Nobody with a usual address is left, and loopback is next to what rules drop."""
+    text = dump(*two_endpoints()) + (
+        "*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -s 128.0.0.0/1 -j DROP\nCOMMIT\n"
+    )
+    (service,) = view_of(text).services
+    external = {r.network: r for r in service.routes if r.source is Source.EXTERNAL}
+    assert external.keys() == {None, ip_network("128.0.0.0/1")}
+    assert all(not share.lost for share in external[None].shares)
 
 
 def cluster(**networks: str) -> Cluster:
