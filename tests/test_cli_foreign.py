@@ -162,7 +162,7 @@ def ends(command: Command, *arguments: str) -> list[str]:
 
 def test_a_tree_ends_where_a_policy_drops_the_flow(command: Command) -> None:
     assert ends(command, path("d1-policy.txt"), "default/app", *KNOWN) == [
-        "dropped: the policy of PREROUTING in table mangle"
+        "dropped: the policy of PREROUTING in table mangle, line 32"
     ]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from ipaddress import IPv4Address, IPv6Address
 from itertools import chain
@@ -156,6 +155,8 @@ def _with_inner(
 
 def _holding(networks: Iterable[Network]) -> Callable[[Address], bool]:
     """Return what tells whether an address is in one of sorted networks."""
+    from bisect import bisect_right  # plain dumps do not need it
+
     outer: list[Network] = []
     for network in networks:
         if not outer or not _holds(outer[-1], network):
