@@ -6,8 +6,11 @@ Source: ip-route(8); of policy routing, only the main table is considered.
 from __future__ import annotations
 
 from analyzer.model.addresses import WIDTHS, Address, Network
-from analyzer.model.region import Interval, Intervals, everything, joined, span
 from analyzer.model.value import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # few dumps need regions
+    from analyzer.model.region import Interval, Intervals
 
 LOOPBACK = "lo"
 
@@ -57,6 +60,8 @@ class Routes:
 
     def by_device(self, version: int) -> tuple[tuple[str, Intervals], ...]:
         """Return the devices by which packets leave, each with the addresses it leads to."""
+        from analyzer.model.region import everything, joined, span
+
         held: dict[int, dict[int, KernelRoute]] = {}
         first, last = everything(version)
         starts = {first}
