@@ -17,7 +17,7 @@ def test_node_ports_of_a_node_that_nobody_named_are_left_out_or_measured_at_its_
     status, found, _ = lab_run(*words, "--objects", str(folder / "objects.json.gz"))
     assert (status, found["agrees"]) == (0, True)
     assert {each["frontend"] for each in found["left_out"]} == {"NodePort *:30301"}
-    assert "say --node node-a1" in found["left_out"][0]["reason"]
+    assert "pass --node node-a1" in found["left_out"][0]["reason"]
     assert not any("NodePort" in each["frontend"] for each in found["measurements"])
     status, found, _ = lab_run(*words)
     assert (status, found["agrees"], found["left_out"]) == (0, True, [])

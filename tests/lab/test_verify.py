@@ -135,7 +135,7 @@ def test_a_refusal_that_forward_does_not_ask_for_is_not_predicted(
         assert {each["rejected"] for each in found["measurements"]} == {20}
     else:
         assert (done.returncode, done.stdout) == (2, "")
-        assert "how its flows from there end is not predicted" in done.stderr
+        assert "how they end is not predicted" in done.stderr
 
 
 def test_text_counts_the_routes_and_judges_them_together() -> None:
