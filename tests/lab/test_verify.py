@@ -158,6 +158,7 @@ def test_a_dump_that_the_kernel_contradicts_is_found_out(tmp_path: Path) -> None
     assert suite.attrib["name"] == "kube-system/kube-dns:dns/udp"
     assert suite.attrib["tests"] == suite.attrib["failures"] == "6"
     assert suite[0][0].tag == "failure"
+    assert len({each.attrib["name"] for each in suite}) == 6  # a hairpin route has two senders
 
 
 @pytest.mark.parametrize("said", ["0%", "101%", "few"])
