@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ from analyzer.model.endings import Ending, EndKind
 from analyzer.model.probability import ALWAYS, Bounds
 from analyzer.model.value import replace
 from analyzer.reports.answers import LeftOut
+from analyzer.reports.phrases import SOURCES, count
 from netns_lab.backends import backend_of
 from netns_lab.beyond import OtherNode
 from netns_lab.deaths import Death, deaths_of, without_flapping
@@ -188,10 +190,16 @@ def left_out_of(service: ServicePort, route: Route, reason: str) -> LeftOut:
 
 
 def said(left_out: Iterable[LeftOut], given: Input) -> list[Diagnostic]:
-    """Return one warning for each ServicePort and reason."""
+    """Return one warning for each ServicePort, source and reason."""
+    numbers = Counter((each.service, each.source, each.reason) for each in left_out)
     return [
-        partial_warning("not-replayed", f"{name} is not replayed: {reason}", given.ruleset.file)
-        for name, reason in dict.fromkeys((each.service, each.reason) for each in left_out)
+        partial_warning(
+            "not-replayed",
+            f"{count(number, 'route')} to {name} from {SOURCES[Source(source)]} "
+            f"{'is' if number == 1 else 'are'} not replayed: {reason}",
+            given.ruleset.file,
+        )
+        for (name, source, reason), number in numbers.items()
     ]
 
 
