@@ -36,7 +36,10 @@ def parse_measurements(data: bytes, file: str) -> tuple[str, tuple[Measurement, 
     except ValueError:  # an integer of thousands of digits
         raise InputError(f"{file}: a number in it is too long") from None
     if not isinstance(value, dict) or value.get("schema") != _SCHEMA:
-        raise InputError(f"{file}: expected a {_SCHEMA} document of `lab run --format json`")
+        raise InputError(
+            f"{file}: expected a {_SCHEMA} document of `lab run` or `lab verify` with "
+            "--format json; those with --for or --pcap cannot be judged again"
+        )
     if not value.get("measurements"):
         raise InputError(f"{file}: it contains no measurement")
     try:

@@ -186,8 +186,8 @@ def _fared(each: Connection) -> str:
 
 def _end(answer: LabPhasesAnswer) -> Iterator[Line]:
     if answer.interrupted is not None:
-        says = f"Interrupted at {answer.interrupted:.2f}s of {answer.seconds:g}s: what follows is"
-        yield Line((Span(f"{says} of that part.", Style.WARNING),))
+        says = f"Interrupted at {answer.interrupted:.2f}s of {answer.seconds:g}s"
+        yield Line((Span(f"{says}: all this is of that part.", Style.WARNING),))
     for each in answer.phases:
         of = f"Route {each.route + 1}, " if len(answer.routes) > 1 else ""
         for fault in each.verdict.faults if each.predicted else ():

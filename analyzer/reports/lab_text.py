@@ -70,8 +70,7 @@ def _measurement(verdict: Verdict, dead: str) -> list[Block]:
         Line((Span(head, Style.STRONG),)),
         Line((Span(where, Style.FAINT),)),
         Line(),
-        TextTable(_COLUMNS, rows),
-        Line(),
+        *((TextTable(_COLUMNS, rows), Line()) if rows else ()),
         *_summary(verdict),
         Line(),
     ]
@@ -161,13 +160,17 @@ def _ended(measured: Measurement) -> Iterator[Line]:
     if not measured.ended.upper:
         return
     ended = measured.rejected + measured.unaccounted
+    how = f"{measured.rejected:,} rejected, {measured.unaccounted:,} dropped"
+    if measured.source == Source.NODE.value:
+        # Its own stack refuses what OUTPUT drops, and of what INPUT rejects the lab hears nothing.
+        how = f"{ended:,} of {measured.flows:,}"
     yield Line(
         (
             "Rejected or dropped: predicted ",
             Span(bounds_percent(measured.ended), Style.STRONG),
             ", measured ",
             Span(_percent(ended, measured.flows), Style.STRONG),
-            f" ({measured.rejected:,} rejected, {measured.unaccounted:,} dropped).",
+            f" ({how}).",
         )
     )
     for packets, rule in measured.ended_by or ():

@@ -5,9 +5,11 @@ Source: https://github.com/testmoapp/junitxml, what CI systems read of it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from analyzer.failure.agreement import Verdict
+from analyzer.model.value import replace
 from analyzer.reports.answers import LabAnswer
 from analyzer.reports.junit import Case, suite
 
@@ -21,7 +23,7 @@ def render(answer: LabAnswer) -> Iterator[str]:
         name = f"{measured.service}/{measured.protocol}"
         by_service.setdefault(name, []).append(_case(verdict))
     for name, cases in by_service.items():
-        yield from suite(name, cases)
+        yield from suite(name, _numbered(cases))
     yield from suite(
         "not measured",
         [
@@ -30,6 +32,17 @@ def render(answer: LabAnswer) -> Iterator[str]:
         ],
     )
     yield "</testsuites>\n"
+
+
+def _numbered(cases: list[Case]) -> list[Case]:
+    """Number cases of one name, of several senders or networks: CI systems take them for one."""
+    total, so_far = Counter(each.name for each in cases), Counter[str]()
+    found = []
+    for each in cases:
+        so_far[each.name] += 1
+        number = f" ({so_far[each.name]} of {total[each.name]})"
+        found.append(replace(each, name=each.name + number) if total[each.name] > 1 else each)
+    return found
 
 
 def _case(verdict: Verdict) -> Case:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ from analyzer.model.endings import Ending, EndKind
 from analyzer.model.probability import ALWAYS, Bounds
 from analyzer.model.value import replace
 from analyzer.reports.answers import LeftOut
+from analyzer.reports.phrases import SOURCES, count
 from netns_lab.backends import backend_of
 from netns_lab.beyond import OtherNode
 from netns_lab.deaths import Death, deaths_of, without_flapping
@@ -25,7 +27,7 @@ from netns_lab.namespace import leave_host
 from netns_lab.node_ports import of_another
 from netns_lab.plan import used_addresses
 from netns_lab.pod_devices import pod_device
-from netns_lab.reasons import passes_by, why_nobody, why_not
+from netns_lab.reasons import passes_by, why_elsewhere, why_nobody, why_not
 from netns_lab.sources import version_of
 
 _Routes = list[tuple[ServicePort, Route]]
@@ -159,7 +161,8 @@ def replayable(options: SimpleNamespace, given: Input) -> tuple[_Routes, list[Le
             service,
             route,
             why_not(service, route, by_nodes=by_nodes, ports_of=ports_of)
-            or why_nobody(route, used),
+            or why_nobody(route, used)
+            or why_elsewhere(route, given.view.node, given.cluster),
         )
         for service, route in routes_of(options, given)
     ]
@@ -187,10 +190,16 @@ def left_out_of(service: ServicePort, route: Route, reason: str) -> LeftOut:
 
 
 def said(left_out: Iterable[LeftOut], given: Input) -> list[Diagnostic]:
-    """Return one warning for each ServicePort and reason."""
+    """Return one warning for each ServicePort, source and reason."""
+    numbers = Counter((each.service, each.source, each.reason) for each in left_out)
     return [
-        partial_warning("not-replayed", f"{name} is not replayed: {reason}", given.ruleset.file)
-        for name, reason in dict.fromkeys((each.service, each.reason) for each in left_out)
+        partial_warning(
+            "not-replayed",
+            f"{count(number, 'route')} to {name} from {SOURCES[Source(source)]} "
+            f"{'is' if number == 1 else 'are'} not replayed: {reason}",
+            given.ruleset.file,
+        )
+        for (name, source, reason), number in numbers.items()
     ]
 
 

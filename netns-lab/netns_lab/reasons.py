@@ -10,6 +10,7 @@ from analyzer.kubeproxy import names
 from analyzer.kubeproxy.rows.texts import rows_of
 from analyzer.kubeproxy.view import FrontendKind, Route, ServicePort, Source
 from analyzer.model.addresses import Address
+from analyzer.model.cluster import Cluster
 from analyzer.model.iptables.rules import Ruleset
 from analyzer.semantics.base_chains import Rules
 from netns_lab.layout import PROTOCOLS
@@ -43,7 +44,7 @@ def why_not(
             "with --rules, packets from an endpoint elsewhere traverse its own node's rules first"
         )
     if not route.shares and not route.astray:
-        return "it has no endpoints, and how its flows from there end is not predicted"
+        return "its flows from there are sent to no endpoint, and how they end is not predicted"
     return None
 
 
@@ -56,6 +57,21 @@ def why_nobody(route: Route, used: Collection[Address]) -> str | None:
     if network is None or network.num_addresses > _FEW or any(a not in used for a in network):
         return None
     return f"the cluster itself uses every address in {network}, so that no client can have one"
+
+
+def why_elsewhere(route: Route, node: str | None, cluster: Cluster) -> str | None:
+    """Return why a route's flows cannot come from a pod of the dump's node; None if they can.
+
+    Of a node that nobody named it is not known which pods are its own. Those in another node's
+    network would get no answers from there: that node takes their addresses for its own pods'.
+    """
+    network = route.network
+    if route.source is not Source.POD or network is None or node in cluster.nodes:
+        return None
+    name = cluster.pod_networks.owner(network.network_address)
+    if name is None:
+        return None
+    return f"pods in {network} are {name}'s, which may not be this dump's node; pass --node"
 
 
 def passes_by(route: Route, rulesets: Iterable[Rules]) -> bool:

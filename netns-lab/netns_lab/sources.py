@@ -110,8 +110,9 @@ class Addresses:
     def _candidates(self, sending: Sending) -> Iterator[Address]:
         networks = self._networks(sending)
         within = sending.network
+        # Where the pods of a node are that nobody named is a guess: `within` may be elsewhere.
         if within is not None and (
-            sending.source is Source.EXTERNAL or any(_holds(each, within) for each in networks)
+            sending.source is Source.EXTERNAL or not any(_holds(within, each) for each in networks)
         ):
             networks = (within,)
         for each in networks:

@@ -114,6 +114,19 @@ def test_every_route_beside_the_rules_of_others_agrees(name: str) -> None:
         assert not faults or each["source"] in UNANSWERED.get(name, ()), faults
 
 
+@pytest.mark.parametrize("objects", [(), OBJECTS], ids=["dump", "objects"])
+def test_pods_of_a_node_that_nobody_named_are_in_the_network_of_the_rules(
+    objects: tuple[str, ...],
+) -> None:
+    """flanneld's rules have the node's own network; the objects say which node has it."""
+    given = ("--service", "default/app", "--resolution", "30%", "--format", "json")
+    done = kubeodds("lab", "verify", str(NOISE / "flannel.txt"), *objects, *given)
+    assert done.returncode == 0, done.stderr
+    left_out = json.loads(done.stdout)["left_out"]
+    reason = "pods in 10.244.1.0/24 are worker1's, which may not be this dump's node; pass --node"
+    assert [each["reason"] for each in left_out] == ([reason] if objects else [])
+
+
 @pytest.mark.parametrize("backend", ["legacy", "nft"])
 def test_the_policy_that_drops_flows_has_counted_them(backend: str) -> None:
     given = ("--node", "worker1", "--service", "default/app", "--flows", "300", "--from", "pod")

@@ -2,9 +2,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from analyzer.reports.answers import LeftOut
+from netns_lab.asked import said
 from tests.support.lab.running import (
     CASES,
     NFT_CASES,
@@ -138,6 +142,21 @@ def test_what_cannot_be_replayed_is_said_and_the_rest_is_measured(captures: Path
     alone = kubeodds("lab", "run", *given, "--service", "feat/affinity", "--from", "hairpin")
     assert (alone.returncode, alone.stdout) == (2, "")
     assert "an endpoint with session affinity is a single client" in alone.stderr
+
+
+def test_each_source_that_is_left_out_is_named_with_its_routes() -> None:
+    def told(frontend: str, source: str) -> LeftOut:
+        return LeftOut(
+            service="ns/it", protocol="tcp", frontend=frontend, source=source, reason="so it is"
+        )
+
+    left_out = [told("ClusterIP 10.96.0.7:80", "hairpin"), told("NodePort *:30001", "hairpin")]
+    given: Any = SimpleNamespace(ruleset=SimpleNamespace(file="dump.txt"))
+    found = said([*left_out, told("NodePort *:30001", "pod")], given)
+    assert [each.message for each in found] == [
+        "2 routes to ns/it from the endpoint itself are not replayed: so it is",
+        "1 route to ns/it from a pod is not replayed: so it is",
+    ]
 
 
 def test_of_sctp_it_is_measured_who_gets_the_init(tmp_path: Path) -> None:

@@ -135,7 +135,7 @@ def test_a_refusal_that_forward_does_not_ask_for_is_not_predicted(
         assert {each["rejected"] for each in found["measurements"]} == {20}
     else:
         assert (done.returncode, done.stdout) == (2, "")
-        assert "how its flows from there end is not predicted" in done.stderr
+        assert "how they end is not predicted" in done.stderr
 
 
 def test_text_counts_the_routes_and_judges_them_together() -> None:
@@ -158,6 +158,7 @@ def test_a_dump_that_the_kernel_contradicts_is_found_out(tmp_path: Path) -> None
     assert suite.attrib["name"] == "kube-system/kube-dns:dns/udp"
     assert suite.attrib["tests"] == suite.attrib["failures"] == "6"
     assert suite[0][0].tag == "failure"
+    assert len({each.attrib["name"] for each in suite}) == 6  # a hairpin route has two senders
 
 
 @pytest.mark.parametrize("said", ["0%", "101%", "few"])

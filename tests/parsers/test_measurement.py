@@ -126,3 +126,9 @@ def test_what_is_no_json_is_told_with_its_line() -> None:
     with pytest.raises(ParseError) as caught:
         parse_measurements(b'{"schema":\n x}', "run.json")
     assert (caught.value.location.line, caught.value.column) == (2, 2)
+
+
+def test_other_documents_of_the_lab_are_refused_with_the_reason() -> None:
+    phases = json.dumps({"schema": "kubeodds/lab-phases/1"}).encode()
+    with pytest.raises(InputError, match=r"--for or --pcap cannot be judged again$"):
+        parse_measurements(phases, "run.json")

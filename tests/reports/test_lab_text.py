@@ -4,6 +4,7 @@ from analyzer.failure.agreement import judge
 from analyzer.kubeproxy.assumed import ASSUMED
 from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.model.measurement import Measurement
+from analyzer.model.probability import ALWAYS, Bounds
 from analyzer.model.value import replace
 from analyzer.reports.answers import LabAnswer
 from analyzer.reports.lab_text import render
@@ -90,3 +91,15 @@ def test_few_flows_prove_little_and_it_says_so() -> None:
 def test_one_disagreement_is_enough() -> None:
     far = measured(counted("10.1.0.1", 6_000, dead=True), counted("10.1.0.2", 4_000))
     assert "Verdict: DISAGREES" in shown(measured(DEAD, ALIVE), far)
+
+
+def test_flows_that_reach_nobody_need_no_table() -> None:
+    """From the node the lab cannot tell what is rejected from what is dropped; the rule says it."""
+    all_of_them = Bounds(ALWAYS, ALWAYS)
+    rule = ((100, "-A KUBE-PROXY-FIREWALL -j DROP"),)
+    ended = replace(measured(), flows=100, ended=all_of_them, rejected=40, ended_by=rule)
+    text = shown(ended)
+    assert "ENDPOINT" not in text
+    assert "measured 100.00% (40 rejected, 60 dropped).\n100 packets: -A KUBE-PROXY" in text
+    of_node = shown(replace(ended, source="node"))
+    assert "measured 100.00% (100 of 100).\n100 packets: -A KUBE-PROXY" in of_node
