@@ -24,7 +24,7 @@ _ROUTES: Final = (
     Column("PROTO", spare=3),
     Column("FRONTEND"),
     Column("FROM", spare=1),
-    Column("LANDED AT"),
+    Column("LANDED AT", begins=True),
     Column("EXPECTED", right=True),
     Column("COUNT", right=True),
     Column("ANSWERED", right=True, spare=2),
@@ -42,7 +42,7 @@ _FLOWS: Final = (
     Column("SECOND", right=True, spare=1),
     Column("CLIENT"),
     Column("TO"),
-    Column("LANDED AT"),
+    Column("LANDED AT", begins=True),
     Column("PREDICTED", right=True),
     Column("CLIENT SAW", spare=2),
 )

@@ -22,7 +22,7 @@ from analyzer.inputs.recognised import Input
 from analyzer.kubeproxy.view import Route, ServicePort, Source, each_network
 from analyzer.model.diagnostics import Diagnostic, partial_warning
 from analyzer.model.flow_trace import FlowTrace
-from analyzer.model.measurement import ClientTrial
+from analyzer.model.measurement import ClientTrial, Measurement
 from analyzer.model.probability import ALWAYS, Bounds
 from analyzer.output import finish, say
 from analyzer.parsers.measurement import parse_measurements
@@ -31,7 +31,7 @@ from analyzer.reports.answers import ClientsAnswer, LabAnswer, LabRepairAnswer, 
 from analyzer.reports.progress import progress, up_to
 from netns_lab.arguments import MOST_OF_A_ROUTE, SOURCES, parser
 from netns_lab.asked import SetUp, left_out_of, names, notes, place_of, routes_of, said, set_up
-from netns_lab.errors import LabError
+from netns_lab.errors import LabError, NotMeasuredError
 from netns_lab.namespace import leave_host
 from netns_lab.schedule import is_asked
 
@@ -74,23 +74,25 @@ def _run(options: SimpleNamespace) -> int:
         return status
     made = set_up(options, options.flows)
     labs, given, dead, deaths, left_out = made[:5]
-    found = []
+    found: list[Measurement] = []
     traces: list[FlowTrace] = []
+    unmeasured: list[LeftOut] = []
     flows = len(made.routes) * options.flows
     with progress("new flows") as advance:
         for lab, routes in labs:
             with lab.in_a_row():
                 for service, route in routes:
                     told = up_to(flows, advance)
-                    found += lab.measure(service, route, told)
+                    found += _measured(lab, service, route, told, None, unmeasured)
             lab.backend.cross_check()
             traces += _traces(options, lab, given, routes)
             lab.close()
+    left_out += _checked(unmeasured, found)
     answer = LabAnswer(
         dead=names(dead, deaths),
         verdicts=judge_all(found),
         traces=tuple(traces),
-        routes=len(made.routes),
+        routes=len(made.routes) - len(unmeasured),
         left_out=tuple(left_out),
         rate=FALSE_ALARM_RATE,
         diagnostics=(*given.view.diagnostics, *notes(made), *said(left_out, given)),
@@ -105,7 +107,12 @@ def _traces(
     if not options.trace:
         return []
     traced = importlib.import_module("netns_lab.traced").traced
-    found = (traced(lab, given, service, route) for service, route in routes)
+    found = []
+    for service, route in routes:
+        try:
+            found.append(traced(lab, given, service, route))
+        except NotMeasuredError:  # which the route itself was not, either
+            continue
     return [each for each in found if each is not None]
 
 
@@ -232,33 +239,66 @@ def _verify(options: SimpleNamespace) -> int:
     every = sum(_measurements(r) * (len(r.shares) + 2) for _, r in made.routes)
     rate = rate_of_each(every)
     flows = {id(r): _flows_of(r, options.resolution, rate) for _, r in made.routes}
-    found = []
+    found: list[Measurement] = []
+    unmeasured: list[LeftOut] = []
     with progress("new flows") as advance:
         for lab, routes in labs:
             with lab.in_a_row():
                 for service, route in routes:
                     told = up_to(sum(flows.values()), advance)
                     wanted = flows[id(route)] * _measurements(route)
-                    found += lab.measure(service, route, told, wanted)
+                    found += _measured(lab, service, route, told, wanted, unmeasured)
             lab.backend.cross_check()
             lab.close()
+    every_route = len(made.routes) + len(left_out)
+    left_out += _checked(unmeasured, found)
     answer = LabAnswer(
         dead=names(dead, deaths),
         verdicts=judge_all(found),
-        routes=len(made.routes),
+        routes=len(made.routes) - len(unmeasured),
         left_out=tuple(left_out),
         resolution=options.resolution,
         rate=FALSE_ALARM_RATE,
-        diagnostics=(*given.view.diagnostics, *notes(made), *_unmeasured(made, left_out)),
+        diagnostics=(
+            *given.view.diagnostics,
+            *notes(made),
+            *_unmeasured(made, left_out, every_route),
+        ),
     )
     return finish(options, "lab verify", answer, answer.diagnostics, no=not answer.agrees)
 
 
-def _unmeasured(made: SetUp, left_out: Sequence[LeftOut]) -> list[Diagnostic]:
+def _measured(
+    lab: Any,
+    service: ServicePort,
+    route: Route,
+    told: Any,
+    flows: int | None,
+    unmeasured: list[LeftOut],
+) -> list[Measurement]:
+    """Return the measurements of a route; if it cannot be measured, add it to `unmeasured`."""
+    try:
+        return list(lab.measure(service, route, told, flows))
+    except NotMeasuredError as error:
+        unmeasured.append(left_out_of(service, route, str(error)))
+        return []
+
+
+def _checked(unmeasured: list[LeftOut], found: Sequence[Measurement]) -> list[LeftOut]:
+    """Return the routes that could not be measured.
+
+    Raises:
+        LabError: no route could.
+    """
+    if unmeasured and not found:
+        raise LabError(unmeasured[0].reason)
+    return unmeasured
+
+
+def _unmeasured(made: SetUp, left_out: Sequence[LeftOut], every: int) -> list[Diagnostic]:
     """Return a warning if not every route was measured; the answer names them, and why."""
     if not left_out:
         return []
-    every = len(made.routes) + len(left_out)
     says = f"{len(left_out):,} of {every:,} routes were not measured"
     return [partial_warning("not-measured", says, made.given.ruleset.file)]
 

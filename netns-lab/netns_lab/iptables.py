@@ -243,9 +243,9 @@ class Iptables(Backend):
                 found[rules[rule]] += packets
         return found
 
-    def forget_clients(self) -> None:
+    def forget_clients(self, *, again: bool = False) -> None:
         """Empty the lists of xt_recent."""
-        self._recent.flush()
+        self._recent.flush(again=again)
 
     @cached_property
     def _recent(self) -> RecentLists:

@@ -176,8 +176,9 @@ class Nftables(Backend):
                 raise LabError(f"no interface can have the name {name!r}")
         ip_batch(self.namespace, [f"link add {name} type bridge" for name in missing])
 
-    def forget_clients(self) -> None:
+    def forget_clients(self, *, again: bool = False) -> None:
         """Empty the sets that rules fill."""
+        del again  # whoever has made a set may empty it
         if self._of_clients:
             self._nft.run("\n".join(self._of_clients))
 

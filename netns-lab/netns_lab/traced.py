@@ -80,7 +80,8 @@ def traced(lab: Lab, given: Input, service: ServicePort, route: Route) -> FlowTr
     listener = _listener(lab, service.protocol, (source, port))
     with lab.muted():
         lab.forget_flows()
-        lab.backend.forget_clients()
+        if service.affinity is not None:
+            lab.backend.forget_clients()
         try:
             listener.begin()
             flow.once()

@@ -21,7 +21,15 @@ from typing import Any
 import pytest
 
 from tests.support.effort import PROFILE
-from tests.support.lab.running import KUBEODDS, NFT_CASES, ROOT, case, environment, kubeodds
+from tests.support.lab.running import (
+    FIXTURES,
+    KUBEODDS,
+    NFT_CASES,
+    ROOT,
+    case,
+    environment,
+    kubeodds,
+)
 
 pytestmark = pytest.mark.lab
 
@@ -227,6 +235,22 @@ def test_an_ordinary_user_can_run_the_lab(run: list[str]) -> None:
     done = kubeodds(*run, "--flows", "2000", prefix=prefix)
     assert done.returncode == 0, done.stderr
     assert "Verdict: agrees" in done.stdout
+
+
+@pytest.mark.alike(1)
+@pytest.mark.parametrize("backend", ["legacy", "nft"])
+def test_an_ordinary_user_is_told_what_only_root_can_measure(backend: str) -> None:
+    """Lists of xt_recent belong to root itself; all other routes are measured."""
+    folder = FIXTURES / "1.30.3-iptables-legacy/policies"
+    given = [str(folder / "iptables-legacy-save.txt.gz"), "--node", "node-a1", "--service"]
+    given += ["pol/affinity-unready,pol/int-local", "--objects", str(folder / "objects.json.gz")]
+    words = ["lab", "verify", *given, "--resolution", "20%", "--backend", backend, "-o", "json"]
+    done = kubeodds(*words, prefix=_ordinary_user())
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert {each["service"] for each in found["measurements"]} == {"pol/int-local"}
+    affine = {e["reason"] for e in found["left_out"] if e["service"] == "pol/affinity-unready"}
+    assert any(reason.startswith("the kernel lets only root itself") for reason in affine)
 
 
 @pytest.mark.deep

@@ -8,6 +8,7 @@ from analyzer.model.value import replace
 from analyzer.reports.lab_pcap_answer import LabPcapAnswer
 from analyzer.reports.lab_pcap_text import render
 from analyzer.reports.plain import render_plain
+from analyzer.reports.terminal import render_terminal
 from tests.support.pcap_answer import PCAP
 
 
@@ -51,3 +52,9 @@ def test_a_capture_that_is_not_whole_is_said_to_be() -> None:
 def test_of_many_flows_some_are_shown_and_the_rest_is_counted() -> None:
     many = replace(PCAP, flows=PCAP.flows * 9)
     assert "... and 25 flows more: --format json has all." in _text(many)
+
+
+def test_where_the_terminal_is_narrow_a_row_goes_on_with_where_it_landed() -> None:
+    lines = render_terminal(render(PCAP), width=50, colour=False).splitlines()
+    landed = {each.address for v in PCAP.verdicts for each in v.measurement.endpoints}
+    assert any(line.startswith(tuple(f"        {each}" for each in landed)) for line in lines)
