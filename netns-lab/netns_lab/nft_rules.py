@@ -88,11 +88,13 @@ class Nftables(Backend):
             LabError: they differ.
         """
         assert isinstance(ruleset, NftRuleset)
-        _check_same(ruleset, nft_text.parse(self._nft.run("list ruleset"), "nft list ruleset"))
+        held = nft_text.parse(self._nft.run("list ruleset"), "nft list ruleset")
+        _check_same(ruleset, held)
         self._of_clients = [
             f"flush {'map' if each.value else 'set'} {' '.join(place)} {name}"
-            for place, table in ruleset.tables.items()
-            for name, each in table.sets.items()
+            for place in ruleset.tables
+            # As they are loaded: JSON of nft up to 1.0.6 does not say which are dynamic.
+            for name, each in held.tables[place].sets.items()
             if "dynamic" in each.flags
         ]
 

@@ -27,3 +27,16 @@ def test_affinity_holds_from_the_node_itself(captures: Path, mode: str) -> None:
     for each in found["measurements"]:
         assert (each["repeated"], each["strayed"], each["unaccounted"]) == (500, 0, 0)
         assert each["counter_difference"] == 0
+
+
+def test_clients_are_forgotten_where_json_does_not_say_which_sets_rules_fill(
+    captures: Path,
+) -> None:
+    """nft up to 1.0.6 leaves ``dynamic`` out of JSON: each turn of clients must draw anew."""
+    folder = captures / "1.36.2-nftables" / "features"
+    words = [str(folder / "nft-list-ruleset.json.gz"), "--objects", str(folder / "objects.json.gz")]
+    words += ["--from", "pod", "--flows", "5000", "--service", "feat/affinity"]
+    node = json.loads((folder / "run.json").read_text())["node"]
+    status, found, _ = lab_run(*words, "--node", node)
+    assert (status, found["agrees"]) == (0, True)
+    assert sum(each["repeated"] for each in found["measurements"]) >= 5000
