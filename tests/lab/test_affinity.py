@@ -35,7 +35,7 @@ def test_clients_are_forgotten_where_json_does_not_say_which_sets_rules_fill(
     """nft up to 1.0.6 leaves ``dynamic`` out of JSON: each turn of clients must draw anew."""
     folder = captures / "1.36.2-nftables" / "features"
     words = [str(folder / "nft-list-ruleset.json.gz"), "--objects", str(folder / "objects.json.gz")]
-    words += ["--from", "pod", "--flows", "5000", "--service", "feat/affinity"]
+    words += ["--from", "pod", "--flows", "5000", "--service", "feat/affinity-600"]
     node = json.loads((folder / "run.json").read_text())["node"]
     status, found, _ = lab_run(*words, "--node", node)
     assert (status, found["agrees"]) == (0, True)
