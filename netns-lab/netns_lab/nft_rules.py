@@ -180,7 +180,7 @@ class Nftables(Backend):
 
     def forget_clients(self, *, again: bool = False) -> None:
         """Empty the sets that rules fill."""
-        del again  # whoever has made a set may empty it
+        del again  # the owner of a set may empty it
         if self._of_clients:
             self._nft.run("\n".join(self._of_clients))
 

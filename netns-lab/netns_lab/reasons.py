@@ -62,7 +62,7 @@ def why_nobody(route: Route, used: Collection[Address]) -> str | None:
 def why_elsewhere(route: Route, node: str | None, cluster: Cluster) -> str | None:
     """Return why a route's flows cannot come from a pod of the dump's node; None if they can.
 
-    Of a node that nobody named it is not known which pods are its own. Those in another node's
+    Without a named node, it is not known which pods are its own. Those in another node's
     network would get no answers from there: that node takes their addresses for its own pods'.
     """
     network = route.network

@@ -110,7 +110,7 @@ class Addresses:
     def _candidates(self, sending: Sending) -> Iterator[Address]:
         networks = self._networks(sending)
         within = sending.network
-        # Where the pods of a node are that nobody named is a guess: `within` may be elsewhere.
+        # Without a named node, the networks of its pods are a guess: `within` may be elsewhere.
         if within is not None and (
             sending.source is Source.EXTERNAL or not any(_holds(within, each) for each in networks)
         ):
