@@ -107,6 +107,7 @@ def trials_of(client: str, *options: str, dead: str | None) -> tuple[int, list[d
     return done.returncode, json.loads(done.stdout)["trials"]
 
 
+@pytest.mark.deep
 def test_any_program_is_held_to_what_it_is_said_to_be_like() -> None:
     like = ("--like", "tcp", "--timeout", "1s", "--runs", "40")
     status, (pod, service) = trials_of("nc -zv -w 1 {vip} {port}", *like, dead="master")

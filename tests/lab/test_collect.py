@@ -124,6 +124,7 @@ def check_bundle(place: Place, dump: Path) -> None:
         assert of_dump == of_bundle, f"{verb} of {dump}"
 
 
+@pytest.mark.alike(1)
 @shells
 def test_what_is_missing_is_named_and_no_failure(place: Place, shell: Sequence[str]) -> None:
     status, out, err = place.run(*shell, place.write(only=True), "-")
@@ -187,6 +188,7 @@ def test_a_second_look_is_as_long_after_the_first_as_it_was_told(
     assert taken.files["again/nft-list-ruleset.txt"] == b"rules\n"
 
 
+@pytest.mark.alike(1)
 @shells
 def test_the_script_comes_by_stdin_and_no_command_eats_it(
     place: Place, shell: Sequence[str]
@@ -198,6 +200,7 @@ def test_the_script_comes_by_stdin_and_no_command_eats_it(
     assert bundle(out).files["nft-list-ruleset.txt"] == b"end\n"
 
 
+@pytest.mark.alike(1)
 @shells
 def test_a_script_that_is_cut_off_does_nothing(place: Place, shell: Sequence[str]) -> None:
     text = Path(place.write(only=True)).read_bytes().removesuffix(b'main "$@"\nexit\n')
@@ -231,6 +234,7 @@ def test_the_bundle_goes_where_it_is_told_and_never_over_what_is_there(
     assert not (place.folder / "elsewhere").exists()
 
 
+@pytest.mark.alike(1)
 @shells
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_leaves_nothing_behind(
@@ -277,6 +281,7 @@ def test_nothing_is_wrong_with_the_script_as_a_posix_shell_reads_it(place: Place
     assert (status, out) == (0, b""), err
 
 
+@pytest.mark.alike(1)
 @shells
 def test_kube_proxys_arguments_and_configuration_are_taken(
     place: Place, shell: Sequence[str]

@@ -84,6 +84,7 @@ def test_the_same_secret_hashes_names_alike_and_another_otherwise(place: Place) 
     assert not found[0] & found[2]
 
 
+@pytest.mark.alike(1)
 @pytest.mark.parametrize("awk", [("awk",), ("busybox", "awk")], ids=lambda each: each[0])
 @shells
 def test_what_is_not_understood_is_not_taken(

@@ -26,6 +26,7 @@ def test_the_first_signal_stops_and_the_second_raises() -> None:
     assert signal.getsignal(signal.SIGINT) is before
 
 
+@pytest.mark.deep
 @pytest.mark.lab
 def test_what_was_measured_by_then_is_told_and_judged(tmp_path: Path) -> None:
     answer = tmp_path / "answer.json"

@@ -62,6 +62,7 @@ def test_of_ten_thousand_flows_none_is_lost_any_more() -> None:
         assert each in says
 
 
+@pytest.mark.alike(1)
 @pytest.mark.parametrize("kind", ["iptables", "nft"])
 def test_services_of_all_kinds_lose_nothing_from_anywhere(kind: str, tmp_path: Path) -> None:
     items = mixed(6, 4, sizes=(1, 2, 3))

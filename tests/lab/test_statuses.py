@@ -93,6 +93,7 @@ def test_what_was_not_judged_is_named_and_is_3_if_strict(
     assert on_stderr in strict.stderr
 
 
+@pytest.mark.deep
 def test_what_is_whole_is_0_also_if_strict() -> None:
     done = kubeodds("lab", "run", *APP, "--flows", "300", "--strict")
     assert done.returncode == 0, done.stderr

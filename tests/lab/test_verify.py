@@ -65,6 +65,7 @@ def _judged(found: Any) -> Iterator[dict[str, Any]]:
         yield from _judged(each)
 
 
+@pytest.mark.alike(1)
 @pytest.mark.parametrize("kind", ["iptables", "nft"])
 def test_every_route_of_services_of_all_kinds_is_measured_or_named(
     kind: str, tmp_path: Path

@@ -103,6 +103,7 @@ def test_a_blocklist_is_a_few_names_of_a_text(command: Command, dump: tuple[str,
     assert f"external in {FIRST} and 997 others" in loss
 
 
+@pytest.mark.deep
 def test_what_a_blocklist_drops_is_told_by_other_verbs_too(
     command: Command, dump: tuple[str, ...]
 ) -> None:
