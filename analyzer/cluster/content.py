@@ -25,6 +25,7 @@ from analyzer.kubeproxy.view import (
     Endpoint,
     Frontend,
     FrontendKind,
+    LazyShares,
     Route,
     ServicePort,
     Share,
@@ -38,7 +39,7 @@ from analyzer.model.value import fields_of, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Final, TypeAlias, overload
+    from typing import Any, Final, TypeAlias
 
     from analyzer.model.addresses import Address, Network
 
@@ -360,7 +361,7 @@ class Contents:
         return found
 
 
-class StoredShares(Sequence[Share]):
+class StoredShares(LazyShares):
     """Shares of one route, decoded on access; routes with the same lists share them."""
 
     __slots__ = ("_endpoints", "_lost", "_masquerades", "_shares")
@@ -395,25 +396,9 @@ class StoredShares(Sequence[Share]):
         """Return for each endpoint how its flows are lost; empty if none are."""
         return self._lost
 
-    if TYPE_CHECKING:
-
-        @overload
-        def __getitem__(self, index: int) -> Share: ...
-        @overload
-        def __getitem__(self, index: slice) -> Sequence[Share]: ...
-
-    def __getitem__(self, index: int | slice) -> Share | Sequence[Share]:
-        return tuple(self)[index]
-
     def __len__(self) -> int:
         return len(self._endpoints)
 
     def __iter__(self) -> Iterator[Share]:
         lost = self._lost or ((),) * len(self._endpoints)
         return map(Share, self._endpoints, self._shares, self._masquerades, lost)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and tuple(self) == tuple(other)
-
-    def __hash__(self) -> int:
-        return hash(tuple(self))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 
 from analyzer.kubeproxy.names import ServiceName
@@ -11,6 +12,10 @@ from analyzer.model.diagnostics import Diagnostic
 from analyzer.model.endings import Endings, EndKind
 from analyzer.model.probability import NEVER, Bounds, Dyadic
 from analyzer.model.value import replace, value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import overload
 
 
 @enum.unique
@@ -101,6 +106,44 @@ class Share:
     lost: Endings = ()
 
 
+class LazyShares(Sequence[Share]):
+    """Shares of one route, each made when it is used; what is read of all of them is there."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def columns(self) -> tuple[Sequence[str], Sequence[Bounds]]:
+        """Return the endpoints as they are printed, and their shares, without making a `Share`."""
+
+    @abstractmethod
+    def draws(self) -> tuple[Sequence[Endpoint], Sequence[Bounds]]:
+        """Return the endpoints and their shares, without making a `Share`."""
+
+    @abstractmethod
+    def masquerades(self) -> Sequence[bool | None]:
+        """Return for each endpoint whether its flows are masqueraded, without making a `Share`."""
+
+    @abstractmethod
+    def losses(self) -> Sequence[Endings]:
+        """Return for each endpoint how its flows are lost; empty if none of any are."""
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __getitem__(self, index: int) -> Share: ...
+        @overload
+        def __getitem__(self, index: slice) -> Sequence[Share]: ...
+
+    def __getitem__(self, index: int | slice) -> Share | Sequence[Share]:
+        return tuple(self)[index]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+
 @value
 class Route:
     """A frontend seen from one kind of source, with the exact distribution over endpoints.
@@ -128,26 +171,20 @@ class Route:
 
     def columns(self) -> tuple[Sequence[str], Sequence[Bounds]]:
         """Return the endpoints as they are printed, and the share of each."""
-        quick = getattr(self.shares, "columns", None)  # for shares that are made on demand
-        if quick is not None:
-            found: tuple[Sequence[str], Sequence[Bounds]] = quick()
-            return found
+        if isinstance(self.shares, LazyShares):
+            return self.shares.columns()
         return [str(s.endpoint) for s in self.shares], [s.share for s in self.shares]
 
     def draws(self) -> tuple[Sequence[Endpoint], Sequence[Bounds]]:
         """Return the endpoints and the share of each, in the order of `columns`."""
-        quick = getattr(self.shares, "draws", None)
-        if quick is not None:
-            found: tuple[Sequence[Endpoint], Sequence[Bounds]] = quick()
-            return found
+        if isinstance(self.shares, LazyShares):
+            return self.shares.draws()
         return [s.endpoint for s in self.shares], [s.share for s in self.shares]
 
     def masquerades(self) -> Sequence[bool | None]:
         """Return for each share whether its flows are masqueraded, in the order of `columns`."""
-        quick = getattr(self.shares, "masquerades", None)
-        if quick is not None:
-            found: Sequence[bool | None] = quick()
-            return found
+        if isinstance(self.shares, LazyShares):
+            return self.shares.masquerades()
         return tuple([s.masquerade for s in self.shares])
 
     def losses(self) -> Sequence[Endings]:
@@ -155,10 +192,8 @@ class Route:
 
         Empty if none of any share are.
         """
-        quick = getattr(self.shares, "losses", None)
-        if quick is not None:
-            found: Sequence[Endings] = quick()
-            return found
+        if isinstance(self.shares, LazyShares):
+            return self.shares.losses()
         lost = tuple([s.lost for s in self.shares])
         return lost if any(lost) else ()
 

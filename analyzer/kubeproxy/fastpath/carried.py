@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from analyzer.kubeproxy.view import Endpoint, Frontend, Route, Share
+from analyzer.kubeproxy.view import Endpoint, Frontend, LazyShares, Route, Share
 from analyzer.model.endings import Endings
 from analyzer.model.probability import Bounds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TypeVar, overload
+    from typing import TypeVar
 
     from analyzer.kubeproxy.routes.source_routes import Way
 
@@ -61,7 +61,7 @@ class Pattern:
         self.losses = losses
 
 
-class CarriedShares(Sequence[Share]):
+class CarriedShares(LazyShares):
     """The shares of a pattern with the endpoints of one frontend, made when they are looked at."""
 
     __slots__ = ("_ends", "_pattern")
@@ -69,16 +69,6 @@ class CarriedShares(Sequence[Share]):
     def __init__(self, ends: Ends, pattern: Pattern) -> None:
         self._ends = ends
         self._pattern = pattern
-
-    if TYPE_CHECKING:
-
-        @overload
-        def __getitem__(self, index: int) -> Share: ...
-        @overload
-        def __getitem__(self, index: slice) -> Sequence[Share]: ...
-
-    def __getitem__(self, index: int | slice) -> Share | Sequence[Share]:
-        return tuple(self)[index]
 
     def __len__(self) -> int:
         return len(self._pattern.draws)
@@ -103,12 +93,6 @@ class CarriedShares(Sequence[Share]):
     def losses(self) -> Sequence[Endings]:
         """Return of each endpoint how its flows are lost; empty where none of any is."""
         return self._pattern.losses
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and tuple(self) == tuple(other)
-
-    def __hash__(self) -> int:
-        return hash(tuple(self))
 
 
 class Carried:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from analyzer.kubeproxy.generate.specs import EndpointSpec
 from analyzer.kubeproxy.predict.settings import Mode
-from analyzer.kubeproxy.view import Endpoint, Share
+from analyzer.kubeproxy.view import Endpoint, LazyShares, Share
 from analyzer.model.addresses import Address
 from analyzer.model.endings import Endings
 from analyzer.model.probability import (
@@ -21,7 +21,7 @@ from analyzer.model.probability import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import overload
+    pass
 
 
 class DrawnEndpoints:
@@ -53,7 +53,7 @@ class DrawnEndpoints:
         return self._printed
 
 
-class ListedShares(Sequence[Share]):
+class ListedShares(LazyShares):
     """Shares of one route, each made when it is used.
 
     `masquerade` is that of flows to endpoints of `node` and to all others. For endpoints with a
@@ -73,16 +73,6 @@ class ListedShares(Sequence[Share]):
         self._node = node
         self._masquerade = masquerade
         self._hosts = hosts
-
-    if TYPE_CHECKING:
-
-        @overload
-        def __getitem__(self, index: int) -> Share: ...
-        @overload
-        def __getitem__(self, index: slice) -> Sequence[Share]: ...
-
-    def __getitem__(self, index: int | slice) -> Share | Sequence[Share]:
-        return tuple(self)[index]
 
     def __len__(self) -> int:
         return len(self._listed)
@@ -124,12 +114,6 @@ class ListedShares(Sequence[Share]):
             e.address in own or (here if e.node == self._node else elsewhere)
             for e in self._listed.specs
         )
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and tuple(self) == tuple(other)
-
-    def __hash__(self) -> int:
-        return hash(tuple(self))
 
 
 class Draws:

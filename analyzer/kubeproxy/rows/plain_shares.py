@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 
 from analyzer.kubeproxy.rows.shapes import host
 from analyzer.kubeproxy.source_part import SourcePart, as_one
-from analyzer.kubeproxy.view import Endpoint, Route, Share, Source
+from analyzer.kubeproxy.view import Endpoint, LazyShares, Route, Share, Source
 from analyzer.model.addresses import Address
 from analyzer.model.endings import Endings
 from analyzer.model.probability import Bounds
@@ -138,7 +138,7 @@ def _answer(judge: Judge, protocol: str, endpoint: Endpoint) -> Judged:
     return judge if isinstance(judge, Judged) else judge(protocol, endpoint)
 
 
-class PlainShares(Sequence[Share]):
+class PlainShares(LazyShares):
     """Shares of one route, each made when it is used.
 
     `is_quiet` returns, faster than evaluating all of them, whether no flow is lost after its DNAT.
@@ -164,16 +164,6 @@ class PlainShares(Sequence[Share]):
     def _share(self, endpoint: Endpoint, draw: Bounds) -> Share:
         found = _answer(self._judge, self._protocol, endpoint)
         return Share(endpoint, draw, found.masquerade, found.lost)
-
-    if TYPE_CHECKING:
-
-        @overload
-        def __getitem__(self, index: int) -> Share: ...
-        @overload
-        def __getitem__(self, index: slice) -> Sequence[Share]: ...
-
-    def __getitem__(self, index: int | slice) -> Share | Sequence[Share]:
-        return tuple(self)[index]
 
     def __len__(self) -> int:
         return len(self._drawn)
@@ -220,10 +210,9 @@ class PlainShares(Sequence[Share]):
             one, two = self._judge, other._judge
             if one is two or (isinstance(one, Judged) and isinstance(two, Judged)):
                 return one == two
-        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+        return super().__eq__(other)
 
-    def __hash__(self) -> int:
-        return hash(tuple(self))
+    __hash__ = LazyShares.__hash__
 
 
 class PlainRoutes(Sequence[Route]):
