@@ -59,7 +59,7 @@ def set_up(
     asked.veth(device_name(planned.pod_device, "pods"), PODS, gate.pods_mac, pods)
     if bridge is not None:
         asked.bridge(bridge, BRIDGE)
-    asked.up(PODS, master=None if bridge is None else BRIDGE)
+    asked.up(PODS, master=None if bridge is None else BRIDGE, of_pods=bridge is not None)
     if bridge is not None:
         asked.forward(PODS, pods[3])
     for address in planned.addresses:

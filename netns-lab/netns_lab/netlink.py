@@ -90,19 +90,20 @@ class Netlink:
         body = _link(index, up=True) + _text(_NAME, name) + attribute(_INFO, _text(1, "bridge"))
         self.add(f"bridge {name}", _NEW_LINK, body, _CREATE | _EXCLUSIVE)
 
-    def up(self, index: int, *, master: int | None = None) -> None:
+    def up(self, index: int, *, master: int | None = None, of_pods: bool = False) -> None:
         """Set a device up, as a port of a bridge if `master` is given.
 
-        The port is in hairpin mode, as CNI plugins set it: a pod that connects to itself through
-        its Service gets the packet back through the port on which it arrived.
+        A port towards pods is in hairpin mode, as CNI plugins set it: a pod that connects to itself
+        through its Service gets the packet back through the port on which it arrived.
         """
         if master is not None:
-            port = attribute(_SLAVE_DATA, attribute(_HAIRPIN_MODE, b"\1"))
             self.add(
                 f"port {index}",
                 _SET_LINK,
                 _link(index) + attribute(_MASTER, struct.pack("=I", master)),
             )
+        if of_pods:
+            port = attribute(_SLAVE_DATA, attribute(_HAIRPIN_MODE, b"\1"))
             self.add(
                 f"hairpin mode of port {index}",
                 _NEW_LINK,

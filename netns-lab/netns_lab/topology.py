@@ -228,7 +228,7 @@ def _wire(lab: Topology) -> None:
         node.bridge(wanted.bridge, _BRIDGE)
     for _, index, _, host in ends:
         port = wanted.bridge is not None and index != _OUTSIDE
-        node.up(index, master=_BRIDGE if port else None)
+        node.up(index, master=_BRIDGE if port else None, of_pods=port)
         if port:
             node.forward(index, host.mac)
     node.send()
