@@ -15,6 +15,7 @@ import pytest
 ROOT: Final = Path(__file__).parents[1]
 #: Phrases, in lower case, with what to say instead.
 INSTEAD: Final = {
+    "everybody": "all programs, all tables, every client",
     "nobody says": "not known, unknown",
     "nobody said": "not given, not declared",
     "nobody told": "not given",

@@ -28,7 +28,7 @@ _CONTROL_PLANE: Final = "node-role.kubernetes.io/control-plane"
 _GROUP: Final = re.compile(r"([0-9]+)x(.+)?", re.DOTALL)
 _MOST: Final = 5_000
 _RESOURCES: Final = ("cpu", "memory", "pods")
-#: Of labels that everybody knows by their last part.
+#: Labels that are usually written by their last part.
 _SHORT: Final = frozenset({"zone", "region"})
 _EFFECTS: Final = ("NoSchedule", "NoExecute", "PreferNoSchedule")
 #: Source: API reference, core/v1 Node; names are those of DNS.

@@ -1,4 +1,4 @@
-"""Sources of one kind of which rules tell none from another."""
+"""Sources of one kind that no rule distinguishes."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class SourcePart:
     around: Hashable | None
 
 
-#: All sources of a kind, of which no address stands for the others.
-EVERYBODY: Final = SourcePart(None, (), None, None, None)
+#: All sources of a kind, none of which represents the others.
+ALL_SOURCES: Final = SourcePart(None, (), None, None, None)
 
 
 def as_one(parts: Iterable[SourcePart]) -> Sequence[SourcePart]:

@@ -269,7 +269,7 @@ class ServiceRows:
         by_host: the positions of those that match one address.
         of_any_host: the same by their port, or None.
         by_port: those that match one port, and no address.
-        shared: the rows of these chains that are for everybody.
+        shared: the rows of these chains that are not of a single Service.
     """
 
     rows: list[str]

@@ -15,7 +15,7 @@ from analyzer.kubeproxy.fastpath.masquerade import MANY, MasqueradeJudges
 from analyzer.kubeproxy.routes.sources import PodNetworks
 from analyzer.kubeproxy.rows.plain import PlainTable
 from analyzer.kubeproxy.rows.plain_shares import PlainRoutes, PlainShares, told_otherwise
-from analyzer.kubeproxy.source_part import EVERYBODY
+from analyzer.kubeproxy.source_part import ALL_SOURCES
 from analyzer.kubeproxy.view import Frontend, Route, Source
 from analyzer.model.addresses import VERSIONS, Address, Network, network_from_text
 from analyzer.model.iptables.rules import Ruleset, Table
@@ -208,7 +208,7 @@ class PlainWays:
     ) -> Iterator[JudgedPart]:
         """Yield each part of a source, its address, and the judge of its flows' masquerade."""
         if source is Source.HAIRPIN:
-            yield EVERYBODY, self._masquerade.judge_hairpin(first)
+            yield ALL_SOURCES, self._masquerade.judge_hairpin(first)
             return
         spared = network_from_text(unmarked) if unmarked else None
         behind = (self._asked_behind or {}).get(source)

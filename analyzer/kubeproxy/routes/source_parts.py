@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from ipaddress import ip_network
 
 from analyzer.kubeproxy.routes.sources import PodNetworks, ends_of, node_address, parts, told_apart
-from analyzer.kubeproxy.source_part import EVERYBODY, SourcePart
+from analyzer.kubeproxy.source_part import ALL_SOURCES, SourcePart
 from analyzer.kubeproxy.view import Source
 from analyzer.model.addresses import Address, Network
 from analyzer.model.cluster import Cluster
@@ -150,7 +150,7 @@ class SourceParts:
         found: dict[tuple[Hashable, Hashable | None], tuple[list[Network | None], Address]] = {}
         for network, address in self.of(source, networks):
             if address is None:
-                yield EVERYBODY
+                yield ALL_SOURCES
                 continue
             key, around = key_of(network, address), nested.around(address)
             nested.add(network, key)
@@ -215,7 +215,7 @@ class SourceParts:
         asked = [n for n in asked if not n.is_loopback and not self._is_of_pods(n)]
         # Other nodes are clients too, if a network has no other clients.
         excluded = [_LOOPBACK[usual.version], *self._pods, *self._nodes]
-        return _each_first(asked, [usual], (self._is_nobodys, self._is_client), excluded)
+        return _each_first(asked, [usual], (self._is_free_client, self._is_client), excluded)
 
     @property
     def _nodes(self) -> list[Network]:
@@ -229,7 +229,7 @@ class SourceParts:
             for n in self._pods
         )
 
-    def _is_nobodys(self, address: Address) -> bool:
+    def _is_free_client(self, address: Address) -> bool:
         return self._is_client(address) and not self._known.is_taken(address)
 
     def _is_client(self, address: Address) -> bool:
