@@ -12,7 +12,7 @@ from analyzer.failure.incidence import BITS, rank
 from analyzer.failure.loss import LossState
 from tests.support.incidences import NODES, Placed, names, placed, some_nodes
 
-EVERYBODY = range(len(NODES))
+ALL_SOURCES = range(len(NODES))
 
 
 def near(number: int, truth: Fraction) -> bool:
@@ -57,7 +57,7 @@ def test_the_worst_loss_is_exact_and_of_the_route_that_is_named(
 @given(placed())
 def test_what_one_node_costs_is_the_same_in_one_pass(given_: Placed) -> None:
     found = singles(given_.nodes)
-    for group in EVERYBODY:
+    for group in ALL_SOURCES:
         one, other = found.cost(group), cost(given_.nodes, (group,))
         assert (rank(one.worst), rank(one.upper), rank(one.lower)) == (
             rank(other.worst),
@@ -83,16 +83,16 @@ def test_more_dead_nodes_never_cost_less(given_: Placed, some: set[int], more: s
 def test_with_nothing_dead_nothing_is_lost_and_with_all_dead_all_is(given_: Placed) -> None:
     nodes = given_.nodes
     assert cost(nodes, ()).upper == 0
-    everything = cost(nodes, EVERYBODY)
+    everything = cost(nodes, ALL_SOURCES)
     for service, rows in enumerate(nodes.services):
         if rows:
             assert service in everything.silenced
         for row in rows:
             kept = sum((s.share.lower.as_fraction() for s in row.route.shares), Fraction())
-            assert row.loss(EVERYBODY).lower.as_fraction() == kept
+            assert row.loss(ALL_SOURCES).lower.as_fraction() == kept
 
 
-@given(placed(), st.sets(st.sampled_from(EVERYBODY), min_size=2, max_size=2))
+@given(placed(), st.sets(st.sampled_from(ALL_SOURCES), min_size=2, max_size=2))
 def test_the_sum_of_two_costs_is_bounded_by_what_both_cost_alone(
     given_: Placed, dead: set[int]
 ) -> None:
