@@ -35,6 +35,7 @@ class Row:
 
 
 ANALYZER: Final = (
+    Row("semantics/calls", "semantics/test_hooks.py", "chains are called as the hooks call them"),
     Row(
         "anonymise/naming anonymise/files verbs/anonymise arguments/anonymise",
         "test_cli_anonymise.py",

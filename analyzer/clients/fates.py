@@ -20,7 +20,6 @@ from analyzer.failure.models import Dead
 from analyzer.failure.route_loss import RouteLoss
 from analyzer.kubeproxy.view import Endpoint, FrontendKind, Route
 from analyzer.model.endings import EndKind, total
-from analyzer.model.probability import NEVER, Bounds
 from analyzer.model.value import value
 
 TYPE_CHECKING = False
@@ -52,7 +51,6 @@ FATES_OF_THE_DEAD: Final = (FlowResponse.SILENT, FlowResponse.REFUSED, FlowRespo
 _ANY: Final = frozenset(FlowResponse)
 _NO_ANSWER: Final = frozenset(FATES_OF_THE_DEAD)
 
-_NONE: Final = Bounds(NEVER, NEVER)
 #: What kube-proxy's rules do with flows for which there is no endpoint.
 _REFUSALS: Final[Mapping[str | None, frozenset[FlowResponse]]] = {
     "reject": frozenset((FlowResponse.REFUSED,)),
@@ -167,9 +165,9 @@ def lot_of(lost: RouteLoss, dead: Dead, fate_of: FateOf, refusal: str | None) ->
     route = lost.route
     pieces: list[Piece] = []
     endpoints, shares = route.draws()
-    # What the node's own rules drop or reject conntrack never keeps: each packet is drawn anew.
-    gone = [total(each) for each in route.losses()] or [_NONE] * len(shares)
-    for endpoint, share, away in zip(endpoints, shares, gone, strict=True):
+    gone = route.losses() or [()] * len(shares)
+    for endpoint, share, endings in zip(endpoints, shares, gone, strict=True):
+        away = total(endings)
         may = {FlowResponse.ANSWERED}
         if endpoint in dead.endpoints:
             may = {fate_of(endpoint)}
@@ -178,7 +176,13 @@ def lot_of(lost: RouteLoss, dead: Dead, fate_of: FateOf, refusal: str | None) ->
         lower, upper = share.lower.as_fraction(), share.upper.as_fraction()
         least, most = away.lower.as_fraction(), away.upper.as_fraction()
         pieces.append((lower * (1 - most), upper * (1 - least), frozenset(may)))
-        pieces.append((lower * least, upper * most, _ANY))
+        # What the node's own rules drop or reject conntrack never keeps: each packet is drawn anew.
+        # Flows whose answers are dropped it does keep.
+        kept = may == {FlowResponse.ANSWERED} and all(
+            ending.kind is EndKind.UNANSWERED for ending, _ in endings
+        )
+        lost_to = frozenset({FlowResponse.SILENT}) if kept else _ANY
+        pieces.append((lower * least, upper * most, lost_to))
     nowhere = lost.nowhere
     sure = nowhere.lower.as_fraction()
     pieces.append((sure, sure, _fates_of_none(route, refusal, is_all=sure == 1)))

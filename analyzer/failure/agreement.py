@@ -93,8 +93,12 @@ def judge(
     ended = measurement.rejected + measurement.unaccounted
     of_ended = p_value_within(ended, measurement.flows, measurement.ended)
     further = [of_passed, of_ended] if measurement.ended.upper else [of_passed]
-    found = holm([*p_values, *further], rate)
-    kept, (passed_agrees, *ended_agrees) = found[: len(p_values)], found[len(p_values) :]
+    # And those that reach an endpoint, and whose answers rules end.
+    silent = _answers_lost(measurement) if fates else []
+    of_silent = [p_value_within(each.owed, each.landed, each.unanswered) for each in silent]
+    found = holm([*p_values, *further, *of_silent], rate)
+    kept, others = found[: len(p_values)], found[len(p_values) :]
+    passed_agrees, *ended_agrees = others[: len(further)]
     endpoints = tuple(
         EndpointVerdict(each, p, ok)
         for each, p, ok in zip(measurement.endpoints, p_values, kept, strict=True)
@@ -110,7 +114,20 @@ def judge(
             f"rules ended {ended} of {measurement.flows} flows, whose predicted share gives "
             f"p = {of_ended:.2g}"
         )
+    for each, p, ok in zip(silent, of_silent, others[len(further) :], strict=True):
+        if not ok:
+            faults.append(
+                f"{each.owed} of {each.landed} flows not answered by {each.name}, alive, whose "
+                f"answers' predicted loss gives p = {p:.2g}"
+            )
     return Verdict(measurement, endpoints, rate, tuple(faults))
+
+
+def _answers_lost(measurement: Measurement) -> list[EndpointCount]:
+    """Return the living endpoints whose answers rules may drop or reject."""
+    if measurement.protocol not in ANSWERED:
+        return []
+    return [e for e in measurement.endpoints if e.unanswered.upper and not e.dead]
 
 
 def judge_all(measurements: Sequence[Measurement]) -> tuple[Verdict, ...]:
@@ -161,6 +178,8 @@ def _faults(
         if each.dead and measurement.protocol in ANSWERED:
             faults += _fate_faults(each, measurement)
         answers = not each.dead and measurement.protocol in ANSWERED
+        if answers and each.unanswered.upper:
+            continue  # judged as a share
         owed = each.landed - each.answered
         if answers and not 0 <= owed <= each.in_flight:
             faults.append(f"{owed} flows not answered by {name}, alive")
@@ -188,7 +207,10 @@ def _uncounted(measurement: Measurement) -> int:
     if measurement.ended_by is None:
         return 0
     counted = sum(packets for packets, _ in measurement.ended_by)
-    return abs(counted - measurement.rejected - measurement.unaccounted)
+    # The same rules may end answers, or others do that have no counters.
+    answers = sum(max(0, each.owed) for each in _answers_lost(measurement))
+    ended = measurement.rejected + measurement.unaccounted
+    return max(ended - counted, counted - ended - answers, 0)
 
 
 def holm(p_values: Sequence[float], rate: float) -> list[bool]:

@@ -95,7 +95,7 @@ def _counts(route: Route, ending: Ending) -> Ternary:
     match ending.kind:
         case EndKind.REFUSED:
             return Ternary.FALSE
-        case EndKind.DROPPED | EndKind.REJECTED:
+        case EndKind.DROPPED | EndKind.REJECTED | EndKind.UNANSWERED:
             return Ternary.TRUE
         case EndKind.LEFT_OVER | EndKind.UNCHANGED if nobodys or ending.how:
             return Ternary.TRUE

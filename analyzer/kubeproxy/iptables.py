@@ -27,7 +27,7 @@ from analyzer.kubeproxy.routes.sources import pod_networks, source_addresses
 from analyzer.kubeproxy.rows.holes import without_holes
 from analyzer.kubeproxy.rows.plain import PlainTable
 from analyzer.kubeproxy.rows.plain_shares import PlainRoutes
-from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Source, View
+from analyzer.kubeproxy.view import Frontend, FrontendKind, Route, ServicePort, Source, View
 from analyzer.model.addresses import VERSIONS, Address, Network
 from analyzer.model.cluster import Cluster
 from analyzer.model.diagnostics import Diagnostic
@@ -163,6 +163,11 @@ class Recogniser:
             written=self._entrances.written,
             own=self._own,
             frontends=frozenset(entrance.frontend.address for entrance in self._entrances.found),
+            cluster_ips=frozenset(
+                entrance.frontend.address
+                for entrance in self._entrances.found
+                if entrance.frontend.kind is FrontendKind.CLUSTER_IP
+            ),
             is_taken=self._is_taken,
             cluster=self._cluster,
         )

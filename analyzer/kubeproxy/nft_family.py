@@ -23,7 +23,7 @@ from analyzer.kubeproxy.routes.pod_places import pod_places
 from analyzer.kubeproxy.routes.source_parts import SourceFacts, SourceParts
 from analyzer.kubeproxy.routes.source_routes import SourceRoutes
 from analyzer.kubeproxy.routes.sources import PodNetworks, pod_networks, source_addresses
-from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Source
+from analyzer.kubeproxy.view import Frontend, FrontendKind, Route, ServicePort, Source
 from analyzer.model.addresses import VERSIONS, Address, Network
 from analyzer.model.cluster import Cluster
 from analyzer.model.diagnostics import Diagnostic, Severity, partial_warning
@@ -146,6 +146,11 @@ class Family:
                 written=self._written,
                 own=self._own,
                 frontends=frozenset(entrance.frontend.address for entrance in self.entrances),
+                cluster_ips=frozenset(
+                    entrance.frontend.address
+                    for entrance in self.entrances
+                    if entrance.frontend.kind is FrontendKind.CLUSTER_IP
+                ),
                 is_taken=self._is_taken,
                 cluster=self._cluster,
             )

@@ -26,7 +26,7 @@ class EndKind(enum.Enum):
     not allowed. DROPPED, REJECTED: by a rule or policy of another program. NOT_TRANSLATED:
     conntrack does not track it, so the nat table is not evaluated. LEFT_OVER: it enters the chain
     of a Service and no draw takes it. UNCHANGED: no rule takes it. UNKNOWN: the dump does not show
-    what happens to it.
+    what happens to it. UNANSWERED: it reaches an endpoint, and a rule or policy ends the answer.
     """
 
     REFUSED = "refused"
@@ -36,6 +36,7 @@ class EndKind(enum.Enum):
     LEFT_OVER = "left-over"
     UNCHANGED = "unchanged"
     UNKNOWN = "unknown"
+    UNANSWERED = "unanswered"  # last, as the columns of tsv: earlier ones keep their places
 
 
 @value(kw_only=True)
@@ -43,8 +44,8 @@ class Ending:
     """One way for flows to reach no endpoint.
 
     Attributes:
-        how: what a REJECT answers; the policy that drops; how kube-proxy's own rules end it, or
-            `PASSES`: they mark it to be dropped, but no rule on its path drops it.
+        how: what a REJECT answers; the policy that drops; NOTRACK, of answers; how kube-proxy's own
+            rules end it, or `PASSES`: they mark it to be dropped, but no rule on its path drops it.
         rule: the one that decides, as in the dump; empty if it is a policy, or nothing.
         place: of that rule, or of the policy, if known; endings by rules with the same text in the
             same chain are equal.

@@ -21,6 +21,7 @@ class EndpointCount:
         landed: flows whose first packet arrived at the endpoint.
         counted: packets that the endpoint's DNAT rule counted or, for nft rulesets, whose rules
             have no counters, a rule of the lab's own after them; None if that was not read.
+        unanswered: the share, of the flows that arrive there, whose answers rules drop or reject.
         answered: of the flows that landed, those whose client got an answer.
         refused: those whose client got a refusal.
         in_flight: of the flows that landed, those that were still unanswered when something died
@@ -40,6 +41,12 @@ class EndpointCount:
     in_flight: int = 0
     death: str | None = None
     lost: Bounds = Bounds(NEVER, NEVER)
+    unanswered: Bounds = Bounds(NEVER, NEVER)
+
+    @property
+    def owed(self) -> int:
+        """Flows that landed and whose client heard nothing."""
+        return self.landed - self.answered - self.refused
 
     @property
     def name(self) -> str:

@@ -87,6 +87,9 @@ class Packet:
         is_port_own: whether its source port, known or not, is still the one that it was sent from.
         tracked: whether conntrack tracks the flow; if not, nat chains are not evaluated.
         template: whether raw's CT target attached a template for the entry to come.
+        is_answer: whether it answers the flow's first packet: then `translated`, `masqueraded` and
+            `original` are about that one, and rules that match on some of its destinations split
+            the flow's sources.
         sources: its possible sources, while `source` is not known.
         destinations: its possible destinations, likewise.
     """
@@ -115,6 +118,7 @@ class Packet:
     is_port_own: bool | None = True
     tracked: bool | None = True
     template: bool = False
+    is_answer: bool = False
     sources: Region | None = None
     destinations: Region | None = None
 
@@ -128,11 +132,23 @@ class Packet:
             return replace(self, sources=by.inside), replace(self, sources=by.outside)
         return replace(self, destinations=by.inside), replace(self, destinations=by.outside)
 
+    @property
+    def clients(self) -> Region | None:
+        """The possible sources of the flow, however rules have split them."""
+        return self.destinations if self.is_answer else self.sources
+
+    def of_clients(self, region: Region | None) -> Packet:
+        """Return the packet of a flow from other sources; None: nothing is known of them."""
+        if self.is_answer:
+            return replace(self, destinations=region)
+        return replace(self, sources=region)
+
     def from_all(self) -> Packet:
-        """Return the packet with all its sources again, however rules have split them."""
-        if self.sources is None or self.sources.whole is self.sources:
+        """Return the packet of a flow from all sources again, however rules have split them."""
+        clients = self.destinations if self.is_answer else self.sources
+        if clients is None or clients.whole is clients:
             return self
-        return replace(self, sources=self.sources.whole)
+        return self.of_clients(clients.whole)
 
     def __hash__(self) -> int:
         # Only fields in which the packets of one traversal differ: hashing all of them would take

@@ -91,6 +91,7 @@ def _endpoint(value: dict[str, Any]) -> EndpointCount:
         in_flight=_count(value.get("in_flight", 0)),
         death=None if (death := value.get("death")) is None else str(death),
         lost=_bounds(value["lost"]) if "lost" in value else Bounds(NEVER, NEVER),
+        unanswered=_bounds(value["unanswered"]) if "unanswered" in value else Bounds(NEVER, NEVER),
     )
 
 

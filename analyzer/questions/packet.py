@@ -123,6 +123,7 @@ def question(
         assumed=options.assumed,
         addresses=own or None,
         routes=routes,
+        follows_answers=True,
     )
 
 

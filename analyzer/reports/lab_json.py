@@ -91,6 +91,7 @@ def measurement(verdict: Verdict) -> dict[str, Any]:
                 "in_flight": v.endpoint.in_flight,
                 "death": v.endpoint.death,
                 "lost": values.bounds(v.endpoint.lost),
+                "unanswered": values.bounds(v.endpoint.unanswered),
                 "p_value": v.p_value,
                 "agrees": v.agrees,
             }

@@ -32,6 +32,7 @@ _WORDS: Final = {
     EndKind.REFUSED: ("are refused", "may be refused"),
     EndKind.DROPPED: ("are dropped", "may be dropped"),
     EndKind.REJECTED: ("are rejected", "may be rejected"),
+    EndKind.UNANSWERED: ("get no answer", "may get no answer"),
     EndKind.NOT_TRANSLATED: ("are never translated", "may never be translated"),
     EndKind.LEFT_OVER: (
         "are taken by no draw of the Service's chain",

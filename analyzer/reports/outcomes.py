@@ -7,7 +7,8 @@ from typing import assert_never
 from analyzer.kubeproxy.view import Endpoint
 from analyzer.model.iptables.targets import Accept, Dnat, Drop, Masquerade, Redirect, Reject, Snat
 from analyzer.model.value import value
-from analyzer.semantics.tree import Delivered, FellThrough, Leaf, PolicyDrop, Unresolved
+from analyzer.semantics.fate import fate_of
+from analyzer.semantics.tree import Delivered, FellThrough, Leaf, PolicyDrop, Unanswered, Unresolved
 
 
 @value
@@ -37,6 +38,10 @@ def describe(leaf: Leaf) -> OutcomePhrase:
         case Delivered() if leaf.packet.translated and leaf.packet.destination is not None:
             endpoint = Endpoint(leaf.packet.destination, leaf.packet.destination_port)
             return OutcomePhrase("endpoint", str(endpoint), endpoint)
+        case Unanswered():
+            fate = fate_of(leaf)
+            answering = None if fate.address is None else Endpoint(fate.address, fate.port)
+            return OutcomePhrase("unanswered", f"{answering}, and {fate.how}", answering)
         case Delivered(here=True):
             return OutcomePhrase("local", "delivered to the node itself")
         case Delivered():

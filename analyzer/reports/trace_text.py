@@ -35,6 +35,7 @@ _STYLES: Final = {
     "no-service": Style.PLAIN,
     "drop": Style.BAD,
     "reject": Style.BAD,
+    "unanswered": Style.BAD,
     "unresolved": Style.WARNING,
 }
 
@@ -93,7 +94,7 @@ def _row(end: End, answer: TraceAnswer) -> tuple[Cell, ...]:
 
 def _pod(fate: Fate, answer: TraceAnswer) -> str:
     """Return the pod at which a flow ends; nothing where that is not known."""
-    if fate.kind != "endpoint" or fate.address is None:
+    if fate.kind not in {"endpoint", "unanswered"} or fate.address is None:
         return ""
     return answer.cluster.pods.of(fate.address, fate.port) or ""
 
@@ -104,6 +105,8 @@ def told(fate: Fate) -> str:
     match fate.kind:
         case "endpoint":
             return str(address)
+        case "unanswered":
+            return f"{address}, and {fate.how}"
         case "local":
             return f"the node itself{f', {address}' if address else ''}"
         case "no-service":

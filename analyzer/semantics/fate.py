@@ -17,6 +17,7 @@ from analyzer.semantics.tree import (
     Leaf,
     PolicyDrop,
     Tree,
+    Unanswered,
     Unresolved,
     shares,
 )
@@ -27,10 +28,10 @@ class Fate:
     """How a packet ends.
 
     Attributes:
-        kind: endpoint (sent on by DNAT), no-service (forwarded unchanged), local (the node
-            itself), drop, reject or unresolved.
+        kind: endpoint (sent on by DNAT), unanswered (likewise, and the answer does not come back),
+            no-service (forwarded unchanged), local (the node itself), drop, reject or unresolved.
         address: where it is sent in the end, after DNAT; None if not known, or nowhere.
-        how: what a reject answers; the policy that dropped it.
+        how: what a reject answers; the policy that dropped it; what happens to the answer.
     """
 
     kind: str
@@ -54,6 +55,18 @@ class End:
     rules: tuple[AnyRule, ...]
 
 
+def _ended(by: Drop | Reject | PolicyDrop | None) -> str:
+    match by:
+        case None:
+            return "the answer is not tracked"
+        case PolicyDrop(table, chain, _):
+            return f"the answer is dropped by the policy of {chain} in table {table}"
+        case Reject():
+            return "the answer is rejected"
+        case _:
+            return "the answer is dropped"
+
+
 UNRESOLVED = Fate("unresolved")
 
 
@@ -67,6 +80,9 @@ def fate_of(leaf: Leaf) -> Fate:
             return Fate("drop", how=f"policy of {chain} in table {table}")
         case Reject(how):
             return Fate("reject", how=how)
+        case Unanswered(by):
+            how = _ended(by)
+            return Fate("unanswered", packet.destination, packet.destination_port, how)
         case Delivered(here):
             passed = "local" if here else "no-service"
             kind = "endpoint" if packet.translated and packet.destination is not None else passed
@@ -97,7 +113,7 @@ def ends(tree: Tree) -> tuple[End, ...]:
 
 
 def _agreed(fate: Fate, answers: set[bool | None]) -> bool | None:
-    went = fate.kind in {"endpoint", "no-service", "local"}
+    went = fate.kind in {"endpoint", "unanswered", "no-service", "local"}
     return answers.pop() if went and len(answers) == 1 else None
 
 

@@ -6,6 +6,7 @@ xt_connmark.c; xt_limit.c; xt_hashlimit.c.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import reduce
 from operator import attrgetter
 from typing import Final, TypeVar
@@ -52,10 +53,12 @@ def conntrack(match: MatchConntrack, packet: Packet, situation: Situation) -> Te
     if not packet.tracked or not situation.has_entry:
         # Without an entry only the state is compared, and must be given.
         return Ternary.FALSE if match.state is None else judged
+    if packet.is_answer:
+        return reduce(Ternary.__and__, _of_answer(match, packet, situation), judged)
     flow = sent(packet, situation)
     if situation.state not in FIRST or flow is None:
         return judged & Ternary.UNKNOWN
-    situation.ask_port()  # as some of these do
+    situation.ask_port(packet)  # as some of these do
     # A reply goes from the packet's destination to its source, as translated so far.
     parts = [
         _address(match.original_source, flow.source),
@@ -72,6 +75,27 @@ def conntrack(match: MatchConntrack, packet: Packet, situation: Situation) -> Te
     if any(option is not None for option in unseen):
         parts.append(Ternary.UNKNOWN)
     return reduce(Ternary.__and__, parts, judged)
+
+
+def _of_answer(match: MatchConntrack, packet: Packet, situation: Situation) -> Iterator[Ternary]:
+    """Yield what a match finds for an answer, besides its state."""
+    original, reply = packet.original, packet.masqueraded is False
+    to, to_port = (None, None) if original is None else original
+    if match.reply_source_port is not None or match.original_destination_port is not None:
+        situation.ask_any_port()
+    yield _address(match.original_source, packet.destination, packet.destinations)
+    yield _address(match.original_destination, to)
+    yield _address(match.reply_source, packet.source, packet.sources)
+    if match.reply_destination is not None:
+        back = (packet.destination, packet.destinations) if reply else (None, None)
+        yield _address(match.reply_destination, *back)
+    yield port(packet.destination_port, match.original_source_port)
+    yield port(to_port, match.original_destination_port)
+    yield port(packet.source_port, match.reply_source_port)
+    yield port(None, match.reply_destination_port)
+    yield Ternary.TRUE if match.direction is None else Ternary.of(match.direction == "REPLY")
+    if any(option is not None for option in (match.protocol, match.status, match.expire)):
+        yield Ternary.UNKNOWN
 
 
 def sent(packet: Packet, situation: Situation) -> Packet | None:
@@ -106,7 +130,7 @@ def _state(match: MatchConntrack, packet: Packet, situation: Situation) -> Terna
     if packet.tracked is False or not situation.has_entry:
         return held
     # The virtual states depend on whether the flow's addresses were changed so far.
-    first = situation.state in FIRST
+    first = packet.is_answer or situation.state in FIRST
     if "DNAT" in wanted:
         known = first and packet.tracked and packet.translated is not None
         held |= Ternary.of(bool(packet.translated)) if known else Ternary.UNKNOWN

@@ -13,9 +13,10 @@ from analyzer.model.nft.ruleset import Rule as NftRule
 from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds
 from analyzer.model.ternary import Ternary
-from analyzer.model.value import value
+from analyzer.model.value import replace, value
 from analyzer.semantics.parts import Asked, Parts, holds, of_all
-from analyzer.semantics.tree import Leaf, PolicyDrop, Shares, Tree, shares_by_source
+from analyzer.semantics.tree import Leaf, PolicyDrop, Shares, Tree, Unanswered, shares_by_source
+from analyzer.semantics.untracking import untracks
 
 
 @value
@@ -127,6 +128,12 @@ def ending_of(leaf: Leaf) -> Ending | None:
             return decided(EndKind.DROPPED, "", leaf.rules)
         case Reject(how):
             return decided(EndKind.REJECTED, how, leaf.rules)
+        case Unanswered(None):
+            by_rule = [rule for rule in leaf.rules if untracks(rule)]
+            return decided(EndKind.UNANSWERED, "NOTRACK", by_rule)
+        case Unanswered(by):
+            ended = ending_of(replace(leaf, outcome=by))
+            return ended and replace(ended, kind=EndKind.UNANSWERED)
         case _:
             return None
 

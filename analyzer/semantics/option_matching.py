@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import reduce
 from typing import Final, TypeVar
 
+from analyzer.model.bits import Bits
 from analyzer.model.iptables.matches import MatchMultiport
 from analyzer.model.iptables.options import Option, Range
 from analyzer.model.packet import Packet
@@ -41,7 +42,25 @@ def source_port(packet: Packet, option: Option[Range] | None, situation: Situati
 
 
 def _source_port_in(packet: Packet, ports: tuple[Range, ...], situation: Situation) -> Ternary:
-    held = situation.source_port(packet)
+    return _among(situation.source_port(packet), ports, situation)
+
+
+def destination_port(packet: Packet, option: Option[Range] | None, situation: Situation) -> Ternary:
+    """Evaluate a match on the destination port."""
+    if option is None:
+        return Ternary.TRUE
+    return signed(option, _destination_port_in(packet, (option.value,), situation))
+
+
+def _destination_port_in(packet: Packet, ports: tuple[Range, ...], situation: Situation) -> Ternary:
+    situation.ask_port(packet)
+    port = packet.destination_port
+    if port is not None:
+        return Ternary.of(any(port in each for each in ports))
+    return _among(situation.destination_port(packet), ports, situation)
+
+
+def _among(held: Bits, ports: tuple[Range, ...], situation: Situation) -> Ternary:
     among = (held.is_within(each.first, each.last) for each in ports)
     return situation.told_by_port(held, reduce(Ternary.__or__, among, Ternary.FALSE))
 
@@ -53,11 +72,7 @@ def multiport(match: MatchMultiport, packet: Packet, situation: Situation) -> Te
         return _source_port_in(packet, option.value, situation)
 
     def destination(option: Option[tuple[Range, ...]]) -> Ternary:
-        situation.ask_port()
-        port = packet.destination_port
-        if port is None:
-            return Ternary.UNKNOWN
-        return Ternary.of(any(port in each for each in option.value))
+        return _destination_port_in(packet, option.value, situation)
 
     def either(option: Option[tuple[Range, ...]]) -> Ternary:
         return source(option) | destination(option)

@@ -133,7 +133,7 @@ class Walks(ABC):
         Raises:
             Parted: the rule does not match on sources alone.
         """
-        if by.region is not packet.sources or by.region is packet.destinations:
+        if by.region is not packet.clients or packet.sources is packet.destinations:
             raise by
         if not self.effort.parts():
             return None

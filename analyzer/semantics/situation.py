@@ -52,7 +52,7 @@ class Situation:
         devices: the devices by which flows pass; None if nothing is known of them.
         ipsets: the contents of the node's ipsets; None if they are not known.
         noted: called when a rule matches on whether a packet comes from the node itself.
-        noted_port: called when a rule matches on the destination port.
+        noted_port: called when a rule matches on the port that the flow is sent to.
     """
 
     local_addresses: frozenset[Address] | None = None
@@ -95,19 +95,36 @@ class Situation:
         if self.assumed is not None:
             self.assumed.wanted.add(name)
 
-    def ask_port(self) -> None:
+    def ask_port(self, packet: Packet) -> None:
         """Record that a rule matches on the destination port."""
+        if not packet.is_answer:  # of an answer it is the client's, which nothing else depends on
+            self.ask_any_port()
+
+    def ask_any_port(self) -> None:
+        """Record that a rule matches on ports, of which one is that which the flow is sent to."""
         if self.noted_port is not None:
             self.noted_port()
 
     def source_port(self, packet: Packet) -> Bits:
         """Return the source port of `packet`; if it is assumed, `EPHEMERAL` itself."""
+        if packet.is_answer:  # it is the endpoint's, which the flow was sent to
+            self.ask_any_port()
+            return ANY if packet.source_port is None else Bits(packet.source_port)
         if packet.source_port is not None:
             return Bits(packet.source_port)
         is_own = packet.masqueraded is False and packet.is_port_own is True
         is_first = self.opens_flow and is_own
         is_assumed = self.assumed is not None and SOURCE_PORT in self.assumed.values
         return EPHEMERAL if is_first and is_assumed else ANY
+
+    def destination_port(self, packet: Packet) -> Bits:
+        """Return the destination port of `packet`; if it is assumed, `EPHEMERAL` itself."""
+        if packet.destination_port is not None:
+            return Bits(packet.destination_port)
+        # Conntrack has put back the port that the flow was sent from.
+        is_clients = packet.is_answer and packet.is_port_own is True
+        is_assumed = self.assumed is not None and SOURCE_PORT in self.assumed.values
+        return EPHEMERAL if is_clients and is_assumed else ANY
 
     def told_by_port(self, port: Bits, found: Ternary) -> Ternary:
         """Return the result of a match on a port; if known, record that an answer depends on it."""

@@ -57,6 +57,18 @@ class Delivered:
     here: bool
 
 
+@value
+class Unanswered:
+    """The packet passed all hooks, and the answer to it does not come back to its sender.
+
+    Attributes:
+        by: what ends the answer; None: conntrack does not track it, so that its addresses are not
+            put back.
+    """
+
+    by: Drop | Reject | PolicyDrop | None
+
+
 Outcome: TypeAlias = (
     Accept
     | Drop
@@ -68,6 +80,7 @@ Outcome: TypeAlias = (
     | FellThrough
     | PolicyDrop
     | Delivered
+    | Unanswered
     | Unresolved
 )
 

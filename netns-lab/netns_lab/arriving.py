@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import Final
 
 from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, Share
 from analyzer.model.endings import PASSES, EndKind, total
-from analyzer.model.probability import NEVER, Bounds, Dyadic, capped_sum
+from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic, capped_sum
 from analyzer.model.value import replace
 from netns_lab.backend import Door
 
@@ -29,20 +29,25 @@ class Arriving:
         shares: of each endpoint, the flows that reach it.
         lost: of each endpoint, the flows sent to it that rules after the DNAT end.
         ended: the flows that any rule ends, wherever it is.
+        unanswered: of each endpoint, of the flows that reach it, those whose answers rules end;
+            only of endpoints of which there may be any.
     """
 
     shares: Mapping[Door, Bounds]
     lost: Mapping[Door, Bounds]
     ended: Bounds
+    unanswered: Mapping[Door, Bounds] = field(default_factory=dict)
 
 
 def arriving(route: Route, beyond: Beyond = lambda _: NOTHING) -> Arriving:
     """Return the prediction for a route's flows, given what ends them beyond this node."""
     shares: dict[Door, Bounds] = {}
     lost: dict[Door, Bounds] = {}
+    unanswered: dict[Door, Bounds] = {}
     arrive, behind = [], []
     for each in route.shares:
-        here, there = total(each.lost), beyond(each)
+        answers = tuple([e for e in each.lost if e[0].kind is EndKind.UNANSWERED])
+        here, there = total(e for e in each.lost if e not in answers), beyond(each)
         share, gone = each.share, NOTHING
         if (here, there) != (NOTHING, NOTHING):  # as few have: of many endpoints this takes long
             passes = Bounds(~here.upper * ~there.upper, ~here.lower * ~there.lower)
@@ -53,12 +58,14 @@ def arriving(route: Route, beyond: Beyond = lambda _: NOTHING) -> Arriving:
         if each.endpoint.port is not None:
             door = door_of_endpoint(each.endpoint)
             shares[door], lost[door] = share, gone
+            if answers:
+                unanswered[door] = _of_the_rest(total(answers), here)
     ends = route.astray
     ended = [bounds for end, bounds in ends if end.kind in _ENDED and end.how != PASSES] + behind
     found = Bounds(capped_sum(b.lower for b in ended), capped_sum(b.upper for b in ended))
     if any(end.kind is EndKind.UNKNOWN for end, _ in ends):
         found = Bounds(found.lower, ~capped_sum(each.lower for each in arrive))
-    return Arriving(shares, lost, found)
+    return Arriving(shares, lost, found, unanswered)
 
 
 def either(one: Arriving, other: Arriving) -> Arriving:
@@ -73,6 +80,10 @@ def either(one: Arriving, other: Arriving) -> Arriving:
             for door in dict.fromkeys((*one.lost, *other.lost))
         },
         hull(one.ended, other.ended),
+        {
+            door: hull(one.unanswered.get(door, NOTHING), other.unanswered.get(door, NOTHING))
+            for door in dict.fromkeys((*one.unanswered, *other.unanswered))
+        },
     )
 
 
@@ -105,13 +116,25 @@ def of_sender(own: Arriving, door: Door, others: Sequence[Arriving]) -> Arriving
         capped_sum((_less(rest.ended.lower, theirs.upper), back.lower)),
         capped_sum((_less(rest.ended.upper, theirs.lower), back.upper)),
     )
-    return Arriving(shares, lost, ended)
+    unanswered = {each: of for each, of in rest.unanswered.items() if each != door}
+    if door in own.unanswered:
+        unanswered[door] = own.unanswered[door]
+    return Arriving(shares, lost, ended, unanswered)
 
 
 def door_of_endpoint(endpoint: Endpoint) -> Door:
     """Return an endpoint's address, as an integer, and its port."""
     assert endpoint.port is not None
     return int(endpoint.address), endpoint.port
+
+
+def _of_the_rest(part: Bounds, others: Bounds) -> Bounds:
+    """Return a part of some flows as a part of those that are left without others."""
+    if others == NOTHING:
+        return part
+    # All that is left may be that part, or none of it; a dyadic fraction of it need not exist.
+    lower = ALWAYS if part.lower and ~part.lower == others.lower else NEVER
+    return Bounds(lower, ALWAYS if part.upper else NEVER)
 
 
 def _less(one: Dyadic, other: Dyadic) -> Dyadic:

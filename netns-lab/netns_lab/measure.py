@@ -355,6 +355,7 @@ class RouteRun:
             in_flight=self._in_flight[door],
             death=self._death_of(endpoint),
             lost=self._predicted.lost.get(door, NOTHING),
+            unanswered=self._predicted.unanswered.get(door, NOTHING),
         )
 
 

@@ -135,7 +135,8 @@ def test_long_fractions_are_rounded_outwards() -> None:
 
 
 def test_what_the_node_itself_stops_is_drawn_anew() -> None:
-    stops = "*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -d 10.0.0.2/32 -j DROP\nCOMMIT\n"
+    row = "-A FORWARD -d 10.0.0.2/32 -m conntrack --ctstate NEW -j DROP"
+    stops = f"*filter\n:FORWARD ACCEPT [0:0]\n{row}\nCOMMIT\n"
     view = Recogniser(parse(dump(*two_endpoints()) + stops, "dump.txt"), Cluster()).view()
     died = dead(view, Cluster(), endpoints=["10.0.0.1"])
     (service,) = view.services

@@ -28,9 +28,9 @@ GROUNDS = Grounds()
 WORKER = Ground(FIXTURES / "1.36.2-iptables-legacy/two-node@worker1/iptables-legacy-save.txt")
 CLIENT: Address = ip_address("203.0.113.9")
 #: Kinds of ends of a trace in which a flow is lost.
-LOST = frozenset({"drop", "reject"})
+LOST = frozenset({"drop", "reject", "unanswered"})
 #: Of routes: kinds of endings that are such ends.
-ENDED = frozenset({EndKind.DROPPED, EndKind.REJECTED, EndKind.REFUSED})
+ENDED = frozenset({EndKind.DROPPED, EndKind.REJECTED, EndKind.REFUSED, EndKind.UNANSWERED})
 
 #: Least and most.
 Range = tuple[Fraction, Fraction]
@@ -116,7 +116,7 @@ def _traced(
         is_outside=lambda of: of == CLIENT or route.source is Source.EXTERNAL,
         is_cluster_ip=ips.__contains__,
     )
-    question = Question(packet=packet, addresses=ground.own)
+    question = Question(packet=packet, addresses=ground.own, follows_answers=True)
     return trace([rules_of(text) for text in texts], question, "ip", known)
 
 

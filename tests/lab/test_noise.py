@@ -59,11 +59,11 @@ def ends(dump: str, source: str) -> tuple[dict[str, tuple[float, float]], list[s
     done = kubeodds("trace", dump, *OBJECTS, "--node", "worker1", *way, "--format", "json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    bounds = {
-        each["address"]: (each["lower"], each["upper"])
-        for each in found["outcomes"]
-        if each["outcome"] == "endpoint"
-    }
+    bounds: dict[str, tuple[float, float]] = {}
+    for each in found["outcomes"]:
+        if each["outcome"] in {"endpoint", "unanswered"}:
+            lower, upper = bounds.get(each["address"], (0.0, 0.0))
+            bounds[each["address"]] = lower + each["lower"], min(1.0, upper + each["upper"])
     return bounds, found["assumptions"]
 
 
@@ -90,12 +90,9 @@ def test_flows_end_beside_the_rules_of_others_as_all_tables_say(name: str) -> No
             assert binom.sf(count - 1, FLOWS, upper) > RATE, (measured["source"], each, upper)
 
 
-#: Nodes whose rules drop answers of endpoints, which no prediction follows, and where.
-UNANSWERED: Final = {
-    "calico": {"pod", "hairpin"},  # to a pod, by the dispatch of devices: nothing is let through
-    "ufw": {"node"},  # to the node itself, by the policy of INPUT
-}
-VERIFIED: Final = ("calico-profiles", "csf", "docker", "libvirt")
+#: Nodes whose rules drop answers: to pods, by the dispatch of devices; to the node, by a policy.
+ANSWERS_LOST: Final = frozenset({"calico", "ufw"})
+VERIFIED: Final = ("calico", "calico-profiles", "csf", "docker", "libvirt", "ufw")
 
 
 @pytest.mark.alike(1)
@@ -106,15 +103,14 @@ def test_every_route_beside_the_rules_of_others_agrees(name: str) -> None:
     some = () if PROFILE == "soak" else ("--service", "default/app")
     done = kubeodds("lab", "verify", str(NOISE / f"{name}.txt"), *OBJECTS, *given, *some)
     found = json.loads(done.stdout)
-    assert done.returncode == (1 if name in UNANSWERED else 0), done.stderr
+    assert done.returncode == 0, done.stderr
     assert found["measurements"]
-    unanswered = set[str]()
-    for each in found["measurements"]:
-        # The rules that drop answers have counted them, too.
-        faults = [f for f in each["faults"] if "packets more or fewer in rules that end" not in f]
-        assert all(" flows not answered by " in fault for fault in faults), faults
-        unanswered |= {each["source"]} if each["faults"] else set()
-    assert unanswered == UNANSWERED.get(name, set())
+    lost = any(
+        endpoint["unanswered"]["upper"]["value"] and endpoint["landed"] > endpoint["answered"]
+        for each in found["measurements"]
+        for endpoint in each["endpoints"]
+    )
+    assert lost is (name in ANSWERS_LOST)
 
 
 @pytest.mark.parametrize("objects", [(), OBJECTS], ids=["dump", "objects"])
@@ -186,7 +182,7 @@ def test_devices_of_pods_have_the_names_that_rules_know(
     assert status == 0
     assert found["agrees"]
     assert sum(e["landed"] for each in found["measurements"] for e in each["endpoints"]) == 500
-    assert [d["message"] for d in found["diagnostics"] if d["code"] == "assumed"] == [PODS]
+    assert [d["message"] for d in found["diagnostics"] if d["code"] == "assumed"][:1] == [PODS]
 
 
 @pytest.mark.deep

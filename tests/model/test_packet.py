@@ -69,5 +69,7 @@ def test_nothing_is_known_of_the_unknown_packet() -> None:
     unknown = {name for name in fields_of(Packet) if getattr(UNKNOWN_PACKET, name) is None}
     # A template is put in the place of a conntrack entry by a rule that was met.
     # By a route to nowhere known no device is told.
-    assert set(fields_of(Packet)) - unknown == {"mark", "flow_mark", "template", "is_routed"}
+    assert set(fields_of(Packet)) - unknown == {
+        *("mark", "flow_mark", "template", "is_routed", "is_answer"),
+    }
     assert UNKNOWN_PACKET.mark == UNKNOWN_PACKET.flow_mark == UNKNOWN_MARK

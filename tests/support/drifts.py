@@ -268,7 +268,8 @@ SEEDED: Final = (
         Drift.LOST_TO_RULES,
         "ns/plain:http",
         edit=_replaced(
-            "-A FORWARD ", f"-A FORWARD -d {address(0, 1)}/32 -p tcp -j DROP\n-A FORWARD "
+            "-A FORWARD ",
+            f"-A FORWARD -d {address(0, 1)}/32 -m conntrack --ctstate NEW -j DROP\n-A FORWARD ",
         ),
     ),
     Seeded(

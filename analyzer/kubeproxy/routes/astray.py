@@ -27,11 +27,9 @@ from analyzer.model.endings import (
 )
 from analyzer.model.iptables.targets import (
     Accept,
-    ConnectionTracking,
     Dnat,
     Goto,
     Jump,
-    NoTrack,
     Return,
 )
 from analyzer.model.nft.ruleset import Rule as NftRule
@@ -54,6 +52,7 @@ from analyzer.semantics.tree import (
     shares,
     shares_by_source,
 )
+from analyzer.semantics.untracking import untracks
 
 Reasons: TypeAlias = frozenset[Ending]
 
@@ -206,7 +205,7 @@ def _reasons(tree: Tree) -> dict[Packet, Reasons]:
 
 def _reason(packet: Packet, rules: Sequence[AnyRule]) -> Ending:
     if packet.tracked is False:
-        at_ = next((at for at, rule in enumerate(rules) if _untracks(rule)), len(rules) - 1)
+        at_ = next((at for at, rule in enumerate(rules) if untracks(rule)), len(rules) - 1)
         return decided(EndKind.NOT_TRANSLATED, "", rules[: at_ + 1])
     if packet.tracked is None or packet.translated is not False:
         return UNKNOWN_END
@@ -246,18 +245,6 @@ def _refused(ending: Ending) -> Ending:
         return ending
     how = "reject" if ending.kind is EndKind.REJECTED else "drop"
     return Ending(kind=EndKind.REFUSED, how=how)
-
-
-def _untracks(rule: AnyRule) -> bool:
-    if isinstance(rule, NftRule):
-        from analyzer.kubeproxy.routes.astray_nft import untracks  # not needed without nft
-
-        return untracks(rule)
-    match rule.target:
-        case NoTrack() | ConnectionTracking(no_track=True):
-            return True
-        case _:
-            return False
 
 
 def _lets_go(rule: AnyRule) -> bool:

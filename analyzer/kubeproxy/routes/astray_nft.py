@@ -5,12 +5,7 @@ from __future__ import annotations
 from analyzer.kubeproxy import names
 from analyzer.model.nft.expressions import Accept, Return, SetRef
 from analyzer.model.nft.ruleset import Rule
-from analyzer.model.nft.statements import Notrack, Vmap
-
-
-def untracks(rule: Rule) -> bool:
-    """Return whether a rule exempts flows from conntrack."""
-    return any(isinstance(each, Notrack) for each in rule.statements)
+from analyzer.model.nft.statements import Vmap
 
 
 def lets_go(rule: Rule) -> bool:

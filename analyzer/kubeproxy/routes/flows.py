@@ -86,7 +86,13 @@ class FlowWalks:
         self._asks_own_sources = False
         #: Bounds the work of traversals of single chains.
         self._effort = Effort(self._asked_bits)
-        self._hooks = Hooks(rulesets, family, self._situation, asked_bits=self._asked_bits)
+        self._hooks = Hooks(
+            rulesets,
+            family,
+            self._situation,
+            asked_bits=self._asked_bits,
+            follows_answers=True,
+        )
         self.trees_used: set[str] = set()
         self._asks_pairs = asks_pairs(rulesets)
         pairs = self._asks_pairs
@@ -367,9 +373,12 @@ class FlowWalks:
         """
         every = (everything(VERSIONS[self._family]),)
         loses = self._asks_pairs and not self.spares(source, None, UNKNOWN_MARK, every)
-        asked = self._leaving.asked(
-            self.packets.translated(source, None, UNKNOWN_MARK), most, loses=loses
-        )
+        sent = self.packets.translated(source, None, UNKNOWN_MARK)
+        asked = self._leaving.asked(sent, most, loses=loses)
+        if asked is None:  # not all was evaluated: what all of it rests on is found at once
+            exceeded = self._hooks.exceeded
+            self._leaving.spares(from_any_side(sent), self._leaving.within)
+            self._hooks.forget(exceeded)
         # Whether the results for each side rest on these assumptions is not known beforehand.
         assumed = self._assumed
         assumed.used |= _OF_SIDES & assumed.wanted & assumed.values.keys()

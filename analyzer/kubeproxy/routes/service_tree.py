@@ -39,7 +39,9 @@ def service_tree(
     `devices` knows the devices that flows pass.
     """
     try:
-        question = Question(packet=packet, addresses=own or None, devices=devices)
+        question = Question(
+            packet=packet, addresses=own or None, devices=devices, follows_answers=True
+        )
         tree = way(rulesets, question, family, assumed)
     except UsageError as error:  # a frontend's address is not unicast, for example multicast
         return Leaf(Unresolved(str(error)), packet)

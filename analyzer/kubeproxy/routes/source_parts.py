@@ -6,7 +6,9 @@ for each set of sources with the same results of all matches is enough.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from ipaddress import ip_network
 
 from analyzer.kubeproxy.routes.sources import PodNetworks, ends_of, node_address, parts, told_apart
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
     Part: TypeAlias = tuple[Network | None, Address | None]
 
 
+#: Addresses of the widest network that kube-apiserver takes for ClusterIPs. Source: Kubernetes,
+#: --service-cluster-ip-range, "Max of 20 bits".
+_WIDEST_OF_SERVICES: Final = 1 << 20
 _LOOPBACK: Final[Mapping[int, Network]] = {
     4: ip_network("127.0.0.0/8"),
     6: ip_network("::1/128"),
@@ -41,6 +46,7 @@ class SourceFacts:
         written: the network of pods as the rules write it.
         own: the node's addresses.
         frontends: addresses of Services.
+        cluster_ips: those that are ClusterIPs.
         is_taken: returns whether an address is an endpoint's, a node's or a Service's.
         cluster: nodes and addresses of the API objects.
     """
@@ -50,6 +56,7 @@ class SourceFacts:
     written: Network | None
     own: tuple[Address, ...]
     frontends: Collection[Address | None]
+    cluster_ips: Collection[Address | None]
     is_taken: Callable[[Address], bool]
     cluster: Cluster
 
@@ -211,8 +218,14 @@ class SourceParts:
     def _external(
         self, usual: Address, asked: Iterable[Network]
     ) -> list[tuple[Network | None, Address]]:
-        # No client outside has a loopback address.
-        asked = [n for n in asked if not n.is_loopback and not self._is_of_pods(n)]
+        # No client outside has a loopback address, nor one of the Services' network.
+        asked = [
+            n
+            for n in asked
+            if not n.is_loopback
+            and not self._is_of_pods(n)
+            and (usual in n or not self._is_of_services(n))
+        ]
         # Other nodes are clients too, if a network has no other clients.
         excluded = [_LOOPBACK[usual.version], *self._pods, *self._nodes]
         return _each_first(asked, [usual], (self._is_free_client, self._is_client), excluded)
@@ -229,6 +242,28 @@ class SourceParts:
             for n in self._pods
         )
 
+    def _is_of_services(self, network: Network) -> bool:
+        """Return whether a network has ClusterIPs, and neither pods nor nodes as far as known."""
+        if not 1 < network.num_addresses <= _WIDEST_OF_SERVICES:
+            return False
+        if not _has_one(self._cluster_ips, network):
+            return False
+        return not _has_one(self._hosts, network) and not any(
+            n.version == network.version and network.overlaps(n) for n in self._pods
+        )
+
+    @cached_property
+    def _cluster_ips(self) -> Sequence[int]:
+        return sorted(first for first, _ in self._numbers(self.version, self._known.cluster_ips))
+
+    @cached_property
+    def _hosts(self) -> Sequence[int]:
+        """The addresses of nodes and pods."""
+        known = self._known
+        nodes = (each for node in known.cluster.nodes.values() for each in node.addresses)
+        held = (*known.own, *nodes, *known.cluster.placements)
+        return sorted(first for first, _ in self._numbers(self.version, held))
+
     def _is_free_client(self, address: Address) -> bool:
         return self._is_client(address) and not self._known.is_taken(address)
 
@@ -241,6 +276,12 @@ class SourceParts:
         # A load balancer's address is the node's own, if it is assigned to the node.
         own = address in self._known.own or address.is_loopback
         return own or address in self._known.frontends
+
+
+def _has_one(addresses: Sequence[int], network: Network) -> bool:
+    """Return whether a network has one of some sorted addresses."""
+    at = bisect_left(addresses, int(network[0]))
+    return at < len(addresses) and addresses[at] <= int(network[-1])
 
 
 class _Nested:

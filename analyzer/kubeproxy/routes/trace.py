@@ -53,6 +53,8 @@ class Question:
         assumed: the assumptions beyond the rules, by name.
         addresses: all of the node's; None: not known.
         devices: knows the devices that flows pass; None: only as far as rules name them.
+        follows_answers: whether a new flow is lost if the answer to it is, as far as nodes' rules
+            decide.
     """
 
     packet: Packet
@@ -62,6 +64,7 @@ class Question:
     addresses: tuple[Address, ...] | None = None
     routes: Routes = Routes()
     devices: NodeDevices | None = None
+    follows_answers: bool = False
 
 
 @value(kw_only=True)
@@ -207,7 +210,12 @@ def _walk(
         devices=question.devices or _devices(rulesets),
     )
     hooks = Hooks(
-        rulesets, family, situation, question.routes, asked_bits=lambda: asked_bits(rulesets)
+        rulesets,
+        family,
+        situation,
+        question.routes,
+        asked_bits=lambda: asked_bits(rulesets),
+        follows_answers=question.follows_answers and question.state in FIRST,
     )
     return hooks, situation, hooks.way(packet)
 

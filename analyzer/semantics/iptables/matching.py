@@ -68,7 +68,7 @@ from analyzer.semantics.flow_matching import (
 )
 from analyzer.semantics.match_result import MatchResult
 from analyzer.semantics.node_matching import packet_type, physdev, policy, rpfilter, socket
-from analyzer.semantics.option_matching import multiport, port, signed, source_port
+from analyzer.semantics.option_matching import destination_port, multiport, signed, source_port
 from analyzer.semantics.situation import Situation
 
 T = TypeVar("T")
@@ -205,22 +205,22 @@ def _transport(
     match: MatchTcp | MatchUdp | MatchSctp, packet: Packet, situation: Situation
 ) -> Ternary:
     names = {MatchTcp: "tcp", MatchUdp: "udp", MatchSctp: "sctp"}
-    if match.destination_port is not None:
-        situation.ask_port()
     ports = _all(
         # The kernel refuses these matches without the -p of the same name.
         _protocol(packet, names[type(match)]),
         source_port(packet, match.source_port, situation),
-        port(packet.destination_port, match.destination_port),
+        destination_port(packet, match.destination_port, situation),
     )
     match match:
         case MatchTcp(tcp_option=option, flags=flags):
-            # A new flow begins with SYN and none of ACK, RST and FIN.
-            syn = flags and frozenset({"SYN"}) & flags.value.mask == flags.value.flags
+            # A new flow begins with SYN and none of ACK, RST and FIN, the answer with SYN and ACK.
+            held = frozenset({"SYN", "ACK"} if packet.is_answer else {"SYN"})
+            is_known = packet.is_answer or situation.opens_flow
+            is_held = flags and held & flags.value.mask == flags.value.flags
             return _all(
                 ports,
                 signed(option, Ternary.UNKNOWN),
-                signed(flags, Ternary.of(bool(syn)) if situation.opens_flow else Ternary.UNKNOWN),
+                signed(flags, Ternary.of(bool(is_held)) if is_known else Ternary.UNKNOWN),
             )
         case MatchSctp(chunk_types=chunks):
             return _all(ports, signed(chunks, Ternary.UNKNOWN))
@@ -298,7 +298,7 @@ def _in_set(match: MatchSet, packet: Packet, situation: Situation) -> Ternary:
     if situation.ipsets is None:
         return Ternary.UNKNOWN
     if situation.ipsets.may_hold_ports(match.match_set.value[0]):
-        situation.ask_port()
+        situation.ask_any_port()
 
     def device(flag: str) -> str | None:
         passes = situation.came_by if flag == "src" else situation.leaves_by

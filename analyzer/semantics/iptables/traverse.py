@@ -125,7 +125,8 @@ class Traversal(Walks):
         index = self._indexes.get(start.chain)
         if index is None:
             index = self._indexes[start.chain] = ChainIndex.of(rules)
-        index.tell_apart(packet)
+        if not packet.is_answer:  # whose destinations are split where a rule asks for them
+            index.tell_apart(packet)
         path = Path()
         #: The results, for the packet as it is now, of chains that rules dispatch to by device.
         sent: dict[str, Tree] = {}
@@ -141,7 +142,7 @@ class Traversal(Walks):
                     parted = self.parted(by, packet, again)
                     if parted is not None:
                         return path.tree(parted)
-                    packet, position = replace(packet, sources=None), at
+                    packet, position = packet.of_clients(None), at
                     break
                 asked, packet = packet, packet.from_all()
                 if result.known is Ternary.FALSE or not result.chance:

@@ -40,7 +40,7 @@ from analyzer.semantics.assumed import ADDRESS_TYPE, POLICY
 from analyzer.semantics.flow_matching import sent, state_of
 from analyzer.semantics.nft.held import Draw, Held, Read, ReplyRoute, Type
 from analyzer.semantics.node_matching import has_socket, passes_reverse_path
-from analyzer.semantics.situation import FIRST, Situation
+from analyzer.semantics.situation import EPHEMERAL, FIRST, Situation
 
 #: Numbers of the packet's protocol, as iptables prints it. Source: IANA, protocol numbers.
 _NUMBERS: Final = {"ipv6-icmp": 58, **names.PROTOCOLS}
@@ -113,7 +113,10 @@ def read(given: Expression, packet: Packet, family: str, situation: Situation) -
             for each in reads:
                 applies &= each.applies
             words = tuple(w if isinstance(w := r.words, Mapping) else _NONE for r in reads)
-            return Read(applies, tuple(each.held for each in reads), words)
+            held = tuple(each.held for each in reads)
+            if packet.is_answer:  # a key with the client's port is left open, and nothing assumed
+                held = tuple(ANY if each is EPHEMERAL else each for each in held)
+            return Read(applies, held, words)
         case Binary(operator, left, right):
             one = read(left, packet, family, situation)
             if isinstance(one.held, Bits):  # what is computed of it rests on it
@@ -171,7 +174,10 @@ def _payload(protocol: str, field: str, packet: Packet, family: str, situation: 
         case "tcp", "flags":
             flags = names.TCP_FLAGS
             open_ = sum(bit for word, bit in flags.items() if word not in _NOT_FIRST) & ~_SYN
-            held = Bits(_SYN, open_) if situation.opens_flow else ANY
+            if packet.is_answer:
+                held = Bits(_SYN | flags["ack"], open_)
+            else:
+                held = Bits(_SYN, open_) if situation.opens_flow else ANY
             return Read(_is(packet, "tcp"), held, flags)
         case "icmp", _:
             of_icmp = _is(packet, "icmp") & Ternary.of(family == "ip")
@@ -202,7 +208,8 @@ def _port(packet: Packet, field: str, situation: Situation | None = None) -> Bit
     if situation is not None:
         if field == "sport":
             return situation.source_port(packet)
-        situation.ask_port()
+        situation.ask_port(packet)
+        return situation.destination_port(packet)
     port = packet.source_port if field == "sport" else packet.destination_port
     return ANY if port is None else Bits(port)
 
@@ -266,31 +273,34 @@ def _ct(key: str, direction: str | None, packet: Packet, family: str, situation:
     match key:
         case "mark":
             return Read(applies, Bits(packet.flow_mark.value, packet.flow_mark.unknown))
-        case "status" if first:
+        case "status" if first or packet.is_answer:
             return Read(applies, _status(packet), names.CT_STATUSES)
-        case "direction" if first:
-            return Read(applies, Bits(0), names.CT_DIRECTIONS)
+        case "direction" if first or packet.is_answer:
+            return Read(applies, Bits(int(packet.is_answer)), names.CT_DIRECTIONS)
         case "l3proto":
             return Read(applies, ANY, names.NF_PROTOCOLS)
         case "protocol":
             return Read(applies, _protocol(packet), _NUMBERS)
         case _ if first:
-            situation.ask_port()  # as some of these do
+            situation.ask_port(packet)  # as some of these do
             return Read(applies, _tuple(key, direction, packet, sent(packet, situation)))
         case _:
             return Read(applies, ANY, names.CT_STATUSES if key == "status" else _NONE)
 
 
 def _status(packet: Packet) -> Bits:
-    """Return the status of a flow whose first packet passes: only translations.
+    """Return the status of a flow whose first packet passes, or the answer to it.
 
     Bits without a name are not followed: for which directions nat is settled, and others. Source:
     Linux, include/uapi/linux/netfilter/nf_conntrack_common.h, ``enum ip_conntrack_status``.
     """
     bits = names.CT_STATUSES
     # A packet that comes back to the node that sent it was confirmed on its way out.
-    confirmed = bits["confirmed"] if packet.in_interface == LOOPBACK else 0
-    found = Bits(confirmed, ((1 << _MARK_BITS) - 1) & ~sum(bits.values()))
+    held = bits["confirmed"] if packet.in_interface == LOOPBACK else 0
+    unknown = ((1 << _MARK_BITS) - 1) & ~sum(bits.values())
+    if packet.is_answer:
+        held, unknown = bits["confirmed"] | bits["seen-reply"], unknown | bits["assured"]
+    found = Bits(held, unknown)
     for word, changed in (("dnat", packet.translated), ("snat", packet.masqueraded)):
         # A source that is masqueraded as itself does not count as changed.
         is_known = changed is not None and not (word == "snat" and changed)

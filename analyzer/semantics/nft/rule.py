@@ -52,7 +52,7 @@ from analyzer.model.packet import UNKNOWN_PACKET, Packet
 from analyzer.model.probability import ALWAYS, Dyadic
 from analyzer.model.region import Parted
 from analyzer.model.ternary import Ternary
-from analyzer.model.value import replace, value
+from analyzer.model.value import value
 from analyzer.semantics.flow_matching import connection_limit, is_under_limits
 from analyzer.semantics.match_result import MatchResult
 from analyzer.semantics.nft.asks import asks, asks_affinity
@@ -140,7 +140,7 @@ class RuleWalk:
                 parted = self._walks.parted(by, packet, again)
                 if parted is not None:
                     return ChainEnd(parted)
-                packet = replace(packet, sources=None)
+                packet = packet.of_clients(None)
                 reached = self._meet(each, at, packet)
             match reached:
                 case None:

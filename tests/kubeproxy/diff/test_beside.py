@@ -17,9 +17,10 @@ NODE_PORT = (
 )
 FILTER = "*filter\n:INPUT ACCEPT [0:0]\n:FORWARD ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n{}COMMIT\n"
 #: What nftables mode does, in iptables' words.
+NEW = "-m conntrack --ctstate NEW"
 REFUSING = FILTER.format(
-    "-A FORWARD -d 10.96.0.1/32 -j REJECT\n-A OUTPUT -d 10.96.0.1/32 -j REJECT\n"
-    "-A FORWARD -d 10.96.0.0/16 -j DROP\n-A OUTPUT -d 10.96.0.0/16 -j DROP\n"
+    f"-A FORWARD {NEW} -d 10.96.0.1/32 -j REJECT\n-A OUTPUT {NEW} -d 10.96.0.1/32 -j REJECT\n"
+    f"-A FORWARD {NEW} -d 10.96.0.0/16 -j DROP\n-A OUTPUT {NEW} -d 10.96.0.0/16 -j DROP\n"
 )
 
 

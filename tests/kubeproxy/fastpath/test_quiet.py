@@ -18,6 +18,7 @@ TEXT = DUMP.read_text()
 MARK = 0x4000
 #: An endpoint of the dump, and its port.
 HOST, PORT = "10.244.1.9", 8080
+NEW = "-m conntrack --ctstate NEW"
 
 
 def with_row(row: str) -> str:
@@ -57,9 +58,10 @@ def told(found: View) -> object:
         ("-A FORWARD -p tcp -j RETURN", True),
         ("-A FORWARD -m conntrack --ctstate INVALID -j DROP", True),
         ("-A FORWARD -m conntrack ! --ctstate INVALID -j DROP", False),
-        ("-A FORWARD -m conntrack --ctstate RELATED,ESTABLISHED -j DROP", True),
+        ("-A FORWARD -m conntrack --ctstate RELATED,ESTABLISHED -j DROP", False),
         ("-A FORWARD -m conntrack --ctstate NEW -j DROP", False),
-        ("-A FORWARD -d 10.96.0.77/32 -p tcp -j DROP", True),
+        ("-A FORWARD -d 10.96.0.77/32 -p tcp -j DROP", False),  # answers walk
+        ("-A FORWARD -d 10.96.0.77/32 -p tcp -m conntrack --ctstate NEW -j DROP", True),
         (f"-A FORWARD -d {HOST}/32 -p tcp -j DROP", False),
         (f"-A FORWARD ! -d {HOST}/32 -p tcp -j DROP", False),
         ("-A FORWARD ! -d 10.96.0.77/32 -p tcp -j DROP", False),
@@ -68,7 +70,7 @@ def told(found: View) -> object:
         ("-A FORWARD -m mark ! --mark 0x8000/0x8000 -j DROP", False),
         ("-A FORWARD -m mark --mark 0x4000/0x4000 -j DROP", False),
         ("-A FORWARD -m mark --mark 0x0/0x4000 -j DROP", False),
-        ("-A FORWARD -p tcp -m addrtype --dst-type LOCAL -m tcp --dport 9 -j REJECT", True),
+        (f"-A FORWARD {NEW} -p tcp -m addrtype --dst-type LOCAL -m tcp --dport 9 -j REJECT", True),
         (f"-A FORWARD -p tcp -m addrtype --dst-type LOCAL -m tcp --dport {PORT} -j DROP", False),
         ("-A FORWARD -j MARK --set-xmark 0x0/0x1", True),
         ("-A FORWARD -j MARK --set-xmark 0x0/0x4000", False),

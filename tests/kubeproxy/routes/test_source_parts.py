@@ -30,7 +30,10 @@ ADDRESSES = st.lists(
 
 
 def parts_of(
-    own: list[IPv4Address], frontends: list[IPv4Address], endpoints: list[IPv4Address] | None = None
+    own: list[IPv4Address],
+    frontends: list[IPv4Address],
+    endpoints: list[IPv4Address] | None = None,
+    cluster_ips: list[IPv4Address] | None = None,
 ) -> SourceParts:
     taken = {*own, *frontends, *(endpoints or ())}
     return SourceParts(
@@ -40,6 +43,7 @@ def parts_of(
             written=None,
             own=tuple(own),
             frontends=frozenset(frontends),
+            cluster_ips=frozenset(cluster_ips or ()),
             is_taken=taken.__contains__,
             cluster=Cluster(),
         )
@@ -140,6 +144,7 @@ def test_where_pods_are_not_known_no_region_is() -> None:
         written=None,
         own=(),
         frontends=frozenset(),
+        cluster_ips=frozenset(),
         is_taken=lambda _: False,
         cluster=Cluster(),
     )
@@ -148,3 +153,16 @@ def test_where_pods_are_not_known_no_region_is() -> None:
     assert parts.region(Source.NODE) is None
     assert parts.of(Source.POD, [HERE]) == [(None, None)]
     assert parts.version == 4
+
+
+def test_no_client_is_in_a_network_of_cluster_ips_alone() -> None:
+    cluster_ip, node = IPv4Address("10.96.0.1"), IPv4Address("192.168.0.10")
+    parts = parts_of([node], [cluster_ip], cluster_ips=[cluster_ip])
+    services, beside = IPv4Network("10.96.0.0/12"), IPv4Network("10.112.0.0/12")
+    wide = IPv4Network("10.0.0.0/8")  # wider than that of any cluster's Services
+    asked = [services, beside, wide, IPv4Network("10.96.0.0/31")]
+    found = dict(parts.of(Source.EXTERNAL, asked))
+    assert set(found) == {None, beside, wide}
+    # The node is in it too: it may have clients.
+    other = parts_of([IPv4Address("10.96.0.2")], [cluster_ip], cluster_ips=[cluster_ip])
+    assert services in dict(other.of(Source.EXTERNAL, [services]))

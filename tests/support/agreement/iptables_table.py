@@ -22,6 +22,7 @@ from analyzer.semantics.tree import (
     Leaf,
     PolicyDrop,
     Tree,
+    Unanswered,
     Unresolved,
     bounds,
 )
@@ -57,7 +58,7 @@ def paths(
     match tree:
         case Leaf(outcome, packet):
             assert not packet.mark.unknown
-            assert not isinstance(outcome, Unresolved | PolicyDrop | Delivered)
+            assert not isinstance(outcome, Unresolved | PolicyDrop | Delivered | Unanswered)
             target = None if isinstance(outcome, FellThrough) else outcome
             yield naive.End(target, packet.mark.value, path), weight
         case Chance(branches):

@@ -6,7 +6,7 @@ It shares no code with analyzer/semantics or analyzer/kubeproxy.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Final
 
@@ -62,7 +62,7 @@ def truth(
             iif="" if asked.made_here else asked.device,
             own=frozenset(own),
         )
-        node = _Node(flow, script, "eth0")
+        node = _Node(flow, script, "eth0", client=asked.source, came_by=asked.device)
         given = [r if isinstance(r, Ruleset) else _tables(r) for r in rulesets]
         for row in registrations(given):
             for each in row:
@@ -82,6 +82,8 @@ class _Node(Node):
     """One flow through the hooks, nat's verdict looked at on the way."""
 
     decided: bool = field(default=False)
+    client: Address = field(kw_only=True)
+    came_by: str = field(kw_only=True)
 
     def iptables(self, ruleset: Ruleset, table: str, hook: str) -> None:
         walk = _Walk(self, ruleset)
@@ -123,7 +125,59 @@ class _Node(Node):
                 self.call("INPUT")
         except Ended:
             return None
-        return flow.snat
+        return flow.snat if self._is_answered(made_here=made_here) else None
+
+    def _is_answered(self, *, made_here: bool) -> bool:
+        """Send the endpoint's answer back through the hooks; tell whether it gets there."""
+        flow = self.flow
+        here = flow.destination in flow.own
+        client = self.client, 40000
+        self.flow = answer = replace(
+            flow,
+            source=flow.destination,
+            source_port=flow.destination_port,
+            destination=next(iter(flow.own)) if flow.snat else client[0],
+            destination_port=50000 if flow.snat else client[1],
+            mark=0,
+            untracked=False,
+            seen=None,
+            answers=flow.seen,
+            done={"source", "destination"},
+            iif="" if here else "eth0",
+            oif=self._back(made_here=made_here) if here else "",
+        )
+        entering, leaving = "OUTPUT" if here else "PREROUTING", "POSTROUTING"
+        try:
+            self._around(entering, _DSTNAT, before=True)
+            if answer.untracked:
+                return False
+            answer.destination, answer.destination_port = client
+            self._around(entering, _DSTNAT, before=False)
+            if made_here and not here:
+                leaving = "INPUT"
+            else:
+                answer.oif = self._back(made_here=made_here)
+            if not made_here and not here:
+                self.call("FORWARD")
+            self._around(leaving, -_DSTNAT, before=True)
+            assert flow.seen is not None
+            answer.source, answer.source_port = flow.seen[2:]
+            self._around(leaving, -_DSTNAT, before=False)
+            if made_here and here:
+                answer.iif, answer.oif = "lo", ""
+                self.call("PREROUTING")
+                self.call("INPUT")
+        except Ended:
+            return False
+        return True
+
+    def _back(self, *, made_here: bool) -> str:
+        return "lo" if made_here else self.came_by
+
+    def _around(self, hook: str, nat: int, *, before: bool) -> None:
+        for priority, calls in self.hooks[hook].entries:
+            if (priority <= nat) is before:
+                calls(self)
 
     def settled(self, verdict: Verdict, hook: str) -> None:
         super().settled(verdict, hook)
@@ -240,7 +294,8 @@ class _Walk:
 
     def _state(self, state: Option[tuple[str, ...]]) -> bool:
         flow = self._flow
-        now = {"UNTRACKED" if flow.untracked else "INVALID" if flow.seen is None else "NEW"}
+        seen = "NEW" if flow.answers is None else "ESTABLISHED"
+        now = {"UNTRACKED" if flow.untracked else "INVALID" if flow.seen is None else seen}
         if flow.dnat:
             now.add("DNAT")
         return bool(now & set(state.value)) is not state.negated

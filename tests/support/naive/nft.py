@@ -75,7 +75,8 @@ class Flow:
     """A packet, its flow and the node: nothing of it is unknown.
 
     `seen` is the packet as it was when conntrack looked at it; None: it has not, or was told not
-    to, which `untracked` tells apart. `done` are the directions for which nat is settled.
+    to, which `untracked` tells apart. `answers` is the flow's first packet, as it was then, if this
+    one answers it. `done` are the directions for which nat is settled.
     """
 
     family: str
@@ -97,6 +98,7 @@ class Flow:
     dnat: bool = False
     snat: bool = False
     done: set[str] = field(default_factory=set)
+    answers: tuple[Address, int, Address, int] | None = None
 
     def track(self) -> None:
         """What conntrack does: an entry for what has none and is not to have none."""
@@ -296,20 +298,25 @@ class Walk:
         if key == "state":
             if flow.untracked:
                 return STATES["untracked"]
-            return STATES["invalid" if flow.seen is None else "new"]
+            if flow.seen is None:
+                return STATES["invalid"]
+            return STATES["new" if flow.answers is None else "established"]
         if flow.seen is None:
             raise Break
         now = flow.source, flow.source_port, flow.destination, flow.destination_port
         reply = direction == "reply"
-        source, port, destination, to_port = (
-            (now[2], now[3], now[0], now[1]) if reply else flow.seen
-        )
+        if flow.answers is not None:
+            source, port, destination, to_port = now if reply else flow.answers
+        else:
+            source, port, destination, to_port = (
+                (now[2], now[3], now[0], now[1]) if reply else flow.seen
+            )
         family, _, name = key.rpartition(" ")
         self.holds(family in {"", flow.family})
         return {
             "mark": flow.flow_mark,
-            "status": 32 * flow.dnat | 16 * flow.snat,
-            "direction": 0,
+            "status": 32 * flow.dnat | 16 * flow.snat | (0 if flow.answers is None else 8 | 2),
+            "direction": int(flow.answers is not None),
             "saddr": source,
             "daddr": destination,
             "proto-src": port,

@@ -9,6 +9,7 @@ from analyzer.model.hooks import PRIORITIES, TABLES
 from analyzer.model.packet import Mark, Packet
 from analyzer.model.value import replace
 from analyzer.semantics import base_chains, calling_order
+from analyzer.semantics.calls import Calls
 from analyzer.semantics.hooks import Hooks
 from analyzer.semantics.iptables import traverse
 from analyzer.semantics.situation import Situation
@@ -29,15 +30,15 @@ def tables(hook: str, *order: str) -> Fault:
     return faulty
 
 
-def method(name: str, make: Callable[[Any], Any]) -> Fault:
+def method(of: type, name: str, make: Callable[[Any], Any]) -> Fault:
     """A method does something else; `make` gets the right one."""
-    return lambda patch: patch.setattr(Hooks, name, make(getattr(Hooks, name)))
+    return lambda patch: patch.setattr(of, name, make(getattr(of, name)))
 
 
 def policy_ignored(back: Any) -> Any:
-    def faulty(self: Hooks, stage: Any, came: Packet, leaf: Leaf, *on: Any) -> Tree:
+    def faulty(self: Calls, stage: Any, came: Packet, leaf: Leaf, *on: Any) -> Tree:
         if isinstance(leaf.outcome, FellThrough):
-            return self._run(on[0], leaf.packet, on[1])
+            return self.run(on[0], leaf.packet, on[1])
         found: Tree = back(self, stage, came, leaf, *on)
         return found
 
@@ -45,7 +46,7 @@ def policy_ignored(back: Any) -> Any:
 
 
 def mark_lost_between_tables(back: Any) -> Any:
-    def faulty(self: Hooks, stages: Any, packet: Packet, then: Any) -> Tree:
+    def faulty(self: Calls, stages: Any, packet: Packet, then: Any) -> Tree:
         found: Tree = back(self, stages, replace(packet, mark=Mark()), then)
         return found
 
@@ -53,7 +54,7 @@ def mark_lost_between_tables(back: Any) -> Any:
 
 
 def accept_ends_the_hook(back: Any) -> Any:
-    def faulty(self: Hooks, stage: Any, came: Packet, leaf: Leaf, *on: Any) -> Tree:
+    def faulty(self: Calls, stage: Any, came: Packet, leaf: Leaf, *on: Any) -> Tree:
         rest, then = on
         others = tuple(s for s in rest if s.hook != stage.hook)
         decided = not isinstance(leaf.outcome, FellThrough)
@@ -64,7 +65,7 @@ def accept_ends_the_hook(back: Any) -> Any:
 
 
 def untracked_flows_meet_nat(back: Any) -> Any:
-    def faulty(self: Hooks, stages: Any, packet: Packet, then: Any) -> Tree:
+    def faulty(self: Calls, stages: Any, packet: Packet, then: Any) -> Tree:
         found: Tree = back(self, stages, replace(packet, tracked=True), then)
         return found
 
@@ -90,17 +91,18 @@ def nothing_comes_back_by_loopback(_: Any) -> Any:
 
 def nat_asked_again_on_loopback(_: Any) -> Any:
     def faulty(self: Hooks, packet: Packet) -> Tree:
-        stages = (*self._stages["PREROUTING"], *self._stages["INPUT"])
-        return self._run(stages, packet, lambda p: Leaf(Delivered(here=True), p))
+        calls = self._calls
+        stages = (*calls.stages["PREROUTING"], *calls.stages["INPUT"])
+        return calls.run(stages, packet, lambda p: Leaf(Delivered(here=True), p))
 
     return faulty
 
 
 FAULTS: Final[dict[str, Fault]] = {
-    "policy ignored": method("_behind", policy_ignored),
-    "accept ends the hook": method("_behind", accept_ends_the_hook),
-    "mark lost between tables": method("_run", mark_lost_between_tables),
-    "untracked flows meet nat": method("_run", untracked_flows_meet_nat),
+    "policy ignored": method(Calls, "_behind", policy_ignored),
+    "accept ends the hook": method(Calls, "_behind", accept_ends_the_hook),
+    "mark lost between tables": method(Calls, "run", mark_lost_between_tables),
+    "untracked flows meet nat": method(Calls, "run", untracked_flows_meet_nat),
     "mangle behind nat": tables("PREROUTING", "raw", "nat", "mangle"),
     "raw behind conntrack": entry_before_conntrack,
     "filter before nat in OUTPUT": tables("OUTPUT", "raw", "mangle", "filter", "nat", "security"),
@@ -111,6 +113,6 @@ FAULTS: Final[dict[str, Fault]] = {
     "no mangle in INPUT": tables("INPUT", "filter", "security", "nat"),
     "local taken for others": local_taken_for_others,
     "DNAT not seen by routing": dnat_not_seen_by_routing,
-    "nothing comes back by loopback": method("_looped", nothing_comes_back_by_loopback),
-    "nat asked again on loopback": method("_looped", nat_asked_again_on_loopback),
+    "nothing comes back by loopback": method(Hooks, "_looped", nothing_comes_back_by_loopback),
+    "nat asked again on loopback": method(Hooks, "_looped", nat_asked_again_on_loopback),
 }

@@ -11,6 +11,7 @@ from analyzer.model.packet import Mark
 from analyzer.model.value import replace
 from analyzer.semantics import base_chains, calling_order
 from analyzer.semantics.calling_order import BaseChain
+from analyzer.semantics.calls import Calls
 from analyzer.semantics.hooks import Hooks
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import Delivered, FellThrough, Leaf
@@ -49,16 +50,16 @@ def called_as(change: Any) -> Fault:
 
 
 def policy_ignored(right: Any) -> Any:
-    def faulty(self: Hooks, stage: Any, came: Any, leaf: Leaf, *on: Any) -> Any:
+    def faulty(self: Calls, stage: Any, came: Any, leaf: Leaf, *on: Any) -> Any:
         if isinstance(leaf.outcome, FellThrough):
-            return self._run(on[0], leaf.packet, on[1])
+            return self.run(on[0], leaf.packet, on[1])
         return right(self, stage, came, leaf, *on)
 
     return faulty
 
 
 def accept_ends_the_hook(right: Any) -> Any:
-    def faulty(self: Hooks, stage: Any, came: Any, leaf: Leaf, *on: Any) -> Any:
+    def faulty(self: Calls, stage: Any, came: Any, leaf: Leaf, *on: Any) -> Any:
         decided = not isinstance(leaf.outcome, FellThrough)
         rest, then = on
         return right(self, stage, came, leaf, () if decided else rest, then)
@@ -67,7 +68,7 @@ def accept_ends_the_hook(right: Any) -> Any:
 
 
 def all_of_nat_asked(right: Any) -> Any:
-    def faulty(self: Hooks, stage: Any, came: Any, leaf: Leaf, *on: Any) -> Any:
+    def faulty(self: Calls, stage: Any, came: Any, leaf: Leaf, *on: Any) -> Any:
         back = FellThrough() if stage.is_nat and stage.policy == "ACCEPT" else leaf.outcome
         drops = type(leaf.outcome).__name__ in {"Drop", "Reject"}
         other = leaf if drops else replace(leaf, outcome=back)
@@ -91,8 +92,9 @@ def unmarked(right: Any) -> Any:
 def again_with_nat(_: Any) -> Any:
     def faulty(self: Hooks, packet: Any) -> Any:
         back = replace(packet, in_interface="lo", out_interface="")
-        stages = (*self._stages["PREROUTING"], *self._stages["INPUT"])
-        return self._run(stages, back, lambda p: Leaf(Delivered(here=True), p))
+        calls = self._calls
+        stages = (*calls.stages["PREROUTING"], *calls.stages["INPUT"])
+        return calls.run(stages, back, lambda p: Leaf(Delivered(here=True), p))
 
     return faulty
 
@@ -125,11 +127,11 @@ def whole_rulesets_only(right: Any) -> Any:
 
 
 FAULTS: Final[dict[str, Fault]] = {
-    "policy ignored": method(Hooks, "_behind", policy_ignored),
-    "accept ends the hook": method(Hooks, "_behind", accept_ends_the_hook),
-    "nat goes on behind a translation": method(Hooks, "_behind", all_of_nat_asked),
-    "flows that nobody tracks meet nat": method(Hooks, "_run", tracked),
-    "mark lost between tables": method(Hooks, "_run", unmarked),
+    "policy ignored": method(Calls, "_behind", policy_ignored),
+    "accept ends the hook": method(Calls, "_behind", accept_ends_the_hook),
+    "nat goes on behind a translation": method(Calls, "_behind", all_of_nat_asked),
+    "flows that nobody tracks meet nat": method(Calls, "run", tracked),
+    "mark lost between tables": method(Calls, "run", unmarked),
     "highest priority first": called_as(lambda stages: stages[::-1]),
     "of one priority the older first": made_as(lambda c: replace(c, registered=-c.registered)),
     "chains of nat by their own priorities": place_of("called", lambda chain: chain.priority),

@@ -1,0 +1,385 @@
+"""Whether the answer to a flow comes back to its client.
+
+Theory of operation
+===================
+
+The answer to a flow that DNAT has sent on traverses the node's hooks in the other direction, as a
+packet of an established flow: nat's rules are not evaluated for it, but conntrack puts its
+addresses back. It restores the destination, if the flow was masqueraded, where the nat of
+PREROUTING or OUTPUT is called, and the source where that of INPUT or POSTROUTING is. It returns by
+the device that the flow left by, and leaves by the one that the flow came by; otherwise conntrack
+of this node could not put back anything.
+
+A flow has a region of sources and one of destinations (`region`); the answer has the same two,
+exchanged. So rules on the answer's destination split the flow's sources, and the other way around.
+
+Rules that accept all answers come first on most nodes: one traversal by an answer between unknown
+addresses shows that none is lost, and no other is needed.
+
+Source: Linux, net/netfilter/nf_nat_core.c, ``nf_nat_inet_fn``, ``nf_nat_packet``;
+net/netfilter/nf_conntrack_core.c, ``resolve_normal_ct``; seen on Linux 6.18.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+from analyzer.model.devices import Devices
+from analyzer.model.iptables.targets import Drop, Reject
+from analyzer.model.packet import UNKNOWN_MARK, Packet
+from analyzer.model.routing import LOOPBACK
+from analyzer.model.value import replace, value
+from analyzer.semantics.assumed import POD_INTERFACE
+from analyzer.semantics.base_chains import Rules
+from analyzer.semantics.calling_order import Stage, behind_nat, up_to_nat, without_nat
+from analyzer.semantics.calls import Calls, met_before
+from analyzer.semantics.devices import NOT_LOOPBACK
+from analyzer.semantics.effort import Effort
+from analyzer.semantics.fate import ways
+from analyzer.semantics.grow import Grown
+from analyzer.semantics.situation import Situation
+from analyzer.semantics.tree import (
+    AnyRule,
+    Delivered,
+    Leaf,
+    PolicyDrop,
+    Tree,
+    Unanswered,
+    Unresolved,
+    every_leaf,
+)
+from analyzer.semantics.untracking import untracks
+
+#: Most answers whose results are kept.
+_MOST_KNOWN: Final = 10_000
+
+
+@enum.unique
+class _Way(enum.Enum):
+    """From whom an answer goes to whom: other hosts or pods, or the node itself."""
+
+    FORWARDED = enum.auto()
+    FROM_NODE = enum.auto()
+    TO_NODE = enum.auto()
+    LOOPED = enum.auto()
+
+
+_WAYS: Final = {
+    (False, False): _Way.FORWARDED,
+    (False, True): _Way.FROM_NODE,
+    (True, False): _Way.TO_NODE,
+    (True, True): _Way.LOOPED,
+}
+
+
+@value
+class _Client:
+    """Where an answer goes once conntrack has restored its destination."""
+
+    packet: Packet
+
+    def restored(self, answer: Packet) -> Packet:
+        """Return an answer that goes to the client."""
+        client = self.packet
+        return replace(
+            answer,
+            destination=client.source,
+            destinations=client.sources,
+            destination_port=client.source_port,
+            to_node=client.from_node,
+        )
+
+
+@value
+class _Known:
+    """What is known of an answer, and what was asked to find out.
+
+    Attributes:
+        tree: with the leaves of the answer itself.
+        ports: how often rules matched on the endpoint's port.
+        used, wanted: names of assumptions.
+    """
+
+    tree: Tree
+    ports: int
+    used: frozenset[str]
+    wanted: frozenset[str]
+
+
+class Answers:
+    """The answers to flows of one family; `situation` is that of the flows.
+
+    Attributes:
+        exceeded: the bounds on work that were reached so far, in words.
+    """
+
+    def __init__(
+        self,
+        rulesets: Sequence[Rules],
+        family: str,
+        situation: Situation,
+        asked_bits: Callable[[], int],
+    ) -> None:
+        self._note_port = situation.noted_port
+        self._effort = Effort(asked_bits)
+        self._situation = replace(
+            situation, state="ESTABLISHED", flow=None, noted=None, noted_port=self._count_port
+        )
+        self._rulesets = rulesets
+        self._family = family
+        self._made: Calls | None = None
+        self._never_lost: dict[_Way, bool] = {}
+        self._known: dict[tuple[Packet, Packet, _Way], _Known] = {}
+        self._ports = 0
+
+    @property
+    def exceeded(self) -> Iterable[str]:
+        """The bounds on work that were reached so far, in words."""
+        return self._effort.exceeded
+
+    @exceeded.setter
+    def exceeded(self, exceeded: Iterable[str]) -> None:
+        self._effort.exceeded = dict.fromkeys(exceeded)
+
+    def _count_port(self) -> None:
+        self._ports += 1
+        if self._note_port is not None:
+            self._note_port()
+
+    @property
+    def _calls(self) -> Calls:
+        if self._made is None:
+            self._made = Calls(self._rulesets, self._family, self._situation, self._effort)
+        return self._made
+
+    def to(self, sent: Packet, left: Packet, *, here: bool) -> Tree:
+        """Return the tree of a flow that DNAT sent on as `sent` and that was delivered as `left`.
+
+        Its leaves are Delivered, Unanswered or Unresolved. `here`: the endpoint is on the node
+        itself, in its network namespace.
+
+        Raises:
+            Parted: rules match on some of the flow's destinations.
+        """
+        way = _WAYS[sent.in_interface == "", here]
+        if self._is_never_lost(way):
+            return Leaf(Delivered(here), left)
+        found = self._found(*self._answer(sent, left, way), way)
+        ended = [each for each in every_leaf(found) if not isinstance(each.outcome, Delivered)]
+        if not ended:
+            return Leaf(Delivered(here), left)
+
+        exempting = _exempting(found)
+
+        def flow_of(leaf: Leaf) -> Leaf:
+            match leaf.outcome:
+                case Delivered():
+                    return Leaf(Delivered(here), left)
+                case Drop() | Reject() | PolicyDrop():
+                    return Leaf(Unanswered(leaf.outcome), left)
+                case Unanswered():
+                    return Leaf(leaf.outcome, left, exempting.get(id(leaf), ()))
+                case _:
+                    return Leaf(Unresolved("whether the answer comes back"), left)
+
+        return Grown(flow_of).of(found)
+
+    def _answer(self, sent: Packet, left: Packet, way: _Way) -> tuple[Packet, Packet]:
+        """Return the answer when it comes to the first hook, and its client, as a source."""
+        client = Packet(
+            source=sent.source,
+            sources=sent.sources,
+            source_port=sent.source_port,
+            from_node=_is_from_node(sent, way),
+        )
+        here = way in {_Way.FROM_NODE, _Way.LOOPED}
+        came, went = self._devices(sent, left)
+        answer = Packet(
+            protocol=left.protocol,
+            source=left.destination,
+            sources=left.destinations,
+            source_port=left.destination_port,
+            from_node=here,
+            flow_mark=left.flow_mark,
+            translated=True,
+            masqueraded=left.masqueraded,
+            original=left.original,
+            tracked=True,
+            is_answer=True,
+        )
+        if way is _Way.LOOPED:
+            answer = replace(answer, in_interface="", out_interface=LOOPBACK)
+        elif here:
+            answer = _by(replace(answer, in_interface=""), came, leaving=True)
+        else:
+            answer = _by(replace(answer, out_interface=""), went, leaving=False)
+        if left.masqueraded is False:
+            answer = _Client(client).restored(answer)
+        elif left.masqueraded is True:
+            answer = replace(answer, to_node=True)
+        # Whither it leaves is evaluated only if it is forwarded.
+        back = client if way is not _Way.FORWARDED else _by(client, came, leaving=True)
+        return answer, back
+
+    def _devices(
+        self, sent: Packet, left: Packet
+    ) -> tuple[str | Devices | None, str | Devices | None]:
+        """Return the devices that a flow came by and left by; no rule matches on them yet."""
+        assumed = self._situation.assumed
+        wanted = set[str]() if assumed is None else assumed.wanted.copy()
+        came, went = self._situation.came_by(sent), self._situation.leaves_by(left)
+        if assumed is not None:
+            assumed.wanted = wanted
+            if went is None and POD_INTERFACE in assumed.values:
+                went = NOT_LOOPBACK  # as `Hooks.made_here`
+        return came, went
+
+    def _is_never_lost(self, way: _Way) -> bool:
+        """Return whether one traversal shows that no answer is lost, without assumptions."""
+        if way not in self._never_lost:
+            made_here = way in {_Way.FROM_NODE, _Way.LOOPED}
+            answer = Packet(
+                flow_mark=UNKNOWN_MARK,
+                in_interface="" if made_here else None,
+                out_interface=None if made_here else "",
+                from_node=made_here,
+                translated=True,
+                masqueraded=None,
+                is_port_own=None,
+                is_answer=True,
+            )
+            to_node = way in {_Way.TO_NODE, _Way.LOOPED}
+            exceeded = self._effort.exceeded.copy()
+            note, self._note_port = self._note_port, None
+            try:
+                known = self._walked(answer, Packet(from_node=to_node), way)
+            finally:
+                self._note_port = note
+            lost = any(not isinstance(e.outcome, Delivered) for e in every_leaf(known.tree))
+            is_sure = not known.used and self._effort.exceeded == exceeded
+            self._effort.exceeded = exceeded
+            self._never_lost[way] = is_sure and not lost
+        return self._never_lost[way]
+
+    def _found(self, answer: Packet, client: Packet, way: _Way) -> Tree:
+        key = answer, client, way
+        known = self._known.get(key)
+        if known is None:
+            exceeded = self._effort.exceeded.copy()
+            known = self._walked(answer, client, way)
+            if self._effort.exceeded == exceeded and len(self._known) < _MOST_KNOWN:
+                self._known[key] = known
+        elif self._note_port is not None:
+            for _ in range(known.ports):
+                self._note_port()
+        assumed = self._situation.assumed
+        if assumed is not None:
+            assumed.used |= known.used
+            assumed.wanted |= known.wanted
+        return known.tree
+
+    def _walked(self, answer: Packet, client: Packet, way: _Way) -> _Known:
+        """Traverse the hooks; assumptions are recorded in the result alone."""
+        self._calls.forget()
+        self._effort.begin()
+        self._ports = 0
+        assumed = self._situation.assumed
+        before = (set[str](), set[str]()) if assumed is None else (assumed.used, assumed.wanted)
+        used, wanted = set[str](), set[str]()
+        if assumed is not None:
+            assumed.used, assumed.wanted = used, wanted
+        try:
+            tree = _Return(self._calls, client, way).of(answer)
+        finally:
+            if assumed is not None:
+                assumed.used, assumed.wanted = before
+        return _Known(tree, self._ports, frozenset(used), frozenset(wanted))
+
+
+class _Return:
+    """One answer on its way back to a client."""
+
+    def __init__(self, calls: Calls, client: Packet, way: _Way) -> None:
+        self._calls = calls
+        self._client = client
+        self._way = way
+
+    def of(self, answer: Packet) -> Tree:
+        """Return what happens to an answer that comes to the first hook."""
+        hook = "OUTPUT" if answer.in_interface == "" else "PREROUTING"
+        return self._run(self._until_nat(hook), answer, lambda p: self._restored(p, hook))
+
+    def _run(
+        self, stages: tuple[Stage, ...], packet: Packet, then: Callable[[Packet], Tree]
+    ) -> Tree:
+        return self._calls.run(stages, packet, then)
+
+    def _until_nat(self, hook: str) -> tuple[Stage, ...]:
+        return without_nat(up_to_nat(self._calls.stages[hook], hook))
+
+    def _after_nat(self, hook: str) -> tuple[Stage, ...]:
+        return without_nat(behind_nat(self._calls.stages[hook], hook))
+
+    def _restored(self, answer: Packet, hook: str) -> Tree:
+        if answer.tracked is False:
+            return Leaf(Unanswered(None), answer)  # its addresses are not put back
+        if answer.tracked is None:
+            return Leaf(Unresolved("whether conntrack sees the answer"), answer)
+        restored = _Client(self._client).restored(answer)
+        return self._run(self._after_nat(hook), restored, self._routed)
+
+    def _routed(self, answer: Packet) -> Tree:
+        if self._way is _Way.TO_NODE:
+            return self._to_client(answer, "INPUT")
+        if self._way is not _Way.FORWARDED:
+            return self._to_client(replace(answer, in_interface=None), "POSTROUTING")
+        back = self._client
+        leaving = replace(answer, out_interface=back.out_interface, leaves_by=back.leaves_by)
+        return self._run(
+            self._calls.stages["FORWARD"],
+            leaving,
+            lambda p: self._to_client(replace(p, in_interface=None, came_by=None), "POSTROUTING"),
+        )
+
+    def _to_client(self, answer: Packet, hook: str) -> Tree:
+        """Return what happens at the last hook, or before the answer comes back by loopback."""
+        return self._run(self._until_nat(hook), answer, lambda p: self._undone(p, hook))
+
+    def _undone(self, answer: Packet, hook: str) -> Tree:
+        unknown = replace(answer, source=None, sources=None, source_port=None)
+        then = self._looped if self._way is _Way.LOOPED else _delivered
+        return self._run(self._after_nat(hook), unknown, then)
+
+    def _looped(self, answer: Packet) -> Tree:
+        back = replace(answer, in_interface=LOOPBACK, out_interface="")
+        stages = (*self._calls.stages["PREROUTING"], *self._calls.stages["INPUT"])
+        return self._run(met_before(stages), back, _delivered)
+
+
+def _delivered(answer: Packet) -> Tree:
+    return Leaf(Delivered(here=True), answer)
+
+
+def _exempting(tree: Tree) -> Mapping[int, tuple[AnyRule, ...]]:
+    """Return the rules that exempt answers from conntrack, by the identity of leaves below them."""
+    return {
+        id(leaf): tuple([rule for rule in rules if untracks(rule)][-1:])
+        for _, rules, leaf in ways(tree)
+        if leaf.outcome == Unanswered(None) and not any(map(untracks, leaf.rules))
+    }
+
+
+def _by(packet: Packet, device: str | Devices | None, *, leaving: bool) -> Packet:
+    """Return a packet that comes in or leaves by a device, or by one of some."""
+    if device is None:
+        return packet
+    if isinstance(device, str):
+        name = "out_interface" if leaving else "in_interface"
+        return replace(packet, **{name: device})
+    return replace(packet, **{"leaves_by" if leaving else "came_by": device})
+
+
+def _is_from_node(sent: Packet, way: _Way) -> bool | None:
+    return True if way in {_Way.TO_NODE, _Way.LOOPED} else sent.from_node

@@ -1,0 +1,225 @@
+"""Answers that do not come back: which rules of which hook see them, and as what."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address
+from typing import Final
+
+import pytest
+
+from analyzer.kubeproxy.iptables import Recogniser
+from analyzer.kubeproxy.nftables import NftRecogniser
+from analyzer.kubeproxy.view import Route, Source, View
+from analyzer.model.cluster import Cluster
+from analyzer.model.endings import EndKind
+from analyzer.model.nft.ruleset import NftRuleset
+from analyzer.model.probability import ALWAYS
+from analyzer.parsers.iptables_save import parse
+from tests.support.captures import FIXTURES, Capture
+from tests.support.foreign.ground import rules_of
+
+NODE: Final = IPv4Address("192.168.0.11")
+IPTABLES: Final = (
+    FIXTURES / "1.36.2-iptables-legacy" / "two-node@worker1" / "iptables-legacy-save.txt"
+)
+NFT: Final = FIXTURES / "1.36.2-nftables" / "two-node@worker1" / "nft-list-ruleset.txt"
+ESTABLISHED: Final = "-m conntrack --ctstate RELATED,ESTABLISHED"
+EVERY: Final = ("pod", "pod-elsewhere", "node", "external", "hairpin")
+#: A pod of this node and one of another, both endpoints of default/app.
+HERE, ELSEWHERE = "10.244.1.9", "10.244.0.7"
+
+
+def iptables(rows: str, table: str = "filter", assumed: dict[str, str] | None = None) -> View:
+    """Return the view of a node with more rules, before kube-proxy's own."""
+    lines = IPTABLES.read_text().split("\n")
+    at = lines.index(f"*{table}") if f"*{table}" in lines else None
+    if at is None:
+        lines[:0] = [
+            f"*{table}",
+            ":PREROUTING ACCEPT [0:0]",
+            ":OUTPUT ACCEPT [0:0]",
+            *rows.split("\n"),
+            "COMMIT",
+        ]
+    else:
+        first = next(
+            n for n, line in enumerate(lines) if n > at and line.startswith(("-A ", "COMMIT"))
+        )
+        lines[first:first] = rows.split("\n")
+    return Recogniser(
+        parse("\n".join(lines), "dump.txt"),
+        Capture(IPTABLES).cluster,
+        node="worker1",
+        node_addresses=(NODE,),
+        assumed=assumed,
+    ).view()
+
+
+def unanswered(view: View, of: str = "default/app") -> dict[str, set[str]]:
+    """Return the sources whose answers are certainly lost, each with the endpoints'."""
+    (service,) = [each for each in view.services if each.name.text == of]
+    found: dict[str, set[str]] = {}
+    for route in service.routes:
+        for share in route.shares:
+            for ending, bounds in share.lost:
+                assert ending.kind is EndKind.UNANSWERED, ending
+                assert bounds.lower == ALWAYS, (route.source, ending, bounds)
+                place = f"{route.source.value} {route.network}" if route.network else None
+                found.setdefault(place or route.source.value, set()).add(
+                    str(share.endpoint.address)
+                )
+    return found
+
+
+BOTH: Final = {HERE, ELSEWHERE}
+#: Answers that the node forwards, of both endpoints and of one.
+FORWARDED: Final = {source: BOTH for source in EVERY if source != "node"}
+FROM_HERE: Final = {source: {HERE} for source in FORWARDED}
+
+
+@pytest.mark.parametrize(
+    ("table", "row", "expected"),
+    [
+        # Forwarded answers; those to the node itself, and none that it makes.
+        ("filter", f"-A FORWARD {ESTABLISHED} -j DROP", FORWARDED),
+        ("filter", f"-A INPUT {ESTABLISHED} -j REJECT", {"node": BOTH}),
+        ("filter", f"-A OUTPUT {ESTABLISHED} -j DROP", {}),
+        ("mangle", f"-A PREROUTING {ESTABLISHED} -j DROP", dict.fromkeys(EVERY, BOTH)),
+        (
+            "mangle",
+            f"-A POSTROUTING {ESTABLISHED} -j DROP",
+            FORWARDED,
+        ),
+        # From the endpoint and its port, until its address is put back behind POSTROUTING.
+        (
+            "filter",
+            f"-A FORWARD -s {HERE}/32 {ESTABLISHED} -j DROP",
+            FROM_HERE,
+        ),
+        (
+            "mangle",
+            f"-A POSTROUTING -s {HERE}/32 {ESTABLISHED} -j DROP",
+            FROM_HERE,
+        ),
+        ("filter", f"-A INPUT -p tcp -m tcp --sport 8080 {ESTABLISHED} -j DROP", {"node": BOTH}),
+        ("filter", "-A FORWARD -p tcp -m tcp --sport 80 -j DROP", {}),
+        # To the client, whose port is not a server's.
+        ("filter", "-A FORWARD -p tcp -m tcp --dport 22 -j DROP", {}),
+        (
+            "filter",
+            f"-A FORWARD -d 203.0.113.0/24 {ESTABLISHED} -j DROP",
+            {"external 203.0.113.0/24": BOTH},
+        ),
+        # The first answer of TCP is no SYN alone, and no RST.
+        (
+            "filter",
+            f"-A INPUT -p tcp -m tcp --tcp-flags FIN,SYN,RST,ACK SYN {ESTABLISHED} -j DROP",
+            {},
+        ),
+        (
+            "filter",
+            f"-A INPUT -p tcp -m tcp --tcp-flags SYN,ACK SYN,ACK {ESTABLISHED} -j DROP",
+            {"node": BOTH},
+        ),
+        # What conntrack knows of the flow.
+        ("filter", "-A INPUT -m conntrack --ctdir REPLY -j DROP", {"node": BOTH}),
+        ("filter", "-A INPUT -m conntrack --ctdir ORIGINAL -j DROP", {}),
+        ("filter", "-A INPUT -m conntrack --ctstate DNAT -j DROP", {"node": BOTH}),
+        ("filter", "-A INPUT -m conntrack --ctstate NEW,INVALID -j DROP", {}),
+        (
+            "filter",
+            f"-A INPUT -m conntrack --ctreplsrc {HERE}/32 -j DROP",
+            {"node": {HERE}},
+        ),
+        # It comes without the mark of the flow's packet.
+        ("filter", f"-A FORWARD {ESTABLISHED} -m mark --mark 0x4000/0x4000 -j DROP", {}),
+        # Rules before it that accept it.
+        ("filter", f"-A INPUT {ESTABLISHED} -j ACCEPT\n-A INPUT -j DROP", {}),
+    ],
+)
+def test_rules_end_answers(table: str, row: str, expected: dict[str, set[str]]) -> None:
+    found = unanswered(iptables(row, table))
+    # A hairpin comes back from the endpoint that it went to, of which the route has both.
+    assert found == expected
+
+
+def test_an_answer_that_is_not_tracked_does_not_get_its_addresses_back() -> None:
+    row = f"-A PREROUTING -s {HERE}/32 -p tcp -m tcp --sport 8080 -j NOTRACK"
+    view = iptables(row, "raw")
+    found = unanswered(view)
+    assert all(HERE in endpoints for endpoints in found.values())
+    assert {"pod", "node", "external"} <= set(found)
+    route = of(view, Source.NODE)
+    (ended,) = {e for share in route.shares for e, _ in share.lost}
+    assert (ended.kind, ended.how, ended.rule) == (EndKind.UNANSWERED, "NOTRACK", row)
+
+
+def of(view: View, source: Source) -> Route:
+    (service,) = [each for each in view.services if each.name.text == "default/app"]
+    return next(route for route in service.routes if route.source is source)
+
+
+def test_a_flow_mark_is_the_one_that_the_flow_left() -> None:
+    rows = "-A FORWARD -m conntrack --ctstate NEW -j CONNMARK --set-xmark 0x7/0xffffffff"
+    drops = f"-A FORWARD {ESTABLISHED} -m connmark --mark 0x7 -j DROP"
+    assert set(unanswered(iptables(f"{rows}\n{drops}"))) == {*EVERY} - {"node"}
+    assert unanswered(iptables(f"{rows}\n{drops.replace('0x7', '0x8')}")) == {}
+
+
+def test_what_a_rule_asks_that_is_not_known_gives_bounds() -> None:
+    view = iptables(f"-A INPUT {ESTABLISHED} -m made-up -j DROP")
+    (service,) = [each for each in view.services if each.name.text == "default/app"]
+    lost = {
+        e.kind: b
+        for r in service.routes
+        if r.source is Source.NODE
+        for s in r.shares
+        for e, b in s.lost
+    }
+    assert not any(bounds.lower for bounds in lost.values())
+    assert all(bounds.upper == ALWAYS for bounds in lost.values())
+    assert lost
+
+
+def test_the_policy_that_drops_an_answer_is_named() -> None:
+    text = IPTABLES.read_text().replace(":INPUT ACCEPT", ":INPUT DROP", 1)
+    assert (
+        text.index("*filter") < text.index(":INPUT DROP")
+        or "*mangle" in text[: text.index(":INPUT DROP")]
+    )
+    view = Recogniser(
+        parse(text, "dump.txt"), Capture(IPTABLES).cluster, node="worker1", node_addresses=(NODE,)
+    ).view()
+    (ended,) = {e for share in of(view, Source.NODE).shares for e, _ in share.lost}
+    assert (ended.kind, ended.how) == (EndKind.UNANSWERED, "policy DROP of INPUT")
+    assert ended.place is not None
+
+
+@pytest.mark.parametrize(
+    ("rule", "lost"),
+    [
+        ("ct state established drop", True),
+        ("ct direction reply reject", True),
+        ("ct direction original drop", False),
+        ("ct status dnat,seen-reply drop", True),
+        ("tcp flags & (syn | ack) == syn | ack drop", True),
+        ("tcp flags & (fin | syn | rst | ack) == syn ct state established drop", False),
+        ("tcp sport 8080 drop", True),
+        ("ct state new drop", None),
+    ],
+)
+def test_rules_of_nft_end_answers(rule: str, lost: bool | None) -> None:
+    head = "type filter hook input priority 0; policy accept;"
+    table = f"table ip x {{\n\tchain c {{\n\t\t{head}\n\t\t{rule}\n\t}}\n}}\n"
+    ruleset = rules_of(NFT.read_text() + table)
+    assert isinstance(ruleset, NftRuleset)
+    capture = Capture(NFT)
+    view = NftRecogniser(ruleset, capture.cluster, node="worker1", node_addresses=(NODE,)).view()
+    found = unanswered(view)
+    assert found == ({"node": BOTH} if lost else {})
+
+
+def test_no_answer_is_lost_by_kube_proxys_own_rules() -> None:
+    assert unanswered(iptables("-A INPUT -j ACCEPT")) == {}
+    plain = Recogniser(parse(IPTABLES.read_text(), "dump.txt"), Cluster()).view()
+    assert not any(route.losses() for service in plain.services for route in service.routes)
