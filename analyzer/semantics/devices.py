@@ -101,6 +101,11 @@ class NodeDevices:
             self._named = self._find_named()
         return self._named
 
+    @property
+    def names_bridges(self) -> bool:
+        """Whether the node's rules name bridges by which no flow comes from outside."""
+        return any(covers(bridge, name) for name in self.named for bridge in BRIDGES)
+
     def of(self, side: Side, patterns: str, *, leaving: bool) -> Devices:
         """Return the devices by which flows come in from a side, or leave to it.
 

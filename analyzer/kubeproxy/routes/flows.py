@@ -27,7 +27,13 @@ from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.packet import UNKNOWN_MARK, Mark, Packet
 from analyzer.model.region import Intervals, Region, everything, networks_of
 from analyzer.model.value import replace
-from analyzer.semantics.assumed import BRIDGE_PORT, DEFAULTS, POD_INTERFACE, Assumed
+from analyzer.semantics.assumed import (
+    BRIDGE_PORT,
+    DEFAULTS,
+    OUTSIDE_INTERFACE,
+    POD_INTERFACE,
+    Assumed,
+)
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.devices import NodeDevices, PodPlaces
 from analyzer.semantics.effort import Effort
@@ -38,7 +44,7 @@ from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import Tree
 
 #: Assumptions about flows from one side, or to one.
-_OF_SIDES: Final = frozenset({BRIDGE_PORT, POD_INTERFACE})
+_OF_SIDES: Final = frozenset({BRIDGE_PORT, OUTSIDE_INTERFACE, POD_INTERFACE})
 
 
 class FlowWalks:
