@@ -265,7 +265,9 @@ class FlowWalks:
         asks = asks_loopback(self._rulesets) or (
             self._devices.is_routed and bool(self._devices.named)
         )
-        return asks and not self.spares(Source.NODE, None, UNKNOWN_MARK, every)
+        if not asks or self._spares_at_once(Source.NODE) is False:
+            return asks
+        return not self.spares(Source.NODE, None, UNKNOWN_MARK, every)
 
     def as_hairpin(self, explored: Explored) -> Explored:
         """Return the same ways, of flows from the endpoints themselves."""
@@ -384,16 +386,25 @@ class FlowWalks:
     def spares_all(self, mark: Mark, most: int) -> bool:
         """Return whether no plain flow is lost that nat sends on with a mark.
 
-        Also False if rules distinguish more than `most` destinations; with `most` 0, also if one or
-        two traversals do not decide.
+        Also False if rules distinguish more than `most` destinations; with `most` 0, also if one
+        traversal for all that come in, or for all that the node makes, does not decide.
         """
         within = self._leaving.within
+        ways = [self.packets.translated(source, None, mark) for source in Source]
+        if not most:
+            return all(self._spares(each, within) for each in map(from_any_side, ways))
         if all(self.spares(source, None, mark, within) for source in Source):
             return True
-        if not most:
-            return False
-        ways = (self.packets.translated(source, None, mark) for source in Source)
         return all(self._leaving.spares_all(each, most) for each in ways)
+
+    @property
+    def spares_at_once(self) -> bool:
+        """Whether no plain flow is lost whatever its mark, as `asked_behind` has found."""
+        return all(self._spares_at_once(source) for source in Source)
+
+    def _spares_at_once(self, source: Source) -> bool | None:
+        sent = self.packets.translated(source, None, UNKNOWN_MARK)
+        return self._leaving.spares_at_once(sent)
 
     def spares(
         self, source: Source, protocol: str | None, mark: Mark, addresses: Intervals

@@ -146,7 +146,11 @@ class NatWalks(FlowWalks):
 
         Also False if rules distinguish more than `most` destinations.
         """
+        if self.spares_at_once:
+            return True
         mark = self.mark_of_masquerade
+        if not most:  # with either mark, at once
+            return self.spares_all(Mark() if mark is None else mark.joined(Mark()), most)
         return self.spares_all(Mark(), most) and (mark is None or self.spares_all(mark, most))
 
     @cached_property
