@@ -32,15 +32,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-_COMMENT: Final = re.compile(r' -m comment --comment (?:"[^"\\\n]*(?:\\.[^"\\\n]*)*"|\S+)')
-_COUNTERS: Final = re.compile(r"\n\[\d+:\d+\] ")
+_COMMENT: Final = r' -m comment --comment (?:"[^"\\\n]*(?:\\.[^"\\\n]*)*"|\S+)'
+_COUNTERS: Final = r"\n\[\d+:\d+\] "
 #: A row that may match, and then sets bits of the mark, returns, or jumps to another chain.
-_PLAIN: Final = re.compile(
+_PLAIN: Final = (
     r" -(?:j MARK --set-xmark (?P<value>0x[\da-f]+)/(?P<mask>0x[\da-f]+)"
     r"|j (?P<back>RETURN)|[jg] (?P<chain>\S+))$"
 )
-_SENDS: Final = re.compile(r" -[io] \S+(?: .*)? -g (\S+)$")
-_ASKS_DEVICE: Final = re.compile(r" (?:-[io]|--physdev-(?:in|out)) ")
+_SENDS: Final = r" -[io] \S+(?: .*)? -g (\S+)$"
+_DEVICE: Final = " -i ", " -o ", " --physdev-in ", " --physdev-out "
 #: Chains that jump to one another, up to which depth they are looked at.
 _DEEPEST: Final = 8
 
@@ -75,7 +75,7 @@ class ByDevice:
         found = self._like.get(chain)
         if found is None:
             said = self._text(chain) or f"no {chain}"
-            found = chain if _ASKS_DEVICE.search(said) else self._first.setdefault(said, chain)
+            found = chain if _asks_device(said) else self._first.setdefault(said, chain)
             self._like[chain] = found
         return found
 
@@ -97,7 +97,7 @@ class ByDevice:
         """
         found = self._weights.get(chain)
         if found is None:
-            named = (_SENDS.search(row) for row in _rows(self._text(chain) or ""))
+            named = (re.search(_SENDS, row) for row in _rows(self._text(chain) or ""))
             likes = {self.like(each[1]) for each in named if each and not self.is_inert(each[1])}
             found = sum((self._text(each) or "").count("\n") for each in likes)
             self._weights[chain] = found
@@ -105,7 +105,7 @@ class ByDevice:
 
     def asks_device(self, chain: str) -> bool:
         """Return whether a chain itself matches on devices."""
-        return _ASKS_DEVICE.search(self._text(chain) or "") is not None
+        return _asks_device(self._text(chain) or "")
 
     @staticmethod
     def told_apart(
@@ -145,7 +145,7 @@ class ByDevice:
         return self._said[chain]
 
     def _does_nothing(self, row: str, depth: int) -> bool:
-        found = _PLAIN.search(row)
+        found = re.search(_PLAIN, row)
         if found is None or " -m recent " in row:
             return False
         if found["value"] is not None:
@@ -167,8 +167,12 @@ def _without_names(chain: str, rows: Sequence[str]) -> str:
         return ""
     text = "\n".join(["", *rows, ""])
     if "\n[" in text:
-        text = _COUNTERS.sub("\n", text)
-    return _COMMENT.sub("", text.replace(f"\n-A {chain} ", "\n "))[1:]
+        text = re.sub(_COUNTERS, "\n", text)
+    return re.sub(_COMMENT, "", text.replace(f"\n-A {chain} ", "\n "))[1:]
+
+
+def _asks_device(said: str) -> bool:
+    return any(option in said for option in _DEVICE)
 
 
 def _rows(said: str) -> Sequence[str]:

@@ -307,7 +307,8 @@ def _passed(packet: Packet, rule: Rule, situation: Situation) -> Packet | None:
     """Return the packet after a target that lets the traversal continue; None for others."""
     match rule.target:
         case SetMark(value, mask):
-            return replace(packet, mark=packet.mark.with_bits(value, mask))
+            mark = packet.mark.with_bits(value, mask)
+            return packet if mark == packet.mark else replace(packet, mark=mark)
         case SetConnmark() | CopyConnmark():
             return _flow_marked(packet, rule.target) if situation.has_entry else packet
         case ChangeSet(map_mark=True):
