@@ -265,7 +265,7 @@ class FlowWalks:
         asks = asks_loopback(self._rulesets) or (
             self._devices.is_routed and bool(self._devices.named)
         )
-        if not asks or self._spares_at_once(Source.NODE) is False:
+        if not asks or self.spares_at_once(Source.NODE) is False:
             return asks
         return not self.spares(Source.NODE, None, UNKNOWN_MARK, every)
 
@@ -375,9 +375,8 @@ class FlowWalks:
         """
         every = (everything(VERSIONS[self._family]),)
         loses = self._asks_pairs and not self.spares(source, None, UNKNOWN_MARK, every)
-        asked = self._leaving.asked(
-            self.packets.translated(source, None, UNKNOWN_MARK), most, loses=loses
-        )
+        sent = self.packets.translated(source, None, self.plain_mark)
+        asked = self._leaving.asked(sent, most, loses=loses)
         # Whether the results for each side rest on these assumptions is not known beforehand.
         assumed = self._assumed
         assumed.used |= _OF_SIDES & assumed.wanted & assumed.values.keys()
@@ -398,12 +397,13 @@ class FlowWalks:
         return all(self._leaving.spares_all(each, most) for each in ways)
 
     @property
-    def spares_at_once(self) -> bool:
-        """Whether no plain flow is lost whatever its mark, as `asked_behind` has found."""
-        return all(self._spares_at_once(source) for source in Source)
+    def plain_mark(self) -> Mark:
+        """What is known of the marks of plain flows after nat."""
+        return UNKNOWN_MARK
 
-    def _spares_at_once(self, source: Source) -> bool | None:
-        sent = self.packets.translated(source, None, UNKNOWN_MARK)
+    def spares_at_once(self, source: Source) -> bool | None:
+        """Return whether no plain flow of a source is lost; None: `asked_behind` has not told."""
+        sent = self.packets.translated(source, None, self.plain_mark)
         return self._leaving.spares_at_once(sent)
 
     def spares(
