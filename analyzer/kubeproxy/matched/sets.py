@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Final
 
 #: A set that packets are added to, or deleted from.
-_CHANGED: Final = r" --(?:add|del)-set (\S+)"
+_CHANGED: Final = r" --(?:add|del)-set (\S+)", " --add-set ", " --del-set "
 _MOST_NAMED: Final = 3
 _ADDRESSES: Final = frozenset({"ipv4_addr", "ipv6_addr"})
 
@@ -27,7 +27,7 @@ def node_ipsets(rulesets: Sequence[Rules]) -> NodeIpsets:
 
 
 def _changed(rulesets: Iterable[Rules]) -> Iterator[str]:
-    return (each[1] for table in _tables(rulesets) for each in found(table, _CHANGED, "-set "))
+    return (each[1] for table in _tables(rulesets) for each in found(table, *_CHANGED))
 
 
 def _tables(rulesets: Iterable[Rules]) -> Iterator[Table]:

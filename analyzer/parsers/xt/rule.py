@@ -32,7 +32,7 @@ from analyzer.parsers.xt.matches import MATCH_NAMES, MATCHES
 from analyzer.parsers.xt.targets import TARGET_NAMES, TARGETS
 
 _COUNTERS: Final = r"\s*\[(\d{1,20}):(\d{1,20})\]"
-_APPEND: Final = re.compile(
+_APPEND: Final = (
     r"\s*(?:\[\d+:\d+\]\s*)?(?:(?:-A|--append)\s+\S+|(?:-I|--insert)\s+\S+(?:\s+\d+(?=\s|$))?)\s*"
 )
 
@@ -71,10 +71,14 @@ def parse_rule(line: str, location: Location, chains: Container[str]) -> Rule:
     Raises:
         ParseError: a word that iptables-save cannot have printed there.
     """
-    found = _APPEND.match(line)
-    if found is None:
-        raise ParseError("expected -A", location=location, line=line, span=(0, len(line)))
-    return _Reader(line, location, found.end(), chains).rule()
+    if line.startswith("-A ") and line[3:4].strip():  # as most do
+        start = len("-A ") + len(line[3:].split(None, 1)[0])
+    else:
+        found = re.match(_APPEND, line)
+        if found is None:
+            raise ParseError("expected -A", location=location, line=line, span=(0, len(line)))
+        start = found.end()
+    return _Reader(line, location, start, chains).rule()
 
 
 def _is_untold(words: str) -> bool:

@@ -78,7 +78,8 @@ class ChainIndex:
     def _hosts(self, version: int) -> Intervals:
         """Return the single addresses of an IP version that rules match on."""
         if version not in self._named:
-            texts = dict.fromkeys(host for host, _ in _keys(self._rules) if host is not None)
+            keys = _keys(self._rules) if _may_name_hosts(self._rules) else ()
+            texts = dict.fromkeys(host for host, _ in keys if host is not None)
             found = [each for each in map(address_from_text, texts) if each is not None]
             numbers = [int(each) for each in found if each.version == version]
             self._named[version] = joined((number, number) for number in numbers)
@@ -117,6 +118,11 @@ class ChainIndex:
 
 def _keys(rules: Sequence[Rule]) -> Iterable[tuple[str | None, int | None]]:
     return rules.keys() if isinstance(rules, LazyRules) else map(_key, rules)
+
+
+def _may_name_hosts(rules: Sequence[Rule]) -> bool:
+    texts = rules.texts() if isinstance(rules, LazyRules) else None
+    return texts is None or any("/32 " in each or "/128 " in each for each in texts)
 
 
 def _since(start: int, places: Sequence[int]) -> Iterator[int]:
