@@ -62,6 +62,7 @@ from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.semantics.effort import MOST_BY_DEVICE, Effort
 from analyzer.semantics.grow import Grown
+from analyzer.semantics.iptables.in_a_row import split_in_a_row
 from analyzer.semantics.iptables.index import ChainIndex
 from analyzer.semantics.iptables.matching import match_all
 from analyzer.semantics.match_result import MatchResult
@@ -137,8 +138,10 @@ class Traversal(Walks):
                 try:
                     result = match_all(rule.matches, packet, self._situation, self.judged)
                 except Parted as by:
-                    again = partial(self.onward, RulePosition(start.chain, at))
-                    parted = self.parted(by, packet, again)
+                    parted = self._in_a_row(start.chain, at, packet)
+                    if parted is None:
+                        again = partial(self.onward, RulePosition(start.chain, at))
+                        parted = self.parted(by, packet, again)
                     if parted is not None:
                         return path.tree(parted)
                     packet, position = replace(packet, sources=None), at
@@ -199,6 +202,15 @@ class Traversal(Walks):
                     return path.tree(rest)
             else:
                 return path.tree(left(packet))
+
+    def _in_a_row(self, chain: str, at: int, packet: Packet) -> Tree | None:
+        """Return what happens to a packet whose sources several rules in a row split, or None."""
+        rules = self._table.chains[chain].rules
+
+        def goes_on(at: int, packet: Packet) -> Tree:
+            return self.onward(RulePosition(chain, at), packet)
+
+        return split_in_a_row(rules, at, packet, self._situation, self.effort.parts, goes_on)
 
     def _passed(self, packet: Packet, rule: Rule) -> Leaf | None:
         """Return the packet, and the rules that match, if the chain certainly continues.
