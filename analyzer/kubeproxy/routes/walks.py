@@ -146,11 +146,12 @@ class NatWalks(FlowWalks):
 
         Also False if rules distinguish more than `most` destinations.
         """
-        at_once = [self.spares_at_once(source) for source in Source]
+        at_once = [self.spared.at_once(source, self.plain_mark) for source in Source]
         if all(at_once) or (not most and None not in at_once):
             return all(at_once)
         mark = self.mark_of_masquerade
-        return self.spares_all(Mark(), most) and (mark is None or self.spares_all(mark, most))
+        every = self.spared.all_plain
+        return every(Mark(), most) and (mark is None or every(mark, most))
 
     @cached_property
     def plain_mark(self) -> Mark:
