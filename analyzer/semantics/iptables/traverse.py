@@ -188,6 +188,10 @@ class Traversal(Walks):
                     if outside is not packet:
                         packet = outside
                         told.append(packet)
+                        if key in sent:
+                            position, packet = self._by_device.past_alike(start.chain, at, packet)
+                            if position > at + 1:
+                                break
                     continue
                 if told and result == _CERTAIN and self._by_device.key(rule) in sent:
                     return path.tree(sent[self._by_device.key(rule)])  # of the last device
