@@ -18,7 +18,7 @@ from __future__ import annotations
 from functools import cached_property, partial
 from typing import Final, assert_never
 
-from analyzer.model.iptables.matches import MatchInInterface, MatchOutInterface
+from analyzer.model.iptables.matches import MatchInInterface, MatchOutInterface, MatchSource
 from analyzer.model.iptables.rules import Rule, Table
 from analyzer.model.iptables.targets import (
     Accept,
@@ -62,7 +62,6 @@ from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.semantics.effort import MOST_BY_DEVICE, Effort
 from analyzer.semantics.grow import Grown
-from analyzer.semantics.iptables.in_a_row import split_in_a_row
 from analyzer.semantics.iptables.index import ChainIndex
 from analyzer.semantics.iptables.matching import match_all
 from analyzer.semantics.match_result import MatchResult
@@ -210,6 +209,9 @@ class Traversal(Walks):
     def _in_a_row(self, chain: str, at: int, packet: Packet) -> Tree | None:
         """Return what happens to a packet whose sources several rules in a row split, or None."""
         rules = self._table.chains[chain].rules
+        if len(rules) < at + 2 or not all(map(_asks_source, rules[at : at + 2])):
+            return None
+        from analyzer.semantics.iptables.in_a_row import split_in_a_row  # few dumps need it
 
         def goes_on(at: int, packet: Packet) -> Tree:
             return self.onward(RulePosition(chain, at), packet)
@@ -301,6 +303,10 @@ class Traversal(Walks):
                 return Leaf(Unresolved(text), UNKNOWN_PACKET)
             case _:
                 assert_never(rule.target)
+
+
+def _asks_source(rule: Rule) -> bool:
+    return any(isinstance(each, MatchSource) for each in rule.matches)
 
 
 def _asks_device(rule: Rule) -> bool:

@@ -11,7 +11,7 @@ from analyzer.model.packet import Packet
 from analyzer.model.value import replace
 from analyzer.parsers.iptables_save import parse
 from analyzer.semantics.effort import Effort
-from analyzer.semantics.iptables import in_a_row, traverse
+from analyzer.semantics.iptables import in_a_row as rows_in_a_row
 from analyzer.semantics.iptables.traverse import Traversal
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import BySource, Leaf, Tree
@@ -30,7 +30,7 @@ CAME = Packet(
 def tree_of(text: str, *, in_a_row: bool, effort: Effort | None = None) -> Tree:
     with pytest.MonkeyPatch.context() as patch:
         if not in_a_row:
-            patch.setattr(traverse, "split_in_a_row", lambda *_: None)
+            patch.setattr(rows_in_a_row, "split_in_a_row", lambda *_: None)
         table = parse(text, "dump").tables["filter"]
         return Traversal(table, SITUATION, effort).tree("FORWARD", CAME)
 
@@ -108,7 +108,7 @@ def test_each_rule_takes_its_own_sources() -> None:
 )
 def test_a_rule_decides_where_it_is_certain(row: str, decides: bool | None) -> None:
     rule: Rule = parse(blocking(row), "dump").tables["filter"].chains["FORWARD"].rules[0]
-    asked = in_a_row.decides(rule, CAME, SITUATION)
+    asked = rows_in_a_row.decides(rule, CAME, SITUATION)
     assert (asked if asked is None else bool(asked)) is decides
 
 
@@ -129,5 +129,5 @@ def test_flows_back_to_their_source_are_split_elsewhere() -> None:
     def goes_on(_at: int, _packet: Packet) -> Tree:
         pytest.fail("it does not go on")
 
-    found = in_a_row.split_in_a_row(rules.rules, 0, packet, SITUATION, lambda: True, goes_on)
+    found = rows_in_a_row.split_in_a_row(rules.rules, 0, packet, SITUATION, lambda: True, goes_on)
     assert found is None
