@@ -270,7 +270,7 @@ def _unknown_target(naming: Naming, text: str) -> t.TargetUnknown:
     naming.remove("target", text)
     found = _TARGET.match(text)
     name = found[1] if found is not None and found[1] in XTABLES_TARGETS else ""
-    if name and (old := OLD_BINARY.search(text)) is not None:
+    if name and (old := re.search(OLD_BINARY, text)) is not None:
         return t.TargetUnknown(f"-j {name} {old[0]}")
     # A target without a known name is read as an unknown one, whatever its options.
     told = f"-j {name or naming.removed.upper()} --{naming.removed} {naming.mark(text)}"

@@ -66,6 +66,9 @@ def routes_of(options: SimpleNamespace) -> Routes:
         OSError: it cannot be read.
     """
     from analyzer.model.routing import Routes
+
+    if not options.routes:
+        return Routes()
     from analyzer.parsers.iproute import parse_routes
 
     files = ((name, _read("--routes", name, options)) for name in options.routes)

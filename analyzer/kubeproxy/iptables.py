@@ -52,6 +52,8 @@ if TYPE_CHECKING:  # only loaded for dumps that need it
     from analyzer.semantics.tree import Tree
 
 _BASE_CHAINS: Final = ("PREROUTING", "OUTPUT", "POSTROUTING")
+#: Most rules of Services' chains for which each frontend is evaluated.
+_FEW: Final = 32
 
 
 def _has_holes(ruleset: Ruleset) -> bool:
@@ -176,7 +178,7 @@ class Recogniser:
     @cached_property
     def _classes(self) -> Classes | None:
         """The routes of frontends that are alike; None: each is evaluated by itself."""
-        if not self._by_class or self._walks.are_told_by_ports_of_sets:
+        if not self._by_class or self._are_few or self._walks.are_told_by_ports_of_sets:
             return None
         from analyzer.kubeproxy.fastpath.alike import Closures
         from analyzer.kubeproxy.fastpath.classes import Classes
@@ -186,6 +188,12 @@ class Recogniser:
         families = Families(closures)
         given = closures, self._is_taken, families
         return Classes(*given, lambda: self._walks.of_sets, self._own)
+
+    @cached_property
+    def _are_few(self) -> bool:
+        """Whether evaluating each frontend takes less time than finding out which are alike."""
+        walked = (e for e in self._entrances.found if not self._plain_ways.is_direct(e))
+        return sum(self._size(each.chain) for each in walked) <= _FEW
 
     @cached_property
     def _routes_of(self) -> SourceRoutes:
@@ -202,10 +210,7 @@ class Recogniser:
         diagnostics += [notes.unfilled(s) for s in services if s.unfilled]
         raw = self._ruleset.tables.get("raw")
         if raw is not None and raw.rules:
-            from analyzer.kubeproxy.routes import untracked
-
-            places = untracked.untracked(self._ruleset)
-            diagnostics += untracked.node_local_dns(services, places, self._ruleset.file)
+            diagnostics += self._exempted(raw, services)
         diagnostics += notes.odd_rules(self._entrances.odd)
         if self._whole.legacy_beside and not self._others and not unseen:
             diagnostics.append(notes.half())
@@ -236,6 +241,17 @@ class Recogniser:
             unled=self._unled,
             diagnostics=(*self._ruleset.diagnostics, *found, *diagnostics),
         )
+
+    def _exempted(self, raw: Table, services: Sequence[ServicePort]) -> list[Diagnostic]:
+        """Return what to say of flows that rules exempt from conntrack."""
+        from analyzer.kubeproxy.rows.texts import EXEMPTING, says
+
+        if not says(raw, *EXEMPTING):
+            return []
+        from analyzer.kubeproxy.routes import untracked
+
+        places = untracked.untracked(self._ruleset)
+        return untracked.node_local_dns(services, places, self._ruleset.file)
 
     def _has_all_of_nat(self) -> bool:
         nat = self._whole.tables.get("nat")

@@ -8,7 +8,9 @@ Source: the programs' own sources and documentation, for the names of their chai
 from __future__ import annotations
 
 import re
+from functools import cache
 
+from analyzer.model.hooks import TABLES
 from analyzer.model.value import value
 
 TYPE_CHECKING = False
@@ -65,7 +67,7 @@ PROGRAMS: Final = (
     ),
     Program(
         name="Cilium",
-        chains=r"(?:OLD_)?CILIUM_",
+        chains=r"CILIUM_|OLD_CILIUM_",
         comments=r"cilium[: -]",
         devices=r"cilium_|lxc",
     ),
@@ -130,8 +132,8 @@ PROGRAMS: Final = (
     Program(name="MiniUPnPd", chains=r"MINIUPNPD", tables=r"miniupnpd$"),
 )
 
-#: Beginning of chain names for which several programs have patterns; compiling each takes time.
-_KUBE: Final = "KUBE-"
+#: What an alternative of a pattern may begin with besides plain text.
+_GROUP: Final = "(?:"
 
 # Compiled if the name of a rule's chain does not decide.
 _COMMENT: Final = (
@@ -149,6 +151,8 @@ def program_of_chain(chain: str, table: str = "") -> str | None:
 
     `table` is the chain's nft table, for example ``ip kube-proxy``.
     """
+    if chain in TABLES and not table:
+        return None  # a base chain of iptables
     key = chain, table
     if key not in _KNOWN:
         name = table.rpartition(" ")[2]
@@ -175,11 +179,17 @@ def program_of(chain: str, text: str, table: str = "") -> str | None:
 
 
 def _first(field: str, text: str) -> str | None:
-    is_kube = text.startswith(_KUBE)
     for each in PROGRAMS:
         pattern = getattr(each, field)
-        if pattern.startswith(_KUBE) and not is_kube:
-            continue
-        if pattern and re.match(pattern, text):
+        if pattern and text[:1] in _firsts(pattern) and re.match(pattern, text):
             return each.name
     return None
+
+
+@cache
+def _firsts(pattern: str) -> frozenset[str]:
+    """Return all characters that a match may begin with: to compile a pattern takes longer.
+
+    No alternative of a pattern has an optional beginning.
+    """
+    return frozenset([each.removeprefix(_GROUP)[:1] for each in pattern.split("|")])

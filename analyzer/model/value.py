@@ -125,6 +125,8 @@ def _make(cls: type, *, kw_only: bool) -> type:
 
 def _equal(key: Callable[[Any], object]) -> Callable[[Any, Any], Any]:
     def equal(self: Any, other: Any) -> Any:
+        if self is other:
+            return True
         if self.__class__ is not other.__class__:
             return NotImplemented
         return key(self) == key(other)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import Final
 
 from analyzer.model.iptables.rules import Chain, Counters, Table
@@ -31,9 +30,8 @@ _NAT_ONLY: Final = re.compile(
 )
 
 
-@dataclass(slots=True)
 class OpenTable:
-    """A table whose end has not been read yet.
+    """A table whose end has not been read yet, begun at `line`.
 
     Attributes:
         implied: no ``*table`` line began it: a fragment, or ``iptables -S``.
@@ -42,16 +40,17 @@ class OpenTable:
         lost: such lines, which may also be rules of chains that come later.
     """
 
-    name: str | None
-    family: str
-    line: int
-    implied: bool = False
-    listed: bool = False
-    damaged: bool = False
-    lost: list[tuple[int, str]] = field(default_factory=list)
-    policies: dict[str, tuple[str | None, Counters | None]] = field(default_factory=dict)
-    rows: dict[str, ListedRows] = field(default_factory=dict)
-    last: str | None = None
+    def __init__(self, name: str | None, family: str, line: int, *, implied: bool = False) -> None:
+        self.name = name
+        self.family = family
+        self.line = line
+        self.implied = implied
+        self.listed = False
+        self.damaged = False
+        self.lost: list[tuple[int, str]] = []
+        self.policies: dict[str, tuple[str | None, Counters | None]] = {}
+        self.rows: dict[str, ListedRows] = {}
+        self.last: str | None = None
 
     def guess(self) -> str:
         """Return the table's name, from its built-in chains or else from its rules."""

@@ -95,8 +95,9 @@ class RuleRows(LazyRules):
     def _hold(self) -> list[tuple[int, str]]:
         """Keep the rows, and make room for the parsed rules."""
         if self._held is None:
-            self._held = self.rows
+            rows = self.rows
             self._understood = [None] * len(self)
+            self._held = rows
         return self._held
 
     if TYPE_CHECKING:
@@ -277,6 +278,8 @@ class SlicedRows(RuleRows):
         return self._block.text[start:end]
 
     def __len__(self) -> int:
+        if self._held is not None:
+            return len(self._understood)
         return self._block.text.count("\n", *self._block.span_of(self._name))
 
 

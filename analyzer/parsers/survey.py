@@ -98,7 +98,7 @@ def _survey(file: str, table: Table, names: Iterable[str]) -> Iterator[Diagnosti
             if isinstance(match, MatchUnknown) and UNREAD not in match.text:
                 unread.setdefault(f"match {_first(match.text)}", []).append(line)
         match rule.target:
-            case TargetUnknown(text) if OLD_BINARY.search(text):
+            case TargetUnknown(text) if re.search(OLD_BINARY, text):
                 old.setdefault(f"target {_first(text)}", []).append(line)
             case TargetUnknown(text) if UNREAD in text:
                 pass

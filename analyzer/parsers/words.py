@@ -15,10 +15,10 @@ from analyzer.model.diagnostics import Location
 from analyzer.model.value import value
 
 _WORD: Final = re.compile(r'(?:[^\s"]|"(?:[^"\\]|\\.)*+")++|"')
-_QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.)*+)"')
-_ESCAPED: Final = re.compile(r"\\(.)")
-_ONE_WORD: Final = re.compile(r'[^\s"]+')
-_PLAIN: Final = re.compile(r"[A-Za-z0-9_-]+")
+_QUOTED: Final = r'"((?:[^"\\]|\\.)*+)"'
+_ESCAPED: Final = r"\\(.)"
+_ONE_WORD: Final = r'[^\s"]+'
+_PLAIN: Final = r"[A-Za-z0-9_-]+"
 
 
 @value
@@ -49,7 +49,10 @@ class Words:
             return Word(text, found.span())
         if text == '"':
             self.fail("expected a closing quote", span=(found.start(), len(self.line)))
-        plain = _QUOTED.sub(lambda m: _ESCAPED.sub(r"\1", m[1]), text)
+        if "\\" not in text:
+            plain = text.replace('"', "")
+        else:
+            plain = re.sub(_QUOTED, lambda m: re.sub(_ESCAPED, r"\1", m[1]), text)
         return Word(plain, found.span(), quoted=True)
 
     def peek(self, ahead: int = 0) -> str | None:
@@ -94,12 +97,12 @@ def quoted(text: str) -> str:
 
     Source: iptables, libxtables/xtables.c, ``xtables_save_string``.
     """
-    return text if _PLAIN.fullmatch(text) else always_quoted(text)
+    return text if re.fullmatch(_PLAIN, text) else always_quoted(text)
 
 
 def bare(text: str) -> str:
     """Return a word that iptables-save never quotes, quoted only if it would be split."""
-    return text if _ONE_WORD.fullmatch(text) and text != "!" else always_quoted(text)
+    return text if re.fullmatch(_ONE_WORD, text) and text != "!" else always_quoted(text)
 
 
 def always_quoted(text: str) -> str:

@@ -147,7 +147,7 @@ class _Rows:
             yield (Span("unknown" if route.unresolved else "none", Style.WARNING),)
         elif len(printed) <= _MOST or self._answer.every:
             if self._places or unready:
-                yield from self._placed(route.shares, unready)
+                yield from self._placed(route, unready)
                 return
             for endpoint, numbers in zip(printed, self._numbers_of(shares).each, strict=True):
                 yield endpoint, _NOWHERE, *numbers
@@ -161,15 +161,14 @@ class _Rows:
                 yield endpoint, _NOWHERE, *numbers
             yield f"{len(printed) - _FIRST:,} more", _NOWHERE, *told.rest
 
-    def _placed(self, shares: Sequence[Share], unready: _Places) -> Iterator[_Row]:
-        for share in shares:
-            endpoint = share.endpoint
+    def _placed(self, route: Route, unready: _Places) -> Iterator[_Row]:
+        for endpoint, share in zip(*route.draws(), strict=True):
             node = self._answer.cluster.placement(endpoint.address).node
             shown: Cell = str(endpoint)
             if (endpoint.address, endpoint.port) in unready:
                 shown = (str(endpoint), Span(" not ready", Style.WARNING))
             pod = self._answer.cluster.pods.of(endpoint.address, endpoint.port)
-            yield *_row(shown, node, share.share), pod or ""
+            yield *_row(shown, node, share), pod or ""
 
     def _numbers_of(self, shares: Sequence[Bounds]) -> _Numbers:
         found = self._numbers.get(id(shares))

@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection
 from ipaddress import ip_network
 
 from analyzer.model.addresses import IPV4, Address
-from analyzer.model.nft.names import ADDRESS_TYPES
 from analyzer.model.region import Region, span
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.assumed import ADDRESS_TYPE
@@ -20,8 +19,20 @@ if TYPE_CHECKING:
     from typing import Final
 
 LOCAL: Final = "local"
-#: All types, in the spelling of nft.
-_ALL: Final = frozenset(ADDRESS_TYPES)
+#: All types that nft and addrtype know, in the spelling of nft.
+ALL: Final = frozenset(
+    {
+        "unspec",
+        "unicast",
+        "local",
+        "broadcast",
+        "anycast",
+        "multicast",
+        "blackhole",
+        "unreachable",
+        "prohibit",
+    }
+)
 #: Networks whose type does not depend on routes: first and last address. All of 0.0.0.0/8 was
 #: of that kind before Linux 5.3.
 _FIXED: Final = (
@@ -74,7 +85,7 @@ def _possible(local: Ternary, of: Address | Region | None) -> frozenset[str]:
                 some.add(fixed)
     if local is Ternary.TRUE:
         return frozenset({LOCAL, *some})
-    found = _ALL if local is Ternary.UNKNOWN else _ALL - {LOCAL}
+    found = ALL if local is Ternary.UNKNOWN else ALL - {LOCAL}
     is_plain = of is not None and of.version == IPV4 and _is_plain(of)
     return found - {"multicast"} if is_plain else found
 

@@ -14,15 +14,18 @@ from typing import Final, TypeAlias
 from analyzer.model.diagnostics import Location
 from analyzer.model.hooks import PRIORITIES, TABLES
 from analyzer.model.iptables.rules import Chain, LazyRules, Ruleset
-from analyzer.model.nft.ruleset import FAMILIES, NftRuleset
-from analyzer.model.nft.ruleset import Table as NftTable
 from analyzer.model.value import replace
 from analyzer.semantics.calling_order import NAT, BaseChain, Stage, in_order
 from analyzer.semantics.effort import Effort
 from analyzer.semantics.iptables.traverse import Traversal
 from analyzer.semantics.situation import FIRST, Situation
 
-Rules: TypeAlias = Ruleset | NftRuleset
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # not for nodes without nft
+    from analyzer.model.nft.ruleset import NftRuleset
+    from analyzer.model.nft.ruleset import Table as NftTable
+
+Rules: TypeAlias = "Ruleset | NftRuleset"
 
 #: Below every possible priority, since that of a lost chain is not known: all others may see what
 #: it did to a packet.
@@ -32,7 +35,10 @@ _CONNTRACK: Final = -200
 #: The hooks where conntrack first sees a packet.
 _FIRST: Final = frozenset({"PREROUTING", "OUTPUT"})
 #: Families of nft whose chains packets of a family never traverse; others may.
-_NOT_MET: Final = {family: FAMILIES - {family, "inet"} for family in ("ip", "ip6")}
+_NOT_MET: Final = {
+    "ip": frozenset({"ip6", "arp", "bridge", "netdev"}),
+    "ip6": frozenset({"ip", "arp", "bridge", "netdev"}),
+}
 
 
 def base_chains(
@@ -45,7 +51,7 @@ def base_chains(
     effort = effort or Effort()
     found: dict[str, list[BaseChain]] = {hook: [] for hook in TABLES}
     for number, ruleset in enumerate(rulesets):
-        if isinstance(ruleset, NftRuleset):
+        if not isinstance(ruleset, Ruleset):
             each = _of_nft(number, ruleset, family, situation, effort)
         elif ruleset.family == family:
             each = _of_iptables(number, ruleset, situation, effort)

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, product
 from math import factorial, prod
-from typing import Final, Protocol, TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from analyzer.model.diagnostics import Location
 from analyzer.model.hooks import POLICIES
@@ -30,28 +30,32 @@ from analyzer.model.packet import Packet
 from analyzer.model.value import replace, value
 from analyzer.semantics.tree import Tree
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    class Walker(Protocol):
+        """Evaluates packets in the chains of one table."""
+
+        judged: set[type]
+
+        @property
+        def visited(self) -> list[str]:
+            """The chains that packets entered so far."""
+
+        def tree(self, chain: str, packet: Packet) -> Tree:
+            """Return what happens to `packet` from the first rule of `chain` on."""
+
+        def forget(self) -> None:
+            """Forget the results so far."""
+
+
 T = TypeVar("T")
 
 #: The priority at which chains of type nat are called, by hook.
 NAT: Final = {"PREROUTING": -100, "OUTPUT": -100, "INPUT": 100, "POSTROUTING": 100}
 #: Most orders that are evaluated one by one.
 _MOST: Final = 100
-
-
-class Walker(Protocol):
-    """Evaluates packets in the chains of one table."""
-
-    judged: set[type]
-
-    @property
-    def visited(self) -> list[str]:
-        """The chains that packets entered so far."""
-
-    def tree(self, chain: str, packet: Packet) -> Tree:
-        """Return what happens to `packet` from the first rule of `chain` on."""
-
-    def forget(self) -> None:
-        """Forget the results so far."""
 
 
 @value(kw_only=True)

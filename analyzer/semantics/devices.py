@@ -17,6 +17,7 @@ there: it is known which devices exist, but not which is whose.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 
 from analyzer.model.addresses import Address
 from analyzer.model.devices import Devices, Side, covers, meets
@@ -100,6 +101,11 @@ class NodeDevices:
         if self._named is None:
             self._named = self._find_named()
         return self._named
+
+    @cached_property
+    def names_bridges(self) -> bool:
+        """Whether the node's rules name bridges by which no flow comes from outside."""
+        return any(covers(bridge, name) for name in self.named for bridge in BRIDGES)
 
     def of(self, side: Side, patterns: str, *, leaving: bool) -> Devices:
         """Return the devices by which flows come in from a side, or leave to it.

@@ -9,13 +9,22 @@ from typing import Final, TypeAlias
 from analyzer.model.endings import UNKNOWN_END, Ending, Endings, EndKind, any_of, summed
 from analyzer.model.iptables.rules import Rule
 from analyzer.model.iptables.targets import Drop, Reject
-from analyzer.model.nft.ruleset import Rule as NftRule
 from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace, value
 from analyzer.semantics.parts import Asked, Parts, holds, of_all
-from analyzer.semantics.tree import Leaf, PolicyDrop, Shares, Tree, Unanswered, shares_by_source
+from analyzer.semantics.tree import (
+    AnyRule,
+    Delivered,
+    Leaf,
+    PolicyDrop,
+    Shares,
+    Tree,
+    Unanswered,
+    every_leaf,
+    shares_by_source,
+)
 from analyzer.semantics.untracking import untracks
 
 
@@ -43,7 +52,7 @@ class Onward:
 #: What happens to packets by their source, and the matches on it that make a difference.
 OnwardBySource: TypeAlias = tuple[Parts[Onward], Asked]
 
-_APPENDED: Final = re.compile(r"(?:^|\s)-[AI]\s+(\S+)")
+_APPENDED: Final = r"(?:^|\s)-[AI]\s+(\S+)"
 #: The result for unknown packets.
 UNKNOWN: Final = Onward(Ternary.UNKNOWN, ((UNKNOWN_END, Bounds(NEVER, ALWAYS)),))
 #: The same for packets from all sources.
@@ -61,6 +70,14 @@ def onward(tree: Tree, sent: Packet) -> Parts[Onward]:
         return leaf.packet.masqueraded if ended is None else ended
 
     return tuple([(where, _told(each)) for where, each in shares_by_source(tree, end_of)])
+
+
+def spares_all(tree: Tree, sent: Packet) -> bool:
+    """Return whether all packets with this tree certainly reach the destination they go to."""
+    return all(
+        isinstance(leaf.outcome, Delivered) and _goes_on(leaf.packet, sent)
+        for leaf in every_leaf(tree)
+    )
 
 
 def _goes_on(packet: Packet, sent: Packet) -> bool:
@@ -138,7 +155,7 @@ def ending_of(leaf: Leaf) -> Ending | None:
             return None
 
 
-def decided(kind: EndKind, how: str, rules: Sequence[Rule | NftRule]) -> Ending:
+def decided(kind: EndKind, how: str, rules: Sequence[AnyRule]) -> Ending:
     """Return the ending whose reason is the last of some rules."""
     if not rules:
         return Ending(kind=kind, how=how)
@@ -148,9 +165,9 @@ def decided(kind: EndKind, how: str, rules: Sequence[Rule | NftRule]) -> Ending:
     return Ending(kind=kind, how=how, rule=rule.raw, place=place, chain=chain, table=place.table)
 
 
-def chain_of(rule: Rule | NftRule) -> str:
+def chain_of(rule: AnyRule) -> str:
     """Return the chain of a rule; empty if its text does not show it."""
-    if isinstance(rule, NftRule):
+    if not isinstance(rule, Rule):
         return rule.chain
-    found = _APPENDED.search(rule.raw)
+    found = re.search(_APPENDED, rule.raw)
     return "" if found is None else found[1]

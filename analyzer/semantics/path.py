@@ -75,7 +75,11 @@ class Path:
 
     def tree(self, rest: Tree | None) -> Tree:
         """Return the tree, with `rest` at its end; None if no probability is left."""
-        tree = chance_of(self._branches if rest is None else [*self._branches, (self._left, rest)])
+        if rest is not None and not self._branches:
+            tree = rest
+        else:
+            left = [] if rest is None else [(self._left, rest)]
+            tree = chance_of([*self._branches, *left])
         if self._passed:
             tree = replace(tree, rules=(*self._passed, *tree.rules))
         for around in reversed(self._around):

@@ -16,33 +16,35 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from analyzer.model.packet import UNKNOWN_PACKET, Packet
 from analyzer.model.region import Parted
-from analyzer.model.value import replace
+from analyzer.model.value import replace, value
 from analyzer.semantics.depth import deep
 from analyzer.semantics.effort import MOST_NESTED, MOST_RULES, Effort, TooMany
 from analyzer.semantics.grow import Grown
 from analyzer.semantics.tree import BySource, FellThrough, Leaf, Tree, Unresolved
 
 
-class RulePosition(NamedTuple):
+@value
+class RulePosition:
     """A rule of a chain, by its index."""
 
     chain: str
     at: int
 
 
-Key: TypeAlias = tuple[RulePosition, Packet]
+#: The chain and the index of a rule, and the packet.
+Key: TypeAlias = tuple[str, int, Packet]
 
 
 class Walks(ABC):
     """Traversals of the chains of one table; subclasses evaluate the rules."""
 
     def __init__(self, effort: Effort | None = None) -> None:
-        self._cache: dict[Key, Tree] = {}
-        self._walking: set[Key] = set()
+        #: What was found; None while it is being evaluated.
+        self._cache: dict[Key, Tree | None] = {}
         self._entered: set[str] = set()
         #: Branches of cached trees, by identity, on which no packet leaves its chain.
         self._staying: set[int] = set()
@@ -76,16 +78,15 @@ class Walks(ABC):
 
     def onward(self, start: RulePosition, packet: Packet) -> Tree:
         """Return what happens to a packet from a rule on, until it leaves that chain."""
-        key = (start, packet)
+        key = start.chain, start.at, packet
         if key in self._cache:
-            return self._cache[key]
-        if key in self._walking:
-            return _loops(start.chain, packet)
-        self._walking.add(key)
+            return self._cache[key] or _loops(start.chain, packet)
+        self._cache[key] = None
         try:
             tree = self._meets(start, packet)
-        finally:  # a question that ends it may be answered further up
-            self._walking.remove(key)
+        except BaseException:  # a question that ends it may be answered further up
+            del self._cache[key]
+            raise
         if len(tree.rules) > MOST_RULES:
             tree = replace(tree, rules=self.effort.shortened(tree.rules))
         self._cache[key] = tree
@@ -93,7 +94,7 @@ class Walks(ABC):
 
     def walked(self, start: RulePosition, packet: Packet) -> Tree | None:
         """Return what happens to a packet from a rule on, if that was evaluated already."""
-        return self._cache.get((start, packet))
+        return self._cache.get((start.chain, start.at, packet))
 
     def goto(self, chain: str, packet: Packet) -> Tree:
         """Return what happens to a packet that enters a chain, until it leaves that chain."""

@@ -138,6 +138,8 @@ class Situation:
             return packet.came_by if packet.in_interface is None else packet.in_interface
         if packet.comes_from is None:
             self.want(POD_INTERFACE)
+            if self.devices is not None and self.devices.names_bridges:
+                self.want(OUTSIDE_INTERFACE)
         return self._devices(packet.comes_from, leaving=False)
 
     def leaves_by(self, packet: Packet) -> str | Devices | None:

@@ -6,10 +6,8 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Generic, TypeAlias, TypeVar, assert_never
 
 from analyzer.model.diagnostics import Location
-from analyzer.model.distribution import Distribution
 from analyzer.model.iptables.rules import Rule
 from analyzer.model.iptables.targets import Accept, Dnat, Drop, Masquerade, Redirect, Reject, Snat
-from analyzer.model.nft.ruleset import Rule as NftRule
 from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
 from analyzer.model.region import Intervals, Region, common_of, joined
@@ -18,11 +16,16 @@ from analyzer.semantics.depth import deep
 from analyzer.semantics.parts import Parts, combined, merged, of_all
 from analyzer.semantics.sums import UNKNOWN, Sums, drawn
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # not needed by most
+    from analyzer.model.distribution import Distribution
+    from analyzer.model.nft.ruleset import Rule as NftRule
+
 K = TypeVar("K", bound=Hashable)
 
 
 #: A rule of iptables or of nft.
-AnyRule: TypeAlias = Rule | NftRule
+AnyRule: TypeAlias = "Rule | NftRule"
 
 
 @value
@@ -342,6 +345,8 @@ def distribution(tree: Tree) -> Distribution[Outcome]:
     Raises:
         ValueError: the tree has an `Either`; use `bounds` instead.
     """
+    from analyzer.model.distribution import Distribution
+
     return Distribution.collect((leaf.outcome, w) for leaf, w in leaves(tree, ALWAYS))
 
 

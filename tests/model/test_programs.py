@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from analyzer.model.programs import PROGRAMS, program_of, program_of_chain
+from analyzer.model.hooks import TABLES
+from analyzer.model.programs import PROGRAMS, Program, program_of, program_of_chain
 from tests.support.captures import ROOT
 
 NOISE = ROOT / "fixtures" / "noise"
@@ -126,3 +127,24 @@ def test_all_that_a_program_adds_to_a_node_is_known_as_its_own(file: str, name: 
     assert len(rules) > 3
     told = {line: program_of(line.split()[1], line) for line in rules}
     assert [line for line, found in told.items() if found != name] == []
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda each: each.name)
+def test_each_alternative_of_a_pattern_begins_with_plain_text(program: Program) -> None:
+    for pattern in filter(
+        None, (program.chains, program.comments, program.devices, program.tables)
+    ):
+        # Alternatives within groups are no alternatives of the whole.
+        alone = re.sub(
+            r"\([^()|]*(?:\|[^()|]*)+\)", lambda each: each[0].replace("|", "/"), pattern
+        )
+        for each in alone.split("|"):
+            assert not re.match(r"\([^()]*\)[?*{]", each)
+            for part in each.partition(")")[0].split("/") if each.startswith("(") else (each,):
+                assert re.match(r"(?:\(\?:)?[A-Za-z0-9_](?![?*{])", part)
+
+
+def test_no_base_chain_of_iptables_is_of_a_program() -> None:
+    for chain in TABLES:
+        assert not any(p.chains and re.match(p.chains, chain) for p in PROGRAMS)
+        assert program_of_chain(chain) is None

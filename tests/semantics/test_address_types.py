@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from analyzer.model.nft.names import ADDRESS_TYPES
 from analyzer.model.region import Region, joined
 from analyzer.model.ternary import Ternary
-from analyzer.semantics.address_types import has_type
+from analyzer.semantics.address_types import ALL, has_type
 from analyzer.semantics.assumed import ADDRESS_TYPE, Assumed
 
 TRUE, FALSE, UNKNOWN = Ternary.TRUE, Ternary.FALSE, Ternary.UNKNOWN
@@ -64,3 +64,7 @@ def test_what_is_known_of_many_addresses_holds_for_each(
     found = has_type(wanted, local, region, lambda _: None)
     for each in given_:
         assert found in {UNKNOWN, has_type(wanted, local, each, lambda _: None)}
+
+
+def test_types_are_those_that_nft_names() -> None:
+    assert frozenset(ADDRESS_TYPES) == ALL

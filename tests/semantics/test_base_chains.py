@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from analyzer.model.iptables.rules import Ruleset
+from analyzer.model.nft.ruleset import FAMILIES
 from analyzer.parsers import iptables_save, nft_text
 from analyzer.semantics.assumed import Assumed
 from analyzer.semantics.base_chains import Rules, base_chains, before_conntrack
@@ -29,6 +30,16 @@ def saved(table: str, *lines: str, policy: str = "ACCEPT", end: str = "COMMIT\n"
 
 def nft(head: str, *, family: str = "ip", flags: str = "", rule: str = "accept") -> str:
     return f"table {family} t {{\n{flags}chain c {{\ntype {head}\n{rule}\n}}\n}}\n"
+
+
+@pytest.mark.parametrize("family", ["ip", "ip6"])
+def test_packets_of_a_family_traverse_tables_of_that_family_and_of_both(family: str) -> None:
+    met = {
+        each
+        for each in FAMILIES
+        if chains(nft("filter hook prerouting priority 0;", family=each), family=family)
+    }
+    assert met == {family, "inet"}
 
 
 def test_chains_of_iptables_are_called_raw_mangle_nat() -> None:

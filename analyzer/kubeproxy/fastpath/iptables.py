@@ -67,8 +67,8 @@ class PlainWays:
         #: Which plain flows are masqueraded, by the network that a Service's rule does not mark.
         self._judges_of: dict[Source, dict[_Asked, list[JudgedPart]]] = {s: {} for s in Source}
         self._fares: dict[_Asked, Fares] = {}
-        #: By protocol, the destinations whose flows reach KUBE-SERVICES unchanged.
-        self._directly: dict[str, Intervals] = {}
+        #: By protocol, the destinations whose flows reach KUBE-SERVICES unchanged; None: of any.
+        self._directly: dict[str | None, Intervals] = {}
         self._masquerade = MasqueradeJudges(plain, walks, own, lambda: self._is_quiet)
 
     @cached_property
@@ -132,15 +132,26 @@ class PlainWays:
             return None
         found = self._directly.get(protocol)
         if found is None:
-            from analyzer.model.region import everything
+            from analyzer.model.region import everything, joined, without
 
-            found = (everything(VERSIONS[self._ruleset.family]),)
-            for source in Source:
-                # A hairpin flow is one of a pod, of the node itself, or from outside.
-                if source is not Source.HAIRPIN and found:
-                    region = self._parts().region(source)
-                    found = self._walks().untouched(source, protocol, region, found)
+            every = (everything(VERSIONS[self._ruleset.family]),)
+            if None not in self._directly:
+                self._directly[None] = self._untouched(None, every)
+            found = self._directly[None]
+            rest = without(every, found)
+            if rest:
+                found = joined([*found, *self._untouched(protocol, rest)])
             self._directly[protocol] = found
+        return found
+
+    def _untouched(self, protocol: str | None, among: Intervals) -> Intervals:
+        """Return the destinations among some to which flows arrive unchanged; None: of any kind."""
+        found = among
+        for source in Source:
+            # A hairpin flow is one of a pod, of the node itself, or from outside.
+            if source is not Source.HAIRPIN and found:
+                region = self._parts().region(source)
+                found = self._walks().untouched(source, protocol, region, found)
         return found
 
     @cached_property

@@ -191,7 +191,7 @@ class PlainServices:
                 found = {int(endpoint.address) for endpoint in endpoints}
                 addresses = joined([*addresses, *[(each, each) for each in found]])
                 self._addresses = len(self._every), addresses
-            told = self._walks.spares(*way, addresses)
+            told = self._walks.spared.are(*way, addresses)
             spared = self._spared[towards] = len(self._every) if told else None
         return spared is not None
 

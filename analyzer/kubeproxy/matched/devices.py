@@ -18,19 +18,21 @@ if TYPE_CHECKING:
     from analyzer.model.nft.ruleset import Chain, NftRuleset
 
 #: In rows of iptables-save: the device of -i or -o.
-_IN_ROWS: Final = re.compile(r' (?:-[io]|--(?:in|out)-interface) "?([^\s"]+)')
+_IN_ROWS: Final = r' (?:-[io]|--(?:in|out)-interface) "?([^\s"]+)'
+_DEVICES_OF: Final = " -i ", " -o ", "-interface "
 _IN: Final = " -i ", " --in-interface "
 #: Rows that match on packets that leave by loopback.
-_TO_LOOPBACK: Final = re.compile(r' (?:-o|--out-interface) "?(?:lo|lo?\+)(?=[\s"])')
+_TO_LOOPBACK: Final = r' (?:-o|--out-interface) "?(?:lo|lo?\+)(?=[\s"])'
+_TO_LIKE: Final = " -o l", ' -o "l', " --out-interface "
 #: The same of nft, as text or JSON; in sets and maps anything may be such a device.
-_LOOPBACK_OUT: Final = re.compile(r"\boif(?:name)?\b.*?(?:\blo?\b|@|vmap|map)")
+_LOOPBACK_OUT: Final = r"\boif(?:name)?\b.*?(?:\blo?\b|@|vmap|map)"
 #: In rules of nft, as text or JSON: everything that may be a device.
-_NAMES: Final = re.compile(r"[^\s\"'{},]+")
+_NAMES: Final = r"[^\s\"'{},]+"
 #: In rules of nft and types of sets that match on devices.
 _WORDS: Final = ("iif", "oif")
 #: The parts of a row that are neither its matches nor its target.
-_BARE: Final = re.compile(r' -m comment --comment (?:"(?:[^"\\]|\\.)*"|\S+)|^\[\d+:\d+\] ')
-_STOPS: Final = re.compile(r"-A \S+ -j (?:DROP|REJECT(?: --reject-with \S+)?)")
+_BARE: Final = r' -m comment --comment (?:"(?:[^"\\]|\\.)*"|\S+)|^\[\d+:\d+\] '
+_STOPS: Final = r"-A \S+ -j (?:DROP|REJECT(?: --reject-with \S+)?)"
 _DEVICES: Final = frozenset({"ifname", "iface_index", "unknown"})
 #: Most chains that are followed, of which each sends names with one prefix on to the next.
 _DEEPEST: Final = 8
@@ -44,9 +46,11 @@ def asked_devices(rulesets: Iterable[Rules]) -> frozenset[str]:
 def asks_loopback(rulesets: Iterable[Rules]) -> bool:
     """Return whether a rule may match on packets that leave by loopback, and not on all."""
     return any(
-        any(says(table, _TO_LOOPBACK) for table in each.tables.values())
+        any(any(found(table, _TO_LOOPBACK, *_TO_LIKE)) for table in each.tables.values())
         if isinstance(each, Ruleset)
-        else any(_LOOPBACK_OUT.search(rule.raw) for c in _saying(each, "oif") for rule in c.rules)
+        else any(
+            re.search(_LOOPBACK_OUT, rule.raw) for c in _saying(each, "oif") for rule in c.rules
+        )
         for each in rulesets
     )
 
@@ -94,14 +98,14 @@ def _dispatched_of_nft(
 
 
 def _sent_on(table: Table, option: str) -> Iterator[tuple[str, frozenset[str]]]:
-    sends = re.compile(rf"-A \S+ -{option} (\S+) -g (\S+)")
+    sends = rf"-A \S+ -{option} (\S+) -g (\S+)"
     asking = list(sent_by_device(table, option))
     chains: dict[str, list[tuple[str, str]]] = {}
     for chain in dict.fromkeys(chain for chain, _, _ in asking):
-        rows = [_BARE.sub("", rule) for rule in _rows_in(table, chain)]
-        found = [sends.fullmatch(row) for row in rows[:-1]]
-        if rows and _STOPS.fullmatch(rows[-1]) and None not in found:
-            chains[chain] = [(each[1].strip('"'), each[2]) for each in found if each is not None]
+        rows = [re.sub(_BARE, "", rule) for rule in _rows_in(table, chain)]
+        sent = [re.fullmatch(sends, row) for row in rows[:-1]]
+        if rows and re.fullmatch(_STOPS, rows[-1]) and None not in sent:
+            chains[chain] = [(each[1].strip('"'), each[2]) for each in sent if each is not None]
     # Packets reach these by a prefix of the name: what they drop says nothing about other names.
     inner = {to for _, name, to in asking if name.strip('"').endswith("+")}
     known: _Known = {}
@@ -120,7 +124,7 @@ def _come_to(table: Table, chain: str, option: str, depth: int = 0) -> frozenset
         return frozenset({"+"})
     found: set[str] = set()
     for row in _rows_to(table, chain):
-        match _BARE.sub("", row).split():
+        match re.sub(_BARE, "", row).split():
             case ["-A", _, asked, device, _, _] if asked == f"-{option}":
                 found.add(device.strip('"'))
             case ["-A", caller, _, _] if depth < _DEEPEST:
@@ -173,7 +177,7 @@ def _text(rules: Sequence[Rule]) -> Sequence[str]:
 def _named(ruleset: Rules) -> Iterator[str]:
     if isinstance(ruleset, Ruleset):
         for table in ruleset.tables.values():
-            yield from {each[1] for each in found(table, _IN_ROWS)}
+            yield from {each[1] for each in found(table, _IN_ROWS, *_DEVICES_OF)}
     else:
         yield from _of_nft(ruleset)
 
@@ -182,11 +186,11 @@ def _of_nft(ruleset: NftRuleset) -> Iterator[str]:
     for chain in _saying(ruleset, *_WORDS):
         for rule in chain.rules:
             if any(word in rule.raw for word in _WORDS):
-                yield from map(_as_pattern, _NAMES.findall(rule.raw))
+                yield from map(_as_pattern, re.findall(_NAMES, rule.raw))
     for table in ruleset.tables.values():
         for held in table.sets.values():
             if _DEVICES & set(held.key):
-                yield from map(_as_pattern, _NAMES.findall(repr(tuple(held.elements))))
+                yield from map(_as_pattern, re.findall(_NAMES, repr(tuple(held.elements))))
 
 
 def _as_pattern(name: str) -> str:

@@ -6,13 +6,12 @@ not distinguish have one of them for all, so that their flows are walked togethe
 
 from __future__ import annotations
 
-import re
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Final
 
 from analyzer.kubeproxy.rows.texts import found
 from analyzer.model.addresses import Address, network_from_text
-from analyzer.model.iptables.rules import Ruleset
+from analyzer.model.iptables.rules import Ruleset, Table
 from analyzer.model.region import span
 from analyzer.semantics.base_chains import Rules
 
@@ -20,8 +19,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from analyzer.model.nft.ruleset import NftRuleset
 
-_NETWORK: Final = re.compile(r" --ctorigdst (\S+)")
-_PORTS: Final = re.compile(r" --ctorigdstport (\S+)")
+_NETWORK: Final = " --ctorigdst "
+_PORTS: Final = " --ctorigdstport "
 #: Of nft, as text or JSON: whatever it matches on, every destination counts.
 _WORD: Final = "original"
 
@@ -62,6 +61,10 @@ def _asks(ruleset: NftRuleset) -> bool:
     return any(_WORD in rule.raw for chain in saying(ruleset, _WORD) for rule in chain.rules)
 
 
+def _after(table: Table, option: str) -> Iterator[str]:
+    return (each[1] for each in found(table, rf"{option}(\S+)", option))
+
+
 def originals_of(rulesets: Iterable[Rules]) -> Originals | None:
     """Return the original destinations that rules of a node match on; None: they match on none."""
     networks: dict[str, None] = {}
@@ -70,8 +73,8 @@ def originals_of(rulesets: Iterable[Rules]) -> Originals | None:
     for each in rulesets:
         if isinstance(each, Ruleset):
             for table in each.tables.values():
-                networks |= dict.fromkeys(match[1] for match in found(table, _NETWORK))
-                ports |= dict.fromkeys(match[1] for match in found(table, _PORTS))
+                networks |= dict.fromkeys(_after(table, _NETWORK))
+                ports |= dict.fromkeys(_after(table, _PORTS))
         else:
             by_nft |= _asks(each)
     if not networks and not ports and not by_nft:

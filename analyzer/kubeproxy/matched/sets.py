@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from analyzer.kubeproxy.rows.texts import found, says
 from analyzer.model.diagnostics import Diagnostic, partial_warning
 from analyzer.model.iptables.rules import Ruleset, Table
-from analyzer.model.nft.ruleset import NftRuleset
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.ipsets import NodeIpsets
 
@@ -17,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Final
 
 #: A set that packets are added to, or deleted from.
-_CHANGED: Final = re.compile(r" --(?:add|del)-set (\S+)")
+_CHANGED: Final = r" --(?:add|del)-set (\S+)", " --add-set ", " --del-set "
 _MOST_NAMED: Final = 3
 _ADDRESSES: Final = frozenset({"ipv4_addr", "ipv6_addr"})
 
@@ -29,7 +27,7 @@ def node_ipsets(rulesets: Sequence[Rules]) -> NodeIpsets:
 
 
 def _changed(rulesets: Iterable[Rules]) -> Iterator[str]:
-    return (each[1] for table in _tables(rulesets) for each in found(table, _CHANGED))
+    return (each[1] for table in _tables(rulesets) for each in found(table, *_CHANGED))
 
 
 def _tables(rulesets: Iterable[Rules]) -> Iterator[Table]:
@@ -46,7 +44,7 @@ def asks_pairs(rulesets: Iterable[Rules]) -> bool:
     return any(
         sum(part in _ADDRESSES for part in held.key) > 1
         for ruleset in rulesets
-        if isinstance(ruleset, NftRuleset)
+        if not isinstance(ruleset, Ruleset)
         for table in ruleset.tables.values()
         for held in table.sets.values()
     )

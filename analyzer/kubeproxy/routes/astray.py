@@ -25,6 +25,7 @@ from analyzer.model.endings import (
     part,
     summed,
 )
+from analyzer.model.iptables.rules import Rule
 from analyzer.model.iptables.targets import (
     Accept,
     Dnat,
@@ -32,7 +33,6 @@ from analyzer.model.iptables.targets import (
     Jump,
     Return,
 )
-from analyzer.model.nft.ruleset import Rule as NftRule
 from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, capped_sum
 from analyzer.model.region import Intervals, Region
@@ -249,7 +249,7 @@ def _refused(ending: Ending) -> Ending:
 
 def _lets_go(rule: AnyRule) -> bool:
     """Return whether later rules are not evaluated for a packet that the rule matches."""
-    if isinstance(rule, NftRule):
+    if not isinstance(rule, Rule):
         from analyzer.kubeproxy.routes.astray_nft import lets_go
 
         return lets_go(rule)
@@ -258,7 +258,7 @@ def _lets_go(rule: AnyRule) -> bool:
 
 def _led_to(rule: AnyRule) -> Iterator[str]:
     """Yield the chains that a rule leads to, or what replaces them in nft."""
-    if isinstance(rule, NftRule):
+    if not isinstance(rule, Rule):
         from analyzer.kubeproxy.routes.astray_nft import leads_to_service
 
         if leads_to_service(rule):

@@ -23,7 +23,7 @@ from analyzer.semantics.onward import Onward, OnwardBySource, one_of
 from analyzer.semantics.parts import holds as is_of
 
 #: Splits for one destination, after which the rules are traversed for this destination alone.
-_MOST_ASKED: Final = 3
+_MOST_ASKED: Final = 6
 #: Splits of the same remainder, and the number of destinations traversed alone after
 #: which one more is allowed. If rules match addresses one by one, for example in hairpin sets, each
 #: split takes one of them off the remainder, and each costs a traversal for the whole remainder.

@@ -20,25 +20,34 @@ from analyzer.kubeproxy.routes.packets import (
     behind_nat,
     bridge_port,
 )
+from analyzer.kubeproxy.routes.spared import Spared
 from analyzer.kubeproxy.view import Endpoint, Frontend, Source
 from analyzer.model.addresses import VERSIONS, Address, Network
 from analyzer.model.devices import Side
 from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.packet import UNKNOWN_MARK, Mark, Packet
-from analyzer.model.region import Intervals, Region, everything, networks_of
+from analyzer.model.region import Intervals, Region, common_of, everything, networks_of
 from analyzer.model.value import replace
-from analyzer.semantics.assumed import BRIDGE_PORT, DEFAULTS, POD_INTERFACE, Assumed
+from analyzer.semantics.assumed import (
+    BRIDGE_PORT,
+    DEFAULTS,
+    OUTSIDE_INTERFACE,
+    POD_INTERFACE,
+    Assumed,
+)
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.devices import NodeDevices, PodPlaces
 from analyzer.semantics.effort import Effort
 from analyzer.semantics.hooks import Hooks
 from analyzer.semantics.onward import Onward, OnwardBySource, one_of
-from analyzer.semantics.parts import Parts, at
+from analyzer.semantics.parts import Lookup, Parts, at
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import Tree
 
+#: Parts of sources from which on they are looked up.
+_MANY: Final = 8
 #: Assumptions about flows from one side, or to one.
-_OF_SIDES: Final = frozenset({BRIDGE_PORT, POD_INTERFACE})
+_OF_SIDES: Final = frozenset({BRIDGE_PORT, OUTSIDE_INTERFACE, POD_INTERFACE})
 
 
 class FlowWalks:
@@ -50,6 +59,7 @@ class FlowWalks:
     addresses are, `within` the addresses among which all endpoints of plain flows are; None: all.
 
     Attributes:
+        spared: tells which flows are certainly not lost.
         trees_used: names of assumptions on which the trees rest that `whole` has returned so far.
     """
 
@@ -97,13 +107,14 @@ class FlowWalks:
         self._asks_pairs = asks_pairs(rulesets)
         pairs = self._asks_pairs
         self._leaving = Leaving(self._hooks, family, asks_pairs=pairs, within=within)
-        self._spared: dict[tuple[Packet, Intervals], bool] = {}
         self._towards: dict[Hashable, Towards] = {}
         # With the parts, so that no other object gets their identity.
         self._told: dict[tuple[int, Address | None], tuple[Parts[Onward], Onward]] = {}
+        self._lookups: dict[int, tuple[Parts[Onward], Lookup[Onward]]] = {}
         # A flow to a NodePort goes to some address of the node, which may not be known.
         node_port_address = node_port_address or (own[0] if own else None)
         self.packets = FlowPackets(sources, bridge_port(self.assumed), node_port_address)
+        self.spared = Spared(self._hooks, self._leaving, self.packets, self._assumed)
 
     @property
     def used(self) -> set[str]:
@@ -265,7 +276,9 @@ class FlowWalks:
         asks = asks_loopback(self._rulesets) or (
             self._devices.is_routed and bool(self._devices.named)
         )
-        return asks and not self.spares(Source.NODE, None, UNKNOWN_MARK, every)
+        if not asks or self.spared.at_once(Source.NODE, self.plain_mark) is False:
+            return asks
+        return not self.spared.are(Source.NODE, None, UNKNOWN_MARK, every)
 
     def as_hairpin(self, explored: Explored) -> Explored:
         """Return the same ways, of flows from the endpoints themselves."""
@@ -316,11 +329,19 @@ class FlowWalks:
             if found is None:  # it is one object for many endpoints
                 key = id(parts), known
                 if key not in self._told:
-                    self._told[key] = parts, one_of(at(parts, known))
+                    self._told[key] = parts, one_of(self._at(parts, known))
                 found = told[id(parts)] = self._told[key]
             return found[1]
 
         return onward
+
+    def _at(self, parts: Parts[Onward], address: Address | None) -> Sequence[Onward]:
+        """Return what happens to flows from an address; many parts are not tried one by one."""
+        if address is None or len(parts) < _MANY:
+            return at(parts, address)
+        if id(parts) not in self._lookups:
+            self._lookups[id(parts)] = parts, Lookup(parts)
+        return self._lookups[id(parts)][1].at(int(address))
 
     def onward_to_all(
         self,
@@ -339,9 +360,13 @@ class FlowWalks:
             return None
         sent = self.packets.translated(source, protocol, mark or Mark(), first=first)
         parts = self._leaving.to_all(sent)
-        if parts is None or (len(parts) > 1 and (is_hairpin or address is None)):
+        if parts is None:
             return None
-        return parts[0][1] if len(parts) == 1 else one_of(at(parts, address))
+        if not is_hairpin:
+            return one_of(self._at(parts, address))
+        within = self._leaving.within
+        found = [held for where, held in parts if where is None or common_of(where, within)]
+        return found[0] if len(found) == 1 else None
 
     def side_of(self, address: Address | None) -> Side | None:
         """Return the side that an endpoint's own flows come from; None: not known, or no effect."""
@@ -372,8 +397,8 @@ class FlowWalks:
         None: these rules distinguish more than `most` destinations.
         """
         every = (everything(VERSIONS[self._family]),)
-        loses = self._asks_pairs and not self.spares(source, None, UNKNOWN_MARK, every)
-        sent = self.packets.translated(source, None, UNKNOWN_MARK)
+        loses = self._asks_pairs and not self.spared.are(source, None, UNKNOWN_MARK, every)
+        sent = self.packets.translated(source, None, self.plain_mark)
         asked = self._leaving.asked(sent, most, loses=loses)
         if asked is None:  # not all was evaluated: what all of it rests on is found at once
             exceeded = self._hooks.exceeded
@@ -384,42 +409,7 @@ class FlowWalks:
         assumed.used |= _OF_SIDES & assumed.wanted & assumed.values.keys()
         return asked
 
-    def spares_all(self, mark: Mark, most: int) -> bool:
-        """Return whether no plain flow is lost that nat sends on with a mark.
-
-        Also False if rules distinguish more than `most` destinations; with `most` 0, also if one or
-        two traversals do not decide.
-        """
-        within = self._leaving.within
-        if all(self.spares(source, None, mark, within) for source in Source):
-            return True
-        if not most:
-            return False
-        ways = (self.packets.translated(source, None, mark) for source in Source)
-        return all(self._leaving.spares_all(each, most) for each in ways)
-
-    def spares(
-        self, source: Source, protocol: str | None, mark: Mark, addresses: Intervals
-    ) -> bool:
-        """Return whether no flow is lost that nat sends on to one of some addresses.
-
-        Also False if one or two traversals do not decide, or if something has to be assumed.
-        """
-        # Most often one traversal decides for all flows that come in, from whatever side.
-        sent = self.packets.translated(source, protocol, mark)
-        ways = dict.fromkeys((from_any_side(sent), sent))
-        return any(self._spares(each, addresses) for each in ways)
-
-    def _spares(self, packet: Packet, addresses: Intervals) -> bool:
-        key = packet, addresses
-        if key not in self._spared:
-            assumed = self._assumed
-            before = assumed.used.copy(), assumed.wanted.copy()
-            exceeded = self._hooks.exceeded
-            found = self._leaving.spares(packet, addresses)
-            is_sure = assumed.used == before[0] and exceeded == self._hooks.exceeded
-            # No result rests on the assumptions met here yet.
-            assumed.used, assumed.wanted = before
-            self._hooks.forget(exceeded)
-            self._spared[key] = found and is_sure
-        return self._spared[key]
+    @property
+    def plain_mark(self) -> Mark:
+        """What is known of the marks of plain flows after nat."""
+        return UNKNOWN_MARK

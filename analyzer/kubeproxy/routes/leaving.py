@@ -29,8 +29,9 @@ from analyzer.model.region import (
     is_one,
 )
 from analyzer.model.value import fields_of, replace
+from analyzer.semantics.conditions import questions
 from analyzer.semantics.hooks import Hooks, PortsAsked
-from analyzer.semantics.onward import ALL_UNKNOWN, Onward, OnwardBySource
+from analyzer.semantics.onward import ALL_UNKNOWN, Onward, OnwardBySource, spares_all
 from analyzer.semantics.parts import Asked, Parts
 from analyzer.semantics.tree import Tree
 
@@ -89,6 +90,8 @@ class Leaving:
         self._apart = Apart(version, (everything(version),), self._everywhere)
         self._cuts: list[Intervals] = []
         self._at_once: dict[Packet, Asked | None] = {}
+        #: Whether all such packets reach their destinations, as far as a traversal has told.
+        self._spared: dict[Packet, bool] = {}
         self._known: dict[Packet, Destinations | Paired] = {}
         self._towards: dict[Packet, Towards] = {}
         self._towards_like: dict[tuple[object, ...], Towards] = {}
@@ -156,15 +159,18 @@ class Leaving:
         """
         if wide in self._certainly:
             return self._certainly[wide]
-        every = self._destinations(wide)
+        # Made at the first question: what rules matched on of other packets is known by then.
+        every: Destinations | Paired | None = None
         # By identity, with the object: it is the same for many addresses.
         certain: dict[int, tuple[OnwardBySource, bool]] = {}
         asks_ports = False
 
         def told(address: int) -> OnwardBySource | None:
-            nonlocal asks_ports
+            nonlocal asks_ports, every
             if asks_ports:
                 return None
+            if every is None:
+                every = self._destinations(wide)
             try:
                 found = self._within_ports(every, address)
             except PortsAsked:  # and the same holds for the next address
@@ -256,15 +262,26 @@ class Leaving:
         if wide not in self._at_once:
             exceeded = self._hooks.exceeded
             to = AnyOf(self._everywhere.version, self.within)
-            _, asked = self._asking(replace(wide, destinations=to))
+            sent = replace(wide, destinations=to)
+            tree = self._hooks.behind_nat(sent, made_here=sent.in_interface == "")
+            asked = frozenset(questions(tree))
+            is_within = self._hooks.exceeded == exceeded
+            self._spared[wide] = is_within and spares_all(tree, sent)
             is_told = (
-                self._hooks.exceeded == exceeded
+                is_within
                 and len(to.asked) <= most
                 and not any(is_one(each) for each in to.asked & asked)
             )
             self._at_once[wide] = asked if is_told else None
             self._hooks.forget(exceeded)
         return self._at_once[wide]
+
+    def spares_at_once(self, packet: Packet) -> bool | None:
+        """Return whether all such packets to destinations within certainly reach them.
+
+        From whatever side and source. None: `asked` has not evaluated it.
+        """
+        return self._spared.get(from_any_side(self._wide(packet)))
 
     def spares_all(self, packet: Packet, most: int) -> bool:
         """Return whether no such packet to destinations within is lost, from any source.

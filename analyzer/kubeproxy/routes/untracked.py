@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from analyzer.kubeproxy.rows.texts import EXEMPTING
 from analyzer.kubeproxy.view import Frontend, FrontendKind, FrontendState, ServicePort
 from analyzer.model.addresses import Address
 from analyzer.model.diagnostics import Diagnostic, Severity
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from typing import Final
 
 _DNS: Final = 53
-_WORDS: Final = ("NOTRACK", "--notrack")
 #: The name that its manifest gives to the Service that it queries.
 _UPSTREAM: Final = "upstream"
 
@@ -135,7 +135,7 @@ def _likely(rules: Sequence[Rule]) -> Iterator[Rule]:
         yield from rules
         return
     for at, line in enumerate(rules.lines):
-        if any(word in line for word in _WORDS):
+        if any(word in line for word in EXEMPTING):
             yield rules.understand(rules.number(at), line)
 
 

@@ -14,7 +14,7 @@ from analyzer.model.addresses import VERSIONS, Address
 from analyzer.model.diagnostics import Location
 from analyzer.model.iptables.rules import Chain, Rule, Ruleset, Table
 from analyzer.model.iptables.targets import Accept, Drop
-from analyzer.model.packet import Mark, Packet
+from analyzer.model.packet import UNKNOWN_MARK, Mark, Packet
 from analyzer.model.region import Interval, Intervals, Parted, Region, joined
 from analyzer.model.value import replace
 from analyzer.semantics.base_chains import Rules
@@ -67,7 +67,7 @@ class NatWalks(FlowWalks):
         return replace(route, shares=shares)
 
     def untouched(
-        self, source: Source, protocol: str, sources: Region | None, among: Intervals
+        self, source: Source, protocol: str | None, sources: Region | None, among: Intervals
     ) -> Intervals:
         """Return destinations `among` some to which flows reach KUBE-SERVICES unchanged.
 
@@ -146,8 +146,18 @@ class NatWalks(FlowWalks):
 
         Also False if rules distinguish more than `most` destinations.
         """
+        at_once = [self.spared.at_once(source, self.plain_mark) for source in Source]
+        if all(at_once) or (not most and None not in at_once):
+            return all(at_once)
         mark = self.mark_of_masquerade
-        return self.spares_all(Mark(), most) and (mark is None or self.spares_all(mark, most))
+        every = self.spared.all_plain
+        return every(Mark(), most) and (mark is None or every(mark, most))
+
+    @cached_property
+    def plain_mark(self) -> Mark:
+        """What is known of the marks of plain flows: KUBE-MARK-MASQ has set its own, or not."""
+        mark = self.mark_of_masquerade
+        return UNKNOWN_MARK if mark is None else mark.joined(Mark())
 
     @cached_property
     def mark_of_masquerade(self) -> Mark | None:

@@ -31,8 +31,8 @@ from analyzer.parsers.xt.known import XTABLES_TARGETS
 from analyzer.parsers.xt.matches import MATCH_NAMES, MATCHES
 from analyzer.parsers.xt.targets import TARGET_NAMES, TARGETS
 
-_COUNTERS: Final = re.compile(r"\[(\d{1,20}):(\d{1,20})\]\s*")
-_APPEND: Final = re.compile(
+_COUNTERS: Final = r"\s*\[(\d{1,20}):(\d{1,20})\]"
+_APPEND: Final = (
     r"\s*(?:\[\d+:\d+\]\s*)?(?:(?:-A|--append)\s+\S+|(?:-I|--insert)\s+\S+(?:\s+\d+(?=\s|$))?)\s*"
 )
 
@@ -57,8 +57,8 @@ _LONG: Final = {
 #: Represents options of a match or a target that a listing of iptables -L leaves out.
 UNREAD: Final = "[not read in the listing]"
 #: Printed for a target that is newer than the iptables that listed it.
-OLD_BINARY: Final = re.compile(r"\[unsupported revision\]|--to-destination(?=\s+--|\s*$)")
-_NOT_TOLD: Final = re.compile(rf"{re.escape(UNREAD)}|{OLD_BINARY.pattern}")
+OLD_BINARY: Final = r"\[unsupported revision\]|--to-destination(?=\s+--|\s*$)"
+_NOT_TOLD: Final = rf"{re.escape(UNREAD)}|{OLD_BINARY}"
 _BASE: Final = frozenset(_LONG.values()) | frozenset(_LONG)
 
 
@@ -71,10 +71,20 @@ def parse_rule(line: str, location: Location, chains: Container[str]) -> Rule:
     Raises:
         ParseError: a word that iptables-save cannot have printed there.
     """
-    found = _APPEND.match(line)
-    if found is None:
-        raise ParseError("expected -A", location=location, line=line, span=(0, len(line)))
-    return _Reader(line, location, found.end(), chains).rule()
+    if line.startswith("-A ") and line[3:4].strip():  # as most do
+        start = len("-A ") + len(line[3:].split(None, 1)[0])
+    else:
+        found = re.match(_APPEND, line)
+        if found is None:
+            raise ParseError("expected -A", location=location, line=line, span=(0, len(line)))
+        start = found.end()
+    return _Reader(line, location, start, chains).rule()
+
+
+def _is_untold(words: str) -> bool:
+    """Return whether the words of a target's options say that some were not printed."""
+    may_be = "[" in words or "--to-destination" in words
+    return may_be and re.search(_NOT_TOLD, words) is not None
 
 
 def _is_bare(match: Match | None) -> bool:
@@ -98,7 +108,7 @@ class _Reader:
         self._matches: list[Match] = []
         self._target: Target | None = None
         self._counters: Counters | None = None
-        counted = _COUNTERS.match(line.lstrip())
+        counted = re.match(_COUNTERS, line) if "[" in line[:start] else None
         if counted is not None:
             self._counters = (int(counted[1]), int(counted[2]))
 
@@ -243,7 +253,7 @@ class _Reader:
         elif name in self._chains or (reader is None and name not in XTABLES_TARGETS):
             # A chain that is not declared stays a jump: its rules are unknown, but not its kind.
             self._target = Jump(name)
-        elif reader is not None and not _NOT_TOLD.search(words.line, words.next_column):
+        elif reader is not None and not _is_untold(words.line[words.next_column :]):
             self._target = reader.parse(words)
         if not self._at_end() or self._target is None:
             self._skip()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -18,18 +17,22 @@ from analyzer.model.iptables.options import AddressRange, Masked, Range
 from analyzer.parsers.words import Words, bare, quoted
 from analyzer.parsers.xt.options import Codec, Spelling, negatable
 
-#: Bounded, since Python's int() takes quadratic time and refuses 4,300 digits.
-_NUMBER: Final = re.compile(r"0[xX][0-9a-fA-F]{1,16}|[0-9]{1,20}")
+#: Most digits: Python's int() takes quadratic time and refuses 4,300.
+_MOST_DIGITS: Final = 20
+_MOST_HEXADECIMAL: Final = 16
+_HEXADECIMAL: Final = frozenset("0123456789abcdefABCDEF")
 PORT_MAX: Final = 0xFFFF
 MARK_MAX: Final = 0xFFFFFFFF
 
 
 def number_from_text(text: str) -> int | None:
     """Return the number that C's strtoul would read, including octal; None for other text."""
-    if not _NUMBER.fullmatch(text):
-        return None
     if text[:2] in ("0x", "0X"):
-        return int(text, 16)
+        digits = text[2:]
+        fits = 0 < len(digits) <= _MOST_HEXADECIMAL and _HEXADECIMAL.issuperset(digits)
+        return int(digits, 16) if fits else None
+    if not (text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS):
+        return None
     if text[0] == "0" and text.isdigit() and not set(text) & set("89"):
         return int(text, 8)
     return int(text)

@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import islice
 
-from analyzer.model.devices import Devices
-from analyzer.model.iptables.matches import MatchInInterface, MatchOutInterface
+from analyzer.model.devices import Devices, meets
+from analyzer.model.iptables.matches import MatchComment, MatchInInterface, MatchOutInterface
 from analyzer.model.iptables.rules import LazyRules, Rule, Table
 from analyzer.model.iptables.targets import Goto
 from analyzer.model.packet import Packet
@@ -32,15 +33,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-_COMMENT: Final = re.compile(r' -m comment --comment (?:"[^"\\\n]*(?:\\.[^"\\\n]*)*"|\S+)')
-_COUNTERS: Final = re.compile(r"\n\[\d+:\d+\] ")
+_COMMENT: Final = r' -m comment --comment (?:"[^"\\\n]*(?:\\.[^"\\\n]*)*"|\S+)'
+_COUNTERS: Final = r"\n\[\d+:\d+\] "
 #: A row that may match, and then sets bits of the mark, returns, or jumps to another chain.
-_PLAIN: Final = re.compile(
+_PLAIN: Final = (
     r" -(?:j MARK --set-xmark (?P<value>0x[\da-f]+)/(?P<mask>0x[\da-f]+)"
     r"|j (?P<back>RETURN)|[jg] (?P<chain>\S+))$"
 )
-_SENDS: Final = re.compile(r" -[io] \S+(?: .*)? -g (\S+)$")
-_ASKS_DEVICE: Final = re.compile(r" (?:-[io]|--physdev-(?:in|out)) ")
+_SENDS: Final = r" -[io] \S+(?: .*)? -g (\S+)$"
+_DEVICE: Final = " -i ", " -o ", " --physdev-in ", " --physdev-out "
 #: Chains that jump to one another, up to which depth they are looked at.
 _DEEPEST: Final = 8
 
@@ -60,6 +61,8 @@ class ByDevice:
         self._like: dict[str, str] = {}
         self._weights: dict[str, int] = {}
         self._first: dict[str, str] = {}
+        self._runs: dict[tuple[str, int], tuple[int, tuple[str, ...]]] = {}
+        self._is_open: dict[tuple[str, int, tuple[str, ...]], bool] = {}
 
     def is_inert(self, chain: str, depth: int = 0) -> bool:
         """Return whether a chain returns all packets, with no effect that matters."""
@@ -75,7 +78,7 @@ class ByDevice:
         found = self._like.get(chain)
         if found is None:
             said = self._text(chain) or f"no {chain}"
-            found = chain if _ASKS_DEVICE.search(said) else self._first.setdefault(said, chain)
+            found = chain if _asks_device(said) else self._first.setdefault(said, chain)
             self._like[chain] = found
         return found
 
@@ -97,7 +100,7 @@ class ByDevice:
         """
         found = self._weights.get(chain)
         if found is None:
-            named = (_SENDS.search(row) for row in _rows(self._text(chain) or ""))
+            named = (re.search(_SENDS, row) for row in _rows(self._text(chain) or ""))
             likes = {self.like(each[1]) for each in named if each and not self.is_inert(each[1])}
             found = sum((self._text(each) or "").count("\n") for each in likes)
             self._weights[chain] = found
@@ -105,7 +108,45 @@ class ByDevice:
 
     def asks_device(self, chain: str) -> bool:
         """Return whether a chain itself matches on devices."""
-        return _ASKS_DEVICE.search(self._text(chain) or "") is not None
+        return _asks_device(self._text(chain) or "")
+
+    def past_alike(self, chain: str, at: int, packet: Packet) -> tuple[int, Packet]:
+        """Return the next rule of a chain that may add anything, and the packet there.
+
+        The rule at `at` has been evaluated; after it come rules that send packets of other devices
+        to chains with the same rules.
+        """
+        match = _only_device(self._table.chains[chain].rules[at])
+        device = packet.came_by if isinstance(match, MatchInInterface) else packet.leaves_by
+        if match is None or device is None or device.names is None:
+            return at + 1, packet
+        end, names = self._alike(chain, at)
+        key = chain, at, device.open
+        if key not in self._is_open:
+            self._is_open[key] = any(meets(name, each) for name in names for each in device.open)
+        if self._is_open[key]:
+            return at + 1, packet
+        left = device.names.difference(names)
+        if left:
+            changed = len(left) < len(device.names)
+            return end, _with(match, packet, replace(device, names=left)) if changed else packet
+        # The last of them matches for certain: nothing is left for the rules after it.
+        last = max(place for place, name in enumerate(names) if name in device.names)
+        return at + 1 + last, _with(match, packet, replace(device, names=frozenset({names[last]})))
+
+    def _alike(self, chain: str, at: int) -> tuple[int, tuple[str, ...]]:
+        """Return where the rules end that do the same as one, of other devices, and the devices."""
+        if (chain, at) not in self._runs:
+            rules = self._table.chains[chain].rules
+            key, first = self.key(rules[at]), _only_device(rules[at])
+            names = []
+            for rule in islice(rules, at + 1, None):
+                other = _only_device(rule)
+                if other is None or type(other) is not type(first) or self.key(rule) != key:
+                    break
+                names.append(other.name)
+            self._runs[chain, at] = at + 1 + len(names), tuple(names)
+        return self._runs[chain, at]
 
     @staticmethod
     def told_apart(
@@ -145,7 +186,7 @@ class ByDevice:
         return self._said[chain]
 
     def _does_nothing(self, row: str, depth: int) -> bool:
-        found = _PLAIN.search(row)
+        found = re.search(_PLAIN, row)
         if found is None or " -m recent " in row:
             return False
         if found["value"] is not None:
@@ -167,8 +208,12 @@ def _without_names(chain: str, rows: Sequence[str]) -> str:
         return ""
     text = "\n".join(["", *rows, ""])
     if "\n[" in text:
-        text = _COUNTERS.sub("\n", text)
-    return _COMMENT.sub("", text.replace(f"\n-A {chain} ", "\n "))[1:]
+        text = re.sub(_COUNTERS, "\n", text)
+    return re.sub(_COMMENT, "", text.replace(f"\n-A {chain} ", "\n "))[1:]
+
+
+def _asks_device(said: str) -> bool:
+    return any(option in said for option in _DEVICE)
 
 
 def _rows(said: str) -> Sequence[str]:
@@ -177,6 +222,18 @@ def _rows(said: str) -> Sequence[str]:
 
 def _text(rules: Sequence[Rule]) -> Sequence[str] | None:
     return rules.texts() if isinstance(rules, LazyRules) else [rule.raw for rule in rules]
+
+
+def _only_device(rule: Rule) -> MatchInInterface | MatchOutInterface | None:
+    """Return the match on one device of a rule that goes to a chain and matches on nothing else."""
+    if not isinstance(rule.target, Goto):
+        return None
+    found = [each for each in rule.matches if not isinstance(each, MatchComment)]
+    match found:
+        case [MatchInInterface() | MatchOutInterface() as device] if not device.name.endswith("+"):
+            return device
+        case _:
+            return None
 
 
 def _is_certain(match: object, packet: Packet, situation: Situation) -> bool:

@@ -8,7 +8,6 @@ access give their keys without being parsed.
 
 from __future__ import annotations
 
-import heapq
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -72,32 +71,31 @@ class ChainIndex:
         if region is None or isinstance(region, AnyOf) or packet.destination is not None:
             return
         named = self._hosts(region.version)
-        inside = region.common(named)
+        inside = region.common(named) if named else ()
         if inside and inside != region.intervals:
             raise Parted(region, named, inside)
 
     def _hosts(self, version: int) -> Intervals:
         """Return the single addresses of an IP version that rules match on."""
         if version not in self._named:
-            texts = dict.fromkeys(host for host, _ in _keys(self._rules) if host is not None)
+            keys = _keys(self._rules) if _may_name_hosts(self._rules) else ()
+            texts = dict.fromkeys(host for host, _ in keys if host is not None)
             found = [each for each in map(address_from_text, texts) if each is not None]
             numbers = [int(each) for each in found if each.version == version]
             self._named[version] = joined((number, number) for number in numbers)
         return self._named[version]
 
-    def candidates(self, packet: Packet, start: int) -> Iterator[int]:
-        """Yield, in order, the indexes from `start` on of rules that may match `packet`."""
+    def candidates(self, packet: Packet, start: int) -> Iterable[int]:
+        """Return, in order, the indexes from `start` on of rules that may match `packet`."""
+        if self._count < WORTHWHILE:
+            return range(start, self._count)
         to, port = packet.destination, packet.destination_port
         region = packet.destinations
         unnamed = (
-            to is None
-            and region is not None
-            and self._count >= WORTHWHILE
-            and not region.common(self._hosts(region.version))
+            to is None and region is not None and not region.common(self._hosts(region.version))
         )
-        if self._count < WORTHWHILE or (to is None and port is None and not unnamed):
-            yield from range(start, self._count)
-            return
+        if to is None and port is None and not unnamed:
+            return range(start, self._count)
         lists: tuple[Sequence[int], ...]
         if unnamed and port is None:
             lists = (self._without_address,)
@@ -113,11 +111,18 @@ class ChainIndex:
                 lists = theirs, self._without_address
             else:
                 lists = theirs, self._by_port.get(port, ()), self._others
-        yield from heapq.merge(*(_since(start, each) for each in lists))
+        from heapq import merge  # not needed for short chains
+
+        return merge(*(_since(start, each) for each in lists))
 
 
 def _keys(rules: Sequence[Rule]) -> Iterable[tuple[str | None, int | None]]:
     return rules.keys() if isinstance(rules, LazyRules) else map(_key, rules)
+
+
+def _may_name_hosts(rules: Sequence[Rule]) -> bool:
+    texts = rules.texts() if isinstance(rules, LazyRules) else None
+    return texts is None or any("/32 " in each or "/128 " in each for each in texts)
 
 
 def _since(start: int, places: Sequence[int]) -> Iterator[int]:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from functools import cached_property, partial
 from typing import Final, assert_never
 
-from analyzer.model.iptables.matches import MatchInInterface, MatchOutInterface
+from analyzer.model.iptables.matches import MatchInInterface, MatchOutInterface, MatchSource
 from analyzer.model.iptables.rules import Rule, Table
 from analyzer.model.iptables.targets import (
     Accept,
@@ -138,8 +138,10 @@ class Traversal(Walks):
                 try:
                     result = match_all(rule.matches, packet, self._situation, self.judged)
                 except Parted as by:
-                    again = partial(self.onward, RulePosition(start.chain, at))
-                    parted = self.parted(by, packet, again)
+                    parted = self._in_a_row(start.chain, at, packet)
+                    if parted is None:
+                        again = partial(self.onward, RulePosition(start.chain, at))
+                        parted = self.parted(by, packet, again)
                     if parted is not None:
                         return path.tree(parted)
                     packet, position = packet.of_clients(None), at
@@ -186,6 +188,10 @@ class Traversal(Walks):
                     if outside is not packet:
                         packet = outside
                         told.append(packet)
+                        if key in sent:
+                            position, packet = self._by_device.past_alike(start.chain, at, packet)
+                            if position > at + 1:
+                                break
                     continue
                 if told and result == _CERTAIN and self._by_device.key(rule) in sent:
                     return path.tree(sent[self._by_device.key(rule)])  # of the last device
@@ -200,6 +206,18 @@ class Traversal(Walks):
                     return path.tree(rest)
             else:
                 return path.tree(left(packet))
+
+    def _in_a_row(self, chain: str, at: int, packet: Packet) -> Tree | None:
+        """Return what happens to a packet whose sources several rules in a row split, or None."""
+        rules = self._table.chains[chain].rules
+        if packet.is_answer or len(rules) < at + 2 or not all(map(_asks_source, rules[at : at + 2])):
+            return None
+        from analyzer.semantics.iptables.in_a_row import split_in_a_row  # few dumps need it
+
+        def goes_on(at: int, packet: Packet) -> Tree:
+            return self.onward(RulePosition(chain, at), packet)
+
+        return split_in_a_row(rules, at, packet, self._situation, self.effort.parts, goes_on)
 
     def _passed(self, packet: Packet, rule: Rule) -> Leaf | None:
         """Return the packet, and the rules that match, if the chain certainly continues.
@@ -288,6 +306,10 @@ class Traversal(Walks):
                 assert_never(rule.target)
 
 
+def _asks_source(rule: Rule) -> bool:
+    return any(isinstance(each, MatchSource) for each in rule.matches)
+
+
 def _asks_device(rule: Rule) -> bool:
     return any(isinstance(each, MatchInInterface | MatchOutInterface) for each in rule.matches)
 
@@ -308,7 +330,8 @@ def _passed(packet: Packet, rule: Rule, situation: Situation) -> Packet | None:
     """Return the packet after a target that lets the traversal continue; None for others."""
     match rule.target:
         case SetMark(value, mask):
-            return replace(packet, mark=packet.mark.with_bits(value, mask))
+            mark = packet.mark.with_bits(value, mask)
+            return packet if mark == packet.mark else replace(packet, mark=mark)
         case SetConnmark() | CopyConnmark():
             return _flow_marked(packet, rule.target) if situation.has_entry else packet
         case ChangeSet(map_mark=True):

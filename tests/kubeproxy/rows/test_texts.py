@@ -44,7 +44,7 @@ def test_only_rows_of_the_table_are_searched(sliced: bool) -> None:
     assert says(held, "cali6")
     assert says(held, "nothing", re.compile("cal.6"))
     assert not says(held, "--mark", re.compile("COMMIT"), ":a")
-    assert sorted(each[1] for each in found(held, re.compile(r"-i (\S+)"))) == ["cali8"]
+    assert sorted(each[1] for each in found(held, r"-i (\S+)", "-i ")) == ["cali8"]
     read = row_texts.read_rows_of(held).splitlines()
     assert sorted([*read, *(each.raw for each in row_texts.other_rules(held))]) == sorted(ROWS)
 

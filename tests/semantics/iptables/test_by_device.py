@@ -18,6 +18,7 @@ from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds
 from analyzer.model.region import Region, everything
 from analyzer.model.ternary import Ternary
+from analyzer.model.value import replace
 from analyzer.parsers.iptables_save import parse
 from analyzer.semantics.assumed import DEFAULTS, Assumed
 from analyzer.semantics.conditions import from_source
@@ -211,6 +212,18 @@ def test_what_is_between_rules_that_ask_for_devices_is_told_within_bounds(
         assert wanted[event].upper <= found[event].upper
 
 
+@examples(60, 2000)
+@given(st.one_of(dispatches(), mixed()))
+def test_rules_that_do_the_same_for_other_devices_are_passed_at_once(
+    made: tuple[list[str], list[str]],
+) -> None:
+    ruleset = saved(made[0])
+    found = walked(ruleset, POD)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ByDevice, "past_alike", lambda _self, _chain, at, packet: (at + 1, packet))
+        assert found == walked(ruleset, POD)
+
+
 def test_open_names_stay_open_where_others_are_known_one_by_one() -> None:
     rows = ["-A FORWARD -i vlan+ -j DROP", "-A FORWARD -i eni+ -j d"]
     ruleset = saved([*rows, "-A d -i eni1 -g x", "-A d -i eni2 -g x", "-A d -j DROP"])
@@ -316,6 +329,24 @@ def test_pods_whose_packets_need_not_come_there_may_have_other_devices(entry: st
     ruleset = saved([f"-A FORWARD {entry} -j d", "-A d -i cali1 -j ACCEPT", "-A d -j DROP"])
     dropped = told(walked(ruleset, POD))[Drop]
     assert (dropped.lower, dropped.upper) == (NEVER, ALWAYS)
+
+
+@pytest.mark.parametrize(
+    ("names", "next_", "left"),
+    [
+        ({"cali2", "cali3", "cali9"}, 3, {"cali9"}),
+        ({"cali2", "cali3"}, 2, {"cali3"}),  # the last of which matches for certain
+        ({"cali9", "cali8"}, 3, {"cali9", "cali8"}),
+    ],
+)
+def test_where_rules_that_do_the_same_end(names: set[str], next_: int, left: set[str]) -> None:
+    rows = [f"-A FORWARD -i cali{at} -g x" for at in (1, 2, 3)]
+    chains = saved([*rows, "-A FORWARD -i cali4 -g y", "-A y -j DROP"]).tables["filter"]
+    devices = Devices((), inside=True, names=frozenset(names))
+    found = ByDevice(chains, lambda: 0).past_alike("FORWARD", 0, replace(POD, came_by=devices))
+    assert found[0] == next_
+    assert found[1].came_by is not None
+    assert found[1].came_by.names == frozenset(left)
 
 
 def table(*rows: str) -> Table:

@@ -15,8 +15,8 @@ from analyzer.parsers.xt.options import Codec
 from analyzer.parsers.xt.values import PORT_MAX, number_from_text
 
 _EXPECTED: Final = "an address, for example 10.0.0.1:80"
-_PORTS: Final = re.compile(r"(\d+)(?:-(\d+)(?:/(\d+))?)?")
-_V6: Final = re.compile(r"\[([^\]]*)\](?::(.*))?|([0-9a-fA-F:.]*:[0-9a-fA-F:.]*(?:-.*)?)")
+_PORTS: Final = r"(\d+)(?:-(\d+)(?:/(\d+))?)?"
+_V6: Final = r"\[([^\]]*)\](?::(.*))?|([0-9a-fA-F:.]*:[0-9a-fA-F:.]*(?:-.*)?)"
 
 
 def _read(words: Words) -> NatRange:
@@ -30,7 +30,7 @@ def _read(words: Words) -> NatRange:
 def nat_range_from_text(text: str) -> NatRange | None:
     """Return the range that `text` spells, or None."""
     if text.count(":") > 1:
-        found = _V6.fullmatch(text)
+        found = re.fullmatch(_V6, text)
         if found is None:
             return None
         addresses, ports = (found[1], found[2]) if found[3] is None else (found[3], None)
@@ -55,7 +55,7 @@ def _addresses(text: str) -> tuple[Address | None, Address | None]:
 
 def _ports(text: str | None) -> tuple[int | None, int | None, int | None]:
     """Return the ends of a range of ports, and the base port of a shifted range."""
-    found = _PORTS.fullmatch(text or "")
+    found = re.fullmatch(_PORTS, text or "")
     if found is None:
         return None, None, None
     low, high, base = (number_from_text(part) if part else None for part in found.groups())

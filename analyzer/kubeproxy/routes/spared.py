@@ -1,0 +1,69 @@
+"""Whether flows that nat has sent on are lost at all, told for many at once."""
+
+from __future__ import annotations
+
+from analyzer.kubeproxy.routes.leaving import Leaving, from_any_side
+from analyzer.kubeproxy.routes.packets import FlowPackets
+from analyzer.kubeproxy.view import Source
+from analyzer.model.packet import Mark, Packet
+from analyzer.model.region import Intervals
+from analyzer.semantics.assumed import Assumed
+from analyzer.semantics.hooks import Hooks
+
+
+class Spared:
+    """The flows that leave through `hooks` and are certainly not lost."""
+
+    def __init__(
+        self, hooks: Hooks, leaving: Leaving, packets: FlowPackets, assumed: Assumed
+    ) -> None:
+        self._hooks = hooks
+        self._leaving = leaving
+        self._packets = packets
+        self._assumed = assumed
+        self._known: dict[tuple[Packet, Intervals], bool] = {}
+
+    def all_plain(self, mark: Mark, most: int) -> bool:
+        """Return whether no plain flow is lost that nat sends on with a mark.
+
+        Also False if rules distinguish more than `most` destinations; with `most` 0, also if one
+        traversal for all that come in, or for all that the node makes, does not decide.
+        """
+        within = self._leaving.within
+        ways = [self._packets.translated(source, None, mark) for source in Source]
+        if not most:
+            return all(self._spares(each, within) for each in map(from_any_side, ways))
+        if all(self.are(source, None, mark, within) for source in Source):
+            return True
+        return all(self._leaving.spares_all(each, most) for each in ways)
+
+    def at_once(self, source: Source, mark: Mark) -> bool | None:
+        """Return whether no flow of a source with a mark is lost, to destinations of plain flows.
+
+        None: that was not evaluated together with what rules match on of their sources.
+        """
+        return self._leaving.spares_at_once(self._packets.translated(source, None, mark))
+
+    def are(self, source: Source, protocol: str | None, mark: Mark, addresses: Intervals) -> bool:
+        """Return whether no flow is lost that nat sends on to one of some addresses.
+
+        Also False if one or two traversals do not decide, or if something has to be assumed.
+        """
+        # Most often one traversal decides for all flows that come in, from whatever side.
+        sent = self._packets.translated(source, protocol, mark)
+        ways = dict.fromkeys((from_any_side(sent), sent))
+        return any(self._spares(each, addresses) for each in ways)
+
+    def _spares(self, packet: Packet, addresses: Intervals) -> bool:
+        key = packet, addresses
+        if key not in self._known:
+            assumed = self._assumed
+            before = assumed.used.copy(), assumed.wanted.copy()
+            exceeded = self._hooks.exceeded
+            found = self._leaving.spares(packet, addresses)
+            is_sure = assumed.used == before[0] and exceeded == self._hooks.exceeded
+            # No result rests on the assumptions met here yet.
+            assumed.used, assumed.wanted = before
+            self._hooks.forget(exceeded)
+            self._known[key] = found and is_sure
+        return self._known[key]

@@ -1,0 +1,133 @@
+"""Rules in a row that decide on sources give the tree that they give one by one."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analyzer.model.iptables.rules import Rule
+from analyzer.model.packet import Packet
+from analyzer.model.value import replace
+from analyzer.parsers.iptables_save import parse
+from analyzer.semantics.effort import Effort
+from analyzer.semantics.iptables import in_a_row as rows_in_a_row
+from analyzer.semantics.iptables.traverse import Traversal
+from analyzer.semantics.situation import Situation
+from analyzer.semantics.tree import BySource, Leaf, Tree
+from tests.support.effort import examples
+from tests.support.strategies import by_source
+
+SITUATION = Situation(local_addresses=frozenset({by_source.OWN}))
+CAME = Packet(
+    protocol="tcp",
+    destination=by_source.FIRST,
+    destination_port=80,
+    sources=by_source.everywhere(),
+)
+
+
+def tree_of(text: str, *, in_a_row: bool, effort: Effort | None = None) -> Tree:
+    with pytest.MonkeyPatch.context() as patch:
+        if not in_a_row:
+            patch.setattr(rows_in_a_row, "split_in_a_row", lambda *_: None)
+        table = parse(text, "dump").tables["filter"]
+        return Traversal(table, SITUATION, effort).tree("FORWARD", CAME)
+
+
+def blocking(*rows: str) -> str:
+    head = ["*filter", ":FORWARD ACCEPT [0:0]", ":A - [0:0]"]
+    return "\n".join([*head, *(f"-A FORWARD {row}" for row in rows), "COMMIT", ""])
+
+
+ROWS = st.lists(
+    st.builds(
+        " ".join,
+        st.tuples(
+            st.sampled_from(
+                [
+                    "-s 10.0.0.0/31",
+                    "-s 10.0.0.2/32",
+                    "-s 10.0.0.0/30",
+                    "-s 10.0.0.4/30",
+                    "-s 10.0.0.0/8",
+                    "-s 192.0.2.0/24",
+                    "! -s 10.0.0.7/32",
+                    "-s 10.0.0.6/32 -p tcp",
+                    "-s 10.0.0.6/32 -p udp",
+                    "-s 10.0.0.1/32 -m addrtype --src-type LOCAL",
+                    "-s 10.0.0.3/32 -m statistic --mode random --probability 0.5",
+                    "-s 10.0.0.3/32 -m made-up",
+                    "-s 10.0.0.5/32 -m comment --comment x",
+                    "-p tcp",
+                ]
+            ),
+            st.sampled_from(["-j DROP", "-j DROP", "-j ACCEPT", "-j RETURN", "-j REJECT", "-j A"]),
+        ),
+    ),
+    max_size=8,
+)
+
+
+@examples(60, 2_000)
+@given(ROWS)
+def test_the_tree_is_that_of_rules_one_by_one(rows: list[str]) -> None:
+    text = blocking(*rows)
+    assert tree_of(text, in_a_row=True) == tree_of(text, in_a_row=False)
+
+
+@examples(30, 2_000)
+@given(by_source.iptables(hook="FORWARD", ends="s"))
+def test_the_tree_is_the_same_among_other_rules(text: str) -> None:
+    assert tree_of(text, in_a_row=True) == tree_of(text, in_a_row=False)
+
+
+def test_each_rule_takes_its_own_sources() -> None:
+    tree = tree_of(blocking("-s 10.0.0.2/32 -j DROP", "-s 10.0.0.4/30 -j ACCEPT"), in_a_row=True)
+    assert isinstance(tree, BySource)
+    (_, first), (_, rest) = tree.branches
+    assert isinstance(first, Leaf)
+    assert isinstance(rest, BySource)
+    (_, second), _ = rest.branches
+    assert [first.rules[0].location.line, second.rules[0].location.line] == [4, 5]
+
+
+@pytest.mark.parametrize(
+    ("row", "decides"),
+    [
+        ("-s 10.0.0.2/32 -j DROP", True),
+        ("-s 10.0.0.2/32 -p tcp -j DROP", True),
+        ("-s 10.0.0.2/32 -p udp -j DROP", False),
+        ("! -s 10.0.0.2/32 -j DROP", None),
+        ("-s 10.0.0.2/32 -j A", None),
+        ("-s 10.0.0.2/32 -m made-up -j DROP", None),
+        ("-s 10.0.0.2/32 -m statistic --mode random --probability 0.5 -j DROP", None),
+        ("-s 10.0.0.2/32 -m iprange --src-range 10.0.0.1-10.0.0.4 -j DROP", None),
+        ("-p tcp -j DROP", None),
+    ],
+)
+def test_a_rule_decides_where_it_is_certain(row: str, decides: bool | None) -> None:
+    rule: Rule = parse(blocking(row), "dump").tables["filter"].chains["FORWARD"].rules[0]
+    asked = rows_in_a_row.decides(rule, CAME, SITUATION)
+    assert (asked if asked is None else bool(asked)) is decides
+
+
+def test_splits_are_counted_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("analyzer.semantics.effort.MOST_PARTS", 2)
+    rows = [f"-s 10.0.0.{at}/32 -j DROP" for at in range(5)]
+    effort = Effort()
+    tree = tree_of(blocking(*rows), in_a_row=True, effort=effort)
+    assert any("split sources" in each for each in effort.exceeded)
+    assert tree == tree_of(blocking(*rows), in_a_row=False)
+
+
+def test_flows_back_to_their_source_are_split_elsewhere() -> None:
+    back = by_source.everywhere()
+    packet = replace(CAME, sources=back, destinations=back, destination=None)
+    rules = parse(blocking("-s 10.0.0.2/32 -j DROP"), "dump").tables["filter"].chains["FORWARD"]
+
+    def goes_on(_at: int, _packet: Packet) -> Tree:
+        pytest.fail("it does not go on")
+
+    found = rows_in_a_row.split_in_a_row(rules.rules, 0, packet, SITUATION, lambda: True, goes_on)
+    assert found is None
