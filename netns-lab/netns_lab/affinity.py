@@ -65,7 +65,7 @@ class AffineRun(RouteRun):
         of_clients = [tag_of(client, NO_PORT) for client in range(clients)]
         for turn in range(-(-flows // clients)):
             count = min(clients, flows - turn * clients)
-            lab.backend.forget_clients(again=True)
+            lab.backend.forget_clients()
             if turn * clients % _ROOM < clients:
                 lab.forget_flows()
             if count == clients:  # a turn stands right behind the one before

@@ -113,13 +113,11 @@ class Backend(ABC):
         return None
 
     @abstractmethod
-    def forget_clients(self, *, again: bool = False) -> None:
+    def forget_clients(self) -> None:
         """Empty the session affinity lists: every client is treated as a new one.
 
-        `again`: more than this once.
-
         Raises:
-            NotMeasuredError: only root itself may do it, and it has to be done.
+            NotMeasuredError: the lists cannot be emptied.
         """
 
     def cross_check(self) -> None:  # noqa: B027  # not all have a second way

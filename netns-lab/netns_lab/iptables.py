@@ -27,7 +27,7 @@ from netns_lab.errors import LabError
 from netns_lab.ipsets import make_sets
 from netns_lab.nft import Nft
 from netns_lab.nft_counters import RuleCounters
-from netns_lab.recent import RecentLists
+from netns_lab.recent import RecentRules
 from netns_lab.restoring import RefusedError, restore
 from netns_lab.wanted import Wanted, check_same
 from netns_lab.xt_entries import Entries
@@ -182,6 +182,8 @@ class Iptables(Backend):
         self._ending_tables: dict[str, Entries | RuleCounters] = {}
         self._destinations = wanted.destinations
         self._chains = {chain for chain, _ in self._destinations}
+        program = f"{self._program}-restore"
+        self._recent = RecentRules(self.namespace, program, wanted.rows, self._table)
 
     def _forget_counters(self) -> None:
         """Forget where counters stand: the rules are others."""
@@ -243,13 +245,9 @@ class Iptables(Backend):
                 found[rules[rule]] += packets
         return found
 
-    def forget_clients(self, *, again: bool = False) -> None:
+    def forget_clients(self) -> None:
         """Empty the lists of xt_recent."""
-        self._recent.flush(again=again)
-
-    @cached_property
-    def _recent(self) -> RecentLists:
-        return RecentLists(self.namespace)
+        self._recent.forget_clients()
 
     @abstractmethod
     def _table(

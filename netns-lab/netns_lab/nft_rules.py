@@ -178,9 +178,8 @@ class Nftables(Backend):
                 raise LabError(f"no interface can have the name {name!r}")
         ip_batch(self.namespace, [f"link add {name} type bridge" for name in missing])
 
-    def forget_clients(self, *, again: bool = False) -> None:
+    def forget_clients(self) -> None:
         """Empty the sets that rules fill."""
-        del again  # the owner of a set may empty it
         if self._of_clients:
             self._nft.run("\n".join(self._of_clients))
 
