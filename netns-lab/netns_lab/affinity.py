@@ -54,8 +54,9 @@ class AffineRun(RouteRun):
             yield from others
 
     def _prepared(self, clients: int) -> int:
-        # Each flow of a client has its own port.
-        most = len(CLIENT_PORTS) // 2 * clients
+        # Each flow of a client has its own port, and an endpoint does not send from all.
+        avoided = len(self._lab.known_ports) if self._sender is not None else 0
+        most = (len(CLIENT_PORTS) - avoided) // 2 * clients
         self._count_of_flows = min(self._count_of_flows, most)
         return 2 * -(-self._count_of_flows // clients) * clients
 

@@ -352,14 +352,14 @@ class Lab:
             LabError: the lab cannot replay the route.
         """
         flows = flows or self.question.flows
+        drawn = any(share.share.upper for share in route.shares)
+        kept = service.affinity is not None and drawn and not route.astray
+        kind = AffineRun if kept else RouteRun
         if route.source is not Source.HAIRPIN:
-            drawn = any(share.share.upper for share in route.shares)
-            kept = service.affinity is not None and drawn and not route.astray
-            kind = AffineRun if kept else RouteRun
             yield kind(self, service, route, flows, None).measure(progress)
             return
         senders = [each for each in route.shares if self._sends(each.endpoint)]
-        yield from hairpins(self, service, route, senders, flows, progress)
+        yield from hairpins(kind, self, service, route, senders, flows, progress)
 
     def _sends(self, endpoint: Endpoint) -> bool:
         """Return whether an endpoint is alive, and not on the host's network."""

@@ -27,13 +27,14 @@ from netns_lab.errors import LabError
 from netns_lab.ipsets import make_sets
 from netns_lab.nft import Nft
 from netns_lab.nft_counters import RuleCounters
-from netns_lab.recent import RecentRules
+from netns_lab.recent import RecentLists
 from netns_lab.restoring import RefusedError, restore
 from netns_lab.wanted import Wanted, check_same
 from netns_lab.xt_entries import Entries
 
 #: Rules with a DNAT up to which python-iptables is asked: for 1,000 it takes half a second.
 _FEW_DESTINATIONS: Final = 1000
+_OTHER_VARIANT: Final = {"legacy": "nft", "nft": "legacy"}
 #: Packets by rule: (chain, index in the chain from 0).
 _RuleCounters = Mapping[tuple[str, int], int]
 #: A rule as ``-c`` prints it: packets and chain.
@@ -182,8 +183,6 @@ class Iptables(Backend):
         self._ending_tables: dict[str, Entries | RuleCounters] = {}
         self._destinations = wanted.destinations
         self._chains = {chain for chain, _ in self._destinations}
-        program = f"{self._program}-restore"
-        self._recent = RecentRules(self.namespace, program, wanted.rows, self._table)
 
     def _forget_counters(self) -> None:
         """Forget where counters stand: the rules are others."""
@@ -247,7 +246,11 @@ class Iptables(Backend):
 
     def forget_clients(self) -> None:
         """Empty the lists of xt_recent."""
-        self._recent.forget_clients()
+        self._recent.flush()
+
+    @cached_property
+    def _recent(self) -> RecentLists:
+        return RecentLists(self.namespace, _OTHER_VARIANT[self.variant])
 
     @abstractmethod
     def _table(

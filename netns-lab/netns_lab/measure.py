@@ -359,6 +359,7 @@ class RouteRun:
 
 
 def hairpins(
+    kind: type[RouteRun],
     lab: Lab,
     service: ServicePort,
     route: Route,
@@ -372,7 +373,7 @@ def hairpins(
     known = MASQUERADE_ROOM
     for share in senders:
         alone = seen_from(service, route, share)
-        run = RouteRun(lab, service, alone, part, share.endpoint.address)
+        run = kind(lab, service, alone, part, share.endpoint.address)
         forgets = known + part > MASQUERADE_ROOM
         known = part if forgets else known + part
         yield run.measure(progress, forgets=forgets)

@@ -1,54 +1,68 @@
 """The lists of xt_recent in a namespace, which implement session affinity in iptables mode.
 
 Root writes to their files, which stay open, because looking them up for each client would take
-longer than everything else. The files belong to the host's root, so an ordinary user, who is root
-in the lab alone, empties a list in another way: it lives as long as a rule refers to it, so the
-chains with such rules are emptied, and filled again by the same rules with the same counters.
+longer than everything else. The files belong to the host's root. An ordinary user, who is root in
+the lab alone, lets rules remove the clients: for each of them the node sends one packet, whose
+destination these rules remove from all lists, and drop it before any rule of a dump. Lists are
+those of a namespace, whichever program has loaded a rule: these rules are loaded by the variant of
+iptables that has not loaded the dump.
 
-Source: Linux, net/netfilter/xt_recent.c, ``recent_mt_proc_write``, ``recent_mt_destroy``.
+Source: Linux, net/netfilter/xt_recent.c, ``recent_mt_proc_write``, ``recent_mt``; iptables, hooks
+of one priority: the last that was registered comes first (``nf_hook_entries_grow``).
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection
+from contextlib import suppress
+from ipaddress import ip_address
+from socket import SOCK_RAW, socket
 from typing import Final
 
-from netns_lab.counted import CountedRules, Place
-from netns_lab.errors import NotMeasuredError
+from analyzer.model.addresses import IPV4, Address
+from netns_lab.command import run
+from netns_lab.errors import LabError, NotMeasuredError
 from netns_lab.namespace import Namespace
-from netns_lab.restoring import add_to
+from netns_lab.restoring import restore
+from netns_lab.servers import FAMILIES
 
 _FOLDER: Final = "/proc/thread-self/net/xt_recent"
 _FLUSH: Final = b"/"
-_NAMED: Final = re.compile(r"-m recent .*?--name (\S+)")
-#: Returns what reads the counters of some rules of a table.
-_Counters = Callable[[str, Collection[Place]], CountedRules[int] | CountedRules[tuple[int, int]]]
+_CLIENT: Final = re.compile(rb"(?m)^src=(\S+) ")
+#: RFC 3692: for experiments.
+_PROTOCOL: Final = 253
 
 
 class RecentLists:
-    """All lists that the rules of a namespace use."""
+    """All lists that the rules of a namespace use.
 
-    def __init__(self, namespace: Namespace) -> None:
-        self._namespace = namespace
+    Args:
+        variant: of iptables, by which no rules have been loaded there: ``nft`` or ``legacy``.
+    """
+
+    def __init__(self, namespace: Namespace, variant: str) -> None:
+        self._namespace, self._variant = namespace, variant
         self._folder: int | None = None
         self._files: dict[str, int] = {}
+        #: By IP version: lists from which rules remove clients, and what sends the packets.
+        self._removed_from: dict[int, set[str]] = {}
+        self._sending: dict[int, socket] = {}
 
-    def flush(self) -> set[str]:
+    def flush(self) -> None:
         """Empty all lists: every client is treated as a new one.
 
-        Returns:
-            Names of lists that are not empty and belong to root.
+        Raises:
+            NotMeasuredError: they cannot be emptied; the message says why.
         """
-        held = set()
+        others = []
         for name in self._names():
             if name not in self._files:
                 try:
                     self._files[name] = self._opened(name)
                 except PermissionError:
-                    if not self._is_empty(name):
-                        held.add(name)
+                    others.append(name)
                     continue
             try:
                 os.write(self._files[name], _FLUSH)
@@ -56,7 +70,61 @@ class RecentLists:
                 os.close(self._files[name])
                 self._files[name] = self._opened(name)
                 os.write(self._files[name], _FLUSH)
-        return held
+        if others:
+            self.remove_clients(others)
+
+    def remove_clients(self, lists: Collection[str]) -> None:
+        """Empty some lists by rules that remove clients, without writing to files.
+
+        Raises:
+            NotMeasuredError: as of `flush`.
+        """
+        lists = [name for name in self._names() if name in lists]
+        clients = self._clients(lists)
+        for version in sorted({each.version for each in clients}):
+            if not self._removed_from.get(version, set()).issuperset(lists):
+                self._load(version, lists)
+        for client in clients:
+            with suppress(PermissionError):  # the last rule has dropped it
+                self._sending[client.version].sendto(b"", (str(client), 0))
+        if left := self._clients(lists) if clients else ():
+            raise NotMeasuredError(
+                f"only root can remove {min(map(str, left))} from the kernel's lists of clients "
+                "with session affinity"
+            )
+
+    def _clients(self, lists: Collection[str]) -> set[Address]:
+        """Return the clients in any of some lists."""
+        found: set[Address] = set()
+        for name in lists:
+            # A list goes with its last rule.
+            with suppress(FileNotFoundError), open(name, "rb", opener=self._for_reading) as file:
+                found.update(ip_address(each.decode()) for each in _CLIENT.findall(file.read()))
+        return found
+
+    def _load(self, version: int, lists: Collection[str]) -> None:
+        """Load the rules that remove clients from some lists."""
+        program = f"{'iptables' if version == IPV4 else 'ip6tables'}-{self._variant}"
+        names = self._removed_from.get(version, set())
+        here = f"-A OUTPUT -p {_PROTOCOL}"
+        every = [*names, *(each for each in lists if each not in names)]
+        rules = [f"{here} -m recent --remove --rdest --name {each}" for each in every]
+        text = "\n".join(["*raw", ":OUTPUT ACCEPT", *rules, f"{here} -j DROP", "COMMIT", ""])
+        try:
+            if (
+                not names
+                and "\n-A " in run(self._namespace, [f"{program}-save", "-t", "raw"]).stdout
+            ):
+                raise LabError(f"another dump has rules in the table raw of {program}")
+            restore(self._namespace, f"{program}-restore", text)
+        except LabError as error:
+            raise NotMeasuredError(
+                "the kernel's lists of clients with session affinity belong to root, and rules "
+                f"that remove clients cannot be loaded: {error}"
+            ) from None
+        self._removed_from[version] = set(every)
+        if version not in self._sending:
+            self._sending[version] = self._namespace.socket(FAMILIES[version], SOCK_RAW, _PROTOCOL)
 
     def _names(self) -> list[str]:
         if self._folder is None:
@@ -67,89 +135,8 @@ class RecentLists:
                 return []
         return os.listdir(self._folder)  # noqa: PTH208  # pathlib takes no descriptor
 
-    def _is_empty(self, name: str) -> bool:
-        try:
-            descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._folder)
-        except FileNotFoundError:  # its last rule has gone
-            return True
-        try:
-            return not os.read(descriptor, 1)
-        finally:
-            os.close(descriptor)
-
     def _opened(self, name: str) -> int:
         return os.open(name, os.O_WRONLY | os.O_CLOEXEC, dir_fd=self._folder)
 
-
-class RecentRules:
-    """The rules of one dump that refer to lists.
-
-    Args:
-        program: ``iptables-VARIANT-restore``.
-        rows: for each table and chain, its rules as iptables-save prints them.
-        counters: is called once for each table.
-    """
-
-    def __init__(
-        self,
-        namespace: Namespace,
-        program: str,
-        rows: Mapping[tuple[str, str], list[str]],
-        counters: _Counters,
-    ) -> None:
-        self._lists = RecentLists(namespace)
-        self._namespace, self._program, self._counters = namespace, program, counters
-        self._rows: dict[str, dict[str, list[str]]] = {}
-        self._names: dict[tuple[str, str], set[str]] = {}
-        self._counted: dict[str, CountedRules[int] | CountedRules[tuple[int, int]]] = {}
-        for (table, chain), lines in rows.items():
-            names = {found for line in lines for found in _NAMED.findall(line)}
-            if names:
-                self._rows.setdefault(table, {})[chain] = list(lines)
-                self._names[table, chain] = names
-
-    def forget_clients(self) -> None:
-        """Empty all lists.
-
-        Raises:
-            NotMeasuredError: only root can empty one, as rules of other dumps refer to it too.
-        """
-        held = self._lists.flush()
-        if held:
-            self.renew(held)
-            held = self._lists.flush()
-        if held:
-            raise NotMeasuredError(
-                f"only root can empty the list {min(held)} (-m recent), as rules of another dump "
-                "refer to it too"
-            )
-
-    def renew(self, lists: Collection[str]) -> None:
-        """Let the kernel make some lists anew, empty, together with the rules that refer to them.
-
-        Raises:
-            RefusedError: a program refuses the rules; the message quotes it.
-        """
-        again = list(self._lines(lists))
-        # All tables first: a list lives on as long as a rule in one of them refers to it.
-        for table, chains, _ in again:
-            add_to(self._namespace, self._program, table, [f"-F {chain}" for chain in chains])
-        for table, _, lines in again:
-            add_to(self._namespace, self._program, table, lines)
-
-    def _lines(self, lists: Collection[str]) -> Iterator[tuple[str, list[str], list[str]]]:
-        """Yield tables, the chains there that refer to lists, and their rules with counters."""
-        for table, rows in self._rows.items():
-            chains = [each for each in rows if not self._names[table, each].isdisjoint(lists)]
-            if not chains:
-                continue
-            if table not in self._counted:
-                places = {(chain, at) for chain in rows for at in range(len(rows[chain]))}
-                self._counted[table] = self._counters(table, places)
-            packets = self._counted[table].packets()
-            lines = [
-                f"[{packets.get((chain, at), 0)}:0] {row}"
-                for chain in chains
-                for at, row in enumerate(rows[chain])
-            ]
-            yield table, chains, lines
+    def _for_reading(self, name: str, flags: int) -> int:
+        return os.open(name, flags | os.O_CLOEXEC, dir_fd=self._folder)

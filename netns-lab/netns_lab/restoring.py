@@ -59,34 +59,21 @@ def restore(namespace: Namespace, program: str, text: str) -> None:
         _pieces(namespace, program, table, rules)
 
 
-def add_to(namespace: Namespace, program: str, table: str, lines: Sequence[str]) -> None:
-    """Add rules, which may begin with counters, to a table; other commands are carried out too.
-
-    Raises:
-        RefusedError: the program refuses a line; the message quotes the program.
-    """
-    _pieces(namespace, program, table, lines, "--counters")
-
-
-def _pieces(
-    namespace: Namespace, program: str, table: str, lines: Sequence[str], *options: str
-) -> None:
+def _pieces(namespace: Namespace, program: str, table: str, lines: Sequence[str]) -> None:
     for first in range(0, len(lines), _TOGETHER):
-        _halved(namespace, program, table, lines[first : first + _TOGETHER], *options)
+        _halved(namespace, program, table, lines[first : first + _TOGETHER])
 
 
-def _halved(
-    namespace: Namespace, program: str, table: str, lines: Sequence[str], *options: str
-) -> None:
+def _halved(namespace: Namespace, program: str, table: str, lines: Sequence[str]) -> None:
     text = "\n".join([f"*{table}", *lines, "COMMIT"]) + "\n"
-    said = _run(namespace, [program, "--noflush", *options], text)
+    said = _run(namespace, [program, "--noflush"], text)
     if said is None:
         return
     if len(lines) == 1 or not _TOO_LONG.search(said):
         raise RefusedError(f"{program} --noflush in {namespace.name}: {said}", None)
     half = len(lines) // 2
-    _halved(namespace, program, table, lines[:half], *options)
-    _halved(namespace, program, table, lines[half:], *options)
+    _halved(namespace, program, table, lines[:half])
+    _halved(namespace, program, table, lines[half:])
 
 
 def _run(namespace: Namespace, words: Sequence[str], text: str) -> str | None:

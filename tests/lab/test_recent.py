@@ -17,7 +17,7 @@ from netns_lab.recent import RecentLists
 FOLDER = Path("/proc/thread-self/net/xt_recent")
 leave_host()
 node = Namespace("node")
-lists = RecentLists(node)
+lists = RecentLists(node, "nft")
 lists.flush()  # of no list at all
 rules = ["*filter"] + [f"-A INPUT -m recent --set --name {name}" for name in "ab"] + ["COMMIT", ""]
 for _ in range(2):
@@ -34,55 +34,69 @@ lists.flush()
 """
 
 
-RENEWED = """\
+REMOVED = """\
 import sys
 from pathlib import Path
 from netns_lab.command import run
-from netns_lab.iptables import LegacyIptables, NftIptables
+from netns_lab.errors import NotMeasuredError
 from netns_lab.namespace import Namespace, leave_host
-from analyzer.parsers.iptables_save import parse
+from netns_lab.recent import RecentLists
 
 FOLDER = Path("/proc/thread-self/net/xt_recent")
-DUMP = '''*filter
-:INPUT ACCEPT [0:0]
+program, other, loopback = sys.argv[1:]
+RULES = '''*raw
 :OUTPUT ACCEPT [0:0]
-:OWN - [0:0]
--A OUTPUT -m recent --rcheck --seconds 60 --name one --mask 255.255.255.255 --rsource
--A OUTPUT -d 127.0.0.1/32 -j OWN
--A OWN -m recent --set --name one --mask 255.255.255.255 --rsource
--A OWN -m recent --set --name two --mask 255.255.255.255 --rsource
--A OWN -p udp -j DROP
+-A OUTPUT -m comment --comment "no packet of the lab"
+COMMIT
+*filter
+:OUTPUT ACCEPT [0:0]
+-A OUTPUT -m recent --set --name one
+-A OUTPUT -m recent --set --name two
 COMMIT
 '''
 leave_host()
 node = Namespace("node")
 run(node, ["ip", "link", "set", "lo", "up"])
-kind = {"legacy": LegacyIptables, "nft": NftIptables}[sys.argv[1]]
-rules = kind(node, parse(DUMP, "dump"))
+run(node, [f"{program}-restore"], RULES)
+
+def held():
+    with node:
+        return {each.name: len(each.read_text().splitlines()) for each in FOLDER.iterdir()}
 
 def told():
-    saved = run(node, [f"iptables-{kind.variant}-save", "-c"]).stdout
-    rows = [each for each in saved.split("\\n") if each.startswith("[")]
-    with node:
-        lists = {each.name: len(each.read_text().splitlines()) for each in FOLDER.iterdir()}
-    return [each.partition(":")[0] + each.partition("]")[2] for each in rows], lists
+    saved = run(node, [f"{program}-save", "-c"]).stdout
+    return [each for each in saved.split("\\n") if each.startswith("[")]
 
-for _ in range(3):
-    run(node, ["bash", "-c", "echo > /dev/udp/127.0.0.1/9"], check=False)
-before, held = told()
-rules._recent.renew({"one"})
-after, empty = told()
-assert before == after and before[-1].startswith("[3 "), (before, after)
-assert (held, empty) == ({"one": 1, "two": 1}, {"one": 0, "two": 0}), (held, empty)
-assert rules.endings() == {"-A OWN -p udp -j DROP": 3}
-print("same rules, same counters, empty lists")
+def send():
+    run(node, ["bash", "-c", f"echo > /dev/udp/{loopback}/9"], check=False)
+
+lists = RecentLists(node, other)
+send()
+before = told(), held()
+assert before[1] == {"one": 1, "two": 1} and not before[0][0].startswith("[0:"), before
+lists.remove_clients(["one"])
+assert (told(), held()) == (before[0], {"one": 0, "two": 1}), (told(), held())
+send()
+lists.remove_clients(["two", "one"])
+assert held() == {"one": 0, "two": 0}, held()
+try:
+    send()
+    # Where another dump has rules, they are not touched.
+    RecentLists(node, "legacy" if other == "nft" else "nft").remove_clients(["one"])
+except NotMeasuredError as error:
+    print(str(error).rpartition(": ")[2])
 """
 
 
-@pytest.mark.parametrize("backend", ["legacy", "nft"])
-def test_lists_are_made_anew_with_the_rules_that_refer_to_them(backend: str) -> None:
-    """What an ordinary user does, who cannot write to the files of the lists."""
-    assert in_lab(RENEWED, backend) == "same rules, same counters, empty lists\n"
+@pytest.mark.parametrize("program", ["iptables", "ip6tables"])
+@pytest.mark.parametrize(("variant", "other"), [("legacy", "nft"), ("nft", "legacy")])
+def test_rules_remove_clients_where_files_cannot_be_written(
+    program: str, variant: str, other: str
+) -> None:
+    """What an ordinary user's lab does; the packets that it takes reach no rule of the dump."""
+    loopback = "127.0.0.1" if program == "iptables" else "::1"
+    said = in_lab(REMOVED, f"{program}-{variant}", other, loopback)
+    assert said == f"another dump has rules in the table raw of {program}-{variant}\n"
 
 
 def test_every_list_is_emptied_also_one_in_the_place_of_another() -> None:

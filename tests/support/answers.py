@@ -532,10 +532,7 @@ LAB = LabAnswer(
             protocol="sctp",
             frontend="10.2.3.5:9",
             source="pod",
-            reason=(
-                "an endpoint with session affinity is a single client, for which there is only "
-                "one draw"
-            ),
+            reason="the lab builds no packets of sctp",
         ),
     ),
     resolution=0.05,
