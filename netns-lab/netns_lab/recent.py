@@ -111,17 +111,19 @@ class RecentLists:
         rules = [f"{here} -m recent --remove --rdest --name {each}" for each in every]
         text = "\n".join(["*raw", ":OUTPUT ACCEPT", *rules, f"{here} -j DROP", "COMMIT", ""])
         try:
-            if (
-                not names
-                and "\n-A " in run(self._namespace, [f"{program}-save", "-t", "raw"]).stdout
-            ):
-                raise LabError(f"another dump has rules in the table raw of {program}")
-            restore(self._namespace, f"{program}-restore", text)
+            saved = run(self._namespace, [f"{program}-save", "-t", "raw"]).stdout
+            if names or "\n-A " not in saved:
+                restore(self._namespace, f"{program}-restore", text)
+                why = ""
+            else:
+                why = f"another dump has rules in the table raw of {program}"
         except LabError as error:
+            why = str(error)
+        if why:
             raise NotMeasuredError(
                 "the kernel's lists of clients with session affinity belong to root, and rules "
-                f"that remove clients cannot be loaded: {error}"
-            ) from None
+                f"that remove clients cannot be loaded: {why}"
+            )
         self._removed_from[version] = set(every)
         if version not in self._sending:
             self._sending[version] = self._namespace.socket(FAMILIES[version], SOCK_RAW, _PROTOCOL)
