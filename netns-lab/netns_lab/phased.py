@@ -367,6 +367,7 @@ def _answer(
             for each in kept.all
         ),
         false_alarm_rate=FALSE_ALARM_RATE,
+        ended=course.ended,
         interrupted=course.ended if course.is_interrupted else None,
     )
 

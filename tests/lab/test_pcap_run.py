@@ -11,7 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from tests.support.documents import schema
-from tests.support.lab.running import ROOT, SWAPPED, Case, kubeodds, lab_run, python
+from tests.support.lab.running import ROOT, SWAPPED, Case, judged_again, kubeodds, lab_run, python
 
 inet = pytest.importorskip("scapy.layers.inet")
 inet6 = pytest.importorskip("scapy.layers.inet6")
@@ -78,6 +78,12 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 def test_the_document_follows_its_schema(found: dict[str, Any]) -> None:
     Draft202012Validator(schema("lab-pcap")).validate(found)
+
+
+def test_the_document_is_judged_again_as_the_replay_was(
+    found: dict[str, Any], tmp_path: Path
+) -> None:
+    assert judged_again(found, tmp_path) == (0, found)
 
 
 def test_every_packet_is_a_flow_or_has_a_reason(found: dict[str, Any]) -> None:
