@@ -66,6 +66,7 @@ def measurement_of(value: dict[str, Any]) -> Measurement:
         ended=bounds_of(value["ended"]) if "ended" in value else Bounds(NEVER, NEVER),
         rejected=count_of(value.get("rejected", 0)),
         ended_by=_ended_by(value.get("ended_by")),
+        ended_at=text_of(value.get("ended_at")),
         repeated=count_of(value.get("repeated", 0)),
         strayed=count_of(value.get("strayed", 0)),
     )

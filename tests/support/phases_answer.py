@@ -56,6 +56,7 @@ WRONG = replace(
     DEAD,
     endpoints=(replace(DEAD.endpoints[0], answered=7), DEAD.endpoints[1]),
     ended_by=((2, "-A KUBE-FIREWALL -j DROP"),),
+    ended_at="filter: -A KUBE-FIREWALL -j DROP",
 )
 
 _PHASE: Final = Phase(
