@@ -33,7 +33,7 @@ from analyzer.reports.renderers import RENDERERS
 from netns_lab.arguments import MOST_OF_A_ROUTE, SOURCES, parser
 from netns_lab.asked import SetUp, left_out_of, names, notes, place_of, routes_of, said, set_up
 from netns_lab.errors import LabError, NotMeasuredError
-from netns_lab.limits import with_limits
+from netns_lab.hints import with_hints
 from netns_lab.namespace import leave_host
 from netns_lab.schedule import is_asked
 
@@ -100,7 +100,7 @@ def _run(options: SimpleNamespace) -> int:
         rate=FALSE_ALARM_RATE,
         diagnostics=(*given.view.diagnostics, *notes(made), *said(left_out, given)),
     )
-    answer = with_limits(answer, given)
+    answer = with_hints(answer, given)
     return finish(options, "lab run", answer, answer.diagnostics, no=not answer.agrees)
 
 
@@ -269,7 +269,7 @@ def _verify(options: SimpleNamespace) -> int:
             *_unmeasured(made, left_out, every_route),
         ),
     )
-    answer = with_limits(answer, given)
+    answer = with_hints(answer, given)
     return finish(options, "lab verify", answer, answer.diagnostics, no=not answer.agrees)
 
 

@@ -353,9 +353,8 @@ class Lab:
             LabError: the lab cannot replay the route.
         """
         flows = flows or self.question.flows
-        drawn = any(share.share.upper for share in route.shares)
-        kept = service.affinity is not None and drawn and not route.astray
-        kind = AffineRun if kept else RouteRun
+        kept = service.affinity is not None and not route.astray
+        kind = AffineRun if kept and any(s.share.upper for s in route.shares) else RouteRun
         if route.source is Source.HAIRPIN:
             senders = [each for each in route.shares if self._sends(each.endpoint)]
             yield from hairpins(kind, self, service, route, senders, flows, progress)

@@ -1,4 +1,4 @@
-"""Rules whose own limits the lab exceeds are named, as what may explain a disagreement."""
+"""What may explain a disagreement is named: limits of rules, and a node that is not."""
 
 from __future__ import annotations
 
@@ -72,3 +72,15 @@ def test_a_rule_of_nft_is_named_too(tmp_path: Path) -> None:
     assert "limit rate 5/second" in note["message"]
     (measured,) = found["measurements"]
     assert measured["ended_at"] == "inet guard forward: ip daddr 10.1.0.0/24 udp dport 53 drop"
+
+
+@pytest.mark.parametrize("name", ["aws-vpc-cni", "calico"])
+def test_a_node_that_was_not_named_is_asked_for(name: str) -> None:
+    noise = ROOT / "fixtures" / "noise"
+    words = [str(noise / f"{name}.txt"), "--objects", str(noise / "objects.json")]
+    words += ["--service", "default/app", "--flows", "200"]
+    status, found, errors = lab_run(*words)
+    assert (status, found["agrees"]) == (1, False)
+    assert "pass --node NAME, one of master, worker1" in errors
+    _, found, _ = lab_run(*words, "--node", "worker1")
+    assert "node-not-named" not in {each["code"] for each in found["diagnostics"]}

@@ -1,6 +1,7 @@
-"""Rules with limits of their own, named where the lab may have exceeded them.
+"""What may explain that a run disagrees, other than a wrong prediction.
 
-The prediction assumes that traffic stays within such limits, and the lab sends as fast as it can.
+The prediction assumes that traffic stays within the limits of rules, and the lab sends as fast as
+it can. And where no node is named, the lab cannot tell which pods are the dump's own.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from analyzer.parsers.xt.rule import render_rule
 from analyzer.reports.answers import LabAnswer
 from analyzer.reports.lab_pcap_answer import LabPcapAnswer
 from analyzer.reports.lab_phases_answer import LabPhasesAnswer
-from analyzer.reports.phrases import count
+from analyzer.reports.phrases import count, listed
 from analyzer.semantics.assumed import ASSUMPTIONS, LIMITS
 from analyzer.semantics.base_chains import Rules
 
@@ -36,25 +37,47 @@ _MOST_QUOTED: Final = 200
 AnyAnswer = TypeVar("AnyAnswer", LabAnswer, LabPhasesAnswer, LabPcapAnswer)
 
 
-def with_limits(answer: AnyAnswer, given: Input) -> AnyAnswer:
-    """Return an answer that, if it disagrees, names the rules whose limits may explain that."""
-    if answer.agrees or not _depends_on_limits(given):
+def with_hints(answer: AnyAnswer, given: Input) -> AnyAnswer:
+    """Return an answer that, if it disagrees, says what beside a wrong prediction may be why."""
+    if answer.agrees:
         return answer
+    found: list[Diagnostic] = []
+    for code, says in (*_exceeded(given), *_unnamed(given)):
+        warns, file = Severity.WARNING, given.ruleset.file
+        found.append(Diagnostic(severity=warns, code=code, message=says, file=file))
+    return replace(answer, diagnostics=(*answer.diagnostics, *found))
+
+
+def _unnamed(given: Input) -> Iterator[tuple[str, str]]:
+    """Yield a hint if the node of the dump was not named, so that none of the pods is its own."""
+    if given.view.node is not None:
+        return
+    names = given.cluster.node_names
+    which = f"one of {listed(sorted(names))}" if names else "with --objects that say where pods are"
+    yield (
+        "node-not-named",
+        "the dump's node is not known, so the lab puts all endpoints on other nodes: rules on "
+        "devices and networks of its own pods treat them differently than on the real node; pass "
+        f"--node NAME, {which}",
+    )
+
+
+def _exceeded(given: Input) -> Iterator[tuple[str, str]]:
+    """Yield a hint if rules have limits that the prediction assumes to hold."""
+    if not _depends_on_limits(given):
+        return
     rules = [each for ruleset in given.every_ruleset for each in _limited(ruleset)]
     if not rules:
-        return answer
+        return
     named = "; ".join(f"{where}: {text[:_MOST_QUOTED]}" for where, text in rules[:_NAMED])
     more = f"; and {len(rules) - _NAMED} more" if len(rules) > _NAMED else ""
     has = "has a limit" if len(rules) == 1 else "have limits"
-    note = Diagnostic(
-        severity=Severity.WARNING,
-        code="beyond-limits",
-        message=f"{count(len(rules), 'rule')} {has} that the lab may have exceeded, which would "
+    yield (
+        "beyond-limits",
+        f"{count(len(rules), 'rule')} {has} that the lab may have exceeded, which would "
         f"explain flows that were dropped or rejected ({named}{more}); --assume limits=unknown "
         "predicts bounds for any rate, and --for with --rate sends slowly",
-        file=given.ruleset.file,
     )
-    return replace(answer, diagnostics=(*answer.diagnostics, note))
 
 
 def _depends_on_limits(given: Input) -> bool:
