@@ -187,7 +187,7 @@ def parser() -> argparse.ArgumentParser:
         statuses=_OF_JUDGE,
     )
     again.add_argument(
-        "measurement", metavar="FILE", help="of `lab run`, `lab verify` or `lab clients`, as JSON"
+        "measurement", metavar="FILE", help="of `lab run`, `verify`, `clients` or `repair`, as JSON"
     )
     add_output_options(again, "lab judge")
     return found

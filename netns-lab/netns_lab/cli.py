@@ -39,7 +39,7 @@ from netns_lab.schedule import is_asked
 
 #: Leading bytes of a document in which its kind is stated.
 _START: Final = 200
-_SAVED: Final = re.compile(rb'"kubeodds/(?:lab|lab-phases|lab-pcap|clients)/')
+_SAVED: Final = re.compile(rb'"kubeodds/(?:lab|lab-phases|lab-pcap|lab-repair|clients)/')
 
 
 def main(words: Sequence[str]) -> int:

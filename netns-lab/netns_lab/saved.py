@@ -26,7 +26,7 @@ from analyzer.parsers.measurement import (
     source_of,
     text_of,
 )
-from analyzer.reports.answers import ClientsAnswer, LabAnswer
+from analyzer.reports.answers import Check, ClientsAnswer, LabAnswer, LabRepairAnswer, RepairedRoute
 from analyzer.reports.lab_pcap_answer import LabPcapAnswer
 from analyzer.reports.renderers import renderer
 from netns_lab.saved_fields import diagnostics_of, left_out_of
@@ -62,8 +62,8 @@ def judged(data: bytes, file: str) -> Judged:
     schema = str(document.get("schema"))
     if schema not in _READERS:
         raise InputError(
-            f"{file}: expected a document of `lab run`, `lab verify` or `lab clients` with "
-            f"--format json ({', '.join(_READERS)})"
+            f"{file}: expected a document of `lab run`, `verify`, `clients` or `repair` "
+            f"with --format json ({', '.join(_READERS)})"
         )
     try:
         found = _READERS[schema](document)
@@ -271,6 +271,37 @@ def _exit(value: dict[str, Any]) -> ClientExit:
     )
 
 
+# --- lab repair --------------------------------------------------------------------
+
+
+def _repair(document: dict[str, Any]) -> Judged:
+    rounds = ("before", "after", "synced")
+    measured = [
+        [measurement_of(each[name]["measurement"]) for each in document["routes"]]
+        for name in rounds
+    ]
+    if not measured[0]:
+        raise ValueError("it contains no measurement")
+    # As of one run: before, with the repair, and after a sync.
+    verdicts = iter(judge_all([each for some in measured for each in some]))
+    before, after, synced = ([next(verdicts) for _ in some] for some in measured)
+    answer = LabRepairAnswer(
+        dead=str(document["dead"]),
+        node=text_of(document["node"]),
+        routes=tuple(
+            RepairedRoute(before=a, after=b, synced=c)
+            for a, b, c in zip(before, after, synced, strict=True)
+        ),
+        checks=tuple(
+            Check(str(each["says"]), flag_of(each["holds"])) for each in document["checks"]
+        ),
+        left_out=left_out_of(document),
+        rate=FALSE_ALARM_RATE,
+        diagnostics=diagnostics_of(document),
+    )
+    return Judged("lab repair", answer, answer.agrees)
+
+
 def _phases(document: dict[str, Any]) -> Judged:
     answer = phases_of(document)
     return Judged("lab run --for", answer, answer.agrees)
@@ -281,4 +312,5 @@ _READERS: Final[dict[str, Callable[[dict[str, Any]], Judged]]] = {
     "kubeodds/lab-phases/1": _phases,
     "kubeodds/lab-pcap/1": _pcap,
     "kubeodds/clients/2": _clients,
+    "kubeodds/lab-repair/1": _repair,
 }

@@ -18,7 +18,7 @@ from analyzer.reports.answers import ClientsAnswer
 from analyzer.reports.renderers import renderer
 from netns_lab.expecting import judged as connection_judged
 from netns_lab.saved import Judged, judged
-from tests.support.answers import LAB, TRIAL
+from tests.support.answers import LAB, LAB_REPAIR, TRIAL
 from tests.support.documents import renamed
 from tests.support.pcap_answer import PCAP
 from tests.support.phases_answer import ALIVE, DEAD, PHASES, WRONG
@@ -40,6 +40,7 @@ ANSWERS: Final[dict[str, Any]] = {
     "lab run": LAB,
     "lab run --for": replace(PHASES, buckets=(replace(PHASES.buckets[0], flows=_FLOWS),)),
     "lab run --pcap": replace(PCAP, verdicts=judge_all([_FEW])),
+    "lab repair": LAB_REPAIR,
     "lab clients": ClientsAnswer(
         dead="node master",
         node="worker1",

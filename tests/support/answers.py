@@ -544,7 +544,7 @@ LAB_REPAIR = LabRepairAnswer(
     node="worker1",
     routes=(
         RepairedRoute(
-            before=judge(measured(DEAD, ALIVE)),
+            before=judge(replace(measured(DEAD, ALIVE), ended_by=ENDED.ended_by)),
             after=judge(measured(replace(ALIVE, predicted=ONE, landed=10_000, counted=10_000))),
             synced=judge(measured(replace(ALIVE, landed=9_999), passed=1)),
         ),
