@@ -41,6 +41,7 @@ def dump(tmp_path: Path) -> str:
     return str(path)
 
 
+@pytest.mark.alike(1)
 @pytest.mark.parametrize("backend", ["legacy", "nft"])
 def test_a_rule_whose_limit_is_exceeded_is_named(dump: str, backend: str) -> None:
     status, found, errors = lab_run(dump, *EXAMPLE, "--backend", backend)
@@ -55,6 +56,7 @@ def test_a_rule_whose_limit_is_exceeded_is_named(dump: str, backend: str) -> Non
     assert measured["ended_at"] == f"filter: {LIMITED[1]}"
 
 
+@pytest.mark.deep
 def test_nothing_is_named_where_the_prediction_holds(dump: str) -> None:
     status, found, _ = lab_run(dump, *EXAMPLE, "--assume", "limits=unknown")
     assert (status, found["agrees"]) == (0, True)
@@ -74,6 +76,7 @@ def test_a_rule_of_nft_is_named_too(tmp_path: Path) -> None:
     assert measured["ended_at"] == "inet guard forward: ip daddr 10.1.0.0/24 udp dport 53 drop"
 
 
+@pytest.mark.alike(1)
 @pytest.mark.parametrize("name", ["aws-vpc-cni", "calico"])
 def test_a_node_that_was_not_named_is_asked_for(name: str) -> None:
     noise = ROOT / "fixtures" / "noise"

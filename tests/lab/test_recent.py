@@ -88,6 +88,7 @@ except NotMeasuredError as error:
 """
 
 
+@pytest.mark.alike(2)
 @pytest.mark.parametrize("program", ["iptables", "ip6tables"])
 @pytest.mark.parametrize(("variant", "other"), [("legacy", "nft"), ("nft", "legacy")])
 def test_rules_remove_clients_where_files_cannot_be_written(

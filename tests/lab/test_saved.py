@@ -74,7 +74,7 @@ def test_what_was_judged_again_is_the_same_document(verb: str) -> None:
     assert again.agrees == json.loads(text)["agrees"]
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.data())
 def test_a_document_is_judged_as_the_run_that_wrote_it(data: Any) -> None:
     def drawn(of: Measurement) -> Measurement:
@@ -162,7 +162,7 @@ def test_a_field_that_is_missing_is_named(verb: str) -> None:
 
 
 @pytest.mark.parametrize("verb", ANSWERS)
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_a_changed_document_is_refused_in_one_line_or_judged(verb: str, data: Any) -> None:
     given = document(verb)
