@@ -132,7 +132,7 @@ def test_clients_keep_an_address_of_their_own_and_their_ports(found: dict[str, A
 def test_rules_that_draw_otherwise_are_found_out(tmp_path: Path) -> None:
     program = tmp_path / "swap.py"
     program.write_text(SWAPPED)
-    packets = [ETHER / tcp(f"10.244.1.{20 + at % 9}", 1024 + at, APP, 80) for at in range(1200)]
+    packets = [ETHER / tcp(f"10.244.1.{20 + at % 9}", 1024 + at, APP, 80) for at in range(3000)]
     path = saved(tmp_path / "many.pcap", packets)
     done = python(str(program), "run", *EXAMPLE, "--pcap", path)
     assert done.returncode == 1, done.stderr
