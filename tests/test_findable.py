@@ -511,6 +511,13 @@ LAB: Final = (
         "lab/test_pcap_run.py",
         "parts of a replay of a capture, which is run whole on the kernel",
     ),
+    Row(
+        "saved_fields saved_phases",
+        "lab/test_saved.py",
+        "parts of documents, which are read and judged whole",
+    ),
+    Row("listening", "lab/test_ending.py lab/test_traced.py", "what one flow matched"),
+    Row("hairpins", "lab/test_every_client.py lab/test_affinity.py", "routes from endpoints"),
     Row("beyond gates", "lab/test_two_nodes.py", "flows through the rules of two nodes"),
     Row("restoring", "lab/test_loading.py", "what does not load as it stands"),
     Row("places", "lab/test_shell.py", "where programs of `lab shell` run"),

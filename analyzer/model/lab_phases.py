@@ -50,6 +50,22 @@ class Hang:
 
 
 @value(kw_only=True)
+class Outage:
+    """When the endpoint of a connection was dead.
+
+    Attributes:
+        begun, by: when it was killed, at the earliest and at the latest.
+        ends: when it was revived, the same; None if it stayed dead.
+        is_reset: its process was gone, so its kernel answers with a reset.
+    """
+
+    begun: float
+    by: float
+    ends: tuple[float, float] | None
+    is_reset: bool = False
+
+
+@value(kw_only=True)
 class Connection:
     """A TCP connection that was opened before any event, and sends a byte at a time.
 
@@ -59,6 +75,7 @@ class Connection:
         answered: bytes that came back.
         hangs: periods without an answer, of half a second or more.
         ended: when it was reset or closed; None if it was open to the end.
+        outages: of its endpoint; None if nothing is predicted.
         expected: how it should behave, in words; None if nothing is predicted.
         agrees: whether it did; None if nothing is predicted.
     """
@@ -68,6 +85,7 @@ class Connection:
     answered: int
     hangs: tuple[Hang, ...] = ()
     ended: float | None = None
+    outages: tuple[Outage, ...] | None = None
     expected: str | None = None
     agrees: bool | None = None
     route: int = 0

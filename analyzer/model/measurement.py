@@ -113,6 +113,8 @@ class Measurement:
         rejected: flows that arrived nowhere, and whose sender got an error.
         ended_by: the rules that ended such flows, by their counters: packets and the rule's text.
             None if these were not read, or some rules have no counters.
+        ended_at: where no counters tell, the rule that ended one such flow, as the kernel traced
+            it; None if it was not traced, or no rule of the node ended it.
         repeated: for a Service with session affinity, further flows of the same clients, which are
             not among `flows`.
         strayed: flows that reached another endpoint than the client's first.
@@ -137,6 +139,7 @@ class Measurement:
     ended: Bounds = Bounds(NEVER, NEVER)
     rejected: int = 0
     ended_by: tuple[tuple[int, str], ...] | None = None
+    ended_at: str | None = None
     repeated: int = 0
     strayed: int = 0
 

@@ -1,4 +1,4 @@
-"""Reading back a document of ``kubeodds lab run --format json``."""
+"""Reading back what documents of ``kubeodds lab`` have in common: measurements."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from analyzer.model.diagnostics import Location
 from analyzer.model.measurement import EndpointCount, Measurement
 from analyzer.model.probability import NEVER, Bounds, Dyadic
 
-_SCHEMA = "kubeodds/lab/2"
 _SOURCES = ("pod", "pod-elsewhere", "node", "external", "hairpin")
 #: A Service of this many endpoints has shares of 31 bits each.
 _MOST_BITS = 31 * 100_000
+#: Seconds; infinity is above it.
+_FOREVER = 1e12
 
 
-def parse_measurements(data: bytes, file: str) -> tuple[str, tuple[Measurement, ...]]:
-    """Return what was dead, and the measurements.
+def document_of(data: bytes, file: str) -> dict[str, Any]:
+    """Return a JSON document; one of the lab names its schema.
 
     Raises:
-        InputError: it is no such document.
-        ParseError: it is not JSON.
+        InputError: it is no JSON object.
+        ParseError: it is not JSON, or only a part of it.
     """
     text = data.decode("utf-8", "surrogateescape")
     try:
@@ -35,41 +36,39 @@ def parse_measurements(data: bytes, file: str) -> tuple[str, tuple[Measurement, 
         ) from None
     except ValueError:  # an integer of thousands of digits
         raise InputError(f"{file}: a number in it is too long") from None
-    if not isinstance(value, dict) or value.get("schema") != _SCHEMA:
-        raise InputError(
-            f"{file}: expected a {_SCHEMA} document of `lab run` or `lab verify` with "
-            "--format json; those with --for or --pcap cannot be judged again"
-        )
-    if not value.get("measurements"):
-        raise InputError(f"{file}: it contains no measurement")
-    try:
-        return str(value["dead"]), tuple(_measurement(each) for each in value["measurements"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{file}: not in the form that `lab run` writes: {error!r}") from None
+    except RecursionError:
+        raise InputError(f"{file}: its lists are nested too deeply") from None
+    if not isinstance(value, dict):
+        raise InputError(f"{file}: expected a document of the lab, as JSON")
+    return value
 
 
-def _measurement(value: dict[str, Any]) -> Measurement:
-    if value["source"] not in _SOURCES:
-        raise ValueError(f"source {value['source']!r} is not one of {', '.join(_SOURCES)}")
+def measurement_of(value: dict[str, Any]) -> Measurement:
+    """Return one entry of ``measurements``.
+
+    Raises:
+        KeyError, TypeError, ValueError: it is not in the form that the lab writes.
+    """
     found = Measurement(
         service=str(value["service"]),
         protocol=str(value["protocol"]),
         frontend=str(value["frontend"]),
-        source=str(value["source"]),
-        node=None if value["node"] is None else str(value["node"]),
-        flows=_count(value["flows"]),
+        source=source_of(value["source"]),
+        node=text_of(value["node"]),
+        flows=count_of(value["flows"]),
         endpoints=tuple(_endpoint(each) for each in value["endpoints"]),
-        passed=_count(value["passed"]),
-        duplicates=_count(value["duplicates"]),
-        dropped_by_capture=_count(value["dropped_by_capture"]),
-        seconds=float(value["seconds"]),
+        passed=count_of(value["passed"]),
+        duplicates=count_of(value["duplicates"]),
+        dropped_by_capture=count_of(value["dropped_by_capture"]),
+        seconds=seconds_of(value["seconds"]),
         kernel=str(value["kernel"]),
         backend=str(value["backend"]),
-        ended=_bounds(value["ended"]) if "ended" in value else Bounds(NEVER, NEVER),
-        rejected=_count(value.get("rejected", 0)),
+        ended=bounds_of(value["ended"]) if "ended" in value else Bounds(NEVER, NEVER),
+        rejected=count_of(value.get("rejected", 0)),
         ended_by=_ended_by(value.get("ended_by")),
-        repeated=_count(value.get("repeated", 0)),
-        strayed=_count(value.get("strayed", 0)),
+        ended_at=text_of(value.get("ended_at")),
+        repeated=count_of(value.get("repeated", 0)),
+        strayed=count_of(value.get("strayed", 0)),
     )
     if found.flows < 1 or found.unaccounted < 0:
         raise ValueError("more flows were counted than sent, or none was sent")
@@ -80,39 +79,90 @@ def _endpoint(value: dict[str, Any]) -> EndpointCount:
     counted = value["counted"]
     return EndpointCount(
         address=str(value["address"]),
-        port=_count(value["port"]),
-        node=None if value["node"] is None else str(value["node"]),
-        dead=bool(value["dead"]),
-        predicted=_bounds(value["predicted"]),
-        landed=_count(value["landed"]),
-        counted=None if counted is None else _count(counted),
-        answered=_count(value["answered"]),
-        refused=_count(value["refused"]),
-        in_flight=_count(value.get("in_flight", 0)),
-        death=None if (death := value.get("death")) is None else str(death),
-        lost=_bounds(value["lost"]) if "lost" in value else Bounds(NEVER, NEVER),
-        unanswered=_bounds(value["unanswered"]) if "unanswered" in value else Bounds(NEVER, NEVER),
+        port=count_of(value["port"]),
+        node=text_of(value["node"]),
+        dead=flag_of(value["dead"]),
+        predicted=bounds_of(value["predicted"]),
+        landed=count_of(value["landed"]),
+        counted=None if counted is None else count_of(counted),
+        answered=count_of(value["answered"]),
+        refused=count_of(value["refused"]),
+        in_flight=count_of(value.get("in_flight", 0)),
+        death=text_of(value.get("death")),
+        lost=bounds_of(value["lost"]) if "lost" in value else Bounds(NEVER, NEVER),
+        unanswered=bounds_of(value["unanswered"])
+        if "unanswered" in value
+        else Bounds(NEVER, NEVER),
     )
 
 
 def _ended_by(value: list[dict[str, Any]] | None) -> tuple[tuple[int, str], ...] | None:
     if value is None:
         return None
-    return tuple((_count(each["packets"]), str(each["rule"])) for each in value)
+    return tuple((count_of(each["packets"]), str(each["rule"])) for each in value)
 
 
-def _bounds(value: dict[str, Any]) -> Bounds:
+def bounds_of(value: dict[str, Any]) -> Bounds:
+    """Return bounds on a share.
+
+    Raises:
+        KeyError, TypeError, ValueError: as for `measurement_of`.
+    """
     return Bounds(_dyadic(value["lower"]), _dyadic(value["upper"]))
 
 
-def _dyadic(value: dict[str, Any]) -> Dyadic:
-    exponent = _count(value["exponent"])
-    if exponent > _MOST_BITS:
-        raise ValueError(f"exponent {exponent} is above {_MOST_BITS}")
-    return Dyadic.of(int(str(value["numerator"]), 16), exponent)
+def count_of(value: object) -> int:
+    """Return a number of flows, packets, runs.
 
-
-def _count(value: object) -> int:
+    Raises:
+        ValueError: it is none.
+    """
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise ValueError(f"expected a count, not {value!r}")
     return value
+
+
+def seconds_of(value: object) -> float:
+    """Return a time, or another number that is not negative.
+
+    Raises:
+        ValueError: it is none.
+    """
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not isinstance(value, (int, float)) or not is_number or not 0 <= value <= _FOREVER:
+        raise ValueError(f"expected a number of seconds, not {value!r}")
+    return float(value)
+
+
+def source_of(value: object) -> str:
+    """Return a kind of source.
+
+    Raises:
+        ValueError: there is no such kind.
+    """
+    if value not in _SOURCES:
+        raise ValueError(f"source {value!r} is not one of {', '.join(_SOURCES)}")
+    return str(value)
+
+
+def text_of(value: object) -> str | None:
+    """Return a text; None if there is none."""
+    return None if value is None else str(value)
+
+
+def flag_of(value: object) -> bool:
+    """Return true or false.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    if not isinstance(value, bool):
+        raise ValueError(f"expected true or false, not {value!r}")  # noqa: TRY004  # as others
+    return value
+
+
+def _dyadic(value: dict[str, Any]) -> Dyadic:
+    exponent = count_of(value["exponent"])
+    if exponent > _MOST_BITS:
+        raise ValueError(f"exponent {exponent} is above {_MOST_BITS}")
+    return Dyadic.of(int(str(value["numerator"]), 16), exponent)

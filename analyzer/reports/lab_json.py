@@ -71,6 +71,7 @@ def measurement(verdict: Verdict) -> dict[str, Any]:
         "ended_by": None
         if measured.ended_by is None
         else [{"packets": packets, "rule": rule} for packets, rule in measured.ended_by],
+        "ended_at": measured.ended_at,
         "repeated": measured.repeated,
         "strayed": measured.strayed,
         "unaccounted": measured.unaccounted,

@@ -60,6 +60,7 @@ class LabPhasesAnswer:
     Attributes:
         rate: new flows a second, of all routes together.
         false_alarm_rate: the greatest chance that a correct prediction is called wrong as a whole.
+        ended: the second in which the last flow or connection was looked at.
         interrupted: the second in which the run was interrupted; None if it ran to its end.
     """
 
@@ -72,6 +73,7 @@ class LabPhasesAnswer:
     buckets: tuple[Bucket, ...]
     connections: tuple[Connection, ...]
     false_alarm_rate: float
+    ended: float
     interrupted: float | None = None
     left_out: tuple[LeftOut, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()

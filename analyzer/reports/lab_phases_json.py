@@ -23,6 +23,7 @@ def render(answer: LabPhasesAnswer) -> Iterator[str]:
             "seconds": values.encode(answer.seconds),
             "rate": values.encode(answer.rate),
             "false_alarm_rate": values.encode(answer.false_alarm_rate),
+            "ended": values.encode(round(answer.ended, 4)),
             "interrupted": values.encode(
                 None if answer.interrupted is None else round(answer.interrupted, 4)
             ),
@@ -108,6 +109,17 @@ def _connection(each: Connection) -> dict[str, Any]:
             for hang in each.hangs
         ],
         "ended": None if each.ended is None else round(each.ended, 3),
+        "outages": None
+        if each.outages is None
+        else [
+            {
+                "begun": outage.begun,
+                "by": outage.by,
+                "ends": None if outage.ends is None else list(outage.ends),
+                "reset": outage.is_reset,
+            }
+            for outage in each.outages
+        ],
         "expected": each.expected,
         "agrees": each.agrees,
     }

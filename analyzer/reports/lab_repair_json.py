@@ -8,7 +8,7 @@ from typing import Any
 from analyzer.failure.agreement import Verdict
 from analyzer.reports import json_values as values
 from analyzer.reports.answers import LabRepairAnswer, RepairedRoute
-from analyzer.reports.lab_json import left_out
+from analyzer.reports.lab_json import left_out, measurement
 from analyzer.reports.lab_repair_text import lost
 
 _VERSION = 1
@@ -75,4 +75,5 @@ def _run(verdict: Verdict) -> dict[str, Any]:
         "faults": list(verdict.faults),
         "false_alarm_rate": verdict.false_alarm_rate,
         "agrees": verdict.agrees,
+        "measurement": measurement(verdict),
     }

@@ -157,6 +157,8 @@ def _summary(verdict: Verdict) -> Iterator[Line]:
 
 def _ended(measured: Measurement) -> Iterator[Line]:
     """Yield the flows that rules drop or reject."""
+    if measured.ended_at is not None:
+        yield Line((f"A flow that was traced ended at {measured.ended_at}",))
     if not measured.ended.upper:
         return
     ended = measured.rejected + measured.unaccounted

@@ -12,7 +12,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from analyzer.model.text import printable
-from analyzer.reports.document import Cell, Document, Line, Style, TextTable, spans
+from analyzer.reports.document import Cell, Document, Line, Span, Style, TextTable, spans
 
 #: Columns that a foldable one keeps at least, a name before others are left out, and after.
 _LEAST: Final = 16
@@ -93,27 +93,47 @@ def cell_text(cell: Cell) -> Text:
 
 
 def _stacked(table: TextTable, width: int) -> Iterator[Text]:
-    """Yield the rows of a table that is too wide as lines, so that no address is cut.
+    """Yield header and rows of a table that is too wide as lines, so that no address is cut.
 
     A row continues on another line before columns that begin one. A line is indented the deeper,
     the more columns are before it; what is left empty repeats what is above.
     """
+    broken: set[int] = set()
+    lines = [line for row in table.rows for line in _row_lines(table, row, width, broken)]
+    header = tuple(Span(column.heading, Style.STRONG) for column in table.columns)
+    yield from _row_lines(table, header, width, broken, is_header=True)
+    yield from lines
+
+
+def _row_lines(
+    table: TextTable,
+    row: tuple[Cell, ...],
+    width: int,
+    broken: set[int],
+    *,
+    is_header: bool = False,
+) -> Iterator[Text]:
+    """Yield the lines of a row, and note before which columns it continues on another one.
+
+    A header continues where a row did.
+    """
     begins = [at for at, column in enumerate(table.columns) if column.begins]
-    for row in table.rows:
-        line = Text()
-        for first, behind in zip([0, *begins], [*begins, len(row)], strict=True):
-            told = [text for cell in row[first:behind] if (text := cell_text(cell)).cell_len]
-            part = Text(" " * _STEP).join(told)
-            if not told:
-                continue
-            if line.cell_len and line.cell_len + _STEP + part.cell_len <= width:
-                line = line + Text(" " * _STEP) + part
-                continue
-            if line.cell_len:
-                yield line
-            line = Text(" " * (first * _STEP)) + part
+    line = Text()
+    for first, behind in zip([0, *begins], [*begins, len(row)], strict=True):
+        told = [text for cell in row[first:behind] if (text := cell_text(cell)).cell_len]
+        part = Text(" " * _STEP).join(told)
+        if not told:
+            continue
+        fits = line.cell_len + _STEP + part.cell_len <= width
+        if line.cell_len and (first not in broken if is_header else fits):
+            line = line + Text(" " * _STEP) + part
+            continue
         if line.cell_len:
+            broken.add(first)
             yield line
+        line = Text(" " * (first * _STEP)) + part
+    if line.cell_len:
+        yield line
 
 
 def _table(table: TextTable, widths: Mapping[int, int]) -> RichTable:

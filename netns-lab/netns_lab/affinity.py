@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from operator import ne
 from typing import Final
 
@@ -54,18 +54,23 @@ class AffineRun(RouteRun):
             yield from others
 
     def _prepared(self, clients: int) -> int:
-        # Each flow of a client has its own port.
-        most = len(CLIENT_PORTS) // 2 * clients
+        # Each flow of a client has its own port, and an endpoint does not send from all.
+        avoided = len(self._lab.known_ports) if self._sender is not None else 0
+        most = (len(CLIENT_PORTS) - avoided) // 2 * clients
         self._count_of_flows = min(self._count_of_flows, most)
         return 2 * -(-self._count_of_flows // clients) * clients
 
     def _send_all(self, flows: int, progress: Progress) -> None:
+        with self._lab.backend.forgetting(self._flows.clients) as forget:
+            self._send_turns(flows, progress, forget)
+
+    def _send_turns(self, flows: int, progress: Progress, forget: Callable[[], None]) -> None:
         lab, clients = self._lab, len(self._flows.clients)
         # Of a tag one half is the client's number, and the other the port.
         of_clients = [tag_of(client, NO_PORT) for client in range(clients)]
         for turn in range(-(-flows // clients)):
             count = min(clients, flows - turn * clients)
-            lab.backend.forget_clients(again=True)
+            forget()
             if turn * clients % _ROOM < clients:
                 lab.forget_flows()
             if count == clients:  # a turn stands right behind the one before

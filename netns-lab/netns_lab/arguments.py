@@ -186,7 +186,9 @@ def parser() -> argparse.ArgumentParser:
         examples=EXAMPLES["judge"],
         statuses=_OF_JUDGE,
     )
-    again.add_argument("measurement", metavar="FILE", help="of `lab run` or `lab verify`, as JSON")
+    again.add_argument(
+        "measurement", metavar="FILE", help="of `lab run`, `verify`, `clients` or `repair`, as JSON"
+    )
     add_output_options(again, "lab judge")
     return found
 

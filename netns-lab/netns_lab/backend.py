@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TypeAlias
 
+from analyzer.model.addresses import Address
 from analyzer.model.diagnostics import Diagnostic
 from analyzer.semantics.base_chains import Rules
 from netns_lab.namespace import Namespace
@@ -113,14 +115,22 @@ class Backend(ABC):
         return None
 
     @abstractmethod
-    def forget_clients(self, *, again: bool = False) -> None:
+    def forget_clients(self) -> None:
         """Empty the session affinity lists: every client is treated as a new one.
 
-        `again`: more than this once.
+        Raises:
+            NotMeasuredError: the lists cannot be emptied.
+        """
+
+    def forgetting(self, clients: Sequence[Address]) -> AbstractContextManager[Callable[[], None]]:
+        """Return what makes the rules forget `clients`; what else they know they forget now.
 
         Raises:
-            NotMeasuredError: only root itself may do it, and it has to be done.
+            NotMeasuredError: as of `forget_clients`.
         """
+        del clients  # all are forgotten each time, unless that takes long
+        self.forget_clients()
+        return nullcontext(self.forget_clients)
 
     def cross_check(self) -> None:  # noqa: B027  # not all have a second way
         """Read the counters in a second way too, if there is one.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,18 +26,20 @@ from analyzer.model.flow_trace import FlowTrace
 from analyzer.model.measurement import ClientTrial, Measurement
 from analyzer.model.probability import ALWAYS, Bounds
 from analyzer.output import finish, say
-from analyzer.parsers.measurement import parse_measurements
 from analyzer.questions.repairing import repair_of
 from analyzer.reports.answers import ClientsAnswer, LabAnswer, LabRepairAnswer, LeftOut
 from analyzer.reports.progress import progress, up_to
+from analyzer.reports.renderers import RENDERERS
 from netns_lab.arguments import MOST_OF_A_ROUTE, SOURCES, parser
 from netns_lab.asked import SetUp, left_out_of, names, notes, place_of, routes_of, said, set_up
 from netns_lab.errors import LabError, NotMeasuredError
+from netns_lab.hints import with_hints
 from netns_lab.namespace import leave_host
 from netns_lab.schedule import is_asked
 
 #: Leading bytes of a document in which its kind is stated.
 _START: Final = 200
+_SAVED: Final = re.compile(rb'"kubeodds/(?:lab|lab-phases|lab-pcap|lab-repair|clients)/')
 
 
 def main(words: Sequence[str]) -> int:
@@ -97,6 +100,7 @@ def _run(options: SimpleNamespace) -> int:
         rate=FALSE_ALARM_RATE,
         diagnostics=(*given.view.diagnostics, *notes(made), *said(left_out, given)),
     )
+    answer = with_hints(answer, given)
     return finish(options, "lab run", answer, answer.diagnostics, no=not answer.agrees)
 
 
@@ -265,6 +269,7 @@ def _verify(options: SimpleNamespace) -> int:
             *_unmeasured(made, left_out, every_route),
         ),
     )
+    answer = with_hints(answer, given)
     return finish(options, "lab verify", answer, answer.diagnostics, no=not answer.agrees)
 
 
@@ -326,7 +331,7 @@ def _saved(paths: Sequence[str]) -> str | None:
         return None
     with Path(paths[0]).open("rb") as file:
         start = file.read(_START)
-    return paths[0] if b'"kubeodds/lab/' in start else None
+    return paths[0] if _SAVED.search(start) else None
 
 
 def _shell(options: SimpleNamespace) -> int:
@@ -338,11 +343,16 @@ def _shell(options: SimpleNamespace) -> int:
 
 def _judge(options: SimpleNamespace) -> int:
     data = Path(options.measurement).read_bytes()
-    dead, measurements = parse_measurements(data, options.measurement)
-    verdicts = judge_all(measurements)
-    answer = LabAnswer(dead=dead, verdicts=verdicts, rate=FALSE_ALARM_RATE)
+    saved = importlib.import_module("netns_lab.saved")
+    verb, answer, agrees = saved.judged(data, options.measurement)
+    if options.format not in RENDERERS[verb]:
+        formats = ", ".join(RENDERERS[verb])
+        raise UsageError(
+            f"--format {options.format}: {options.measurement} is of `{verb}`, which is shown as "
+            f"{formats}"
+        )
     options.strict = options.verbose = False
-    return finish(options, "lab judge", answer, (), no=not answer.agrees)
+    return finish(options, verb, answer, (), no=agrees is False)
 
 
 _VERBS: Final[dict[str, Callable[[SimpleNamespace], int]]] = {

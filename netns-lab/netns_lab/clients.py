@@ -225,7 +225,8 @@ def _trial(
         runs=runs,
         succeeded=sum(each.succeeded for each in done),
         succeeds=succeeds(predicted.fails) if isinstance(predicted, Outcome) else predicted,
-        failure_seconds=tuple(sorted(each.seconds for each in done if not each.succeeded)),
+        # Judged as a document has them.
+        failure_seconds=tuple(sorted(round(e.seconds, 3) for e in done if not e.succeeded)),
         failure_takes=None if takes is None else (float(takes.least), float(takes.most)),
         exits=_exits(done) if client.tells_exits else (),
     )

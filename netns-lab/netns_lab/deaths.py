@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from ipaddress import ip_address
 from types import SimpleNamespace
 from typing import Final
 
@@ -124,18 +125,32 @@ def parted(word: str, nodes: Collection[str] = ()) -> tuple[str, Kind | None]:
     """Return what a word of ``--dead`` names, and the kind after it; None if there is none.
 
     Raises:
-        UsageError: the kind's value is wrong, nothing stands before the kind, or what follows one
-            of `nodes` is not a kind.
+        UsageError: the kind's value is wrong, nothing stands before the kind, or what follows a
+            node, a pod or an address is neither a kind nor a port.
     """
     what, sign, last = word.rpartition(":")
     kind = kind_from_text(last) if sign else None
     if kind is None:
-        if what in nodes:  # no address, whose last part may be anything
-            raise UsageError(f"--dead {word}: {last!r} is not one of {', '.join(FATES)}")
+        if what in nodes or (_is_named(what) and not _is_address(word) and not last.isdecimal()):
+            port = "" if what in nodes else ", nor a port"
+            raise UsageError(f"--dead {word}: {last!r} is not one of {GRAMMAR}{port}")
         return word, None
     if not what:
         raise UsageError(f"--dead {word}: nothing is named before :{last}; expected WHAT:KIND")
     return what, kind
+
+
+def _is_named(what: str) -> bool:
+    """Return whether a text is an address, with a port or without, a network, or a pod."""
+    return "/" in what or any(map(_is_address, (what, what.rpartition(":")[0].strip("[]"))))
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text.strip("[]"))
+    except ValueError:
+        return False
+    return True
 
 
 def deaths_of(options: SimpleNamespace, given: Input) -> tuple[Dead, tuple[Death, ...]]:

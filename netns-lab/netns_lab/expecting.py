@@ -11,25 +11,21 @@ Source: RFC 1122, 4.2.3.9; Linux, net/ipv4/tcp_ipv4.c, ``tcp_v4_err``; tcp_timer
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import Final
 
 from analyzer.kubeproxy.view import Endpoint
-from analyzer.model.lab_phases import Connection, Event, Hang
+from analyzer.model.lab_phases import Connection, Event, Hang, Outage
+from analyzer.model.value import replace
 from netns_lab.connections import HANGS, Kept, hangs
 from netns_lab.schedule import Planned
 
 #: Seconds by which what is seen may be late: a byte's turn, the first time that it is sent again.
-_SLACK = 0.5
+_SLACK: Final = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class _Outage:
-    """When an endpoint was dead, at the latest and the earliest: `ends` None, to the last."""
-
-    begun: float
-    by: float
-    ends: tuple[float, float] | None
-    is_reset: bool
+#: Digits behind the second to which times are rounded before they are judged, as in a document.
+_HANGS_TO: Final = 3
+_EVENTS_TO: Final = 4
 
 
 def connection_of(
@@ -45,25 +41,39 @@ def connection_of(
 
     Of rules that may drop what goes on nothing is predicted: `is_told` says that none do.
     """
-    found = [Hang(begins, ends) for begins, ends in hangs(kept, end, pauses, slowest)]
-    outages = [] if kept.endpoint is None else list(_outages(kept.endpoint, happened))
-    expected = _expected(outages, end) if is_told and kept.endpoint is not None else None
-    agrees = None
-    if expected is not None:
-        agrees = _agrees(found, kept.ended, outages, end)
-    return Connection(
+    found = (
+        Hang(round(begins, _HANGS_TO), None if ends is None else round(ends, _HANGS_TO))
+        for begins, ends in hangs(kept, end, pauses, slowest)
+    )
+    outages = None
+    if is_told and kept.endpoint is not None:
+        outages = tuple(_outages(kept.endpoint, happened))
+    ended = kept.ended if kept.endpoint is not None else None
+    connection = Connection(
         number=kept.number,
         route=kept.route,
         endpoint=None if kept.endpoint is None else str(kept.endpoint),
         answered=max(0, len(kept.answers) - 1),
         hangs=tuple(found),
-        ended=kept.ended if kept.endpoint is not None else None,
-        expected=expected,
-        agrees=agrees,
+        ended=None if ended is None else round(ended, _HANGS_TO),
+        outages=outages,
+    )
+    return judged(connection, end)
+
+
+def judged(each: Connection, end: float) -> Connection:
+    """Return a connection with what was expected of it until the `end`, and whether that holds."""
+    if each.outages is None:
+        return replace(each, expected=None, agrees=None)
+    end = round(end, _EVENTS_TO)
+    return replace(
+        each,
+        expected=_expected(each.outages, end),
+        agrees=_agrees(each.hangs, each.ended, each.outages, end),
     )
 
 
-def _outages(endpoint: Endpoint, happened: Sequence[tuple[Planned, Event]]) -> Iterator[_Outage]:
+def _outages(endpoint: Endpoint, happened: Sequence[tuple[Planned, Event]]) -> Iterator[Outage]:
     dead: tuple[Planned, Event] | None = None
     for planned, event in happened:
         if planned.death is None or endpoint not in planned.death.endpoints:
@@ -77,13 +87,18 @@ def _outages(endpoint: Endpoint, happened: Sequence[tuple[Planned, Event]]) -> I
         yield _outage(dead, None)
 
 
-def _outage(dead: tuple[Planned, Event], ends: tuple[float, float] | None) -> _Outage:
+def _outage(dead: tuple[Planned, Event], ends: tuple[float, float] | None) -> Outage:
     planned, event = dead
     assert planned.death is not None
-    return _Outage(event.begun, event.ended, ends, planned.death.kind.name == "process")
+    return Outage(
+        begun=round(event.begun, _EVENTS_TO),
+        by=round(event.ended, _EVENTS_TO),
+        ends=None if ends is None else (round(ends[0], _EVENTS_TO), round(ends[1], _EVENTS_TO)),
+        is_reset=planned.death.kind.name == "process",
+    )
 
 
-def _expected(outages: Sequence[_Outage], end: float) -> str:
+def _expected(outages: Sequence[Outage], end: float) -> str:
     """Return in words what should happen to a connection."""
     for each in outages:
         if each.is_reset:
@@ -104,7 +119,7 @@ def _latest(begun: float, revived: float) -> float:
 
 
 def _agrees(
-    found: Sequence[Hang], ended: float | None, outages: Sequence[_Outage], end: float
+    found: Sequence[Hang], ended: float | None, outages: Sequence[Outage], end: float
 ) -> bool:
     reset = next((each for each in outages if each.is_reset), None)
     if (ended is None) != (reset is None):
@@ -116,7 +131,7 @@ def _agrees(
     )
 
 
-def _is_explained(hang: Hang, outages: Sequence[_Outage], end: float) -> bool:
+def _is_explained(hang: Hang, outages: Sequence[Outage], end: float) -> bool:
     """Return whether a hang began when the endpoint died, and ended when it should."""
     if not any(o.begun - _SLACK <= hang.begins <= o.by + _SLACK for o in outages):
         return False
@@ -127,7 +142,7 @@ def _is_explained(hang: Hang, outages: Sequence[_Outage], end: float) -> bool:
     return over <= max(_latest(hang.begins, last.ends[1]), 0)
 
 
-def _is_seen(outage: _Outage, found: Sequence[Hang], end: float) -> bool:
+def _is_seen(outage: Outage, found: Sequence[Hang], end: float) -> bool:
     """Return whether nothing arrived while the endpoint was dead, if that was long enough."""
     revived = end if outage.ends is None else outage.ends[0]
     if revived - outage.by <= 2 * HANGS:

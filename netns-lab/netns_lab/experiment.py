@@ -28,8 +28,9 @@ from netns_lab.count import BATCH, Answers, Captures, close_all
 from netns_lab.deaths import FATES, Death, Kind, without
 from netns_lab.dying import Dying
 from netns_lab.errors import LabError
+from netns_lab.hairpins import hairpins
 from netns_lab.layout import Layout
-from netns_lab.measure import CONNTRACK_ROOM, Progress, RouteRun, hairpins
+from netns_lab.measure import CONNTRACK_ROOM, Progress, RouteRun
 from netns_lab.muting import Muting
 from netns_lab.namespace import Namespace
 from netns_lab.netlink import forget_flows
@@ -352,14 +353,13 @@ class Lab:
             LabError: the lab cannot replay the route.
         """
         flows = flows or self.question.flows
-        if route.source is not Source.HAIRPIN:
-            drawn = any(share.share.upper for share in route.shares)
-            kept = service.affinity is not None and drawn and not route.astray
-            kind = AffineRun if kept else RouteRun
+        kept = service.affinity is not None and not route.astray
+        kind = AffineRun if kept and any(s.share.upper for s in route.shares) else RouteRun
+        if route.source is Source.HAIRPIN:
+            senders = [each for each in route.shares if self._sends(each.endpoint)]
+            yield from hairpins(kind, self, service, route, senders, flows, progress)
+        else:
             yield kind(self, service, route, flows, None).measure(progress)
-            return
-        senders = [each for each in route.shares if self._sends(each.endpoint)]
-        yield from hairpins(self, service, route, senders, flows, progress)
 
     def _sends(self, endpoint: Endpoint) -> bool:
         """Return whether an endpoint is alive, and not on the host's network."""

@@ -34,6 +34,7 @@ from netns_lab.xt_entries import Entries
 
 #: Rules with a DNAT up to which python-iptables is asked: for 1,000 it takes half a second.
 _FEW_DESTINATIONS: Final = 1000
+_OTHER_VARIANT: Final = {"legacy": "nft", "nft": "legacy"}
 #: Packets by rule: (chain, index in the chain from 0).
 _RuleCounters = Mapping[tuple[str, int], int]
 #: A rule as ``-c`` prints it: packets and chain.
@@ -243,13 +244,13 @@ class Iptables(Backend):
                 found[rules[rule]] += packets
         return found
 
-    def forget_clients(self, *, again: bool = False) -> None:
+    def forget_clients(self) -> None:
         """Empty the lists of xt_recent."""
-        self._recent.flush(again=again)
+        self._recent.flush()
 
     @cached_property
     def _recent(self) -> RecentLists:
-        return RecentLists(self.namespace)
+        return RecentLists(self.namespace, _OTHER_VARIANT[self.variant])
 
     @abstractmethod
     def _table(

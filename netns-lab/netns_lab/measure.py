@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import os
 import socket
 import struct
@@ -12,11 +13,12 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, Share, Source
+from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, Source
 from analyzer.model.addresses import IPV4, Address
 from analyzer.model.measurement import ANSWERED, EndpointCount, Measurement
 from analyzer.model.probability import NEVER, Bounds
-from netns_lab.arriving import NOTHING, Arriving, arriving, door_of_endpoint, of_sender, seen_from
+from analyzer.model.value import replace
+from netns_lab.arriving import NOTHING, Arriving, arriving, door_of_endpoint, of_sender
 from netns_lab.backend import Door
 from netns_lab.columns import RawDoor, door_of, raw_door
 from netns_lab.count import BATCH, Answered, Landed
@@ -178,7 +180,13 @@ class RouteRun:
             if ends is not None:
                 self._ended_by = +((lab.endings() or Counter()) - ends)
             counted.subtract(self._repeated)
-        return self._measurement(flows, counted, self._dropped(), seconds)
+            found = self._measurement(flows, counted, self._dropped(), seconds)
+            if found.ended_by is None and found.rejected + found.unaccounted:
+                # Which imports this module.
+                ending = importlib.import_module("netns_lab.ending")
+                rule = ending.ended_at(lab, self._service, self._route, self._sender)
+                found = replace(found, ended_at=rule)
+        return found
 
     def _deaf(self) -> AbstractContextManager[None]:
         """Let no kernel reset the answers to who asks, where that has no sockets for them."""
@@ -357,26 +365,6 @@ class RouteRun:
             lost=self._predicted.lost.get(door, NOTHING),
             unanswered=self._predicted.unanswered.get(door, NOTHING),
         )
-
-
-def hairpins(
-    lab: Lab,
-    service: ServicePort,
-    route: Route,
-    senders: Sequence[Share],
-    flows: int,
-    progress: Progress | None,
-) -> Iterator[Measurement]:
-    """Send the flows of a hairpin route, of each sender its part, and account for each."""
-    part = -(-flows // max(1, len(senders)))
-    # Flows differ by their sender: the node may know those of several.
-    known = MASQUERADE_ROOM
-    for share in senders:
-        alone = seen_from(service, route, share)
-        run = RouteRun(lab, service, alone, part, share.endpoint.address)
-        forgets = known + part > MASQUERADE_ROOM
-        known = part if forgets else known + part
-        yield run.measure(progress, forgets=forgets)
 
 
 def _nobody(_: int) -> None:

@@ -15,11 +15,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from ipaddress import ip_address
 from itertools import islice
 from typing import Any, Final
 
+from analyzer.model.addresses import Address
 from analyzer.model.nft import statements as st
 from analyzer.model.nft.ruleset import Chain, NftRuleset, Set
 from analyzer.model.value import replace
@@ -29,6 +31,7 @@ from netns_lab.backend import Backend, Door
 from netns_lab.command import ip_batch, run
 from netns_lab.errors import LabError
 from netns_lab.nft import Nft
+from netns_lab.nft_clients import ClientSet, ClientSets
 from netns_lab.nft_commands import commands, devices
 
 #: Commands per transaction: the kernel checks all jumps of a table at the end of each.
@@ -90,13 +93,14 @@ class Nftables(Backend):
         assert isinstance(ruleset, NftRuleset)
         held = nft_text.parse(self._nft.run("list ruleset"), "nft list ruleset")
         _check_same(ruleset, held)
-        self._of_clients = [
-            f"flush {'map' if each.value else 'set'} {' '.join(place)} {name}"
+        of_clients = [
+            ClientSet(*place, name, each.key, is_map=each.value is not None)
             for place in ruleset.tables
             # As they are loaded: JSON of nft up to 1.0.6 does not say which are dynamic.
             for name, each in held.tables[place].sets.items()
             if "dynamic" in each.flags
         ]
+        self._clients = ClientSets(self.namespace, self._nft, of_clients)
 
     def change(self, commands: str) -> bool:
         """Run commands of nft, all or none; return whether they were accepted."""
@@ -178,11 +182,13 @@ class Nftables(Backend):
                 raise LabError(f"no interface can have the name {name!r}")
         ip_batch(self.namespace, [f"link add {name} type bridge" for name in missing])
 
-    def forget_clients(self, *, again: bool = False) -> None:
+    def forget_clients(self) -> None:
         """Empty the sets that rules fill."""
-        del again  # the owner of a set may empty it
-        if self._of_clients:
-            self._nft.run("\n".join(self._of_clients))
+        self._clients.flush()
+
+    def forgetting(self, clients: Sequence[Address]) -> AbstractContextManager[Callable[[], None]]:
+        """Let rules forget a few clients without a transaction."""
+        return self._clients.forgetting(clients)
 
     def _newly_drawn(self) -> Counter[Door]:
         """Return the counters in our sets, and reset these."""

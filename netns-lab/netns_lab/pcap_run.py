@@ -20,6 +20,7 @@ from analyzer.reports.renderers import RENDERERS
 from netns_lab.asked import labs_for, names, notes
 from netns_lab.backends import backend_of
 from netns_lab.errors import LabError
+from netns_lab.hints import with_hints
 from netns_lab.namespace import leave_host
 from netns_lab.schedule import LONGEST
 
@@ -78,6 +79,7 @@ def run(options: SimpleNamespace) -> int:
         for each in replays:
             each.go(told)
     answer = _answer(options, given, made, replays, tuple(stand_ins), reading, capture)
+    answer = with_hints(answer, given)
     for lab, _ in made.labs:
         lab.backend.cross_check()
         lab.close()

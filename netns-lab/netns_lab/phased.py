@@ -26,6 +26,7 @@ from netns_lab.asked import left_out_of, other_nodes, place_of, replayable, rout
 from netns_lab.backends import backend_of
 from netns_lab.beyond import OtherNode
 from netns_lab.errors import LabError
+from netns_lab.hints import with_hints
 from netns_lab.namespace import leave_host
 from netns_lab.pod_devices import pod_device
 from netns_lab.schedule import Schedule, files_of, schedule
@@ -91,6 +92,7 @@ def run(options: SimpleNamespace) -> int:
     )
     for side in sides:
         side.lab.close()
+    answer = with_hints(answer, given)
     status = finish(options, "lab run --for", answer, answer.diagnostics, no=not answer.agrees)
     return INTERRUPTED if course.is_interrupted else status
 
@@ -367,6 +369,7 @@ def _answer(
             for each in kept.all
         ),
         false_alarm_rate=FALSE_ALARM_RATE,
+        ended=course.ended,
         interrupted=course.ended if course.is_interrupted else None,
     )
 

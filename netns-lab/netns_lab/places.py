@@ -66,7 +66,7 @@ class Places:
                 tuple(plan.clients_from(Source.POD)),
             ),
             LabPlace(
-                NODE, topology.node, f"{node}: the rules are loaded here", plan.node_addresses
+                NODE, topology.node, f"{node}, where the rules are loaded", plan.node_addresses
             ),
             LabPlace(
                 PODS,
@@ -80,13 +80,13 @@ class Places:
         for host in topology.others:
             assert host.plan is not None
             name = _free_name(host.plan.name, taken)
-            dead = "dead: accepts every packet, never answers"
+            dead = "a dead node, which accepts every packet and never answers"
             says = dead if host.plan.dead else "another node, and its pods"
             held = (*host.plan.addresses, *host.plan.endpoints)
             found.append(LabPlace(name, host.namespace, says, held, host))
             taken.add(name)
         found.append(
-            LabPlace(WORLD, topology.world.namespace, "receives packets for none of these")
+            LabPlace(WORLD, topology.world.namespace, "where packets for none of these go")
         )
         if outside:
             own = move_outside(topology)

@@ -35,10 +35,6 @@ def why_not(
         return (
             f"the rules accept NodePorts only at the address of {ports_of}; pass --node {ports_of}"
         )
-    if service.affinity is not None and route.source is Source.HAIRPIN:
-        return (
-            "an endpoint with session affinity is a single client, for which there is only one draw"
-        )
     if by_nodes and route.source is Source.HAIRPIN:
         return (
             "with --rules, packets from an endpoint elsewhere traverse its own node's rules first"

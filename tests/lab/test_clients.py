@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import json
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.lab.running import case, in_lab, kubeodds, python
+from tests.support.lab.running import case, in_lab, judged_again, kubeodds, python
 
 pytestmark = pytest.mark.lab
 
@@ -97,6 +99,7 @@ def test_a_machine_that_is_always_busy_measures_nothing() -> None:
 
 
 def trials_of(client: str, *options: str, dead: str | None) -> tuple[int, list[dict[str, Any]]]:
+    """Return the status and the trials of a run; its document, judged again, says the same."""
     given = case("1.36.2-iptables-legacy/two-node@worker1").given
     dies = ["--dead-node", dead] if dead else []
     done = kubeodds(
@@ -104,7 +107,10 @@ def trials_of(client: str, *options: str, dead: str | None) -> tuple[int, list[d
         *options, "--format", "json",
     )  # fmt: skip
     assert done.stdout, done.stderr
-    return done.returncode, json.loads(done.stdout)["trials"]
+    found = json.loads(done.stdout)
+    with tempfile.TemporaryDirectory() as folder:
+        assert judged_again(found, Path(folder)) == (done.returncode, found)
+    return done.returncode, found["trials"]
 
 
 @pytest.mark.deep

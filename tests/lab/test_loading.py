@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
 from pathlib import Path
 
 import pytest
@@ -16,6 +14,7 @@ from analyzer.errors import AnalyzerError
 from analyzer.parsers.iptables_save import parse
 from netns_lab.wanted import Wanted
 from tests.support.captures import ROOT
+from tests.support.lab.ordinary import ordinary_user
 from tests.support.lab.running import case, kubeodds, lab_run
 
 EXAMPLE = ROOT / "examples/dump.txt"
@@ -25,12 +24,7 @@ EXAMPLE = ROOT / "examples/dump.txt"
 @pytest.mark.lab
 def test_an_ordinary_user_loads_more_rules_than_one_message_holds() -> None:
     """iptables-nft sends a table as one message, and an ordinary user's socket has little room."""
-    setpriv = shutil.which("setpriv")
-    if setpriv is None or os.geteuid() != 0:
-        pytest.skip("needs root and setpriv, to become an ordinary user")
-    prefix = [setpriv, "--reuid=65534", "--regid=65534", "--clear-groups"]
-    if kubeodds("--version", prefix=prefix).returncode:
-        pytest.skip("an ordinary user cannot read this checkout or its Python")
+    prefix = ordinary_user()
     given = case("1.36.2-iptables-nft/seed-dns")
     more = "".join(
         f"-A KUBE-SEP-{at % 7}MORE -s 10.9.{at // 250}.{at % 250}/32 "

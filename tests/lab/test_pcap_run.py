@@ -11,7 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from tests.support.documents import schema
-from tests.support.lab.running import ROOT, SWAPPED, Case, kubeodds, lab_run, python
+from tests.support.lab.running import ROOT, SWAPPED, Case, judged_again, kubeodds, lab_run, python
 
 inet = pytest.importorskip("scapy.layers.inet")
 inet6 = pytest.importorskip("scapy.layers.inet6")
@@ -80,6 +80,12 @@ def test_the_document_follows_its_schema(found: dict[str, Any]) -> None:
     Draft202012Validator(schema("lab-pcap")).validate(found)
 
 
+def test_the_document_is_judged_again_as_the_replay_was(
+    found: dict[str, Any], tmp_path: Path
+) -> None:
+    assert judged_again(found, tmp_path) == (0, found)
+
+
 def test_every_packet_is_a_flow_or_has_a_reason(found: dict[str, Any]) -> None:
     assert found["packets"] == len(mixed())
     passed = {each["reason"]: each["packets"] for each in found["passed_over"]}
@@ -126,7 +132,7 @@ def test_clients_keep_an_address_of_their_own_and_their_ports(found: dict[str, A
 def test_rules_that_draw_otherwise_are_found_out(tmp_path: Path) -> None:
     program = tmp_path / "swap.py"
     program.write_text(SWAPPED)
-    packets = [ETHER / tcp(f"10.244.1.{20 + at % 9}", 1024 + at, APP, 80) for at in range(1200)]
+    packets = [ETHER / tcp(f"10.244.1.{20 + at % 9}", 1024 + at, APP, 80) for at in range(3000)]
     path = saved(tmp_path / "many.pcap", packets)
     done = python(str(program), "run", *EXAMPLE, "--pcap", path)
     assert done.returncode == 1, done.stderr

@@ -20,6 +20,7 @@ from tests.support.lab.running import (
     SWAPPED,
     Case,
     case,
+    judged_again,
     kubeodds,
     lab_run,
     python,
@@ -56,6 +57,10 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 @pytest.mark.deep
 def test_the_document_follows_its_schema(found: dict[str, Any]) -> None:
     Draft202012Validator(schema("lab-phases")).validate(found)
+
+
+def test_the_document_is_judged_again_as_the_run_was(found: dict[str, Any], tmp_path: Path) -> None:
+    assert judged_again(found, tmp_path) == (0, found)
 
 
 def test_each_flow_is_of_one_phase_and_of_one_bucket(found: dict[str, Any]) -> None:

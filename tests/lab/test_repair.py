@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from analyzer.kubeproxy.generate import (
     service_ports,
 )
 from tests.support.effort import PROFILE
-from tests.support.lab.running import CASES, NFT_CASES, Case, case, in_lab, kubeodds
+from tests.support.lab.running import CASES, NFT_CASES, Case, case, in_lab, judged_again, kubeodds
 
 pytestmark = pytest.mark.lab
 
@@ -30,6 +31,7 @@ FLOWS = "10000" if PROFILE == "soak" else "300"
 
 
 def proved(*words: str) -> dict[str, Any]:
+    """Return the document of a run that agrees, also when it is judged again."""
     done = kubeodds("lab", "repair", *words, "-o", "json")
     assert done.stdout, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
@@ -37,6 +39,8 @@ def proved(*words: str) -> dict[str, Any]:
         *(each for each in found["checks"] if not each["holds"]),
         *(route for route in found["routes"] if not route["after"]["agrees"]),
     ]
+    with tempfile.TemporaryDirectory() as folder:
+        assert judged_again(found, Path(folder)) == (0, found)
     return found
 
 

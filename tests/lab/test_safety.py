@@ -15,12 +15,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.effort import PROFILE
+from tests.support.lab.ordinary import ordinary_user, showing
 from tests.support.lab.running import (
     FIXTURES,
     KUBEODDS,
@@ -231,7 +233,7 @@ def test_a_command_in_a_dump_is_never_run(tmp_path: Path, option: str) -> None:
 @pytest.mark.alike(1)
 @pytest.mark.parametrize("run", [RUN, RUN_NFT], ids=["iptables", "nft"])
 def test_an_ordinary_user_can_run_the_lab(run: list[str]) -> None:
-    prefix = _ordinary_user()
+    prefix = ordinary_user()
     done = kubeodds(*run, "--flows", "2000", prefix=prefix)
     assert done.returncode == 0, done.stderr
     assert "Verdict: agrees" in done.stdout
@@ -239,40 +241,63 @@ def test_an_ordinary_user_can_run_the_lab(run: list[str]) -> None:
 
 @pytest.mark.alike(1)
 @pytest.mark.parametrize("backend", ["legacy", "nft"])
-def test_an_ordinary_user_is_told_what_only_root_can_measure(backend: str) -> None:
-    """Lists of xt_recent belong to root itself; all other routes are measured."""
+def test_an_ordinary_user_gets_the_same_verdicts(backend: str) -> None:
+    """Also of session affinity, although the kernel's lists of clients belong to root."""
+    prefix = ordinary_user()
     folder = FIXTURES / "1.30.3-iptables-legacy/policies"
     given = [str(folder / "iptables-legacy-save.txt.gz"), "--node", "node-a1", "--service"]
     given += ["pol/affinity-unready,pol/int-local", "--objects", str(folder / "objects.json.gz")]
     words = ["lab", "verify", *given, "--resolution", "20%", "--backend", backend, "-o", "json"]
-    done = kubeodds(*words, prefix=_ordinary_user())
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert {each["service"] for each in found["measurements"]} == {"pol/int-local"}
-    affine = {e["reason"] for e in found["left_out"] if e["service"] == "pol/affinity-unready"}
-    assert any(reason.startswith("the kernel lets only root itself") for reason in affine)
+
+    def judged(prefix: Sequence[str]) -> tuple[list[tuple[Any, ...]], list[Any]]:
+        done = kubeodds(*words, prefix=prefix)
+        assert done.returncode == 0, done.stderr
+        found = json.loads(done.stdout)
+        told = ("service", "frontend", "source", "flows", "repeated", "strayed", "agrees")
+        differs = ("counter_difference", "unaccounted")
+        return [
+            tuple(each[name] for name in (*told, *differs)) for each in found["measurements"]
+        ], found["left_out"]
+
+    measured, left_out = judged(prefix)
+    assert (measured, left_out) == judged(())
+    affine = [each for each in measured if each[0] == "pol/affinity-unready"]
+    assert affine
+    # More clients than one list can hold.
+    assert all(each[4] == each[3] > 100 for each in affine)
 
 
 @pytest.mark.deep
 def test_an_ordinary_user_gets_a_shell() -> None:
     script = "id -u; lab-in node ip -brief address; cat /etc/resolv.conf"
     shell = ["lab", "shell", *GIVEN.given, "--", "sh", "-c", script]
-    done = kubeodds(*shell, prefix=_ordinary_user())
+    done = kubeodds(*shell, prefix=ordinary_user())
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("0\n")
     assert "eth0@" in done.stdout
     assert "nameserver 10.2.3.4\n" in done.stdout
 
 
-def _ordinary_user() -> list[str]:
-    """Return what makes a command an ordinary user's, where one may make namespaces."""
-    setpriv = shutil.which("setpriv")
-    if setpriv is None or os.geteuid() != 0:
-        pytest.skip("needs root and setpriv, to become an ordinary user")
-    prefix = [setpriv, "--reuid=65534", "--regid=65534", "--clear-groups"]
-    if kubeodds("--version", prefix=prefix).returncode:
-        pytest.skip("an ordinary user cannot read this checkout or its Python")
-    allowed = subprocess.run([*prefix, "unshare", "--user", "--net", "true"], check=False)
-    if allowed.returncode:
-        pytest.skip("this machine lets no ordinary user make namespaces")
-    return prefix
+@pytest.mark.skipif(os.geteuid() != 0, reason="folders that only root may enter take root")
+def test_what_only_root_may_enter_is_shown_to_an_ordinary_user() -> None:
+    """So that the tests above run where Python or the checkout is in root's own folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o711)
+        hidden = Path(folder, "hidden")
+        names = ("one", "two/deeper")
+        for name in names:
+            (hidden / name).mkdir(parents=True)
+            (hidden / name / "file").write_text(f"{name}\n")
+        hidden.chmod(0o700)
+        becomes = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+        shown = showing([hidden / "one", hidden / "two"], hidden / "one")
+
+        def read(*prefix: str) -> str:
+            words = [*prefix, *becomes, "cat", *(str(hidden / name / "file") for name in names)]
+            return subprocess.run(words, capture_output=True, text=True, check=False).stdout
+
+        assert read() == ""
+        assert read(*shown) == "one\ntwo/deeper\n"
+        # That was so in the command's own mount namespace alone.
+        assert sorted(each.name for each in hidden.iterdir()) == ["one", "two"]
+        assert showing([Path("/usr")], Path("/")) == []

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzer.errors import AnalyzerError
+from analyzer.errors import AnalyzerError, UsageError
 from analyzer.failure.agreement import interval
 from analyzer.inputs.recognised import Input, read_input
 from analyzer.kubeproxy.view import Endpoint
@@ -161,6 +161,28 @@ def test_of_a_single_port_the_process_dies_and_of_a_pod_all() -> None:
 def test_a_kind_stands_behind_the_last_colon(word: str, what: str, kind: str | None) -> None:
     named, found = parted(word)
     assert (named, None if found is None else str(found)) == (what, kind)
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        *("10.1.0.1:oops", "10.1.0.1:53:oops", "[fd00::1]:80:oops", "ns/pod-0:oops"),
+        *("fd00::1:oops", "10.0.0.0/8:oops", "fd00::/64:oops", "master:oops"),
+    ],
+)
+def test_what_is_no_kind_is_refused_with_all_kinds(word: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parted(word, ["master"])
+    kinds = ", ".join([*list(FATES)[:-2], "slow=MS or flap=UP/DOWN"])
+    says = f"--dead {word}: 'oops' is not one of {kinds}"
+    assert str(caught.value) == says + ("" if word == "master:oops" else ", nor a port")
+
+
+@pytest.mark.parametrize(
+    "word", ["10.1.0.1:53", "fd00::1:abcd", "fd00::/64", "[fd00::1]:80", "[fd00::1]", "10.0.0.0/8"]
+)
+def test_an_address_needs_no_kind(word: str) -> None:
+    assert parted(word) == (word, None)
 
 
 @pytest.mark.parametrize("name", list(FATES))

@@ -21,10 +21,11 @@ EXAMPLE = [str(ROOT / "examples/dump.txt"), "--objects", str(ROOT / "examples/ob
 EXAMPLE += ["--node", "worker1"]
 APP = [*EXAMPLE, "--service", "default/app"]
 DUAL = FIXTURES.parent / "check/1.36.2-iptables-legacy/dual-stack"
-#: A Service with session affinity, of whose endpoints none asks itself.
-AFFINE = [str(DUAL / "iptables-legacy-save.txt"), "--objects", str(DUAL / "objects.json")]
-AFFINE += ["--node", "node-a1", "--service", "ds/affinity", "--from", "pod,hairpin"]
-AFFINE_DEAD = [*AFFINE, "--dead-node", "node-b1"]
+#: With rules of another node, through which no endpoint reaches itself.
+BY_NODES = [str(DUAL / "iptables-legacy-save.txt"), "--objects", str(DUAL / "objects.json")]
+BY_NODES += ["--node", "node-a1", "--service", "ds/affinity", "--from", "pod,hairpin"]
+BY_NODES += ["--rules", f"node-b1={BY_NODES[0]}"]
+BY_NODES_DEAD = [*BY_NODES, "--dead-node", "node-b1"]
 #: A program for which there is no model.
 UNKNOWN = ["--client", "true {vip}", "--runs", "2"]
 
@@ -69,11 +70,16 @@ def _unknown(folder: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("verb", "words", "beside_the_verdict", "on_stderr"),
     [
-        ("run", lambda _: [*AFFINE, "--flows", "300"], "; 2 routes not measured", "not replayed"),
+        ("run", lambda _: [*BY_NODES, "--flows", "300"], "; 2 routes not measured", "not replayed"),
         ("run", _unknown, r"; [\d,]+ flows not judged", "not judged"),
         ("run", _cut, "", "read as far as it goes"),
-        ("verify", lambda _: [*AFFINE, "--resolution", "40%"], "", "2 of 4 routes were not"),
-        ("repair", lambda _: [*AFFINE_DEAD, "--flows", "300"], "; 2 routes not m", "not replayed"),
+        ("verify", lambda _: [*BY_NODES, "--resolution", "40%"], "", "2 of 4 routes were not"),
+        (
+            "repair",
+            lambda _: [*BY_NODES_DEAD, "--flows", "300"],
+            "; 2 routes not m",
+            "not replayed",
+        ),
         ("clients", lambda _: [*APP, *UNKNOWN], "; 1 target not predicted", "is not judged"),
     ],
     ids=["a route", "a phase", "a capture", "a route of all", "a repair", "a program"],
@@ -152,12 +158,13 @@ def test_json_has_the_rate_of_the_run_and_of_each_part(
 @pytest.mark.deep
 def test_what_cannot_be_asked_is_2_and_prints_nothing(tmp_path: Path) -> None:
     missing = str(tmp_path / "missing.txt")
-    affine = [*AFFINE[:-1], "hairpin"]  # nothing that could be replayed
+    # Nothing that could be replayed.
+    by_nodes = [each.replace("pod,hairpin", "hairpin") for each in BY_NODES]
     for words in (
         ["run", missing],
         ["run", *APP, "--nonsense"],
         ["run", *APP, "--for", "2s", "--kill", "worker1@1s"],
-        ["run", *affine],
+        ["run", *by_nodes],
         ["verify", *EXAMPLE, "--service", "nobody"],
         ["clients", *EXAMPLE, "--timeout", "1s"],
         ["repair", *APP],

@@ -15,7 +15,8 @@ from analyzer.kubeproxy.routes.trace import Question, trace
 from analyzer.model.packet import Packet
 from analyzer.parsers.iptables_save import parse
 from analyzer.semantics.tree import BySource, Chance, Either, Leaf, Tree
-from netns_lab.traced import Matched, first_difference
+from netns_lab.listening import Matched
+from netns_lab.traced import first_difference
 from tests.support.captures import ROOT
 from tests.support.effort import PROFILE
 from tests.support.lab.running import NFT_CASES, Case, case, lab_run

@@ -103,3 +103,5 @@ def test_flows_that_reach_nobody_need_no_table() -> None:
     assert "measured 100.00% (40 rejected, 60 dropped).\n100 packets: -A KUBE-PROXY" in text
     of_node = shown(replace(ended, source="node"))
     assert "measured 100.00% (100 of 100).\n100 packets: -A KUBE-PROXY" in of_node
+    traced = shown(replace(ended, ended_by=None, ended_at="ip kube-proxy reject-chain: reject"))
+    assert "\nA flow that was traced ended at ip kube-proxy reject-chain: reject\n" in traced

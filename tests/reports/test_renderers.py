@@ -13,7 +13,7 @@ from analyzer.model.iptables.targets import Drop
 from analyzer.model.packet import Packet
 from analyzer.model.probability import numgen_weights
 from analyzer.model.value import replace
-from analyzer.parsers.measurement import parse_measurements
+from analyzer.parsers.measurement import document_of, measurement_of
 from analyzer.reports import lab_text, loss_cluster_json, tree_json, whatif_json
 from analyzer.reports.answers import LabAnswer, TreeAnswer
 from analyzer.reports.cluster_answer import LossClusterAnswer
@@ -180,9 +180,9 @@ def test_a_share_that_is_not_known_is_null_beside_its_bounds() -> None:
 
 
 def test_a_measurement_survives_being_written_and_read() -> None:
-    written = Answers().json("lab run").encode()
-    wanted = (measured(DEAD, ALIVE), ENDED)
-    assert parse_measurements(written, "run.json") == ("node master", wanted)
+    found = document_of(Answers().json("lab run").encode(), "run.json")
+    measurements = [measurement_of(each) for each in found["measurements"]]
+    assert measurements == [measured(DEAD, ALIVE), ENDED]
 
 
 # --- what text says ------------------------------------------------------------

@@ -89,7 +89,13 @@ def test_rows_that_do_not_fit_go_on_deeper_where_a_column_begins() -> None:
     columns = (Column("A"), Column("B", begins=True), Column("C"), Column("D", begins=True))
     rows = (("name", "10.0.0.1:80", "x", "10.1.0.1:80"), ("", "", "", "10.1.0.2:80"))
     found = render_terminal(Document([TextTable(columns, rows)]), width=20, colour=False)
-    assert found.splitlines() == ["name  10.0.0.1:80  x", "      10.1.0.1:80", "      10.1.0.2:80"]
+    assert found.splitlines() == [
+        "A  B  C",
+        "      D",
+        "name  10.0.0.1:80  x",
+        "      10.1.0.1:80",
+        "      10.1.0.2:80",
+    ]
 
 
 # --- what stays where there is little room ---------------------------------------

@@ -917,4 +917,4 @@ complete -c kubeodds -n '_shtab_kubeodds_using lab judge' -s o -l format -xka "h
 complete -c kubeodds -n '_shtab_kubeodds_using lab judge' -l output -xka "(__fish_complete_path (commandline -ct))" -d 'write here instead of to stdout'
 complete -c kubeodds -n '_shtab_kubeodds_using lab judge' -l color -xka "auto always never" -d 'colours, and a table as wide as the terminal (default: auto, on a terminal only; NO_COLOR, FORCE_COLOR and TERM=dumb are respected)'
 complete -c kubeodds -n '_shtab_kubeodds_using lab judge' -l no-color -d '--color never'
-complete -c kubeodds -n '_shtab_kubeodds_using lab judge; and test $_shtab_kubeodds_npos -eq 0' -ka "(__fish_complete_path (commandline -ct))" -d 'of `lab run` or `lab verify`, as JSON'
+complete -c kubeodds -n '_shtab_kubeodds_using lab judge; and test $_shtab_kubeodds_npos -eq 0' -ka "(__fish_complete_path (commandline -ct))" -d 'of `lab run`, `verify`, `clients` or `repair`, as JSON'

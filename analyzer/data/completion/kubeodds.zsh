@@ -507,7 +507,7 @@ _shtab_kubeodds_lab_judge_options=(
   "--output[write here instead of to stdout]:FILE:_files"
   "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb are respected)]:color:(auto always never)"
   "--no-color[--color never]"
-  ":of \`lab run\` or \`lab verify\`, as JSON:_files"
+  ":of \`lab run\`, \`verify\`, \`clients\` or \`repair\`, as JSON:_files"
 )
 
 # guard to ensure default positional specs are added only once per session

@@ -210,7 +210,11 @@ class Traversal(Walks):
     def _in_a_row(self, chain: str, at: int, packet: Packet) -> Tree | None:
         """Return what happens to a packet whose sources several rules in a row split, or None."""
         rules = self._table.chains[chain].rules
-        if packet.is_answer or len(rules) < at + 2 or not all(map(_asks_source, rules[at : at + 2])):
+        if (
+            packet.is_answer
+            or len(rules) < at + 2
+            or not all(map(_asks_source, rules[at : at + 2]))
+        ):
             return None
         from analyzer.semantics.iptables.in_a_row import split_in_a_row  # few dumps need it
 

@@ -110,6 +110,15 @@ def lab_run(*arguments: str) -> tuple[int, dict[str, Any], str]:
     return done.returncode, json.loads(done.stdout), done.stderr
 
 
+def judged_again(found: Mapping[str, Any], folder: Path) -> tuple[int, dict[str, Any]]:
+    """Return the status of `lab judge`, and its document, for one that a run has written."""
+    saved = folder / "saved.json"
+    saved.write_text(json.dumps(found))
+    done = kubeodds("lab", "judge", str(saved), "--format", "json")
+    assert done.stdout, done.stderr
+    return done.returncode, json.loads(done.stdout)
+
+
 def in_lab(program: str, *arguments: str) -> str:
     """Run Python code that may leave the host's network, and return what it prints."""
     done = python("-c", program, *arguments)

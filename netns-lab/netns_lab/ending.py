@@ -1,0 +1,64 @@
+"""The rule that ends flows, from the kernel's trace, where no counter tells."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from analyzer.kubeproxy.view import Route, ServicePort
+from analyzer.model.addresses import Address
+from netns_lab.listening import ending_at, listener_for
+from netns_lab.measure import RouteRun
+
+if TYPE_CHECKING:
+    from netns_lab.experiment import Lab
+
+#: Flows that are sent until one ends: some of a route's may reach an endpoint.
+_MOST: Final = 32
+
+
+class OneFlow(RouteRun):
+    """A route's flows, of which one is sent."""
+
+    def source(self) -> tuple[Address, int]:
+        """Return the address and port that the flow comes from."""
+        return self._flows.source(0)
+
+    def destination(self) -> tuple[Address, int]:
+        """Return the address and port that the flow is sent to."""
+        return self._to
+
+    def once(self) -> None:
+        """Send the flow, and wait until it has arrived somewhere."""
+        self._send(0, 1)
+        self._wait_for_the_rest(1)
+
+
+def ended_at(
+    lab: Lab, service: ServicePort, route: Route, sender: Address | None = None
+) -> str | None:
+    """Send flows of a route until one ends on the node, and return the rule that ended it.
+
+    None if none ended, or not by a rule or policy of the node's dumps. The caller mutes the lab.
+
+    Raises:
+        LabError: the kernel gives no trace, or part of it got lost.
+    """
+    flow = OneFlow(lab, service, route, 1, sender)
+    listener = listener_for(lab, service.protocol, flow.source())
+    try:
+        listener.begin()
+        for _ in range(_MOST):
+            lab.forget_flows()
+            if service.affinity is not None:
+                lab.backend.forget_clients()
+            flow.once()
+            listener.met()
+            where = listener.ended()
+            rules = (ending_at(each, where) for each in lab.question.rulesets if where is not None)
+            found = next((each for each in rules if each is not None), None)
+            if found is not None:
+                return found
+    finally:
+        listener.end()
+        lab.drawn()  # so that the next route does not count these flows
+    return None

@@ -1,0 +1,196 @@
+"""The rules that one flow matches on the node, as the kernel reports them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from analyzer.model.addresses import IPV4, Address
+from analyzer.model.iptables.rules import Chain
+from analyzer.model.nft.ruleset import Chain as NftChain
+from analyzer.model.nft.ruleset import NftRuleset
+from analyzer.parsers.nft.rendering import render_rule as render_nft
+from analyzer.parsers.xt.rule import render_rule
+from analyzer.semantics.base_chains import Rules
+from analyzer.semantics.tree import AnyRule
+from netns_lab.command import run
+from netns_lab.nft import Nft
+from netns_lab.trace import TRACING_TABLE, LegacyTrace, NftEvent, NftTrace
+
+if TYPE_CHECKING:
+    from netns_lab.experiment import Lab
+
+#: Statements that end, translate or take over a flow, in iptables and nft; not those words in
+#: comments and names of chains.
+_TARGETS: Final = re.compile(
+    r" -j (?:DROP|REJECT|DNAT|SNAT|MASQUERADE|REDIRECT|NFQUEUE|QUEUE|TPROXY)\b"
+)
+_STATEMENTS: Final = re.compile(r"\b(?:drop|reject|dnat|snat|masquerade|redirect|queue|tproxy)\b")
+_ENDS: Final = re.compile(r" -j (?:DROP|REJECT)\b")
+_NAMES: Final = re.compile(r'"[^"]*"|\b(?:jump|goto) \S+')
+#: Before anything else sees packets.
+_TABLE: Final = """
+table inet {name} {{
+    chain prerouting {{ type filter hook prerouting priority -2000000000; {which} meta nftrace set 1; }}
+    chain output {{ type filter hook output priority -2000000000; {which} meta nftrace set 1; }}
+}}
+"""  # noqa: E501  # as nft has it
+#: A matched rule: its text, itself, and whether it ends or translates a flow.
+Matched = tuple[str, AnyRule, bool]
+
+
+#: A rule: table (of nft and iptables-nft with its family), chain, and number from 1.
+Where = tuple[str, str, int]
+#: Verdicts after which the kernel does not go on with a packet.
+_OVER: Final = frozenset({"drop", "stolen"})
+#: In place of a policy's number.
+_BEHIND: Final = 1 << 30
+
+
+class Listener:
+    """Reports the rules that one flow matches: table, chain and number from 1.
+
+    A number behind that of the last rule is the end of the chain.
+    """
+
+    def __init__(self, lab: Lab, which: Sequence[str]) -> None:
+        self._node, self._which = lab.topology.node, which
+
+    def begin(self) -> None:
+        """Turn tracing on."""
+
+    def met(self) -> list[Where]:
+        """Return the rules that were matched since."""
+        return []
+
+    def ended(self) -> Where | None:
+        """Return where the flow ended, of those that were matched last; None if it went on.
+
+        What matched a rule last may have been accepted by it.
+        """
+        return None
+
+    def end(self) -> None:
+        """Turn tracing off."""
+
+
+class _Legacy(Listener):
+    @property
+    def _version(self) -> int:
+        return 6 if ":" in self._which[1] else IPV4
+
+    def begin(self) -> None:
+        self._trace = LegacyTrace(self._node, self._version)
+        self._change("I")
+        self._trace.met()
+
+    def met(self) -> list[Where]:
+        # Our rule is the first of these chains.
+        self._met = [
+            (table, chain, number - (table == "raw" and chain in {"PREROUTING", "OUTPUT"}))
+            for table, chain, number in self._trace.met()
+        ]
+        return self._met
+
+    def ended(self) -> Where | None:
+        return self._met[-1] if self._met else None
+
+    def end(self) -> None:
+        self._change("D")
+        self._trace.close()
+
+    def _change(self, how: str) -> None:
+        protocol, source, port = self._which
+        rule = f"-s {source} -p {protocol} -m {protocol} --sport {port} -j TRACE"
+        lines = [f"-{how} {chain} {rule}" for chain in ("PREROUTING", "OUTPUT")]
+        text = "\n".join(["*raw", *lines, "COMMIT"]) + "\n"
+        program = "iptables" if self._version == IPV4 else "ip6tables"
+        run(self._node, [f"{program}-legacy-restore", "--noflush"], text)
+
+
+class _Nft(Listener):
+    def begin(self) -> None:
+        protocol, source, port = self._which
+        family = "ip6" if ":" in source else "ip"
+        which = f"{family} saddr {source} {protocol} sport {port}"
+        Nft(self._node).run(_TABLE.format(name=TRACING_TABLE, which=which))
+        self._trace = NftTrace(self._node)
+        self._trace.learn()
+        self._trace.met()
+
+    def met(self) -> list[Where]:
+        events = self._trace.met()
+        over = [_place(each) for each in events if each.verdict in _OVER]
+        self._ended = over[-1] if over else None
+        return [_place(each) for each in events if each.number is not None]
+
+    def ended(self) -> Where | None:
+        return self._ended
+
+    def end(self) -> None:
+        Nft(self._node).run(f"delete table inet {TRACING_TABLE}")
+        self._trace.close()
+
+
+def _place(event: NftEvent) -> Where:
+    number = _BEHIND if event.number is None else event.number
+    return f"{event.family} {event.table}", event.chain, number
+
+
+def listener_for(lab: Lab, protocol: str, source: tuple[Address, int]) -> Listener:
+    """Return what reports the rules that flows from an address and port match."""
+    which = protocol, str(source[0]), str(source[1])
+    if lab.question.backend != "legacy":
+        return _Nft(lab, which)
+    return _Legacy(lab, which)
+
+
+def rule_at(ruleset: Rules, where: Where) -> Matched | None:
+    """Return a rule of the dump; None if it is another table's, or the end of a chain."""
+    name, chain_name, number = where
+    chain = _chain(ruleset, where)
+    if chain is None or not 1 <= number <= len(chain.rules):
+        return None
+    if isinstance(chain, NftChain):
+        found = chain.rules[number - 1]
+        text = render_nft(found)
+        decides = _STATEMENTS.search(_NAMES.sub("", text)) is not None
+        return f"{name} {chain_name}: {text}", found, decides
+    rule = chain.rules[number - 1]
+    text = render_rule(chain_name, rule)
+    decides = _TARGETS.search(_NAMES.sub("", text)) is not None
+    return f"{name.rpartition(' ')[2]}: {text}", rule, decides
+
+
+def ending_at(ruleset: Rules, where: Where) -> str | None:
+    """Return the rule or the policy of a dump that ended a flow; None if it ends none."""
+    name, chain_name, number = where
+    chain = _chain(ruleset, where)
+    if chain is None:
+        return None
+    if number > len(chain.rules):
+        if (chain.policy or "").lower() != "drop":
+            return None
+        is_nft = isinstance(chain, NftChain)
+        return (
+            f"{name} {chain_name}: policy drop"
+            if is_nft
+            else f"{name.rpartition(' ')[2]}: -P {chain_name} DROP"
+        )
+    found = rule_at(ruleset, where)
+    if found is None or (isinstance(chain, Chain) and not _ENDS.search(found[0])):
+        return None
+    return found[0]
+
+
+def _chain(ruleset: Rules, where: Where) -> Chain | NftChain | None:
+    name, chain_name, _ = where
+    family, _, table_name = name.rpartition(" ")
+    if isinstance(ruleset, NftRuleset):
+        nft_table = ruleset.tables.get((family, table_name))
+        return None if nft_table is None else nft_table.chains.get(chain_name)
+    if family not in {"", ruleset.family}:
+        return None
+    table = ruleset.tables.get(table_name)
+    return None if table is None else table.chains.get(chain_name)

@@ -1,0 +1,119 @@
+"""The rule that ended flows, traced where no counter tells."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from analyzer.parsers import nft_text
+from analyzer.parsers.iptables_save import parse
+from netns_lab.listening import ending_at
+from tests.support.lab.running import NFT, Case, kubeodds, lab_run
+
+IPTABLES = parse(
+    """*filter
+:INPUT DROP [0:0]
+:OUTPUT ACCEPT [0:0]
+:OWN - [0:0]
+-A INPUT -j OWN
+-A OWN -p tcp -j ACCEPT
+-A OWN -p udp -j REJECT --reject-with icmp-port-unreachable
+COMMIT
+""",
+    "dump",
+)
+REJECTS = "filter: -A OWN -p udp -j REJECT --reject-with icmp-port-unreachable"
+OF_NFT = nft_text.parse(
+    """table inet t {
+    chain input {
+        type filter hook input priority 0; policy drop;
+        tcp dport 80 accept
+        ip daddr vmap { 10.0.0.1 : drop }
+    }
+    chain own {
+        accept
+    }
+}
+""",
+    "dump",
+)
+
+
+@pytest.mark.parametrize(
+    ("where", "text"),
+    [
+        (("filter", "OWN", 2), REJECTS),
+        (("ip filter", "OWN", 2), REJECTS),
+        # That accepts, and the end of a chain without a policy.
+        (("filter", "OWN", 1), None),
+        (("filter", "OWN", 3), None),
+        (("filter", "INPUT", 2), "filter: -P INPUT DROP"),
+        (("filter", "OUTPUT", 1), None),
+        (("ip6 filter", "INPUT", 2), None),
+        (("mangle", "INPUT", 1), None),
+    ],
+)
+def test_what_ended_a_flow_is_a_rule_or_a_policy(
+    where: tuple[str, str, int], text: str | None
+) -> None:
+    assert ending_at(IPTABLES, where) == text
+
+
+def test_what_ended_a_flow_is_a_rule_or_a_policy_of_nft() -> None:
+    assert ending_at(OF_NFT, ("inet t", "input", 3)) == "inet t input: policy drop"
+    assert ending_at(OF_NFT, ("inet t", "own", 2)) is None
+    assert ending_at(OF_NFT, ("ip t", "input", 3)) is None
+    found = ending_at(OF_NFT, ("inet t", "input", 2))
+    assert found is not None
+    assert found.startswith("inet t input: ip daddr vmap")
+
+
+#: One ServicePort without endpoints, and one of which half the flows are dropped.
+DROPS = """
+table ip guard {
+    chain forward {
+        type filter hook forward priority 5; policy accept;
+        ip daddr 10.1.0.1 udp dport 53 drop
+    }
+}
+"""
+
+
+@pytest.mark.lab
+def test_the_rule_that_ends_a_part_of_the_flows_is_named_in_nftables_mode(tmp_path: Path) -> None:
+    given = Case(NFT / "1.36.2-nftables/seed-dns")
+    path = tmp_path / "nft.txt"
+    path.write_text(Path(given.dump).read_text() + DROPS)
+    words = ["--service", "kube-dns:dns", "--flows", "400", "--from", "pod", "hairpin"]
+    status, found, _ = lab_run(str(path), *given.given[1:], *words)
+    assert (status, found["agrees"]) == (0, True)
+    ended = [each for each in found["measurements"] if each["unaccounted"]]
+    assert ended
+    for each in ended:
+        assert each["ended_by"] is None
+        assert each["ended_at"] == "ip guard forward: ip daddr 10.1.0.1 udp dport 53 drop"
+        assert each["counter_difference"] == 0
+    for each in found["measurements"]:
+        if each not in ended:
+            assert each["ended_at"] is None
+
+
+@pytest.mark.lab
+def test_every_rule_that_ends_flows_is_named_in_nftables_mode(captures: Path) -> None:
+    folder = captures / "1.36.2-nftables" / "features"
+    words = [str(folder / "nft-list-ruleset.txt"), "--objects", str(folder / "objects.json.gz")]
+    words += ["--node", json.loads((folder / "run.json").read_text())["node"]]
+    words += ["--service", "feat/lb-ranges,feat/lb-local-ranges,feat/no-endpoints"]
+    done = kubeodds("lab", "verify", *words, "--resolution", "20%", "-o", "json")
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["agrees"]) == (0, True), done.stderr
+    ended = Counter(
+        each["ended_at"] for each in found["measurements"] if each["rejected"] + each["unaccounted"]
+    )
+    assert None not in ended
+    rules = " ".join(map(str, ended))
+    assert "saddr != 192.0.2.0/24 drop" in rules
+    assert "reject-chain: reject" in rules
