@@ -16,6 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final, overload
 
+    from analyzer.parsers.xt.row_shapes import RowShapes
+
 
 class RuleRows(LazyRules):
     """The rules of one chain, each parsed on first access.
@@ -62,8 +64,10 @@ class RuleRows(LazyRules):
     def __len__(self) -> int:
         """Return the number of rules, plus one if some may be lost."""
 
-    def understand(self, number: int, line: str) -> Rule:
-        """Return one rule, parsed and not kept."""
+    def understand(self, number: int, line: str, shapes: RowShapes | None = None) -> Rule:
+        """Return one rule, parsed and not kept; `shapes` are faster if many rows are alike."""
+        if shapes is not None:
+            return shapes.parse(line, self._at(number), self._chains)
         from analyzer.parsers.xt.rule import parse_rule
 
         return parse_rule(line, self._at(number), self._chains)
@@ -299,11 +303,11 @@ class ListedRows(RuleRows):
         self._lost.add(number)
         self._rows.insert(0 if at_start else len(self._rows), (number, line))
 
-    def understand(self, number: int, line: str) -> Rule:
+    def understand(self, number: int, line: str, shapes: RowShapes | None = None) -> Rule:
         """Return one rule, parsed and not kept."""
         if number in self._lost:
             return _lost(line, self._at(number))
-        return super().understand(number, line)
+        return super().understand(number, line, shapes)
 
     def insert(self, at: int, number: int, line: str) -> None:
         """Add a row before the one at `at`, from 0; only before the rules were looked at."""
