@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.check.facts import OWN_PREFIXES, Facts, frontend_of
 from analyzer.kubeproxy.check.findings import Finding
-from analyzer.kubeproxy.check.rows import Row
+from analyzer.kubeproxy.matched.chain_rule import ChainRule
 
 
 def chains(facts: Facts) -> Iterator[Finding]:
@@ -55,7 +55,7 @@ def _missing(facts: Facts) -> Iterator[Finding]:
                 )
 
 
-def _taken(facts: Facts, row: Row) -> str:
+def _taken(facts: Facts, row: ChainRule) -> str:
     """Return in words what a rule matches."""
     if row.chain.startswith(OWN_PREFIXES):
         return facts.traffic(row.chain)
@@ -64,7 +64,7 @@ def _taken(facts: Facts, row: Row) -> str:
     return f"packets that this rule of {row.chain} matches"
 
 
-def _empty(facts: Facts, chain: str, callers: list[Row]) -> Finding:
+def _empty(facts: Facts, chain: str, callers: list[ChainRule]) -> Finding:
     if callers:
         message = (
             f"chain {chain} is empty, so {facts.traffic(chain)} that enter it return untranslated "
@@ -99,6 +99,6 @@ def _uncalled(facts: Facts, chain: str) -> Finding:
     )
 
 
-def _of(rows: list[Row]) -> str:
+def _of(rows: list[ChainRule]) -> str:
     name = next((word for row in rows for word in row.comment.split() if "/" in word), "")
     return f" of {name}" if name else ""

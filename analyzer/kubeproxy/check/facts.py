@@ -1,6 +1,6 @@
 """What all invariants use: a dump's rules, which chains jump where, and what each is for.
 
-Each rule is a `Row`; those of chains that are `settled` are left out. A chain belongs to the
+Each rule is a `ChainRule`; those of chains that are `settled` are left out. A chain belongs to the
 ServicePorts named in the comments of the rules that jump there; which flows reach it follows from
 the frontends that lead to it.
 """
@@ -10,13 +10,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import Final
+from typing import Final, TypeAlias
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.check.rows import Row, rows_of, rows_of_table
+from analyzer.kubeproxy.check.rows import Rows
 from analyzer.kubeproxy.check.settled import settled
 from analyzer.kubeproxy.check.usual import Usual
-from analyzer.model.addresses import Address
+from analyzer.kubeproxy.matched.chain_rule import ChainRule
+from analyzer.model.addresses import Address, address_to_text
 from analyzer.model.iptables.rules import Ruleset, Table
 from analyzer.model.services import ApiServicePort
 from analyzer.model.value import value
@@ -31,23 +32,43 @@ _NAMED: Final = 2
 #: Source: kubernetes, pkg/proxy/iptables/proxier.go, ``largeClusterEndpointsThreshold``.
 LARGE_CLUSTER: Final = 1000
 
+#: Address, protocol and port of a frontend.
+FrontendKey: TypeAlias = tuple[Address | None, str, int | None]
+
 
 @value
 class FrontendRow:
-    """A rule that sends the flows of a frontend to a chain.
+    """A rule for the flows of one frontend.
 
     Attributes:
         name: of the ServicePort as in the comment; empty if it has no name.
-        address: None: any address of the node.
         kind: as in the API; empty if the comment has none.
     """
 
     name: str
-    protocol: str
     kind: str
-    address: str | None
-    port: int | None
-    row: Row
+    row: ChainRule
+
+    @property
+    def address(self) -> Address | None:
+        """None: any address of the node."""
+        return self.row.host
+
+    @property
+    def protocol(self) -> str:
+        """Empty: any."""
+        return self.row.protocol or ""
+
+    @property
+    def port(self) -> int | None:
+        """None: any, or not just one."""
+        return self.row.port
+
+    @property
+    def key(self) -> FrontendKey:
+        """What distinguishes it from other frontends."""
+        row = self.row
+        return row.host, row.protocol or "", row.port
 
     @property
     def is_loopback(self) -> bool:
@@ -58,7 +79,7 @@ class FrontendRow:
     @property
     def place(self) -> str:
         """Where flows are sent: address (``*``: any of the node), port and protocol."""
-        address = "*" if self.address is None else self.address
+        address = "*" if self.address is None else address_to_text(self.address)
         if ":" in address:
             address = f"[{address}]"
         port = "any port" if self.port is None else str(self.port)
@@ -91,21 +112,22 @@ class Facts:
         self.nat = self._table("nat")
         self.filter = self._table("filter")
         self._named: dict[tuple[str, ...], list[str]] = {}
-        self._usual = Usual(self.nat)
-        self._rows: dict[str, dict[str, list[Row]]] = {}
+        self._parsed = Rows(self.nat)
+        self._usual = Usual(self.nat, self._parsed)
+        self._rows: dict[str, dict[str, list[ChainRule]]] = {}
         #: Rows of settled chains that something has used all the same.
-        self._asked: dict[str, list[Row]] = {}
+        self._asked: dict[str, list[ChainRule]] = {}
         self.settled: dict[str, dict[str, str]] = {}
         self._ends: frozenset[str] = frozenset()
         self._settle()
-        self._rows["filter"] = rows_of_table(self.filter, self.filter.chains)
+        self._rows["filter"] = Rows(self.filter).of_all(self.filter.chains)
 
     def _settle(self) -> None:
         """Make rows of the chains that are not settled."""
         usual, every = self._usual, list(self.nat.chains)
         odd = [name for name in every if name not in usual.endpoints and name not in usual.drawing]
-        rows = rows_of_table(self.nat, odd)
-        rows.update({name: list(each.marks) for name, each in usual.drawing.items()})
+        rows = self._parsed.of_all(odd)
+        rows.update({name: each.marks for name, each in usual.drawing.items()})
         self._rows["nat"] = {name: rows[name] for name in every if name in rows}
         # A lost mark may be reported for each rule that jumps to it.
         if rows.get(names.MARK_MASQUERADE):
@@ -114,22 +136,22 @@ class Facts:
                 usual,
                 self.all_rows(),
                 self._owners(frontends),
-                {(f.address, f.protocol, f.port) for f in frontends if not f.is_loopback},
+                {each.key for each in frontends if not each.is_loopback},
             )
         self._ends = frozenset(end for each in self.settled.values() for end in each)
         opened = [*usual.drawing.keys() - self.settled.keys(), *usual.endpoints.keys() - self._ends]
-        rows.update(rows_of_table(self.nat, opened))
+        rows.update(self._parsed.of_all(opened))
         self._open = [name for name in every if name in rows and name not in self.settled]
         self._rows["nat"] = {name: rows[name] for name in every if name in rows}
 
     def _table(self, name: str) -> Table:
         return self.ruleset.tables.get(name) or Table(self.ruleset.family, name, {})
 
-    def rows(self, chain: str, table: str = "nat") -> list[Row]:
+    def rows(self, chain: str, table: str = "nat") -> list[ChainRule]:
         """Return the rules of a chain; none if there is no such chain."""
         if table == "nat" and (chain in self.settled or chain in self._ends):
             if chain not in self._asked:
-                self._asked[chain] = list(rows_of(self.nat.chains[chain]))
+                self._asked[chain] = list(self._parsed.of(self.nat.chains[chain]))
             return self._asked[chain]
         return self._rows[table].get(chain, [])
 
@@ -137,7 +159,7 @@ class Facts:
         """Return whether a chain of the nat table has rules."""
         return chain in self.settled or bool(self.rows(chain))
 
-    def all_rows(self, table: str = "nat") -> Iterator[Row]:
+    def all_rows(self, table: str = "nat") -> Iterator[ChainRule]:
         """Return the rules of all chains of a table, chain by chain.
 
         Without those of settled endpoints, and those that draw them.
@@ -186,9 +208,9 @@ class Facts:
     # --- who leads where ---
 
     @cached_property
-    def callers(self) -> dict[str, list[Row]]:
+    def callers(self) -> dict[str, list[ChainRule]]:
         """The rules of the nat table that jump to a chain."""
-        found: dict[str, list[Row]] = {}
+        found: dict[str, list[ChainRule]] = {}
         for row in self.all_rows():
             if row.is_jump and row.target is not None:
                 found.setdefault(row.target, []).append(row)
@@ -224,7 +246,7 @@ class Facts:
         return f"new flows of {name}" if name else f"new flows that reach {chain}"
 
     @cached_property
-    def owners(self) -> dict[str, dict[tuple[str, str], Row]]:
+    def owners(self) -> dict[str, dict[tuple[str, str], ChainRule]]:
         """By chain of a Service or endpoint: name and protocol of the ServicePorts it serves.
 
         A name is as kube-proxy hashes it, and comes with the rule that has it. Chains of settled
@@ -232,8 +254,10 @@ class Facts:
         """
         return self._owners(self.frontends)
 
-    def _owners(self, frontends: Iterable[FrontendRow]) -> dict[str, dict[tuple[str, str], Row]]:
-        found: dict[str, dict[tuple[str, str], Row]] = {}
+    def _owners(
+        self, frontends: Iterable[FrontendRow]
+    ) -> dict[str, dict[tuple[str, str], ChainRule]]:
+        found: dict[str, dict[tuple[str, str], ChainRule]] = {}
         rest: list[str] = []
         for frontend in frontends:
             chain = frontend.row.target or ""
@@ -271,11 +295,11 @@ class Facts:
         to = self.destinations.get(chain)
         return f"endpoint {to}" if to is not None else f"the endpoint of {chain}"
 
-    def draws(self, chain: str) -> list[Row]:
+    def draws(self, chain: str) -> list[ChainRule]:
         """Return the rules of a chain that send new clients to an endpoint."""
         return [row for row in self.endpoint_rows(chain) if row.recent is None]
 
-    def endpoint_rows(self, chain: str) -> list[Row]:
+    def endpoint_rows(self, chain: str) -> list[ChainRule]:
         """Return the rules of a chain that lead to an endpoint, rchecks of affinity included."""
         return [
             row
@@ -303,12 +327,12 @@ class Facts:
         return marks[0].value
 
 
-def frontend_of(row: Row) -> FrontendRow:
+def frontend_of(row: ChainRule) -> FrontendRow:
     """Return the frontend that a rule is for."""
     name, kind = names.name_and_kind(row.comment)
     if row.host is None and name is None:
         name = row.comment.split(" ")[0] if "/" in row.comment else ""
-    return FrontendRow(name or "", row.protocol or "", kind or "", row.host, row.port, row)
+    return FrontendRow(name or "", kind or "", row)
 
 
 def listed(frontends: Iterable[FrontendRow]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.check.facts import Facts, FrontendRow, frontend_of
+from analyzer.kubeproxy.check.facts import Facts, FrontendKey, FrontendRow, frontend_of
 from analyzer.kubeproxy.check.findings import Finding
 
 
@@ -42,13 +42,13 @@ def _ports(facts: Facts) -> Iterator[Finding]:
 
 
 def _twice(facts: Facts) -> Iterator[Finding]:
-    seen: dict[tuple[str | None, str, int], FrontendRow] = {}
+    seen: dict[FrontendKey, FrontendRow] = {}
     for frontend in facts.frontends:
         row = frontend.row
         narrower = row.source or row.local or row.others
         if frontend.port is None or narrower or (row.destination and not row.host):
             continue
-        key = frontend.address, frontend.protocol, frontend.port
+        key = frontend.key
         first = seen.setdefault(key, frontend)
         # An address may be both an external IP and a load balancer's IP of one ServicePort.
         if first is frontend or (first.name == frontend.name and first.kind != frontend.kind):
@@ -68,7 +68,7 @@ def _twice(facts: Facts) -> Iterator[Finding]:
 
 def _lost(facts: Facts) -> Iterator[Finding]:
     """Find rules that mark or count the flows of a frontend which no rule then sends on."""
-    sent = {(f.address, f.protocol, f.port) for f in facts.frontends if not f.is_loopback}
+    sent = {each.key for each in facts.frontends if not each.is_loopback}
     told = set()
     prepared = [f for f in facts.frontends if f.is_loopback]
     for chain in (names.SERVICES, names.NODE_PORTS, *facts.chains("KUBE-SVC-", "KUBE-SVL-")):
@@ -80,7 +80,7 @@ def _lost(facts: Facts) -> Iterator[Finding]:
             if row.target == names.MARK_MASQUERADE and row.asks_port
         ]
     for frontend in prepared:
-        key = frontend.address, frontend.protocol, frontend.port
+        key = frontend.key
         if key not in sent and key not in told and frontend.port is not None:
             told.add(key)
             yield Finding(

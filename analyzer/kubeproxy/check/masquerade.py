@@ -8,11 +8,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.check.facts import Facts, FrontendRow, listed
 from analyzer.kubeproxy.check.findings import Finding
-from analyzer.kubeproxy.check.rows import Row
+from analyzer.kubeproxy.matched.chain_rule import ChainRule
+from analyzer.model.addresses import Address, Network, network_to_text
+
+#: Address, protocol and port that a rule matches on.
+_Place: TypeAlias = tuple[Address | None, str | None, int | None]
 
 _POSTROUTING = "KUBE-POSTROUTING"
 _FORWARD = "KUBE-FORWARD"
@@ -57,7 +62,7 @@ def _postrouting(facts: Facts) -> Iterator[Finding]:
         if row.target == "RETURN" and row.is_unconditional:
             rows = [row]
             break
-        if row.target == "RETURN" and row.mark is not None and row.mark.negated:
+        if row.target == "RETURN" and row.mark is not None and row.mark_negated:
             spared.add(row.mark.mask)
         elif row.target == "MASQUERADE" and row.is_unconditional:
             masked.append(row)
@@ -74,7 +79,7 @@ def _postrouting(facts: Facts) -> Iterator[Finding]:
                 )
             elif bit is not None and bit not in spared:
                 yield _other_bit(row, bit, spared)
-        elif row.target == "MASQUERADE" and row.mark is not None and not row.mark.negated:
+        elif row.target == "MASQUERADE" and row.mark is not None and not row.mark_negated:
             masked.append(row)
             if bit is not None and row.mark.mask != bit:
                 yield _other_bit(row, bit, {row.mark.mask})
@@ -103,7 +108,7 @@ def _postrouting(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def _order(rows: Sequence[Row]) -> Iterator[Finding]:
+def _order(rows: Sequence[ChainRule]) -> Iterator[Finding]:
     """Find rules that undo each other: to clear the mark is to flip it, even if it is not set."""
     spares = [at for at, row in enumerate(rows) if row.target == "RETURN" and row.mark is not None]
     clears = [at for at, row in enumerate(rows) if row.sets_mark is not None]
@@ -132,7 +137,7 @@ def _order(rows: Sequence[Row]) -> Iterator[Finding]:
         )
 
 
-def _other_bit(row: Row, bit: int, masks: set[int]) -> Finding:
+def _other_bit(row: ChainRule, bit: int, masks: set[int]) -> Finding:
     asked = ", ".join(hex(mask) for mask in sorted(masks))
     return Finding(
         code="masquerade-mark",
@@ -174,13 +179,13 @@ def _forward(facts: Facts) -> Iterator[Finding]:
 
 def _outside(facts: Facts) -> Iterator[Finding]:
     """Find ClusterIPs whose flows from outside are not marked while those to others are."""
-    marked: dict[tuple[str | None, str | None, int | None], list[Row]] = {}
+    marked: dict[_Place, list[ChainRule]] = {}
     for row in facts.all_rows():
         if row.target == names.MARK_MASQUERADE and row.asks_port:
             marked.setdefault((row.host, row.protocol, row.port), []).append(row)
     lacking: list[FrontendRow] = []
-    networks: Counter[str | None] = Counter()
-    marks: list[tuple[FrontendRow, Row]] = []
+    networks: Counter[Network | None] = Counter()
+    marks: list[tuple[FrontendRow, ChainRule]] = []
     # If a chain is missing or empty, another finding reports that.
     frontends = [
         f for f in facts.frontends if f.port is not None and facts.has_rows(f.row.target or "")
@@ -205,14 +210,15 @@ def _outside(facts: Facts) -> Iterator[Finding]:
                 line=frontend.row.line,
             )
     usual = next(iter(networks.most_common(1)), (None, 0))
+    others = None if usual[0] is None else network_to_text(usual[0])
     for frontend, row in marks:
         if row.source != usual[0] and networks[row.source] < usual[1]:
             yield Finding(
                 code="outside-network",
                 message=(
                     f"new flows to {frontend} count as the cluster's own if they come from "
-                    f"{row.source}, those to other ClusterIPs if from {usual[0]}: which flows are "
-                    "masqueraded differs by Service"
+                    f"{row.source_text}, those to other ClusterIPs if from {others}: which flows "
+                    "are masqueraded differs by Service"
                 ),
                 line=row.line,
             )
@@ -231,11 +237,9 @@ def _outside(facts: Facts) -> Iterator[Finding]:
             )
 
 
-def _mark_of(
-    frontend: FrontendRow, marked: dict[tuple[str | None, str | None, int | None], list[Row]]
-) -> Row | None:
+def _mark_of(frontend: FrontendRow, marked: dict[_Place, list[ChainRule]]) -> ChainRule | None:
     """Return the rule that marks flows to a frontend before they are sent on."""
-    for row in marked.get((frontend.address, frontend.protocol, frontend.port), []):
+    for row in marked.get(frontend.key, []):
         if row.chain == frontend.row.target or (
             row.chain == frontend.row.chain and row.line < frontend.row.line
         ):

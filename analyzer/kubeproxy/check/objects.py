@@ -14,15 +14,15 @@ from typing import Final, TypeAlias
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.check.facts import Facts, FrontendRow
 from analyzer.kubeproxy.check.findings import Finding
-from analyzer.kubeproxy.check.rows import Row
+from analyzer.kubeproxy.matched.chain_rule import ChainRule
 from analyzer.kubeproxy.names import plain_name
-from analyzer.model.addresses import address_and_port_from_text, address_to_text
+from analyzer.model.addresses import Address, address_and_port_from_text, address_to_text
 from analyzer.model.services import ApiEndpoint, ApiServicePort
 
 #: Name, without a colon at its end, and protocol.
 Key: TypeAlias = tuple[str, str]
-#: Kind, address as text (None: any of the node), port.
-Place: TypeAlias = tuple[str, str | None, int]
+#: Kind, address (None: any of the node), port.
+Place: TypeAlias = tuple[str, Address | None, int]
 
 #: OpenShift's kube-proxy sends a node's DNS queries to an endpoint on that node, if there is one.
 _PREFERS_LOCAL: Final = "openshift-dns/dns-default:"
@@ -55,7 +55,7 @@ def objects(facts: Facts) -> Iterator[Finding]:
             yield from _endpoints(facts, want, chains.get(key, []))
             yield from _affinity(facts, want, chains.get(key, []))
         elif "filter" in facts.ruleset.tables or any(e.is_certain for e in want.endpoints):
-            places = [_text(place, want.protocol) for place in _places(want)]
+            places = [_text(place, want.protocol) for place in want.frontends]
             yield Finding(
                 code="missing-service",
                 message=(
@@ -66,16 +66,9 @@ def objects(facts: Facts) -> Iterator[Finding]:
             )
 
 
-def _places(want: ApiServicePort) -> list[Place]:
-    return [
-        (kind, None if address is None else address_to_text(address), port)
-        for kind, address, port in want.frontends
-    ]
-
-
 def _text(place: Place, protocol: str) -> str:
     _, address, port = place
-    host = "*" if address is None else address
+    host = "*" if address is None else address_to_text(address)
     return f"[{host}]:{port}/{protocol}" if ":" in host else f"{host}:{port}/{protocol}"
 
 
@@ -91,7 +84,7 @@ def _chains(facts: Facts) -> dict[Key, list[str]]:
 
 
 def _frontends(want: ApiServicePort, found: list[FrontendRow]) -> Iterator[Finding]:
-    asked = {(address, port): (kind, address, port) for kind, address, port in _places(want)}
+    asked = {(address, port): (kind, address, port) for kind, address, port in want.frontends}
     there = {
         (f.address, f.port): f
         for f in found
@@ -180,7 +173,9 @@ def _endpoints(facts: Facts, want: ApiServicePort, chains: list[str]) -> Iterato
         yield from _without_chain(facts, want)
 
 
-def _stale(facts: Facts, row: Row, text: str, spec: ApiEndpoint | None, number: int) -> Finding:
+def _stale(
+    facts: Facts, row: ChainRule, text: str, spec: ApiEndpoint | None, number: int
+) -> Finding:
     why = "no longer list it" if spec is None else "say that it is not ready"
     return Finding(
         code="stale-endpoint" if spec is None else "unready-endpoint",
@@ -192,7 +187,7 @@ def _stale(facts: Facts, row: Row, text: str, spec: ApiEndpoint | None, number: 
     )
 
 
-def _lacking(facts: Facts, chain: str, missing: list[ApiEndpoint], first: Row) -> Finding:
+def _lacking(facts: Facts, chain: str, missing: list[ApiEndpoint], first: ChainRule) -> Finding:
     texts = [_of(each) for each in missing]
     more = f" and {len(texts) - 2} more" if texts[2:] else ""
     return Finding(

@@ -14,25 +14,25 @@ from functools import cache
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.check.probabilities import is_one_of
-from analyzer.kubeproxy.check.rows import Row
 from analyzer.kubeproxy.check.usual import Draw, Drawing, Usual
+from analyzer.kubeproxy.matched.chain_rule import ChainRule
 from analyzer.kubeproxy.names import plain_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeAlias
 
+    from analyzer.kubeproxy.check.facts import FrontendKey
+
     #: Name and protocol of a ServicePort.
     Key: TypeAlias = tuple[str, str]
-    #: Address, protocol and port of a frontend.
-    Place: TypeAlias = tuple[str | None, str, int | None]
 
 
 def settled(
     usual: Usual,
-    others: Iterable[Row],
+    others: Iterable[ChainRule],
     owners: Mapping[str, Collection[Key]],
-    sent: Collection[Place],
+    sent: Collection[FrontendKey],
 ) -> dict[str, dict[str, str]]:
     """Return chains that draw, with the chains of their endpoints and where these send flows.
 
@@ -85,7 +85,7 @@ def _are_even(probabilities: tuple[str, ...]) -> bool:
     return not rest and all(p and is_one_of(number - at, p) for at, p in enumerate(drawn))
 
 
-def _marks_its_own(drawing: Drawing, key: Key, sent: Collection[Place]) -> bool:
+def _marks_its_own(drawing: Drawing, key: Key, sent: Collection[FrontendKey]) -> bool:
     """Return whether all flows that a chain marks are sent on, and are of its ServicePort."""
     for row in drawing.marks:
         name = next((word for word in row.comment.split(" ") if "/" in word), None)

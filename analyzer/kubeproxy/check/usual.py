@@ -1,7 +1,7 @@
 """Chains whose rows all have the usual shapes, as columns of their matches and targets.
 
-Nearly all rows of a large dump draw an endpoint, or are one of the two of an endpoint's chain. No
-`Row` is made of these unless it is used.
+Nearly all rows of a large dump draw an endpoint, or are one of the two of an endpoint's chain. None
+of these is parsed unless it is used.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import re
 from typing import Final, TypeAlias
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.check.rows import Row, usual
+from analyzer.kubeproxy.check.rows import Rows
+from analyzer.kubeproxy.matched.chain_rule import ChainRule
 from analyzer.model.iptables.rules import Table
 from analyzer.model.value import value
 from analyzer.parsers.rows import Block, Chains
 
-#: The beginning of rows that `rows.usual` reads too.
 _ROW: Final = r"(?:\[\d+:\d+\] )?-A"
 _ENDPOINT: Final = re.compile(
     rf"(?m)^{_ROW} (KUBE-SEP-\S+) -s ((?:\d{{1,3}}\.){{3}}\d{{1,3}})/32 "
@@ -52,7 +52,7 @@ class Drawing:
     """A chain that draws endpoints, and before that may mark the flows of a frontend."""
 
     draws: list[Draw]
-    marks: tuple[Row, ...]
+    marks: list[ChainRule]
 
 
 class Usual:
@@ -63,13 +63,13 @@ class Usual:
         drawing: the same for chains that draw them.
     """
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, rows: Rows) -> None:
         self.endpoints: dict[str, Endpoint] = {}
         self.drawing: dict[str, Drawing] = {}
         if isinstance(table.chains, Chains):
-            self._read(table.chains.block)
+            self._read(table.chains.block, rows)
 
-    def _read(self, block: Block) -> None:
+    def _read(self, block: Block, rows: Rows) -> None:
         text = block.text
         for span in block.skimmed.spans if block.skimmed is not None else ():
             for found in _ENDPOINT.findall(text, *span):
@@ -85,15 +85,17 @@ class Usual:
                 draws = _DRAW.findall(text, start, end)
                 first = text[start : text.find("\n", start)]
                 others = text.count("\n", start, end) - len(draws)
-                marks = usual(line, first) if others else None
-                if draws and (not others or (others == 1 and _marks(marks))):
-                    self.drawing[chain] = Drawing(draws, () if marks is None else (marks,))
+                if draws and others <= 1:
+                    marks = [rows.row(chain, line, first)] if others else []
+                    if all(map(_marks, marks)):
+                        self.drawing[chain] = Drawing(draws, marks)
 
     def _take(self, words: tuple[str, ...]) -> None:
         chain, _, comment, protocol, to = words
         self.endpoints[chain] = Endpoint(comment, protocol, to)
 
 
-def _marks(row: Row | None) -> bool:
-    """Return whether a row marks the flows to a port."""
-    return row is not None and row.target == names.MARK_MASQUERADE and row.asks_port
+def _marks(row: ChainRule) -> bool:
+    """Return whether a row marks the flows to a port, and matches on nothing else."""
+    odd = row.others or row.local or row.mark is not None
+    return row.target == names.MARK_MASQUERADE and row.port is not None and not odd
