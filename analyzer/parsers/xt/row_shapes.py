@@ -98,7 +98,8 @@ class RowShapes:
         if key not in self._known and key in self._met:
             shape = _shape(key)
             filled = None if shape is None else shape.fill(words, location, line, counters)
-            self._known[key] = shape if filled == rule else None
+            if shape is None or filled is not None:  # a row with odd words says nothing of others
+                self._known[key] = shape if filled == rule else None
         self._met.add(key)  # a shape takes longer than a row or two
         return rule
 
