@@ -10,17 +10,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import Final, TypeAlias
+from typing import Final
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.check.rows import Rows
 from analyzer.kubeproxy.check.settled import settled
 from analyzer.kubeproxy.check.usual import Usual
 from analyzer.kubeproxy.matched.chain_rule import ChainRule
-from analyzer.model.addresses import Address, address_to_text
+from analyzer.model.addresses import Address
 from analyzer.model.iptables.rules import Ruleset, Table
 from analyzer.model.services import ApiServicePort
-from analyzer.model.value import value
 
 #: Chains of which kube-proxy has one for each ServicePort or endpoint.
 OWN_PREFIXES: Final = (*names.SERVICE_PREFIXES, names.ENDPOINT_PREFIX)
@@ -31,62 +30,6 @@ _NAMED: Final = 2
 #: Number of endpoints from which on kube-proxy leaves out comments and removes old chains later.
 #: Source: kubernetes, pkg/proxy/iptables/proxier.go, ``largeClusterEndpointsThreshold``.
 LARGE_CLUSTER: Final = 1000
-
-#: Address, protocol and port of a frontend.
-FrontendKey: TypeAlias = tuple[Address | None, str, int | None]
-
-
-@value
-class FrontendRow:
-    """A rule for the flows of one frontend.
-
-    Attributes:
-        name: of the ServicePort as in the comment; empty if it has no name.
-        kind: as in the API; empty if the comment has none.
-    """
-
-    name: str
-    kind: str
-    row: ChainRule
-
-    @property
-    def address(self) -> Address | None:
-        """None: any address of the node."""
-        return self.row.host
-
-    @property
-    def protocol(self) -> str:
-        """Empty: any."""
-        return self.row.protocol or ""
-
-    @property
-    def port(self) -> int | None:
-        """None: any, or not just one."""
-        return self.row.port
-
-    @property
-    def key(self) -> FrontendKey:
-        """What distinguishes it from other frontends."""
-        row = self.row
-        return row.host, row.protocol or "", row.port
-
-    @property
-    def is_loopback(self) -> bool:
-        """Whether it only counts packets to a NodePort over loopback, as from 1.33 on."""
-        row = self.row
-        return row.chain == names.NODE_PORTS and row.destination is not None and row.host is None
-
-    @property
-    def place(self) -> str:
-        """Where flows are sent: address (``*``: any of the node), port and protocol."""
-        address = "*" if self.address is None else address_to_text(self.address)
-        if ":" in address:
-            address = f"[{address}]"
-        port = "any port" if self.port is None else str(self.port)
-        return f"{address}:{port}/{self.protocol or 'any protocol'}"
-
-    def __str__(self) -> str:
-        return f"{self.place} ({self.name})" if self.name else self.place
 
 
 class Facts:
@@ -136,7 +79,7 @@ class Facts:
                 usual,
                 self.all_rows(),
                 self._owners(frontends),
-                {each.key for each in frontends if not each.is_loopback},
+                {each.frontend_key for each in frontends if not each.is_loopback},
             )
         self._ends = frozenset(end for each in self.settled.values() for end in each)
         opened = [*usual.drawing.keys() - self.settled.keys(), *usual.endpoints.keys() - self._ends]
@@ -182,24 +125,24 @@ class Facts:
     # --- frontends ---
 
     @cached_property
-    def frontends(self) -> list[FrontendRow]:
+    def frontends(self) -> list[ChainRule]:
         """The rules of KUBE-SERVICES and KUBE-NODEPORTS that jump to a chain of a Service."""
         return self._frontends()
 
-    def _frontends(self) -> list[FrontendRow]:
+    def _frontends(self) -> list[ChainRule]:
         return [
-            frontend_of(row)
+            row
             for chain in (names.SERVICES, names.NODE_PORTS)
             for row in self.rows(chain)
             if row.is_jump and (row.target or "").startswith(names.SERVICE_PREFIXES)
         ]
 
     @cached_property
-    def refusals(self) -> list[FrontendRow]:
+    def refusals(self) -> list[ChainRule]:
         """The rules of the filter table that refuse flows to a frontend without endpoints."""
         chains = (names.SERVICES, names.EXTERNAL_SERVICES, names.NODE_PORTS)
         return [
-            frontend_of(row)
+            row
             for chain in chains
             for row in self.rows(chain, "filter")
             if row.target in {"REJECT", "DROP"} and not row.is_unconditional
@@ -217,15 +160,15 @@ class Facts:
         return found
 
     @cached_property
-    def _by_chain(self) -> dict[str, list[FrontendRow]]:
-        found: dict[str, list[FrontendRow]] = {}
+    def _by_chain(self) -> dict[str, list[ChainRule]]:
+        found: dict[str, list[ChainRule]] = {}
         for frontend in self.frontends:
-            found.setdefault(frontend.row.target or "", []).append(frontend)
+            found.setdefault(frontend.target or "", []).append(frontend)
         return found
 
-    def frontends_of(self, chain: str) -> list[FrontendRow]:
+    def frontends_of(self, chain: str) -> list[ChainRule]:
         """Return the frontends whose flows may reach a chain."""
-        found: list[FrontendRow] = []
+        found: list[ChainRule] = []
         seen, rest = {chain}, [chain]
         while rest:
             at = rest.pop()
@@ -255,15 +198,15 @@ class Facts:
         return self._owners(self.frontends)
 
     def _owners(
-        self, frontends: Iterable[FrontendRow]
+        self, frontends: Iterable[ChainRule]
     ) -> dict[str, dict[tuple[str, str], ChainRule]]:
         found: dict[str, dict[tuple[str, str], ChainRule]] = {}
         rest: list[str] = []
         for frontend in frontends:
-            chain = frontend.row.target or ""
-            if frontend.name and frontend.protocol:
-                key = frontend.name, frontend.protocol
-                found.setdefault(chain, {}).setdefault(key, frontend.row)
+            chain = frontend.target or ""
+            if frontend.service and frontend.protocol:
+                key = frontend.service, frontend.protocol
+                found.setdefault(chain, {}).setdefault(key, frontend)
                 rest.append(chain)
         while rest:
             chain = rest.pop()
@@ -327,17 +270,9 @@ class Facts:
         return marks[0].value
 
 
-def frontend_of(row: ChainRule) -> FrontendRow:
-    """Return the frontend that a rule is for."""
-    name, kind = names.name_and_kind(row.comment)
-    if row.host is None and name is None:
-        name = row.comment.split(" ")[0] if "/" in row.comment else ""
-    return FrontendRow(name or "", kind or "", row)
-
-
-def listed(frontends: Iterable[FrontendRow]) -> str:
+def listed(frontends: Iterable[ChainRule]) -> str:
     """Return frontends in words, those beyond a few only counted."""
-    node_ports_last = sorted(frontends, key=lambda frontend: frontend.address is None)
+    node_ports_last = sorted(frontends, key=lambda frontend: frontend.host is None)
     texts = list(dict.fromkeys(map(str, node_ports_last)))
     more = len(texts) - _NAMED
     return ", ".join(texts[:_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.check.facts import Facts, FrontendRow, listed
+from analyzer.kubeproxy.check.facts import Facts, listed
 from analyzer.kubeproxy.check.findings import Finding
 from analyzer.kubeproxy.matched.chain_rule import ChainRule
 from analyzer.model.addresses import Address, Network, network_to_text
@@ -183,12 +183,12 @@ def _outside(facts: Facts) -> Iterator[Finding]:
     for row in facts.all_rows():
         if row.target == names.MARK_MASQUERADE and row.asks_port:
             marked.setdefault((row.host, row.protocol, row.port), []).append(row)
-    lacking: list[FrontendRow] = []
+    lacking: list[ChainRule] = []
     networks: Counter[Network | None] = Counter()
-    marks: list[tuple[FrontendRow, ChainRule]] = []
+    marks: list[tuple[ChainRule, ChainRule]] = []
     # If a chain is missing or empty, another finding reports that.
     frontends = [
-        f for f in facts.frontends if f.port is not None and facts.has_rows(f.row.target or "")
+        f for f in facts.frontends if f.port is not None and facts.has_rows(f.target or "")
     ]
     of_cluster = [f for f in frontends if f.kind == "ClusterIP"]
     for frontend in of_cluster:
@@ -207,7 +207,7 @@ def _outside(facts: Facts) -> Iterator[Finding]:
                     "masquerading, while those to other ClusterIPs are: the endpoint's reply "
                     "bypasses the node, and the client does not recognise it"
                 ),
-                line=frontend.row.line,
+                line=frontend.line,
             )
     usual = next(iter(networks.most_common(1)), (None, 0))
     others = None if usual[0] is None else network_to_text(usual[0])
@@ -224,7 +224,7 @@ def _outside(facts: Facts) -> Iterator[Finding]:
             )
     for frontend in frontends:
         # Up to 1.23, if the frontend leads straight to the endpoints of the whole cluster.
-        straight = (frontend.row.target or "").startswith("KUBE-SVC-")
+        straight = (frontend.target or "").startswith("KUBE-SVC-")
         if frontend.kind != "ClusterIP" and straight and _mark_of(frontend, marked) is None:
             yield Finding(
                 code="no-outside-mark",
@@ -233,15 +233,15 @@ def _outside(facts: Facts) -> Iterator[Finding]:
                     "endpoint on another node bypasses this one, and the client does not "
                     "recognise it"
                 ),
-                line=frontend.row.line,
+                line=frontend.line,
             )
 
 
-def _mark_of(frontend: FrontendRow, marked: dict[_Place, list[ChainRule]]) -> ChainRule | None:
+def _mark_of(frontend: ChainRule, marked: dict[_Place, list[ChainRule]]) -> ChainRule | None:
     """Return the rule that marks flows to a frontend before they are sent on."""
-    for row in marked.get(frontend.key, []):
-        if row.chain == frontend.row.target or (
-            row.chain == frontend.row.chain and row.line < frontend.row.line
+    for row in marked.get(frontend.frontend_key, []):
+        if row.chain == frontend.target or (
+            row.chain == frontend.chain and row.line < frontend.line
         ):
             return row
     return None

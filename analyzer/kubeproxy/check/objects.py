@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Final, TypeAlias
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.check.facts import Facts, FrontendRow
+from analyzer.kubeproxy.check.facts import Facts
 from analyzer.kubeproxy.check.findings import Finding
 from analyzer.kubeproxy.matched.chain_rule import ChainRule
 from analyzer.kubeproxy.names import plain_name
@@ -32,10 +32,12 @@ def objects(facts: Facts) -> Iterator[Finding]:
     """Find Services, frontends and endpoints that are only in the rules or only in the objects."""
     if not facts.wanted:
         return
-    there: dict[Key, list[FrontendRow]] = {}
+    there: dict[Key, list[ChainRule]] = {}
     for frontend in (*facts.frontends, *facts.refusals):
-        if frontend.name:
-            there.setdefault((plain_name(frontend.name), frontend.protocol), []).append(frontend)
+        if frontend.service:
+            there.setdefault((plain_name(frontend.service), frontend.protocol or ""), []).append(
+                frontend
+            )
     wanted = {(want.name, want.protocol): want for want in facts.wanted}
     chains = _chains(facts)
     for key, found in there.items():
@@ -47,7 +49,7 @@ def objects(facts: Facts) -> Iterator[Finding]:
                     "ServicePort: the rules are older than its deletion, or the objects are not "
                     "of all namespaces"
                 ),
-                line=found[0].row.line,
+                line=found[0].line,
             )
     for key, want in wanted.items():
         if key in there:
@@ -83,13 +85,13 @@ def _chains(facts: Facts) -> dict[Key, list[str]]:
     return found
 
 
-def _frontends(want: ApiServicePort, found: list[FrontendRow]) -> Iterator[Finding]:
+def _frontends(want: ApiServicePort, found: list[ChainRule]) -> Iterator[Finding]:
     asked = {(address, port): (kind, address, port) for kind, address, port in want.frontends}
     there = {
-        (f.address, f.port): f
+        (f.host, f.port): f
         for f in found
         # From 1.33 on an additional rule counts packets to a NodePort over loopback.
-        if f.port is not None and (f.row.destination is None or f.row.host is not None)
+        if f.port is not None and (f.destination is None or f.host is not None)
     }
     for place, frontend in there.items():
         if place not in asked:
@@ -99,7 +101,7 @@ def _frontends(want: ApiServicePort, found: list[FrontendRow]) -> Iterator[Findi
                     f"new flows to {frontend} are still matched, but {want.name} has no such "
                     "address and port in the objects"
                 ),
-                line=frontend.row.line,
+                line=frontend.line,
             )
     for place, whole in asked.items():
         if place not in there and not any(f.port is None for f in found):
@@ -109,7 +111,7 @@ def _frontends(want: ApiServicePort, found: list[FrontendRow]) -> Iterator[Findi
                     f"no rule matches new flows to {_text(whole, want.protocol)}, which is the "
                     f"{whole[0]} of {want.name}: they leave untranslated"
                 ),
-                line=found[0].row.line,
+                line=found[0].line,
             )
 
 
@@ -231,9 +233,9 @@ def _without_chain(facts: Facts, want: ApiServicePort) -> Iterator[Finding]:
     if want.internal_local or not any(each.is_certain for each in want.endpoints):
         return
     for refusal in facts.refusals:
-        if (plain_name(refusal.name), refusal.protocol) != (want.name, want.protocol):
+        if (plain_name(refusal.service), refusal.protocol) != (want.name, want.protocol):
             continue
-        if refusal.row.target == "REJECT":
+        if refusal.target == "REJECT":
             ready = sum(each.is_certain for each in want.endpoints)
             yield Finding(
                 code="missing-endpoint",
@@ -241,6 +243,6 @@ def _without_chain(facts: Facts, want: ApiServicePort) -> Iterator[Finding]:
                     f"new flows to {refusal} are rejected for lack of endpoints, but the "
                     f"EndpointSlices list {ready} as ready: the rules are older than they are"
                 ),
-                line=refusal.row.line,
+                line=refusal.line,
             )
             return

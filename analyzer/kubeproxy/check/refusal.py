@@ -121,7 +121,7 @@ def _source_ranges(facts: Facts) -> Iterator[Finding]:
         if row.target == "DROP"
     }
     for frontend in facts.frontends:
-        chain = frontend.row.target or ""
+        chain = frontend.target or ""
         if not chain.startswith("KUBE-FW-") or not facts.rows(chain):
             continue
         marks = any(row.target == names.MARK_DROP for row in facts.rows(chain))
@@ -130,7 +130,7 @@ def _source_ranges(facts: Facts) -> Iterator[Finding]:
             for row in facts.rows(chain)
         ):
             continue
-        if frontend.key not in dropped:
+        if frontend.frontend_key not in dropped:
             yield Finding(
                 code="lost-drop",
                 message=(
@@ -138,13 +138,13 @@ def _source_ranges(facts: Facts) -> Iterator[Finding]:
                     f"dropped: {chain} does not mark them, {_PROXY_FIREWALL} has no rule for "
                     "them, and they leave untranslated"
                 ),
-                line=frontend.row.line,
+                line=frontend.line,
             )
 
 
 def _local(facts: Facts) -> Iterator[Finding]:
     """Find frontends whose flows return from the chain for external traffic and are not dropped."""
-    refused = {each.key for each in facts.refusals}
+    refused = {each.frontend_key for each in facts.refusals}
     for chain in facts.chains("KUBE-EXT-", "KUBE-XLB-"):
         rows = facts.rows(chain)
         decided = [
@@ -155,7 +155,9 @@ def _local(facts: Facts) -> Iterator[Finding]:
         ]
         if not rows or any(row.is_unconditional or row.probability for row in decided):
             continue
-        open_to_all = [each for each in facts.frontends_of(chain) if each.key not in refused]
+        open_to_all = [
+            each for each in facts.frontends_of(chain) if each.frontend_key not in refused
+        ]
         if open_to_all and "filter" in facts.ruleset.tables:
             yield Finding(
                 code="lost-drop",
@@ -170,19 +172,19 @@ def _local(facts: Facts) -> Iterator[Finding]:
 
 def _served(facts: Facts) -> Iterator[Finding]:
     refused = {
-        each.key: each
+        each.frontend_key: each
         for each in facts.refusals
-        if each.row.target == "REJECT" and each.port is not None
+        if each.target == "REJECT" and each.port is not None
     }
     for frontend in facts.frontends:
-        other = refused.get(frontend.key)
-        if other is not None and facts.has_rows(frontend.row.target or ""):
+        other = refused.get(frontend.frontend_key)
+        if other is not None and facts.has_rows(frontend.target or ""):
             yield Finding(
                 code="refused-and-served",
                 message=(
                     f"new flows to {frontend} are sent to endpoints by table nat and rejected by "
-                    f"table filter (line {other.row.line}) for lack of endpoints: one of the two "
+                    f"table filter (line {other.line}) for lack of endpoints: one of the two "
                     "is from an earlier sync"
                 ),
-                line=frontend.row.line,
+                line=frontend.line,
             )

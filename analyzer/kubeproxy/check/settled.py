@@ -22,7 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-    from analyzer.kubeproxy.check.facts import FrontendKey
+    from analyzer.kubeproxy.matched.chain_rule import FrontendKey
 
     #: Name and protocol of a ServicePort.
     Key: TypeAlias = tuple[str, str]
@@ -89,7 +89,7 @@ def _marks_its_own(drawing: Drawing, key: Key, sent: Collection[FrontendKey]) ->
     """Return whether all flows that a chain marks are sent on, and are of its ServicePort."""
     for row in drawing.marks:
         name = next((word for word in row.comment.split(" ") if "/" in word), None)
-        if (row.host, row.protocol or "", row.port) not in sent:
+        if row.frontend_key not in sent:
             return False
         if name is not None and plain_name(name) != plain_name(key[0]):
             return False

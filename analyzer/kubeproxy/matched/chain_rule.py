@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, TypeAlias
 
+from analyzer.kubeproxy import names
 from analyzer.model.addresses import Address, Network, address_to_text, network_to_text
 from analyzer.model.iptables.matches import (
     Match,
@@ -26,6 +27,9 @@ from analyzer.model.iptables.options import Masked, Option
 from analyzer.model.iptables.rules import Rule
 from analyzer.model.iptables.targets import Dnat, Goto, Jump, NatRange, SetMark, TargetUnknown
 from analyzer.parsers.xt.targets import TARGET_NAMES
+
+#: Address (None: any of the node), protocol and port of a frontend.
+FrontendKey: TypeAlias = tuple[Address | None, str, int | None]
 
 _PROBABILITY: Final = re.compile(r" --probability (\S+)")
 #: Targets after which a packet traverses no further rule of the base chain.
@@ -134,6 +138,41 @@ class ChainRule:
         """The single address that it matches as destination."""
         network = None if self.destination_negated else self.destination
         return network.network_address if network and network.num_addresses == 1 else None
+
+    @property
+    def service(self) -> str:
+        """The name of the ServicePort in its comment; empty if there is none."""
+        name = names.name_and_kind(self.comment)[0]
+        if name is None and self.host is None and "/" in self.comment:
+            return self.comment.split(" ")[0]
+        return name or ""
+
+    @property
+    def kind(self) -> str:
+        """The kind of frontend in its comment, as in the API; empty if there is none."""
+        return names.name_and_kind(self.comment)[1] or ""
+
+    @property
+    def frontend_key(self) -> FrontendKey:
+        """The frontend whose flows it matches, if those of a single one."""
+        return self.host, self.protocol or "", self.port
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether it only counts packets to a NodePort over loopback, as from 1.33 on."""
+        return self.chain == names.NODE_PORTS and self.destination is not None and not self.host
+
+    @property
+    def place(self) -> str:
+        """The frontend in words: address (``*``: any of the node), port and protocol."""
+        address = "*" if self.host is None else address_to_text(self.host)
+        if ":" in address:
+            address = f"[{address}]"
+        port = "any port" if self.port is None else str(self.port)
+        return f"{address}:{port}/{self.protocol or 'any protocol'}"
+
+    def __str__(self) -> str:
+        return f"{self.place} ({self.service})" if self.service else self.place
 
     @property
     def source_text(self) -> str | None:

@@ -15,8 +15,34 @@ def of(words: str) -> ChainRule:
 
 def test_a_frontend_is_one_address_protocol_and_port() -> None:
     rule = of('-d 10.0.0.1/32 -p tcp -m comment --comment "ns/a cluster IP" -m tcp --dport 80')
-    assert (rule.host, rule.protocol, rule.port) == (IPv4Address("10.0.0.1"), "tcp", 80)
+    assert rule.frontend_key == (IPv4Address("10.0.0.1"), "tcp", 80)
     assert (rule.comment, rule.others, rule.is_unconditional) == ("ns/a cluster IP", False, False)
+    assert (rule.service, rule.kind) == ("ns/a", "ClusterIP")
+    assert str(rule) == "10.0.0.1:80/tcp (ns/a)"
+
+
+def test_a_node_port_has_no_address_and_the_bare_name_in_its_comment() -> None:
+    rule = of('-p udp -m comment --comment "ns/a:dns" -m udp --dport 30053')
+    assert (rule.service, rule.kind) == ("ns/a:dns", "")
+    assert str(rule) == "*:30053/udp (ns/a:dns)"
+
+
+def test_a_frontend_without_a_port_or_a_name_says_so() -> None:
+    assert str(of("-d fd00::1/128 -p tcp")) == "[fd00::1]:any port/tcp"
+    assert str(of("")) == "*:any port/any protocol"
+
+
+@pytest.mark.parametrize(
+    ("chain", "words", "counts"),
+    [
+        ("KUBE-NODEPORTS", "-d 127.0.0.0/8", True),
+        ("KUBE-NODEPORTS", "", False),
+        ("KUBE-NODEPORTS", "-d 10.0.0.1/32", False),
+        ("KUBE-SERVICES", "-d 127.0.0.0/8", False),
+    ],
+)
+def test_only_node_ports_are_counted_over_loopback(chain: str, words: str, counts: bool) -> None:
+    assert ChainRule(chain, of(words).rule).is_loopback is counts
 
 
 @pytest.mark.parametrize("words", ["! -d 10.0.0.1/32", "-d 10.0.0.0/31", ""])
