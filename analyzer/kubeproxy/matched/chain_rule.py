@@ -45,6 +45,7 @@ class ChainRule:
         target: a chain or a target's name; None: it only counts.
         is_jump: whether `target` is a chain, declared or not.
         source: the network; None if none is matched.
+        host: the single address that it matches as destination.
         port: the destination port; None if none is matched, or not a single one.
         asks_port: whether it matches on the destination port, a single one or not.
         comment: empty if it has none.
@@ -55,7 +56,7 @@ class ChainRule:
     """
 
     __slots__ = (
-        *("asks_port", "chain", "comment", "destination", "destination_negated", "is_jump"),
+        *("asks_port", "chain", "comment", "destination", "destination_negated", "host", "is_jump"),
         *("is_random", "local", "mark", "mark_negated", "others", "port", "protocol", "recent"),
         *("rule", "source", "source_negated", "target"),
     )
@@ -66,6 +67,7 @@ class ChainRule:
         self.target, self.is_jump = _target(rule)
         self.source: Network | None = None
         self.destination: Network | None = None
+        self.host: Address | None = None
         self.source_negated = self.destination_negated = self.mark_negated = False
         self.protocol: str | None = None
         self.port: int | None = None
@@ -85,6 +87,8 @@ class ChainRule:
                 self.protocol = protocol
             case MatchDestination(network) if self.destination is None:
                 self.destination = network
+                if network.prefixlen == network.max_prefixlen:
+                    self.host = network.network_address
             case MatchTcp() | MatchUdp() | MatchSctp():
                 self._take_ports(match)
             case MatchSource(network) if self.source is None:
@@ -132,12 +136,6 @@ class ChainRule:
     def line(self) -> int:
         """The line, from 1."""
         return self.rule.location.line
-
-    @property
-    def host(self) -> Address | None:
-        """The single address that it matches as destination."""
-        network = None if self.destination_negated else self.destination
-        return network.network_address if network and network.num_addresses == 1 else None
 
     @property
     def service(self) -> str:
