@@ -8,16 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TypeAlias
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.check.facts import Facts, listed
 from analyzer.kubeproxy.check.findings import Finding
-from analyzer.kubeproxy.matched.chain_rule import ChainRule
-from analyzer.model.addresses import Address, Network, network_to_text
-
-#: Address, protocol and port that a rule matches on.
-_Place: TypeAlias = tuple[Address | None, str | None, int | None]
+from analyzer.kubeproxy.matched.chain_rule import ChainRule, FrontendKey
+from analyzer.model.addresses import Network, network_to_text
 
 _POSTROUTING = "KUBE-POSTROUTING"
 _FORWARD = "KUBE-FORWARD"
@@ -179,10 +175,10 @@ def _forward(facts: Facts) -> Iterator[Finding]:
 
 def _outside(facts: Facts) -> Iterator[Finding]:
     """Find ClusterIPs whose flows from outside are not marked while those to others are."""
-    marked: dict[_Place, list[ChainRule]] = {}
+    marked: dict[FrontendKey, list[ChainRule]] = {}
     for row in facts.all_rows():
         if row.target == names.MARK_MASQUERADE and row.asks_port:
-            marked.setdefault((row.host, row.protocol, row.port), []).append(row)
+            marked.setdefault(row.frontend_key, []).append(row)
     lacking: list[ChainRule] = []
     networks: Counter[Network | None] = Counter()
     marks: list[tuple[ChainRule, ChainRule]] = []
@@ -237,7 +233,7 @@ def _outside(facts: Facts) -> Iterator[Finding]:
             )
 
 
-def _mark_of(frontend: ChainRule, marked: dict[_Place, list[ChainRule]]) -> ChainRule | None:
+def _mark_of(frontend: ChainRule, marked: dict[FrontendKey, list[ChainRule]]) -> ChainRule | None:
     """Return the rule that marks flows to a frontend before they are sent on."""
     for row in marked.get(frontend.frontend_key, []):
         if row.chain == frontend.target or (

@@ -9,6 +9,7 @@ could use it.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from ipaddress import IPv4Address
 from typing import Final, TypeAlias
 
 from analyzer.kubeproxy import names
@@ -203,6 +204,8 @@ def _lacking(facts: Facts, chain: str, missing: list[ApiEndpoint], first: ChainR
 
 
 def _of(each: ApiEndpoint) -> str:
+    if isinstance(each.address, IPv4Address) and each.spellings:
+        return f"{each.spellings[0]}:{each.port}"  # there is just one spelling
     text = address_to_text(each.address)
     return f"[{text}]:{each.port}" if ":" in text else f"{text}:{each.port}"
 

@@ -116,9 +116,7 @@ def _source_ranges(facts: Facts) -> Iterator[Finding]:
     if "filter" not in facts.ruleset.tables:
         return
     dropped = {
-        (row.host, row.protocol, row.port)
-        for row in facts.rows(_PROXY_FIREWALL, "filter")
-        if row.target == "DROP"
+        row.frontend_key for row in facts.rows(_PROXY_FIREWALL, "filter") if row.target == "DROP"
     }
     for frontend in facts.frontends:
         chain = frontend.target or ""

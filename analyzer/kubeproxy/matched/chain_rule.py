@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cached_property
 from typing import Final, TypeAlias
 
 from analyzer.kubeproxy import names
@@ -28,8 +29,8 @@ from analyzer.model.iptables.rules import Rule
 from analyzer.model.iptables.targets import Dnat, Goto, Jump, NatRange, SetMark, TargetUnknown
 from analyzer.parsers.xt.targets import TARGET_NAMES
 
-#: Address (None: any of the node), protocol and port of a frontend.
-FrontendKey: TypeAlias = tuple[Address | None, str, int | None]
+#: Address as a number (None: any of the node), protocol and port of a frontend.
+FrontendKey: TypeAlias = tuple[int | None, str, int | None]
 
 _PROBABILITY: Final = re.compile(r" --probability (\S+)")
 #: Targets after which a packet traverses no further rule of the base chain.
@@ -55,27 +56,26 @@ class ChainRule:
         others: whether it has other matches, or more than one on the same.
     """
 
-    __slots__ = (
-        *("asks_port", "chain", "comment", "destination", "destination_negated", "host", "is_jump"),
-        *("is_random", "local", "mark", "mark_negated", "others", "port", "protocol", "recent"),
-        *("rule", "source", "source_negated", "target"),
-    )
+    source: Network | None = None
+    source_negated = False
+    destination: Network | None = None
+    destination_negated = False
+    host: Address | None = None
+    protocol: str | None = None
+    port: int | None = None
+    asks_port = False
+    comment = ""
+    is_random = False
+    recent: MatchRecent | None = None
+    mark: Masked | None = None
+    mark_negated = False
+    local = False
+    others = False
 
     def __init__(self, chain: str, rule: Rule) -> None:
         self.chain = chain
         self.rule = rule
         self.target, self.is_jump = _target(rule)
-        self.source: Network | None = None
-        self.destination: Network | None = None
-        self.host: Address | None = None
-        self.source_negated = self.destination_negated = self.mark_negated = False
-        self.protocol: str | None = None
-        self.port: int | None = None
-        self.asks_port = self.is_random = self.local = False
-        self.comment = ""
-        self.recent: MatchRecent | None = None
-        self.mark: Masked | None = None
-        self.others = False
         for match in rule.matches:
             self._take(match)
 
@@ -137,7 +137,7 @@ class ChainRule:
         """The line, from 1."""
         return self.rule.location.line
 
-    @property
+    @cached_property
     def service(self) -> str:
         """The name of the ServicePort in its comment; empty if there is none."""
         name = names.name_and_kind(self.comment)[0]
@@ -153,7 +153,8 @@ class ChainRule:
     @property
     def frontend_key(self) -> FrontendKey:
         """The frontend whose flows it matches, if those of a single one."""
-        return self.host, self.protocol or "", self.port
+        host = None if self.host is None else int(self.host)  # an address takes long to hash
+        return host, self.protocol or "", self.port
 
     @property
     def is_loopback(self) -> bool:

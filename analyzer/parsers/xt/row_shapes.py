@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Any, Final, TypeAlias
 
@@ -29,6 +29,7 @@ from analyzer.model.probability import threshold_from_text
 from analyzer.model.value import fields_of
 from analyzer.parsers.xt.rule import parse_rule
 from analyzer.parsers.xt.targets.nat_range import nat_range_from_text
+from analyzer.parsers.xt.values import PORT_MAX
 
 #: Returns the value of a word; None: it has none.
 _Read: TypeAlias = Callable[[str], object]
@@ -38,6 +39,7 @@ _Make: TypeAlias = Callable[[Sequence[object]], tuple[tuple[Match, ...], Target 
 _Hole: TypeAlias = tuple[type, object]
 
 _COUNTERS: Final = re.compile(r"\[(\d{1,20}):(\d{1,20})\]")
+_PORT: Final = re.compile(r"0|[1-9][0-9]{0,4}")
 _BARE: Final = re.compile(r"\w[\w-]*")
 _APPEND, _COMMENT = "-A", "--comment"
 #: In the place of a word that varies, and of a comment in quotes.
@@ -46,9 +48,13 @@ _HOLE, _QUOTED = "", '"'
 _QUOTES: Final = 2
 #: Most words of a row that vary.
 _MOST: Final = 99
-_PORTS: Final = {str(port): port for port in range(1 << 16)}
 #: The same networks are in many rows.
 _network: Final = lru_cache(1 << 16)(network_from_text)
+
+
+@cache
+def _port(word: str) -> int | None:
+    return int(word) if _PORT.fullmatch(word) and int(word) <= PORT_MAX else None
 
 
 def _threshold(word: str) -> int | None:
@@ -62,7 +68,7 @@ def _threshold(word: str) -> int | None:
 _OPTIONS: Final[Mapping[str, tuple[_Read, str]]] = {
     "-s": (_network, "192.0.2.{}/32"),
     "-d": (_network, "192.0.2.{}/32"),
-    "--dport": (_PORTS.get, "471{:02}"),
+    "--dport": (_port, "471{:02}"),
     "--to-destination": (nat_range_from_text, "192.0.2.{}:47200"),
     "--probability": (_threshold, "0.4711{:02}"),
     "--name": (str, "hole-{}"),
@@ -116,7 +122,7 @@ def _split(
         if len(quoted) != _QUOTES or words[-2:] != [_COMMENT, ""] or quoted[1][:1] != " ":
             return None
         words[-1:] = [_QUOTED, *quoted[1][1:].split(" ")]
-    counted = _COUNTERS.fullmatch(words[0])
+    counted = _COUNTERS.fullmatch(words[0]) if line.startswith("[") else None
     counters = None
     if counted is not None:
         counters = int(counted[1]), int(counted[2])
@@ -152,9 +158,12 @@ class _Shape:
         self, words: Sequence[str], location: Location, line: str, counters: Counters | None
     ) -> Rule | None:
         """Return the rule of a row with these words; None: one of them has no value."""
-        values = [read(word) for read, word in zip(self._readers, words, strict=True)]
-        if None in values:
-            return None
+        values: list[object] = []
+        for read, word in zip(self._readers, words, strict=True):
+            value = read(word)
+            if value is None:
+                return None
+            values.append(value)
         matches, target = self._make(values)
         return Rule(matches, target, location, line, counters)
 

@@ -15,7 +15,8 @@ def of(words: str) -> ChainRule:
 
 def test_a_frontend_is_one_address_protocol_and_port() -> None:
     rule = of('-d 10.0.0.1/32 -p tcp -m comment --comment "ns/a cluster IP" -m tcp --dport 80')
-    assert rule.frontend_key == (IPv4Address("10.0.0.1"), "tcp", 80)
+    assert rule.host == IPv4Address("10.0.0.1")
+    assert rule.frontend_key == (int(rule.host), "tcp", 80)
     assert (rule.comment, rule.others, rule.is_unconditional) == ("ns/a cluster IP", False, False)
     assert (rule.service, rule.kind) == ("ns/a", "ClusterIP")
     assert str(rule) == "10.0.0.1:80/tcp (ns/a)"
