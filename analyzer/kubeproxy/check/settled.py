@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from functools import cache
+from itertools import chain
+from typing import Final
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.check.probabilities import is_one_of
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
     #: Name and protocol of a ServicePort.
     Key: TypeAlias = tuple[str, str]
 
+#: In the place of the rows of an endpoint that are not usual.
+_NONE: Final = ("", "", "", "", "")
+
 
 def settled(
     usual: Usual,
@@ -40,36 +45,36 @@ def settled(
     ServicePorts that lead to a chain, and `sent` the frontends whose flows rules send on.
     """
     led_to = Counter(row.target for row in others if row.is_jump)
-    for drawing in usual.drawing.values():
-        led_to.update([target for *_, target in drawing.draws])
+    drawn = chain.from_iterable([drawing.draws for drawing in usual.drawing.values()])
+    led_to.update([target for _, _, target in drawn])
     found = {}
-    for chain, drawing in usual.drawing.items():
-        theirs = owners.get(chain, ())
+    for name, drawing in usual.drawing.items():
+        theirs = owners.get(name, ())
         if len(theirs) == 1:
             (key,) = theirs
             ends = _ends(drawing.draws, usual, key)
             alone = set(map(led_to.__getitem__, ends)) == {1}
             if ends and alone and _is_even(drawing) and _marks_its_own(drawing, key, sent):
-                found[chain] = ends
+                found[name] = ends
     return found
 
 
 def _ends(draws: list[Draw], usual: Usual, key: Key) -> dict[str, str]:
     """Return the endpoints' chains, if they are exactly those of a ServicePort; otherwise none."""
     name, protocol = key
-    says = {"", name, plain_name(name)}
+    plain = plain_name(name)
+    says = {"", name, plain}
     found: dict[str, str] = {}
     for comment, _, target in draws:
-        end = usual.endpoints.get(target)
+        _, _, of_endpoint, only, to = usual.endpoints.get(target, _NONE)
         if (
-            end is None
-            or end.protocol != protocol
-            or end.comment not in says
-            or not (comment in says or comment == f"{plain_name(name)} -> {end.to}")
-            or target != names.ENDPOINT_PREFIX + names.chain_hash(name, protocol, end.to)
+            only != protocol
+            or of_endpoint not in says
+            or not (comment in says or comment == f"{plain} -> {to}")
+            or target != names.ENDPOINT_PREFIX + names.chain_hash(name, protocol, to)
         ):
             return {}
-        found[target] = end.to
+        found[target] = to
     return found if len(set(found.values())) == len(draws) else {}
 
 

@@ -32,19 +32,9 @@ _DRAWING: Final = ("KUBE-SVC-", "KUBE-SVL-")
 
 #: Comment, probability and chain; empty texts if a row has none.
 Draw: TypeAlias = tuple[str, str, str]
-
-
-@value
-class Endpoint:
-    """Both rows of an endpoint's chain: flows from there are marked, all flows are sent there.
-
-    Attributes:
-        to: address and port.
-    """
-
-    comment: str
-    protocol: str
-    to: str
+#: Chain, address, comment, protocol, and address and port: flows from there are marked, all flows
+#: are sent there.
+EndpointWords: TypeAlias = tuple[str, str, str, str, str]
 
 
 @value
@@ -64,7 +54,7 @@ class Usual:
     """
 
     def __init__(self, table: Table, rows: Rows) -> None:
-        self.endpoints: dict[str, Endpoint] = {}
+        self.endpoints: dict[str, EndpointWords] = {}
         self.drawing: dict[str, Drawing] = {}
         if isinstance(table.chains, Chains):
             self._read(table.chains.block, rows)
@@ -72,14 +62,14 @@ class Usual:
     def _read(self, block: Block, rows: Rows) -> None:
         text = block.text
         for span in block.skimmed.spans if block.skimmed is not None else ():
-            for found in _ENDPOINT.findall(text, *span):
-                self._take(found)
+            self.endpoints.update({words[0]: words for words in _ENDPOINT.findall(text, *span)})
         line, at = 1, 0
         for chain, (start, end) in sorted(block.groups.items(), key=lambda each: each[1]):
             if chain.startswith(names.ENDPOINT_PREFIX):
                 whole = _ENDPOINT.fullmatch(text, start, end)
                 if whole is not None:
-                    self._take(whole.groups(""))
+                    _, address, says, protocol, to = whole.groups("")
+                    self.endpoints[chain] = chain, address, says, protocol, to
             elif chain.startswith(_DRAWING):
                 line, at = line + text.count("\n", at, start), start
                 draws = _DRAW.findall(text, start, end)
@@ -89,10 +79,6 @@ class Usual:
                     marks = [rows.row(chain, line, first)] if others else []
                     if all(map(_marks, marks)):
                         self.drawing[chain] = Drawing(draws, marks)
-
-    def _take(self, words: tuple[str, ...]) -> None:
-        chain, _, comment, protocol, to = words
-        self.endpoints[chain] = Endpoint(comment, protocol, to)
 
 
 def _marks(row: ChainRule) -> bool:
