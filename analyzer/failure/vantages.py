@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from analyzer.failure.incidence import Incidence, Row
+from analyzer.failure.incidence import Row
 from analyzer.failure.whatif import WhatIf
 from analyzer.model.value import value
 
@@ -52,8 +52,3 @@ def worst_at(found: WhatIf, row: Row, dead: Collection[str]) -> tuple[str, ...]:
     """Return the nodes whose rules have a route, in order, without the dead ones."""
     names = found.vantages if row.at is None else sorted(row.at)
     return tuple(name for name in names if name not in dead)
-
-
-def is_node_local(incidence: Incidence, service: int) -> bool:
-    """Return whether nodes send a ServicePort's flows to endpoints of their own only."""
-    return service in incidence.own and not incidence.services[service]
