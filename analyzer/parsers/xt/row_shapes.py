@@ -32,7 +32,7 @@ from analyzer.parsers.xt.targets.nat_range import nat_range_from_text
 from analyzer.parsers.xt.values import PORT_MAX
 
 #: Returns the value of a word; None: it has none.
-_Read: TypeAlias = Callable[[str], object]
+_ReadWord: TypeAlias = Callable[[str], object]
 #: Makes the matches and the target of a rule from the values of a row's words.
 _Make: TypeAlias = Callable[[Sequence[object]], tuple[tuple[Match, ...], Target | None]]
 #: The value of a word in a shape, and its type: True is not 1.
@@ -65,7 +65,7 @@ def _threshold(word: str) -> int | None:
 
 
 #: By option: what reads its word, and the word in a shape, with its number.
-_OPTIONS: Final[Mapping[str, tuple[_Read, str]]] = {
+_OPTIONS: Final[Mapping[str, tuple[_ReadWord, str]]] = {
     "-s": (_network, "192.0.2.{}/32"),
     "-d": (_network, "192.0.2.{}/32"),
     "--dport": (_port, "471{:02}"),
@@ -150,7 +150,7 @@ def _split(
 class _Shape:
     """Makes matches and target of a rule from what `readers` read of the words that vary."""
 
-    def __init__(self, readers: Sequence[_Read], make: _Make) -> None:
+    def __init__(self, readers: Sequence[_ReadWord], make: _Make) -> None:
         self._readers = readers
         self._make = make
 
@@ -170,7 +170,7 @@ class _Shape:
 
 def _shape(key: tuple[str, ...]) -> _Shape | None:
     """Return the shape of rows with these words; None: not all that vary are in the rule."""
-    readers: list[_Read] = []
+    readers: list[_ReadWord] = []
     others: list[str] = []
     row = [_APPEND, "chain"]
     for option, word in pairwise(("", *key)):
