@@ -346,6 +346,6 @@ def test_every_rule_is_missed_when_it_is_lost_but_for_these() -> None:
 
 def test_every_invariant_has_a_line_in_the_table() -> None:
     folder = Path(check.__code__.co_filename).parent
-    support = {"__init__", "facts", "findings", "invariants", "rows"}
+    support = {"__init__", "facts", "findings", "invariants"}
     support |= {"probabilities", "settled", "usual"}
     assert {path.stem for path in folder.glob("*.py")} - support == set(INVARIANTS)

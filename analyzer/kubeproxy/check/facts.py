@@ -13,13 +13,13 @@ from functools import cached_property
 from typing import Final
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.check.rows import Rows
 from analyzer.kubeproxy.check.settled import settled
 from analyzer.kubeproxy.check.usual import Usual
-from analyzer.kubeproxy.matched.chain_rule import ChainRule
+from analyzer.kubeproxy.matched.chain_rule import ChainRule, rules_of
 from analyzer.model.addresses import Address
 from analyzer.model.iptables.rules import Ruleset, Table
 from analyzer.model.services import ApiServicePort
+from analyzer.parsers.rows import Chains
 
 #: Chains of which kube-proxy has one for each ServicePort or endpoint.
 OWN_PREFIXES: Final = (*names.SERVICE_PREFIXES, names.ENDPOINT_PREFIX)
@@ -55,21 +55,20 @@ class Facts:
         self.nat = self._table("nat")
         self.filter = self._table("filter")
         self._named: dict[tuple[str, ...], list[str]] = {}
-        self._parsed = Rows(self.nat)
-        self._usual = Usual(self.nat, self._parsed)
+        self._usual = Usual(self.nat)
         self._rows: dict[str, dict[str, list[ChainRule]]] = {}
         #: Rows of settled chains that something has used all the same.
         self._asked: dict[str, list[ChainRule]] = {}
         self.settled: dict[str, dict[str, str]] = {}
         self._ends: frozenset[str] = frozenset()
         self._settle()
-        self._rows["filter"] = Rows(self.filter).of_all(self.filter.chains)
+        self._rows["filter"] = _rules(self.filter, self.filter.chains)
 
     def _settle(self) -> None:
         """Make rows of the chains that are not settled."""
         usual, every = self._usual, list(self.nat.chains)
         odd = [name for name in every if name not in usual.endpoints and name not in usual.drawing]
-        rows = self._parsed.of_all(odd)
+        rows = _rules(self.nat, odd)
         rows.update({name: each.marks for name, each in usual.drawing.items()})
         self._rows["nat"] = {name: rows[name] for name in every if name in rows}
         # A lost mark may be reported for each rule that jumps to it.
@@ -83,7 +82,7 @@ class Facts:
             )
         self._ends = frozenset(end for each in self.settled.values() for end in each)
         opened = [*usual.drawing.keys() - self.settled.keys(), *usual.endpoints.keys() - self._ends]
-        rows.update(self._parsed.of_all(opened))
+        rows.update(_rules(self.nat, opened))
         self._open = [name for name in every if name in rows and name not in self.settled]
         self._rows["nat"] = {name: rows[name] for name in every if name in rows}
 
@@ -94,7 +93,7 @@ class Facts:
         """Return the rules of a chain; none if there is no such chain."""
         if table == "nat" and (chain in self.settled or chain in self._ends):
             if chain not in self._asked:
-                self._asked[chain] = list(self._parsed.of(self.nat.chains[chain]))
+                self._asked[chain] = list(rules_of(self.nat.chains[chain]))
             return self._asked[chain]
         return self._rows[table].get(chain, [])
 
@@ -268,6 +267,15 @@ class Facts:
         if len(marks) != 1 or marks[0].value != marks[0].mask or marks[0].value.bit_count() != 1:
             return None
         return marks[0].value
+
+
+def _rules(table: Table, wanted: Iterable[str]) -> dict[str, list[ChainRule]]:
+    """Return the rules of some chains of a table."""
+    chains = table.chains
+    if isinstance(chains, Chains):  # in the order of the text, in which lines are counted fastest
+        groups = chains.block.groups
+        wanted = sorted(wanted, key=lambda name: groups.get(name, (0, 0)))
+    return {name: list(rules_of(chains[name])) for name in wanted}
 
 
 def listed(frontends: Iterable[ChainRule]) -> str:

@@ -10,11 +10,10 @@ import re
 from typing import Final, TypeAlias
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.check.rows import Rows
-from analyzer.kubeproxy.matched.chain_rule import ChainRule
+from analyzer.kubeproxy.matched.chain_rule import ChainRule, rules_of
 from analyzer.model.iptables.rules import Table
 from analyzer.model.value import value
-from analyzer.parsers.rows import Block, Chains
+from analyzer.parsers.rows import Chains
 
 _ROW: Final = r"(?:\[\d+:\d+\] )?-A"
 _ENDPOINT: Final = re.compile(
@@ -53,17 +52,16 @@ class Usual:
         drawing: the same for chains that draw them.
     """
 
-    def __init__(self, table: Table, rows: Rows) -> None:
+    def __init__(self, table: Table) -> None:
         self.endpoints: dict[str, EndpointWords] = {}
         self.drawing: dict[str, Drawing] = {}
         if isinstance(table.chains, Chains):
-            self._read(table.chains.block, rows)
+            self._read(table.chains)
 
-    def _read(self, block: Block, rows: Rows) -> None:
-        text = block.text
+    def _read(self, chains: Chains) -> None:
+        block, text = chains.block, chains.block.text
         for span in block.skimmed.spans if block.skimmed is not None else ():
             self.endpoints.update({words[0]: words for words in _ENDPOINT.findall(text, *span)})
-        line, at = 1, 0
         for chain, (start, end) in sorted(block.groups.items(), key=lambda each: each[1]):
             if chain.startswith(names.ENDPOINT_PREFIX):
                 whole = _ENDPOINT.fullmatch(text, start, end)
@@ -71,12 +69,10 @@ class Usual:
                     _, address, says, protocol, to = whole.groups("")
                     self.endpoints[chain] = chain, address, says, protocol, to
             elif chain.startswith(_DRAWING):
-                line, at = line + text.count("\n", at, start), start
                 draws = _DRAW.findall(text, start, end)
-                first = text[start : text.find("\n", start)]
                 others = text.count("\n", start, end) - len(draws)
                 if draws and others <= 1:
-                    marks = [rows.row(chain, line, first)] if others else []
+                    marks = [next(rules_of(chains[chain]))] if others else []
                     if all(map(_marks, marks)):
                         self.drawing[chain] = Drawing(draws, marks)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Final, TypeAlias
 
@@ -25,8 +26,9 @@ from analyzer.model.iptables.matches import (
     MatchUdp,
 )
 from analyzer.model.iptables.options import Masked, Option
-from analyzer.model.iptables.rules import Rule
+from analyzer.model.iptables.rules import Chain, Rule
 from analyzer.model.iptables.targets import Dnat, Goto, Jump, NatRange, SetMark, TargetUnknown
+from analyzer.parsers.rows import RuleRows
 from analyzer.parsers.xt.targets import TARGET_NAMES
 
 #: Address as a number (None: any of the node), protocol and port of a frontend.
@@ -220,6 +222,21 @@ class ChainRule:
     def is_final(self) -> bool:
         """Whether a packet that it matches traverses no further rule of the base chain."""
         return self.target in _FINAL and not self.is_jump
+
+
+def rules_of(chain: Chain) -> Iterator[ChainRule]:
+    """Yield the rules of a chain that are in the dump, each parsed and not kept.
+
+    Raises:
+        ParseError: one is malformed.
+    """
+    rules = chain.rules
+    if isinstance(rules, RuleRows):
+        for number, text in rules.rows:
+            yield ChainRule(chain.name, rules.understand(number, text))
+    else:
+        for rule in rules:
+            yield ChainRule(chain.name, rule)
 
 
 def _target(rule: Rule) -> tuple[str | None, bool]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Final
 
 import pytest
@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from analyzer.errors import ParseError
 from analyzer.kubeproxy.generate import iptables_save, services
 from analyzer.model.diagnostics import Location
-from analyzer.model.iptables.rules import Rule
-from analyzer.parsers.rows import RuleRows
+from analyzer.model.iptables.rules import Rule, Ruleset
 from analyzer.parsers.xt.row_shapes import RowShapes
 from analyzer.parsers.xt.rule import parse_rule, render_rule
 from tests.support.captures import FIXTURES
@@ -71,6 +70,12 @@ VARYING: Final = (
 )
 
 
+def rules_of(rulesets: Iterable[Ruleset]) -> Iterator[Sequence[Rule]]:
+    for ruleset in rulesets:
+        for table in ruleset.tables.values():
+            yield from (chain.rules for chain in table.chains.values())
+
+
 def parsed(parse: Parse, line: str) -> Rule | str:
     try:
         return parse(line, HERE, CHAINS)
@@ -115,19 +120,23 @@ def test_any_rule_that_iptables_prints_is_the_same_from_its_shape(drawn: list[Ru
             assert parsed(shapes.parse, line) == parsed(parse_rule, line)
 
 
-def test_every_row_of_a_capture_has_its_rule() -> None:
-    rows = 0
-    for path in FIXTURES.glob("*/*/ip*tables-*-save*.txt*"):
-        shapes = RowShapes()
-        for table in read_ruleset(path.read_bytes(), path.name).tables.values():
-            for chain in table.chains.values():
-                held = chain.rules
-                assert isinstance(held, RuleRows)
-                for number, line in held.rows:
-                    rule = held.understand(number, line)
-                    assert held.understand(number, line, shapes) == rule
-                    rows += 1
-    assert rows > 5000
+def test_a_large_dump_has_the_rules_of_a_small_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = sorted(FIXTURES.glob("*/*/ip*tables-*-save*.txt*"))
+    small = [read_ruleset(path.read_bytes(), path.name) for path in paths]
+    told = [tuple(rules) for rules in rules_of(small)]
+    monkeypatch.setattr("analyzer.parsers.rows._LARGE", -1)
+    large = [read_ruleset(path.read_bytes(), path.name) for path in paths]
+    made: list[RowShapes] = []
+
+    class Counted(RowShapes):
+        def __init__(self) -> None:
+            super().__init__()
+            made.append(self)
+
+    monkeypatch.setattr("analyzer.parsers.xt.row_shapes.RowShapes", Counted)
+    assert [tuple(rules) for rules in rules_of(large)] == told
+    assert sum(map(len, told)) > 5000
+    assert made
 
 
 def test_few_rows_of_kube_proxy_are_parsed() -> None:
