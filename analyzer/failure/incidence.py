@@ -203,10 +203,9 @@ def incidence(
         if own
     }
     of_group: list[list[RouteRow]] = [[] for _ in maker.numbers]
-    for own in rows:
-        for row in own:
-            for group in row.upper:
-                of_group[group].append(row)
+    for row in (row for own in rows for row in own):
+        for group in row.upper:
+            of_group[group].append(row)
     return Incidence(
         groups=tuple(maker.numbers),
         services=rows,
