@@ -336,7 +336,7 @@ ANALYZER: Final = (
         "kubeproxy/check/facts kubeproxy/check/findings kubeproxy/check/frontends "
         "kubeproxy/check/hashes kubeproxy/check/invariants kubeproxy/check/leftovers "
         "kubeproxy/check/masquerade kubeproxy/check/objects kubeproxy/check/refusal "
-        "kubeproxy/check/probabilities kubeproxy/check/rows kubeproxy/check/usual",
+        "kubeproxy/check/probabilities kubeproxy/check/usual",
         "kubeproxy/test_check.py",
         "each invariant is silent on clean dumps, and names every kind of fault put into them",
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from analyzer.advice.scores import Failing, Score, Worst
+from analyzer.advice.scores import CostliestFailure, Failing, Score
 from analyzer.clients.connect import connect_to_pods
 from analyzer.clients.connectors import CONNECTORS
 from analyzer.clients.fates import FlowResponse, counted
@@ -34,7 +34,7 @@ def proxied(
 
     What a Service survives stays: with no living pod left every client fails.
     """
-    worst, means = Worst(), [(0, 0)]
+    worst, means = CostliestFailure(), [(0, 0)]
     for each in services:
         endpoints = each.together.endpoints
         lower = upper = 0
@@ -42,7 +42,7 @@ def proxied(
             low, high = _fails(client, endpoints, cluster, names)
             loss = Bounds(_dyadic(low), _dyadic(high, up=True))
             if rank(loss.upper.over(BITS)) > rank(worst.loss.upper.over(BITS)):
-                worst = Worst(nodes=names, loss=loss)
+                worst = CostliestFailure(nodes=names, loss=loss)
             lower += loss.lower.over(BITS)
             upper += loss.upper.over(BITS)
         number = max(1, len(failures))

@@ -19,7 +19,7 @@ _NOTHING = Bounds(NEVER, NEVER)
 
 
 @value(kw_only=True)
-class Worst:
+class CostliestFailure:
     """The costliest failure: the nodes that fail, the node it is seen from, and the loss.
 
     Attributes:
@@ -48,7 +48,7 @@ class Score:
 
     survives: int | None
     at_most: int | None
-    worst: Worst
+    worst: CostliestFailure
     mean: tuple[int, int]
     dropped: int
     nodes: int
@@ -152,19 +152,19 @@ def _of_port(found: WhatIf, at: int, failures: Sequence[tuple[int, ...]]) -> Sco
     )
 
 
-def _worst(found: WhatIf, at: int, failures: Sequence[tuple[int, ...]]) -> Worst:
+def _worst(found: WhatIf, at: int, failures: Sequence[tuple[int, ...]]) -> CostliestFailure:
     rows = found.nodes.services[at]
     every = next((each for each in failures if _takes_all(found, each)), None)
     if every is not None:
         names = tuple(found.nodes.groups[each] for each in every)
-        return Worst(nodes=names, loss=Bounds(ALWAYS, ALWAYS))
+        return CostliestFailure(nodes=names, loss=Bounds(ALWAYS, ALWAYS))
     lost = [(row.most(groups), row, groups) for groups in failures for row in rows]
     most, of, which = max(lost, key=lambda each: each[0], default=(0, None, ()))
     if of is None or not most:
-        return Worst()
+        return CostliestFailure()
     names = tuple(found.nodes.groups[each] for each in which)
     where = () if of.at is None else worst_at(found, of, names)
-    return Worst(nodes=names, loss=of.loss(which), at=where)
+    return CostliestFailure(nodes=names, loss=of.loss(which), at=where)
 
 
 def _takes_all(found: WhatIf, groups: Sequence[int]) -> bool:
@@ -202,7 +202,7 @@ def either_of(scores: Sequence[Score]) -> Score:
     )
 
 
-def _loss(worst: Worst) -> tuple[int, int]:
+def _loss(worst: CostliestFailure) -> tuple[int, int]:
     return _exactly(worst.loss.upper), _exactly(worst.loss.lower)
 
 

@@ -45,7 +45,6 @@ _OWN: Final = re.compile(
     r"(?:__(.+)/(\d{1,5}))?"
 )
 _PARTS: Final = 4
-_DOTS: Final = 3
 
 
 def table_name(naming: Naming, name: str) -> str:

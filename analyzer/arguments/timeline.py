@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from analyzer.arguments.control_plane import OPTIONS as CONTROL_PLANE
 from analyzer.arguments.parser import duration_of, percentage, several, time_of
-from analyzer.outage.clocks import DURATIONS, Span
+from analyzer.outage.clocks import DURATIONS, TimeBounds
 from analyzer.parsers.durations import durations_from_text, rate_from_text
 
 TYPE_CHECKING = False
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 _COUNT_DIGITS: Final = 9
 
 
-def _span(text: str) -> Span:
+def _span(text: str) -> TimeBounds:
     found = durations_from_text(text)
     if found is None:
         raise ArgumentTypeError(f"{text!r} is not a duration (for example 40s) or a range (20s-1m)")
-    return Span(*found)
+    return TimeBounds(*found)
 
 
 def _rate(text: str) -> Fraction:
@@ -49,7 +49,7 @@ def _seconds(value: Fraction | None) -> str:
     return "" if value is None else f"{float(value):g}s"
 
 
-def _default(span: Span) -> str:
+def _default(span: TimeBounds) -> str:
     """Return a default as help shows it."""
     if span.latest is None:
         return "not known"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from analyzer.failure.incidence import Incidence, Row
+from analyzer.failure.incidence import Incidence, RouteRow
 from analyzer.model.value import value
 
 
@@ -27,7 +27,7 @@ class Cost:
     """
 
     worst: int
-    row: Row | None
+    row: RouteRow | None
     upper: int
     lower: int
     silenced: tuple[int, ...]
@@ -64,7 +64,7 @@ def cost(incidence: Incidence, groups: Collection[int]) -> Cost:
     )
 
 
-def losses_with(incidence: Incidence, groups: Collection[int]) -> dict[int, tuple[int, Row]]:
+def losses_with(incidence: Incidence, groups: Collection[int]) -> dict[int, tuple[int, RouteRow]]:
     """Return the upper bound of the loss of each ServicePort that may lose any, and its route."""
     carried = [row.service for group in groups for row in incidence.of_group[group]]
     found = {}
@@ -75,7 +75,7 @@ def losses_with(incidence: Incidence, groups: Collection[int]) -> dict[int, tupl
     return found
 
 
-def worst_of(rows: Sequence[Row], groups: Collection[int]) -> tuple[int, int, Row, bool]:
+def worst_of(rows: Sequence[RouteRow], groups: Collection[int]) -> tuple[int, int, RouteRow, bool]:
     """Return the loss on the worst route of a ServicePort, at most and at least, and the route.
 
     Also return whether some flows are certainly lost on any route.
@@ -103,7 +103,7 @@ class Singles:
     """
 
     worst: Sequence[int]
-    rows: Sequence[Row | None]
+    rows: Sequence[RouteRow | None]
     upper: Sequence[int]
     lower: Sequence[int]
     silenced: Sequence[Sequence[int]]
@@ -147,7 +147,7 @@ class _Sums:
 
     def __init__(self, size: int) -> None:
         self._worst = [0] * size
-        self._rows: list[Row | None] = [None] * size
+        self._rows: list[RouteRow | None] = [None] * size
         self._exact = [0] * size
         self._upper = [0] * size
         self._lower = [0] * size
@@ -157,10 +157,10 @@ class _Sums:
         self._base = 0
         self._excess = 0
         self._always = 0
-        self._worst_always: tuple[int, Row | None] = (0, None)
+        self._worst_always: tuple[int, RouteRow | None] = (0, None)
         self.silenced: list[list[int]] = [[] for _ in range(size)]
 
-    def add_plain(self, row: Row) -> None:
+    def add_plain(self, row: RouteRow) -> None:
         """Add a ServicePort whose loss is a sum over groups."""
         worst, rows, exact, hit = self._worst, self._rows, self._exact, self._hit
         for group, number in row.upper.items():
@@ -170,7 +170,7 @@ class _Sums:
                 worst[group] = number
                 rows[group] = row
 
-    def add_odd(self, service: int, rows: Sequence[Row], *, is_open: bool) -> None:
+    def add_odd(self, service: int, rows: Sequence[RouteRow], *, is_open: bool) -> None:
         """Add a ServicePort of several rows, or of one that is not fully known."""
         base = 0
         if is_open:

@@ -15,7 +15,7 @@ everything is known, `open` is 0 and both sums are the same.
 To find the worst of many, numbers are whole multiples of 2**-256, rounded down, but never to 0. A
 sum of a million of them is off by less than 2**-236, and `rank` rounds to the nearest multiple of
 2**-192: two losses rank equal only if they differ by less, which no float could show. Reports have
-the exact sum (`Row.loss`), and whether anything is lost at all is never rounded.
+the exact sum (`RouteRow.loss`), and whether anything is lost at all is never rounded.
 
 If every node is considered, only some may have a route in their rules: its vantages. When all of
 them fail, no client uses the route, and nothing is lost on it. So a node's route to its own
@@ -51,7 +51,7 @@ def rank(number: int) -> int:
 
 
 @value(kw_only=True)
-class Row:
+class RouteRow:
     """Routes of one ServicePort on which new flows have the same losses, whatever fails.
 
     Attributes:
@@ -145,7 +145,7 @@ class Row:
 class Own:
     """Routes of nodes to endpoints of their own: the row of the first, and the groups of all."""
 
-    row: Row
+    row: RouteRow
     groups: frozenset[int]
 
 
@@ -164,8 +164,8 @@ class Incidence:
     """
 
     groups: tuple[str, ...]
-    services: tuple[tuple[Row, ...], ...]
-    of_group: tuple[tuple[Row, ...], ...]
+    services: tuple[tuple[RouteRow, ...], ...]
+    of_group: tuple[tuple[RouteRow, ...], ...]
     open: tuple[int, ...]
     total: tuple[frozenset[int] | None, ...]
     own: Mapping[int, Own] = MappingProxyType({})
@@ -202,11 +202,10 @@ def incidence(
         for at, own in owned.items()
         if own
     }
-    of_group: list[list[Row]] = [[] for _ in maker.numbers]
-    for own in rows:
-        for row in own:
-            for group in row.upper:
-                of_group[group].append(row)
+    of_group: list[list[RouteRow]] = [[] for _ in maker.numbers]
+    for row in (row for own in rows for row in own):
+        for group in row.upper:
+            of_group[group].append(row)
     return Incidence(
         groups=tuple(maker.numbers),
         services=rows,
@@ -220,14 +219,14 @@ def incidence(
     )
 
 
-def _is_own(row: Row) -> bool:
+def _is_own(row: RouteRow) -> bool:
     """Return whether it loses nothing unless all nodes whose rules have it are gone too."""
     if row.vantages is None or len(row.vantages) != 1 or row.open:
         return False
     return row.upper.keys() <= row.vantages
 
 
-def _total(rows: Sequence[Row], own: frozenset[int]) -> frozenset[int] | None:
+def _total(rows: Sequence[RouteRow], own: frozenset[int]) -> frozenset[int] | None:
     """Return the groups that put a ServicePort with these rows in total loss, if certain.
 
     `own` are the groups of nodes that have endpoints for themselves.
@@ -270,7 +269,7 @@ class _Maker:
         # By identity; the lists are kept, so that no other list gets their identity.
         self._shares: dict[int, tuple[object, _Numbers]] = {}
 
-    def rows(self, at: int, ways: Ways) -> Iterator[Row]:
+    def rows(self, at: int, ways: Ways) -> Iterator[RouteRow]:
         """Yield the rows of a ServicePort."""
         if ways.unfilled is not None:
             yield _unfilled(at, ways.unfilled)
@@ -287,7 +286,7 @@ class _Maker:
         numbers = frozenset(self.numbers[name] for name in found if name in self.numbers)
         return numbers if len(numbers) == len(found) else None
 
-    def _row(self, at: int, way: RouteShares) -> Row | None:
+    def _row(self, at: int, way: RouteShares) -> RouteRow | None:
         """Return the row of a route; None if it leads to no endpoint, dead or alive."""
         route, shares = way.route, way.shares
         numbers = self._numbers(shares)
@@ -299,7 +298,7 @@ class _Maker:
         if numbers.lower is not numbers.upper:
             lower = _sums(places, numbers.lower, some=False)
         if lower is upper and UNPLACED not in upper and not route.unresolved:
-            return Row(
+            return RouteRow(
                 service=at,
                 route=route,
                 places=places,
@@ -354,9 +353,9 @@ def _sums(places: Sequence[int], numbers: Sequence[int], *, some: bool) -> dict[
     return found
 
 
-def _unfilled(at: int, route: Route) -> Row:
+def _unfilled(at: int, route: Route) -> RouteRow:
     """Return the row of frontends without known routes."""
-    return Row(
+    return RouteRow(
         service=at,
         route=route,
         places=(),
@@ -376,7 +375,7 @@ def _open_row(
     shares: Sequence[Bounds],
     lower: dict[int, int],
     upper: dict[int, int],
-) -> Row:
+) -> RouteRow:
     """Return the row of a route that is not fully known."""
     unplaced = upper.pop(UNPLACED, 0)
     lower.pop(UNPLACED, None)
@@ -388,7 +387,7 @@ def _open_row(
         total = lower.keys()
     elif not unplaced and not route.unresolved:
         total = upper.keys()
-    return Row(
+    return RouteRow(
         service=at,
         route=route,
         places=places,

@@ -17,7 +17,7 @@ import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from analyzer.failure.costs import Singles, worst_of
-from analyzer.failure.incidence import ONE, Incidence, Row, rank
+from analyzer.failure.incidence import ONE, Incidence, RouteRow, rank
 from analyzer.model.value import value
 
 TYPE_CHECKING = False
@@ -225,7 +225,7 @@ class _Search:
                     # There is no bound on later pairs: where to stop is decided here.
                     yield (now, gone, total + 1), pair
 
-    def _pairs_of(self, row: Row) -> Iterator[tuple[int, Pair]]:
+    def _pairs_of(self, row: RouteRow) -> Iterator[tuple[int, Pair]]:
         """Yield the pairs that lose most of a row, as long as they may be among the worst."""
         numbers = row.upper
         ordered = sorted(numbers, key=numbers.__getitem__, reverse=True)
@@ -260,12 +260,12 @@ class _Search:
         return not self._is_full or worst >= self._kept[0][0]
 
 
-def _bound(row: Row, number: int) -> int:
+def _bound(row: RouteRow, number: int) -> int:
     """Return an upper bound of a pair's loss on a row of which it carries `number`."""
     return rank(min(ONE, row.open + number))
 
 
-def _most_of_two(row: Row) -> int:
+def _most_of_two(row: RouteRow) -> int:
     return _bound(row, sum(sorted(row.upper.values())[-2:]))
 
 

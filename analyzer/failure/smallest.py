@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from analyzer.failure.costs import worst_of
-from analyzer.failure.incidence import Incidence, Row
+from analyzer.failure.incidence import Incidence, RouteRow
 from analyzer.model.value import value
 
 
@@ -38,11 +38,11 @@ class Survival:
     survives: int
     at_most: int | None
     sets: tuple[tuple[int, ...], ...]
-    set_row: Row | None
-    row: Row
+    set_row: RouteRow | None
+    row: RouteRow
     is_total: bool
     worst: int | None
-    worst_row: Row | None
+    worst_row: RouteRow | None
 
 
 def survival(
@@ -60,7 +60,7 @@ def survival(
     weakest = min(counted, key=_survives)
     certain = [(row.total, row) for row in counted if row.total is not None and row.lower]
     least = min((len(groups) for groups, _ in certain), default=0)
-    sets: dict[tuple[int, ...], Row] = {}
+    sets: dict[tuple[int, ...], RouteRow] = {}
     for groups, row in certain:
         if len(groups) == least:
             sets.setdefault(tuple(sorted(groups)), row)
@@ -107,7 +107,7 @@ def _all_groups(incidence: Incidence, service: int) -> frozenset[int]:
     return groups if own is None else groups | own.groups
 
 
-def _dies_with_vantages(row: Row) -> bool:
+def _dies_with_vantages(row: RouteRow) -> bool:
     """Return whether all nodes that have a route are gone when its endpoints are."""
     return row.vantages is not None and not row.open and row.vantages <= row.upper.keys()
 
@@ -123,7 +123,7 @@ def survives(incidence: Incidence, service: int, own: int | None) -> int | None:
     return min(map(_survives, counted)) if counted else None
 
 
-def rows_that_count(rows: Sequence[Row], own: int | None) -> Sequence[int]:
+def rows_that_count(rows: Sequence[RouteRow], own: int | None) -> Sequence[int]:
     """Return the indexes of the rows that are not all on the node of the dump.
 
     All of them if there is no other; `own` is that node's group, if it is known. The rows of zones
@@ -133,17 +133,17 @@ def rows_that_count(rows: Sequence[Row], own: int | None) -> Sequence[int]:
     return elsewhere or range(len(rows))
 
 
-def _is_own(row: Row, own: int | None) -> bool:
+def _is_own(row: RouteRow, own: int | None) -> bool:
     return own is not None and not row.open and row.upper.keys() == {own}
 
 
-def _survives(row: Row) -> int:
+def _survives(row: RouteRow) -> int:
     """Return how many groups can fail and certainly leave it a living endpoint."""
     # Endpoints whose place is not known may all be on the first group that fails.
     return max(0, len(row.lower) - 1)
 
 
-def _worst(rows: Sequence[Row]) -> tuple[int | None, Row | None]:
+def _worst(rows: Sequence[RouteRow]) -> tuple[int | None, RouteRow | None]:
     """Return the first group that costs a route of these most, and the route."""
     if len(rows) == 1 and rows[0].is_exact and rows[0].vantages is None:
         numbers = rows[0].upper

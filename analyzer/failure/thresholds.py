@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
-from analyzer.failure.incidence import ONE, Incidence, Row
+from analyzer.failure.incidence import ONE, Incidence, RouteRow
 from analyzer.failure.limits import allowed
 from analyzer.failure.whatif import Kind, WhatIf
 from analyzer.kubeproxy.view import ServicePort
@@ -29,7 +29,7 @@ class Exceeding:
     """Groups, by index, with which a route loses more than is allowed."""
 
     groups: tuple[int, ...]
-    row: Row
+    row: RouteRow
 
 
 @value(kw_only=True)
@@ -45,7 +45,7 @@ class Breach:
     """
 
     service: ServicePort
-    row: Row
+    row: RouteRow
     kind: Kind | None = None
     names: tuple[str, ...] = ()
     none: Dyadic | None = None
@@ -124,7 +124,7 @@ def exceeding_any(incidence: Incidence, size: int, most: Fraction) -> Exceeding 
     return None
 
 
-def _touched(incidence: Incidence, groups: Iterable[int]) -> Iterator[Row]:
+def _touched(incidence: Incidence, groups: Iterable[int]) -> Iterator[RouteRow]:
     """Yield the rows that may lose something with these groups, each once."""
     told: set[int] = set()
     for row in (row for group in groups for row in incidence.of_group[group]):
@@ -137,11 +137,11 @@ def _touched(incidence: Incidence, groups: Iterable[int]) -> Iterator[Row]:
                 yield row
 
 
-def _rest(row: Row) -> int:
+def _rest(row: RouteRow) -> int:
     return ONE - sum(row.upper.values()) if row.is_exact else row.rest
 
 
-def _worst(row: Row, size: int, *, is_close: bool) -> Iterator[tuple[int, ...]]:
+def _worst(row: RouteRow, size: int, *, is_close: bool) -> Iterator[tuple[int, ...]]:
     """Yield the groups that carry most of a row, exactly if that is close.
 
     One of the nodes whose rules have it must be alive: if those would all be gone, the groups that
@@ -163,7 +163,7 @@ def _worst(row: Row, size: int, *, is_close: bool) -> Iterator[tuple[int, ...]]:
         yield tuple([each for each in ordered if each != alive][:size])
 
 
-def _is_exceeded(row: Row, groups: Collection[int], most: Fraction) -> bool:
+def _is_exceeded(row: RouteRow, groups: Collection[int], most: Fraction) -> bool:
     if not row.loss(groups).upper:
         return False
     return row.reaches_none(groups).as_fraction() > allowed(most, len(row.places))

@@ -24,7 +24,7 @@ class Owned:
     endpoint: Endpoint
 
 
-class Owners:
+class FlowServices:
     """Finds the ServicePort of a flow, by the address and port that its client sent to."""
 
     def __init__(self, services: Iterable[ServicePort], own: Sequence[Address]) -> None:

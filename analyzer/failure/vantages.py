@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from analyzer.failure.incidence import Incidence, Row
+from analyzer.failure.incidence import RouteRow
 from analyzer.failure.whatif import WhatIf
 from analyzer.model.value import value
 
@@ -32,11 +32,11 @@ def mean_over_nodes(found: WhatIf, service: int, groups: Collection[int]) -> Mea
 
 
 def _sum(
-    rows: Collection[Row], groups: Collection[int], dead: set[str], alive: int, *, upper: bool
+    rows: Collection[RouteRow], groups: Collection[int], dead: set[str], alive: int, *, upper: bool
 ) -> int:
     """Return the sum over living nodes of the highest loss of any route that each has."""
 
-    def lost(row: Row) -> int:
+    def lost(row: RouteRow) -> int:
         return row.most(groups) if upper else row.least(groups)
 
     everywhere = max([lost(row) for row in rows if row.at is None], default=0)
@@ -48,12 +48,7 @@ def _sum(
     return everywhere * (alive - len(at_node)) + sum(at_node.values())
 
 
-def worst_at(found: WhatIf, row: Row, dead: Collection[str]) -> tuple[str, ...]:
+def worst_at(found: WhatIf, row: RouteRow, dead: Collection[str]) -> tuple[str, ...]:
     """Return the nodes whose rules have a route, in order, without the dead ones."""
     names = found.vantages if row.at is None else sorted(row.at)
     return tuple(name for name in names if name not in dead)
-
-
-def is_node_local(incidence: Incidence, service: int) -> bool:
-    """Return whether nodes send a ServicePort's flows to endpoints of their own only."""
-    return service in incidence.own and not incidence.services[service]

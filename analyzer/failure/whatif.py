@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from analyzer.errors import UsageError, suggestion
 from analyzer.failure.costs import Cost, cost, singles
-from analyzer.failure.incidence import UNPLACED, Incidence, Row, incidence, rank
+from analyzer.failure.incidence import UNPLACED, Incidence, RouteRow, incidence, rank
 from analyzer.failure.most_silenced import MostSilenced, most_silenced
 from analyzer.failure.pairs import worst_pairs
 from analyzer.failure.places import Places
@@ -132,7 +132,7 @@ class WhatIf:
     vantages: tuple[str, ...] = ()
     is_interrupted: bool = False
 
-    def service(self, row: Row) -> ServicePort:
+    def service(self, row: RouteRow) -> ServicePort:
         """Return the ServicePort of a row."""
         return self.services[row.service]
 

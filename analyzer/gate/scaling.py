@@ -14,7 +14,7 @@ from fractions import Fraction
 from analyzer.gate.bounds import is_free
 from analyzer.gate.failing import Failing
 from analyzer.gate.problem import Problem
-from analyzer.gate.worst import Bounded, Placements, Worst, bound_to, bounds_of, placements
+from analyzer.gate.worst import Bounded, Placements, WorstPlacement, bound_to, bounds_of, placements
 from analyzer.model.value import replace
 
 TYPE_CHECKING = False
@@ -135,7 +135,7 @@ class _Search:
         self.found = replace(
             found,
             worst={
-                kind: Worst(each.end, each.part, max(each.most, known.parts[kind]))
+                kind: WorstPlacement(each.end, each.part, max(each.most, known.parts[kind]))
                 for kind, each in found.worst.items()
             },
             surely=min(found.surely, known.surely),
@@ -156,7 +156,7 @@ def _worse(one: Placements, other: Placements) -> Placements:
     for kind, each in one.worst.items():
         more = other.worst[kind]
         end = each.end if each.part >= more.part else more.end
-        worst[kind] = Worst(end, max(each.part, more.part), max(each.most, more.most))
+        worst[kind] = WorstPlacement(end, max(each.part, more.part), max(each.most, more.most))
     every = None
     if one.every is not None and other.every is not None:
         every = (*one.every, *other.every)

@@ -32,7 +32,7 @@ MOST_ENDS: Final = 400
 
 
 @value
-class Worst:
+class WorstPlacement:
     """A worst placement for one kind of failure.
 
     Attributes:
@@ -66,7 +66,7 @@ class Placements:
     """
 
     groups: tuple[int, ...]
-    worst: Mapping[Kind, Worst]
+    worst: Mapping[Kind, WorstPlacement]
     fewest: tuple[Ended, int]
     surely: int
     every: tuple[Ended, ...] | None
@@ -191,7 +191,7 @@ class _Known:
         worst = {}
         for kind in self._failing.kinds:
             end, part = self._worst(kind)
-            worst[kind] = Worst(end, part, max(part, self.bound(kind, least)))
+            worst[kind] = WorstPlacement(end, part, max(part, self.bound(kind, least)))
         fewest = min(self._found, key=self._rank)
         number = _nodes(fewest, self._ends)
         surely = self.surely(least, number)
@@ -210,7 +210,7 @@ class _Known:
         worst = {}
         for kind in self._failing.kinds:
             end, part = self._worst(kind)
-            worst[kind] = Worst(end, part, part)
+            worst[kind] = WorstPlacement(end, part, part)
         fewest = min(self._found, key=self._rank)
         number = _nodes(fewest, self._ends)
         left = [self._left(each) for each in self._found]

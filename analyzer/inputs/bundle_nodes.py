@@ -42,7 +42,6 @@ _RULES: Final = ("iptables-", "ip6tables-", "nft-")
 #: Columns of MANIFEST: a file's name, and its result.
 _NAME, _RESULT, _COLUMNS = 0, 5, 7
 _OF_NODE: Final = "# node "
-_BEGUN: Final = re.compile(rb"^# node .*, begun (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)$", re.MULTILINE)
 _PART: Final = ".part"
 #: Length of a dump's beginning in which its header is.
 _HEADER: Final = 4096

@@ -13,7 +13,7 @@ from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
 from analyzer.model.workloads import NodeFacts, ServiceFacts, Workload, Workloads
 from analyzer.outage.api_servers import is_api
-from analyzer.outage.clocks import ANY_TIME, NEVER, Clocks, Span
+from analyzer.outage.clocks import ANY_TIME, NEVER, Clocks, TimeBounds
 from analyzer.outage.eviction import Rates, waits
 
 TYPE_CHECKING = False
@@ -64,9 +64,9 @@ class Replacement:
     """
 
     cause: Cause
-    removed: Span
-    replaced: Span
-    returns: Span = NEVER
+    removed: TimeBounds
+    replaced: TimeBounds
+    returns: TimeBounds = NEVER
 
 
 @value(kw_only=True)
@@ -90,7 +90,7 @@ class Outage:
     replaces: Ternary
     may_elect: bool = False
     is_stuck: bool = False
-    api_back: Span = NEVER
+    api_back: TimeBounds = NEVER
     proxy_dead: bool = False
     with_api: frozenset[Endpoint] = frozenset()
     reconciler: Reconciler = Reconciler.LEASE
@@ -129,25 +129,25 @@ class Causes:
         #: When pods of dead nodes are not ready, and when default/kubernetes changes.
         self.not_ready = self._healing(outage.heals, normal, clocks.after_outage())
         # By the time the API is back leases may have expired, or the API servers live again.
-        gone = Span(Fraction(0), clocks.api_removed().latest)
+        gone = TimeBounds(Fraction(0), clocks.api_removed().latest)
         self.api_removed = self._healing(outage.writes, clocks.api_removed(is_stuck=stuck), gone)
 
     def fates(self, service: ServicePort, dead: Iterable[Endpoint]) -> dict[Endpoint, Replacement]:
         """Return the fates of dead endpoints of a ServicePort."""
         return {end: self._frozen_by_proxy(self._fate(service, end)) for end in dead}
 
-    def evicted(self, node: str | None, tolerates: Span) -> Span:
+    def evicted(self, node: str | None, tolerates: TimeBounds) -> TimeBounds:
         """Return when pods of a dead node are deleted, given their tolerationSeconds."""
         facts = self._workloads.nodes.get(node or "")
         waiting = self._waits.get(node or "", ANY_TIME)
         found = self.not_ready + self._clocks.tainted(waiting) + tolerates
-        found += Span(ANY_TIME.earliest, self._clocks.of("latency").latest)
+        found += TimeBounds(ANY_TIME.earliest, self._clocks.of("latency").latest)
         if facts is None or facts.may_be_deleted:
             # The Node may be deleted with its machine, and its pods with it.
-            return found | Span(self.not_ready.earliest, found.latest)
+            return found | TimeBounds(self.not_ready.earliest, found.latest)
         return found
 
-    def _healing(self, holds: Ternary, normal: Span, after: Span) -> Span:
+    def _healing(self, holds: Ternary, normal: TimeBounds, after: TimeBounds) -> TimeBounds:
         """Return when something happens that takes a control plane."""
         match holds:
             case Ternary.TRUE:
@@ -157,7 +157,7 @@ class Causes:
             case Ternary.UNKNOWN:
                 late = (self._outage.api_back + after) | normal
                 # A controller that was never away is as fast as ever.
-                return Span(normal.earliest, late.latest)
+                return TimeBounds(normal.earliest, late.latest)
 
     def _frozen_by_proxy(self, fate: Replacement) -> Replacement:
         """Return what the rules show if kube-proxy no longer writes them."""
@@ -188,7 +188,7 @@ class Causes:
         """Return what happens to an API server; those that are back are endpoints again."""
         lease = self._outage.reconciler is Reconciler.LEASE
         removed = self.api_removed if lease else NEVER
-        returns = self._outage.api_back + Span(Fraction(0), self._clocks.api_removed().latest)
+        returns = self._outage.api_back + TimeBounds(Fraction(0), self._clocks.api_removed().latest)
         if self._outage.writes is Ternary.FALSE and returns != NEVER:
             return Replacement(cause=Cause.API, removed=NEVER, replaced=NEVER, returns=returns)
         return Replacement(
@@ -199,7 +199,7 @@ class Causes:
         """Return the replacement if nothing is known: any time, except while nothing is written."""
         earliest = ANY_TIME
         if self._outage.writes is Ternary.FALSE:
-            earliest = Span(self._outage.api_back.earliest, None)
+            earliest = TimeBounds(self._outage.api_back.earliest, None)
         return Replacement(cause=cause, removed=earliest, replaced=earliest)
 
     def _of_pod(self, facts: ServiceFacts, end: Endpoint, node: str | None) -> Replacement:
@@ -210,22 +210,24 @@ class Causes:
         if facts.publishes_not_ready:
             stays = self._node(node)
             deleted = self.not_ready.earliest if stays is None or stays.may_be_deleted else None
-            return Replacement(cause=Cause.UNREADY, removed=Span(deleted, None), replaced=replaced)
+            return Replacement(
+                cause=Cause.UNREADY, removed=TimeBounds(deleted, None), replaced=replaced
+            )
         return Replacement(cause=cause, removed=removed, replaced=replaced)
 
     def _node(self, name: str | None) -> NodeFacts | None:
         return self._workloads.nodes.get(name or "")
 
-    def _replaced(self, pod: Workload | None, node: str | None) -> tuple[Cause, Span]:
+    def _replaced(self, pod: Workload | None, node: str | None) -> tuple[Cause, TimeBounds]:
         if self.all_dead:
             return Cause.UNLISTED if pod is None else _cause(pod), NEVER
         tolerates = self._clocks.of("toleration")
         if pod is None:
-            return Cause.UNLISTED, self._comes(Span(self.not_ready.earliest, None))
+            return Cause.UNLISTED, self._comes(TimeBounds(self.not_ready.earliest, None))
         if pod.tolerates is None:
             tolerates = NEVER
         elif pod.tolerates != _BY_DEFAULT:
-            tolerates = Span(Fraction(pod.tolerates), Fraction(pod.tolerates))
+            tolerates = TimeBounds(Fraction(pod.tolerates), Fraction(pod.tolerates))
         comes = self._comes(self.evicted(node, tolerates))
         cause = _cause(pod)
         match cause:
@@ -239,12 +241,12 @@ class Causes:
             case _:
                 return cause, NEVER
 
-    def _comes(self, evicted: Span) -> Span:
+    def _comes(self, evicted: TimeBounds) -> TimeBounds:
         """Return when rules lead to a pod in the place of one that is evicted."""
         if self._outage.replaces is not Ternary.TRUE:
             later = self._outage.api_back if self._outage.replaces is Ternary.FALSE else ANY_TIME
-            evicted = Span(_later(evicted.earliest, later.earliest), None)
-        latency = Span(ANY_TIME.earliest, self._clocks.of("latency").latest)
+            evicted = TimeBounds(_later(evicted.earliest, later.earliest), None)
+        latency = TimeBounds(ANY_TIME.earliest, self._clocks.of("latency").latest)
         return evicted + latency + self._clocks.of("start-up") + self._clocks.reaches_rules
 
 

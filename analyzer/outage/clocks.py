@@ -1,9 +1,10 @@
 """How long each step of healing takes, from a dead node to rules without its endpoints.
 
-Theory of operation ===================
+Theory of operation
+===================
 
-Each duration is a `Span`: the least and the greatest number of seconds; a step that waits for the
-next iteration of a loop may wait for all of its period or not at all. Spans add up, so that an
+Each duration is a `TimeBounds`: the least and the greatest number of seconds; a step that waits for
+the next iteration of a loop may wait for all of its period or not at all. Bounds add up, so that an
 answer is a pair of bounds and never a time that is only likely.
 
 A node's last heartbeat that a controller saw was sent at most one renewal of its lease before the
@@ -32,7 +33,7 @@ _ZERO: Final = Fraction(0)
 
 
 @value
-class Span:
+class TimeBounds:
     """When something happens, in seconds: not before `earliest`, and by `latest` for certain.
 
     Attributes:
@@ -43,20 +44,20 @@ class Span:
     earliest: Fraction | None
     latest: Fraction | None
 
-    def __add__(self, other: Span) -> Span:
-        return Span(_sum(self.earliest, other.earliest), _sum(self.latest, other.latest))
+    def __add__(self, other: TimeBounds) -> TimeBounds:
+        return TimeBounds(_sum(self.earliest, other.earliest), _sum(self.latest, other.latest))
 
-    def __or__(self, other: Span) -> Span:
+    def __or__(self, other: TimeBounds) -> TimeBounds:
         """Return when it happens if it is not known which of both it is."""
         never = self.latest is None or other.latest is None
-        return Span(
+        return TimeBounds(
             least(self.earliest, other.earliest),
             None if never else max(self.latest or _ZERO, other.latest or _ZERO),
         )
 
-    def perhaps(self) -> Span:
+    def perhaps(self) -> TimeBounds:
         """Return the same time for an event that may also never happen."""
-        return Span(self.earliest, None)
+        return TimeBounds(self.earliest, None)
 
 
 def least(one: Fraction | None, other: Fraction | None) -> Fraction | None:
@@ -70,15 +71,15 @@ def _sum(one: Fraction | None, other: Fraction | None) -> Fraction | None:
     return None if one is None or other is None else one + other
 
 
-NEVER: Final = Span(None, None)
-AT_ONCE: Final = Span(_ZERO, _ZERO)
+NEVER: Final = TimeBounds(None, None)
+AT_ONCE: Final = TimeBounds(_ZERO, _ZERO)
 #: For durations that are not known.
-ANY_TIME: Final = Span(_ZERO, None)
+ANY_TIME: Final = TimeBounds(_ZERO, None)
 
 
-def within(most: Fraction) -> Span:
+def within(most: Fraction) -> TimeBounds:
     """Return a time known only by its maximum."""
-    return Span(_ZERO, most)
+    return TimeBounds(_ZERO, most)
 
 
 @value(kw_only=True)
@@ -93,13 +94,13 @@ class Duration:
     """
 
     option: str
-    default: Span
+    default: TimeBounds
     says: str
     source: str
 
 
-def _exactly(seconds: int) -> Span:
-    return Span(Fraction(seconds), Fraction(seconds))
+def _exactly(seconds: int) -> TimeBounds:
+    return TimeBounds(Fraction(seconds), Fraction(seconds))
 
 
 #: By the name of the option.
@@ -108,7 +109,7 @@ DURATIONS: Final[Mapping[str, Duration]] = {
     for each in (
         Duration(
             option="node-monitor-grace-period",
-            default=Span(Fraction(40), Fraction(50)),
+            default=TimeBounds(Fraction(40), Fraction(50)),
             says="how long a node is silent before it is not ready: 40s up to 1.31, 50s since",
             source="pkg/controller/nodelifecycle/config/v1alpha1/defaults.go; "
             "kubernetes/kubernetes#126287",
@@ -128,7 +129,7 @@ DURATIONS: Final[Mapping[str, Duration]] = {
         ),
         Duration(
             option="latency",
-            default=Span(_ZERO, Fraction(1)),
+            default=TimeBounds(_ZERO, Fraction(1)),
             says="how long a watch and a controller's work take, each time",
             source="",
         ),
@@ -165,14 +166,14 @@ DURATIONS: Final[Mapping[str, Duration]] = {
         ),
         Duration(
             option="dead-connection",
-            default=Span(_ZERO, Fraction(45)),
+            default=TimeBounds(_ZERO, Fraction(45)),
             says="how long a connection to an API server on a dead node is kept",
             source="staging/src/k8s.io/apimachinery/pkg/util/net/http.go, "
             "readIdleTimeoutSeconds, pingTimeoutSeconds; kubernetes/kubernetes#121793",
         ),
         Duration(
             option="settle",
-            default=Span(_ZERO, Fraction(60)),
+            default=TimeBounds(_ZERO, Fraction(60)),
             says="how long until living nodes that could not reach the API are ready again",
             source="",
         ),
@@ -206,10 +207,10 @@ _ETCD_SLACK: Final = Fraction(2)
 class Clocks:
     """The durations of an outage, by the names of `DURATIONS`; given or by default."""
 
-    said: Mapping[str, Span]
+    said: Mapping[str, TimeBounds]
     newest_kubelet: tuple[int, int] | None = None
 
-    def of(self, option: str) -> Span:
+    def of(self, option: str) -> TimeBounds:
         """Return one duration."""
         if option in self.said:
             return self.said[option]
@@ -221,13 +222,13 @@ class Clocks:
         return DURATIONS[option].default
 
     @property
-    def reaches_rules(self) -> Span:
+    def reaches_rules(self) -> TimeBounds:
         """From a pod's condition to rules on a node: the slice's controller, then kube-proxy."""
         latency, sync = self.of("latency"), self.of("min-sync-period")
         return latency + latency + replace(sync, earliest=_ZERO)
 
     @property
-    def election(self) -> Span:
+    def election(self) -> TimeBounds:
         """From the death of the active controller until another is active."""
         lease, retry = self.of("leader-elect-lease-duration"), "leader-elect-retry-period"
         # The dead one renewed up to a period ago; another saw that at its next look, and looks
@@ -235,7 +236,7 @@ class Clocks:
         look = self._look(retry, _RETRY_JITTER)
         return _no_less(lease, self._look(retry).latest) + look + look + self.of("latency")
 
-    def not_ready(self, *, may_elect: bool = False, is_stuck: bool = False) -> Span:
+    def not_ready(self, *, may_elect: bool = False, is_stuck: bool = False) -> TimeBounds:
         """From a node's death until its pods are NotReady.
 
         `may_elect`: the controller may have to be elected first. A new one has seen no node yet,
@@ -243,7 +244,7 @@ class Clocks:
         for that is dead.
         """
         look = self._look("node-monitor-period")
-        slack = look + look + Span(_ZERO, self.of("latency").latest)
+        slack = look + look + TimeBounds(_ZERO, self.of("latency").latest)
         counted = self.of("node-monitor-grace-period") + slack
         found = _no_less(counted, self._look("lease-renewal", _LEASE_JITTER).latest)
         election = self.election
@@ -253,25 +254,25 @@ class Clocks:
             election = self._held(election, again)
         return found | election + counted if may_elect else found
 
-    def after_outage(self) -> Span:
+    def after_outage(self) -> TimeBounds:
         """From the return of the API until pods of a node that died meanwhile are NotReady.
 
         A controller that lived on has long seen enough; one that starts, or is elected, has not.
         """
         grace, look = self.of("node-monitor-grace-period"), self._look("node-monitor-period")
-        return Span(_ZERO, (self.election + grace + look + look + self.of("latency")).latest)
+        return TimeBounds(_ZERO, (self.election + grace + look + look + self.of("latency")).latest)
 
-    def tainted(self, waits: Span) -> Span:
+    def tainted(self, waits: TimeBounds) -> TimeBounds:
         """From pods being NotReady until their node gets the taint, which is rate-limited."""
         return self._look("node-monitor-period") + within(Fraction(1, 10)) + waits
 
-    def api_removed(self, *, is_stuck: bool = False) -> Span:
+    def api_removed(self, *, is_stuck: bool = False) -> TimeBounds:
         """From an API server's death until its endpoint is in no rules."""
         lease, look = self.of("api-lease"), self._look("api-reconcile")
         found = _no_less(lease, look.latest) + look + within(_ETCD_SLACK)
         return (self._held(found, look) if is_stuck else found) + self.reaches_rules
 
-    def unsettled(self) -> Span | None:
+    def unsettled(self) -> TimeBounds | None:
         """When living nodes may count as NotReady, from and to; None if they never do.
 
         Their kubelets keep a connection to an API server whose node is dead, and renew no lease.
@@ -280,25 +281,25 @@ class Clocks:
         silent = (kept + self._look("lease-renewal", _LEASE_JITTER) + self.of("latency")).latest
         if silent is not None and grace is not None and silent < grace:
             return None
-        return Span(self.not_ready().earliest, (kept + self.of("settle")).latest)
+        return TimeBounds(self.not_ready().earliest, (kept + self.of("settle")).latest)
 
-    def _look(self, option: str, jitter: Fraction = _ZERO) -> Span:
+    def _look(self, option: str, jitter: Fraction = _ZERO) -> TimeBounds:
         """Return how long something waits for a loop's next look: a period, and its own work."""
         period = self.of(option).latest
         late = None if period is None else period * (1 + jitter)
-        return Span(_ZERO, late) + Span(_ZERO, self.of("latency").latest)
+        return TimeBounds(_ZERO, late) + TimeBounds(_ZERO, self.of("latency").latest)
 
-    def _held(self, span: Span, again: Span) -> Span:
+    def _held(self, span: TimeBounds, again: TimeBounds) -> TimeBounds:
         """Return the span if a dead connection may delay it, with a retry after that."""
         kept = self.of("dead-connection").latest
         if span.latest is None or kept is None or again.latest is None:
             return span.perhaps()
-        return Span(span.earliest, max(span.latest, kept) + again.latest)
+        return TimeBounds(span.earliest, max(span.latest, kept) + again.latest)
 
 
-def _no_less(span: Span, late: Fraction | None) -> Span:
+def _no_less(span: TimeBounds, late: Fraction | None) -> TimeBounds:
     """Return a span that began up to `late` seconds before now; None if that is not known."""
     if span.earliest is None:
         return span
     earliest = _ZERO if late is None else max(_ZERO, span.earliest - late)
-    return Span(earliest, span.latest)
+    return TimeBounds(earliest, span.latest)

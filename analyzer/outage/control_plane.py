@@ -7,7 +7,7 @@ that kube-apiserver may still answer reads from its cache, but nothing is writte
 server helps only if clients can reach it: a load balancer in front may be dead, or be a single
 point of failure. Controllers and the scheduler are active on one node at a time; another takes over
 when the lease of the election has expired. Endpoints are removed from EndpointSlices, and pods are
-replaced, only if all of this holds: `Judgement.heals`.
+replaced, only if all of this holds: `ControlPlaneState.heals`.
 
 What is not known is `Ternary.UNKNOWN`, never an all-clear. Losing more nodes never improves an
 answer.
@@ -97,7 +97,7 @@ class Topology:
 
 
 @value(kw_only=True)
-class Judgement:
+class ControlPlaneState:
     """What still works of a control plane.
 
     Attributes:
@@ -152,7 +152,9 @@ def quorum(members: int) -> int:
     return members // 2 + 1
 
 
-def judge(topology: Topology, dead: Collection[str], processes: Collection[str] = ()) -> Judgement:
+def judge(
+    topology: Topology, dead: Collection[str], processes: Collection[str] = ()
+) -> ControlPlaneState:
     """Return what still works of a control plane with these nodes dead.
 
     Nodes that carry nothing of it do not count. Of `processes` the API server alone is dead, its
@@ -163,7 +165,7 @@ def judge(topology: Topology, dead: Collection[str], processes: Collection[str] 
     has_quorum = _has_quorum(topology, gone)
     is_reachable = _is_reachable(topology, gone, lost)
     controllers, schedulers = _left(topology.controllers, gone), _left(topology.schedulers, gone)
-    return Judgement(
+    return ControlPlaneState(
         api=_left(topology.api, lost),
         members=None if topology.etcd is not Etcd.NODES else _left(topology.members, gone),
         controllers=controllers,

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from analyzer.model.value import value
 from analyzer.model.workloads import NodeFacts
-from analyzer.outage.clocks import ANY_TIME, NEVER, Span
+from analyzer.outage.clocks import ANY_TIME, NEVER, TimeBounds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,7 +66,9 @@ def rate(state: ZoneState, nodes: int, rates: Rates) -> Fraction:
     return rates.normal
 
 
-def waits(dead: Collection[str], nodes: Mapping[str, NodeFacts], rates: Rates) -> dict[str, Span]:
+def waits(
+    dead: Collection[str], nodes: Mapping[str, NodeFacts], rates: Rates
+) -> dict[str, TimeBounds]:
     """Return how long each dead node waits for its taint, once it is NotReady.
 
     The nodes of a zone are found dead one after the other, so the zone may still be normal when the
@@ -90,6 +92,6 @@ def waits(dead: Collection[str], nodes: Mapping[str, NodeFacts], rates: Rates) -
     return found
 
 
-def _wait(each_second: Fraction, queue: int) -> Span:
+def _wait(each_second: Fraction, queue: int) -> TimeBounds:
     """Return how long one of `queue` nodes waits; a limiter whose rate changed starts empty."""
-    return Span(Fraction(0), (queue + 1) / each_second if each_second else None)
+    return TimeBounds(Fraction(0), (queue + 1) / each_second if each_second else None)

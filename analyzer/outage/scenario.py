@@ -14,8 +14,8 @@ from analyzer.model.value import replace, value
 from analyzer.model.workloads import Workloads
 from analyzer.outage.api_servers import is_api
 from analyzer.outage.causes import Causes, Outage, Reconciler, dead_nodes
-from analyzer.outage.clocks import AT_ONCE, NEVER, Clocks, Span
-from analyzer.outage.control_plane import ApiState, Judgement, Topology, judge
+from analyzer.outage.clocks import AT_ONCE, NEVER, Clocks, TimeBounds
+from analyzer.outage.control_plane import ApiState, ControlPlaneState, Topology, judge
 from analyzer.outage.eviction import Rates
 from analyzer.outage.timeline import Reboot
 
@@ -48,7 +48,7 @@ class OutageOptions:
     with_api: frozenset[Endpoint] = frozenset()
     reconciler: Reconciler = Reconciler.LEASE
     rates: Rates = Rates()
-    said: Mapping[str, Span]
+    said: Mapping[str, TimeBounds]
 
 
 @value
@@ -56,7 +56,7 @@ class Event:
     """What happens in an outage, and when."""
 
     what: str
-    when: Span
+    when: TimeBounds
 
 
 @value(kw_only=True)
@@ -76,9 +76,9 @@ class Scenario:
     outage: Outage
     causes: Causes
     clocks: Clocks
-    judgement: Judgement | None
+    judgement: ControlPlaneState | None
     reboot: Reboot | None
-    unsettled: tuple[Span, ...]
+    unsettled: tuple[TimeBounds, ...]
     why: tuple[str, ...]
     assumed: tuple[str, ...]
     events: tuple[Event, ...]
@@ -116,7 +116,7 @@ def scenario(
         # Without the API there are no rules; with it, how long a restart takes is not known.
         back = outage.api_back.earliest
         has_rules = None if back is None else max(back, asked.reboots_after)
-        reboot = Reboot(at=asked.reboots_after, rules=Span(has_rules, None))
+        reboot = Reboot(at=asked.reboots_after, rules=TimeBounds(has_rules, None))
     return Scenario(
         died=died,
         outage=outage,
@@ -132,9 +132,12 @@ def scenario(
 
 
 def _outage(
-    asked: OutageOptions, judgement: Judgement | None, services: Sequence[ServicePort], died: Dead
+    asked: OutageOptions,
+    judgement: ControlPlaneState | None,
+    services: Sequence[ServicePort],
+    died: Dead,
 ) -> tuple[Outage, tuple[str, ...]]:
-    back = NEVER if asked.api_back is None else Span(asked.api_back, asked.api_back)
+    back = NEVER if asked.api_back is None else TimeBounds(asked.api_back, asked.api_back)
     outage = Outage(
         writes=Ternary.TRUE,
         heals=Ternary.TRUE,
@@ -210,14 +213,14 @@ def _api_nodes(services: Iterable[ServicePort], cluster: Cluster) -> tuple[str, 
     return tuple(node for node in found if node is not None)
 
 
-def _unsettled(outage: Outage, clocks: Clocks) -> tuple[Span, ...]:
+def _unsettled(outage: Outage, clocks: Clocks) -> tuple[TimeBounds, ...]:
     """Return when living nodes may count as not ready: they could not renew their leases."""
     found = []
     if outage.is_stuck and outage.heals is not Ternary.FALSE:
         found.append(clocks.unsettled())
     back = outage.api_back
     if back.earliest is not None and outage.heals is not Ternary.TRUE:
-        found.append(Span(back.earliest, (back + clocks.of("settle")).latest))
+        found.append(TimeBounds(back.earliest, (back + clocks.of("settle")).latest))
     return tuple(each for each in found if each is not None)
 
 
@@ -238,7 +241,9 @@ def _events(
     yield Event("what is marked dead is dead", AT_ONCE)
     found = []
     if reboot is not None:
-        found.append(Event("the dump's node restarts, without rules", Span(reboot.at, reboot.at)))
+        found.append(
+            Event("the dump's node restarts, without rules", TimeBounds(reboot.at, reboot.at))
+        )
     if outage.api_back.earliest is not None:
         found.append(Event("the control plane is back", outage.api_back))
     found += [
@@ -266,7 +271,7 @@ def _events(
     yield from sorted(found, key=lambda each: _order(each.when))
 
 
-def _order(when: Span) -> tuple[bool, Fraction, bool, Fraction]:
+def _order(when: TimeBounds) -> tuple[bool, Fraction, bool, Fraction]:
     """Return what sorts times: those that never come last."""
     return (
         when.earliest is None,

@@ -5,8 +5,8 @@ Theory of operation
 
 The share that a route loses at first is that of `loss`, exactly as the rules draw it. It changes
 when rules change: an endpoint that leaves them gives its share to the others, a pod that comes
-takes some. When that happens is a `Span`, so that at each moment there is a set of endpoints that
-certainly are still in the rules, and one of those that may be. The bounds are those over all
+takes some. When that happens is a `TimeBounds`, so that at each moment there is a set of endpoints
+that certainly are still in the rules, and one of those that may be. The bounds are those over all
 choices between the two: most is lost with as many dead ones as may be there, least with as few.
 Rules that kube-proxy writes anew give n endpoints 1/n each; the kernel draws that to n / 2**31,
 by which bounds are widened.
@@ -29,7 +29,7 @@ from analyzer.model.services import ApiServicePort
 from analyzer.model.value import value
 from analyzer.outage.api_servers import is_api
 from analyzer.outage.causes import Replacement
-from analyzer.outage.clocks import NEVER, Span
+from analyzer.outage.clocks import NEVER, TimeBounds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,9 +76,9 @@ class Curve:
         return lower, upper
 
     @property
-    def over(self) -> Span:
+    def over(self) -> TimeBounds:
         """When losses end; None of a bound: not before the end."""
-        return Span(self._gone(lambda step: step.lower), self._gone(lambda step: step.upper))
+        return TimeBounds(self._gone(lambda step: step.lower), self._gone(lambda step: step.upper))
 
     def at(self, second: Fraction) -> Step:
         """Return the step that a second is in."""
@@ -118,7 +118,7 @@ class Reboot:
     """
 
     at: Fraction
-    rules: Span
+    rules: TimeBounds
 
 
 def play(
@@ -128,7 +128,7 @@ def play(
     specs: Mapping[tuple[str, str], ApiServicePort],
     until: Fraction,
     reboot: Reboot | None = None,
-    unsettled: Sequence[Span] = (),
+    unsettled: Sequence[TimeBounds] = (),
 ) -> tuple[Played, ...]:
     """Return the losses of each ServicePort up to a time.
 
@@ -157,7 +157,7 @@ class _Player:
         fates: Callable[[ServicePort, Collection[Endpoint]], dict[Endpoint, Replacement]],
         until: Fraction,
         reboot: Reboot | None,
-        unsettled: Sequence[Span],
+        unsettled: Sequence[TimeBounds],
     ) -> None:
         self._died = died
         self._fates = fates
@@ -243,12 +243,14 @@ class _Route:
         #: Pods that come in their place are certainly drawn.
         self._draws_new = spec is not None and not (local or hints or more)
 
-    def curve(self, until: Fraction, reboot: Reboot | None, unsettled: Sequence[Span]) -> Curve:
+    def curve(
+        self, until: Fraction, reboot: Reboot | None, unsettled: Sequence[TimeBounds]
+    ) -> Curve:
         """Return what the route loses, second by second."""
         fates = [self._fates[end] for end in (*self._dead, *self._perhaps)]
         spans = [span for f in fates for span in (f.removed, f.replaced, f.returns)]
         if reboot is not None:
-            spans += [reboot.rules, Span(reboot.at, reboot.at)]
+            spans += [reboot.rules, TimeBounds(reboot.at, reboot.at)]
         spans += unsettled
         times = {_ZERO, *(t for s in spans for t in (s.earliest, s.latest) if t is not None)}
         steps: list[Step] = []
@@ -312,11 +314,11 @@ class _Route:
         return min(leads, share + off) if up else max(_ZERO, share - off)
 
 
-def _may(span: Span, time: Fraction) -> bool:
+def _may(span: TimeBounds, time: Fraction) -> bool:
     return span.earliest is not None and span.earliest <= time
 
 
-def _must(span: Span, time: Fraction) -> bool:
+def _must(span: TimeBounds, time: Fraction) -> bool:
     return span.latest is not None and span.latest <= time
 
 

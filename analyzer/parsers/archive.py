@@ -81,17 +81,6 @@ def is_zip(head: bytes) -> bool:
     return head.startswith(_ZIP)
 
 
-def plain_files(data: bytes, most: int = 1 << 30) -> dict[str, bytes]:
-    """Return the plain files of a tar archive by their paths.
-
-    Raises:
-        InputError: it is damaged or truncated, or contains what no bundle does.
-    """
-    budget = Budget(most)
-    stream = Stream(io.BytesIO(data), budget)
-    return {entry.name: entry.content() for entry in files_of_tar(stream, budget)}
-
-
 def files_of_tar(stream: Stream, budget: Budget) -> Iterator[ArchivedFile]:
     """Yield the plain files of a tar archive, one after the other.
 

@@ -1,6 +1,7 @@
 """iptables-save and ip6tables-save, of iptables-legacy and iptables-nft, and ``iptables -S``.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 Unedited output of iptables-save is read by four regular expressions over the whole text: tables,
 chains, and the rules of each chain as one piece. No rule becomes an object; a rule is parsed when
@@ -16,17 +17,18 @@ Source: iptables/iptables-save.c, ``do_output``; iptables/nft.c, ``nft_chain_sav
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 
 from analyzer.model.hooks import POLICIES
 from analyzer.model.iptables.rules import Chain, Ruleset, Table
 from analyzer.model.value import replace
 from analyzer.parsers.header import family_of, headers, taken
-from analyzer.parsers.rows import Block, Chains, Declared, Skim, Skimmed, SlicedRows
+from analyzer.parsers.rows import Block, Chains, Skim, Skimmed, SlicedRows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Final, TypeAlias
+    from typing import Any, Final, TypeAlias
 
 _HEAD: Final = re.compile(r"\*(\w+)\n")
 #: Most digits of a 64-bit counter.
@@ -125,6 +127,33 @@ def _clean(text: str, file: str, skim: Skim | None) -> Ruleset | None:
     )
 
 
+class _Declared(Mapping[str, "Any"]):
+    """The declared chains: some with policy and counters, and a run without in the middle."""
+
+    __slots__ = ("_after", "_before", "_run")
+
+    def __init__(
+        self, before: Mapping[str, object], run: Mapping[str, object], after: Mapping[str, object]
+    ) -> None:
+        self._before = before
+        self._run = run
+        self._after = after
+
+    def __getitem__(self, name: str) -> Any:
+        if name in self._run:
+            return None
+        return self._before[name] if name in self._before else self._after[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._run or name in self._before or name in self._after
+
+    def __iter__(self) -> Iterator[str]:
+        return chain(self._before, self._run, self._after)
+
+    def __len__(self) -> int:
+        return len(self._before) + len(self._run) + len(self._after)
+
+
 def _declared(
     text: str, span: tuple[int, int], skimmed: Mapping[str, object]
 ) -> Mapping[str, _Head] | None:
@@ -143,7 +172,7 @@ def _declared(
                 return None
             twice = not before.keys().isdisjoint(after)
             if not twice and not any(map(skimmed.__contains__, (*before, *after))):
-                return Declared(before, skimmed, after)
+                return _Declared(before, skimmed, after)
     found = _declarations(text[start:end])
     return found if found is not None and skimmed.keys() <= found.keys() else None
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from itertools import chain
 from operator import itemgetter
 
 from analyzer.model.addresses import address_from_text, address_to_text
@@ -14,7 +13,9 @@ from analyzer.model.iptables.rules import LOST_ROWS, Chain, LazyRules, Rule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Final, overload
+    from typing import Final, overload
+
+    from analyzer.parsers.xt.row_shapes import RowShapes
 
 
 class RuleRows(LazyRules):
@@ -127,6 +128,8 @@ class RuleRows(LazyRules):
 
 
 _LOST: Final = LOST_ROWS
+#: Characters of the rows of a table from which on many are alike.
+_LARGE: Final = 1_000_000
 #: Destination and port, preceded at most by the source, without ``!``.
 _KEY: Final = (
     r"(?:\[\d+:\d+\] )?-A \S+ (?:(?:! )?-s \S+ )?"
@@ -182,7 +185,7 @@ class Block:
     `part` splits a piece of the text into such groups.
     """
 
-    __slots__ = ("_more", "_part", "_places", "groups", "skimmed", "span", "text")
+    __slots__ = ("_more", "_part", "_places", "_shapes", "groups", "skimmed", "span", "text")
 
     def __init__(
         self,
@@ -199,8 +202,18 @@ class Block:
         self.skimmed = skimmed
         self._part = part
         self._more: dict[str, tuple[int, int]] | None = None
+        self._shapes: RowShapes | None = None
         #: Offsets whose line is known, in order: offset and line, from 1.
         self._places = [(0, 1)]
+
+    @property
+    def shapes(self) -> RowShapes | None:
+        """The shapes of its rows; None if there are too few for many to be alike."""
+        if self._shapes is None and self.span[1] - self.span[0] > _LARGE:
+            from analyzer.parsers.xt.row_shapes import RowShapes
+
+            self._shapes = RowShapes()
+        return self._shapes
 
     def span_of(self, chain: str) -> tuple[int, int]:
         """Return where the rows of a chain begin and end; an empty span if it has none."""
@@ -248,6 +261,13 @@ class SlicedRows(RuleRows):
         super().__init__(file, chains, table)
         self._block = block
         self._name = name
+
+    def understand(self, number: int, line: str) -> Rule:
+        """Return one rule, parsed and not kept."""
+        shapes = self._block.shapes
+        if shapes is None:
+            return super().understand(number, line)
+        return shapes.parse(line, self._at(number), self._chains)
 
     @property
     def declared(self) -> Location | None:
@@ -332,33 +352,6 @@ class ListedRows(RuleRows):
 
     def __len__(self) -> int:
         return len(self._rows) + (not self.complete)
-
-
-class Declared(Mapping[str, "Any"]):
-    """The declared chains: some with policy and counters, and a run without in the middle."""
-
-    __slots__ = ("_after", "_before", "_run")
-
-    def __init__(
-        self, before: Mapping[str, object], run: Mapping[str, object], after: Mapping[str, object]
-    ) -> None:
-        self._before = before
-        self._run = run
-        self._after = after
-
-    def __getitem__(self, name: str) -> Any:
-        if name in self._run:
-            return None
-        return self._before[name] if name in self._before else self._after[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._run or name in self._before or name in self._after
-
-    def __iter__(self) -> Iterator[str]:
-        return chain(self._before, self._run, self._after)
-
-    def __len__(self) -> int:
-        return len(self._before) + len(self._run) + len(self._after)
 
 
 class Chains(Mapping[str, Chain]):

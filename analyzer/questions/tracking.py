@@ -9,7 +9,7 @@ from analyzer.arguments.flow import RATE
 from analyzer.errors import UsageError
 from analyzer.failure.reached import Reached
 from analyzer.failure.suspects import Suspect, suspects
-from analyzer.failure.tracked import Owned, Owners
+from analyzer.failure.tracked import FlowServices, Owned
 from analyzer.inputs.files import Member, read_file
 from analyzer.inputs.recognised import Input
 from analyzer.kubeproxy.rows.drawn import Door, drawn_in_rows, drawn_in_texts
@@ -77,7 +77,7 @@ def owned_flows(
     later = {each.key: each for each in read(getattr(options, "again", ()))}
     flows += [replace(each, is_new=True) for key, each in later.items() if key not in known]
     _, services = judged(options, given)
-    return flows, tuple(Owners(services, given.own).owned(flows)), told
+    return flows, tuple(FlowServices(services, given.own).owned(flows)), told
 
 
 def _not_understood(lines: Sequence[int], file: str) -> Diagnostic:

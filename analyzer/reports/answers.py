@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from analyzer.model.packet import Packet
     from analyzer.model.services import ApiServicePort
     from analyzer.outage.api_servers import ApiProcess
-    from analyzer.outage.control_plane import Judgement, Topology
+    from analyzer.outage.control_plane import ControlPlaneState, Topology
     from analyzer.outage.scenario import Scenario
     from analyzer.outage.timeline import Played
     from analyzer.semantics.base_chains import Rules
@@ -252,7 +252,7 @@ class WhatIfAnswer:
         is_read = getattr(self.prediction, "is_whole", True)
         return is_read and not (self.not_judged or self.view.cut or self.found.is_interrupted)
 
-    def judged(self, failure: Failure) -> Judgement | None:
+    def judged(self, failure: Failure) -> ControlPlaneState | None:
         """Return what a failure leaves of the control plane; None if not known."""
         from analyzer.failure.whatif import Kind
         from analyzer.outage.control_plane import judge

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from analyzer.model.ternary import Ternary
-from analyzer.outage.control_plane import Judgement, quorum, survives
+from analyzer.outage.control_plane import ControlPlaneState, quorum, survives
 from analyzer.reports.answers import WhatIfAnswer
 
 #: null: not known.
@@ -31,7 +31,7 @@ def topology(answer: WhatIfAnswer) -> dict[str, Any] | None:
     }
 
 
-def control_plane(judgement: Judgement | None) -> dict[str, Any] | None:
+def control_plane(judgement: ControlPlaneState | None) -> dict[str, Any] | None:
     """Return what still works after a failure; empty if not known."""
     if judgement is None:
         return None

@@ -8,8 +8,8 @@ from analyzer.failure.whatif import Failure
 from analyzer.model.ternary import Ternary
 from analyzer.outage.control_plane import (
     ApiState,
+    ControlPlaneState,
     Etcd,
-    Judgement,
     LoadBalancer,
     Topology,
     judge,
@@ -32,7 +32,7 @@ _WORDS: Final = {
 }
 
 
-def word(judgement: Judgement | None) -> Span | str:
+def word(judgement: ControlPlaneState | None) -> Span | str:
     """Return how much of the API still works, in a word; nothing if not known."""
     if judgement is None:
         return ""

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from analyzer.outage.causes import by_cause
-from analyzer.outage.clocks import DURATIONS, Span
+from analyzer.outage.clocks import DURATIONS, TimeBounds
 from analyzer.outage.eviction import RATES_SOURCE, Rates
 from analyzer.outage.scenario import Event
 from analyzer.outage.timeline import Played
@@ -83,7 +83,7 @@ def number(value: Fraction, *, up: bool = False) -> dict[str, Any]:
     }
 
 
-def _span(value: Span) -> dict[str, Any]:
+def _span(value: TimeBounds) -> dict[str, Any]:
     """Return both ends; null: never, or not for certain."""
     earliest, latest = value.earliest, value.latest
     return {

@@ -7,12 +7,11 @@ from fractions import Fraction
 
 from analyzer.model.ternary import Ternary
 from analyzer.outage.causes import Replacement, by_cause
-from analyzer.outage.clocks import DURATIONS, NEVER, Span
+from analyzer.outage.clocks import DURATIONS, NEVER, TimeBounds
 from analyzer.outage.eviction import RATES_SOURCE, Rates
 from analyzer.outage.timeline import Played
 from analyzer.reports.answers import TimelineAnswer
-from analyzer.reports.document import Block, Cell, Column, Document, Line, Style, TextTable
-from analyzer.reports.document import Span as Piece
+from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.lost_now import sentences
 from analyzer.reports.not_judged import lines
 from analyzer.reports.phrases import SOURCES, assumed, at_node, count
@@ -65,10 +64,10 @@ def in_order(answer: TimelineAnswer) -> list[Played]:
 
 def _summary(answer: TimelineAnswer, lost: Sequence[Played]) -> Iterator[Line]:
     scenario = answer.scenario
-    yield Line((Piece(_healing(answer), Style.STRONG),))
+    yield Line((Span(_healing(answer), Style.STRONG),))
     if scenario.outage.proxy_dead:
         says = "kube-proxy of this node is dead: its rules stay as they are, whatever heals."
-        yield Line((Piece(says, Style.WARNING),))
+        yield Line((Span(says, Style.WARNING),))
     if not lost:
         more = " that reaches an endpoint today" if any(sentences(answer.view.services)) else ""
         yield Line((f"No ServicePort loses a new flow{more}.",))
@@ -123,10 +122,10 @@ def _loss(answer: TimelineAnswer, played: Played) -> tuple[Cell, ...]:
     curve = played.curve
     last, (lower, upper) = curve.steps[-1], curve.lost
     cells: list[Cell] = [
-        Piece(played.service.name.text, Style.STRONG),
+        Span(played.service.name.text, Style.STRONG),
         played.service.protocol,
-        Piece(share(*played.first), _style(*played.first)),
-        Piece(share(last.lower, last.upper), _style(last.lower, last.upper)),
+        Span(share(*played.first), _style(*played.first)),
+        Span(share(last.lower, last.upper), _style(last.lower, last.upper)),
         _over(curve.over),
         length(lower, upper),
     ]
@@ -137,7 +136,7 @@ def _loss(answer: TimelineAnswer, played: Played) -> tuple[Cell, ...]:
     return tuple(cells)
 
 
-def _over(when: Span) -> str:
+def _over(when: TimeBounds) -> str:
     return "not by then" if when.earliest is None else span(when)
 
 
@@ -188,10 +187,10 @@ def _durations(answer: TimelineAnswer) -> Iterator[Line]:
     for name, each in DURATIONS.items():
         value = clocks.of(name)
         shown = "not known" if value.latest is None else span(value)
-        yield Line((Piece(f"--{name} {shown}", Style.STRONG), f": {each.says}"))
+        yield Line((Span(f"--{name} {shown}", Style.STRONG), f": {each.says}"))
         source = "as given" if name in clocks.said else each.source or "a guess: no source"
         for one in source.split("; "):
-            yield Line((Piece(f"    {one}", Style.FAINT),))
+            yield Line((Span(f"    {one}", Style.FAINT),))
     yield from _rates(answer.scenario.causes.rates)
 
 
@@ -224,9 +223,9 @@ def _rates(rates: Rates) -> Iterator[Line]:
             rates.large == usual.large,
         ),
     ):
-        yield Line((Piece(f"--{option} {shown}", Style.STRONG), f": {says}"))
+        yield Line((Span(f"--{option} {shown}", Style.STRONG), f": {says}"))
         source = RATES_SOURCE if is_usual else "as given"
-        yield Line((Piece(f"    {source}", Style.FAINT),))
+        yield Line((Span(f"    {source}", Style.FAINT),))
 
 
 # --- the picture and the last lines ----------------------------------------
@@ -266,4 +265,4 @@ def _assumed(answer: TimelineAnswer) -> Iterator[Line]:
         if grace.earliest != grace.latest and "node-monitor-grace-period" not in clocks.said:
             told.append("either default of the grace period; --node-monitor-grace-period 40s")
     for each in told:
-        yield Line((Piece(f"Assumed: {each}.", Style.FAINT),))
+        yield Line((Span(f"Assumed: {each}.", Style.FAINT),))

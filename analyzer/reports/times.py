@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from analyzer.outage.clocks import Span
+from analyzer.outage.clocks import TimeBounds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def seconds(value: Fraction, *, up: bool = False) -> str:
     return "".join(f"{number}{unit}" for number, unit in parts if number)
 
 
-def span(value: Span) -> str:
+def span(value: TimeBounds) -> str:
     """Return when something happens: ``29.6s to 1m3s``, ``from 29.6s, if ever``, ``never``."""
     if value.earliest is None:
         return "never"

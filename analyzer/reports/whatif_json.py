@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from analyzer.failure.incidence import Incidence, Row
+from analyzer.failure.incidence import Incidence, RouteRow
 from analyzer.failure.smallest import Survival
 from analyzer.failure.thresholds import Breach
 from analyzer.failure.vantages import mean_over_nodes
@@ -182,7 +182,7 @@ class _Writer:
             }
         )
 
-    def _name(self, row: Row) -> str:
+    def _name(self, row: RouteRow) -> str:
         return self._found.service(row).name.text
 
 
@@ -207,14 +207,14 @@ def _names(groups: Incidence, places: tuple[int, ...]) -> list[str]:
     return [groups.groups[each] for each in places]
 
 
-def _loss(loss: Bounds | None, row: Row | None) -> dict[str, Any]:
+def _loss(loss: Bounds | None, row: RouteRow | None) -> dict[str, Any]:
     assert loss is not None  # only used if something is lost
     assert row is not None
     lower, upper = rounded(loss.lower), rounded(loss.upper, up=True)
     return {"lower": values.probability(lower), "upper": values.probability(upper), **_way(row)}
 
 
-def _way(row: Row) -> dict[str, Any]:
+def _way(row: RouteRow) -> dict[str, Any]:
     route = row.route
     return {
         "frontend": values.frontend(route.frontend),

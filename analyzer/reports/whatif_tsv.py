@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analyzer.failure.incidence import Row
+from analyzer.failure.incidence import RouteRow
 from analyzer.failure.whatif import Failure
 from analyzer.model.ternary import Ternary
 from analyzer.reports.answers import WhatIfAnswer
@@ -76,7 +76,7 @@ def _columns(answer: WhatIfAnswer, failure: Failure) -> Iterator[str]:
         yield from (_TERNARY[judgement.heals], _TERNARY[judgement.replaces])
 
 
-def _where(answer: WhatIfAnswer, row: Row) -> Iterator[str]:
+def _where(answer: WhatIfAnswer, row: RouteRow) -> Iterator[str]:
     service, route = answer.found.service(row), row.route
     yield cell(service.name.text)
     yield service.protocol

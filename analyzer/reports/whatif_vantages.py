@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from analyzer.failure.incidence import ONE, Row, rank
+from analyzer.failure.incidence import ONE, RouteRow, rank
 from analyzer.failure.smallest import Survival
 from analyzer.failure.vantages import MeanLoss, mean_over_nodes, worst_at
 from analyzer.failure.whatif import Failure, Kind
@@ -22,7 +22,7 @@ def dead_nodes(answer: WhatIfAnswer, failure: Failure) -> Collection[str]:
     return {n for n in answer.found.vantages if answer.cluster.zone_of(n) in failure.names}
 
 
-def at_cell(answer: WhatIfAnswer, row: Row | None, dead: Collection[str]) -> str:
+def at_cell(answer: WhatIfAnswer, row: RouteRow | None, dead: Collection[str]) -> str:
     """Return the nodes that a route exists on, for a cell; nothing if all."""
     if row is None or row.at is None:
         return ""
@@ -31,7 +31,7 @@ def at_cell(answer: WhatIfAnswer, row: Row | None, dead: Collection[str]) -> str
     return at_nodes(worst_at(found, row, dead), alive)
 
 
-def names_at(answer: WhatIfAnswer, row: Row | None, dead: Collection[str]) -> list[str] | None:
+def names_at(answer: WhatIfAnswer, row: RouteRow | None, dead: Collection[str]) -> list[str] | None:
     """Return the nodes by name, for programs; None for every live node."""
     if row is None or row.at is None:
         return None

@@ -36,7 +36,7 @@ _NUMBER: Final = struct.Struct("!I")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class RouteConnections:
     """Connections of one route.
 
     Attributes:
@@ -73,7 +73,7 @@ class Connections:
 
     def __init__(
         self,
-        targets: Sequence[Target],
+        targets: Sequence[RouteConnections],
         listeners: Sequence[socket.socket],
         clock: Callable[[], float],
     ) -> None:
@@ -106,7 +106,7 @@ class Connections:
                 self._end(kept)
         self.begin()
 
-    def _open(self, target: Target) -> None:
+    def _open(self, target: RouteConnections) -> None:
         namespace, address = target.client
         client = namespace.socket(FAMILIES[target.to[0].version], socket.SOCK_STREAM)
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

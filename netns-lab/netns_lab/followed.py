@@ -37,7 +37,7 @@ FlowResult = tuple[RawDoor | None, bool | None]
 
 
 @dataclass(slots=True)
-class Span:
+class RouteSpan:
     """Flows of a route that were sent while nothing changed, or during a change.
 
     Attributes:
@@ -147,7 +147,7 @@ class Followed(RouteRun):
         self.sent = 0
         #: Times at which flows were sent, and how many had been sent by then.
         self.marks: list[tuple[float, int]] = []
-        self.spans: list[Span] = []
+        self.spans: list[RouteSpan] = []
         self._kinds: dict[Endpoint, Kind] = {}
 
     def _clients(self) -> tuple[tuple[Address, ...], Host, str]:
@@ -226,7 +226,7 @@ class Followed(RouteRun):
         if route is not None:
             expected = arriving(route, self._lab.beyond(self._client))
         self.spans.append(
-            Span(
+            RouteSpan(
                 begins=now,
                 first=self.sent,
                 dead=dead,
@@ -238,7 +238,7 @@ class Followed(RouteRun):
             )
         )
 
-    def change(self, old: Span) -> None:
+    def change(self, old: RouteSpan) -> None:
         """Make the last phase a change: each flow may behave as in `old`, or as after it."""
         span = self.spans[-1]
         span.at_event = True
@@ -252,7 +252,7 @@ class Followed(RouteRun):
         """End the last phase."""
         self.spans[-1].ends, self.spans[-1].last = now, self.sent
 
-    def measurements(self) -> list[tuple[Span, Measurement]]:
+    def measurements(self) -> list[tuple[RouteSpan, Measurement]]:
         """Return the counts of each phase that has flows; each flow belongs to one phase."""
         fates = self.fates()
         found = [
@@ -261,7 +261,7 @@ class Followed(RouteRun):
         assert sum(each.flows for _, each in found) == self.sent
         return found
 
-    def _measured(self, span: Span, fates: Sequence[FlowResult]) -> Measurement:
+    def _measured(self, span: RouteSpan, fates: Sequence[FlowResult]) -> Measurement:
         self._predicted = span.expected
         self._kept_back = 0  # they are seen nowhere, as what rules drop is
         self._dead = frozenset(e for e, kind in span.dead.items() if kind.is_dead)

@@ -41,7 +41,7 @@ _NEIGHBOURHOOD: Final = 9
 
 
 @dataclass(frozen=True, slots=True)
-class _Span:
+class _AddressSpan:
     """Addresses from the first to the last."""
 
     version: int
@@ -128,7 +128,7 @@ def _text(ruleset: Rules) -> str:
     return iptables_save.render(ruleset)
 
 
-def _spans(text: str) -> Iterator[_Span]:
+def _spans(text: str) -> Iterator[_AddressSpan]:
     """Yield all networks and ranges that a text names.
 
     Raises:
@@ -142,9 +142,11 @@ def _spans(text: str) -> Iterator[_Span]:
         if mask:
             yield _span(ip_network(f"{address}/{mask}", strict=False))
         else:
-            yield _Span(first.version, int(first), int(ip_address(last)) if last else int(first))
+            yield _AddressSpan(
+                first.version, int(first), int(ip_address(last)) if last else int(first)
+            )
 
 
-def _span(network: Network) -> _Span:
+def _span(network: Network) -> _AddressSpan:
     ends = network.network_address, network.broadcast_address
-    return _Span(network.version, int(ends[0]), int(ends[1]))
+    return _AddressSpan(network.version, int(ends[0]), int(ends[1]))

@@ -289,7 +289,9 @@ def _connector(
                 if numbers[at]:
                     client = _client(side.lab, run, places)
                     targets.append(
-                        connections.Target(route=at, client=client, to=run.to, number=numbers[at])
+                        connections.RouteConnections(
+                            route=at, client=client, to=run.to, number=numbers[at]
+                        )
                     )
                     listeners += side.lab.listeners(run.service)
                 at += 1

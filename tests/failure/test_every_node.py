@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from analyzer.failure.incidence import ONE, rank
 from analyzer.failure.loss import service_loss
 from analyzer.failure.thresholds import breaches
-from analyzer.failure.vantages import is_node_local, mean_over_nodes, worst_at
+from analyzer.failure.vantages import mean_over_nodes, worst_at
 from analyzer.failure.whatif import WhatIf, WhatIfOptions, what_if
 from analyzer.kubeproxy.predict.every_node import At, EveryNode
 from analyzer.kubeproxy.view import ServicePort
@@ -194,5 +194,5 @@ def test_what_survives_leaves_every_living_node_an_endpoint(given: Everywhere) -
                     assert of_it is not None
                     losses = service_loss(of_it, given.given.dead(dead)).routes
                     assert not any(e.leads and not e.survives.upper for e in losses)
-        if is_node_local(found.nodes, at):
+        if at in found.nodes.own and not found.nodes.services[at]:
             assert all(f.cost.row is None or f.cost.row.service != at for f in found.of_nodes)

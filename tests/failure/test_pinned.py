@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from analyzer.failure.pinned import Why, pinned
-from analyzer.failure.tracked import Owners
+from analyzer.failure.tracked import FlowServices
 from analyzer.kubeproxy.view import Endpoint
 from analyzer.model.value import replace
 from tests.support.dumps import at, many_endpoints, view_of
@@ -18,7 +18,7 @@ GONE = Endpoint(ONE.address + 99, 80)
 def test_each_group_says_why_how_many_for_how_long_and_what_frees_it() -> None:
     flows = [entry(n, end, replied=False) for n, end in enumerate([ONE, ONE, TWO, THREE, GONE])]
     flows[1] = replace(flows[1], seconds=300, replied=True)
-    owned = [*Owners(VIEW.services, ()).owned(flows)]
+    owned = [*FlowServices(VIEW.services, ()).owned(flows)]
     found = pinned(owned, {ONE}, {TWO: "other/pod"})
     assert [(e.endpoint, e.why, e.flows, e.unanswered, e.seconds, e.owner) for e in found] == [
         (ONE, Why.DEAD, 2, 1, 300, ""),
@@ -37,7 +37,7 @@ def test_what_dnat_left_alone_or_sent_for_no_service_is_not_asked_about() -> Non
     plain = replace(entry(1, ONE, replied=False), reply_source_port=80)
     plain = replace(plain, reply_source=plain.destination)
     other = entry(2, ONE, replied=False, vip="10.96.0.250")
-    assert [*Owners(VIEW.services, ()).owned([plain, other])] == []
+    assert [*FlowServices(VIEW.services, ()).owned([plain, other])] == []
 
 
 def test_a_node_port_is_one_only_at_the_nodes_own_addresses() -> None:
@@ -45,6 +45,6 @@ def test_a_node_port_is_one_only_at_the_nodes_own_addresses() -> None:
     service = replace(SERVICE, frontends=(frontend,))
     flow = entry(1, ONE, replied=False, vip="192.168.0.9", port=30_080)
     own = at("192.168.0.9").address
-    assert len([*Owners([service], [own]).owned([flow])]) == 1
-    assert len([*Owners([service], []).owned([flow])]) == 1
-    assert [*Owners([service], [own + 1]).owned([flow])] == []
+    assert len([*FlowServices([service], [own]).owned([flow])]) == 1
+    assert len([*FlowServices([service], []).owned([flow])]) == 1
+    assert [*FlowServices([service], [own + 1]).owned([flow])] == []

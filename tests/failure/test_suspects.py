@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from analyzer.failure.agreement import at_least, at_most
 from analyzer.failure.suspects import Suspect, suspects
-from analyzer.failure.tracked import Owners
+from analyzer.failure.tracked import FlowServices
 from analyzer.kubeproxy.view import Endpoint, View
 from analyzer.model.conntrack import Tracked
 from analyzer.model.value import replace
@@ -25,7 +25,7 @@ RATE = 0.001
 
 
 def judged(view: View, flows: list[Tracked], rate: float = RATE) -> tuple[Suspect, ...]:
-    return suspects(Owners(view.services, ()).owned(flows), rate)
+    return suspects(FlowServices(view.services, ()).owned(flows), rate)
 
 
 def named(view: View, flows: list[Tracked], rate: float = RATE) -> set[Endpoint]:

@@ -9,7 +9,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.failure.incidence import Row
+from analyzer.failure.incidence import RouteRow
 from analyzer.failure.route_loss import RouteLoss
 from analyzer.failure.thresholds import exceeding, exceeding_any
 from tests.support.effort import examples
@@ -38,7 +38,7 @@ def test_the_worst_set_for_some_route_decides(given_: Placed, most: Fraction, si
         assert any(route.is_lost_beyond(most) for route in _route(given_, found.groups, found.row))
 
 
-def _route(given_: Placed, groups: Collection[int], row: Row) -> list[RouteLoss]:
+def _route(given_: Placed, groups: Collection[int], row: RouteRow) -> list[RouteLoss]:
     loss = given_.losses(names(groups))[row.service]
     return [each for each in loss.routes if each.route is row.route]
 

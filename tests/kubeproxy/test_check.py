@@ -16,12 +16,10 @@ from hypothesis import strategies as st
 from analyzer.errors import AnalyzerError
 from analyzer.kubeproxy.check.findings import Checked
 from analyzer.kubeproxy.check.invariants import INVARIANTS, check
-from analyzer.kubeproxy.check.rows import understood, usual
 from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.model.cluster import Cluster
 from analyzer.parsers.api_objects import decode
 from analyzer.parsers.kubernetes import parse_objects
-from analyzer.parsers.rows import RuleRows
 from analyzer.parsers.services import parse_services
 from tests.support.captures import FIXTURES, Capture
 from tests.support.check import (
@@ -137,20 +135,6 @@ def test_nothing_is_found_in_any_capture(captures: Path) -> None:
             assert codes == expected(str(capture)), (path, said(found))
             seen[not codes] += 1
     assert seen[True] > 100
-
-
-def test_a_usual_row_says_what_its_rule_says(captures: Path) -> None:
-    usually = 0
-    for path in [*DUMPS, *captures.glob("*/features*/iptables-*-save.txt.gz")]:
-        for table in read_ruleset(path.read_bytes(), path.name).tables.values():
-            for chain in table.chains.values():
-                rules = chain.rules
-                assert isinstance(rules, RuleRows)
-                for number, text in rules.rows:
-                    row = usual(number, text)
-                    usually += row is not None
-                    assert row in (None, understood(chain.name, rules.understand(number, text)))
-    assert usually > 5000
 
 
 # --- broken dumps ------------------------------------------------------------
@@ -362,6 +346,6 @@ def test_every_rule_is_missed_when_it_is_lost_but_for_these() -> None:
 
 def test_every_invariant_has_a_line_in_the_table() -> None:
     folder = Path(check.__code__.co_filename).parent
-    support = {"__init__", "facts", "findings", "invariants", "rows"}
+    support = {"__init__", "facts", "findings", "invariants"}
     support |= {"probabilities", "settled", "usual"}
     assert {path.stem for path in folder.glob("*.py")} - support == set(INVARIANTS)

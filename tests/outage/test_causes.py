@@ -11,7 +11,7 @@ from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.model.workloads import ServiceFacts, Workload, Workloads
 from analyzer.outage.causes import Cause, Reconciler, Replacement, by_cause, dead_nodes
-from analyzer.outage.clocks import ANY_TIME, NEVER, Span
+from analyzer.outage.clocks import ANY_TIME, NEVER, TimeBounds
 from tests.support.outages import (
     MANAGED,
     PLAIN,
@@ -26,7 +26,7 @@ from tests.support.outages import (
 
 SAID = {"node-monitor-grace-period": seconds(40), "start-up": seconds(10)}
 #: When rules no longer lead to a node that is found dead by itself.
-LEAVES = Span(Fraction("28.6"), Fraction(56))
+LEAVES = TimeBounds(Fraction("28.6"), Fraction(56))
 
 
 def fate(behind: Workloads | None = None, **asked: Any) -> Replacement:
@@ -50,7 +50,7 @@ def test_pods_of_a_replica_set_leave_and_others_come() -> None:
     assert found.removed == LEAVES
     # Unknown, a look later tainted, after up to two tokens; 300 s; then a pod, and its rules.
     latest = 53 + Fraction("6.1") + 20 + 300 + 1 + 1 + 10 + 3
-    assert found.replaced == Span(Fraction("28.6") + 300 + 10, latest)
+    assert found.replaced == TimeBounds(Fraction("28.6") + 300 + 10, latest)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_pods_of_a_replica_set_leave_and_others_come() -> None:
         (replace(PLAIN, tolerates=None), Cause.REPLACED, NEVER),
     ],
 )
-def test_who_is_not_moved(pod: Workload, cause: Cause, replaced: Span) -> None:
+def test_who_is_not_moved(pod: Workload, cause: Cause, replaced: TimeBounds) -> None:
     found = fate(behind(pod))
     assert (found.cause, found.replaced) == (cause, replaced)
     assert found.removed == LEAVES
@@ -172,7 +172,7 @@ def test_what_dies_with_the_api_may_come_back_with_it() -> None:
     found = outage(2, (), heals=False, with_api=frozenset(other), api_back=Fraction(60))
     assert found.died.endpoints == frozenset(other)
     (only,) = found.causes.fates(view(2).services[0], other).values()
-    assert (only.cause, only.returns) == (Cause.WITH_API, Span(Fraction(60), None))
+    assert (only.cause, only.returns) == (Cause.WITH_API, TimeBounds(Fraction(60), None))
 
 
 API = "default/kubernetes:https"
@@ -196,7 +196,7 @@ def test_api_servers_that_are_back_are_endpoints_again() -> None:
     assert of_api(heals=False).returns == NEVER
     back = of_api(heals=False, api_back=Fraction(600))
     assert back.removed == NEVER
-    assert back.returns == Span(Fraction(600), Fraction(631))
+    assert back.returns == TimeBounds(Fraction(600), Fraction(631))
 
 
 def test_an_endpoint_that_dies_on_a_living_node_is_not_known() -> None:

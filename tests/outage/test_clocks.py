@@ -7,7 +7,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.outage.clocks import DURATIONS, NEVER, Clocks, Span
+from analyzer.outage.clocks import DURATIONS, NEVER, Clocks, TimeBounds
 
 CLOCKS = Clocks(said={})
 #: Parts of a period, exactly.
@@ -15,7 +15,7 @@ phases = st.fractions(min_value=0, max_value=1, max_denominator=1_000)
 spans = st.one_of(
     st.just(NEVER),
     st.builds(
-        lambda a, b, known: Span(min(a, b), max(a, b) if known else None),
+        lambda a, b, known: TimeBounds(min(a, b), max(a, b) if known else None),
         phases,
         phases,
         st.booleans(),
@@ -24,11 +24,13 @@ spans = st.one_of(
 
 
 def exactly(**said: int) -> Clocks:
-    given = {name.replace("_", "-"): Span(Fraction(n), Fraction(n)) for name, n in said.items()}
+    given = {
+        name.replace("_", "-"): TimeBounds(Fraction(n), Fraction(n)) for name, n in said.items()
+    }
     return Clocks(said=given)
 
 
-def within(time: Fraction, span: Span) -> bool:
+def within(time: Fraction, span: TimeBounds) -> bool:
     assert span.earliest is not None
     assert span.latest is not None
     return span.earliest <= time <= span.latest
@@ -102,7 +104,7 @@ def test_a_longer_grace_period_is_never_shorter(one: int, more: int) -> None:
 
 
 @given(spans, spans)
-def test_either_of_two_spans_contains_both(one: Span, other: Span) -> None:
+def test_either_of_two_spans_contains_both(one: TimeBounds, other: TimeBounds) -> None:
     both = one | other
     for each in (one, other):
         if each.earliest is not None:
@@ -112,7 +114,7 @@ def test_either_of_two_spans_contains_both(one: Span, other: Span) -> None:
 
 
 @given(spans, spans)
-def test_what_never_begins_never_ends(one: Span, other: Span) -> None:
+def test_what_never_begins_never_ends(one: TimeBounds, other: TimeBounds) -> None:
     total = one + other
     assert (total.earliest is None) is (one.earliest is None or other.earliest is None)
     assert (total.latest is None) is (one.latest is None or other.latest is None)
@@ -128,11 +130,13 @@ def test_a_controller_that_has_to_be_elected_begins_anew() -> None:
 
 def test_kubelets_tell_the_default_of_the_grace_period() -> None:
     grace = "node-monitor-grace-period"
-    assert Clocks(said={}).of(grace) == Span(Fraction(40), Fraction(50))
-    assert Clocks(said={}, newest_kubelet=(1, 32)).of(grace) == Span(Fraction(40), Fraction(50))
-    fifty = Span(Fraction(50), Fraction(50))
+    assert Clocks(said={}).of(grace) == TimeBounds(Fraction(40), Fraction(50))
+    assert Clocks(said={}, newest_kubelet=(1, 32)).of(grace) == TimeBounds(
+        Fraction(40), Fraction(50)
+    )
+    fifty = TimeBounds(Fraction(50), Fraction(50))
     assert Clocks(said={}, newest_kubelet=(1, 33)).of(grace) == fifty
-    said = {grace: Span(Fraction(5), Fraction(5))}
+    said = {grace: TimeBounds(Fraction(5), Fraction(5))}
     assert Clocks(said=said, newest_kubelet=(1, 36)).of(grace) == said[grace]
 
 

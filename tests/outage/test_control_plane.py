@@ -13,8 +13,8 @@ from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.outage.control_plane import (
     ApiState,
+    ControlPlaneState,
     Etcd,
-    Judgement,
     LoadBalancer,
     Topology,
     judge,
@@ -104,7 +104,7 @@ def test_more_dead_nodes_never_bring_anything_back(
     assert after.api <= before.api
 
 
-def truths(found: Judgement) -> tuple[Ternary, ...]:
+def truths(found: ControlPlaneState) -> tuple[Ternary, ...]:
     return found.has_quorum, found.is_reachable, found.writes, found.heals, found.replaces
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzer.model.workloads import NodeFacts
-from analyzer.outage.clocks import ANY_TIME, NEVER, Span
+from analyzer.outage.clocks import ANY_TIME, NEVER, TimeBounds
 from analyzer.outage.eviction import Rates, ZoneState, rate, waits, zone_state
 
 RATES = Rates()
@@ -53,7 +53,7 @@ def test_rates_of_a_zone(state: ZoneState, total: int, wanted: Fraction) -> None
 
 def test_one_node_of_ten_waits_for_a_token_or_two() -> None:
     (span,) = waits(["n0"], nodes(10), RATES).values()
-    assert span == Span(Fraction(0), Fraction(20))
+    assert span == TimeBounds(Fraction(0), Fraction(20))
 
 
 def test_a_small_zone_that_is_unhealthy_may_give_up_none() -> None:

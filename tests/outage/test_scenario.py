@@ -11,7 +11,7 @@ from analyzer.errors import UsageError
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.model.workloads import Workloads
-from analyzer.outage.clocks import AT_ONCE, NEVER, Span
+from analyzer.outage.clocks import AT_ONCE, NEVER, TimeBounds
 from analyzer.outage.control_plane import LoadBalancer
 from analyzer.outage.scenario import OutageOptions, scenario
 from tests.support.outages import APART, cluster, died, outage, seconds, view
@@ -141,7 +141,7 @@ def test_a_dead_node_of_the_control_plane_may_silence_living_ones(
 
 def test_when_the_api_is_back_living_nodes_have_been_silent_too() -> None:
     found = outage(2, (1,), heals=False, api_back=Fraction(600))
-    assert found.unsettled == (Span(Fraction(600), Fraction(660)),)
+    assert found.unsettled == (TimeBounds(Fraction(600), Fraction(660)),)
     assert outage(2, (1,), heals=False).unsettled == ()
 
 

@@ -14,7 +14,7 @@ from analyzer.kubeproxy.view import Endpoint
 from analyzer.model.services import ApiEndpoint
 from analyzer.model.value import replace
 from analyzer.outage.causes import Cause, Replacement
-from analyzer.outage.clocks import NEVER, Span
+from analyzer.outage.clocks import NEVER, TimeBounds
 from analyzer.outage.control_plane import LoadBalancer
 from analyzer.outage.timeline import Curve, Reboot, Step, play
 from tests.support.outages import (
@@ -35,15 +35,15 @@ UNTIL = Fraction(20)
 moments = st.integers(0, 20).map(Fraction)
 spans = st.one_of(
     st.just(NEVER),
-    moments.map(lambda first: Span(first, None)),
-    st.builds(lambda one, other: Span(min(one, other), max(one, other)), moments, moments),
+    moments.map(lambda first: TimeBounds(first, None)),
+    st.builds(lambda one, other: TimeBounds(min(one, other), max(one, other)), moments, moments),
 )
 fates = st.builds(
     Replacement, cause=st.just(Cause.REPLACED), removed=spans, replaced=spans, returns=spans
 )
 
 
-def moment(data: st.DataObject, span: Span) -> Fraction | None:
+def moment(data: st.DataObject, span: TimeBounds) -> Fraction | None:
     """Return some moment within a span; None: never."""
     if span.earliest is None or (span.latest is None and data.draw(st.booleans())):
         return None
@@ -121,7 +121,7 @@ def test_with_nothing_dead_nothing_is_lost(number: int, frozen: bool) -> None:
     found = played(number, outage(number, (), heals=not frozen))
     assert found.curve.lost == (Fraction(0), Fraction(0))
     assert found.route is None
-    assert found.curve.over == Span(Fraction(0), Fraction(0))
+    assert found.curve.over == TimeBounds(Fraction(0), Fraction(0))
 
 
 some = st.integers(1, 4).flatmap(
@@ -160,7 +160,7 @@ def test_healing_never_loses_more_than_frozen(
     assert frozen.over == NEVER
 
 
-def said(**durations: int) -> dict[str, Span]:
+def said(**durations: int) -> dict[str, TimeBounds]:
     names = {"grace": "node-monitor-grace-period", "start_up": "start-up"}
     return {names[name]: seconds(value) for name, value in durations.items()}
 
@@ -184,7 +184,7 @@ def test_one_of_two_is_lost_until_it_leaves_the_rules() -> None:
         Step(Fraction("28.6"), Fraction(0), half),
         Step(Fraction(56), Fraction(0), Fraction(0)),
     )
-    assert found.curve.over == Span(Fraction("28.6"), Fraction(56))
+    assert found.curve.over == TimeBounds(Fraction("28.6"), Fraction(56))
     assert found.curve.lost == (Fraction("14.3"), Fraction(28))
 
 
@@ -237,7 +237,7 @@ def test_a_node_that_restarts_without_an_api_has_no_service() -> None:
         Step(Fraction(120), Fraction(1), Fraction(1)),
     )
     scenario = outage(2, (), heals=False, reboots_after=Fraction(120), api_back=Fraction(600))
-    assert scenario.reboot == Reboot(at=Fraction(120), rules=Span(Fraction(600), None))
+    assert scenario.reboot == Reboot(at=Fraction(120), rules=TimeBounds(Fraction(600), None))
     step = played(2, scenario).curve.at(Fraction(601))
     assert (step.lower, step.upper) == (Fraction(0), Fraction(1))
 
@@ -275,13 +275,13 @@ def test_pods_that_nothing_moves_are_gone_for_good() -> None:
     [
         ([(0, 0, 0)], seconds(0)),
         ([(0, 1, 1)], NEVER),
-        ([(0, 1, 1), (5, 0, 1)], Span(Fraction(5), None)),
+        ([(0, 1, 1), (5, 0, 1)], TimeBounds(Fraction(5), None)),
         ([(0, 1, 1), (5, 0, 1), (7, 0, 0)], seconds(5, 7)),
         ([(0, 1, 1), (5, 0, 0), (7, 1, 1), (9, 0, 0)], seconds(9)),
     ],
 )
 def test_a_curve_is_over_when_nothing_follows(
-    steps: list[tuple[int, int, int]], over: Span
+    steps: list[tuple[int, int, int]], over: TimeBounds
 ) -> None:
     made = tuple(Step(*map(Fraction, step)) for step in steps)
     assert Curve(steps=made, until=UNTIL).over == over

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import tarfile
 
 import pytest
@@ -10,11 +11,18 @@ from hypothesis import strategies as st
 
 from analyzer.errors import InputError
 from analyzer.parsers import unpacking
-from analyzer.parsers.archive import is_archive, plain_files
+from analyzer.parsers.archive import files_of_tar, is_archive
+from analyzer.parsers.unpacking import Budget, Stream
 from tests.support.archives import packed
 
 FORMATS = (tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT)
 NAMES = st.text("abc\u00e9-.", min_size=1, max_size=120).filter(lambda name: name != "..")
+
+
+def plain_files(data: bytes) -> dict[str, bytes]:
+    budget = Budget(1 << 30)
+    found = files_of_tar(Stream(io.BytesIO(data), budget), budget)
+    return {entry.name: entry.content() for entry in found}
 
 
 @given(

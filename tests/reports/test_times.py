@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.outage.clocks import ANY_TIME, NEVER, Span
+from analyzer.outage.clocks import ANY_TIME, NEVER, TimeBounds
 from analyzer.parsers.durations import duration_from_text
 from analyzer.reports.times import amount, length, seconds, share, span
 
@@ -29,12 +29,12 @@ def test_times_are_rounded_outwards(value: Fraction) -> None:
     [
         (NEVER, "never"),
         (ANY_TIME, "from 0s, if ever"),
-        (Span(Fraction(148, 5), Fraction(64)), "29.6s to 64s"),
-        (Span(Fraction(20), Fraction(20)), "20s"),
-        (Span(Fraction(330), Fraction(3600)), "5m30s to 1h"),
+        (TimeBounds(Fraction(148, 5), Fraction(64)), "29.6s to 64s"),
+        (TimeBounds(Fraction(20), Fraction(20)), "20s"),
+        (TimeBounds(Fraction(330), Fraction(3600)), "5m30s to 1h"),
     ],
 )
-def test_spans(when: Span, shown: str) -> None:
+def test_spans(when: TimeBounds, shown: str) -> None:
     assert span(when) == shown
 
 

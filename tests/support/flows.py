@@ -10,7 +10,7 @@ from analyzer.failure.models import Dead
 from analyzer.failure.pinned import pinned
 from analyzer.failure.reached import Reached
 from analyzer.failure.suspects import suspects
-from analyzer.failure.tracked import Owners
+from analyzer.failure.tracked import FlowServices
 from analyzer.kubeproxy.view import Endpoint, View
 from analyzer.model.cluster import Cluster
 from analyzer.model.conntrack import Tracked
@@ -65,7 +65,7 @@ def flows_answer(verb: str, view: View, dead: Dead) -> SuspectsAnswer | PinnedAn
     flows = [entry(at, one, replied=False, source=f"10.0.9.{at + 1}") for at in range(40)]
     flows += [entry(50 + at, two, replied=True, source=f"10.0.8.{at + 1}") for at in range(40)]
     flows += [entry(99, gone, replied=False)]
-    owned = tuple(Owners(view.services, ()).owned(flows))
+    owned = tuple(FlowServices(view.services, ()).owned(flows))
     if verb == "pinned":
         return PinnedAnswer(
             cluster=Cluster(),

@@ -17,7 +17,7 @@ from analyzer.model.services import ApiEndpoint, ApiServicePort
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.model.workloads import NodeFacts, ServiceFacts, Workload, Workloads
-from analyzer.outage.clocks import Span
+from analyzer.outage.clocks import TimeBounds
 from analyzer.outage.control_plane import Etcd, LoadBalancer, Topology
 from analyzer.outage.scenario import OutageOptions, Scenario, scenario
 from analyzer.outage.timeline import Played, play
@@ -39,9 +39,9 @@ APART = Topology(
 )
 
 
-def seconds(first: float, last: float | None = None) -> Span:
+def seconds(first: float, last: float | None = None) -> TimeBounds:
     """Return a span of seconds, or a moment."""
-    return Span(Fraction(first), Fraction(first if last is None else last))
+    return TimeBounds(Fraction(first), Fraction(first if last is None else last))
 
 
 @lru_cache

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.check.facts import DRAWING, Facts
 from analyzer.kubeproxy.check.findings import Finding
-from analyzer.kubeproxy.check.rows import Row
+from analyzer.kubeproxy.matched.chain_rule import ChainRule
 
 
 def affinity(facts: Facts) -> Iterator[Finding]:
@@ -37,8 +37,10 @@ def affinity(facts: Facts) -> Iterator[Finding]:
                 )
 
 
-def _checks(facts: Facts, chain: str, rows: list[Row], checks: list[Row]) -> Iterator[Finding]:
-    seconds: dict[int | None, Row] = {}
+def _checks(
+    facts: Facts, chain: str, rows: list[ChainRule], checks: list[ChainRule]
+) -> Iterator[Finding]:
+    seconds: dict[int | None, ChainRule] = {}
     first_draw = next((row for row in rows if row.recent is None), None)
     for row in checks:
         assert row.recent is not None  # that is what makes it a check
@@ -87,7 +89,9 @@ def _checks(facts: Facts, chain: str, rows: list[Row], checks: list[Row]) -> Ite
     yield from _both(facts, chain, rows, checks)
 
 
-def _both(facts: Facts, chain: str, rows: list[Row], checks: list[Row]) -> Iterator[Finding]:
+def _both(
+    facts: Facts, chain: str, rows: list[ChainRule], checks: list[ChainRule]
+) -> Iterator[Finding]:
     """Find endpoints that are only drawn, or that only returning clients reach."""
     checked = {row.target for row in checks}
     drawn = {row.target for row in rows if row.recent is None}
@@ -111,7 +115,7 @@ def _both(facts: Facts, chain: str, rows: list[Row], checks: list[Row]) -> Itera
             )
 
 
-def _unchecked(facts: Facts, chain: str, rows: list[Row]) -> Iterator[Finding]:
+def _unchecked(facts: Facts, chain: str, rows: list[ChainRule]) -> Iterator[Finding]:
     for row in rows:
         if any(each.recent is not None for each in facts.rows(row.target or "")):
             yield Finding(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.check.facts import OWN_PREFIXES, Facts, frontend_of
+from analyzer.kubeproxy.check.facts import OWN_PREFIXES, Facts
 from analyzer.kubeproxy.check.findings import Finding
-from analyzer.kubeproxy.check.rows import Row
+from analyzer.kubeproxy.matched.chain_rule import ChainRule
 
 
 def chains(facts: Facts) -> Iterator[Finding]:
@@ -55,16 +55,16 @@ def _missing(facts: Facts) -> Iterator[Finding]:
                 )
 
 
-def _taken(facts: Facts, row: Row) -> str:
+def _taken(facts: Facts, row: ChainRule) -> str:
     """Return in words what a rule matches."""
     if row.chain.startswith(OWN_PREFIXES):
         return facts.traffic(row.chain)
     if row.chain in {names.SERVICES, names.NODE_PORTS}:
-        return f"new flows to {frontend_of(row)}"
+        return f"new flows to {row}"
     return f"packets that this rule of {row.chain} matches"
 
 
-def _empty(facts: Facts, chain: str, callers: list[Row]) -> Finding:
+def _empty(facts: Facts, chain: str, callers: list[ChainRule]) -> Finding:
     if callers:
         message = (
             f"chain {chain} is empty, so {facts.traffic(chain)} that enter it return untranslated "
@@ -87,9 +87,7 @@ def _uncalled(facts: Facts, chain: str) -> Finding:
     if chain.startswith(names.ENDPOINT_PREFIX):
         what = f"{facts.endpoint(chain)}{_of(rows)} gets no new flow"
     else:
-        places = dict.fromkeys(
-            str(frontend_of(row)) for row in rows if row.host is not None and row.asks_port
-        )
+        places = dict.fromkeys(str(row) for row in rows if row.host is not None and row.asks_port)
         to = f" to {', '.join(places)}" if places else _of(rows)
         what = f"new flows{to} are not sent to {chain}, which has endpoints for them"
     return Finding(
@@ -99,6 +97,6 @@ def _uncalled(facts: Facts, chain: str) -> Finding:
     )
 
 
-def _of(rows: list[Row]) -> str:
+def _of(rows: list[ChainRule]) -> str:
     name = next((word for row in rows for word in row.comment.split() if "/" in word), "")
     return f" of {name}" if name else ""

@@ -11,7 +11,7 @@ from itertools import pairwise
 from analyzer.kubeproxy.check.facts import DRAWING, Facts
 from analyzer.kubeproxy.check.findings import Finding
 from analyzer.kubeproxy.check.probabilities import is_one_of, number_of
-from analyzer.kubeproxy.check.rows import Row
+from analyzer.kubeproxy.matched.chain_rule import ChainRule
 from analyzer.model.probability import (
     ALWAYS,
     NEVER,
@@ -30,7 +30,7 @@ def draws(facts: Facts) -> Iterator[Finding]:
             yield from _twice(facts, chain, rows)
 
 
-def _order(facts: Facts, chain: str, rows: list[Row]) -> Iterator[Finding]:
+def _order(facts: Facts, chain: str, rows: list[ChainRule]) -> Iterator[Finding]:
     # Rules for some flows only, for example of a former external IP, are not draws.
     if any(row.source or row.destination or row.others or row.mark for row in rows):
         return
@@ -64,7 +64,7 @@ def _order(facts: Facts, chain: str, rows: list[Row]) -> Iterator[Finding]:
     yield from _probabilities(facts, chain, rows)
 
 
-def _probabilities(facts: Facts, chain: str, rows: list[Row]) -> Iterator[Finding]:
+def _probabilities(facts: Facts, chain: str, rows: list[ChainRule]) -> Iterator[Finding]:
     drawn = [row for row in rows if row.probability is not None]
     total = len(drawn) + 1
     wrong = [at for at, row in enumerate(drawn) if not is_one_of(total - at, row.probability or "")]
@@ -99,8 +99,8 @@ def _probabilities(facts: Facts, chain: str, rows: list[Row]) -> Iterator[Findin
     )
 
 
-def _twice(facts: Facts, chain: str, rows: list[Row]) -> Iterator[Finding]:
-    seen: dict[str, Row] = {}
+def _twice(facts: Facts, chain: str, rows: list[ChainRule]) -> Iterator[Finding]:
+    seen: dict[str, ChainRule] = {}
     for row in rows:
         to = facts.destinations.get(row.target or "", row.target or "")
         if to in seen:
@@ -114,7 +114,7 @@ def _twice(facts: Facts, chain: str, rows: list[Row]) -> Iterator[Finding]:
             seen[to] = row
 
 
-def _chance(row: Row) -> Dyadic:
+def _chance(row: ChainRule) -> Dyadic:
     if row.probability is None:
         return ALWAYS
     try:
@@ -123,11 +123,11 @@ def _chance(row: Row) -> Dyadic:
         return NEVER
 
 
-def _share(rows: list[Row], at: int) -> Dyadic:
+def _share(rows: list[ChainRule], at: int) -> Dyadic:
     return _left(rows[:at]) * _chance(rows[at])
 
 
-def _left(rows: list[Row]) -> Dyadic:
+def _left(rows: list[ChainRule]) -> Dyadic:
     left = ALWAYS
     for row in rows:
         left = left * ~_chance(row)

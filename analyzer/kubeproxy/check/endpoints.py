@@ -12,8 +12,9 @@ from typing import Final
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.check.facts import Facts
 from analyzer.kubeproxy.check.findings import Finding
-from analyzer.kubeproxy.check.rows import Row, host
+from analyzer.kubeproxy.matched.chain_rule import ChainRule
 from analyzer.kubeproxy.names import plain_name
+from analyzer.model.addresses import network_from_text
 
 #: 1.2 set the mark in the endpoint's own chain.
 _MARKS: Final = frozenset({names.MARK_MASQUERADE, "MARK"})
@@ -42,7 +43,7 @@ def endpoints(facts: Facts) -> Iterator[Finding]:
         yield from _shared(facts, chain)
 
 
-def _sent(facts: Facts, chain: str, sends: list[Row]) -> Iterator[Finding]:
+def _sent(facts: Facts, chain: str, sends: list[ChainRule]) -> Iterator[Finding]:
     places = dict.fromkeys(row.dnat for row in sends)
     if len(places) > 1 or "" in places:
         yield Finding(
@@ -67,7 +68,9 @@ def _sent(facts: Facts, chain: str, sends: list[Row]) -> Iterator[Finding]:
             )
 
 
-def _hairpin(facts: Facts, chain: str, rows: list[Row], sends: Row) -> Iterator[Finding]:
+def _hairpin(
+    facts: Facts, chain: str, rows: list[ChainRule], sends: ChainRule
+) -> Iterator[Finding]:
     to = (sends.dnat or "").rpartition(":")[0].strip("[]")
     if not to:
         return
@@ -84,16 +87,16 @@ def _hairpin(facts: Facts, chain: str, rows: list[Row], sends: Row) -> Iterator[
                 line=row.line,
             )
             return
-    from_it = [row for row in before if host(row.source) == to and not row.source_negated]
-    if from_it:
+    itself = network_from_text(to)
+    if any(row.source == itself and not row.source_negated for row in before):
         return
     if before:
         yield Finding(
             code="hairpin-address",
             message=(
-                f"{chain} marks flows from {before[0].source} and sends flows to {to}: a pod at "
-                f"{to} that opens {facts.traffic(chain)} and draws itself gets no answer, or the "
-                "chain mixes two endpoints"
+                f"{chain} marks flows from {before[0].source_text} and sends flows to {to}: a pod "
+                f"at {to} that opens {facts.traffic(chain)} and draws itself gets no answer, or "
+                "the chain mixes two endpoints"
             ),
             line=before[0].line,
         )

@@ -11,7 +11,7 @@ from typing import Final
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.check.facts import Facts
 from analyzer.kubeproxy.check.findings import Finding
-from analyzer.kubeproxy.check.rows import Row
+from analyzer.kubeproxy.matched.chain_rule import ChainRule
 
 #: Table, base chain, chain, and the traffic that reaches the chain from there.
 _JUMPS: Final = (
@@ -105,11 +105,11 @@ def _is_asked_for(facts: Facts, table: str, hook: str, chain: str) -> bool:
     return always or _SINCE_1_17 in base
 
 
-def _leads(row: Row, chain: str) -> bool:
+def _leads(row: ChainRule, chain: str) -> bool:
     return row.is_jump and row.target == chain
 
 
-def _takes_all(facts: Facts, table: str, row: Row, seen: frozenset[str]) -> bool:
+def _takes_all(facts: Facts, table: str, row: ChainRule, seen: frozenset[str]) -> bool:
     """Return whether no packet continues after a rule."""
     if not row.is_unconditional:
         return False

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.check.facts import Facts, listed
 from analyzer.kubeproxy.check.findings import Finding
-from analyzer.kubeproxy.check.rows import Row
+from analyzer.kubeproxy.matched.chain_rule import ChainRule
+from analyzer.model.addresses import Network, network_to_text
 
 
 def external(facts: Facts) -> Iterator[Finding]:
@@ -32,11 +33,11 @@ def external(facts: Facts) -> Iterator[Finding]:
         yield from _exceptions(facts, chain, network)
 
 
-def _leads_on(row: Row) -> bool:
+def _leads_on(row: ChainRule) -> bool:
     return row.is_jump and (row.target or "").startswith(names.SERVICE_PREFIXES)
 
 
-def _pod_network(facts: Facts) -> str | None:
+def _pod_network(facts: Facts) -> Network | None:
     """Return the network of pods as the rules for flows from outside write it."""
     of_services = (row for row in facts.all_rows() if row.chain.startswith("KUBE-SVC-"))
     for row in itertools.chain(facts.rows(names.SERVICES), of_services):
@@ -45,7 +46,7 @@ def _pod_network(facts: Facts) -> str | None:
     return None
 
 
-def _exceptions(facts: Facts, chain: str, network: str | None) -> Iterator[Finding]:
+def _exceptions(facts: Facts, chain: str, network: Network | None) -> Iterator[Finding]:
     """Find flows of pods and of the node that a local policy affects, although it should not."""
     rows = facts.rows(chain)
     to_all = [row for row in rows if row.is_jump and (row.target or "").startswith("KUBE-SVC-")]
@@ -79,8 +80,9 @@ def _exceptions(facts: Facts, chain: str, network: str | None) -> Iterator[Findi
         yield Finding(
             code="lost-pod-route",
             message=(
-                f"new flows from pods ({network}) to {traffic} are restricted to endpoints on "
-                f"this node by the local policy: {chain} no longer sends them to all endpoints"
+                f"new flows from pods ({network_to_text(network)}) to {traffic} are restricted to "
+                f"endpoints on this node by the local policy: {chain} no longer sends them to all "
+                "endpoints"
             ),
             line=rows[-1].line,
         )

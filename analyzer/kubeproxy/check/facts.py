@@ -1,6 +1,6 @@
 """What all invariants use: a dump's rules, which chains jump where, and what each is for.
 
-Each rule is a `Row`; those of chains that are `settled` are left out. A chain belongs to the
+Each rule is a `ChainRule`; those of chains that are `settled` are left out. A chain belongs to the
 ServicePorts named in the comments of the rules that jump there; which flows reach it follows from
 the frontends that lead to it.
 """
@@ -13,13 +13,13 @@ from functools import cached_property
 from typing import Final
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.check.rows import Row, rows_of, rows_of_table
 from analyzer.kubeproxy.check.settled import settled
 from analyzer.kubeproxy.check.usual import Usual
+from analyzer.kubeproxy.matched.chain_rule import ChainRule, rules_of
 from analyzer.model.addresses import Address
 from analyzer.model.iptables.rules import Ruleset, Table
 from analyzer.model.services import ApiServicePort
-from analyzer.model.value import value
+from analyzer.parsers.rows import Chains
 
 #: Chains of which kube-proxy has one for each ServicePort or endpoint.
 OWN_PREFIXES: Final = (*names.SERVICE_PREFIXES, names.ENDPOINT_PREFIX)
@@ -30,42 +30,6 @@ _NAMED: Final = 2
 #: Number of endpoints from which on kube-proxy leaves out comments and removes old chains later.
 #: Source: kubernetes, pkg/proxy/iptables/proxier.go, ``largeClusterEndpointsThreshold``.
 LARGE_CLUSTER: Final = 1000
-
-
-@value
-class FrontendRow:
-    """A rule that sends the flows of a frontend to a chain.
-
-    Attributes:
-        name: of the ServicePort as in the comment; empty if it has no name.
-        address: None: any address of the node.
-        kind: as in the API; empty if the comment has none.
-    """
-
-    name: str
-    protocol: str
-    kind: str
-    address: str | None
-    port: int | None
-    row: Row
-
-    @property
-    def is_loopback(self) -> bool:
-        """Whether it only counts packets to a NodePort over loopback, as from 1.33 on."""
-        row = self.row
-        return row.chain == names.NODE_PORTS and row.destination is not None and row.host is None
-
-    @property
-    def place(self) -> str:
-        """Where flows are sent: address (``*``: any of the node), port and protocol."""
-        address = "*" if self.address is None else self.address
-        if ":" in address:
-            address = f"[{address}]"
-        port = "any port" if self.port is None else str(self.port)
-        return f"{address}:{port}/{self.protocol or 'any protocol'}"
-
-    def __str__(self) -> str:
-        return f"{self.place} ({self.name})" if self.name else self.place
 
 
 class Facts:
@@ -92,20 +56,20 @@ class Facts:
         self.filter = self._table("filter")
         self._named: dict[tuple[str, ...], list[str]] = {}
         self._usual = Usual(self.nat)
-        self._rows: dict[str, dict[str, list[Row]]] = {}
+        self._rows: dict[str, dict[str, list[ChainRule]]] = {}
         #: Rows of settled chains that something has used all the same.
-        self._asked: dict[str, list[Row]] = {}
+        self._asked: dict[str, list[ChainRule]] = {}
         self.settled: dict[str, dict[str, str]] = {}
         self._ends: frozenset[str] = frozenset()
         self._settle()
-        self._rows["filter"] = rows_of_table(self.filter, self.filter.chains)
+        self._rows["filter"] = _rules(self.filter, self.filter.chains)
 
     def _settle(self) -> None:
         """Make rows of the chains that are not settled."""
         usual, every = self._usual, list(self.nat.chains)
         odd = [name for name in every if name not in usual.endpoints and name not in usual.drawing]
-        rows = rows_of_table(self.nat, odd)
-        rows.update({name: list(each.marks) for name, each in usual.drawing.items()})
+        rows = _rules(self.nat, odd)
+        rows.update({name: each.marks for name, each in usual.drawing.items()})
         self._rows["nat"] = {name: rows[name] for name in every if name in rows}
         # A lost mark may be reported for each rule that jumps to it.
         if rows.get(names.MARK_MASQUERADE):
@@ -114,22 +78,22 @@ class Facts:
                 usual,
                 self.all_rows(),
                 self._owners(frontends),
-                {(f.address, f.protocol, f.port) for f in frontends if not f.is_loopback},
+                {each.frontend_key for each in frontends if not each.is_loopback},
             )
         self._ends = frozenset(end for each in self.settled.values() for end in each)
         opened = [*usual.drawing.keys() - self.settled.keys(), *usual.endpoints.keys() - self._ends]
-        rows.update(rows_of_table(self.nat, opened))
+        rows.update(_rules(self.nat, opened))
         self._open = [name for name in every if name in rows and name not in self.settled]
         self._rows["nat"] = {name: rows[name] for name in every if name in rows}
 
     def _table(self, name: str) -> Table:
         return self.ruleset.tables.get(name) or Table(self.ruleset.family, name, {})
 
-    def rows(self, chain: str, table: str = "nat") -> list[Row]:
+    def rows(self, chain: str, table: str = "nat") -> list[ChainRule]:
         """Return the rules of a chain; none if there is no such chain."""
         if table == "nat" and (chain in self.settled or chain in self._ends):
             if chain not in self._asked:
-                self._asked[chain] = list(rows_of(self.nat.chains[chain]))
+                self._asked[chain] = list(rules_of(self.nat.chains[chain]))
             return self._asked[chain]
         return self._rows[table].get(chain, [])
 
@@ -137,7 +101,7 @@ class Facts:
         """Return whether a chain of the nat table has rules."""
         return chain in self.settled or bool(self.rows(chain))
 
-    def all_rows(self, table: str = "nat") -> Iterator[Row]:
+    def all_rows(self, table: str = "nat") -> Iterator[ChainRule]:
         """Return the rules of all chains of a table, chain by chain.
 
         Without those of settled endpoints, and those that draw them.
@@ -160,24 +124,24 @@ class Facts:
     # --- frontends ---
 
     @cached_property
-    def frontends(self) -> list[FrontendRow]:
+    def frontends(self) -> list[ChainRule]:
         """The rules of KUBE-SERVICES and KUBE-NODEPORTS that jump to a chain of a Service."""
         return self._frontends()
 
-    def _frontends(self) -> list[FrontendRow]:
+    def _frontends(self) -> list[ChainRule]:
         return [
-            frontend_of(row)
+            row
             for chain in (names.SERVICES, names.NODE_PORTS)
             for row in self.rows(chain)
             if row.is_jump and (row.target or "").startswith(names.SERVICE_PREFIXES)
         ]
 
     @cached_property
-    def refusals(self) -> list[FrontendRow]:
+    def refusals(self) -> list[ChainRule]:
         """The rules of the filter table that refuse flows to a frontend without endpoints."""
         chains = (names.SERVICES, names.EXTERNAL_SERVICES, names.NODE_PORTS)
         return [
-            frontend_of(row)
+            row
             for chain in chains
             for row in self.rows(chain, "filter")
             if row.target in {"REJECT", "DROP"} and not row.is_unconditional
@@ -186,24 +150,24 @@ class Facts:
     # --- who leads where ---
 
     @cached_property
-    def callers(self) -> dict[str, list[Row]]:
+    def callers(self) -> dict[str, list[ChainRule]]:
         """The rules of the nat table that jump to a chain."""
-        found: dict[str, list[Row]] = {}
+        found: dict[str, list[ChainRule]] = {}
         for row in self.all_rows():
             if row.is_jump and row.target is not None:
                 found.setdefault(row.target, []).append(row)
         return found
 
     @cached_property
-    def _by_chain(self) -> dict[str, list[FrontendRow]]:
-        found: dict[str, list[FrontendRow]] = {}
+    def _by_chain(self) -> dict[str, list[ChainRule]]:
+        found: dict[str, list[ChainRule]] = {}
         for frontend in self.frontends:
-            found.setdefault(frontend.row.target or "", []).append(frontend)
+            found.setdefault(frontend.target or "", []).append(frontend)
         return found
 
-    def frontends_of(self, chain: str) -> list[FrontendRow]:
+    def frontends_of(self, chain: str) -> list[ChainRule]:
         """Return the frontends whose flows may reach a chain."""
-        found: list[FrontendRow] = []
+        found: list[ChainRule] = []
         seen, rest = {chain}, [chain]
         while rest:
             at = rest.pop()
@@ -224,7 +188,7 @@ class Facts:
         return f"new flows of {name}" if name else f"new flows that reach {chain}"
 
     @cached_property
-    def owners(self) -> dict[str, dict[tuple[str, str], Row]]:
+    def owners(self) -> dict[str, dict[tuple[str, str], ChainRule]]:
         """By chain of a Service or endpoint: name and protocol of the ServicePorts it serves.
 
         A name is as kube-proxy hashes it, and comes with the rule that has it. Chains of settled
@@ -232,14 +196,16 @@ class Facts:
         """
         return self._owners(self.frontends)
 
-    def _owners(self, frontends: Iterable[FrontendRow]) -> dict[str, dict[tuple[str, str], Row]]:
-        found: dict[str, dict[tuple[str, str], Row]] = {}
+    def _owners(
+        self, frontends: Iterable[ChainRule]
+    ) -> dict[str, dict[tuple[str, str], ChainRule]]:
+        found: dict[str, dict[tuple[str, str], ChainRule]] = {}
         rest: list[str] = []
         for frontend in frontends:
-            chain = frontend.row.target or ""
-            if frontend.name and frontend.protocol:
-                key = frontend.name, frontend.protocol
-                found.setdefault(chain, {}).setdefault(key, frontend.row)
+            chain = frontend.target or ""
+            if frontend.service and frontend.protocol:
+                key = frontend.service, frontend.protocol
+                found.setdefault(chain, {}).setdefault(key, frontend)
                 rest.append(chain)
         while rest:
             chain = rest.pop()
@@ -271,11 +237,11 @@ class Facts:
         to = self.destinations.get(chain)
         return f"endpoint {to}" if to is not None else f"the endpoint of {chain}"
 
-    def draws(self, chain: str) -> list[Row]:
+    def draws(self, chain: str) -> list[ChainRule]:
         """Return the rules of a chain that send new clients to an endpoint."""
         return [row for row in self.endpoint_rows(chain) if row.recent is None]
 
-    def endpoint_rows(self, chain: str) -> list[Row]:
+    def endpoint_rows(self, chain: str) -> list[ChainRule]:
         """Return the rules of a chain that lead to an endpoint, rchecks of affinity included."""
         return [
             row
@@ -303,17 +269,18 @@ class Facts:
         return marks[0].value
 
 
-def frontend_of(row: Row) -> FrontendRow:
-    """Return the frontend that a rule is for."""
-    name, kind = names.name_and_kind(row.comment)
-    if row.host is None and name is None:
-        name = row.comment.split(" ")[0] if "/" in row.comment else ""
-    return FrontendRow(name or "", row.protocol or "", kind or "", row.host, row.port, row)
+def _rules(table: Table, wanted: Iterable[str]) -> dict[str, list[ChainRule]]:
+    """Return the rules of some chains of a table."""
+    chains = table.chains
+    if isinstance(chains, Chains):  # in the order of the text, in which lines are counted fastest
+        groups = chains.block.groups
+        wanted = sorted(wanted, key=lambda name: groups.get(name, (0, 0)))
+    return {name: list(rules_of(chains[name])) for name in wanted}
 
 
-def listed(frontends: Iterable[FrontendRow]) -> str:
+def listed(frontends: Iterable[ChainRule]) -> str:
     """Return frontends in words, those beyond a few only counted."""
-    node_ports_last = sorted(frontends, key=lambda frontend: frontend.address is None)
+    node_ports_last = sorted(frontends, key=lambda frontend: frontend.host is None)
     texts = list(dict.fromkeys(map(str, node_ports_last)))
     more = len(texts) - _NAMED
     return ", ".join(texts[:_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.check.facts import Facts, FrontendRow, frontend_of
+from analyzer.kubeproxy.check.facts import Facts
 from analyzer.kubeproxy.check.findings import Finding
+from analyzer.kubeproxy.matched.chain_rule import ChainRule, FrontendKey
 
 
 def frontends(facts: Facts) -> Iterator[Finding]:
@@ -22,16 +23,15 @@ def frontends(facts: Facts) -> Iterator[Finding]:
 
 
 def _ports(facts: Facts) -> Iterator[Finding]:
-    for frontend in (*facts.frontends, *facts.refusals):
-        row = frontend.row
+    for row in (*facts.frontends, *facts.refusals):
         if row.asks_port or row.others:  # multiport and unreadable matches may include the port
             continue
         what = f"every {row.protocol} flow" if row.protocol else "every flow"
         yield Finding(
             code="lost-port",
             message=(
-                f"{what} to {frontend.place.rpartition(':')[0]}, whatever its port, goes to "
-                f"{frontend.name or 'this Service'}, so other ports of the address are lost: "
+                f"{what} to {row.place.rpartition(':')[0]}, whatever its port, goes to "
+                f"{row.service or 'this Service'}, so other ports of the address are lost: "
                 "kube-proxy writes no such rule; an iptables older than the one that wrote the "
                 "rules left out --dport when it saved them; take the dump again with the newer "
                 "one"
@@ -42,23 +42,21 @@ def _ports(facts: Facts) -> Iterator[Finding]:
 
 
 def _twice(facts: Facts) -> Iterator[Finding]:
-    seen: dict[tuple[str | None, str, int], FrontendRow] = {}
-    for frontend in facts.frontends:
-        row = frontend.row
+    seen: dict[FrontendKey, ChainRule] = {}
+    for row in facts.frontends:
         narrower = row.source or row.local or row.others
-        if frontend.port is None or narrower or (row.destination and not row.host):
+        if row.port is None or narrower or (row.destination and not row.host):
             continue
-        key = frontend.address, frontend.protocol, frontend.port
-        first = seen.setdefault(key, frontend)
+        first = seen.setdefault(row.frontend_key, row)
         # An address may be both an external IP and a load balancer's IP of one ServicePort.
-        if first is frontend or (first.name == frontend.name and first.kind != frontend.kind):
+        if first is row or (first.service == row.service and first.kind != row.kind):
             continue
-        other = first.row.target != row.target
+        other = first.target != row.target
         yield Finding(
             code="duplicate-frontend",
-            message=f"new flows to {frontend} never reach this rule, since line {first.row.line} "
+            message=f"new flows to {row} never reach this rule, since line {first.line} "
             + (
-                f"sends them to {first.name or first.row.target}: the Service gets none of them"
+                f"sends them to {first.service or first.target}: the Service gets none of them"
                 if other
                 else "is the same; if the dump shows one chain twice, it was pasted together"
             ),
@@ -68,19 +66,19 @@ def _twice(facts: Facts) -> Iterator[Finding]:
 
 def _lost(facts: Facts) -> Iterator[Finding]:
     """Find rules that mark or count the flows of a frontend which no rule then sends on."""
-    sent = {(f.address, f.protocol, f.port) for f in facts.frontends if not f.is_loopback}
+    sent = {each.frontend_key for each in facts.frontends if not each.is_loopback}
     told = set()
     prepared = [f for f in facts.frontends if f.is_loopback]
     for chain in (names.SERVICES, names.NODE_PORTS, *facts.chains("KUBE-SVC-", "KUBE-SVL-")):
         if chain.startswith(names.SERVICE_PREFIXES) and not facts.callers.get(chain):
             continue  # another finding reports the chain
         prepared += [
-            frontend_of(row)
+            row
             for row in facts.rows(chain)
             if row.target == names.MARK_MASQUERADE and row.asks_port
         ]
     for frontend in prepared:
-        key = frontend.address, frontend.protocol, frontend.port
+        key = frontend.frontend_key
         if key not in sent and key not in told and frontend.port is not None:
             told.add(key)
             yield Finding(
@@ -89,14 +87,14 @@ def _lost(facts: Facts) -> Iterator[Finding]:
                     f"no rule sends new flows to {frontend} to its endpoints, although this one "
                     "exists for them: they leave untranslated"
                 ),
-                line=frontend.row.line,
+                line=frontend.line,
             )
 
 
 def _node_ports(facts: Facts) -> Iterator[Finding]:
     rows = facts.rows(names.SERVICES)
     jumps = [row for row in rows if row.target == names.NODE_PORTS]
-    of_node_ports = [f for f in facts.frontends if f.row.chain == names.NODE_PORTS]
+    of_node_ports = [f for f in facts.frontends if f.chain == names.NODE_PORTS]
     if not jumps:
         if of_node_ports and names.SERVICES in facts.nat.chains:
             yield Finding(
@@ -123,7 +121,7 @@ def _node_ports(facts: Facts) -> Iterator[Finding]:
     for row in rows:
         if row.line <= first.line or row in jumps:
             continue
-        frontend = frontend_of(row)
+        frontend = row
         yield Finding(
             code="nodeports-not-last",
             message=(

@@ -24,12 +24,12 @@ def hashes(facts: Facts) -> Iterator[Finding]:
 
 def _of_services(facts: Facts) -> Iterator[Finding]:
     for frontend in facts.frontends:
-        chain = frontend.row.target or ""
-        if not frontend.name or not frontend.protocol:
+        chain = frontend.target or ""
+        if not frontend.service or not frontend.protocol:
             continue
-        if _suffix(chain) not in _expected(frontend.name, frontend.protocol):
+        if _suffix(chain) not in _expected(frontend.service, frontend.protocol):
             right = chain[: -len(_suffix(chain))] + names.chain_hash(
-                frontend.name, frontend.protocol
+                frontend.service, frontend.protocol
             )
             yield Finding(
                 code="chain-hash",
@@ -38,7 +38,7 @@ def _of_services(facts: Facts) -> Iterator[Finding]:
                     f"ServicePort is {right}: they reach the endpoints of another one, or the "
                     "comment names the wrong one"
                 ),
-                line=frontend.row.line,
+                line=frontend.line,
             )
 
 
@@ -64,10 +64,11 @@ def _between(facts: Facts) -> Iterator[Finding]:
 def _of_endpoints(facts: Facts) -> Iterator[Finding]:
     # A comment with the wrong ServicePort says nothing about endpoints.
     sound = {
-        (frontend.name, frontend.protocol)
+        (frontend.service, frontend.protocol)
         for frontend in facts.frontends
-        if frontend.name
-        and _suffix(frontend.row.target or "") in _expected(frontend.name, frontend.protocol)
+        if frontend.service
+        and frontend.protocol
+        and _suffix(frontend.target or "") in _expected(frontend.service, frontend.protocol)
     }
     for chain in facts.chains(names.ENDPOINT_PREFIX):
         to = facts.destinations.get(chain)

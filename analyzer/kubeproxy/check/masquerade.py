@@ -10,9 +10,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.check.facts import Facts, FrontendRow, listed
+from analyzer.kubeproxy.check.facts import Facts, listed
 from analyzer.kubeproxy.check.findings import Finding
-from analyzer.kubeproxy.check.rows import Row
+from analyzer.kubeproxy.matched.chain_rule import ChainRule, FrontendKey
+from analyzer.model.addresses import Network, network_to_text
 
 _POSTROUTING = "KUBE-POSTROUTING"
 _FORWARD = "KUBE-FORWARD"
@@ -57,7 +58,7 @@ def _postrouting(facts: Facts) -> Iterator[Finding]:
         if row.target == "RETURN" and row.is_unconditional:
             rows = [row]
             break
-        if row.target == "RETURN" and row.mark is not None and row.mark.negated:
+        if row.target == "RETURN" and row.mark is not None and row.mark_negated:
             spared.add(row.mark.mask)
         elif row.target == "MASQUERADE" and row.is_unconditional:
             masked.append(row)
@@ -74,7 +75,7 @@ def _postrouting(facts: Facts) -> Iterator[Finding]:
                 )
             elif bit is not None and bit not in spared:
                 yield _other_bit(row, bit, spared)
-        elif row.target == "MASQUERADE" and row.mark is not None and not row.mark.negated:
+        elif row.target == "MASQUERADE" and row.mark is not None and not row.mark_negated:
             masked.append(row)
             if bit is not None and row.mark.mask != bit:
                 yield _other_bit(row, bit, {row.mark.mask})
@@ -103,7 +104,7 @@ def _postrouting(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def _order(rows: Sequence[Row]) -> Iterator[Finding]:
+def _order(rows: Sequence[ChainRule]) -> Iterator[Finding]:
     """Find rules that undo each other: to clear the mark is to flip it, even if it is not set."""
     spares = [at for at, row in enumerate(rows) if row.target == "RETURN" and row.mark is not None]
     clears = [at for at, row in enumerate(rows) if row.sets_mark is not None]
@@ -132,7 +133,7 @@ def _order(rows: Sequence[Row]) -> Iterator[Finding]:
         )
 
 
-def _other_bit(row: Row, bit: int, masks: set[int]) -> Finding:
+def _other_bit(row: ChainRule, bit: int, masks: set[int]) -> Finding:
     asked = ", ".join(hex(mask) for mask in sorted(masks))
     return Finding(
         code="masquerade-mark",
@@ -174,16 +175,16 @@ def _forward(facts: Facts) -> Iterator[Finding]:
 
 def _outside(facts: Facts) -> Iterator[Finding]:
     """Find ClusterIPs whose flows from outside are not marked while those to others are."""
-    marked: dict[tuple[str | None, str | None, int | None], list[Row]] = {}
+    marked: dict[FrontendKey, list[ChainRule]] = {}
     for row in facts.all_rows():
         if row.target == names.MARK_MASQUERADE and row.asks_port:
-            marked.setdefault((row.host, row.protocol, row.port), []).append(row)
-    lacking: list[FrontendRow] = []
-    networks: Counter[str | None] = Counter()
-    marks: list[tuple[FrontendRow, Row]] = []
+            marked.setdefault(row.frontend_key, []).append(row)
+    lacking: list[ChainRule] = []
+    networks: Counter[Network | None] = Counter()
+    marks: list[tuple[ChainRule, ChainRule]] = []
     # If a chain is missing or empty, another finding reports that.
     frontends = [
-        f for f in facts.frontends if f.port is not None and facts.has_rows(f.row.target or "")
+        f for f in facts.frontends if f.port is not None and facts.has_rows(f.target or "")
     ]
     of_cluster = [f for f in frontends if f.kind == "ClusterIP"]
     for frontend in of_cluster:
@@ -202,23 +203,24 @@ def _outside(facts: Facts) -> Iterator[Finding]:
                     "masquerading, while those to other ClusterIPs are: the endpoint's reply "
                     "bypasses the node, and the client does not recognise it"
                 ),
-                line=frontend.row.line,
+                line=frontend.line,
             )
     usual = next(iter(networks.most_common(1)), (None, 0))
+    others = None if usual[0] is None else network_to_text(usual[0])
     for frontend, row in marks:
         if row.source != usual[0] and networks[row.source] < usual[1]:
             yield Finding(
                 code="outside-network",
                 message=(
                     f"new flows to {frontend} count as the cluster's own if they come from "
-                    f"{row.source}, those to other ClusterIPs if from {usual[0]}: which flows are "
-                    "masqueraded differs by Service"
+                    f"{row.source_text}, those to other ClusterIPs if from {others}: which flows "
+                    "are masqueraded differs by Service"
                 ),
                 line=row.line,
             )
     for frontend in frontends:
         # Up to 1.23, if the frontend leads straight to the endpoints of the whole cluster.
-        straight = (frontend.row.target or "").startswith("KUBE-SVC-")
+        straight = (frontend.target or "").startswith("KUBE-SVC-")
         if frontend.kind != "ClusterIP" and straight and _mark_of(frontend, marked) is None:
             yield Finding(
                 code="no-outside-mark",
@@ -227,17 +229,15 @@ def _outside(facts: Facts) -> Iterator[Finding]:
                     "endpoint on another node bypasses this one, and the client does not "
                     "recognise it"
                 ),
-                line=frontend.row.line,
+                line=frontend.line,
             )
 
 
-def _mark_of(
-    frontend: FrontendRow, marked: dict[tuple[str | None, str | None, int | None], list[Row]]
-) -> Row | None:
+def _mark_of(frontend: ChainRule, marked: dict[FrontendKey, list[ChainRule]]) -> ChainRule | None:
     """Return the rule that marks flows to a frontend before they are sent on."""
-    for row in marked.get((frontend.address, frontend.protocol, frontend.port), []):
-        if row.chain == frontend.row.target or (
-            row.chain == frontend.row.chain and row.line < frontend.row.line
+    for row in marked.get(frontend.frontend_key, []):
+        if row.chain == frontend.target or (
+            row.chain == frontend.chain and row.line < frontend.line
         ):
             return row
     return None

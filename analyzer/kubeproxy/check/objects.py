@@ -9,20 +9,21 @@ could use it.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from ipaddress import IPv4Address
 from typing import Final, TypeAlias
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.check.facts import Facts, FrontendRow
+from analyzer.kubeproxy.check.facts import Facts
 from analyzer.kubeproxy.check.findings import Finding
-from analyzer.kubeproxy.check.rows import Row
+from analyzer.kubeproxy.matched.chain_rule import ChainRule
 from analyzer.kubeproxy.names import plain_name
-from analyzer.model.addresses import address_and_port_from_text, address_to_text
+from analyzer.model.addresses import Address, address_and_port_from_text, address_to_text
 from analyzer.model.services import ApiEndpoint, ApiServicePort
 
 #: Name, without a colon at its end, and protocol.
 Key: TypeAlias = tuple[str, str]
-#: Kind, address as text (None: any of the node), port.
-Place: TypeAlias = tuple[str, str | None, int]
+#: Kind, address (None: any of the node), port.
+Place: TypeAlias = tuple[str, Address | None, int]
 
 #: OpenShift's kube-proxy sends a node's DNS queries to an endpoint on that node, if there is one.
 _PREFERS_LOCAL: Final = "openshift-dns/dns-default:"
@@ -32,10 +33,12 @@ def objects(facts: Facts) -> Iterator[Finding]:
     """Find Services, frontends and endpoints that are only in the rules or only in the objects."""
     if not facts.wanted:
         return
-    there: dict[Key, list[FrontendRow]] = {}
+    there: dict[Key, list[ChainRule]] = {}
     for frontend in (*facts.frontends, *facts.refusals):
-        if frontend.name:
-            there.setdefault((plain_name(frontend.name), frontend.protocol), []).append(frontend)
+        if frontend.service:
+            there.setdefault((plain_name(frontend.service), frontend.protocol or ""), []).append(
+                frontend
+            )
     wanted = {(want.name, want.protocol): want for want in facts.wanted}
     chains = _chains(facts)
     for key, found in there.items():
@@ -47,7 +50,7 @@ def objects(facts: Facts) -> Iterator[Finding]:
                     "ServicePort: the rules are older than its deletion, or the objects are not "
                     "of all namespaces"
                 ),
-                line=found[0].row.line,
+                line=found[0].line,
             )
     for key, want in wanted.items():
         if key in there:
@@ -55,7 +58,7 @@ def objects(facts: Facts) -> Iterator[Finding]:
             yield from _endpoints(facts, want, chains.get(key, []))
             yield from _affinity(facts, want, chains.get(key, []))
         elif "filter" in facts.ruleset.tables or any(e.is_certain for e in want.endpoints):
-            places = [_text(place, want.protocol) for place in _places(want)]
+            places = [_text(place, want.protocol) for place in want.frontends]
             yield Finding(
                 code="missing-service",
                 message=(
@@ -66,16 +69,9 @@ def objects(facts: Facts) -> Iterator[Finding]:
             )
 
 
-def _places(want: ApiServicePort) -> list[Place]:
-    return [
-        (kind, None if address is None else address_to_text(address), port)
-        for kind, address, port in want.frontends
-    ]
-
-
 def _text(place: Place, protocol: str) -> str:
     _, address, port = place
-    host = "*" if address is None else address
+    host = "*" if address is None else address_to_text(address)
     return f"[{host}]:{port}/{protocol}" if ":" in host else f"{host}:{port}/{protocol}"
 
 
@@ -90,13 +86,13 @@ def _chains(facts: Facts) -> dict[Key, list[str]]:
     return found
 
 
-def _frontends(want: ApiServicePort, found: list[FrontendRow]) -> Iterator[Finding]:
-    asked = {(address, port): (kind, address, port) for kind, address, port in _places(want)}
+def _frontends(want: ApiServicePort, found: list[ChainRule]) -> Iterator[Finding]:
+    asked = {(address, port): (kind, address, port) for kind, address, port in want.frontends}
     there = {
-        (f.address, f.port): f
+        (f.host, f.port): f
         for f in found
         # From 1.33 on an additional rule counts packets to a NodePort over loopback.
-        if f.port is not None and (f.row.destination is None or f.row.host is not None)
+        if f.port is not None and (f.destination is None or f.host is not None)
     }
     for place, frontend in there.items():
         if place not in asked:
@@ -106,7 +102,7 @@ def _frontends(want: ApiServicePort, found: list[FrontendRow]) -> Iterator[Findi
                     f"new flows to {frontend} are still matched, but {want.name} has no such "
                     "address and port in the objects"
                 ),
-                line=frontend.row.line,
+                line=frontend.line,
             )
     for place, whole in asked.items():
         if place not in there and not any(f.port is None for f in found):
@@ -116,7 +112,7 @@ def _frontends(want: ApiServicePort, found: list[FrontendRow]) -> Iterator[Findi
                     f"no rule matches new flows to {_text(whole, want.protocol)}, which is the "
                     f"{whole[0]} of {want.name}: they leave untranslated"
                 ),
-                line=found[0].row.line,
+                line=found[0].line,
             )
 
 
@@ -180,7 +176,9 @@ def _endpoints(facts: Facts, want: ApiServicePort, chains: list[str]) -> Iterato
         yield from _without_chain(facts, want)
 
 
-def _stale(facts: Facts, row: Row, text: str, spec: ApiEndpoint | None, number: int) -> Finding:
+def _stale(
+    facts: Facts, row: ChainRule, text: str, spec: ApiEndpoint | None, number: int
+) -> Finding:
     why = "no longer list it" if spec is None else "say that it is not ready"
     return Finding(
         code="stale-endpoint" if spec is None else "unready-endpoint",
@@ -192,7 +190,7 @@ def _stale(facts: Facts, row: Row, text: str, spec: ApiEndpoint | None, number: 
     )
 
 
-def _lacking(facts: Facts, chain: str, missing: list[ApiEndpoint], first: Row) -> Finding:
+def _lacking(facts: Facts, chain: str, missing: list[ApiEndpoint], first: ChainRule) -> Finding:
     texts = [_of(each) for each in missing]
     more = f" and {len(texts) - 2} more" if texts[2:] else ""
     return Finding(
@@ -206,6 +204,8 @@ def _lacking(facts: Facts, chain: str, missing: list[ApiEndpoint], first: Row) -
 
 
 def _of(each: ApiEndpoint) -> str:
+    if isinstance(each.address, IPv4Address) and each.spellings:
+        return f"{each.spellings[0]}:{each.port}"  # there is just one spelling
     text = address_to_text(each.address)
     return f"[{text}]:{each.port}" if ":" in text else f"{text}:{each.port}"
 
@@ -236,9 +236,9 @@ def _without_chain(facts: Facts, want: ApiServicePort) -> Iterator[Finding]:
     if want.internal_local or not any(each.is_certain for each in want.endpoints):
         return
     for refusal in facts.refusals:
-        if (plain_name(refusal.name), refusal.protocol) != (want.name, want.protocol):
+        if (plain_name(refusal.service), refusal.protocol) != (want.name, want.protocol):
             continue
-        if refusal.row.target == "REJECT":
+        if refusal.target == "REJECT":
             ready = sum(each.is_certain for each in want.endpoints)
             yield Finding(
                 code="missing-endpoint",
@@ -246,6 +246,6 @@ def _without_chain(facts: Facts, want: ApiServicePort) -> Iterator[Finding]:
                     f"new flows to {refusal} are rejected for lack of endpoints, but the "
                     f"EndpointSlices list {ready} as ready: the rules are older than they are"
                 ),
-                line=refusal.row.line,
+                line=refusal.line,
             )
             return

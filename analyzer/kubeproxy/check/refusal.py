@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.check.facts import Facts, FrontendRow, listed
+from analyzer.kubeproxy.check.facts import Facts, listed
 from analyzer.kubeproxy.check.findings import Finding
-from analyzer.kubeproxy.check.rows import Row
+from analyzer.kubeproxy.matched.chain_rule import ChainRule
 
 _FIREWALL: Final = "KUBE-FIREWALL"
 _PROXY_FIREWALL: Final = "KUBE-PROXY-FIREWALL"
@@ -101,7 +101,7 @@ def _drop_mark(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def _is_behind_endpoints(facts: Facts, row: Row) -> bool:
+def _is_behind_endpoints(facts: Facts, row: ChainRule) -> bool:
     """Return whether rules before this one in its chain send every flow to an endpoint."""
     return any(
         before.is_unconditional
@@ -116,12 +116,10 @@ def _source_ranges(facts: Facts) -> Iterator[Finding]:
     if "filter" not in facts.ruleset.tables:
         return
     dropped = {
-        (row.host, row.protocol, row.port)
-        for row in facts.rows(_PROXY_FIREWALL, "filter")
-        if row.target == "DROP"
+        row.frontend_key for row in facts.rows(_PROXY_FIREWALL, "filter") if row.target == "DROP"
     }
     for frontend in facts.frontends:
-        chain = frontend.row.target or ""
+        chain = frontend.target or ""
         if not chain.startswith("KUBE-FW-") or not facts.rows(chain):
             continue
         marks = any(row.target == names.MARK_DROP for row in facts.rows(chain))
@@ -130,7 +128,7 @@ def _source_ranges(facts: Facts) -> Iterator[Finding]:
             for row in facts.rows(chain)
         ):
             continue
-        if (frontend.address, frontend.protocol, frontend.port) not in dropped:
+        if frontend.frontend_key not in dropped:
             yield Finding(
                 code="lost-drop",
                 message=(
@@ -138,13 +136,13 @@ def _source_ranges(facts: Facts) -> Iterator[Finding]:
                     f"dropped: {chain} does not mark them, {_PROXY_FIREWALL} has no rule for "
                     "them, and they leave untranslated"
                 ),
-                line=frontend.row.line,
+                line=frontend.line,
             )
 
 
 def _local(facts: Facts) -> Iterator[Finding]:
     """Find frontends whose flows return from the chain for external traffic and are not dropped."""
-    refused = {(f.address, f.protocol, f.port) for f in facts.refusals}
+    refused = {each.frontend_key for each in facts.refusals}
     for chain in facts.chains("KUBE-EXT-", "KUBE-XLB-"):
         rows = facts.rows(chain)
         decided = [
@@ -156,7 +154,7 @@ def _local(facts: Facts) -> Iterator[Finding]:
         if not rows or any(row.is_unconditional or row.probability for row in decided):
             continue
         open_to_all = [
-            f for f in facts.frontends_of(chain) if (f.address, f.protocol, f.port) not in refused
+            each for each in facts.frontends_of(chain) if each.frontend_key not in refused
         ]
         if open_to_all and "filter" in facts.ruleset.tables:
             yield Finding(
@@ -171,20 +169,20 @@ def _local(facts: Facts) -> Iterator[Finding]:
 
 
 def _served(facts: Facts) -> Iterator[Finding]:
-    refused: dict[tuple[str | None, str, int | None], FrontendRow] = {
-        (f.address, f.protocol, f.port): f
-        for f in facts.refusals
-        if f.row.target == "REJECT" and f.port is not None
+    refused = {
+        each.frontend_key: each
+        for each in facts.refusals
+        if each.target == "REJECT" and each.port is not None
     }
     for frontend in facts.frontends:
-        other = refused.get((frontend.address, frontend.protocol, frontend.port))
-        if other is not None and facts.has_rows(frontend.row.target or ""):
+        other = refused.get(frontend.frontend_key)
+        if other is not None and facts.has_rows(frontend.target or ""):
             yield Finding(
                 code="refused-and-served",
                 message=(
                     f"new flows to {frontend} are sent to endpoints by table nat and rejected by "
-                    f"table filter (line {other.row.line}) for lack of endpoints: one of the two "
+                    f"table filter (line {other.line}) for lack of endpoints: one of the two "
                     "is from an earlier sync"
                 ),
-                line=frontend.row.line,
+                line=frontend.line,
             )

@@ -11,28 +11,33 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from functools import cache
+from itertools import chain
+from typing import Final
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.check.probabilities import is_one_of
-from analyzer.kubeproxy.check.rows import Row
 from analyzer.kubeproxy.check.usual import Draw, Drawing, Usual
+from analyzer.kubeproxy.matched.chain_rule import ChainRule
 from analyzer.kubeproxy.names import plain_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeAlias
 
+    from analyzer.kubeproxy.matched.chain_rule import FrontendKey
+
     #: Name and protocol of a ServicePort.
     Key: TypeAlias = tuple[str, str]
-    #: Address, protocol and port of a frontend.
-    Place: TypeAlias = tuple[str | None, str, int | None]
+
+#: In the place of the rows of an endpoint that are not usual.
+_NONE: Final = ("", "", "", "", "")
 
 
 def settled(
     usual: Usual,
-    others: Iterable[Row],
+    others: Iterable[ChainRule],
     owners: Mapping[str, Collection[Key]],
-    sent: Collection[Place],
+    sent: Collection[FrontendKey],
 ) -> dict[str, dict[str, str]]:
     """Return chains that draw, with the chains of their endpoints and where these send flows.
 
@@ -40,36 +45,36 @@ def settled(
     ServicePorts that lead to a chain, and `sent` the frontends whose flows rules send on.
     """
     led_to = Counter(row.target for row in others if row.is_jump)
-    for drawing in usual.drawing.values():
-        led_to.update([target for *_, target in drawing.draws])
+    drawn = chain.from_iterable([drawing.draws for drawing in usual.drawing.values()])
+    led_to.update([target for _, _, target in drawn])
     found = {}
-    for chain, drawing in usual.drawing.items():
-        theirs = owners.get(chain, ())
+    for name, drawing in usual.drawing.items():
+        theirs = owners.get(name, ())
         if len(theirs) == 1:
             (key,) = theirs
             ends = _ends(drawing.draws, usual, key)
             alone = set(map(led_to.__getitem__, ends)) == {1}
             if ends and alone and _is_even(drawing) and _marks_its_own(drawing, key, sent):
-                found[chain] = ends
+                found[name] = ends
     return found
 
 
 def _ends(draws: list[Draw], usual: Usual, key: Key) -> dict[str, str]:
     """Return the endpoints' chains, if they are exactly those of a ServicePort; otherwise none."""
     name, protocol = key
-    says = {"", name, plain_name(name)}
+    plain = plain_name(name)
+    says = {"", name, plain}
     found: dict[str, str] = {}
     for comment, _, target in draws:
-        end = usual.endpoints.get(target)
+        _, _, of_endpoint, only, to = usual.endpoints.get(target, _NONE)
         if (
-            end is None
-            or end.protocol != protocol
-            or end.comment not in says
-            or not (comment in says or comment == f"{plain_name(name)} -> {end.to}")
-            or target != names.ENDPOINT_PREFIX + names.chain_hash(name, protocol, end.to)
+            only != protocol
+            or of_endpoint not in says
+            or not (comment in says or comment == f"{plain} -> {to}")
+            or target != names.ENDPOINT_PREFIX + names.chain_hash(name, protocol, to)
         ):
             return {}
-        found[target] = end.to
+        found[target] = to
     return found if len(set(found.values())) == len(draws) else {}
 
 
@@ -85,11 +90,11 @@ def _are_even(probabilities: tuple[str, ...]) -> bool:
     return not rest and all(p and is_one_of(number - at, p) for at, p in enumerate(drawn))
 
 
-def _marks_its_own(drawing: Drawing, key: Key, sent: Collection[Place]) -> bool:
+def _marks_its_own(drawing: Drawing, key: Key, sent: Collection[FrontendKey]) -> bool:
     """Return whether all flows that a chain marks are sent on, and are of its ServicePort."""
     for row in drawing.marks:
         name = next((word for word in row.comment.split(" ") if "/" in word), None)
-        if (row.host, row.protocol or "", row.port) not in sent:
+        if row.frontend_key not in sent:
             return False
         if name is not None and plain_name(name) != plain_name(key[0]):
             return False

@@ -1,7 +1,7 @@
 """Chains whose rows all have the usual shapes, as columns of their matches and targets.
 
-Nearly all rows of a large dump draw an endpoint, or are one of the two of an endpoint's chain. No
-`Row` is made of these unless it is used.
+Nearly all rows of a large dump draw an endpoint, or are one of the two of an endpoint's chain. None
+of these is parsed unless it is used.
 """
 
 from __future__ import annotations
@@ -10,12 +10,11 @@ import re
 from typing import Final, TypeAlias
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.check.rows import Row, usual
+from analyzer.kubeproxy.matched.chain_rule import ChainRule, rules_of
 from analyzer.model.iptables.rules import Table
 from analyzer.model.value import value
-from analyzer.parsers.rows import Block, Chains
+from analyzer.parsers.rows import Chains
 
-#: The beginning of rows that `rows.usual` reads too.
 _ROW: Final = r"(?:\[\d+:\d+\] )?-A"
 _ENDPOINT: Final = re.compile(
     rf"(?m)^{_ROW} (KUBE-SEP-\S+) -s ((?:\d{{1,3}}\.){{3}}\d{{1,3}})/32 "
@@ -32,19 +31,9 @@ _DRAWING: Final = ("KUBE-SVC-", "KUBE-SVL-")
 
 #: Comment, probability and chain; empty texts if a row has none.
 Draw: TypeAlias = tuple[str, str, str]
-
-
-@value
-class Endpoint:
-    """Both rows of an endpoint's chain: flows from there are marked, all flows are sent there.
-
-    Attributes:
-        to: address and port.
-    """
-
-    comment: str
-    protocol: str
-    to: str
+#: Chain, address, comment, protocol, and address and port: flows from there are marked, all flows
+#: are sent there.
+EndpointWords: TypeAlias = tuple[str, str, str, str, str]
 
 
 @value
@@ -52,7 +41,7 @@ class Drawing:
     """A chain that draws endpoints, and before that may mark the flows of a frontend."""
 
     draws: list[Draw]
-    marks: tuple[Row, ...]
+    marks: list[ChainRule]
 
 
 class Usual:
@@ -64,36 +53,31 @@ class Usual:
     """
 
     def __init__(self, table: Table) -> None:
-        self.endpoints: dict[str, Endpoint] = {}
+        self.endpoints: dict[str, EndpointWords] = {}
         self.drawing: dict[str, Drawing] = {}
         if isinstance(table.chains, Chains):
-            self._read(table.chains.block)
+            self._read(table.chains)
 
-    def _read(self, block: Block) -> None:
-        text = block.text
+    def _read(self, chains: Chains) -> None:
+        block, text = chains.block, chains.block.text
         for span in block.skimmed.spans if block.skimmed is not None else ():
-            for found in _ENDPOINT.findall(text, *span):
-                self._take(found)
-        line, at = 1, 0
+            self.endpoints.update({words[0]: words for words in _ENDPOINT.findall(text, *span)})
         for chain, (start, end) in sorted(block.groups.items(), key=lambda each: each[1]):
             if chain.startswith(names.ENDPOINT_PREFIX):
                 whole = _ENDPOINT.fullmatch(text, start, end)
                 if whole is not None:
-                    self._take(whole.groups(""))
+                    _, address, says, protocol, to = whole.groups("")
+                    self.endpoints[chain] = chain, address, says, protocol, to
             elif chain.startswith(_DRAWING):
-                line, at = line + text.count("\n", at, start), start
                 draws = _DRAW.findall(text, start, end)
-                first = text[start : text.find("\n", start)]
                 others = text.count("\n", start, end) - len(draws)
-                marks = usual(line, first) if others else None
-                if draws and (not others or (others == 1 and _marks(marks))):
-                    self.drawing[chain] = Drawing(draws, () if marks is None else (marks,))
-
-    def _take(self, words: tuple[str, ...]) -> None:
-        chain, _, comment, protocol, to = words
-        self.endpoints[chain] = Endpoint(comment, protocol, to)
+                if draws and others <= 1:
+                    marks = [next(rules_of(chains[chain]))] if others else []
+                    if all(map(_marks, marks)):
+                        self.drawing[chain] = Drawing(draws, marks)
 
 
-def _marks(row: Row | None) -> bool:
-    """Return whether a row marks the flows to a port."""
-    return row is not None and row.target == names.MARK_MASQUERADE and row.asks_port
+def _marks(row: ChainRule) -> bool:
+    """Return whether a row marks the flows to a port, and matches on nothing else."""
+    odd = row.others or row.local or row.mark is not None
+    return row.target == names.MARK_MASQUERADE and row.port is not None and not odd

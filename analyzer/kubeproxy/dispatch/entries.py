@@ -6,24 +6,19 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from analyzer.kubeproxy import names
+from analyzer.kubeproxy.matched.chain_rule import ChainRule
 from analyzer.kubeproxy.rows.shapes import host
 from analyzer.kubeproxy.view import Frontend, FrontendKind
 from analyzer.model.addresses import Address, Network, address_from_text
 from analyzer.model.iptables.matches import (
     MatchAddrtype,
-    MatchComment,
     MatchDestination,
     MatchNot,
-    MatchProtocol,
     MatchRecent,
-    MatchSctp,
     MatchSet,
     MatchSource,
-    MatchTcp,
-    MatchUdp,
     MatchUnknown,
 )
-from analyzer.model.iptables.options import Option, Range
 from analyzer.model.iptables.rules import Rule, Ruleset, Table
 from analyzer.model.iptables.targets import Drop, Goto, Jump, Reject
 from analyzer.model.value import value
@@ -49,25 +44,6 @@ class Entry:
     protocol: str
     frontend: Frontend
     chain: str
-
-
-@value(kw_only=True)
-class _Read:
-    """What the matches of a rule match, as far as frontends are concerned.
-
-    Attributes:
-        other_destination: it matches destinations other than one single address.
-        names_port: it matches on the destination port, a single one or not.
-    """
-
-    address: Address | None
-    protocol: str | None
-    port: int | None
-    comment: str
-    local: bool
-    other_destination: bool
-    names_port: bool
-    loopback: bool
 
 
 @value
@@ -110,12 +86,12 @@ def entries(
     for rule in rules:
         match rule.target:
             case Jump(to) | Goto(to) if to.startswith(names.SERVICE_PREFIXES):
-                read = _read(rule)
+                read = ChainRule(chain, rule)
                 name = names.name_and_kind(read.comment)[0] or to
-                one_place = read.address is not None or (
-                    chain == names.NODE_PORTS and not read.other_destination
+                one_place = read.host is not None or (
+                    chain == names.NODE_PORTS and not _names_others(read)
                 )
-                lacks_port = read.address is not None and not read.names_port
+                lacks_port = read.host is not None and not read.asks_port
                 if lacks_port and read.protocol is not None:
                     yield OddRule(rule, True, name)
                 if (
@@ -124,8 +100,9 @@ def entries(
                     and (lacks_port or read.port is not None)
                 ):
                     assumed = next(k for p, k in _LIKELY.items() if to.startswith(p))
-                    yield _entry(read, read.protocol, read.port, assumed, to, known)
-                elif not (chain == names.NODE_PORTS and read.loopback):
+                    place = read.host, read.protocol, read.port
+                    yield _entry(read.comment, *place, assumed, to, known)
+                elif not (chain == names.NODE_PORTS and _is_over_loopback(read)):
                     # From 1.33 on this rule only counts packets over loopback; the next rule
                     # matches them too.
                     yield OddRule(rule, lacks_port, name)
@@ -146,18 +123,8 @@ def every_entry(
 
 def _entry_of(row: re.Match[str], known: ObjectNames | None) -> Entry:
     _, address, protocol, comment, port, chain = row.groups()
-    read = _Read(
-        address=host(address),
-        protocol=protocol,
-        port=int(port),
-        comment=comment,
-        local=False,
-        other_destination=False,
-        names_port=True,
-        loopback=False,
-    )
     assumed = next(kind for prefix, kind in _LIKELY.items() if chain.startswith(prefix))
-    return _entry(read, protocol, read.port, assumed, chain, known)
+    return _entry(comment, host(address), protocol, int(port), assumed, chain, known)
 
 
 def refusals(ruleset: Ruleset, known: ObjectNames | None = None) -> Iterator[tuple[Entry, str]]:
@@ -169,79 +136,53 @@ def refusals(ruleset: Ruleset, known: ObjectNames | None = None) -> Iterator[tup
         for rule in chain.rules if chain is not None else ():
             if not isinstance(rule.target, Reject | Drop):
                 continue
-            read = _read(rule)
+            read = ChainRule(name, rule)
             # A port without an address is a NodePort only if the rule matches LOCAL addresses.
-            named = read.address is not None or read.local
+            named = read.host is not None or any(
+                isinstance(match, MatchAddrtype) for match in rule.matches
+            )
             if named and read.protocol is not None and read.port is not None:
-                entry = _entry(read, read.protocol, read.port, assumed, "", known)
+                place = read.host, read.protocol, read.port
+                entry = _entry(read.comment, *place, assumed, "", known)
                 yield entry, "reject" if isinstance(rule.target, Reject) else "drop"
 
 
 def _entry(
-    read: _Read,
+    comment: str,
+    address: Address | None,
     protocol: str,
     port: int | None,
     assumed: FrontendKind,
     chain: str,
     known: ObjectNames | None,
 ) -> Entry:
-    name, kind = names.name_and_kind(read.comment)
-    if read.address is None:
+    name, kind = names.name_and_kind(comment)
+    if address is None:
         # In KUBE-NODEPORTS the comment is the bare name.
-        name = name or read.comment or None
+        name = name or comment or None
     if known is not None and (name is None or kind is None):
-        told, likely = known.of(chain, read.address, port or 0, protocol)
+        told, likely = known.of(chain, address, port or 0, protocol)
         # Without endpoints, the comment has the name but not the kind.
         same = name is None or names.service_name(name).text == told
         kind = kind or (likely if same else None)
         name = name or told
-    if read.address is None:
+    if address is None:
         frontend = Frontend(FrontendKind.NODE_PORT, None, port)
     else:
-        frontend = Frontend(FrontendKind(kind) if kind else assumed, read.address, port)
+        frontend = Frontend(FrontendKind(kind) if kind else assumed, address, port)
     return Entry(name or str(frontend), protocol, frontend, chain)
 
 
-def _read(rule: Rule) -> _Read:
-    address, protocol, port, comment = None, None, None, ""
-    local = other_destination = names_port = loopback = False
-    for match in rule.matches:
-        match match:
-            case MatchDestination(network) if network.num_addresses == 1:
-                address = network.network_address
-            case MatchDestination(network) if network.is_loopback:
-                loopback = other_destination = True
-            case MatchDestination() | MatchNot(MatchDestination()) | MatchSet() | MatchUnknown():
-                other_destination = True
-            case MatchProtocol(text):
-                protocol = text
-            case MatchComment(text):
-                comment = text
-            case MatchTcp() | MatchUdp() | MatchSctp():
-                port = _single(match.destination_port)
-                names_port = match.destination_port is not None
-            case MatchAddrtype():
-                local = True
-            case _:
-                pass
-    return _Read(
-        address=address,
-        protocol=protocol,
-        port=port,
-        comment=comment,
-        local=local,
-        other_destination=other_destination,
-        names_port=names_port,
-        loopback=loopback,
-    )
+def _names_others(rule: ChainRule) -> bool:
+    """Return whether a rule matches on destinations other than one single address."""
+    odd = any(isinstance(match, MatchSet | MatchUnknown) for match in rule.rule.matches)
+    return odd or (rule.destination is not None and rule.host is None)
 
 
-def _single(option: Option[Range] | None) -> int | None:
-    match option:
-        case Option(Range(first, last), negated=False) if first == last:
-            return first
-        case _:
-            return None
+def _is_over_loopback(rule: ChainRule) -> bool:
+    """Return whether a rule matches on the node's loopback addresses."""
+    to = None if rule.host is not None or rule.destination_negated else rule.destination
+    return to is not None and to.is_loopback
 
 
 def affinity(table: Table, name: str, seen: frozenset[str] = frozenset()) -> int | None:

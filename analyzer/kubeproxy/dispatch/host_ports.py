@@ -13,16 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyzer.kubeproxy import names
+from analyzer.kubeproxy.matched.chain_rule import ChainRule
 from analyzer.kubeproxy.view import Frontend, FrontendKind
-from analyzer.model.iptables.matches import (
-    Match,
-    MatchDestination,
-    MatchMultiport,
-    MatchProtocol,
-    MatchSctp,
-    MatchTcp,
-    MatchUdp,
-)
+from analyzer.model.iptables.matches import MatchMultiport
 from analyzer.model.iptables.rules import Rule, Table
 from analyzer.model.iptables.targets import Dnat, Goto, Jump
 from analyzer.model.value import value
@@ -30,8 +23,6 @@ from analyzer.model.value import value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
-
-    from analyzer.model.addresses import Address
 
 #: Chains of one pod each, with its DNAT rules.
 _OF_POD: Final = names.HOST_PORTS[0]
@@ -63,14 +54,14 @@ def host_ports(nat: Table) -> Iterator[HostPort]:
             continue
         for rule in chain.rules:
             leads = _translates(rule) if name != _OF_ALL else _leads_to_one(rule)
-            found = _asked(rule.matches) if leads else None
-            if found is None:
+            asks = ChainRule(name, rule)
+            several = any(isinstance(each, MatchMultiport) for each in rule.matches)
+            if not leads or several or asks.protocol is None or asks.port is None:
                 continue
-            protocol, address, port = found
-            frontend = Frontend(FrontendKind.HOST_PORT, address, port)
-            if (protocol, frontend) not in seen:
-                seen.add((protocol, frontend))
-                yield HostPort(protocol, frontend, name)
+            frontend = Frontend(FrontendKind.HOST_PORT, asks.host, asks.port)
+            if (asks.protocol, frontend) not in seen:
+                seen.add((asks.protocol, frontend))
+                yield HostPort(asks.protocol, frontend, name)
 
 
 def _translates(rule: Rule) -> bool:
@@ -79,26 +70,3 @@ def _translates(rule: Rule) -> bool:
 
 def _leads_to_one(rule: Rule) -> bool:
     return isinstance(rule.target, Jump | Goto) and rule.target.chain.startswith(_OF_ONE)
-
-
-def _asked(matches: tuple[Match, ...]) -> tuple[str, Address | None, int] | None:
-    """Return the protocol, address and port that a rule matches; None: it matches no one port."""
-    protocol: str | None = None
-    address: Address | None = None
-    port: int | None = None
-    for match in matches:
-        match match:
-            case MatchProtocol(text):
-                protocol = text
-            case MatchDestination(network) if network.num_addresses == 1:
-                address = network.network_address
-            case MatchTcp() | MatchUdp() | MatchSctp() if match.destination_port is not None:
-                asked = match.destination_port
-                if asked.negated or asked.value.first != asked.value.last:
-                    return None
-                port = asked.value.first
-            case MatchMultiport():
-                return None
-            case _:
-                pass
-    return None if protocol is None or port is None else (protocol, address, port)

@@ -23,15 +23,16 @@ from analyzer.semantics.tree import Leaf
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Final, TypeAlias, TypeVar
+    from typing import Final, TypeAlias
 
     from analyzer.kubeproxy.dispatch.object_names import ObjectNames
 
     #: Protocol, address and port.
     Key: TypeAlias = tuple[str | None, Address | None, int | None]
-    T = TypeVar("T")
     #: By protocol and port, then by address; None: any address.
-    _ByPort: TypeAlias = dict[tuple[str | None, int | None], dict[Address | None, list[T]]]
+    _ByPort: TypeAlias = dict[
+        tuple[str | None, int | None], dict[Address | None, list[tuple[Table, str]]]
+    ]
 
 #: Hooks at which flows are sent to endpoints.
 NAT_HOOKS: Final = frozenset({"prerouting", "output"})
@@ -69,7 +70,7 @@ class Entrances:
 
     Attributes:
         tables: those that packets of the family traverse.
-        guards: what the filter hooks do to some flows and not to others, by frontend.
+        guarded: frontends of which the filter hooks refuse some flows and not others.
         refused: what they refuse for certain, and how: reject or drop.
         guessed: frontends whose kind does not follow from the rules.
         plain_map: the map whose elements are read as rows.
@@ -109,7 +110,7 @@ class Entrances:
         self._chains: dict[tuple[int, str], list[Chain]] = {}
         #: Where packets to a port are sent, whatever their destination address.
         self._anywhere: list[tuple[PacketPattern, Table]] = []
-        self.guards = self._read_guards()
+        self.guarded = self._read_guarded()
         self.entrances = list(self._read_entrances())
         ours = {id(entrance.table) for entrance in self.entrances}
         # What other tables refuse, for example a firewall's, is not a Service.
@@ -206,7 +207,7 @@ class Entrances:
         if self._known_ips or chain.startswith(_EXTERNAL):
             self.guessed.add(_key(place))
             # Only LoadBalancer addresses have source ranges.
-            guarded = _key(place) in self.guards
+            guarded = _key(place) in self.guarded
             return FrontendKind.LOAD_BALANCER_IP if guarded else FrontendKind.EXTERNAL_IP
         return FrontendKind.CLUSTER_IP
 
@@ -220,15 +221,15 @@ class Entrances:
 
     def led_to(self, protocol: str, frontend: Frontend) -> Iterator[tuple[Table, str]]:
         """Yield the chains, each with its table, that nat may send flows to a frontend to."""
-        yield from _met(self._led, protocol, frontend)
-
-    def guards_of(self, protocol: str, frontend: Frontend) -> Iterator[PacketPattern]:
-        """Yield what the filter hooks may do to some flows to a frontend, but not to all."""
-        yield from _met(self._guards_by_port, protocol, frontend)
+        of_port = self._led.get((protocol, frontend.port), {})
+        # Without an address: what flows to any may hit.
+        addresses = of_port if frontend.address is None else (frontend.address, None)
+        for address in addresses:
+            yield from of_port.get(address, ())
 
     @cached_property
-    def _led(self) -> _ByPort[tuple[Table, str]]:
-        found: _ByPort[tuple[Table, str]] = {}
+    def _led(self) -> _ByPort:
+        found: _ByPort = {}
         for each in self.entrances:
             address, port = each.frontend.address, each.frontend.port
             of_port = found.setdefault((each.protocol, port), {})
@@ -242,16 +243,9 @@ class Entrances:
                     pass
         return found
 
-    @cached_property
-    def _guards_by_port(self) -> _ByPort[PacketPattern]:
-        found: _ByPort[PacketPattern] = {}
-        for (protocol, address, port), guards in self.guards.items():
-            found.setdefault((protocol, port), {})[address] = guards
-        return found
-
-    def _read_guards(self) -> dict[Key, list[PacketPattern]]:
-        """Return what rules in the filter hooks do, by the place that they match."""
-        found: dict[Key, list[PacketPattern]] = {}
+    def _read_guarded(self) -> set[Key]:
+        """Return the places whose flows rules in the filter hooks may refuse, but not all."""
+        found: set[Key] = set()
         for table in self.tables:
             walk = NftTraversal(table, self._family, Situation())
             answers: dict[object, str | None] = {}
@@ -261,7 +255,7 @@ class Entrances:
                     answers[place.verdict] = _answer(place, walk)
                 answer = answers[place.verdict]
                 if answer is None:
-                    found.setdefault(_key(place), []).append(place)
+                    found.add(_key(place))
                 elif place.is_of_service:
                     self._refusing.setdefault((place, answer, table.name), table)
         return found
@@ -269,14 +263,6 @@ class Entrances:
 
 def _key(place: PacketPattern) -> Key:
     return place.protocol, place.address, place.port
-
-
-def _met(held: _ByPort[T], protocol: str, frontend: Frontend) -> Iterator[T]:
-    """Yield what flows to a frontend may hit; without an address: what they may hit at any."""
-    of_port = held.get((protocol, frontend.port), {})
-    addresses = of_port if frontend.address is None else (frontend.address, None)
-    for address in addresses:
-        yield from of_port.get(address, ())
 
 
 def _answer(place: PacketPattern, walk: NftTraversal) -> str | None:

@@ -87,3 +87,14 @@ def test_most_rows_of_services_of_all_kinds_are_of_that_shape() -> None:
     table = table_of(render_rules(service_ports(items, PROMISED[-1], 4), config))
     rows = PlainTable(table).entries
     assert len(rows) == len(rules_of(table, names.SERVICES)) - 1  # but for that of NodePorts
+
+
+def test_a_second_comment_takes_nothing_from_the_name_in_the_first() -> None:
+    items = mixed(4, 2, (1,))
+    config = proxy_config(items, FLAGS, node=node_name(0), layout=PROMISED[-1], family=4)
+    text = render_rules(service_ports(items, PROMISED[-1], 4), config)
+    more = text.replace(" -j KUBE-SVC", ' -m comment --comment "seen by ops" -j KUBE-SVC')
+    found = [rules_of(table_of(each), names.SERVICES) for each in (text, more)]
+    plain, doubled = ([*entries(names.SERVICES, rules)] for rules in found)
+    assert plain == doubled
+    assert plain
