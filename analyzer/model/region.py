@@ -278,7 +278,11 @@ class Parted(Exception):  # noqa: N818  # no error: a question that has two answ
         asked: the addresses that the rule matches.
         inside: the part of the region among them.
         outside: the other part.
+        match: the match of iptables that was evaluated, if all else that its rule matches on is
+            certainly true; None: it is not, or not known.
     """
+
+    match: object = None
 
     def __init__(self, region: Region, asked: Intervals, inside: Intervals) -> None:
         super().__init__()

@@ -42,6 +42,7 @@ class Walker(Protocol):
     """Evaluates packets in the chains of one table."""
 
     judged: set[type]
+    joins_marks: bool
 
     @property
     def visited(self) -> list[str]:

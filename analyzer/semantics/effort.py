@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable
 from typing import Final, TypeVar
 
 from analyzer.model.packet import ALL_BITS, Mark, Packet
+from analyzer.model.region import Intervals
 from analyzer.model.value import replace
 
 R = TypeVar("R")
@@ -31,6 +32,8 @@ MOST_PARTS: Final = 20_000
 #: Rules of all chains that one chain dispatches flows to by device, followed if the device is not
 #: known; beyond that the result is unknown.
 MOST_BY_DEVICE: Final = 400
+#: Intervals of the sources of one packet that differ in their mark, before rules split it.
+MOST_MARKS: Final = 64
 
 
 class TooMany(Exception):  # noqa: N818  # a bound that was met, not an error
@@ -54,6 +57,8 @@ class Effort:
         """Start another question."""
         self._branches = 0
         self._parts = 0
+        #: The sources that rules matched on without splitting the packet.
+        self.joined_on: set[Intervals] = set()
         self._forks: dict[Hashable, int] = {}
         self._widest: dict[Hashable, Packet] = {}
 

@@ -29,6 +29,7 @@ from typing import Final
 from analyzer.model.iptables.rules import LOST_ROWS
 from analyzer.model.iptables.targets import Accept, Dnat, Masquerade, Redirect, Snat
 from analyzer.model.packet import ALL_BITS, UNKNOWN_PACKET, Mark, Packet
+from analyzer.model.region import Intervals
 from analyzer.model.routing import LOOPBACK, Routes
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
@@ -48,6 +49,7 @@ from analyzer.semantics.depth import deep
 from analyzer.semantics.devices import NOT_LOOPBACK
 from analyzer.semantics.effort import Effort
 from analyzer.semantics.grow import Grown
+from analyzer.semantics.joined import with_marks
 from analyzer.semantics.onward import OnwardBySource, onward
 from analyzer.semantics.parts import Asked
 from analyzer.semantics.situation import FIRST, Situation
@@ -100,6 +102,8 @@ class Hooks:
         self._stages = base_chains(rulesets, family, situation, self._effort)
         #: Whether the traversal began after nat, so that only what follows is evaluated.
         self._is_behind = False
+        #: Whether rules of nat that mark some sources need not split the packet.
+        self._joins_marks = False
 
     @property
     def judged(self) -> set[type]:
@@ -116,6 +120,7 @@ class Hooks:
         """Start with another packet."""
         self.asked_ports = 0
         self._is_behind = False
+        self._joins_marks = False
         self._effort.begin()
         for chain in self._base_chains():
             chain.walker.forget()
@@ -129,6 +134,11 @@ class Hooks:
     def forget(self, exceeded: Iterable[str]) -> None:
         """Forget all bounds that were reached except for these."""
         self._effort.exceeded = dict.fromkeys(exceeded)
+
+    @property
+    def joined_on(self) -> frozenset[Intervals]:
+        """The sources that rules matched on since the traversal began, without splitting it."""
+        return frozenset(self._effort.joined_on)
 
     def asked_of(self, mark: Mark) -> Mark:
         """Return a mark without the bits that no rule of the node matches on."""
@@ -249,9 +259,16 @@ class Hooks:
     # --- as far as nat ---
 
     @deep
-    def to_nat(self, hook: str, packet: Packet) -> Tree:
-        """Return the result of PREROUTING or OUTPUT for `packet` up to and including nat."""
+    def to_nat(self, hook: str, packet: Packet, *, joins_marks: bool = False) -> Tree:
+        """Return the result of PREROUTING or OUTPUT for `packet` up to and including nat.
+
+        With `joins_marks` its leaves may have marks by source, and not all rules that set these.
+
+        Raises:
+            MarksDiffer: a rule needs a mark that depends on the source.
+        """
         self._begin()
+        self._joins_marks = joins_marks
         return self._run(up_to_nat(self._stages[hook], hook), packet, hook)
 
     @deep
@@ -335,9 +352,11 @@ class Hooks:
     def _one(self, stage: BaseChain, packet: Packet, rest: tuple[Stage, ...], then: _Then) -> Tree:
         if not stage.is_before and packet.template:
             packet = replace(packet, template=False)  # conntrack has made an entry of it
-        tree = stage.walker.tree(stage.name, packet)
         if isinstance(then, str) and not rest and stage.policy != "DROP" and not stage.lacks_policy:
-            return tree  # which ends here
+            if self._joins_marks and stage.is_nat and stage.walker.joins_marks:
+                packet = with_marks(packet)
+            return stage.walker.tree(stage.name, packet)  # which ends here
+        tree = stage.walker.tree(stage.name, packet)
         return Grown(lambda leaf: self._behind(stage, packet, leaf, rest, then)).of(tree)
 
     def _behind(

@@ -38,7 +38,13 @@ Key: TypeAlias = tuple[RulePosition, Packet]
 
 
 class Walks(ABC):
-    """Traversals of the chains of one table; subclasses evaluate the rules."""
+    """Traversals of the chains of one table; subclasses evaluate the rules.
+
+    Attributes:
+        joins_marks: whether marks by source (`Packet.marks`) are evaluated.
+    """
+
+    joins_marks: bool = False
 
     def __init__(self, effort: Effort | None = None) -> None:
         self._cache: dict[Key, Tree] = {}

@@ -25,9 +25,10 @@ from analyzer.model.packet import Mark, Packet
 from analyzer.model.probability import Bounds, Dyadic, capped_sum
 from analyzer.model.region import Intervals, Region
 from analyzer.model.ternary import Ternary
+from analyzer.model.value import replace
 from analyzer.semantics.conditions import Label, leaves_by_source, questions, telling
 from analyzer.semantics.onward import UNKNOWN, Onward, OnwardBySource, asked_of_others, one_of
-from analyzer.semantics.parts import Asked, Lookup, Parts, holds, union
+from analyzer.semantics.parts import Asked, Lookup, Parts, common, holds, union
 from analyzer.semantics.tree import Leaf, Shares, Tree, any_of, shares_by_source
 
 TYPE_CHECKING = False
@@ -57,7 +58,8 @@ class Explored:
     """The ways of flows to one frontend, from all sources of one kind that were evaluated.
 
     `version` is the IP version; `leaving` returns by source what happens to a packet that was sent
-    to an endpoint, and `passing` to one that was not.
+    to an endpoint, and `passing` to one that was not. `joined_on` are sources that rules matched on
+    without splitting the tree: packets to endpoints have marks by source instead.
 
     Attributes:
         asks_own_sources: whether a rule depends on whether they come from the node itself.
@@ -71,6 +73,7 @@ class Explored:
         version: int,
         leaving: Callable[[Packet], OnwardBySource],
         passing: Callable[[Packet], Tree],
+        joined_on: frozenset[Intervals] = frozenset(),
     ) -> None:
         self._version = version
         self._leaving = leaving
@@ -79,6 +82,7 @@ class Explored:
         self.packets: dict[Endpoint, dict[Packet, Intervals | None]] = {}
         self._arrivals: dict[Endpoint, list[Arrival]] = {}
         self._tree = tree
+        self._joined_on = joined_on
         self._lookups: dict[int, tuple[object, Lookup[Any]]] = {}
         self._shares = shares_by_source(tree, _end_of)
         self._parts: dict[tuple[int, ...], _Part] = {}
@@ -86,12 +90,12 @@ class Explored:
             end = _end_of(leaf)
             if isinstance(end, Endpoint):
                 packets = self.packets.setdefault(end, {})
-                packet = leaf.packet.from_all()
-                packets[packet] = union(where, packets.get(packet, ()))
+                for packet, there in _by_mark(leaf.packet.from_all(), where):
+                    packets[packet] = union(there, packets.get(packet, ()))
 
     @cached_property
     def _questions(self) -> set[Intervals]:
-        return questions(self._tree)
+        return questions(self._tree) | self._joined_on
 
     def leaving_as(self, leaving: Callable[[Packet], OnwardBySource]) -> Explored:
         """Return the same ways, with another result after nat."""
@@ -278,6 +282,20 @@ def _end_of(leaf: Leaf) -> End:
     if packet.destination is None:
         return leaf.outcome.to
     return Endpoint(packet.destination, packet.destination_port)
+
+
+def _by_mark(packet: Packet, where: Intervals | None) -> Iterator[tuple[Packet, Intervals | None]]:
+    """Yield a packet from some sources with each of its marks, and those of the sources."""
+    marks = packet.marks
+    if marks is None:
+        yield packet, where
+    elif len(marks.parts) == 1:
+        yield packet.with_one_mark(), where
+    else:
+        for sources, mark in marks.parts:
+            there = common(where, sources)
+            if there:
+                yield replace(packet, mark=mark, marks=None), there
 
 
 def _is_from(where: Intervals, address: Address | None, region: Region | None) -> bool:

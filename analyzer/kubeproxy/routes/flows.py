@@ -7,9 +7,9 @@ from functools import cached_property
 from typing import Final
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.matched.devices import asked_devices, asks_loopback, dispatched
-from analyzer.kubeproxy.matched.originals import Originals, originals_of
+from analyzer.kubeproxy.matched.devices import asked_devices, dispatched
 from analyzer.kubeproxy.matched.sets import asks_pairs, asks_sets, node_ipsets
+from analyzer.kubeproxy.routes.before_dnat import BeforeDnat
 from analyzer.kubeproxy.routes.explored import Explored
 from analyzer.kubeproxy.routes.leaving import Leaving, Towards, from_any_side
 from analyzer.kubeproxy.routes.packets import (
@@ -24,7 +24,7 @@ from analyzer.kubeproxy.view import Endpoint, Frontend, Source
 from analyzer.model.addresses import VERSIONS, Address, Network
 from analyzer.model.devices import Side
 from analyzer.model.iptables.rules import Ruleset
-from analyzer.model.packet import UNKNOWN_MARK, Mark, Packet
+from analyzer.model.packet import UNKNOWN_MARK, Mark, MarksDiffer, Packet
 from analyzer.model.region import Intervals, Region, everything, networks_of
 from analyzer.model.value import replace
 from analyzer.semantics.assumed import BRIDGE_PORT, DEFAULTS, POD_INTERFACE, Assumed
@@ -32,6 +32,7 @@ from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.devices import NodeDevices, PodPlaces
 from analyzer.semantics.effort import Effort
 from analyzer.semantics.hooks import Hooks
+from analyzer.semantics.joined import only_sent_on
 from analyzer.semantics.onward import Onward, OnwardBySource, one_of
 from analyzer.semantics.parts import Parts, at
 from analyzer.semantics.situation import Situation
@@ -50,6 +51,7 @@ class FlowWalks:
     addresses are, `within` the addresses among which all endpoints of plain flows are; None: all.
 
     Attributes:
+        before_dnat: what their packets are before DNAT.
         trees_used: names of assumptions on which the trees rest that `whole` has returned so far.
     """
 
@@ -84,6 +86,8 @@ class FlowWalks:
         )
         #: Whether a rule matched on packets being from the node itself, since a traversal began.
         self._asks_own_sources = False
+        #: Whether rules that mark some sources need not split a packet.
+        self._joins_marks = True
         #: Bounds the work of traversals of single chains.
         self._effort = Effort(self._asked_bits)
         self._hooks = Hooks(rulesets, family, self._situation, asked_bits=self._asked_bits)
@@ -98,6 +102,8 @@ class FlowWalks:
         # A flow to a NodePort goes to some address of the node, which may not be known.
         node_port_address = node_port_address or (own[0] if own else None)
         self.packets = FlowPackets(sources, bridge_port(self.assumed), node_port_address)
+        given = rulesets, self.packets, self._hooks, self._devices
+        self.before_dnat = BeforeDnat(*given, self._spares_own)
 
     @property
     def used(self) -> set[str]:
@@ -180,7 +186,7 @@ class FlowWalks:
 
         `address` is its source; None: not known.
         """
-        packet = self._sent_to(frontend, protocol, source, address)
+        packet = self.before_dnat.sent_to(frontend, protocol, source, address)
         return self._hooks.to_nat(HOOKS[source], packet)
 
     def whole(
@@ -212,54 +218,27 @@ class FlowWalks:
 
         `side` is that of all of them, if the kind of source does not determine it.
         """
-        packet = self._sent_to(frontend, protocol, source, of)
+        packet = self.before_dnat.sent_to(frontend, protocol, source, of)
         packet = packet if side is None else replace(packet, comes_from=side)
         self._asks_own_sources = False
-        tree = self._hooks.to_nat(HOOKS[source], packet)
-        return self._explored(tree, source, asks_own_sources=self._asks_own_sources)
+        found = self._explored(*self._to_nat(source, packet), source)
+        found.asks_own_sources = self._asks_own_sources
+        return found
 
-    def _sent_to(
-        self,
-        frontend: Frontend,
-        protocol: str,
-        source: Source,
-        of: Region | Address | str | None,
-    ) -> Packet:
-        """Return a packet to a frontend, with what rules after DNAT may match on of it now."""
-        packet = self.packets.sent_to(frontend, protocol, source, of)
-        if self._originals is not None:
-            to = packet.destination, packet.destination_port
-            packet = replace(packet, original=self._originals.like(*to))
-        if source is Source.NODE and self._asks_first_device:
-            packet = self._hooks.made_here(packet)
-        return packet
+    def _to_nat(self, source: Source, packet: Packet) -> tuple[Tree, frozenset[Intervals]]:
+        """Return the result up to nat, and the sources that rules matched on without splitting it.
 
-    def first(self, frontend: Frontend, protocol: str, source: Source) -> First | None:
-        """Return what is known of flows to a frontend before DNAT; None: nothing that matters."""
-        if self._originals is None and (source is not Source.NODE or not self._asks_first_device):
-            return None
-        packet = self._sent_to(frontend, protocol, source, USUAL)
-        if source is not Source.NODE:
-            return First(original=packet.original)
-        device = packet.leaves_by if packet.out_interface is None else packet.out_interface
-        return First(device, packet.original)
-
-    @cached_property
-    def _originals(self) -> Originals | None:
-        """The original destinations that rules match on; None: they match on none."""
-        return originals_of(self._rulesets)
-
-    @cached_property
-    def _asks_first_device(self) -> bool:
-        """Whether rules may lose flows of the node depending on whether they leave by loopback.
-
-        Where routes say by which device flows leave, any device counts.
+        If more than the endpoints depends on a mark that depends on the source, the tree is split.
         """
-        every = (everything(VERSIONS[self._family]),)
-        asks = asks_loopback(self._rulesets) or (
-            self._devices.is_routed and bool(self._devices.named)
-        )
-        return asks and not self.spares(Source.NODE, None, UNKNOWN_MARK, every)
+        if self._joins_marks:
+            try:
+                joined = only_sent_on(self._hooks.to_nat(HOOKS[source], packet, joins_marks=True))
+            except MarksDiffer:
+                self._joins_marks = False  # other flows most likely reach the same rules
+            else:
+                if joined is not None:
+                    return joined, self._hooks.joined_on
+        return self._hooks.to_nat(HOOKS[source], packet), frozenset()
 
     def as_hairpin(self, explored: Explored) -> Explored:
         """Return the same ways, of flows from the endpoints themselves."""
@@ -268,11 +247,10 @@ class FlowWalks:
     def _leaving_of(self, source: Source) -> Callable[[Packet], OnwardBySource]:
         return lambda sent: self._leaving.by_source(behind_nat(sent, source))
 
-    def _explored(self, tree: Tree, source: Source, *, asks_own_sources: bool = False) -> Explored:
+    def _explored(self, tree: Tree, joined_on: frozenset[Intervals], source: Source) -> Explored:
         leaving = self._leaving_of(source)
-        found = Explored(tree, VERSIONS[self._family], leaving, self._leaving.passing)
-        found.asks_own_sources = asks_own_sources
-        return found
+        passing = self._leaving.passing
+        return Explored(tree, VERSIONS[self._family], leaving, passing, joined_on)
 
     def onward(
         self,
@@ -400,6 +378,11 @@ class FlowWalks:
         sent = self.packets.translated(source, protocol, mark)
         ways = dict.fromkeys((from_any_side(sent), sent))
         return any(self._spares(each, addresses) for each in ways)
+
+    def _spares_own(self) -> bool:
+        """Return whether no flow of the node is lost, whatever its mark and its destination."""
+        every = (everything(VERSIONS[self._family]),)
+        return self.spares(Source.NODE, None, UNKNOWN_MARK, every)
 
     def _spares(self, packet: Packet, addresses: Intervals) -> bool:
         key = packet, addresses

@@ -62,7 +62,7 @@ class NatWalks(FlowWalks):
         address = self.packets.sources[source]
         packet = self.packets.sent_to(frontend, protocol, source, address)
         tree = self._walked(chain, packet)
-        route = self._explored(tree, source).route(frontend, source, address)
+        route = self._explored(tree, frozenset(), source).route(frontend, source, address)
         shares = tuple([replace(share, masquerade=None) for share in route.shares])
         return replace(route, shares=shares)
 

@@ -64,6 +64,7 @@ from analyzer.semantics.effort import MOST_BY_DEVICE, Effort
 from analyzer.semantics.grow import Grown
 from analyzer.semantics.iptables.index import ChainIndex
 from analyzer.semantics.iptables.matching import match_all
+from analyzer.semantics.joined import marked_sources, with_marks_of
 from analyzer.semantics.match_result import MatchResult
 from analyzer.semantics.path import Path
 from analyzer.semantics.positions import RulePosition, Walks, left, missing
@@ -83,6 +84,8 @@ _MANY_HOPS: Final = 30
 
 class Traversal(Walks):
     """Traversals of one table by packets in one situation; keeps the cache."""
+
+    joins_marks = True
 
     def __init__(
         self, table: Table, situation: Situation | None = None, effort: Effort | None = None
@@ -137,6 +140,13 @@ class Traversal(Walks):
                 try:
                     result = match_all(rule.matches, packet, self._situation, self.judged)
                 except Parted as by:
+                    marked = self._marked_by_source(by, packet, rule)
+                    if marked is packet:
+                        continue
+                    if marked is not None:
+                        packet, position = marked, at + 1
+                        sent.clear()
+                        break
                     again = partial(self.onward, RulePosition(start.chain, at))
                     parted = self.parted(by, packet, again)
                     if parted is not None:
@@ -157,9 +167,8 @@ class Traversal(Walks):
                     break  # the packet has changed: other rules may be met from here on
                 drawn = result.known is Ternary.TRUE
                 if passed is not None and passed.packet != packet:
-                    both = self.effort.joined(
-                        (id(self), behind), packet, passed.packet, drawn=drawn
-                    )
+                    one, other = packet.with_one_mark(), passed.packet.with_one_mark()
+                    both = self.effort.joined((id(self), behind), one, other, drawn=drawn)
                     if both is not None:  # other packets may come to it too: keep the result
                         return path.tree(self.onward(behind, both))
                 elif passed is not None and not (drawn and isinstance(rule.target, Jump)):
@@ -199,6 +208,20 @@ class Traversal(Walks):
                     return path.tree(rest)
             else:
                 return path.tree(left(packet))
+
+    def _marked_by_source(self, by: Parted, packet: Packet, rule: Rule) -> Packet | None:
+        """Return a packet for all sources after a rule that at most marks those it matches.
+
+        None: the rule does more than that, and has to split the packet.
+        """
+        where = marked_sources(by, packet)
+        passed = None if where is None else self._passed(packet, rule)
+        if where is None or passed is None:
+            return None
+        found = with_marks_of(passed.packet, packet, where)
+        if found is not None:
+            self.effort.joined_on.add(by.asked)
+        return found
 
     def _passed(self, packet: Packet, rule: Rule) -> Leaf | None:
         """Return the packet, and the rules that match, if the chain certainly continues.
@@ -307,11 +330,15 @@ def _passed(packet: Packet, rule: Rule, situation: Situation) -> Packet | None:
     """Return the packet after a target that lets the traversal continue; None for others."""
     match rule.target:
         case SetMark(value, mask):
-            return replace(packet, mark=packet.mark.with_bits(value, mask))
+            if packet.marks is None:
+                return replace(packet, mark=packet.mark.with_bits(value, mask))
+            marks = packet.marks.with_bits(value, mask)
+            return replace(packet, mark=marks.mark, marks=marks)
         case SetConnmark() | CopyConnmark():
             return _flow_marked(packet, rule.target) if situation.has_entry else packet
         case ChangeSet(map_mark=True):
-            return replace(packet, mark=UNKNOWN_MARK)  # nor what the set holds
+            # Nor is it known what the set holds.
+            return replace(packet.with_one_mark(), mark=UNKNOWN_MARK)
         case NoTrack() | ConnectionTracking(no_track=True):
             # A packet with an entry, or a template in place of it, stays as it is.
             has_one = situation.has_entry or packet.template
@@ -348,6 +375,7 @@ def _flow_marked(packet: Packet, target: SetConnmark | CopyConnmark) -> Packet:
     """
     if packet.tracked is False:
         return packet
+    packet = packet.with_one_mark()
     mark, flow_mark = packet.mark, packet.flow_mark
     match target:
         case SetConnmark(value, mask):

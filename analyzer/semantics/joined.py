@@ -1,0 +1,74 @@
+"""Packets with marks by source, which take the place of branches by source in a tree."""
+
+from __future__ import annotations
+
+from analyzer.model.iptables.matches import MatchNot, MatchSource
+from analyzer.model.iptables.targets import Dnat
+from analyzer.model.packet import Packet
+from analyzer.model.region import Intervals, Parted
+from analyzer.model.source_marks import SourceMarks
+from analyzer.model.value import replace
+from analyzer.semantics.effort import MOST_MARKS
+from analyzer.semantics.grow import Grown
+from analyzer.semantics.tree import Leaf, Tree, every_leaf
+
+
+def with_marks(packet: Packet) -> Packet:
+    """Return the packet with its mark for each part of its sources, if these are known."""
+    if packet.sources is None:
+        return packet
+    return replace(packet, marks=SourceMarks.of(packet.sources.whole.intervals, packet.mark))
+
+
+def marked_sources(by: Parted, packet: Packet) -> Intervals | None:
+    """Return the sources of a packet that a rule matches, if it matches on nothing else.
+
+    None: it does, or the packet has no marks by source.
+    """
+    if packet.marks is None or by.region is not packet.sources or by.region.whole is not by.region:
+        return None
+    match by.match:
+        case MatchSource():
+            return by.inside.intervals
+        case MatchNot(MatchSource()):
+            return by.outside.intervals
+        case _:
+            return None
+
+
+def with_marks_of(passed: Packet, packet: Packet, where: Intervals) -> Packet | None:
+    """Return a packet that has the marks of `passed` for some sources, and its own for the others.
+
+    None: they differ in more than their marks, or too many parts of the sources would.
+    """
+    marks, theirs = packet.marks, passed.marks
+    if marks is None or theirs is None:
+        return None
+    if passed is not packet and replace(passed, mark=packet.mark, marks=marks) != packet:
+        return None
+    found = marks.where(where, theirs)
+    if found.size > MOST_MARKS:
+        return None
+    return packet if found == marks else replace(packet, mark=found.mark, marks=found)
+
+
+def only_sent_on(tree: Tree) -> Tree | None:
+    """Return a tree in which only packets that DNAT has sent on have marks by source.
+
+    None: another packet's mark depends on the source. Which rules decided that is not in the tree,
+    and how such flows end may depend on it.
+    """
+    others = [leaf for leaf in every_leaf(tree) if _is_left(leaf)]
+    if not others:
+        return tree
+    if any(leaf.packet.marks is not None and leaf.packet.marks.is_joined for leaf in others):
+        return None
+    return Grown(_with_one_mark).of(tree)
+
+
+def _is_left(leaf: Leaf) -> bool:
+    return leaf.packet.marks is not None and not isinstance(leaf.outcome, Dnat)
+
+
+def _with_one_mark(leaf: Leaf) -> Leaf:
+    return replace(leaf, packet=leaf.packet.with_one_mark(), rules=()) if _is_left(leaf) else leaf
