@@ -34,7 +34,8 @@ class RulePosition(NamedTuple):
     at: int
 
 
-Key: TypeAlias = tuple[RulePosition, Packet]
+#: The results for one packet, by the position from which it was evaluated; None: it still is.
+_Known: TypeAlias = "dict[RulePosition, Tree | None]"
 
 
 class Walks(ABC):
@@ -47,8 +48,9 @@ class Walks(ABC):
     joins_marks: bool = False
 
     def __init__(self, effort: Effort | None = None) -> None:
-        self._cache: dict[Key, Tree] = {}
-        self._walking: set[Key] = set()
+        self._cache: dict[Packet, _Known] = {}
+        #: Those for the last packet: most often it is the next one too, and hashing takes a while.
+        self._last: tuple[Packet | None, _Known] = None, {}
         self._entered: set[str] = set()
         #: Branches of cached trees, by identity, on which no packet leaves its chain.
         self._staying: set[int] = set()
@@ -78,28 +80,38 @@ class Walks(ABC):
     def forget(self) -> None:
         """Forget the results so far, which other packets could seldom share."""
         self._cache.clear()
+        self._last = None, {}
         self._staying.clear()
 
     def onward(self, start: RulePosition, packet: Packet) -> Tree:
         """Return what happens to a packet from a rule on, until it leaves that chain."""
-        key = (start, packet)
-        if key in self._cache:
-            return self._cache[key]
-        if key in self._walking:
-            return _loops(start.chain, packet)
-        self._walking.add(key)
+        known = self._of(packet)
+        if start in known:
+            return known[start] or _loops(start.chain, packet)
+        known[start] = None
         try:
             tree = self._meets(start, packet)
+            if len(tree.rules) > MOST_RULES:
+                tree = replace(tree, rules=self.effort.shortened(tree.rules))
+            known[start] = tree
         finally:  # a question that ends it may be answered further up
-            self._walking.remove(key)
-        if len(tree.rules) > MOST_RULES:
-            tree = replace(tree, rules=self.effort.shortened(tree.rules))
-        self._cache[key] = tree
+            if known[start] is None:
+                del known[start]
         return tree
 
     def walked(self, start: RulePosition, packet: Packet) -> Tree | None:
         """Return what happens to a packet from a rule on, if that was evaluated already."""
-        return self._cache.get((start, packet))
+        return self._of(packet).get(start)
+
+    def _of(self, packet: Packet) -> _Known:
+        last, known = self._last
+        if last is not packet:
+            found = self._cache.get(packet)
+            if found is None:
+                found = self._cache[packet] = {}
+            known = found
+            self._last = packet, known
+        return known
 
     def goto(self, chain: str, packet: Packet) -> Tree:
         """Return what happens to a packet that enters a chain, until it leaves that chain."""

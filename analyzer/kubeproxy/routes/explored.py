@@ -186,7 +186,8 @@ class Explored:
         if not answers:
             return None
         widened = _widened(endpoint, bounds, part.ranges)
-        onward = one_of(answers if widened == bounds else (*answers, UNKNOWN))
+        same = widened is bounds or widened == bounds
+        onward = one_of(answers if same else (*answers, UNKNOWN))
         # Unresolved flows may reach the endpoint too, marked or not.
         sure = not part.shares.unresolved
         return Share(endpoint, widened, known(onward.masquerade) if sure else None, onward.lost)
@@ -233,15 +234,26 @@ class Explored:
         Flows of an endpoint to itself are left aside, unless they are lost where others' are not.
         If `region` is None, the addresses of the sources are not known.
         """
+        labels, behind = self._by_arrival
+        return self._asked(region, labels) | behind
+
+    @cached_property
+    def _by_arrival(self) -> tuple[list[Label], set[Intervals]]:
+        """What tells apart sources whose flows to some endpoint have other results.
+
+        And what rules after nat match on of sources.
+        """
         labels, behind = list(self._by_shares), set[Intervals]()
         for endpoint in self.packets:
             arriving = self._arriving(endpoint)
             number = int(endpoint.address)
             for _, parts, asked in arriving:
-                behind |= asked_of_others((parts, asked), number)
-            if len({parts for _, parts, _ in arriving}) > 1:
+                if asked:
+                    behind |= asked_of_others((parts, asked), number)
+            (_, first, _), *others = arriving
+            if any(parts is not first and parts != first for _, parts, _ in others):
                 labels += [(where, number) for where, _, _ in arriving if where is not None]
-        return self._asked(region, labels) | behind
+        return labels, behind
 
     def asked_before(self, region: Region | None) -> set[Intervals]:
         """Return the matches on sources whose flows reach endpoints in ways of their own."""
@@ -312,6 +324,8 @@ def known(answer: Ternary) -> bool | None:
 
 def _widened(endpoint: Endpoint, bounds: Bounds, ranges: Mapping[NatRange, Dyadic]) -> Bounds:
     """Return the bounds, with the share of ranges that include the endpoint's address too."""
+    if not ranges:
+        return bounds
     upper = [bounds.upper]
     for to, share in ranges.items():
         first, last = to.first_address, to.last_address or to.first_address
