@@ -277,6 +277,8 @@ class SlicedRows(RuleRows):
         return self._block.text[start:end]
 
     def __len__(self) -> int:
+        if self._held is not None:  # a traversal asks again and again
+            return len(self._held)
         return self._block.text.count("\n", *self._block.span_of(self._name))
 
 

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+from typing import Final
+
 from analyzer.model.iptables.matches import MatchNot, MatchSource
 from analyzer.model.iptables.targets import Dnat
 from analyzer.model.packet import Packet
 from analyzer.model.region import Intervals, Parted
 from analyzer.model.source_marks import SourceMarks
-from analyzer.model.value import replace
+from analyzer.model.value import fields_of, replace
 from analyzer.semantics.effort import MOST_MARKS
 from analyzer.semantics.grow import Grown
 from analyzer.semantics.tree import Leaf, Tree, every_leaf
+
+#: All fields of a packet but its marks.
+_BUT_MARKS: Final = attrgetter(
+    *(name for name in fields_of(Packet) if name not in {"mark", "marks"})
+)
 
 
 def with_marks(packet: Packet) -> Packet:
@@ -44,7 +52,7 @@ def with_marks_of(passed: Packet, packet: Packet, where: Intervals) -> Packet | 
     marks, theirs = packet.marks, passed.marks
     if marks is None or theirs is None:
         return None
-    if passed is not packet and replace(passed, mark=packet.mark, marks=marks) != packet:
+    if passed is not packet and _BUT_MARKS(passed) != _BUT_MARKS(packet):
         return None
     found = marks.where(where, theirs)
     if found.size > MOST_MARKS:
