@@ -320,6 +320,16 @@ def holds(intervals: Intervals, number: int) -> bool:
     return at >= 0 and number <= intervals[at][1]
 
 
+def meet(one: Intervals, other: Intervals) -> bool:
+    """Return whether some address is in both."""
+    few, many = sorted((one, other), key=len)
+    for low, high in few:
+        at = bisect_right(many, (high, _BEYOND)) - 1
+        if at >= 0 and many[at][1] >= low:
+            return True
+    return False
+
+
 def is_one(intervals: Intervals) -> bool:
     """Return whether some intervals contain exactly one address."""
     return len(intervals) == 1 and intervals[0][0] == intervals[0][1]

@@ -13,7 +13,7 @@ from analyzer.model.source_marks import SourceMarks
 from analyzer.model.value import fields_of, replace
 from analyzer.semantics.effort import MOST_MARKS
 from analyzer.semantics.grow import Grown
-from analyzer.semantics.tree import Leaf, Tree, every_leaf
+from analyzer.semantics.tree import Leaf, Tree, Unresolved, every_leaf
 
 #: All fields of a packet but its marks.
 _BUT_MARKS: Final = attrgetter(
@@ -58,6 +58,11 @@ def with_marks_of(passed: Packet, packet: Packet, where: Intervals) -> Packet | 
     if found.size > MOST_MARKS:
         return None
     return packet if found == marks else replace(packet, mark=found.mark, marks=found)
+
+
+def are_all_sent_on(tree: Tree) -> bool:
+    """Return whether DNAT sends all packets on, as far as their ends are known."""
+    return all(isinstance(leaf.outcome, Dnat | Unresolved) for leaf in every_leaf(tree))
 
 
 def only_sent_on(tree: Tree) -> Tree | None:

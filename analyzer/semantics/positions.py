@@ -103,6 +103,11 @@ class Walks(ABC):
         """Return what happens to a packet from a rule on, if that was evaluated already."""
         return self._of(packet).get(start)
 
+    def take(self, start: RulePosition, packet: Packet, tree: Tree) -> Tree:
+        """Keep and return the result for a packet from a rule on, known from another packet."""
+        self._of(packet)[start] = tree
+        return tree
+
     def _of(self, packet: Packet) -> _Known:
         last, known = self._last
         if last is not packet:

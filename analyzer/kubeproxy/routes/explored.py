@@ -14,16 +14,17 @@ Flows that nat sends to no endpoint go astray (`astray`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from analyzer.kubeproxy.routes.astray import Astray
+from analyzer.kubeproxy.routes.up_to_nat import NatTree
 from analyzer.kubeproxy.view import Endpoint, Frontend, Route, Share, Source
 from analyzer.model.addresses import Address, Network
 from analyzer.model.iptables.targets import Dnat, NatRange
 from analyzer.model.packet import Mark, Packet
 from analyzer.model.probability import Bounds, Dyadic, capped_sum
-from analyzer.model.region import Intervals, Region
+from analyzer.model.region import Intervals, Region, common_of, is_one, meet
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.semantics.conditions import Label, leaves_by_source, questions, telling
@@ -58,8 +59,7 @@ class Explored:
     """The ways of flows to one frontend, from all sources of one kind that were evaluated.
 
     `version` is the IP version; `leaving` returns by source what happens to a packet that was sent
-    to an endpoint, and `passing` to one that was not. `joined_on` are sources that rules matched on
-    without splitting the tree: packets to endpoints have marks by source instead.
+    to an endpoint, and `passing` to one that was not.
 
     Attributes:
         asks_own_sources: whether a rule depends on whether they come from the node itself.
@@ -69,12 +69,12 @@ class Explored:
 
     def __init__(
         self,
-        tree: Tree,
+        found: NatTree,
         version: int,
         leaving: Callable[[Packet], OnwardBySource],
         passing: Callable[[Packet], Tree],
-        joined_on: frozenset[Intervals] = frozenset(),
     ) -> None:
+        tree = found.tree
         self._version = version
         self._leaving = leaving
         self._astray = Astray(tree, passing)
@@ -82,20 +82,34 @@ class Explored:
         self.packets: dict[Endpoint, dict[Packet, Intervals | None]] = {}
         self._arrivals: dict[Endpoint, list[Arrival]] = {}
         self._tree = tree
-        self._joined_on = joined_on
+        self._joined_on = found.joined_on
+        self._within = found.within
         self._lookups: dict[int, tuple[object, Lookup[Any]]] = {}
-        self._shares = shares_by_source(tree, _end_of)
+        self._shares = self._restricted(shares_by_source(tree, _end_of))
         self._parts: dict[tuple[int, ...], _Part] = {}
         for leaf, where in leaves_by_source(tree):
             end = _end_of(leaf)
             if isinstance(end, Endpoint):
-                packets = self.packets.setdefault(end, {})
-                for packet, there in _by_mark(leaf.packet.from_all(), where):
+                for there, packet in self._restricted(_by_mark(leaf.packet.from_all(), where)):
+                    packets = self.packets.setdefault(end, {})
                     packets[packet] = union(there, packets.get(packet, ()))
 
     @cached_property
     def _questions(self) -> set[Intervals]:
-        return questions(self._tree) | self._joined_on
+        asked = questions(self._tree) | self._joined_on
+        within = self._within
+        return (
+            asked
+            if within is None
+            else {each for each in asked if is_one(each) or _splits(each, within)}
+        )
+
+    def _restricted(self, parts: Iterable[tuple[Intervals | None, T]]) -> Parts[T]:
+        """Return the parts that hold for some sources of this kind."""
+        within = self._within
+        if within is None:
+            return tuple(parts)
+        return tuple([part for part in parts if part[0] is None or meet(part[0], within)])
 
     def leaving_as(self, leaving: Callable[[Packet], OnwardBySource]) -> Explored:
         """Return the same ways, with another result after nat."""
@@ -296,18 +310,23 @@ def _end_of(leaf: Leaf) -> End:
     return Endpoint(packet.destination, packet.destination_port)
 
 
-def _by_mark(packet: Packet, where: Intervals | None) -> Iterator[tuple[Packet, Intervals | None]]:
+def _splits(asked: Intervals, within: Intervals) -> bool:
+    inside = common_of(asked, within)
+    return bool(inside) and inside != within
+
+
+def _by_mark(packet: Packet, where: Intervals | None) -> Iterator[tuple[Intervals | None, Packet]]:
     """Yield a packet from some sources with each of its marks, and those of the sources."""
     marks = packet.marks
     if marks is None:
-        yield packet, where
+        yield where, packet
     elif len(marks.parts) == 1:
-        yield packet.with_one_mark(), where
+        yield where, packet.with_one_mark()
     else:
         for sources, mark in marks.parts:
             there = common(where, sources)
             if there:
-                yield replace(packet, mark=mark, marks=None), there
+                yield there, replace(packet, mark=mark, marks=None)
 
 
 def _is_from(where: Intervals, address: Address | None, region: Region | None) -> bool:

@@ -20,11 +20,12 @@ from analyzer.kubeproxy.routes.packets import (
     behind_nat,
     bridge_port,
 )
+from analyzer.kubeproxy.routes.up_to_nat import NatTree, UpToNat
 from analyzer.kubeproxy.view import Endpoint, Frontend, Source
 from analyzer.model.addresses import VERSIONS, Address, Network
 from analyzer.model.devices import Side
 from analyzer.model.iptables.rules import Ruleset
-from analyzer.model.packet import UNKNOWN_MARK, Mark, MarksDiffer, Packet
+from analyzer.model.packet import UNKNOWN_MARK, Mark, Packet
 from analyzer.model.region import Intervals, Region, everything, networks_of
 from analyzer.model.value import replace
 from analyzer.semantics.assumed import BRIDGE_PORT, DEFAULTS, POD_INTERFACE, Assumed
@@ -32,7 +33,6 @@ from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.devices import NodeDevices, PodPlaces
 from analyzer.semantics.effort import Effort
 from analyzer.semantics.hooks import Hooks
-from analyzer.semantics.joined import only_sent_on
 from analyzer.semantics.onward import Onward, OnwardBySource, one_of
 from analyzer.semantics.parts import Parts, at
 from analyzer.semantics.situation import Situation
@@ -86,11 +86,10 @@ class FlowWalks:
         )
         #: Whether a rule matched on packets being from the node itself, since a traversal began.
         self._asks_own_sources = False
-        #: Whether rules that mark some sources need not split a packet.
-        self._joins_marks = True
         #: Bounds the work of traversals of single chains.
         self._effort = Effort(self._asked_bits)
         self._hooks = Hooks(rulesets, family, self._situation, asked_bits=self._asked_bits)
+        self._up_to_nat = UpToNat(self._hooks)
         self.trees_used: set[str] = set()
         self._asks_pairs = asks_pairs(rulesets)
         pairs = self._asks_pairs
@@ -213,32 +212,19 @@ class FlowWalks:
         source: Source,
         of: Region | Address | str | None = USUAL,
         side: Side | None = None,
+        among: Region | None = None,
     ) -> Explored:
         """Return the ways of a frontend's flows `of` some sources, or of one; None: not known.
 
-        `side` is that of all of them, if the kind of source does not determine it.
+        `side` is that of all of them, if the kind of source does not determine it; `among` contains
+        them and may be evaluated in their place.
         """
         packet = self.before_dnat.sent_to(frontend, protocol, source, of)
         packet = packet if side is None else replace(packet, comes_from=side)
         self._asks_own_sources = False
-        found = self._explored(*self._to_nat(source, packet), source)
+        found = self._explored(self._up_to_nat.of(HOOKS[source], packet, among), source)
         found.asks_own_sources = self._asks_own_sources
         return found
-
-    def _to_nat(self, source: Source, packet: Packet) -> tuple[Tree, frozenset[Intervals]]:
-        """Return the result up to nat, and the sources that rules matched on without splitting it.
-
-        If more than the endpoints depends on a mark that depends on the source, the tree is split.
-        """
-        if self._joins_marks:
-            try:
-                joined = only_sent_on(self._hooks.to_nat(HOOKS[source], packet, joins_marks=True))
-            except MarksDiffer:
-                self._joins_marks = False  # other flows most likely reach the same rules
-            else:
-                if joined is not None:
-                    return joined, self._hooks.joined_on
-        return self._hooks.to_nat(HOOKS[source], packet), frozenset()
 
     def as_hairpin(self, explored: Explored) -> Explored:
         """Return the same ways, of flows from the endpoints themselves."""
@@ -247,10 +233,9 @@ class FlowWalks:
     def _leaving_of(self, source: Source) -> Callable[[Packet], OnwardBySource]:
         return lambda sent: self._leaving.by_source(behind_nat(sent, source))
 
-    def _explored(self, tree: Tree, joined_on: frozenset[Intervals], source: Source) -> Explored:
-        leaving = self._leaving_of(source)
-        passing = self._leaving.passing
-        return Explored(tree, VERSIONS[self._family], leaving, passing, joined_on)
+    def _explored(self, found: NatTree, source: Source) -> Explored:
+        leaving, passing = self._leaving_of(source), self._leaving.passing
+        return Explored(found, VERSIONS[self._family], leaving, passing)
 
     def onward(
         self,

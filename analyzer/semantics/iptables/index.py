@@ -38,7 +38,7 @@ class ChainIndex:
         self._any_without_port: list[int] = []
         if self._count < WORTHWHILE:
             return
-        for index, (address, port) in enumerate(_keys(rules)):
+        for index, (address, port) in enumerate(keys_of(rules)):
             if port is None:
                 self._any_without_port.append(index)
             else:
@@ -79,7 +79,7 @@ class ChainIndex:
     def _hosts(self, version: int) -> Intervals:
         """Return the single addresses of an IP version that rules match on."""
         if version not in self._named:
-            texts = dict.fromkeys(host for host, _ in _keys(self._rules) if host is not None)
+            texts = dict.fromkeys(host for host, _ in keys_of(self._rules) if host is not None)
             found = [each for each in map(address_from_text, texts) if each is not None]
             numbers = [int(each) for each in found if each.version == version]
             self._named[version] = joined((number, number) for number in numbers)
@@ -116,7 +116,8 @@ class ChainIndex:
         yield from heapq.merge(*(_since(start, each) for each in lists))
 
 
-def _keys(rules: Sequence[Rule]) -> Iterable[tuple[str | None, int | None]]:
+def keys_of(rules: Sequence[Rule]) -> Iterable[tuple[str | None, int | None]]:
+    """Return the destination and the port that each rule matches at least; None: any."""
     return rules.keys() if isinstance(rules, LazyRules) else map(_key, rules)
 
 

@@ -64,6 +64,7 @@ from analyzer.semantics.effort import MOST_BY_DEVICE, Effort
 from analyzer.semantics.grow import Grown
 from analyzer.semantics.iptables.index import ChainIndex
 from analyzer.semantics.iptables.matching import match_all
+from analyzer.semantics.iptables.unseen import Unseen
 from analyzer.semantics.joined import marked_sources, with_marks_of
 from analyzer.semantics.match_result import MatchResult
 from analyzer.semantics.path import Path
@@ -94,12 +95,21 @@ class Traversal(Walks):
         self._table = table
         self._situation = situation or Situation()
         self._indexes: dict[str, ChainIndex] = {}
+        self._unseen = Unseen(table, self.effort)
 
     @cached_property
     def _by_device(self) -> ByDevice:
         from analyzer.semantics.iptables.by_device import ByDevice  # few dumps need it
 
         return ByDevice(self._table, self.effort.asked_bits)
+
+    def goto(self, chain: str, packet: Packet) -> Tree:
+        """Return what happens to a packet that enters a chain, until it leaves that chain."""
+        if packet.marks is None or not self._unseen.is_apart(chain):
+            return super().goto(chain, packet)
+        start = RulePosition(chain, 0)
+        known = self.walked(start, packet)
+        return known or self.take(start, packet, self._unseen.result(chain, packet, super().goto))
 
     @property
     def visited(self) -> list[str]:
@@ -141,8 +151,6 @@ class Traversal(Walks):
                     result = match_all(rule.matches, packet, self._situation, self.judged)
                 except Parted as by:
                     marked = self._marked_by_source(by, packet, rule)
-                    if marked is packet:
-                        continue
                     if marked is not None:
                         packet, position = marked, at + 1
                         sent.clear()
