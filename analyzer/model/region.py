@@ -320,9 +320,8 @@ def holds(intervals: Intervals, number: int) -> bool:
     return at >= 0 and number <= intervals[at][1]
 
 
-def meet(one: Intervals, other: Intervals) -> bool:
+def meet(few: Intervals, many: Intervals) -> bool:
     """Return whether some address is in both."""
-    few, many = sorted((one, other), key=len)
     for low, high in few:
         at = bisect_right(many, (high, _BEYOND)) - 1
         if at >= 0 and many[at][1] >= low:

@@ -14,10 +14,13 @@ Flows that nat sends to no endpoint go astray (`astray`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from operator import attrgetter
+from typing import Final
 
 from analyzer.kubeproxy.routes.astray import Astray
+from analyzer.kubeproxy.routes.leaving import ENDS, Towards
 from analyzer.kubeproxy.routes.up_to_nat import NatTree
 from analyzer.kubeproxy.view import Endpoint, Frontend, Route, Share, Source
 from analyzer.model.addresses import Address, Network
@@ -26,9 +29,9 @@ from analyzer.model.packet import Mark, Packet
 from analyzer.model.probability import Bounds, Dyadic, capped_sum
 from analyzer.model.region import Intervals, Region, common_of, is_one, meet
 from analyzer.model.ternary import Ternary
-from analyzer.model.value import replace
+from analyzer.model.value import fields_of, replace
 from analyzer.semantics.conditions import Label, leaves_by_source, questions, telling
-from analyzer.semantics.onward import UNKNOWN, Onward, OnwardBySource, asked_of_others, one_of
+from analyzer.semantics.onward import UNKNOWN, Onward, asked_of_others, one_of
 from analyzer.semantics.parts import Asked, Lookup, Parts, common, holds, union
 from analyzer.semantics.tree import Leaf, Shares, Tree, any_of, shares_by_source
 
@@ -45,6 +48,12 @@ if TYPE_CHECKING:
     End: TypeAlias = Endpoint | NatRange | None
 
 
+#: What distinguishes packets to endpoints besides these, their sources and their marks.
+_BUT_ENDS_AND_MARKS: Final = attrgetter(
+    *(name for name in fields_of(Packet) if name not in {*ENDS, "mark", "marks"})
+)
+
+
 class _Part:
     """The shares of flows from sources that have the same results but for masquerade."""
 
@@ -58,8 +67,8 @@ class _Part:
 class Explored:
     """The ways of flows to one frontend, from all sources of one kind that were evaluated.
 
-    `version` is the IP version; `leaving` returns by source what happens to a packet that was sent
-    to an endpoint, and `passing` to one that was not.
+    `version` is the IP version; `leaving` returns what tells by source what happens to packets like
+    one that was sent to an endpoint, and `passing` what happens to one that was not.
 
     Attributes:
         asks_own_sources: whether a rule depends on whether they come from the node itself.
@@ -71,7 +80,7 @@ class Explored:
         self,
         found: NatTree,
         version: int,
-        leaving: Callable[[Packet], OnwardBySource],
+        leaving: Callable[[Packet], Towards],
         passing: Callable[[Packet], Tree],
     ) -> None:
         tree = found.tree
@@ -79,7 +88,12 @@ class Explored:
         self._leaving = leaving
         self._astray = Astray(tree, passing)
         #: The packets that reach each endpoint, and from which sources; None: from any.
-        self.packets: dict[Endpoint, dict[Packet, Intervals | None]] = {}
+        self._sent: dict[Endpoint, list[tuple[Intervals | None, Packet]]] = {}
+        #: What happens after nat to packets of each kind, with each mark.
+        self._towards: dict[tuple[int, Mark], Towards] = {}
+        #: Kinds of packets, which differ in more than their ends and marks; and the last one.
+        self._kinds: dict[tuple[object, ...], int] = {}
+        self._last: tuple[tuple[object, ...], int] = (), 0
         self._arrivals: dict[Endpoint, list[Arrival]] = {}
         self._tree = tree
         self._joined_on = found.joined_on
@@ -87,12 +101,25 @@ class Explored:
         self._lookups: dict[int, tuple[object, Lookup[Any]]] = {}
         self._shares = self._restricted(shares_by_source(tree, _end_of))
         self._parts: dict[tuple[int, ...], _Part] = {}
-        for leaf, where in leaves_by_source(tree):
+        reached = ((where, leaf) for leaf, where in leaves_by_source(tree))
+        for where, leaf in self._restricted(reached):
             end = _end_of(leaf)
             if isinstance(end, Endpoint):
-                for there, packet in self._restricted(_by_mark(leaf.packet.from_all(), where)):
-                    packets = self.packets.setdefault(end, {})
-                    packets[packet] = union(there, packets.get(packet, ()))
+                self._sent.setdefault(end, []).append((where, leaf.packet))
+
+    @property
+    def endpoints(self) -> Collection[Endpoint]:
+        """The endpoints that flows may reach."""
+        return self._sent.keys()
+
+    def packets(self, endpoint: Endpoint) -> dict[Packet, Intervals | None]:
+        """Return the packets that reach an endpoint, and from which sources; None: from any."""
+        found: dict[Packet, Intervals | None] = {}
+        for where, sent in self._sent.get(endpoint, ()):
+            for there, mark in self._restricted(_by_mark(sent, where)):
+                packet = replace(sent.from_all(), mark=mark, marks=None)
+                found[packet] = union(there, found.get(packet, ()))
+        return found
 
     @cached_property
     def _questions(self) -> set[Intervals]:
@@ -111,19 +138,36 @@ class Explored:
             return tuple(parts)
         return tuple([part for part in parts if part[0] is None or meet(part[0], within)])
 
-    def leaving_as(self, leaving: Callable[[Packet], OnwardBySource]) -> Explored:
+    def leaving_as(self, leaving: Callable[[Packet], Towards]) -> Explored:
         """Return the same ways, with another result after nat."""
         other = object.__new__(Explored)
-        other.__dict__.update(vars(self), _leaving=leaving, _arrivals={})
+        other.__dict__.update(vars(self), _leaving=leaving, _arrivals={}, _towards={})
+        other.__dict__.pop("_by_arrival", None)
         return other
 
     def _arriving(self, endpoint: Endpoint) -> list[Arrival]:
         found = self._arrivals.get(endpoint)
         if found is None:
-            packets = self.packets[endpoint]
-            found = [(where, *self._leaving(packet)) for packet, where in packets.items()]
+            sources: dict[tuple[int, Mark], Intervals | None] = {}
+            for where, packet in self._sent.get(endpoint, ()):
+                kind = self._kind(packet)
+                for there, mark in self._restricted(_by_mark(packet, where)):
+                    key = kind, mark
+                    if key not in self._towards:
+                        one = replace(packet.from_all(), mark=mark, marks=None)
+                        self._towards[key] = self._leaving(one)
+                    sources[key] = union(there, sources.get(key, ()))
+            to = int(endpoint.address), endpoint.port
+            found = [(there, *self._towards[key](*to)) for key, there in sources.items()]
             self._arrivals[endpoint] = found
         return found
+
+    def _kind(self, packet: Packet) -> int:
+        """Return a number for all of a packet but its ends and its mark."""
+        fields = _BUT_ENDS_AND_MARKS(packet)
+        if fields != self._last[0]:
+            self._last = fields, self._kinds.setdefault(fields, len(self._kinds))
+        return self._last[1]
 
     def _part(self, address: Address | None, region: Region | None = None) -> _Part:
         """Return what holds for flows from an address; None: from any of a region, not known which.
@@ -153,7 +197,7 @@ class Explored:
         """Return the marks of flows from an address that reach an endpoint."""
         return frozenset(
             packet.mark
-            for packet, where in self.packets.get(endpoint, {}).items()
+            for packet, where in self.packets(endpoint).items()
             if holds(where, None if address is None else int(address))
         )
 
@@ -208,31 +252,28 @@ class Explored:
 
     def onward(self, endpoint: Endpoint, address: Address) -> Onward:
         """Return what happens after nat to flows from an address that reach an endpoint."""
-        return one_of(self._answers(endpoint, address, None) or {UNKNOWN})
+        return one_of(self._answers(endpoint, address, None) or [UNKNOWN])
 
     def _answers(
         self, endpoint: Endpoint, address: Address | None, region: Region | None
-    ) -> set[Onward]:
+    ) -> Sequence[Onward]:
         """Return what happens to flows after nat, for each way that may lead to an endpoint.
 
         If the address is not known, it is one of a region.
         """
-        if endpoint not in self.packets:
-            return set()
-        there = [
-            parts
-            for where, parts, _ in self._arriving(endpoint)
-            if where is None or _is_from(where, address, region)
-        ]
-        if address is not None:
-            number = int(address)
-            return {answer for parts in there for answer in self._lookup(parts).at(number)}
-        return {
-            answer
-            for parts in there
-            for where, answer in parts
-            if where is None or _is_from(where, address, region)
-        }
+        number = None if address is None else int(address)
+        found: list[Onward] = []
+        for where, parts, _ in self._arriving(endpoint):
+            if where is not None and not _is_from(where, number, region):
+                continue
+            (among, answer), *others = parts
+            if among is None and not others:
+                found.append(answer)
+            elif number is not None:
+                found += self._lookup(parts).at(number)
+            else:
+                found += [told for of, told in parts if of is None or _is_from(of, None, region)]
+        return found
 
     def _lookup(self, parts: Parts[T]) -> Lookup[T]:
         """Return the lookup by address in some parts, made once for each."""
@@ -258,7 +299,7 @@ class Explored:
         And what rules after nat match on of sources.
         """
         labels, behind = list(self._by_shares), set[Intervals]()
-        for endpoint in self.packets:
+        for endpoint in self._sent:
             arriving = self._arriving(endpoint)
             number = int(endpoint.address)
             for _, parts, asked in arriving:
@@ -272,7 +313,8 @@ class Explored:
     def asked_before(self, region: Region | None) -> set[Intervals]:
         """Return the matches on sources whose flows reach endpoints in ways of their own."""
         labels = list(self._by_shares)
-        for endpoint, packets in self.packets.items():
+        for endpoint in self._sent:
+            packets = self.packets(endpoint)
             if len(packets) > 1:
                 number = int(endpoint.address)
                 labels += [(where, number) for where in packets.values() if where is not None]
@@ -315,25 +357,20 @@ def _splits(asked: Intervals, within: Intervals) -> bool:
     return bool(inside) and inside != within
 
 
-def _by_mark(packet: Packet, where: Intervals | None) -> Iterator[tuple[Intervals | None, Packet]]:
-    """Yield a packet from some sources with each of its marks, and those of the sources."""
+def _by_mark(packet: Packet, where: Intervals | None) -> Sequence[tuple[Intervals | None, Mark]]:
+    """Return each mark of a packet from some sources, and those that have it."""
     marks = packet.marks
-    if marks is None:
-        yield where, packet
-    elif len(marks.parts) == 1:
-        yield where, packet.with_one_mark()
-    else:
-        for sources, mark in marks.parts:
-            there = common(where, sources)
-            if there:
-                yield there, replace(packet, mark=mark, marks=None)
+    if marks is None or len(marks.parts) == 1:
+        return ((where, packet.mark),)
+    parts = ((common(where, sources), mark) for sources, mark in marks.parts)
+    return [part for part in parts if part[0]]
 
 
-def _is_from(where: Intervals, address: Address | None, region: Region | None) -> bool:
+def _is_from(where: Intervals, number: int | None, region: Region | None) -> bool:
     """Return whether an address, or one of a region, may be in a part."""
-    if address is None and region is not None:
+    if number is None and region is not None:
         return bool(region.common(where))
-    return holds(where, None if address is None else int(address))
+    return holds(where, number)
 
 
 def known(answer: Ternary) -> bool | None:

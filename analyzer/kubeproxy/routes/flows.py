@@ -33,7 +33,7 @@ from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.devices import NodeDevices, PodPlaces
 from analyzer.semantics.effort import Effort
 from analyzer.semantics.hooks import Hooks
-from analyzer.semantics.onward import Onward, OnwardBySource, one_of
+from analyzer.semantics.onward import Onward, one_of
 from analyzer.semantics.parts import Parts, at
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import Tree
@@ -230,8 +230,8 @@ class FlowWalks:
         """Return the same ways, of flows from the endpoints themselves."""
         return explored.leaving_as(self._leaving_of(Source.HAIRPIN))
 
-    def _leaving_of(self, source: Source) -> Callable[[Packet], OnwardBySource]:
-        return lambda sent: self._leaving.by_source(behind_nat(sent, source))
+    def _leaving_of(self, source: Source) -> Callable[[Packet], Towards]:
+        return lambda sent: self._leaving.towards(behind_nat(sent, source))
 
     def _explored(self, found: NatTree, source: Source) -> Explored:
         leaving, passing = self._leaving_of(source), self._leaving.passing

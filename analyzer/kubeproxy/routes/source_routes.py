@@ -116,7 +116,7 @@ class SourceRoutes:
         """Yield the routes of each part of a kind of source with results of its own."""
         parts = self._parts.alike(source, ways.asked(region))
         named = [part for part in parts if part.network is not None]
-        folded = len(named) * len(ways.packets) > _MOST_TOLD
+        folded = len(named) * len(ways.endpoints) > _MOST_TOLD
         if folded:
             self._walks.note(_TOO_MANY)
             parts = self._parts.alike(source, ways.asked_of_shares(region))
