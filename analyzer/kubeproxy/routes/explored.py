@@ -90,7 +90,7 @@ class Explored:
         #: The packets that reach each endpoint, and from which sources; None: from any.
         self._sent: dict[Endpoint, list[tuple[Intervals | None, Packet]]] = {}
         #: What happens after nat to packets of each kind, with each mark.
-        self._towards: dict[tuple[int, Mark], Towards] = {}
+        self._towards: dict[tuple[int, int, int], Towards] = {}
         #: Kinds of packets, which differ in more than their ends and marks; and the last one.
         self._kinds: dict[tuple[object, ...], int] = {}
         self._last: tuple[tuple[object, ...], int] = (), 0
@@ -148,11 +148,11 @@ class Explored:
     def _arriving(self, endpoint: Endpoint) -> list[Arrival]:
         found = self._arrivals.get(endpoint)
         if found is None:
-            sources: dict[tuple[int, Mark], Intervals | None] = {}
+            sources: dict[tuple[int, int, int], Intervals | None] = {}
             for where, packet in self._sent.get(endpoint, ()):
                 kind = self._kind(packet)
                 for there, mark in self._restricted(_by_mark(packet, where)):
-                    key = kind, mark
+                    key = kind, mark.value, mark.unknown
                     if key not in self._towards:
                         one = replace(packet.from_all(), mark=mark, marks=None)
                         self._towards[key] = self._leaving(one)

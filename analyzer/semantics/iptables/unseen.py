@@ -50,19 +50,21 @@ _UNSEEN: Final = (
     "from_node",
 )
 _SEEN: Final = attrgetter(*(name for name in fields_of(Packet) if name not in _UNSEEN))
-_MATCHES: Final = (
-    MatchComment,
-    MatchDestination,
-    MatchMark,
-    MatchProtocol,
-    MatchRandom,
-    MatchRecent,
-    MatchSctp,
-    MatchSource,
-    MatchTcp,
-    MatchUdp,
+_MATCHES: Final[frozenset[type]] = frozenset(
+    {
+        MatchComment,
+        MatchDestination,
+        MatchMark,
+        MatchProtocol,
+        MatchRandom,
+        MatchRecent,
+        MatchSctp,
+        MatchSource,
+        MatchTcp,
+        MatchUdp,
+    }
 )
-_TARGETS: Final = (Dnat, Drop, Goto, Jump, Return, SetMark, type(None))
+_TARGETS: Final[frozenset[type]] = frozenset({Dnat, Drop, Goto, Jump, Return, SetMark, type(None)})
 #: Most results that are kept: kinds of sources come one after another for each frontend.
 _MOST_KEPT: Final = 16
 #: So few rules may dispatch packets: to look at all of them does not take long.
@@ -144,7 +146,7 @@ class Unseen:
             return False  # it dispatches to many others, of which a packet reaches few
         around.add(name)
         for rule in rules:
-            if not isinstance(rule.target, _TARGETS) or not all(map(_is_seen, rule.matches)):
+            if type(rule.target) not in _TARGETS or not all(map(_is_seen, rule.matches)):
                 return False
             if isinstance(rule.target, Jump | Goto) and rule.target.chain not in seen:
                 if not self._is_closed(rule.target.chain, around, seen):
@@ -155,4 +157,4 @@ class Unseen:
 
 
 def _is_seen(match: Match) -> bool:
-    return isinstance(match.match if isinstance(match, MatchNot) else match, _MATCHES)
+    return type(match.match if isinstance(match, MatchNot) else match) in _MATCHES
