@@ -352,7 +352,7 @@ ANALYZER: Final = (
     ),
     Row(
         "kubeproxy/routes/flows kubeproxy/routes/before_dnat kubeproxy/routes/packets "
-        "kubeproxy/routes/up_to_nat "
+        "kubeproxy/routes/up_to_nat kubeproxy/routes/sent "
         "kubeproxy/dispatch/iptables "
         "kubeproxy/iptables_notes kubeproxy/fastpath/iptables kubeproxy/fastpath/masquerade "
         "kubeproxy/routes/walks",

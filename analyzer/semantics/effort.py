@@ -59,6 +59,8 @@ class Effort:
         self._parts = 0
         #: The sources that rules matched on without splitting the packet.
         self.joined_on: set[Intervals] = set()
+        #: Whether results may be those of a packet that came in another way; and whether some are.
+        self.lends = self.has_lent = False
         self._forks: dict[Hashable, int] = {}
         self._widest: dict[Hashable, Packet] = {}
 

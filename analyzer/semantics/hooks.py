@@ -140,6 +140,11 @@ class Hooks:
         """The sources that rules matched on since the traversal began, without splitting it."""
         return frozenset(self._effort.joined_on)
 
+    @property
+    def has_lent(self) -> bool:
+        """Whether leaves of the last tree are those of a packet that came in another way."""
+        return self._effort.has_lent
+
     def asked_of(self, mark: Mark) -> Mark:
         """Return a mark without the bits that no rule of the node matches on."""
         return self._effort.asked_of(mark)
@@ -259,16 +264,20 @@ class Hooks:
     # --- as far as nat ---
 
     @deep
-    def to_nat(self, hook: str, packet: Packet, *, joins_marks: bool = False) -> Tree:
+    def to_nat(
+        self, hook: str, packet: Packet, *, joins_marks: bool = False, lends: bool = False
+    ) -> Tree:
         """Return the result of PREROUTING or OUTPUT for `packet` up to and including nat.
 
         With `joins_marks` its leaves may have marks by source, and not all rules that set these.
+        With `lends` they may be those of a packet that came in another way (`has_lent`).
 
         Raises:
             MarksDiffer: a rule needs a mark that depends on the source.
         """
         self._begin()
         self._joins_marks = joins_marks
+        self._effort.lends = lends
         return self._run(up_to_nat(self._stages[hook], hook), packet, hook)
 
     @deep

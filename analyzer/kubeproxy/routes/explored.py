@@ -14,25 +14,23 @@ Flows that nat sends to no endpoint go astray (`astray`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
-from operator import attrgetter
-from typing import Final
 
 from analyzer.kubeproxy.routes.astray import Astray
-from analyzer.kubeproxy.routes.leaving import ENDS, Towards
+from analyzer.kubeproxy.routes.leaving import Towards
+from analyzer.kubeproxy.routes.sent import SentPackets
 from analyzer.kubeproxy.routes.up_to_nat import NatTree
 from analyzer.kubeproxy.view import Endpoint, Frontend, Route, Share, Source
 from analyzer.model.addresses import Address, Network
 from analyzer.model.iptables.targets import Dnat, NatRange
 from analyzer.model.packet import Mark, Packet
 from analyzer.model.probability import Bounds, Dyadic, capped_sum
-from analyzer.model.region import Intervals, Region, common_of, is_one, meet
+from analyzer.model.region import Intervals, Region, common_of, is_one
 from analyzer.model.ternary import Ternary
-from analyzer.model.value import fields_of, replace
 from analyzer.semantics.conditions import Label, leaves_by_source, questions, telling
 from analyzer.semantics.onward import UNKNOWN, Onward, asked_of_others, one_of
-from analyzer.semantics.parts import Asked, Lookup, Parts, common, holds, union
+from analyzer.semantics.parts import Lookup, Parts, holds
 from analyzer.semantics.tree import Leaf, Shares, Tree, any_of, shares_by_source
 
 TYPE_CHECKING = False
@@ -41,17 +39,8 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-    #: The sources of flows that reach an endpoint, None: any; what happens to them after nat, and
-    #: the sources that rules match on there.
-    Arrival: TypeAlias = tuple[Intervals | None, Parts[Onward], Asked]
     #: Where nat sends a flow; None: it goes astray.
     End: TypeAlias = Endpoint | NatRange | None
-
-
-#: What distinguishes packets to endpoints besides these, their sources and their marks.
-_BUT_ENDS_AND_MARKS: Final = attrgetter(
-    *(name for name in fields_of(Packet) if name not in {*ENDS, "mark", "marks"})
-)
 
 
 class _Part:
@@ -85,41 +74,28 @@ class Explored:
     ) -> None:
         tree = found.tree
         self._version = version
-        self._leaving = leaving
         self._astray = Astray(tree, passing)
-        #: The packets that reach each endpoint, and from which sources; None: from any.
-        self._sent: dict[Endpoint, list[tuple[Intervals | None, Packet]]] = {}
-        #: What happens after nat to packets of each kind, with each mark.
-        self._towards: dict[tuple[int, int, int], Towards] = {}
-        #: Kinds of packets, which differ in more than their ends and marks; and the last one.
-        self._kinds: dict[tuple[object, ...], int] = {}
-        self._last: tuple[tuple[object, ...], int] = (), 0
-        self._arrivals: dict[Endpoint, list[Arrival]] = {}
+        self._sent = SentPackets(found, leaving)
         self._tree = tree
         self._joined_on = found.joined_on
         self._within = found.within
         self._lookups: dict[int, tuple[object, Lookup[Any]]] = {}
-        self._shares = self._restricted(shares_by_source(tree, _end_of))
+        self._shares = self._sent.restricted(shares_by_source(tree, _end_of))
         self._parts: dict[tuple[int, ...], _Part] = {}
         reached = ((where, leaf) for leaf, where in leaves_by_source(tree))
-        for where, leaf in self._restricted(reached):
+        for where, leaf in self._sent.restricted(reached):
             end = _end_of(leaf)
             if isinstance(end, Endpoint):
-                self._sent.setdefault(end, []).append((where, leaf.packet))
+                self._sent.add(end, where, leaf.packet)
 
     @property
     def endpoints(self) -> Collection[Endpoint]:
         """The endpoints that flows may reach."""
-        return self._sent.keys()
+        return self._sent.endpoints
 
     def packets(self, endpoint: Endpoint) -> dict[Packet, Intervals | None]:
         """Return the packets that reach an endpoint, and from which sources; None: from any."""
-        found: dict[Packet, Intervals | None] = {}
-        for where, sent in self._sent.get(endpoint, ()):
-            for there, mark in self._restricted(_by_mark(sent, where)):
-                packet = replace(sent.from_all(), mark=mark, marks=None)
-                found[packet] = union(there, found.get(packet, ()))
-        return found
+        return self._sent.to(endpoint)
 
     @cached_property
     def _questions(self) -> set[Intervals]:
@@ -131,43 +107,28 @@ class Explored:
             else {each for each in asked if is_one(each) or _splits(each, within)}
         )
 
-    def _restricted(self, parts: Iterable[tuple[Intervals | None, T]]) -> Parts[T]:
-        """Return the parts that hold for some sources of this kind."""
-        within = self._within
-        if within is None:
-            return tuple(parts)
-        return tuple([part for part in parts if part[0] is None or meet(part[0], within)])
-
     def leaving_as(self, leaving: Callable[[Packet], Towards]) -> Explored:
         """Return the same ways, with another result after nat."""
-        other = object.__new__(Explored)
-        other.__dict__.update(vars(self), _leaving=leaving, _arrivals={}, _towards={})
-        other.__dict__.pop("_by_arrival", None)
+        return self._with(self._sent.leaving_as(leaving))
+
+    def like(self, found: NatTree, leaving: Callable[[Packet], Towards]) -> Explored | None:
+        """Return the ways of another kind of source, if it has the same tree; None: it has not."""
+        mine, theirs = self._tree, found.tree
+        if isinstance(mine, Leaf) or isinstance(theirs, Leaf) or found.like is None:
+            return None
+        is_for_all = self._sent.are_from_all and all(where is None for where, _ in self._shares)
+        if mine.branches is not theirs.branches or not is_for_all:
+            return None
+        other = self._with(self._sent.leaving_as(leaving, found))
+        other.__dict__.update(_joined_on=found.joined_on, _within=found.within)
         return other
 
-    def _arriving(self, endpoint: Endpoint) -> list[Arrival]:
-        found = self._arrivals.get(endpoint)
-        if found is None:
-            sources: dict[tuple[int, int, int], Intervals | None] = {}
-            for where, packet in self._sent.get(endpoint, ()):
-                kind = self._kind(packet)
-                for there, mark in self._restricted(_by_mark(packet, where)):
-                    key = kind, mark.value, mark.unknown
-                    if key not in self._towards:
-                        one = replace(packet.from_all(), mark=mark, marks=None)
-                        self._towards[key] = self._leaving(one)
-                    sources[key] = union(there, sources.get(key, ()))
-            to = int(endpoint.address), endpoint.port
-            found = [(there, *self._towards[key](*to)) for key, there in sources.items()]
-            self._arrivals[endpoint] = found
-        return found
-
-    def _kind(self, packet: Packet) -> int:
-        """Return a number for all of a packet but its ends and its mark."""
-        fields = _BUT_ENDS_AND_MARKS(packet)
-        if fields != self._last[0]:
-            self._last = fields, self._kinds.setdefault(fields, len(self._kinds))
-        return self._last[1]
+    def _with(self, sent: SentPackets) -> Explored:
+        other = object.__new__(Explored)
+        other.__dict__.update(vars(self), _sent=sent)
+        for kept in ("_by_arrival", "_questions"):
+            other.__dict__.pop(kept, None)
+        return other
 
     def _part(self, address: Address | None, region: Region | None = None) -> _Part:
         """Return what holds for flows from an address; None: from any of a region, not known which.
@@ -263,7 +224,7 @@ class Explored:
         """
         number = None if address is None else int(address)
         found: list[Onward] = []
-        for where, parts, _ in self._arriving(endpoint):
+        for where, parts, _ in self._sent.arriving(endpoint):
             if where is not None and not _is_from(where, number, region):
                 continue
             (among, answer), *others = parts
@@ -299,8 +260,8 @@ class Explored:
         And what rules after nat match on of sources.
         """
         labels, behind = list(self._by_shares), set[Intervals]()
-        for endpoint in self._sent:
-            arriving = self._arriving(endpoint)
+        for endpoint in self.endpoints:
+            arriving = self._sent.arriving(endpoint)
             number = int(endpoint.address)
             for _, parts, asked in arriving:
                 if asked:
@@ -313,7 +274,7 @@ class Explored:
     def asked_before(self, region: Region | None) -> set[Intervals]:
         """Return the matches on sources whose flows reach endpoints in ways of their own."""
         labels = list(self._by_shares)
-        for endpoint in self._sent:
+        for endpoint in self.endpoints:
             packets = self.packets(endpoint)
             if len(packets) > 1:
                 number = int(endpoint.address)
@@ -355,15 +316,6 @@ def _end_of(leaf: Leaf) -> End:
 def _splits(asked: Intervals, within: Intervals) -> bool:
     inside = common_of(asked, within)
     return bool(inside) and inside != within
-
-
-def _by_mark(packet: Packet, where: Intervals | None) -> Sequence[tuple[Intervals | None, Mark]]:
-    """Return each mark of a packet from some sources, and those that have it."""
-    marks = packet.marks
-    if marks is None or len(marks.parts) == 1:
-        return ((where, packet.mark),)
-    parts = ((common(where, sources), mark) for sources, mark in marks.parts)
-    return [part for part in parts if part[0]]
 
 
 def _is_from(where: Intervals, number: int | None, region: Region | None) -> bool:

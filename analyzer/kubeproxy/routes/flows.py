@@ -90,6 +90,8 @@ class FlowWalks:
         self._effort = Effort(self._asked_bits)
         self._hooks = Hooks(rulesets, family, self._situation, asked_bits=self._asked_bits)
         self._up_to_nat = UpToNat(self._hooks)
+        #: The ways of the kind of source before, which may differ from those of the next in little.
+        self._last: Explored | None = None
         self.trees_used: set[str] = set()
         self._asks_pairs = asks_pairs(rulesets)
         pairs = self._asks_pairs
@@ -235,7 +237,9 @@ class FlowWalks:
 
     def _explored(self, found: NatTree, source: Source) -> Explored:
         leaving, passing = self._leaving_of(source), self._leaving.passing
-        return Explored(found, VERSIONS[self._family], leaving, passing)
+        same = None if self._last is None else self._last.like(found, leaving)
+        self._last = same or Explored(found, VERSIONS[self._family], leaving, passing)
+        return self._last
 
     def onward(
         self,

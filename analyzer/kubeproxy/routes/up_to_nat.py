@@ -18,11 +18,14 @@ class NatTree:
         joined_on: the sources that rules matched on without splitting it: packets to endpoints have
             marks by source instead.
         within: the packet's own sources, if others were evaluated too.
+        like: the packet as it was sent, if packets to endpoints are those of another one, which
+            came in another way; None: they are its own.
     """
 
     tree: Tree
     joined_on: frozenset[Intervals] = frozenset()
     within: Intervals | None = None
+    like: Packet | None = None
 
 
 class UpToNat:
@@ -42,13 +45,16 @@ class UpToNat:
         wide = packet if among is None else replace(packet, sources=among)
         for each in dict.fromkeys((wide, packet)) if self._joins_marks else ():
             try:
-                tree = self._hooks.to_nat(hook, each, joins_marks=True)
+                tree = self._hooks.to_nat(hook, each, joins_marks=True, lends=True)
+                joined_on, has_lent = self._hooks.joined_on, self._hooks.has_lent
+                if packet.sources is not None and are_all_sent_on(tree):
+                    like = packet if has_lent else None
+                    return NatTree(tree, joined_on, packet.sources.intervals, like)
+                if each is packet and has_lent:
+                    tree = self._hooks.to_nat(hook, each, joins_marks=True)
             except MarksDiffer:
                 self._joins_marks = False  # other flows most likely reach the same rules
                 break
-            joined_on = self._hooks.joined_on
-            if packet.sources is not None and are_all_sent_on(tree):
-                return NatTree(tree, joined_on, packet.sources.intervals)
             found = only_sent_on(tree) if each is packet else None
             if found is not None:
                 return NatTree(found, joined_on)

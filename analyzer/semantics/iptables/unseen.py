@@ -71,6 +71,11 @@ _MOST_KEPT: Final = 16
 _FEW: Final = 4
 
 
+def come_like(packet: Packet, other: Packet) -> Packet:
+    """Return a packet that came and leaves in the way of another one."""
+    return replace(packet, **{name: getattr(other, name) for name in _UNSEEN})
+
+
 @value
 class Kept:
     """The result for a packet.
@@ -87,12 +92,11 @@ class Kept:
         """Return the result for another packet that is the same in all that is seen."""
         if packet is self.packet:
             return self.tree
-        unseen = {name: getattr(packet, name) for name in _UNSEEN}
 
         def come(leaf: Leaf) -> Leaf:
             if isinstance(leaf.outcome, Unresolved):
                 return leaf
-            return replace(leaf, packet=replace(leaf.packet, **unseen), rules=())
+            return replace(leaf, packet=come_like(leaf.packet, packet), rules=())
 
         return Grown(come).of(self.tree)
 
@@ -135,7 +139,10 @@ class Unseen:
                 self._kept.clear()
             kept = self._kept[key] = Kept(packet, tree, joined_on)
         self._effort.joined_on |= kept.joined_on
-        return kept.of(packet)
+        if not self._effort.lends:
+            return kept.of(packet)
+        self._effort.has_lent |= kept.packet is not packet
+        return kept.tree
 
     def _is_closed(self, name: str, around: set[str], seen: set[str]) -> bool:
         chain = self._table.chains.get(name)

@@ -12,10 +12,12 @@ from analyzer.model.packet import MarksDiffer, Packet
 from analyzer.model.value import replace
 from analyzer.parsers.formats import read_ruleset
 from analyzer.semantics.effort import Effort
+from analyzer.semantics.grow import Grown
 from analyzer.semantics.hooks import Hooks
-from analyzer.semantics.iptables.unseen import Unseen
+from analyzer.semantics.iptables.unseen import Unseen, come_like
+from analyzer.semantics.joined import are_all_sent_on
 from analyzer.semantics.situation import Situation
-from analyzer.semantics.tree import Tree
+from analyzer.semantics.tree import Leaf, Tree, Unresolved
 from tests.support.effort import examples
 from tests.support.strategies import by_source
 
@@ -76,6 +78,37 @@ def test_one_packet_after_another_finds_what_it_finds_alone(text: str) -> None:
     hooks = hooks_of(text)
     for hook, packet in ways:
         assert walked(hooks, hook, packet) == walked(hooks_of(text), hook, packet)
+
+
+@examples(100, 4_000)
+@given(by_source.iptables(hook="PREROUTING"))
+def test_what_is_lent_differs_in_how_the_packet_came_alone(text: str) -> None:
+    text = text.replace(":PREROUTING", ":OUTPUT ACCEPT [0:0]\n:PREROUTING", 1)
+    text = text.replace("COMMIT", "-A OUTPUT -j A\nCOMMIT")
+    hooks = hooks_of(text)
+    try:
+        came = hooks.to_nat("PREROUTING", CAME, joins_marks=True, lends=True)
+        assert not hooks.has_lent
+        made = hooks.to_nat("OUTPUT", MADE, joins_marks=True, lends=True)
+        alone = hooks_of(text).to_nat("OUTPUT", MADE, joins_marks=True)
+    except MarksDiffer:
+        return
+    if not hooks.has_lent:
+        assert made == alone
+    elif are_all_sent_on(made):
+        assert with_ends_of(made) == with_ends_of(alone)
+    assert came == hooks_of(text).to_nat("PREROUTING", CAME, joins_marks=True)
+
+
+def with_ends_of(tree: Tree) -> Tree:
+    """Return a tree whose packets came like `MADE`."""
+
+    def come(leaf: Leaf) -> Leaf:
+        if isinstance(leaf.outcome, Unresolved):
+            return leaf
+        return replace(leaf, packet=come_like(leaf.packet, MADE), rules=())
+
+    return Grown(come).of(tree)
 
 
 def test_a_chain_is_evaluated_once_for_all_that_it_cannot_tell_apart() -> None:
