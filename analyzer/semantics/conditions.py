@@ -122,12 +122,12 @@ def telling(
         return found
     numbers = {each[0][0] for each in alone}
     pieces, within = _pieces(region, frozenset(found))
+    there = [(number, piece) for number in numbers if 0 in (piece := pieces.of(number))]
+    if not there:
+        return found  # none is of the region
     labelled = Membership(where for where, _ in labels)
     usual: dict[frozenset[int], int | None] = {}
-    for number in numbers:
-        piece = pieces.of(number)
-        if 0 not in piece:
-            continue  # it is not of the region
+    for number, piece in there:
         if piece not in usual:
             every = (n for first, last in within[piece] for n in range(first, last + 1))
             usual[piece] = next((n for n in every if n not in numbers), None)

@@ -82,8 +82,8 @@ class SourceRoutes:
         the devices by which they come in.
         """
         alike = self._alike
-        # All in one region, since what the same rules do to it need not be evaluated again.
-        every = self._together(regions.values())
+        # All among the same sources, since what rules do to these need not be evaluated again.
+        every = self._of(None)
         of = self._together(regions[source] for source in alike)
         ways = dict.fromkeys(alike, explore(alike[0], of, None, every))
         for source, region in regions.items():

@@ -119,7 +119,7 @@ class _Reader:
         self._matches: list[Match] = []
         self._target: Target | None = None
         self._counters: Counters | None = None
-        counted = _COUNTERS.match(line.lstrip())
+        counted = _COUNTERS.match(line.lstrip()) if "[" in line else None
         if counted is not None:
             self._counters = (int(counted[1]), int(counted[2]))
 

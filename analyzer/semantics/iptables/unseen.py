@@ -153,8 +153,11 @@ class Unseen:
             return False  # it dispatches to many others, of which a packet reaches few
         around.add(name)
         for rule in rules:
-            if type(rule.target) not in _TARGETS or not all(map(_is_seen, rule.matches)):
+            if type(rule.target) not in _TARGETS:
                 return False
+            for match in rule.matches:
+                if type(match) not in _MATCHES and not _is_seen(match):
+                    return False
             if isinstance(rule.target, Jump | Goto) and rule.target.chain not in seen:
                 if not self._is_closed(rule.target.chain, around, seen):
                     return False
@@ -164,4 +167,4 @@ class Unseen:
 
 
 def _is_seen(match: Match) -> bool:
-    return type(match.match if isinstance(match, MatchNot) else match) in _MATCHES
+    return isinstance(match, MatchNot) and type(match.match) in _MATCHES
