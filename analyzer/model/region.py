@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from ipaddress import IPv4Address, IPv6Address, summarize_address_range
 from itertools import pairwise
 
@@ -276,8 +277,7 @@ class Parted(Exception):  # noqa: N818  # no error: a question that has two answ
 
     Attributes:
         asked: the addresses that the rule matches.
-        inside: the part of the region among them.
-        outside: the other part.
+        within: those of the region among them.
         match: the match of iptables that was evaluated, if all else that its rule matches on is
             certainly true; None: it is not, or not known.
     """
@@ -288,8 +288,22 @@ class Parted(Exception):  # noqa: N818  # no error: a question that has two answ
         super().__init__()
         self.region = region
         self.asked = asked
-        self.inside = region.part(inside)
-        self.outside = region.part(region.without(asked))
+        self.within = inside
+
+    @cached_property
+    def inside(self) -> Region:
+        """The part of the region that the rule matches."""
+        return self.region.part(self.within)
+
+    @cached_property
+    def outside(self) -> Region:
+        """The other part."""
+        return self.region.part(self.without)
+
+    @property
+    def without(self) -> Intervals:
+        """The addresses of the other part."""
+        return self.region.without(self.asked)
 
 
 def joined(parts: Iterable[Interval]) -> Intervals:

@@ -49,7 +49,6 @@ from analyzer.semantics.depth import deep
 from analyzer.semantics.devices import NOT_LOOPBACK
 from analyzer.semantics.effort import Effort
 from analyzer.semantics.grow import Grown
-from analyzer.semantics.joined import with_marks
 from analyzer.semantics.onward import OnwardBySource, onward
 from analyzer.semantics.parts import Asked
 from analyzer.semantics.situation import FIRST, Situation
@@ -363,6 +362,8 @@ class Hooks:
             packet = replace(packet, template=False)  # conntrack has made an entry of it
         if isinstance(then, str) and not rest and stage.policy != "DROP" and not stage.lacks_policy:
             if self._joins_marks and stage.is_nat and stage.walker.joins_marks:
+                from analyzer.semantics.joined import with_marks  # few dumps need it
+
                 packet = with_marks(packet)
             return stage.walker.tree(stage.name, packet)  # which ends here
         tree = stage.walker.tree(stage.name, packet)

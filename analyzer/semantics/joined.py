@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from operator import attrgetter
 from typing import Final
 
@@ -28,36 +29,39 @@ def with_marks(packet: Packet) -> Packet:
     return replace(packet, marks=SourceMarks.of(packet.sources.whole.intervals, packet.mark))
 
 
-def marked_sources(by: Parted, packet: Packet) -> Intervals | None:
-    """Return the sources of a packet that a rule matches, if it matches on nothing else.
+def marked_by_source(
+    by: Parted, packet: Packet, passed: Callable[[], Leaf | None]
+) -> Packet | None:
+    """Return a packet for all sources after a rule that at most marks those it matches.
 
-    None: it does, or the packet has no marks by source.
+    `passed` returns the packet after the rule, if it certainly continues. None: the rule does more
+    than that, or too many parts of the sources would differ.
     """
-    if packet.marks is None or by.region is not packet.sources or by.region.whole is not by.region:
+    where = _matched(by, packet)
+    marks = packet.marks
+    through = None if where is None else passed()
+    if where is None or through is None or marks is None or through.packet.marks is None:
         return None
-    match by.match:
-        case MatchSource():
-            return by.inside.intervals
-        case MatchNot(MatchSource()):
-            return by.outside.intervals
-        case _:
-            return None
-
-
-def with_marks_of(passed: Packet, packet: Packet, where: Intervals) -> Packet | None:
-    """Return a packet that has the marks of `passed` for some sources, and its own for the others.
-
-    None: they differ in more than their marks, or too many parts of the sources would.
-    """
-    marks, theirs = packet.marks, passed.marks
-    if marks is None or theirs is None:
+    after = through.packet
+    if after is not packet and _BUT_MARKS(after) != _BUT_MARKS(packet):
         return None
-    if passed is not packet and _BUT_MARKS(passed) != _BUT_MARKS(packet):
-        return None
-    found = marks.where(where, theirs)
+    found = marks.where(where, through.packet.marks)
     if found.size > MOST_MARKS:
         return None
     return packet if found == marks else replace(packet, mark=found.mark, marks=found)
+
+
+def _matched(by: Parted, packet: Packet) -> Intervals | None:
+    """Return the sources of a packet that a rule matches; None: it matches on more than these."""
+    if by.region is not packet.sources or by.region.whole is not by.region:
+        return None
+    match by.match:
+        case MatchSource():
+            return by.within
+        case MatchNot(MatchSource()):
+            return by.without
+        case _:
+            return None
 
 
 def are_all_sent_on(tree: Tree) -> bool:

@@ -10,7 +10,6 @@ from analyzer.kubeproxy import names
 from analyzer.kubeproxy.matched.devices import asked_devices, dispatched
 from analyzer.kubeproxy.matched.sets import asks_pairs, asks_sets, node_ipsets
 from analyzer.kubeproxy.routes.before_dnat import BeforeDnat
-from analyzer.kubeproxy.routes.explored import Explored
 from analyzer.kubeproxy.routes.leaving import Leaving, Towards, from_any_side
 from analyzer.kubeproxy.routes.packets import (
     HOOKS,
@@ -20,7 +19,6 @@ from analyzer.kubeproxy.routes.packets import (
     behind_nat,
     bridge_port,
 )
-from analyzer.kubeproxy.routes.up_to_nat import NatTree, UpToNat
 from analyzer.kubeproxy.view import Endpoint, Frontend, Source
 from analyzer.model.addresses import VERSIONS, Address, Network
 from analyzer.model.devices import Side
@@ -37,6 +35,11 @@ from analyzer.semantics.onward import Onward, one_of
 from analyzer.semantics.parts import Parts, at
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import Tree
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from analyzer.kubeproxy.routes.explored import Explored
+    from analyzer.kubeproxy.routes.up_to_nat import NatTree, UpToNat
 
 #: Assumptions about flows from one side, or to one.
 _OF_SIDES: Final = frozenset({BRIDGE_PORT, POD_INTERFACE})
@@ -89,7 +92,6 @@ class FlowWalks:
         #: Bounds the work of traversals of single chains.
         self._effort = Effort(self._asked_bits)
         self._hooks = Hooks(rulesets, family, self._situation, asked_bits=self._asked_bits)
-        self._up_to_nat = UpToNat(self._hooks)
         #: The ways of the kind of source before, which may differ from those of the next in little.
         self._last: Explored | None = None
         self.trees_used: set[str] = set()
@@ -228,6 +230,12 @@ class FlowWalks:
         found.asks_own_sources = self._asks_own_sources
         return found
 
+    @cached_property
+    def _up_to_nat(self) -> UpToNat:
+        from analyzer.kubeproxy.routes.up_to_nat import UpToNat  # few dumps need it
+
+        return UpToNat(self._hooks)
+
     def as_hairpin(self, explored: Explored) -> Explored:
         """Return the same ways, of flows from the endpoints themselves."""
         return explored.leaving_as(self._leaving_of(Source.HAIRPIN))
@@ -236,6 +244,8 @@ class FlowWalks:
         return lambda sent: self._leaving.towards(behind_nat(sent, source))
 
     def _explored(self, found: NatTree, source: Source) -> Explored:
+        from analyzer.kubeproxy.routes.explored import Explored  # few dumps need it
+
         leaving, passing = self._leaving_of(source), self._leaving.passing
         same = None if self._last is None else self._last.like(found, leaving)
         self._last = same or Explored(found, VERSIONS[self._family], leaving, passing)

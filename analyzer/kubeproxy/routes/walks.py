@@ -9,7 +9,6 @@ from typing import Final
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.routes.flows import FlowWalks
 from analyzer.kubeproxy.routes.packets import HOOKS
-from analyzer.kubeproxy.routes.up_to_nat import NatTree
 from analyzer.kubeproxy.view import Frontend, Route, Source
 from analyzer.model.addresses import VERSIONS, Address
 from analyzer.model.diagnostics import Location
@@ -63,6 +62,8 @@ class NatWalks(FlowWalks):
         address = self.packets.sources[source]
         packet = self.packets.sent_to(frontend, protocol, source, address)
         tree = self._walked(chain, packet)
+        from analyzer.kubeproxy.routes.up_to_nat import NatTree  # few dumps need it
+
         route = self._explored(NatTree(tree), source).route(frontend, source, address)
         shares = tuple([replace(share, masquerade=None) for share in route.shares])
         return replace(route, shares=shares)

@@ -64,8 +64,6 @@ from analyzer.semantics.effort import MOST_BY_DEVICE, Effort
 from analyzer.semantics.grow import Grown
 from analyzer.semantics.iptables.index import ChainIndex
 from analyzer.semantics.iptables.matching import match_all
-from analyzer.semantics.iptables.unseen import Unseen
-from analyzer.semantics.joined import marked_sources, with_marks_of
 from analyzer.semantics.match_result import MatchResult
 from analyzer.semantics.path import Path
 from analyzer.semantics.positions import RulePosition, Walks, left, missing
@@ -76,6 +74,7 @@ from analyzer.semantics.tree import FellThrough, Leaf, Tree, Unresolved, after
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from analyzer.semantics.iptables.by_device import ByDevice
+    from analyzer.semantics.iptables.unseen import Unseen
 
 #: The result of a rule that the packet certainly matches.
 _CERTAIN: Final = MatchResult(Ternary.TRUE, ALWAYS)
@@ -95,13 +94,18 @@ class Traversal(Walks):
         self._table = table
         self._situation = situation or Situation()
         self._indexes: dict[str, ChainIndex] = {}
-        self._unseen = Unseen(table, self.effort)
 
     @cached_property
     def _by_device(self) -> ByDevice:
         from analyzer.semantics.iptables.by_device import ByDevice  # few dumps need it
 
         return ByDevice(self._table, self.effort.asked_bits)
+
+    @cached_property
+    def _unseen(self) -> Unseen:
+        from analyzer.semantics.iptables.unseen import Unseen  # few dumps need it
+
+        return Unseen(self._table, self.effort)
 
     def goto(self, chain: str, packet: Packet) -> Tree:
         """Return what happens to a packet that enters a chain, until it leaves that chain."""
@@ -218,15 +222,12 @@ class Traversal(Walks):
                 return path.tree(left(packet))
 
     def _marked_by_source(self, by: Parted, packet: Packet, rule: Rule) -> Packet | None:
-        """Return a packet for all sources after a rule that at most marks those it matches.
-
-        None: the rule does more than that, and has to split the packet.
-        """
-        where = marked_sources(by, packet)
-        passed = None if where is None else self._passed(packet, rule)
-        if where is None or passed is None:
+        """Return a packet for all sources after a rule that at most marks some; None: it does more."""
+        if packet.marks is None:
             return None
-        found = with_marks_of(passed.packet, packet, where)
+        from analyzer.semantics.joined import marked_by_source  # few dumps need it
+
+        found = marked_by_source(by, packet, partial(self._passed, packet, rule))
         if found is not None:
             self.effort.joined_on.add(by.asked)
         return found
