@@ -222,7 +222,7 @@ class Traversal(Walks):
                 return path.tree(left(packet))
 
     def _marked_by_source(self, by: Parted, packet: Packet, rule: Rule) -> Packet | None:
-        """Return a packet for all sources after a rule that at most marks some; None: it does more."""
+        """Return the packet after a rule that at most marks some sources; None: it does more."""
         if packet.marks is None:
             return None
         from analyzer.semantics.joined import marked_by_source  # few dumps need it
