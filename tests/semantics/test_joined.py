@@ -14,7 +14,7 @@ from analyzer.model.region import holds
 from analyzer.model.value import replace
 from analyzer.parsers.formats import read_ruleset
 from analyzer.semantics.conditions import questions
-from analyzer.semantics.effort import MOST_MARKS
+from analyzer.semantics.effort import MOST_JOINED, MOST_MARKS
 from analyzer.semantics.hooks import Hooks
 from analyzer.semantics.joined import only_sent_on
 from analyzer.semantics.parts import at
@@ -138,6 +138,15 @@ def test_rules_that_do_more_than_mark_some_split_it(row: str) -> None:
     tree = joined(hooks)
     assert any(isinstance(node, BySource) for node in every_node(tree))
     assert not hooks.joined_on
+
+
+def test_chains_that_flows_leave_marked_or_not_split_the_packet() -> None:
+    numbers = range(2 * MOST_JOINED)
+    text = nat(LAST).replace(":A", "".join(f":S{n} - [0:0]\n" for n in numbers) + ":A")
+    rows = [f"-A {HOOK} -m statistic --mode random --probability 0.5 -j S{n}" for n in numbers]
+    rows += [f"-A S{n} -s 10.0.0.{n % 8}/32 -j MARK --set-xmark {1 << n:#x}/0" for n in numbers]
+    with pytest.raises(MarksDiffer):
+        joined(hooks_of(text.replace("COMMIT", "\n".join([*rows, "COMMIT"]))))
 
 
 def test_so_many_parts_are_not_kept_that_each_rule_takes_longer() -> None:

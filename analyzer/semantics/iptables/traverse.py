@@ -229,7 +229,7 @@ class Traversal(Walks):
 
         found = marked_by_source(by, packet, partial(self._passed, packet, rule))
         if found is not None:
-            self.effort.joined_on.add(by.asked)
+            self.effort.join(by.asked, id(rule))
         return found
 
     def _passed(self, packet: Packet, rule: Rule) -> Leaf | None:
