@@ -8,7 +8,7 @@ from typing import Final
 
 from analyzer.model.iptables.matches import MatchNot, MatchSource
 from analyzer.model.iptables.targets import Dnat
-from analyzer.model.packet import Packet
+from analyzer.model.packet import MarksDiffer, Packet
 from analyzer.model.region import Intervals, Parted
 from analyzer.model.source_marks import SourceMarks
 from analyzer.model.value import fields_of, replace
@@ -35,7 +35,10 @@ def marked_by_source(
     """Return a packet for all sources after a rule that at most marks those it matches.
 
     `passed` returns the packet after the rule, if it certainly continues. None: the rule does more
-    than that, or too many parts of the sources would differ.
+    than that.
+
+    Raises:
+        MarksDiffer: too many parts of the sources would have marks of their own.
     """
     where = _matched(by, packet)
     marks = packet.marks
@@ -47,7 +50,7 @@ def marked_by_source(
         return None
     found = marks.where(where, through.packet.marks)
     if found.size > MOST_MARKS:
-        return None
+        raise MarksDiffer
     return packet if found == marks else replace(packet, mark=found.mark, marks=found)
 
 
