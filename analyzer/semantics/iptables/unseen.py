@@ -36,6 +36,7 @@ from analyzer.model.value import fields_of, replace, value
 from analyzer.semantics.effort import Effort
 from analyzer.semantics.grow import Grown
 from analyzer.semantics.iptables.index import keys_of
+from analyzer.semantics.joined import are_all_sent_on
 from analyzer.semantics.tree import Leaf, Tree, Unresolved
 
 #: How a packet came and leaves: neither the matches below read it, nor do the targets change it.
@@ -82,11 +83,13 @@ class Kept:
 
     Attributes:
         joined_on: the sources that rules matched on without splitting the packet.
+        is_end: whether no packet leaves the chain.
     """
 
     packet: Packet
     tree: Tree
     joined_on: frozenset[Intervals]
+    is_end: bool
 
     def of(self, packet: Packet) -> Tree:
         """Return the result for another packet that is the same in all that is seen."""
@@ -137,9 +140,10 @@ class Unseen:
                 joined_on, self._effort.joined_on = frozenset(self._effort.joined_on), before
             if len(self._kept) >= _MOST_KEPT:
                 self._kept.clear()
-            kept = self._kept[key] = Kept(packet, tree, joined_on)
+            kept = self._kept[key] = Kept(packet, tree, joined_on, are_all_sent_on(tree))
         self._effort.joined_on |= kept.joined_on
-        if not self._effort.lends:
+        # A packet that goes on has to be its own, since other rules may match on how it came.
+        if not self._effort.lends or not kept.is_end:
             return kept.of(packet)
         self._effort.has_lent |= kept.packet is not packet
         return kept.tree

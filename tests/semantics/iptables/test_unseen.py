@@ -100,6 +100,17 @@ def test_what_is_lent_differs_in_how_the_packet_came_alone(text: str) -> None:
     assert came == hooks_of(text).to_nat("PREROUTING", CAME, joins_marks=True)
 
 
+def test_a_packet_that_leaves_a_chain_goes_on_as_it_came() -> None:
+    asks = "-m addrtype --src-type LOCAL -j DNAT --to-destination 10.0.0.1:80"
+    rows = [f"-A {hook} {rest}" for hook in HOOKS for rest in ("-j C", asks, "-j B")]
+    text = text_of((*rows, *ROWS[3:]))
+    hooks = hooks_of(text)
+    for hook, packet in (("PREROUTING", CAME), ("OUTPUT", MADE)):
+        tree = hooks.to_nat(hook, packet, joins_marks=True, lends=True)
+        assert tree == hooks_of(text).to_nat(hook, packet, joins_marks=True)
+    assert not hooks.has_lent
+
+
 def with_ends_of(tree: Tree) -> Tree:
     """Return a tree whose packets came like `MADE`."""
 
