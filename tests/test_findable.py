@@ -352,7 +352,8 @@ ANALYZER: Final = (
         "rules made of a capture's objects are the captured rules, line by line",
     ),
     Row(
-        "kubeproxy/routes/flows kubeproxy/routes/packets "
+        "kubeproxy/routes/flows kubeproxy/routes/before_dnat kubeproxy/routes/packets "
+        "kubeproxy/routes/up_to_nat kubeproxy/routes/sent "
         "kubeproxy/dispatch/iptables "
         "kubeproxy/iptables_notes kubeproxy/fastpath/iptables kubeproxy/fastpath/masquerade "
         "kubeproxy/routes/walks",

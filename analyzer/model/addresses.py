@@ -87,6 +87,10 @@ def network_to_text(network: Network) -> str:
 
 def network_from_text(text: str) -> Network | None:
     """Return the network that `text` spells, its host bits cleared; None for other text."""
+    if text.endswith("/32"):  # of an endpoint or a Service, as in most rows
+        address = address_from_text(text[:-3])
+        if isinstance(address, IPv4Address):
+            return IPv4Network((int(address), 32))
     try:
         network = ip_network(text, strict=False)
     except ValueError:

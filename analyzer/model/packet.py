@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from analyzer.model.addresses import Address
     from analyzer.model.devices import Devices, Side
     from analyzer.model.region import Parted, Region
+    from analyzer.model.source_marks import SourceMarks
 
 #: Every bit of a mark.
 ALL_BITS: Final = 0xFFFFFFFF
@@ -60,6 +61,10 @@ class Mark:
 UNKNOWN_MARK: Final = Mark(0, ALL_BITS)
 
 
+class MarksDiffer(Exception):  # noqa: N818  # no error: a question that has two answers
+    """A rule needs a mark that depends on the packet's source."""
+
+
 @value(kw_only=True)
 class Packet:
     """The first packet of a flow. A field that is None is not known.
@@ -92,6 +97,8 @@ class Packet:
             the flow's sources.
         sources: its possible sources, while `source` is not known.
         destinations: its possible destinations, likewise.
+        marks: its marks by its source, if rules that match on the source may set them without
+            splitting `sources`; `mark` is then what they have in common. None: it has one mark.
     """
 
     protocol: str | None = None
@@ -121,6 +128,7 @@ class Packet:
     is_answer: bool = False
     sources: Region | None = None
     destinations: Region | None = None
+    marks: SourceMarks | None = None
 
     def parted(self, by: Parted) -> tuple[Packet, Packet]:
         """Return the packets inside and outside of what a rule matches on."""
@@ -150,6 +158,18 @@ class Packet:
             return self
         return self.of_clients(clients.whole)
 
+    def with_one_mark(self) -> Packet:
+        """Return the packet with a mark that does not depend on its source.
+
+        Raises:
+            MarksDiffer: it does.
+        """
+        if self.marks is None:
+            return self
+        if len(self.marks.parts) > 1:
+            raise MarksDiffer
+        return replace(self, marks=None)
+
     def __hash__(self) -> int:
         # Only fields in which the packets of one traversal differ: hashing all of them would take
         # as long as matching a rule.
@@ -165,6 +185,7 @@ class Packet:
                 self.destination_port,
                 self.protocol,
                 self.sources,
+                self.marks,
             )
         )
 

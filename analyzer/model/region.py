@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from ipaddress import IPv4Address, IPv6Address, summarize_address_range
 from itertools import pairwise
 
@@ -276,16 +277,33 @@ class Parted(Exception):  # noqa: N818  # no error: a question that has two answ
 
     Attributes:
         asked: the addresses that the rule matches.
-        inside: the part of the region among them.
-        outside: the other part.
+        within: those of the region among them.
+        match: the match of iptables that was evaluated, if all else that its rule matches on is
+            certainly true; None: it is not, or not known.
     """
+
+    match: object = None
 
     def __init__(self, region: Region, asked: Intervals, inside: Intervals) -> None:
         super().__init__()
         self.region = region
         self.asked = asked
-        self.inside = region.part(inside)
-        self.outside = region.part(region.without(asked))
+        self.within = inside
+
+    @cached_property
+    def inside(self) -> Region:
+        """The part of the region that the rule matches."""
+        return self.region.part(self.within)
+
+    @cached_property
+    def outside(self) -> Region:
+        """The other part."""
+        return self.region.part(self.without)
+
+    @property
+    def without(self) -> Intervals:
+        """The addresses of the other part."""
+        return self.region.without(self.asked)
 
 
 def joined(parts: Iterable[Interval]) -> Intervals:
@@ -314,6 +332,15 @@ def holds(intervals: Intervals, number: int) -> bool:
     """Return whether some intervals contain a number."""
     at = bisect_right(intervals, (number, _BEYOND)) - 1
     return at >= 0 and number <= intervals[at][1]
+
+
+def meet(few: Intervals, many: Intervals) -> bool:
+    """Return whether some address is in both."""
+    for low, high in few:
+        at = bisect_right(many, (high, _BEYOND)) - 1
+        if at >= 0 and many[at][1] >= low:
+            return True
+    return False
 
 
 def is_one(intervals: Intervals) -> bool:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         """Evaluates packets in the chains of one table."""
 
         judged: set[type]
+        joins_marks: bool
 
         @property
         def visited(self) -> list[str]:

@@ -50,6 +50,7 @@ class Calls:
     Attributes:
         stages: by hook, what it calls.
         is_behind: whether the traversal began after nat, so that only what follows is evaluated.
+        joins_marks: whether rules of nat that mark some sources need not split the packet.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Calls:
         self._situation = situation
         self.stages = base_chains(rulesets, family, situation, effort)
         self.is_behind = False
+        self.joins_marks = False
 
     def forget(self) -> None:
         """Forget the results so far, which other packets could seldom share."""
@@ -105,9 +107,13 @@ class Calls:
     def _one(self, stage: BaseChain, packet: Packet, rest: tuple[Stage, ...], then: Then) -> Tree:
         if not stage.is_before and packet.template:
             packet = replace(packet, template=False)  # conntrack has made an entry of it
-        tree = stage.walker.tree(stage.name, packet)
         if isinstance(then, str) and not rest and stage.policy != "DROP" and not stage.lacks_policy:
-            return tree  # which ends here
+            if self.joins_marks and stage.is_nat and stage.walker.joins_marks:
+                from analyzer.semantics.joined import with_marks  # few dumps need it
+
+                packet = with_marks(packet)
+            return stage.walker.tree(stage.name, packet)  # which ends here
+        tree = stage.walker.tree(stage.name, packet)
         return Grown(lambda leaf: self._behind(stage, packet, leaf, rest, then)).of(tree)
 
     def _behind(

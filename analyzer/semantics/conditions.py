@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import TypeAlias, assert_never
 
 from analyzer.model.addresses import Address
-from analyzer.model.region import Intervals, Membership, Region, is_one
+from analyzer.model.region import Interval, Intervals, Membership, Region, is_one
 from analyzer.model.value import replace
 from analyzer.semantics.parts import common, holds, union
 from analyzer.semantics.tree import BySource, Chance, Either, Leaf, Tree
@@ -120,13 +121,17 @@ def telling(
     if not alone:
         return found
     numbers = {each[0][0] for each in alone}
-    pieces, labelled = Membership([region, *found]), Membership(where for where, _ in labels)
-    usual = _usual(pieces, numbers)
-    for number in numbers:
-        piece = pieces.of(number)
-        if 0 not in piece:
-            continue  # it is not of the region
-        other = usual.get(piece)
+    pieces, within = _pieces(region, frozenset(found))
+    there = [(number, piece) for number in numbers if 0 in (piece := pieces.of(number))]
+    if not there:
+        return found  # none is of the region
+    labelled = Membership(where for where, _ in labels)
+    usual: dict[frozenset[int], int | None] = {}
+    for number, piece in there:
+        if piece not in usual:
+            every = (n for first, last in within[piece] for n in range(first, last + 1))
+            usual[piece] = next((n for n in every if n not in numbers), None)
+        other = usual[piece]
         # Without a usual address each of them may have another outcome.
         differing = () if other is None else labelled.of(number) ^ labelled.of(other)
         if other is None or any(labels[at][1] != number for at in differing):
@@ -134,12 +139,16 @@ def telling(
     return found
 
 
-def _usual(pieces: Membership, numbers: Collection[int]) -> dict[frozenset[int], int]:
-    """Return an address of each piece of the first set that is none of some, where there is one."""
-    found: dict[frozenset[int], int] = {}
-    for (first, last), piece in pieces.pieces():
-        if 0 in piece and piece not in found:
-            usual = next((n for n in range(first, last + 1) if n not in numbers), None)
-            if usual is not None:
-                found[piece] = usual
-    return found
+@lru_cache(maxsize=8)
+def _pieces(
+    region: Intervals, sets: frozenset[Intervals]
+) -> tuple[Membership, Mapping[frozenset[int], Sequence[Interval]]]:
+    """Return which of a region and some sets have an address, and where they are the same.
+
+    They are the same for most frontends of a dump, and a region may have a thousand intervals.
+    """
+    pieces = Membership([region, *sorted(sets)])
+    found: dict[frozenset[int], list[Interval]] = {}
+    for interval, piece in pieces.pieces():
+        found.setdefault(piece, []).append(interval)
+    return pieces, found

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Final, TypeVar
 
-from analyzer.model.packet import ALL_BITS, Mark, Packet
+from analyzer.model.packet import ALL_BITS, Mark, MarksDiffer, Packet
+from analyzer.model.region import Intervals
 from analyzer.model.value import replace
 
 R = TypeVar("R")
@@ -31,6 +32,11 @@ MOST_PARTS: Final = 20_000
 #: Rules of all chains that one chain dispatches flows to by device, followed if the device is not
 #: known; beyond that the result is unknown.
 MOST_BY_DEVICE: Final = 400
+#: Intervals of the sources of one packet that differ in their mark, before rules split it.
+MOST_MARKS: Final = 64
+#: Packets with other marks by source that one rule matches without splitting them. If endpoints'
+#: chains let flows go on to others, there may be one for each set of endpoints.
+MOST_JOINED: Final = 4
 
 
 class TooMany(Exception):  # noqa: N818  # a bound that was met, not an error
@@ -54,6 +60,11 @@ class Effort:
         """Start another question."""
         self._branches = 0
         self._parts = 0
+        #: The sources that rules matched on without splitting the packet.
+        self.joined_on: set[Intervals] = set()
+        self._joined: dict[Hashable, int] = {}
+        #: Whether results may be those of a packet that came in another way; and whether some are.
+        self.lends = self.has_lent = False
         self._forks: dict[Hashable, int] = {}
         self._widest: dict[Hashable, Packet] = {}
 
@@ -66,6 +77,17 @@ class Effort:
         self._branches += branches
         if self._branches > MOST_BRANCHES:
             raise TooMany
+
+    def join(self, asked: Intervals, rule: Hashable) -> None:
+        """Count a rule that matched on sources without splitting the packet.
+
+        Raises:
+            MarksDiffer: it has matched too many packets in that way.
+        """
+        self.joined_on.add(asked)
+        joined = self._joined[rule] = self._joined.get(rule, 0) + 1
+        if joined > MOST_JOINED:
+            raise MarksDiffer
 
     def parts(self) -> bool:
         """Count a split of sources; return whether it is allowed."""

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from analyzer.model.packet import ALL_BITS, UNKNOWN_PACKET, Mark, Packet
+from analyzer.model.region import Intervals
 from analyzer.model.routing import LOOPBACK, Routes
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
@@ -88,7 +89,7 @@ class Hooks:
     def _begin(self) -> None:
         """Start with another packet."""
         self.asked_ports = 0
-        self._calls.is_behind = False
+        self._calls.is_behind = self._calls.joins_marks = False
         self._calls.forget()
         self._effort.begin()
 
@@ -103,6 +104,16 @@ class Hooks:
         self._effort.exceeded = dict.fromkeys(exceeded)
         if self._answers is not None:
             self._answers.exceeded = dict.fromkeys(exceeded)
+
+    @property
+    def joined_on(self) -> frozenset[Intervals]:
+        """The sources that rules matched on since the traversal began, without splitting it."""
+        return frozenset(self._effort.joined_on)
+
+    @property
+    def has_lent(self) -> bool:
+        """Whether leaves of the last tree are those of a packet that came in another way."""
+        return self._effort.has_lent
 
     def asked_of(self, mark: Mark) -> Mark:
         """Return a mark without the bits that no rule of the node matches on."""
@@ -224,9 +235,20 @@ class Hooks:
     # --- as far as nat ---
 
     @deep
-    def to_nat(self, hook: str, packet: Packet) -> Tree:
-        """Return the result of PREROUTING or OUTPUT for `packet` up to and including nat."""
+    def to_nat(
+        self, hook: str, packet: Packet, *, joins_marks: bool = False, lends: bool = False
+    ) -> Tree:
+        """Return the result of PREROUTING or OUTPUT for `packet` up to and including nat.
+
+        With `joins_marks` its leaves may have marks by source, and not all rules that set these.
+        With `lends` they may be those of a packet that came in another way (`has_lent`).
+
+        Raises:
+            MarksDiffer: a rule needs a mark that depends on the source.
+        """
         self._begin()
+        self._calls.joins_marks = joins_marks
+        self._effort.lends = lends
         return self._calls.run(up_to_nat(self._calls.stages[hook], hook), packet, hook)
 
     @deep

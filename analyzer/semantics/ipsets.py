@@ -354,7 +354,7 @@ def _asked(
             return Dimension(lambda part: _device(part, name), None, name)
         case "mark":
             mask = of.mask if of.mask is not None else 0xFFFFFFFF
-            mark = packet.mark
+            mark = packet.with_one_mark().mark
             return Dimension(
                 lambda part: mark.equals(part, mask) if isinstance(part, int) else Ternary.UNKNOWN,
                 None,

@@ -120,4 +120,6 @@ def common(one: Intervals | None, other: Intervals | None) -> Intervals | None:
 
 def union(one: Intervals | None, other: Intervals | None) -> Intervals | None:
     """Return the union of two parts; None is all sources."""
+    if one == () or other == ():
+        return other if one == () else one
     return None if one is None or other is None else joined((*one, *other))

@@ -35,16 +35,23 @@ class RulePosition:
     at: int
 
 
-#: The chain and the index of a rule, and the packet.
-Key: TypeAlias = tuple[str, int, Packet]
+#: The results for one packet, by the position from which it was evaluated; None: it still is.
+_Known: TypeAlias = "dict[tuple[str, int], Tree | None]"
 
 
 class Walks(ABC):
-    """Traversals of the chains of one table; subclasses evaluate the rules."""
+    """Traversals of the chains of one table; subclasses evaluate the rules.
+
+    Attributes:
+        joins_marks: whether marks by source (`Packet.marks`) are evaluated.
+    """
+
+    joins_marks: bool = False
 
     def __init__(self, effort: Effort | None = None) -> None:
-        #: What was found; None while it is being evaluated.
-        self._cache: dict[Key, Tree | None] = {}
+        self._cache: dict[Packet, _Known] = {}
+        #: Those for the last packet: most often it is the next one too, and hashing takes a while.
+        self._last: tuple[Packet | None, _Known] = None, {}
         self._entered: set[str] = set()
         #: Branches of cached trees, by identity, on which no packet leaves its chain.
         self._staying: set[int] = set()
@@ -74,27 +81,43 @@ class Walks(ABC):
     def forget(self) -> None:
         """Forget the results so far, which other packets could seldom share."""
         self._cache.clear()
+        self._last = None, {}
         self._staying.clear()
 
     def onward(self, start: RulePosition, packet: Packet) -> Tree:
         """Return what happens to a packet from a rule on, until it leaves that chain."""
-        key = start.chain, start.at, packet
-        if key in self._cache:
-            return self._cache[key] or _loops(start.chain, packet)
-        self._cache[key] = None
+        known = self._of(packet)
+        if (start.chain, start.at) in known:
+            return known[start.chain, start.at] or _loops(start.chain, packet)
+        known[start.chain, start.at] = None
         try:
             tree = self._meets(start, packet)
-        except BaseException:  # a question that ends it may be answered further up
-            del self._cache[key]
-            raise
-        if len(tree.rules) > MOST_RULES:
-            tree = replace(tree, rules=self.effort.shortened(tree.rules))
-        self._cache[key] = tree
+            if len(tree.rules) > MOST_RULES:
+                tree = replace(tree, rules=self.effort.shortened(tree.rules))
+            known[start.chain, start.at] = tree
+        finally:  # a question that ends it may be answered further up
+            if known[start.chain, start.at] is None:
+                del known[start.chain, start.at]
         return tree
 
     def walked(self, start: RulePosition, packet: Packet) -> Tree | None:
         """Return what happens to a packet from a rule on, if that was evaluated already."""
-        return self._cache.get((start.chain, start.at, packet))
+        return self._of(packet).get((start.chain, start.at))
+
+    def take(self, start: RulePosition, packet: Packet, tree: Tree) -> Tree:
+        """Keep and return the result for a packet from a rule on, known from another packet."""
+        self._of(packet)[start.chain, start.at] = tree
+        return tree
+
+    def _of(self, packet: Packet) -> _Known:
+        last, known = self._last
+        if last is not packet:
+            found = self._cache.get(packet)
+            if found is None:
+                found = self._cache[packet] = {}
+            known = found
+            self._last = packet, known
+        return known
 
     def goto(self, chain: str, packet: Packet) -> Tree:
         """Return what happens to a packet that enters a chain, until it leaves that chain."""

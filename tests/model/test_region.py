@@ -20,6 +20,7 @@ from analyzer.model.region import (
     everything,
     holds,
     joined,
+    meet,
     networks_of,
     span,
 )
@@ -46,6 +47,14 @@ def test_intervals_that_overlap_or_touch_are_joined(given: list[tuple[int, int]]
     found = joined(given)
     assert numbers(found) == numbers(tuple(given))
     assert is_in_order(found)
+
+
+@given(INTERVALS, INTERVALS)
+def test_intervals_meet_if_an_address_is_in_both(
+    some: list[tuple[int, int]], others: list[tuple[int, int]]
+) -> None:
+    one, other = joined(some), joined(others)
+    assert meet(one, other) is bool(numbers(one) & numbers(other))
 
 
 @given(INTERVALS, st.integers(1, 4))

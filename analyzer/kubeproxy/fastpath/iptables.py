@@ -198,7 +198,7 @@ class PlainWays:
         """Return what is known of flows to a frontend before DNAT, if it matters."""
         if self._masquerade.is_plain():
             return None
-        return self._walks().first(entrance.frontend, entrance.protocol, source)
+        return self._walks().before_dnat.first(entrance.frontend, entrance.protocol, source)
 
     def made(self, entrances: list[Entrance], source: Source) -> Iterator[Route]:
         """Yield the routes from one kind of source to frontends, all of which are direct."""

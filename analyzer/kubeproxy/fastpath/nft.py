@@ -300,7 +300,7 @@ class PlainServices:
 
     def _is_marked_only(self, walked: Explored, source: Source) -> bool:
         """Return whether the rules before changed nothing of the flows but their marks."""
-        arrived = (packet for packets in walked.packets.values() for packet in packets)
+        arrived = (packet for each in walked.endpoints for packet in walked.packets(each))
         return all(self._walks.packets.is_told_by_mark(packet, source) for packet in arrived)
 
     def _made(

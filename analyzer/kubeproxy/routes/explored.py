@@ -14,20 +14,23 @@ Flows that nat sends to no endpoint go astray (`astray`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from analyzer.kubeproxy.routes.astray import Astray
+from analyzer.kubeproxy.routes.leaving import Towards
+from analyzer.kubeproxy.routes.sent import SentPackets
+from analyzer.kubeproxy.routes.up_to_nat import NatTree
 from analyzer.kubeproxy.view import Endpoint, Frontend, Route, Share, Source
 from analyzer.model.addresses import Address, Network
 from analyzer.model.iptables.targets import Dnat, NatRange
 from analyzer.model.packet import Mark, Packet
 from analyzer.model.probability import Bounds, Dyadic, capped_sum
-from analyzer.model.region import Intervals, Region
+from analyzer.model.region import Intervals, Region, common_of, is_one
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.conditions import Label, leaves_by_source, questions, telling
-from analyzer.semantics.onward import UNKNOWN, Onward, OnwardBySource, asked_of_others, one_of
-from analyzer.semantics.parts import Asked, Lookup, Parts, holds, union
+from analyzer.semantics.onward import UNKNOWN, Onward, asked_of_others, one_of
+from analyzer.semantics.parts import Lookup, Parts, holds
 from analyzer.semantics.tree import Leaf, Shares, Tree, any_of, shares_by_source
 
 TYPE_CHECKING = False
@@ -36,9 +39,6 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-    #: The sources of flows that reach an endpoint, None: any; what happens to them after nat, and
-    #: the sources that rules match on there.
-    Arrival: TypeAlias = tuple[Intervals | None, Parts[Onward], Asked]
     #: Where nat sends a flow; None: it goes astray.
     End: TypeAlias = Endpoint | NatRange | None
 
@@ -56,8 +56,8 @@ class _Part:
 class Explored:
     """The ways of flows to one frontend, from all sources of one kind that were evaluated.
 
-    `version` is the IP version; `leaving` returns by source what happens to a packet that was sent
-    to an endpoint, and `passing` to one that was not.
+    `version` is the IP version; `leaving` returns what tells by source what happens to packets like
+    one that was sent to an endpoint, and `passing` what happens to one that was not.
 
     Attributes:
         asks_own_sources: whether a rule depends on whether they come from the node itself.
@@ -67,45 +67,68 @@ class Explored:
 
     def __init__(
         self,
-        tree: Tree,
+        found: NatTree,
         version: int,
-        leaving: Callable[[Packet], OnwardBySource],
+        leaving: Callable[[Packet], Towards],
         passing: Callable[[Packet], Tree],
     ) -> None:
+        tree = found.tree
         self._version = version
-        self._leaving = leaving
         self._astray = Astray(tree, passing)
-        #: The packets that reach each endpoint, and from which sources; None: from any.
-        self.packets: dict[Endpoint, dict[Packet, Intervals | None]] = {}
-        self._arrivals: dict[Endpoint, list[Arrival]] = {}
+        self._sent = SentPackets(found, leaving)
         self._tree = tree
+        self._joined_on = found.joined_on
+        self._within = found.within
         self._lookups: dict[int, tuple[object, Lookup[Any]]] = {}
-        self._shares = shares_by_source(tree, _end_of)
+        self._shares = self._sent.restricted(shares_by_source(tree, _end_of))
         self._parts: dict[tuple[int, ...], _Part] = {}
-        for leaf, where in leaves_by_source(tree):
+        reached = ((where, leaf) for leaf, where in leaves_by_source(tree))
+        for where, leaf in self._sent.restricted(reached):
             end = _end_of(leaf)
             if isinstance(end, Endpoint):
-                packets = self.packets.setdefault(end, {})
-                packet = leaf.packet.from_all()
-                packets[packet] = union(where, packets.get(packet, ()))
+                self._sent.add(end, where, leaf.packet)
+
+    @property
+    def endpoints(self) -> Collection[Endpoint]:
+        """The endpoints that flows may reach."""
+        return self._sent.endpoints
+
+    def packets(self, endpoint: Endpoint) -> dict[Packet, Intervals | None]:
+        """Return the packets that reach an endpoint, and from which sources; None: from any."""
+        return self._sent.to(endpoint)
 
     @cached_property
     def _questions(self) -> set[Intervals]:
-        return questions(self._tree)
+        asked = questions(self._tree) | self._joined_on
+        within = self._within
+        return (
+            asked
+            if within is None
+            else {each for each in asked if is_one(each) or _splits(each, within)}
+        )
 
-    def leaving_as(self, leaving: Callable[[Packet], OnwardBySource]) -> Explored:
+    def leaving_as(self, leaving: Callable[[Packet], Towards]) -> Explored:
         """Return the same ways, with another result after nat."""
-        other = object.__new__(Explored)
-        other.__dict__.update(vars(self), _leaving=leaving, _arrivals={})
+        return self._with(self._sent.leaving_as(leaving))
+
+    def like(self, found: NatTree, leaving: Callable[[Packet], Towards]) -> Explored | None:
+        """Return the ways of another kind of source, if it has the same tree; None: it has not."""
+        mine, theirs = self._tree, found.tree
+        if isinstance(mine, Leaf) or isinstance(theirs, Leaf) or found.like is None:
+            return None
+        is_for_all = self._sent.are_from_all and all(where is None for where, _ in self._shares)
+        if mine.branches is not theirs.branches or not is_for_all:
+            return None
+        other = self._with(self._sent.leaving_as(leaving, found))
+        other.__dict__.update(_joined_on=found.joined_on, _within=found.within)
         return other
 
-    def _arriving(self, endpoint: Endpoint) -> list[Arrival]:
-        found = self._arrivals.get(endpoint)
-        if found is None:
-            packets = self.packets[endpoint]
-            found = [(where, *self._leaving(packet)) for packet, where in packets.items()]
-            self._arrivals[endpoint] = found
-        return found
+    def _with(self, sent: SentPackets) -> Explored:
+        other = object.__new__(Explored)
+        other.__dict__.update(vars(self), _sent=sent)
+        for kept in ("_by_arrival", "_questions"):
+            other.__dict__.pop(kept, None)
+        return other
 
     def _part(self, address: Address | None, region: Region | None = None) -> _Part:
         """Return what holds for flows from an address; None: from any of a region, not known which.
@@ -135,7 +158,7 @@ class Explored:
         """Return the marks of flows from an address that reach an endpoint."""
         return frozenset(
             packet.mark
-            for packet, where in self.packets.get(endpoint, {}).items()
+            for packet, where in self.packets(endpoint).items()
             if holds(where, None if address is None else int(address))
         )
 
@@ -182,38 +205,36 @@ class Explored:
         if not answers:
             return None
         widened = _widened(endpoint, bounds, part.ranges)
-        onward = one_of(answers if widened == bounds else (*answers, UNKNOWN))
+        same = widened is bounds or widened == bounds
+        onward = one_of(answers if same else (*answers, UNKNOWN))
         # Unresolved flows may reach the endpoint too, marked or not.
         sure = not part.shares.unresolved
         return Share(endpoint, widened, known(onward.masquerade) if sure else None, onward.lost)
 
     def onward(self, endpoint: Endpoint, address: Address) -> Onward:
         """Return what happens after nat to flows from an address that reach an endpoint."""
-        return one_of(self._answers(endpoint, address, None) or {UNKNOWN})
+        return one_of(self._answers(endpoint, address, None) or [UNKNOWN])
 
     def _answers(
         self, endpoint: Endpoint, address: Address | None, region: Region | None
-    ) -> set[Onward]:
+    ) -> Sequence[Onward]:
         """Return what happens to flows after nat, for each way that may lead to an endpoint.
 
         If the address is not known, it is one of a region.
         """
-        if endpoint not in self.packets:
-            return set()
-        there = [
-            parts
-            for where, parts, _ in self._arriving(endpoint)
-            if where is None or _is_from(where, address, region)
-        ]
-        if address is not None:
-            number = int(address)
-            return {answer for parts in there for answer in self._lookup(parts).at(number)}
-        return {
-            answer
-            for parts in there
-            for where, answer in parts
-            if where is None or _is_from(where, address, region)
-        }
+        number = None if address is None else int(address)
+        found: list[Onward] = []
+        for where, parts, _ in self._sent.arriving(endpoint):
+            if where is not None and not _is_from(where, number, region):
+                continue
+            (among, answer), *others = parts
+            if among is None and not others:
+                found.append(answer)
+            elif number is not None:
+                found += self._lookup(parts).at(number)
+            else:
+                found += [told for of, told in parts if of is None or _is_from(of, None, region)]
+        return found
 
     def _lookup(self, parts: Parts[T]) -> Lookup[T]:
         """Return the lookup by address in some parts, made once for each."""
@@ -229,20 +250,32 @@ class Explored:
         Flows of an endpoint to itself are left aside, unless they are lost where others' are not.
         If `region` is None, the addresses of the sources are not known.
         """
+        labels, behind = self._by_arrival
+        return self._asked(region, labels) | behind
+
+    @cached_property
+    def _by_arrival(self) -> tuple[list[Label], set[Intervals]]:
+        """What tells apart sources whose flows to some endpoint have other results.
+
+        And what rules after nat match on of sources.
+        """
         labels, behind = list(self._by_shares), set[Intervals]()
-        for endpoint in self.packets:
-            arriving = self._arriving(endpoint)
+        for endpoint in self.endpoints:
+            arriving = self._sent.arriving(endpoint)
             number = int(endpoint.address)
             for _, parts, asked in arriving:
-                behind |= asked_of_others((parts, asked), number)
-            if len({parts for _, parts, _ in arriving}) > 1:
+                if asked:
+                    behind |= asked_of_others((parts, asked), number)
+            (_, first, _), *others = arriving
+            if any(parts is not first and parts != first for _, parts, _ in others):
                 labels += [(where, number) for where, _, _ in arriving if where is not None]
-        return self._asked(region, labels) | behind
+        return labels, behind
 
     def asked_before(self, region: Region | None) -> set[Intervals]:
         """Return the matches on sources whose flows reach endpoints in ways of their own."""
         labels = list(self._by_shares)
-        for endpoint, packets in self.packets.items():
+        for endpoint in self.endpoints:
+            packets = self.packets(endpoint)
             if len(packets) > 1:
                 number = int(endpoint.address)
                 labels += [(where, number) for where in packets.values() if where is not None]
@@ -280,11 +313,16 @@ def _end_of(leaf: Leaf) -> End:
     return Endpoint(packet.destination, packet.destination_port)
 
 
-def _is_from(where: Intervals, address: Address | None, region: Region | None) -> bool:
+def _splits(asked: Intervals, within: Intervals) -> bool:
+    inside = common_of(asked, within)
+    return bool(inside) and inside != within
+
+
+def _is_from(where: Intervals, number: int | None, region: Region | None) -> bool:
     """Return whether an address, or one of a region, may be in a part."""
-    if address is None and region is not None:
+    if number is None and region is not None:
         return bool(region.common(where))
-    return holds(where, None if address is None else int(address))
+    return holds(where, number)
 
 
 def known(answer: Ternary) -> bool | None:
@@ -294,6 +332,8 @@ def known(answer: Ternary) -> bool | None:
 
 def _widened(endpoint: Endpoint, bounds: Bounds, ranges: Mapping[NatRange, Dyadic]) -> Bounds:
     """Return the bounds, with the share of ranges that include the endpoint's address too."""
+    if not ranges:
+        return bounds
     upper = [bounds.upper]
     for to, share in ranges.items():
         first, last = to.first_address, to.last_address or to.first_address

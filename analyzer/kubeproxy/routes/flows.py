@@ -7,10 +7,9 @@ from functools import cached_property
 from typing import Final
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.matched.devices import asked_devices, asks_loopback, dispatched
-from analyzer.kubeproxy.matched.originals import Originals, originals_of
+from analyzer.kubeproxy.matched.devices import asked_devices, dispatched
 from analyzer.kubeproxy.matched.sets import asks_pairs, asks_sets, node_ipsets
-from analyzer.kubeproxy.routes.explored import Explored
+from analyzer.kubeproxy.routes.before_dnat import BeforeDnat
 from analyzer.kubeproxy.routes.leaving import Leaving, Towards, from_any_side
 from analyzer.kubeproxy.routes.packets import (
     HOOKS,
@@ -39,10 +38,15 @@ from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.devices import NodeDevices, PodPlaces
 from analyzer.semantics.effort import Effort
 from analyzer.semantics.hooks import Hooks
-from analyzer.semantics.onward import Onward, OnwardBySource, one_of
+from analyzer.semantics.onward import Onward, one_of
 from analyzer.semantics.parts import Lookup, Parts, at
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import Tree
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from analyzer.kubeproxy.routes.explored import Explored
+    from analyzer.kubeproxy.routes.up_to_nat import NatTree, UpToNat
 
 #: Parts of sources from which on they are looked up.
 _MANY: Final = 8
@@ -59,6 +63,7 @@ class FlowWalks:
     addresses are, `within` the addresses among which all endpoints of plain flows are; None: all.
 
     Attributes:
+        before_dnat: what their packets are before DNAT.
         spared: tells which flows are certainly not lost.
         trees_used: names of assumptions on which the trees rest that `whole` has returned so far.
     """
@@ -103,6 +108,8 @@ class FlowWalks:
             asked_bits=self._asked_bits,
             follows_answers=True,
         )
+        #: The ways of the kind of source before, which may differ from those of the next in little.
+        self._last: Explored | None = None
         self.trees_used: set[str] = set()
         self._asks_pairs = asks_pairs(rulesets)
         pairs = self._asks_pairs
@@ -115,6 +122,8 @@ class FlowWalks:
         node_port_address = node_port_address or (own[0] if own else None)
         self.packets = FlowPackets(sources, bridge_port(self.assumed), node_port_address)
         self.spared = Spared(self._hooks, self._leaving, self.packets, self._assumed)
+        given = rulesets, self.packets, self._hooks, self._devices
+        self.before_dnat = BeforeDnat(*given, self._spares_own)
 
     @property
     def used(self) -> set[str]:
@@ -197,7 +206,7 @@ class FlowWalks:
 
         `address` is its source; None: not known.
         """
-        packet = self._sent_to(frontend, protocol, source, address)
+        packet = self.before_dnat.sent_to(frontend, protocol, source, address)
         return self._hooks.to_nat(HOOKS[source], packet)
 
     def whole(
@@ -224,74 +233,40 @@ class FlowWalks:
         source: Source,
         of: Region | Address | str | None = USUAL,
         side: Side | None = None,
+        among: Region | None = None,
     ) -> Explored:
         """Return the ways of a frontend's flows `of` some sources, or of one; None: not known.
 
-        `side` is that of all of them, if the kind of source does not determine it.
+        `side` is that of all of them, if the kind of source does not determine it; `among` contains
+        them and may be evaluated in their place.
         """
-        packet = self._sent_to(frontend, protocol, source, of)
+        packet = self.before_dnat.sent_to(frontend, protocol, source, of)
         packet = packet if side is None else replace(packet, comes_from=side)
         self._asks_own_sources = False
-        tree = self._hooks.to_nat(HOOKS[source], packet)
-        return self._explored(tree, source, asks_own_sources=self._asks_own_sources)
-
-    def _sent_to(
-        self,
-        frontend: Frontend,
-        protocol: str,
-        source: Source,
-        of: Region | Address | str | None,
-    ) -> Packet:
-        """Return a packet to a frontend, with what rules after DNAT may match on of it now."""
-        packet = self.packets.sent_to(frontend, protocol, source, of)
-        if self._originals is not None:
-            to = packet.destination, packet.destination_port
-            packet = replace(packet, original=self._originals.like(*to))
-        if source is Source.NODE and self._asks_first_device:
-            packet = self._hooks.made_here(packet)
-        return packet
-
-    def first(self, frontend: Frontend, protocol: str, source: Source) -> First | None:
-        """Return what is known of flows to a frontend before DNAT; None: nothing that matters."""
-        if self._originals is None and (source is not Source.NODE or not self._asks_first_device):
-            return None
-        packet = self._sent_to(frontend, protocol, source, USUAL)
-        if source is not Source.NODE:
-            return First(original=packet.original)
-        device = packet.leaves_by if packet.out_interface is None else packet.out_interface
-        return First(device, packet.original)
+        found = self._explored(self._up_to_nat.of(HOOKS[source], packet, among), source)
+        found.asks_own_sources = self._asks_own_sources
+        return found
 
     @cached_property
-    def _originals(self) -> Originals | None:
-        """The original destinations that rules match on; None: they match on none."""
-        return originals_of(self._rulesets)
+    def _up_to_nat(self) -> UpToNat:
+        from analyzer.kubeproxy.routes.up_to_nat import UpToNat  # few dumps need it
 
-    @cached_property
-    def _asks_first_device(self) -> bool:
-        """Whether rules may lose flows of the node depending on whether they leave by loopback.
-
-        Where routes say by which device flows leave, any device counts.
-        """
-        every = (everything(VERSIONS[self._family]),)
-        asks = asks_loopback(self._rulesets) or (
-            self._devices.is_routed and bool(self._devices.named)
-        )
-        if not asks or self.spared.at_once(Source.NODE, self.plain_mark) is False:
-            return asks
-        return not self.spared.are(Source.NODE, None, UNKNOWN_MARK, every)
+        return UpToNat(self._hooks)
 
     def as_hairpin(self, explored: Explored) -> Explored:
         """Return the same ways, of flows from the endpoints themselves."""
         return explored.leaving_as(self._leaving_of(Source.HAIRPIN))
 
-    def _leaving_of(self, source: Source) -> Callable[[Packet], OnwardBySource]:
-        return lambda sent: self._leaving.by_source(behind_nat(sent, source))
+    def _leaving_of(self, source: Source) -> Callable[[Packet], Towards]:
+        return lambda sent: self._leaving.towards(behind_nat(sent, source))
 
-    def _explored(self, tree: Tree, source: Source, *, asks_own_sources: bool = False) -> Explored:
-        leaving = self._leaving_of(source)
-        found = Explored(tree, VERSIONS[self._family], leaving, self._leaving.passing)
-        found.asks_own_sources = asks_own_sources
-        return found
+    def _explored(self, found: NatTree, source: Source) -> Explored:
+        from analyzer.kubeproxy.routes.explored import Explored  # few dumps need it
+
+        leaving, passing = self._leaving_of(source), self._leaving.passing
+        same = None if self._last is None else self._last.like(found, leaving)
+        self._last = same or Explored(found, VERSIONS[self._family], leaving, passing)
+        return self._last
 
     def onward(
         self,
@@ -413,3 +388,10 @@ class FlowWalks:
     def plain_mark(self) -> Mark:
         """What is known of the marks of plain flows after nat."""
         return UNKNOWN_MARK
+
+    def _spares_own(self) -> bool:
+        """Return whether no flow of the node is lost, whatever its mark and its destination."""
+        if self.spared.at_once(Source.NODE, self.plain_mark) is False:
+            return False
+        every = (everything(VERSIONS[self._family]),)
+        return self.spared.are(Source.NODE, None, UNKNOWN_MARK, every)

@@ -43,14 +43,9 @@ _MOST_ALIKE: Final = 16
 _MOST_KNOWN: Final = 100_000
 #: Most rules that may match on the port of a packet to any port.
 _MOST_PORTS: Final = 64
-#: All fields of a packet but those that `Leaving.towards` leaves open.
-_BUT_ENDS: Final = attrgetter(
-    *(
-        name
-        for name in fields_of(Packet)
-        if name not in {"source", "sources", "destination", "destinations", "destination_port"}
-    )
-)
+#: Fields of a packet that `Leaving.towards` leaves open.
+ENDS: Final = frozenset({"source", "sources", "destination", "destinations", "destination_port"})
+_BUT_ENDS: Final = attrgetter(*(name for name in fields_of(Packet) if name not in ENDS))
 
 
 def from_any_side(packet: Packet) -> Packet:

@@ -5,7 +5,7 @@ The rules are traversed once for each kind of source, whatever they distinguish 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from analyzer.kubeproxy.routes.explored import Explored
@@ -21,8 +21,8 @@ from analyzer.model.value import replace
 
 #: A route, and the address that represents its sources; None: not known.
 Way: TypeAlias = "tuple[Route, Address | None]"
-#: Returns the ways of flows from some sources of one kind.
-Explore: TypeAlias = "Callable[[Source, Region, Side | None], Explored]"
+#: Returns the ways of flows from some sources of one kind; these may be evaluated among others.
+Explore: TypeAlias = "Callable[[Source, Region, Side | None, Region | None], Explored]"
 
 #: The kinds of sources besides the endpoints themselves.
 _KINDS: Final = tuple([source for source in Source if source is not Source.HAIRPIN])
@@ -48,8 +48,10 @@ class SourceRoutes:
     def ways(self, frontend: Frontend, protocol: str) -> Iterator[Way]:
         """Return the routes of flows to a frontend."""
 
-        def explore(source: Source, of: Region, side: Side | None) -> Explored:
-            return self._walks.explored(frontend, protocol, source, of, side)
+        def explore(
+            source: Source, of: Region, side: Side | None, among: Region | None = None
+        ) -> Explored:
+            return self._walks.explored(frontend, protocol, source, of, side, among)
 
         return self.explored(frontend, explore)
 
@@ -80,13 +82,18 @@ class SourceRoutes:
         the devices by which they come in.
         """
         alike = self._alike
-        together = [self._of(regions[source]) for source in alike]
-        every = (interval for region in together for interval in region.intervals)
-        ways = dict.fromkeys(alike, explore(alike[0], Region(self._version, joined(every)), None))
+        # All among the same sources, since what rules do to these need not be evaluated again.
+        every = self._of(None)
+        of = self._together(regions[source] for source in alike)
+        ways = dict.fromkeys(alike, explore(alike[0], of, None, every))
         for source, region in regions.items():
             if source not in ways:
-                ways[source] = explore(source, self._of(region), None)
+                ways[source] = explore(source, self._of(region), None, every)
         return ways
+
+    def _together(self, regions: Iterable[Region | None]) -> Region:
+        every = (interval for region in regions for interval in self._of(region).intervals)
+        return Region(self._version, joined(every))
 
     @property
     def _alike(self) -> tuple[Source, ...]:
@@ -109,7 +116,7 @@ class SourceRoutes:
         """Yield the routes of each part of a kind of source with results of its own."""
         parts = self._parts.alike(source, ways.asked(region))
         named = [part for part in parts if part.network is not None]
-        folded = len(named) * len(ways.packets) > _MOST_TOLD
+        folded = len(named) * len(ways.endpoints) > _MOST_TOLD
         if folded:
             self._walks.note(_TOO_MANY)
             parts = self._parts.alike(source, ways.asked_of_shares(region))
@@ -154,7 +161,7 @@ class SourceRoutes:
         for (source, side), addresses in rest.items():
             numbers = joined((int(address), int(address)) for address in addresses)
             region = Region(addresses[0].version, numbers)
-            ways |= dict.fromkeys(addresses, explore(source, region, side))
+            ways |= dict.fromkeys(addresses, explore(source, region, side, None))
         found: list[Share] = []
         unresolved = NEVER
         for endpoint in endpoints:

@@ -62,7 +62,9 @@ class NatWalks(FlowWalks):
         address = self.packets.sources[source]
         packet = self.packets.sent_to(frontend, protocol, source, address)
         tree = self._walked(chain, packet)
-        route = self._explored(tree, source).route(frontend, source, address)
+        from analyzer.kubeproxy.routes.up_to_nat import NatTree  # few dumps need it
+
+        route = self._explored(NatTree(tree), source).route(frontend, source, address)
         shares = tuple([replace(share, masquerade=None) for share in route.shares])
         return replace(route, shares=shares)
 

@@ -27,6 +27,7 @@ from analyzer.model.iptables.matches import (
 from analyzer.model.iptables.rules import Counters, Rule
 from analyzer.model.iptables.targets import Goto, Jump, Target, TargetUnknown
 from analyzer.parsers.words import Word, Words, bare, quoted
+from analyzer.parsers.xt.groups import Group, groups_of, known, learn
 from analyzer.parsers.xt.known import XTABLES_TARGETS
 from analyzer.parsers.xt.matches import MATCH_NAMES, MATCHES
 from analyzer.parsers.xt.targets import TARGET_NAMES, TARGETS
@@ -78,7 +79,26 @@ def parse_rule(line: str, location: Location, chains: Container[str]) -> Rule:
         if found is None:
             raise ParseError("expected -A", location=location, line=line, span=(0, len(line)))
         start = found.end()
-    return _Reader(line, location, start, chains).rule()
+    # Without counters, and with the blanks that iptables-save prints.
+    usual = line.startswith("-A ") and " -j " in line
+    groups = groups_of(line[start:], _BASE) if usual else None
+    if groups is None:
+        return _Reader(line, location, start, chains).rule()
+    matches = [known(group) for group in groups[:-1]]
+    if None in matches:
+        rule = _Reader(line, location, start, chains).rule()
+        learn(groups, rule.matches)
+        return rule
+    target = _target(groups[-1], line, location, chains)
+    return Rule(tuple([match for match in matches if match is not None]), target, location, line)
+
+
+def _target(words: Group, line: str, location: Location, chains: Container[str]) -> Target | None:
+    """Return the target of a row that ends with it."""
+    if len(words) == len(("-j", "chain")) and words[1] in chains:
+        return Jump(words[1])
+    start = line.rindex(" -j ") + 1
+    return _Reader(line, location, start, chains).rule().target
 
 
 def _is_untold(words: str) -> bool:

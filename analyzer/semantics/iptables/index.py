@@ -37,7 +37,7 @@ class ChainIndex:
         self._any_without_port: list[int] = []
         if self._count < WORTHWHILE:
             return
-        for index, (address, port) in enumerate(_keys(rules)):
+        for index, (address, port) in enumerate(keys_of(rules)):
             if port is None:
                 self._any_without_port.append(index)
             else:
@@ -78,7 +78,7 @@ class ChainIndex:
     def _hosts(self, version: int) -> Intervals:
         """Return the single addresses of an IP version that rules match on."""
         if version not in self._named:
-            keys = _keys(self._rules) if _may_name_hosts(self._rules) else ()
+            keys = keys_of(self._rules) if _may_name_hosts(self._rules) else ()
             texts = dict.fromkeys(host for host, _ in keys if host is not None)
             found = [each for each in map(address_from_text, texts) if each is not None]
             numbers = [int(each) for each in found if each.version == version]
@@ -116,7 +116,8 @@ class ChainIndex:
         return merge(*(_since(start, each) for each in lists))
 
 
-def _keys(rules: Sequence[Rule]) -> Iterable[tuple[str | None, int | None]]:
+def keys_of(rules: Sequence[Rule]) -> Iterable[tuple[str | None, int | None]]:
+    """Return the destination and the port that each rule matches at least; None: any."""
     return rules.keys() if isinstance(rules, LazyRules) else map(_key, rules)
 
 

@@ -98,12 +98,14 @@ def match_all(
     """
     result = _TRUE
     parted: Parted | None = None
+    by_match: Match | None = None
     for match in matches:
         if judged is not None:
             judged.add(_kind(match))
         try:
             one = judge(match, packet, situation)
         except Parted as by:
+            by_match = match if parted is None else None
             parted = by  # which matters only where all else matches
             continue
         if one.known is Ternary.FALSE:
@@ -111,6 +113,7 @@ def match_all(
         if one is not _TRUE:
             result = one if result is _TRUE else result & one
     if parted is not None:
+        parted.match = by_match if result is _TRUE else None
         raise parted
     return result
 
@@ -252,6 +255,10 @@ def _owner(match: MatchOwner, packet: Packet, situation: Situation) -> Ternary:
     return Ternary.of(all(option is None or option.negated for option in asked))
 
 
+def _marked(match: MatchMark, packet: Packet, _: Situation) -> Ternary:
+    return packet.with_one_mark().mark.equals(match.mark.value, match.mark.mask)
+
+
 def _addrtype(match: MatchAddrtype, packet: Packet, situation: Situation) -> Ternary:
     if match.limit_in_interface or match.limit_out_interface:
         return Ternary.UNKNOWN
@@ -335,7 +342,7 @@ JUDGES: Final[dict[type, Callable[[Any, Packet, Situation], Ternary]]] = {
     MatchMultiport: multiport,
     MatchIprange: _iprange,
     MatchState: lambda match, packet, situation: state_is(match.states, packet, situation),
-    MatchMark: lambda match, packet, _: packet.mark.equals(match.mark.value, match.mark.mask),
+    MatchMark: _marked,
     MatchConntrack: conntrack,
     MatchAddrtype: _addrtype,
     MatchRecent: lambda match, _, situation: recent(match, situation),

@@ -74,6 +74,7 @@ from analyzer.semantics.tree import FellThrough, Leaf, Tree, Unresolved, after
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from analyzer.semantics.iptables.by_device import ByDevice
+    from analyzer.semantics.iptables.unseen import Unseen
 
 #: The result of a rule that the packet certainly matches.
 _CERTAIN: Final = MatchResult(Ternary.TRUE, ALWAYS)
@@ -83,6 +84,8 @@ _MANY_HOPS: Final = 30
 
 class Traversal(Walks):
     """Traversals of one table by packets in one situation; keeps the cache."""
+
+    joins_marks = True
 
     def __init__(
         self, table: Table, situation: Situation | None = None, effort: Effort | None = None
@@ -97,6 +100,20 @@ class Traversal(Walks):
         from analyzer.semantics.iptables.by_device import ByDevice  # few dumps need it
 
         return ByDevice(self._table, self.effort.asked_bits)
+
+    @cached_property
+    def _unseen(self) -> Unseen:
+        from analyzer.semantics.iptables.unseen import Unseen  # few dumps need it
+
+        return Unseen(self._table, self.effort)
+
+    def goto(self, chain: str, packet: Packet) -> Tree:
+        """Return what happens to a packet that enters a chain, until it leaves that chain."""
+        if packet.marks is None or not self._unseen.is_apart(chain):
+            return super().goto(chain, packet)
+        start = RulePosition(chain, 0)
+        known = self.walked(start, packet)
+        return known or self.take(start, packet, self._unseen.result(chain, packet, super().goto))
 
     @property
     def visited(self) -> list[str]:
@@ -138,6 +155,11 @@ class Traversal(Walks):
                 try:
                     result = match_all(rule.matches, packet, self._situation, self.judged)
                 except Parted as by:
+                    marked = self._marked_by_source(by, packet, rule)
+                    if marked is not None:
+                        packet, position = marked, at + 1
+                        sent.clear()
+                        break
                     parted = self._in_a_row(start.chain, at, packet)
                     if parted is None:
                         again = partial(self.onward, RulePosition(start.chain, at))
@@ -160,9 +182,8 @@ class Traversal(Walks):
                     break  # the packet has changed: other rules may be met from here on
                 drawn = result.known is Ternary.TRUE
                 if passed is not None and passed.packet != packet:
-                    both = self.effort.joined(
-                        (id(self), behind), packet, passed.packet, drawn=drawn
-                    )
+                    one, other = packet.with_one_mark(), passed.packet.with_one_mark()
+                    both = self.effort.joined((id(self), behind), one, other, drawn=drawn)
                     if both is not None:  # other packets may come to it too: keep the result
                         return path.tree(self.onward(behind, both))
                 elif passed is not None and not (drawn and isinstance(rule.target, Jump)):
@@ -222,6 +243,17 @@ class Traversal(Walks):
             return self.onward(RulePosition(chain, at), packet)
 
         return split_in_a_row(rules, at, packet, self._situation, self.effort.parts, goes_on)
+
+    def _marked_by_source(self, by: Parted, packet: Packet, rule: Rule) -> Packet | None:
+        """Return the packet after a rule that at most marks some sources; None: it does more."""
+        if packet.marks is None:
+            return None
+        from analyzer.semantics.joined import marked_by_source  # few dumps need it
+
+        found = marked_by_source(by, packet, partial(self._passed, packet, rule))
+        if found is not None:
+            self.effort.join(by.asked, id(rule))
+        return found
 
     def _passed(self, packet: Packet, rule: Rule) -> Leaf | None:
         """Return the packet, and the rules that match, if the chain certainly continues.
@@ -334,12 +366,16 @@ def _passed(packet: Packet, rule: Rule, situation: Situation) -> Packet | None:
     """Return the packet after a target that lets the traversal continue; None for others."""
     match rule.target:
         case SetMark(value, mask):
+            if packet.marks is not None:
+                marks = packet.marks.with_bits(value, mask)
+                return replace(packet, mark=marks.mark, marks=marks)
             mark = packet.mark.with_bits(value, mask)
             return packet if mark == packet.mark else replace(packet, mark=mark)
         case SetConnmark() | CopyConnmark():
             return _flow_marked(packet, rule.target) if situation.has_entry else packet
         case ChangeSet(map_mark=True):
-            return replace(packet, mark=UNKNOWN_MARK)  # nor what the set holds
+            # Nor is it known what the set holds.
+            return replace(packet.with_one_mark(), mark=UNKNOWN_MARK)
         case NoTrack() | ConnectionTracking(no_track=True):
             # A packet with an entry, or a template in place of it, stays as it is.
             has_one = situation.has_entry or packet.template
@@ -376,6 +412,7 @@ def _flow_marked(packet: Packet, target: SetConnmark | CopyConnmark) -> Packet:
     """
     if packet.tracked is False:
         return packet
+    packet = packet.with_one_mark()
     mark, flow_mark = packet.mark, packet.flow_mark
     match target:
         case SetConnmark(value, mask):
