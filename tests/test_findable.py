@@ -35,6 +35,7 @@ class Row:
 
 
 ANALYZER: Final = (
+    Row("semantics/iptables/passing", "semantics/iptables/test_traverse.py", "targets, by rules"),
     Row("semantics/calls", "semantics/test_hooks.py", "chains are called as the hooks call them"),
     Row(
         "anonymise/naming anonymise/files verbs/anonymise arguments/anonymise",

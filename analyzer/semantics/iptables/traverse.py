@@ -55,7 +55,7 @@ from analyzer.model.iptables.targets import (
     Tproxy,
     Trace,
 )
-from analyzer.model.packet import UNKNOWN_MARK, UNKNOWN_PACKET, Packet
+from analyzer.model.packet import UNKNOWN_PACKET, Packet
 from analyzer.model.probability import ALWAYS
 from analyzer.model.region import Parted
 from analyzer.model.ternary import Ternary
@@ -64,6 +64,7 @@ from analyzer.semantics.effort import MOST_BY_DEVICE, Effort
 from analyzer.semantics.grow import Grown
 from analyzer.semantics.iptables.index import ChainIndex
 from analyzer.semantics.iptables.matching import match_all
+from analyzer.semantics.iptables.passing import may_expire, passed_by
 from analyzer.semantics.match_result import MatchResult
 from analyzer.semantics.path import Path
 from analyzer.semantics.positions import RulePosition, Walks, left, missing
@@ -78,8 +79,6 @@ if TYPE_CHECKING:
 
 #: The result of a rule that the packet certainly matches.
 _CERTAIN: Final = MatchResult(Ternary.TRUE, ALWAYS)
-#: Hops that are enough to any endpoint of a cluster: traceroute looks no further, either.
-_MANY_HOPS: Final = 30
 
 
 class Traversal(Walks):
@@ -266,7 +265,7 @@ class Traversal(Walks):
                     return through
                 case _:
                     return None
-        passed = _passed(packet, rule, self._situation)
+        passed = passed_by(packet, rule, self._situation)
         return None if passed is None else Leaf(FellThrough(), passed)
 
     def _take_by_device(self, rule: Rule, inside: Packet, packet: Packet) -> Tree | None:
@@ -304,7 +303,7 @@ class Traversal(Walks):
                 return Leaf(rule.target, redirected(packet, ports, local))
             case Accept() | Drop() | Reject():
                 return Leaf(rule.target, packet)
-            case ChangeTtl() | ChangeHops() if _may_expire(rule.target):
+            case ChangeTtl() | ChangeHops() if may_expire(rule.target):
                 return Leaf(Unresolved(rule.raw), UNKNOWN_PACKET)
             case (
                 SetMark()
@@ -329,7 +328,7 @@ class Traversal(Walks):
                 | Tee()
                 | None
             ):
-                passed = _passed(packet, rule, self._situation)
+                passed = passed_by(packet, rule, self._situation)
                 assert passed is not None
                 return self.onward(behind, passed)
             case Queue() | Tproxy():
@@ -360,68 +359,3 @@ def _with_devices_of(packet: Packet, came: Packet) -> Packet:
 def _as_before(leaf: Leaf, came: Packet) -> Leaf:
     packet = _with_devices_of(leaf.packet, came)
     return leaf if packet is leaf.packet else replace(leaf, packet=packet, rules=())
-
-
-def _passed(packet: Packet, rule: Rule, situation: Situation) -> Packet | None:
-    """Return the packet after a target that lets the traversal continue; None for others."""
-    match rule.target:
-        case SetMark(value, mask):
-            if packet.marks is not None:
-                marks = packet.marks.with_bits(value, mask)
-                return replace(packet, mark=marks.mark, marks=marks)
-            mark = packet.mark.with_bits(value, mask)
-            return packet if mark == packet.mark else replace(packet, mark=mark)
-        case SetConnmark() | CopyConnmark():
-            return _flow_marked(packet, rule.target) if situation.has_entry else packet
-        case ChangeSet(map_mark=True):
-            # Nor is it known what the set holds.
-            return replace(packet.with_one_mark(), mark=UNKNOWN_MARK)
-        case NoTrack() | ConnectionTracking(no_track=True):
-            # A packet with an entry, or a template in place of it, stays as it is.
-            has_one = situation.has_entry or packet.template
-            return packet if has_one else replace(packet, tracked=False)
-        case ConnectionTracking():
-            has_one = situation.has_entry or packet.tracked is False
-            return packet if has_one else replace(packet, template=True)
-        case ChangeSet() | Log() | NfLog() | SetMss() | Trace() | FillChecksum() | None:
-            return packet
-        case SetDscp() | SetTos() | RemoveEcn() | StripOptions() | Classify() | Audit() | Tee():
-            return packet
-        case ChangeTtl() | ChangeHops():
-            return None if _may_expire(rule.target) else packet
-        case _:
-            return None
-
-
-def _may_expire(target: ChangeTtl | ChangeHops) -> bool:
-    """Return whether a packet may be left with too few hops to reach an endpoint.
-
-    It may be forwarded by other hosts, and by the endpoint's node, after this one.
-
-    Source: Linux, net/ipv4/ip_forward.c, ``ip_forward``: what has one left is dropped there.
-    """
-    if target.to is not None:
-        return target.to < _MANY_HOPS
-    return target.less is not None and target.less > 1
-
-
-def _flow_marked(packet: Packet, target: SetConnmark | CopyConnmark) -> Packet:
-    """Return the packet after ``-j CONNMARK``, which does nothing to a flow without an entry.
-
-    Source: Linux, net/netfilter/xt_connmark.c, ``connmark_tg_shift``.
-    """
-    if packet.tracked is False:
-        return packet
-    packet = packet.with_one_mark()
-    mark, flow_mark = packet.mark, packet.flow_mark
-    match target:
-        case SetConnmark(value, mask):
-            flow_mark = flow_mark.with_bits(value, mask)
-        case CopyConnmark("restore", packet_mask, flow_mask):
-            mark = mark.with_mark(flow_mark, packet_mask, flow_mask)
-        case CopyConnmark(_, packet_mask, flow_mask):
-            flow_mark = flow_mark.with_mark(mark, flow_mask, packet_mask)
-    if packet.tracked is None:  # so it may have done nothing
-        mark = mark.joined(packet.mark)
-        flow_mark = flow_mark.joined(packet.flow_mark)
-    return replace(packet, mark=mark, flow_mark=flow_mark)
