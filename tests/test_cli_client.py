@@ -360,7 +360,8 @@ def test_what_is_not_nothing_is_never_told_as_nothing(command: Command) -> None:
 
 
 def test_what_the_node_itself_stops_is_said(command: Command) -> None:
-    stops = "*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -d 10.0.0.2/32 -j DROP\nCOMMIT\n"
+    row = "-A FORWARD -d 10.0.0.2/32 -m conntrack --ctstate NEW -j DROP"
+    stops = f"*filter\n:FORWARD ACCEPT [0:0]\n{row}\nCOMMIT\n"
     command.file("dump.txt", dump(*two_endpoints()) + stops)
     found = document(command, "dump.txt", "--dead", "10.0.0.1", "--client", "tcp")
     assert fails(found)["tcp"] == (Fraction(1, 2), Fraction(1))

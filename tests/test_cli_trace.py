@@ -347,12 +347,13 @@ WHOLE = """*raw
             ["--from", "9.9.9.9", "--to", "8.8.8.8:80"],
             {"local", "reject"},
         ),
-        # Whether conntrack sees the flow is not known, so neither whether nat does.
+        # Whether conntrack sees the flow is not known, so neither whether nat does; nor whether
+        # it sees the answer.
         (
             {"raw": "-A PREROUTING -m set --match-set x src -j NOTRACK\n"}
             | {"nat": "-A PREROUTING -p tcp -j DNAT --to-destination 10.0.0.7:80\n"},
             ["--from", "9.9.9.9", "--to", "8.8.8.8:80"],
-            {"endpoint", "no-service"},
+            {"endpoint", "no-service", "unanswered"},
         ),
         # Only a first packet is known to be a SYN.
         (

@@ -29,7 +29,7 @@ from typing import Final
 from analyzer.model.devices import Devices
 from analyzer.model.iptables.targets import Drop, Reject
 from analyzer.model.packet import UNKNOWN_MARK, Packet
-from analyzer.model.routing import LOOPBACK
+from analyzer.model.routing import LOOPBACK, Routes
 from analyzer.model.value import replace, value
 from analyzer.semantics.assumed import POD_INTERFACE
 from analyzer.semantics.base_chains import Rules
@@ -121,7 +121,12 @@ class Answers:
         family: str,
         situation: Situation,
         asked_bits: Callable[[], int],
+        routes: Routes,
     ) -> None:
+        self._routes = routes
+        flow = situation.flow
+        #: Where flows are sent to, if that is one address.
+        self._original = None if flow is None else (flow.destination, flow.destination_port)
         self._note_port = situation.noted_port
         self._effort = Effort(asked_bits)
         self._situation = replace(
@@ -205,7 +210,7 @@ class Answers:
             flow_mark=left.flow_mark,
             translated=True,
             masqueraded=left.masqueraded,
-            original=left.original,
+            original=left.original or self._original,
             tracked=True,
             is_answer=True,
         )
@@ -230,6 +235,8 @@ class Answers:
         assumed = self._situation.assumed
         wanted = set[str]() if assumed is None else assumed.wanted.copy()
         came, went = self._situation.came_by(sent), self._situation.leaves_by(left)
+        if came is None and sent.source is not None:
+            came = self._routes.device(sent.source)
         if assumed is not None:
             assumed.wanted = wanted
             if went is None and POD_INTERFACE in assumed.values:

@@ -71,7 +71,7 @@ class Hooks:
         self._calls = Calls(rulesets, family, situation, self._effort)
         self._answers: Answers | None = None
         if follows_answers:
-            self._answers = Answers(rulesets, family, situation, asked_bits)
+            self._answers = Answers(rulesets, family, situation, asked_bits, self._routes)
         #: The packet with which the traversal began.
         self._began = UNKNOWN_PACKET
 

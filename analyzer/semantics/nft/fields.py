@@ -36,6 +36,7 @@ from analyzer.model.probability import NUMGEN_BITS
 from analyzer.model.region import Region
 from analyzer.model.routing import LOOPBACK
 from analyzer.model.ternary import Ternary
+from analyzer.model.value import replace
 from analyzer.semantics.assumed import ADDRESS_TYPE, POLICY
 from analyzer.semantics.flow_matching import sent, state_of
 from analyzer.semantics.nft.held import Draw, Held, Read, ReplyRoute, Type
@@ -281,6 +282,9 @@ def _ct(key: str, direction: str | None, packet: Packet, family: str, situation:
             return Read(applies, ANY, names.NF_PROTOCOLS)
         case "protocol":
             return Read(applies, _protocol(packet), _NUMBERS)
+        case _ if packet.is_answer:
+            situation.ask_any_port()  # as some of these do
+            return Read(applies, _tuple_of_answer(key, direction, packet))
         case _ if first:
             situation.ask_port(packet)  # as some of these do
             return Read(applies, _tuple(key, direction, packet, sent(packet, situation)))
@@ -327,6 +331,24 @@ def _tuple(key: str, direction: str | None, packet: Packet, flow: Packet | None)
             return _port(seen, "dport")
         case _:
             return ANY
+
+
+def _tuple_of_answer(key: str, direction: str | None, packet: Packet) -> Bits | Region:
+    """Return an address or port of a flow that an answer belongs to."""
+    if direction != "reply":
+        to, port = packet.original or (None, None)
+        flow = Packet(
+            source=packet.destination,
+            sources=packet.destinations,
+            destination=to,
+            destination_port=port,
+        )
+        return _tuple(key, "original", packet, flow)
+    if packet.masqueraded is not False:  # it goes to an address of the node first
+        packet = replace(packet, destination=None, destinations=None)
+    # In reply to what it answers, not to itself.
+    field = key.removeprefix("ip ").removeprefix("ip6 ")
+    return _tuple(field, "original", packet, replace(packet, destination_port=None))
 
 
 def _fib(result: str, flags: tuple[str, ...], packet: Packet, situation: Situation) -> Read:
