@@ -135,7 +135,8 @@ class Answers:
         self._rulesets = rulesets
         self._family = family
         self._made: Calls | None = None
-        self._never_lost: dict[_Way, bool] = {}
+        #: By way, the assumptions on which it rests that no answer is lost; None: some may be.
+        self._never_lost: dict[_Way, frozenset[str] | None] = {}
         self._known: dict[tuple[Packet, Packet, _Way], _Known] = {}
         self._ports = 0
 
@@ -244,7 +245,10 @@ class Answers:
         return came, went
 
     def _is_never_lost(self, way: _Way) -> bool:
-        """Return whether one traversal shows that no answer is lost, without assumptions."""
+        """Return whether one traversal shows that no answer is lost.
+
+        It may rest on assumptions that other results rest on already.
+        """
         if way not in self._never_lost:
             made_here = way in {_Way.FROM_NODE, _Way.LOOPED}
             answer = Packet(
@@ -265,10 +269,11 @@ class Answers:
             finally:
                 self._note_port = note
             lost = any(not isinstance(e.outcome, Delivered) for e in every_leaf(known.tree))
-            is_sure = not known.used and self._effort.exceeded == exceeded
+            is_told = not lost and self._effort.exceeded == exceeded
             self._effort.exceeded = exceeded
-            self._never_lost[way] = is_sure and not lost
-        return self._never_lost[way]
+            self._never_lost[way] = known.used if is_told else None
+        used, assumed = self._never_lost[way], self._situation.assumed
+        return used is not None and (assumed is None or used <= assumed.used)
 
     def _found(self, answer: Packet, client: Packet, way: _Way) -> Tree:
         key = answer, client, way
