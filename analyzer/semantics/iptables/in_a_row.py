@@ -1,14 +1,15 @@
 """Rules in a row that each decide on the packets of one network, as lists of blocked networks do.
 
-Each of these rules splits the sources of a packet. To begin the traversal again after each split,
-once for either part, takes ten times as long as to split them here. The tree is the same.
+Each of these rules splits the sources of a packet, or the destinations of an answer. To begin the
+traversal again after each split, once for either part, takes ten times as long as to split them
+here. The tree is the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from analyzer.model.iptables.matches import Match, MatchSource
+from analyzer.model.iptables.matches import Match, MatchDestination, MatchSource
 from analyzer.model.iptables.rules import Rule
 from analyzer.model.iptables.targets import Accept, Drop, Reject, Return
 from analyzer.model.packet import Packet
@@ -41,15 +42,15 @@ def split_in_a_row(
     from another rule on. None: fewer than two rules in a row decide on one network each.
     """
     whole = packet.from_all()
-    if packet.sources is None or packet.sources is packet.destinations:
+    if packet.clients is None or packet.sources is packet.destinations:
         return None
     splits: list[tuple[Parted, Tree]] = []
     rest: Tree | None = None
-    while at < len(rules) and rest is None and packet.sources is not None:
+    while at < len(rules) and rest is None and packet.clients is not None:
         asked = decides(rules[at], packet, situation)
         if asked is None:
             break
-        region = packet.sources
+        region = packet.clients
         inside = common_of(region.intervals, asked)
         if inside == region.intervals:
             rest = _end(rules[at], whole)
@@ -68,14 +69,15 @@ def split_in_a_row(
 
 
 def decides(rule: Rule, packet: Packet, situation: Situation) -> Intervals | None:
-    """Return the sources of which a rule certainly takes all packets like this one, and no others.
+    """Return the flows' sources of which a rule certainly takes all packets like this one alone.
 
     None: it is not certain, or not for one network alone.
     """
     asked: Intervals | None = None
     others: list[Match] = []
+    kind = MatchDestination if packet.is_answer else MatchSource
     for match in rule.matches:
-        if not isinstance(match, MatchSource):
+        if not isinstance(match, kind):
             others.append(match)
         elif asked is None:
             asked = (span(match.network),)

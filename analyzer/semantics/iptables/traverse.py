@@ -16,9 +16,15 @@ Source: Linux, net/ipv4/netfilter/ip_tables.c, ``ipt_do_table``.
 from __future__ import annotations
 
 from functools import cached_property, partial
+from types import UnionType
 from typing import Final, assert_never
 
-from analyzer.model.iptables.matches import MatchInInterface, MatchOutInterface, MatchSource
+from analyzer.model.iptables.matches import (
+    MatchDestination,
+    MatchInInterface,
+    MatchOutInterface,
+    MatchSource,
+)
 from analyzer.model.iptables.rules import Rule, Table
 from analyzer.model.iptables.targets import (
     Accept,
@@ -187,7 +193,9 @@ class Traversal(Walks):
                         return path.tree(self.onward(behind, both))
                 elif passed is not None and not (drawn and isinstance(rule.target, Jump)):
                     continue  # whether it matches or not, the walk goes on alike
-                if result.known is Ternary.UNKNOWN and _asks_device(rule):
+                if result.known is Ternary.UNKNOWN and _asks(
+                    MatchInInterface | MatchOutInterface, rule
+                ):
                     if isinstance(rule.target, Jump) and self._by_device.is_inert(
                         rule.target.chain
                     ):
@@ -230,11 +238,8 @@ class Traversal(Walks):
     def _in_a_row(self, chain: str, at: int, packet: Packet) -> Tree | None:
         """Return what happens to a packet whose sources several rules in a row split, or None."""
         rules = self._table.chains[chain].rules
-        if (
-            packet.is_answer
-            or len(rules) < at + 2
-            or not all(map(_asks_source, rules[at : at + 2]))
-        ):
+        asked = MatchDestination if packet.is_answer else MatchSource
+        if len(rules) < at + 2 or not all(_asks(asked, rule) for rule in rules[at : at + 2]):
             return None
         from analyzer.semantics.iptables.in_a_row import split_in_a_row  # few dumps need it
 
@@ -341,12 +346,8 @@ class Traversal(Walks):
                 assert_never(rule.target)
 
 
-def _asks_source(rule: Rule) -> bool:
-    return any(isinstance(each, MatchSource) for each in rule.matches)
-
-
-def _asks_device(rule: Rule) -> bool:
-    return any(isinstance(each, MatchInInterface | MatchOutInterface) for each in rule.matches)
+def _asks(kinds: type | UnionType, rule: Rule) -> bool:
+    return any(isinstance(each, kinds) for each in rule.matches)
 
 
 def _with_devices_of(packet: Packet, came: Packet) -> Packet:

@@ -27,12 +27,25 @@ CAME = Packet(
 )
 
 
-def tree_of(text: str, *, in_a_row: bool, effort: Effort | None = None) -> Tree:
+#: To the clients from which such packets come.
+ANSWER = Packet(
+    protocol="tcp",
+    source=by_source.FIRST,
+    source_port=80,
+    destinations=by_source.everywhere(),
+    translated=True,
+    is_answer=True,
+)
+
+
+def tree_of(
+    text: str, *, in_a_row: bool, effort: Effort | None = None, packet: Packet = CAME
+) -> Tree:
     with pytest.MonkeyPatch.context() as patch:
         if not in_a_row:
             patch.setattr(rows_in_a_row, "split_in_a_row", lambda *_: None)
         table = parse(text, "dump").tables["filter"]
-        return Traversal(table, SITUATION, effort).tree("FORWARD", CAME)
+        return Traversal(table, SITUATION, effort).tree("FORWARD", packet)
 
 
 def blocking(*rows: str) -> str:
@@ -74,6 +87,14 @@ ROWS = st.lists(
 def test_the_tree_is_that_of_rules_one_by_one(rows: list[str]) -> None:
     text = blocking(*rows)
     assert tree_of(text, in_a_row=True) == tree_of(text, in_a_row=False)
+
+
+@examples(60, 2_000)
+@given(ROWS)
+def test_answers_are_split_by_where_they_go(rows: list[str]) -> None:
+    text = blocking(*rows).replace("-s ", "-d ").replace("--src-type", "--dst-type")
+    found = tree_of(text, in_a_row=True, packet=ANSWER)
+    assert found == tree_of(text, in_a_row=False, packet=ANSWER)
 
 
 @examples(30, 2_000)
