@@ -79,6 +79,12 @@ def _sources(
             yield kind, endpoint.address
 
 
+def _device_of(ground: Ground, endpoint: Address) -> str:
+    """Return the device behind which an endpoint of another host or of a pod is."""
+    is_here = ground.cluster.placement(endpoint).node == ground.node
+    return _DEVICES[Source.POD if is_here else Source.EXTERNAL]
+
+
 def _kind(ground: Ground, address: Address) -> Source | None:
     if address in ground.own:
         return None
@@ -112,6 +118,7 @@ def _faults_of(
         protocol=service.protocol,
         device=_DEVICES.get(source, ""),
         made_here=source is Source.NODE,
+        device_of=lambda of: _device_of(ground, of),
     )
     found = truth(rulesets, ground.own, asked)
     ends: dict[Endpoint, Fraction] = {}

@@ -5,7 +5,7 @@ It shares no code with analyzer/semantics or analyzer/kubeproxy.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Final
@@ -36,7 +36,7 @@ class Sent:
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """A new flow: where from, where to."""
+    """A new flow: where from, where to, and the device by which an endpoint's answer comes."""
 
     source: Address
     destination: Address
@@ -44,6 +44,7 @@ class Asked:
     protocol: str
     device: str
     made_here: bool
+    device_of: Callable[[Address], str] = lambda _: "eth0"
 
 
 def truth(
@@ -62,7 +63,14 @@ def truth(
             iif="" if asked.made_here else asked.device,
             own=frozenset(own),
         )
-        node = _Node(flow, script, "eth0", client=asked.source, came_by=asked.device)
+        node = _Node(
+            flow,
+            script,
+            "eth0",
+            client=asked.source,
+            came_by=asked.device,
+            device_of=asked.device_of,
+        )
         given = [r if isinstance(r, Ruleset) else _tables(r) for r in rulesets]
         for row in registrations(given):
             for each in row:
@@ -84,6 +92,7 @@ class _Node(Node):
     decided: bool = field(default=False)
     client: Address = field(kw_only=True)
     came_by: str = field(kw_only=True)
+    device_of: Callable[[Address], str] = field(kw_only=True)
 
     def iptables(self, ruleset: Ruleset, table: str, hook: str) -> None:
         walk = _Walk(self, ruleset)
@@ -143,7 +152,7 @@ class _Node(Node):
             seen=None,
             answers=flow.seen,
             done={"source", "destination"},
-            iif="" if here else "eth0",
+            iif="" if here else self.device_of(flow.destination),
             oif=self._back(made_here=made_here) if here else "",
         )
         entering, leaving = "OUTPUT" if here else "PREROUTING", "POSTROUTING"
