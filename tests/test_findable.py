@@ -78,6 +78,11 @@ ANALYZER: Final = (
         "kubeproxy/matched/nft", "kubeproxy/matched/test_bits.py", "marks that rules of nft ask for"
     ),
     Row("kubeproxy/routes/astray_nft", "kubeproxy/routes/test_astray.py", "of rules of nft too"),
+    Row(
+        "semantics/nft/header_fields semantics/nft/ct_fields",
+        "semantics/nft/test_fields.py",
+        "what expressions load, read through `fields`",
+    ),
     Row("semantics/nft/found", "semantics/nft/test_matching.py", "what look-ups of nft find"),
     Row(
         "kubeproxy/matched/dispatched_nft semantics/nft/said",

@@ -32,9 +32,8 @@ else:
         return lambda made: made
 
 
-#: Code of ``__init__`` by number of fields, whether they are keyword-only, and whether
-#: ``__post_init__`` is called.
-_INITS: Final[dict[tuple[int, bool, bool], CodeType]] = {}
+#: Code of ``__init__`` by number of fields, and whether ``__post_init__`` is called.
+_INITS: Final[dict[tuple[int, bool], CodeType]] = {}
 #: What `replace` needs, by the class and the names of the changed fields.
 _REPLACING: Final[dict[tuple[object, ...], _Replacing]] = {}
 
@@ -156,13 +155,19 @@ def _made(cls: Callable[..., object], *values: object) -> object:
 
 def _setting(owner: type, names: tuple[str, ...], *, kw_only: bool) -> FunctionType:
     """Return a function that sets all fields of a new value of a class, without defaults."""
-    shape = len(names), kw_only, hasattr(owner, "__post_init__")
+    shape = len(names), hasattr(owner, "__post_init__")
     code = _INITS.get(shape)
     if code is None:
         code = _INITS[shape] = _compile_init(*shape)
     # A slot's own descriptor sets it; __setattr__ refuses.
     scope = {f"_set_{at}": owner.__dict__[name].__set__ for at, name in enumerate(names)}
-    code = code.replace(co_varnames=("self", *names), co_qualname=f"{owner.__qualname__}.__init__")
+    by_name = len(names) if kw_only else 0
+    code = code.replace(
+        co_varnames=("self", *names),
+        co_qualname=f"{owner.__qualname__}.__init__",
+        co_argcount=1 + len(names) - by_name,
+        co_kwonlyargcount=by_name,
+    )
     return FunctionType(code, scope, "__init__")
 
 
@@ -181,15 +186,14 @@ def _made_init(
     return made
 
 
-def _compile_init(count: int, kw_only: bool, has_more: bool) -> CodeType:
+def _compile_init(count: int, has_more: bool) -> CodeType:
     """Return the code of an ``__init__`` that sets `count` fields, whatever their names."""
     fields = [f"_{at}" for at in range(count)]
-    star = ["*"] if kw_only and fields else []
     lines = [f"    _set{field}(self, {field})" for field in fields]
     if has_more:
         lines.append("    self.__post_init__()")
     scope: dict[str, Any] = {}
-    head = f"def __init__({', '.join(['self', *star, *fields])}):"
+    head = f"def __init__({', '.join(['self', *fields])}):"
     exec("\n".join([head, *(lines or ["    pass"])]), scope)  # noqa: S102  # nothing of anybody's
     code: CodeType = scope["__init__"].__code__
     return code

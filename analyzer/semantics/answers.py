@@ -39,7 +39,7 @@ from analyzer.semantics.devices import NOT_LOOPBACK
 from analyzer.semantics.effort import Effort
 from analyzer.semantics.fate import ways
 from analyzer.semantics.grow import Grown
-from analyzer.semantics.situation import Situation
+from analyzer.semantics.situation import MASQUERADED, Situation
 from analyzer.semantics.tree import (
     AnyRule,
     Delivered,
@@ -98,12 +98,12 @@ class _Known:
 
     Attributes:
         tree: with the leaves of the answer itself.
-        ports: how often rules matched on the endpoint's port.
+        asked: how often rules matched on fields, by `ASKED`.
         used, wanted: names of assumptions.
     """
 
     tree: Tree
-    ports: int
+    asked: Mapping[str, int]
     used: frozenset[str]
     wanted: frozenset[str]
 
@@ -127,10 +127,10 @@ class Answers:
         flow = situation.flow
         #: Where flows are sent to, if that is one address.
         self._original = None if flow is None else (flow.destination, flow.destination_port)
-        self._note_port = situation.noted_port
+        self._note_field = situation.noted_field
         self._effort = Effort(asked_bits)
         self._situation = replace(
-            situation, state="ESTABLISHED", flow=None, noted=None, noted_port=self._count_port
+            situation, state="ESTABLISHED", flow=None, noted=None, noted_field=self._note
         )
         self._rulesets = rulesets
         self._family = family
@@ -138,7 +138,12 @@ class Answers:
         #: By way, the assumptions on which it rests that no answer is lost; None: some may be.
         self._never_lost: dict[_Way, frozenset[str] | None] = {}
         self._known: dict[tuple[Packet, Packet, _Way], _Known] = {}
-        self._ports = 0
+        #: By answer whose destination conntrack has put back, what happens to it.
+        self._behind: dict[tuple[Packet, Packet, _Way], _Known] = {}
+        #: How often rules matched on fields since the traversal began, or a part of it.
+        self._asked: dict[str, int] = {}
+        #: Whether a rule matches on whether flows are masqueraded, as far as is known.
+        self._asks_masquerade = False
 
     @property
     def exceeded(self) -> Iterable[str]:
@@ -149,10 +154,10 @@ class Answers:
     def exceeded(self, exceeded: Iterable[str]) -> None:
         self._effort.exceeded = dict.fromkeys(exceeded)
 
-    def _count_port(self) -> None:
-        self._ports += 1
-        if self._note_port is not None:
-            self._note_port()
+    def _note(self, field: str) -> None:
+        self._asked[field] = self._asked.get(field, 0) + 1
+        if self._note_field is not None:
+            self._note_field(field)
 
     @property
     def _calls(self) -> Calls:
@@ -263,11 +268,11 @@ class Answers:
             )
             to_node = way in {_Way.TO_NODE, _Way.LOOPED}
             exceeded = self._effort.exceeded.copy()
-            note, self._note_port = self._note_port, None
+            note, self._note_field = self._note_field, None
             try:
-                known = self._walked(answer, Packet(from_node=to_node), way)
+                known = self._recorded(lambda: self._walk(answer, Packet(from_node=to_node), way))
             finally:
-                self._note_port = note
+                self._note_field = note
             lost = any(not isinstance(e.outcome, Delivered) for e in every_leaf(known.tree))
             is_told = not lost and self._effort.exceeded == exceeded
             self._effort.exceeded = exceeded
@@ -279,44 +284,100 @@ class Answers:
         key = answer, client, way
         known = self._known.get(key)
         if known is None:
-            exceeded = self._effort.exceeded.copy()
-            known = self._walked(answer, client, way)
-            if self._effort.exceeded == exceeded and len(self._known) < _MOST_KNOWN:
-                self._known[key] = known
-        elif self._note_port is not None:
-            for _ in range(known.ports):
-                self._note_port()
-        assumed = self._situation.assumed
-        if assumed is not None:
-            assumed.used |= known.used
-            assumed.wanted |= known.wanted
+            known = self._kept(self._known, key, lambda: self._walk(*key))
+            self._rely(known)
+        else:
+            self._rely_again(known)
         return known.tree
 
-    def _walked(self, answer: Packet, client: Packet, way: _Way) -> _Known:
-        """Traverse the hooks; assumptions are recorded in the result alone."""
+    def _walk(self, answer: Packet, client: Packet, way: _Way) -> Tree:
+        """Traverse the hooks."""
         self._calls.forget()
         self._effort.begin()
-        self._ports = 0
+        return _Return(self._calls, client, way, self._put_back).of(answer)
+
+    def _put_back(self, key: tuple[Packet, Packet, _Way], walk: Callable[[Packet], Tree]) -> Tree:
+        """Return what `walk` finds for an answer whose destination conntrack has put back.
+
+        From there on, masqueraded flows and others have the same answers, and most rules match
+        both or neither.
+        """
+        restored, client, way = key
+        if not self._asks_masquerade:
+            either = replace(restored, masqueraded=None)
+            known = self._behind.get((either, client, way))
+            if known is not None:
+                self._rely_again(known)
+                return known.tree
+            known = self._kept(self._behind, (either, client, way), lambda: walk(either))
+            if MASQUERADED not in known.asked:
+                self._rely(known)
+                return known.tree
+            self._asks_masquerade = True
+        return walk(restored)
+
+    def _kept(
+        self,
+        kept: dict[tuple[Packet, Packet, _Way], _Known],
+        key: tuple[Packet, Packet, _Way],
+        walk: Callable[[], Tree],
+    ) -> _Known:
+        """Return what `walk` finds, and keep it if no bound on work was reached."""
+        exceeded = self._effort.exceeded.copy()
+        known = self._recorded(walk)
+        if self._effort.exceeded == exceeded and len(kept) < _MOST_KNOWN:
+            kept[key] = known
+        return known
+
+    def _recorded(self, walk: Callable[[], Tree]) -> _Known:
+        """Return what `walk` finds; what was asked for it is recorded in the result alone."""
+        before = self._asked
+        asked = self._asked = {}
         assumed = self._situation.assumed
-        before = (set[str](), set[str]()) if assumed is None else (assumed.used, assumed.wanted)
+        sets = (set[str](), set[str]()) if assumed is None else (assumed.used, assumed.wanted)
         used, wanted = set[str](), set[str]()
         if assumed is not None:
             assumed.used, assumed.wanted = used, wanted
         try:
-            tree = _Return(self._calls, client, way).of(answer)
+            tree = walk()
         finally:
+            self._asked = before
             if assumed is not None:
-                assumed.used, assumed.wanted = before
-        return _Known(tree, self._ports, frozenset(used), frozenset(wanted))
+                assumed.used, assumed.wanted = sets
+        return _Known(tree, asked, frozenset(used), frozenset(wanted))
+
+    def _rely(self, known: _Known) -> None:
+        """Record that a result rests on what was asked for another."""
+        for field, times in known.asked.items():
+            self._asked[field] = self._asked.get(field, 0) + times
+        assumed = self._situation.assumed
+        if assumed is not None:
+            assumed.used |= known.used
+            assumed.wanted |= known.wanted
+
+    def _rely_again(self, known: _Known) -> None:
+        """Record the same of what was not asked now, but earlier."""
+        if self._note_field is not None:
+            for field, times in known.asked.items():
+                for _ in range(times):
+                    self._note_field(field)
+        self._rely(known)
 
 
 class _Return:
     """One answer on its way back to a client."""
 
-    def __init__(self, calls: Calls, client: Packet, way: _Way) -> None:
+    def __init__(
+        self,
+        calls: Calls,
+        client: Packet,
+        way: _Way,
+        put_back: Callable[[tuple[Packet, Packet, _Way], Callable[[Packet], Tree]], Tree],
+    ) -> None:
         self._calls = calls
         self._client = client
         self._way = way
+        self._put_back = put_back
 
     def of(self, answer: Packet) -> Tree:
         """Return what happens to an answer that comes to the first hook."""
@@ -340,7 +401,10 @@ class _Return:
         if answer.tracked is None:
             return Leaf(Unresolved("whether conntrack sees the answer"), answer)
         restored = _Client(self._client).restored(answer)
-        return self._run(self._after_nat(hook), restored, self._routed)
+        return self._put_back(
+            (restored, self._client, self._way),
+            lambda p: self._run(self._after_nat(hook), p, self._routed),
+        )
 
     def _routed(self, answer: Packet) -> Tree:
         if self._way is _Way.TO_NODE:

@@ -19,7 +19,7 @@ from analyzer.model.region import Region, span
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.assumed import LIMITS
 from analyzer.semantics.option_matching import port, signed
-from analyzer.semantics.situation import FIRST, Situation
+from analyzer.semantics.situation import FIRST, MASQUERADED, Situation
 
 T = TypeVar("T")
 
@@ -87,6 +87,7 @@ def _of_answer(match: MatchConntrack, packet: Packet, situation: Situation) -> I
     yield _address(match.original_destination, to)
     yield _address(match.reply_source, packet.source, packet.sources)
     if match.reply_destination is not None:
+        situation.ask(MASQUERADED)
         back = (packet.destination, packet.destinations) if reply else (None, None)
         yield _address(match.reply_destination, *back)
     yield port(packet.destination_port, match.original_source_port)
@@ -136,6 +137,7 @@ def _state(match: MatchConntrack, packet: Packet, situation: Situation) -> Terna
         held |= Ternary.of(bool(packet.translated)) if known else Ternary.UNKNOWN
     if "SNAT" in wanted:
         # A source that is masqueraded as itself does not count as changed.
+        situation.ask(MASQUERADED)
         known = first and packet.tracked and packet.masqueraded is False
         held |= Ternary.FALSE if known else Ternary.UNKNOWN
     return held

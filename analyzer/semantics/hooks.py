@@ -34,7 +34,7 @@ from analyzer.semantics.devices import NOT_LOOPBACK
 from analyzer.semantics.effort import Effort
 from analyzer.semantics.onward import OnwardBySource, onward
 from analyzer.semantics.parts import Asked
-from analyzer.semantics.situation import Situation
+from analyzer.semantics.situation import PORT, Situation
 from analyzer.semantics.tree import Delivered, Either, Leaf, Tree, Unresolved
 
 
@@ -60,11 +60,11 @@ class Hooks:
         *,
         follows_answers: bool = False,
     ) -> None:
-        situation = replace(situation, noted_port=self._note_port)
+        situation = replace(situation, noted_field=self._note)
         self._situation = situation
-        #: How often, since the traversal began, rules matched on the destination port.
-        self.asked_ports = 0
-        #: How often they may, before `PortsAsked` ends the traversal; None: without limit.
+        #: How often rules matched on a packet's fields, by `ASKED`, since the traversal began.
+        self.asked_fields: dict[str, int] = {}
+        #: How often they may on the port, before `PortsAsked` ends the traversal; None: no limit.
         self.most_ports: int | None = None
         self._routes = routes or Routes()
         self._effort = Effort(asked_bits)
@@ -81,14 +81,14 @@ class Hooks:
         walkers = [walker for each in self._calls.chains() for walker in (each.walker, each.again)]
         return {kind for walker in walkers for kind in walker.judged}
 
-    def _note_port(self) -> None:
-        self.asked_ports += 1
-        if self.most_ports is not None and self.asked_ports > self.most_ports:
+    def _note(self, field: str) -> None:
+        times = self.asked_fields[field] = self.asked_fields.get(field, 0) + 1
+        if field == PORT and self.most_ports is not None and times > self.most_ports:
             raise PortsAsked
 
     def _begin(self) -> None:
         """Start with another packet."""
-        self.asked_ports = 0
+        self.asked_fields = {}
         self._calls.is_behind = self._calls.joins_marks = False
         self._calls.forget()
         self._effort.begin()

@@ -28,6 +28,12 @@ if TYPE_CHECKING:
 
 #: States of the packets that nat chains certainly see: the first one of a flow.
 FIRST: Final = frozenset({"NEW"})
+#: Fields of a packet that one traversal leaves open for many packets, if no rule matches on them:
+#: the port that the flow is sent to, its protocol, and whether it is masqueraded.
+PORT: Final = "destination_port"
+PROTOCOL: Final = "protocol"
+MASQUERADED: Final = "masqueraded"
+ASKED: Final = (PORT, PROTOCOL, MASQUERADED)
 #: Source ports of sockets that do not choose one; other systems' are among these too. Source:
 #: Linux, Documentation/networking/ip-sysctl.rst, ``ip_local_port_range``: 32768 to 60999; RFC 6335.
 EPHEMERAL: Final = Bits(0x8000, 0x7FFF)
@@ -52,7 +58,7 @@ class Situation:
         devices: the devices by which flows pass; None if nothing is known of them.
         ipsets: the contents of the node's ipsets; None if they are not known.
         noted: called when a rule matches on whether a packet comes from the node itself.
-        noted_port: called when a rule matches on the port that the flow is sent to.
+        noted_field: called with the name of a field, one of `ASKED`, when a rule matches on it.
     """
 
     local_addresses: frozenset[Address] | None = None
@@ -66,7 +72,7 @@ class Situation:
     devices: NodeDevices | None = None
     ipsets: NodeIpsets | None = None
     noted: Callable[[], None] | None = None
-    noted_port: Callable[[], None] | None = None
+    noted_field: Callable[[str], None] | None = None
 
     @property
     def opens_flow(self) -> bool:
@@ -95,6 +101,11 @@ class Situation:
         if self.assumed is not None:
             self.assumed.wanted.add(name)
 
+    def ask(self, field: str) -> None:
+        """Record that a rule matches on one of the fields `ASKED`."""
+        if self.noted_field is not None:
+            self.noted_field(field)
+
     def ask_port(self, packet: Packet) -> None:
         """Record that a rule matches on the destination port."""
         if not packet.is_answer:  # of an answer it is the client's, which nothing else depends on
@@ -102,8 +113,7 @@ class Situation:
 
     def ask_any_port(self) -> None:
         """Record that a rule matches on ports, of which one is that which the flow is sent to."""
-        if self.noted_port is not None:
-            self.noted_port()
+        self.ask(PORT)
 
     def source_port(self, packet: Packet) -> Bits:
         """Return the source port of `packet`; if it is assumed, `EPHEMERAL` itself."""

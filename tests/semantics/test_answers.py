@@ -181,6 +181,23 @@ def test_what_a_rule_asks_that_is_not_known_gives_bounds() -> None:
     assert lost
 
 
+def test_rules_may_ask_whether_the_flow_is_masqueraded() -> None:
+    """Answers to both kinds of flows are otherwise traversed together."""
+    view = iptables(f"-A FORWARD {ESTABLISHED} -m conntrack ! --ctstate SNAT -j DROP")
+    least = {
+        source: {b.lower == ALWAYS for share in of(view, source).shares for _, b in share.lost}
+        for source in Source
+    }
+    assert least == {
+        Source.POD: {True},
+        Source.POD_ELSEWHERE: {True},
+        Source.NODE: set(),
+        # Masqueraded; as an address of the node that may be its own.
+        Source.EXTERNAL: {False},
+        Source.HAIRPIN: {False},
+    }
+
+
 def test_the_policy_that_drops_an_answer_is_named() -> None:
     text = IPTABLES.read_text().replace(":INPUT ACCEPT", ":INPUT DROP", 1)
     assert (

@@ -13,7 +13,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable
 from ipaddress import IPv4Address, IPv6Address
-from typing import Final
+from typing import Final, TypeAlias
 
 from analyzer.model.addresses import IPV4
 from analyzer.model.packet import Packet
@@ -21,7 +21,10 @@ from analyzer.model.region import Intervals, Parted, everything, holds, without
 from analyzer.model.value import replace
 from analyzer.semantics.onward import Onward, OnwardBySource, one_of
 from analyzer.semantics.parts import holds as is_of
+from analyzer.semantics.situation import ASKED
 
+#: By the identity of a result, the fields of the packet that rules matched on.
+AskedFields: TypeAlias = "dict[int, tuple[OnwardBySource, frozenset[str]]]"
 #: Splits for one destination, after which the rules are traversed for this destination alone.
 _MOST_ASKED: Final = 6
 #: Splits of the same remainder, and the number of destinations traversed alone after
@@ -31,6 +34,13 @@ _MOST_PARTED: Final = 16
 _ALONE: Final = 4
 #: Most matches of earlier packets by which packets are split before the rules are traversed.
 _MOST_CUTS: Final = 8
+_ALL_FIELDS: Final = frozenset(ASKED)
+
+
+def asked_fields(asked: AskedFields, found: OnwardBySource) -> frozenset[str]:
+    """Return the fields that a result may rest on: all, unless another set is known."""
+    _, fields = asked.get(id(found), (found, _ALL_FIELDS))
+    return fields
 
 
 class Destinations:
@@ -150,15 +160,15 @@ class Paired:
         self,
         apart: Destinations,
         itself: Destinations,
-        of_all_ports: dict[int, OnwardBySource],
+        asked: AskedFields,
     ) -> None:
         self._all = (everything(apart.version),)
         self._apart = apart
         self._itself = itself
-        self._of_all_ports = of_all_ports
+        self._asked_fields = asked
         self._known: dict[int, OnwardBySource] = {}
         # Kept with the original, so that no other object gets its identity.
-        self._alike: dict[int, tuple[OnwardBySource, OnwardBySource]] = {}
+        self._alike: dict[tuple[int, frozenset[str]], tuple[OnwardBySource, OnwardBySource]] = {}
 
     def of(self, address: int) -> OnwardBySource:
         """Return what happens to packets to an address."""
@@ -172,12 +182,16 @@ class Paired:
         own, asked = back
         itself = one_of(held for _, held in own)
         parts, asked_apart = others
-        of_all_ports = id(others) in self._of_all_ports and id(back) in self._of_all_ports
+        of_others = asked_fields(self._asked_fields, others)
+        of_both = of_others | asked_fields(self._asked_fields, back)
         if all(held == itself for where, held in parts if is_of(where, address)):
-            if of_all_ports or id(others) not in self._of_all_ports:
+            if of_both == of_others:
                 return others
-            # For hairpin packets another port may give a more precise result.
-            return self._alike.setdefault(id(others), (others, (parts, asked_apart)))[1]
+            # For hairpin packets another port or protocol may give a more precise result.
+            alike = parts, asked_apart
+            _, alike = self._alike.setdefault((id(others), of_both), (others, alike))
+            self._asked_fields[id(alike)] = alike, of_both
+            return alike
         here = ((address, address),)
         found: list[tuple[Intervals | None, Onward]] = [(here, itself)]
         for where, held in parts:
@@ -185,8 +199,7 @@ class Paired:
             if left:
                 found.append((left, held))
         both = tuple(found), asked_apart | asked | {here}
-        if of_all_ports:
-            self._of_all_ports[id(both)] = both
+        self._asked_fields[id(both)] = both, of_both
         return both
 
     def all(self, most: int) -> list[tuple[Intervals, OnwardBySource]] | None:

@@ -16,7 +16,7 @@ from functools import cached_property
 from operator import attrgetter
 from typing import Final, TypeAlias
 
-from analyzer.kubeproxy.routes.destinations import Destinations, Paired
+from analyzer.kubeproxy.routes.destinations import AskedFields, Destinations, Paired, asked_fields
 from analyzer.model.addresses import VERSIONS
 from analyzer.model.packet import Packet
 from analyzer.model.region import (
@@ -33,6 +33,7 @@ from analyzer.semantics.conditions import questions
 from analyzer.semantics.hooks import Hooks, PortsAsked
 from analyzer.semantics.onward import ALL_UNKNOWN, Onward, OnwardBySource, spares_all
 from analyzer.semantics.parts import Asked, Parts
+from analyzer.semantics.situation import PORT, PROTOCOL
 from analyzer.semantics.tree import Tree
 
 #: Returns what happens to packets to an address and a port.
@@ -92,8 +93,7 @@ class Leaving:
         self._towards_like: dict[tuple[object, ...], Towards] = {}
         self._to_all: dict[Packet, Parts[Onward] | None] = {}
         self._certainly: dict[Packet, Callable[[int], OnwardBySource | None]] = {}
-        #: By identity, results for packets whose port no rule matched on.
-        self._of_all_ports: dict[int, OnwardBySource] = {}
+        self._asked_fields: AskedFields = {}
 
     @cached_property
     def within(self) -> Intervals:
@@ -219,8 +219,10 @@ class Leaving:
 
     def _is_enough(self, wide: Packet, found: OnwardBySource) -> bool:
         """Return whether knowing the port or protocol of the packet would not change the result."""
-        is_certain = all(onward.is_certain for _, onward in found[0])
-        return is_certain or (wide.protocol is not None and id(found) in self._of_all_ports)
+        if all(onward.is_certain for _, onward in found[0]):
+            return True
+        asked = asked_fields(self._asked_fields, found)
+        return PORT not in asked and (wide.protocol is not None or PROTOCOL not in asked)
 
     def passing(self, packet: Packet) -> Tree:
         """Return what happens to a packet that no rule of nat sent on, from any source."""
@@ -300,8 +302,7 @@ class Leaving:
 
     def _walked(self, packet: Packet) -> OnwardBySource:
         found = self._hooks.onward(packet, made_here=packet.in_interface == "")
-        if not self._hooks.asked_ports:
-            self._of_all_ports[id(found)] = found
+        self._asked_fields[id(found)] = found, frozenset(self._hooks.asked_fields)
         return found
 
     def _asking(self, packet: Packet) -> OnwardBySource:
@@ -343,4 +344,4 @@ class Leaving:
         itself = replace(wide, sources=back, destinations=back)
         given = walk, self.within, self._cuts
         both = Destinations(apart, *given), Destinations(itself, *given)
-        return Paired(*both, self._of_all_ports)
+        return Paired(*both, self._asked_fields)

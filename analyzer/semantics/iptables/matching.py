@@ -69,7 +69,7 @@ from analyzer.semantics.flow_matching import (
 from analyzer.semantics.match_result import MatchResult
 from analyzer.semantics.node_matching import packet_type, physdev, policy, rpfilter, socket
 from analyzer.semantics.option_matching import destination_port, multiport, signed, source_port
-from analyzer.semantics.situation import Situation
+from analyzer.semantics.situation import PROTOCOL, Situation
 
 T = TypeVar("T")
 
@@ -147,11 +147,12 @@ def judge(match: Match, packet: Packet, situation: Situation) -> MatchResult:
             return _result(~judge(inner, packet, situation).known)
 
 
-def _protocol(packet: Packet, protocol: str) -> Ternary:
+def _protocol(packet: Packet, protocol: str, situation: Situation) -> Ternary:
     wanted = _ALIASES.get(protocol, _NUMBERS.get(protocol, protocol))
     if wanted == "all":
         return Ternary.TRUE
     if packet.protocol is None:
+        situation.ask(PROTOCOL)
         return Ternary.UNKNOWN
     return Ternary.of(packet.protocol == wanted)
 
@@ -210,7 +211,7 @@ def _transport(
     names = {MatchTcp: "tcp", MatchUdp: "udp", MatchSctp: "sctp"}
     ports = _all(
         # The kernel refuses these matches without the -p of the same name.
-        _protocol(packet, names[type(match)]),
+        _protocol(packet, names[type(match)], situation),
         source_port(packet, match.source_port, situation),
         destination_port(packet, match.destination_port, situation),
     )
@@ -231,9 +232,10 @@ def _transport(
             return ports
 
 
-def _icmp(match: MatchIcmp | MatchIcmp6, packet: Packet) -> Ternary:
+def _icmp(match: MatchIcmp | MatchIcmp6, packet: Packet, situation: Situation) -> Ternary:
     # The kernel refuses these matches without the -p of the same name.
-    asked = _protocol(packet, "icmp" if isinstance(match, MatchIcmp) else "ipv6-icmp")
+    protocol = "icmp" if isinstance(match, MatchIcmp) else "ipv6-icmp"
+    asked = _protocol(packet, protocol, situation)
     if match.icmp_type is None:
         return asked
     if packet.icmp is None:
@@ -306,6 +308,7 @@ def _in_set(match: MatchSet, packet: Packet, situation: Situation) -> Ternary:
         return Ternary.UNKNOWN
     if situation.ipsets.may_hold_ports(match.match_set.value[0]):
         situation.ask_any_port()
+        situation.ask(PROTOCOL)  # which the ports in a set have, too
 
     def device(flag: str) -> str | None:
         passes = situation.came_by if flag == "src" else situation.leaves_by
@@ -325,7 +328,7 @@ def _is_unknown(*_: object) -> Ternary:
 
 #: The evaluator of each kind of match, except for random draws and ``!``.
 JUDGES: Final[dict[type, Callable[[Any, Packet, Situation], Ternary]]] = {
-    MatchProtocol: lambda match, packet, _: _protocol(packet, match.protocol),
+    MatchProtocol: lambda match, packet, of: _protocol(packet, match.protocol, of),
     MatchSource: lambda match, packet, _: _within(packet.source, packet.sources, match.network),
     MatchDestination: lambda match, packet, _: _within(
         packet.destination, packet.destinations, match.network
@@ -350,8 +353,8 @@ JUDGES: Final[dict[type, Callable[[Any, Packet, Situation], Ternary]]] = {
     MatchHashlimit: _limited,
     MatchConnlimit: _connections,
     MatchConnmark: lambda match, packet, situation: flow_mark(match.mark, packet, situation),
-    MatchIcmp: lambda match, packet, _: _icmp(match, packet),
-    MatchIcmp6: lambda match, packet, _: _icmp(match, packet),
+    MatchIcmp: _icmp,
+    MatchIcmp6: _icmp,
     MatchOwner: _owner,
     MatchPhysdev: physdev,
     MatchRpfilter: rpfilter,

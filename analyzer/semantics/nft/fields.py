@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv6Address
 from typing import Final
 
-from analyzer.model.addresses import Address
 from analyzer.model.bits import ANY, Bits
 from analyzer.model.nft import names
 from analyzer.model.nft.expressions import (
@@ -33,25 +32,15 @@ from analyzer.model.nft.expressions import (
 )
 from analyzer.model.packet import Packet
 from analyzer.model.probability import NUMGEN_BITS
-from analyzer.model.region import Region
-from analyzer.model.routing import LOOPBACK
 from analyzer.model.ternary import Ternary
-from analyzer.model.value import replace
 from analyzer.semantics.assumed import ADDRESS_TYPE, POLICY
-from analyzer.semantics.flow_matching import sent, state_of
+from analyzer.semantics.nft.ct_fields import ct
+from analyzer.semantics.nft.header_fields import NUMBERS, payload, protocol_of
 from analyzer.semantics.nft.held import Draw, Held, Read, ReplyRoute, Type
 from analyzer.semantics.node_matching import has_socket, passes_reverse_path
-from analyzer.semantics.situation import EPHEMERAL, FIRST, Situation
+from analyzer.semantics.situation import EPHEMERAL, Situation
 
-#: Numbers of the packet's protocol, as iptables prints it. Source: IANA, protocol numbers.
-_NUMBERS: Final = {"ipv6-icmp": 58, **names.PROTOCOLS}
-#: Protocols whose header begins with two ports.
-_WITH_PORTS: Final = frozenset({"tcp", "udp", "sctp", "dccp", "udplite"})
 _ETHER_TYPES: Final = {"ip": 0x0800, "arp": 0x0806, "vlan": 0x8100, "ip6": 0x86DD}
-_STATES: Final = {"NEW": 8, "ESTABLISHED": 2, "RELATED": 4, "INVALID": 1, "UNTRACKED": 64}
-_SYN: Final = names.TCP_FLAGS["syn"]
-#: Flags that the first TCP packet does not have; it may have ECN and URG.
-_NOT_FIRST: Final = frozenset({"fin", "rst", "ack"})
 #: Fields with names at places of `@nh` and `@th`: base, offset, length.
 _PLACES: Final = {
     ("th", 0, 16): ("th", "sport"),
@@ -69,13 +58,6 @@ _PLACES_BY_FAMILY: Final = {
         ("nh", 192, 128): ("ip6", "daddr"),
     },
 }
-#: Fields of a reply, by the corresponding ones of the first packet.
-_SWAPPED: Final = {
-    "saddr": "daddr",
-    "daddr": "saddr",
-    "proto-src": "proto-dst",
-    "proto-dst": "proto-src",
-}
 _MARK_BITS: Final = 32
 
 
@@ -87,15 +69,15 @@ def read(given: Expression, packet: Packet, family: str, situation: Situation) -
     """Return the value of an expression on the left of a comparison; `family` is the packet's."""
     match given:
         case Payload(protocol, field):
-            return _payload(protocol, field, packet, family, situation)
+            return payload(protocol, field, packet, family, situation)
         case RawPayload(base, offset, length):
             place = base, offset, length
             known = _PLACES.get(place) or _PLACES_BY_FAMILY[family].get(place)
-            return _NOTHING if known is None else _payload(*known, packet, family, situation)
+            return _NOTHING if known is None else payload(*known, packet, family, situation)
         case Meta(key):
             return _meta(key, packet, family, situation)
         case Ct(key, direction):
-            return _ct(key, direction, packet, family, situation)
+            return ct(key, direction, packet, family, situation)
         case Fib(result, flags):
             return _fib(result, flags, packet, situation)
         case Socket():
@@ -152,89 +134,12 @@ def number(constant: Constant, words: Mapping[str, int]) -> int | None:
             return int(constant)
 
 
-def _payload(protocol: str, field: str, packet: Packet, family: str, situation: Situation) -> Read:
-    match protocol, field:
-        case "ip" | "ip6", _ if protocol != family:
-            return Read(Ternary.FALSE, ANY)
-        case "ip" | "ip6", "saddr":
-            return Read(Ternary.TRUE, _address(packet.source, packet.sources))
-        case "ip" | "ip6", "daddr":
-            return Read(Ternary.TRUE, _address(packet.destination, packet.destinations))
-        case ("ip", "protocol") | ("ip6", "nexthdr"):
-            return Read(Ternary.TRUE, _protocol(packet), _NUMBERS)
-        case "ip", "version":
-            return Read(Ternary.TRUE, Bits(4))
-        case "ip6", "version":
-            return Read(Ternary.TRUE, Bits(6))
-        case "ip" | "ip6", _:
-            return Read(Ternary.TRUE, ANY)
-        case "th", "sport" | "dport":
-            if packet.protocol not in _WITH_PORTS:
-                return Read(Ternary.TRUE, ANY)  # whatever stands there
-            return Read(Ternary.TRUE, _port(packet, field, situation))
-        case "tcp", "flags":
-            flags = names.TCP_FLAGS
-            open_ = sum(bit for word, bit in flags.items() if word not in _NOT_FIRST) & ~_SYN
-            if packet.is_answer:
-                held = Bits(_SYN | flags["ack"], open_)
-            else:
-                held = Bits(_SYN, open_) if situation.opens_flow else ANY
-            return Read(_is(packet, "tcp"), held, flags)
-        case "icmp", _:
-            of_icmp = _is(packet, "icmp") & Ternary.of(family == "ip")
-            return Read(of_icmp, _icmp(packet, field), names.ICMP_TYPES)
-        case "icmpv6", _:
-            of_icmp = _is(packet, "ipv6-icmp") & Ternary.of(family == "ip6")
-            return Read(of_icmp, _icmp(packet, field), names.ICMPV6_TYPES)
-        case _, "sport" | "dport":
-            return Read(_is(packet, protocol), _port(packet, field, situation))
-        case _:
-            known = protocol in _NUMBERS
-            return Read(_is(packet, protocol) & Ternary.UNKNOWN if known else Ternary.UNKNOWN, ANY)
-
-
-def _is(packet: Packet, protocol: str) -> Ternary:
-    if packet.protocol is None:
-        return Ternary.UNKNOWN
-    return Ternary.of(packet.protocol == protocol)
-
-
-def _address(address: Address | None, among: Region | None) -> Bits | Region:
-    if address is None:
-        return among or ANY
-    return Bits(int(address))
-
-
-def _port(packet: Packet, field: str, situation: Situation | None = None) -> Bits:
-    if situation is not None:
-        if field == "sport":
-            return situation.source_port(packet)
-        situation.ask_port(packet)
-        return situation.destination_port(packet)
-    port = packet.source_port if field == "sport" else packet.destination_port
-    return ANY if port is None else Bits(port)
-
-
-def _protocol(packet: Packet) -> Bits:
-    if packet.protocol is None:
-        return ANY
-    text = packet.protocol
-    found = int(text) if text.isdecimal() else _NUMBERS.get(text)
-    return ANY if found is None else Bits(found)
-
-
-def _icmp(packet: Packet, field: str) -> Bits:
-    if packet.icmp is None or field not in {"type", "code"}:
-        return ANY
-    return Bits(packet.icmp[0 if field == "type" else 1])
-
-
 def _meta(key: str, packet: Packet, family: str, situation: Situation) -> Read:
     match key:
         case "mark":
             return Read(Ternary.TRUE, Bits(packet.mark.value, packet.mark.unknown))
         case "l4proto":
-            return Read(Ternary.TRUE, _protocol(packet), _NUMBERS)
+            return Read(Ternary.TRUE, protocol_of(packet, situation), NUMBERS)
         case "nfproto":
             numbers = names.NF_PROTOCOLS
             own = numbers["ipv4" if family == "ip" else "ipv6"]
@@ -257,98 +162,6 @@ def _meta(key: str, packet: Packet, family: str, situation: Situation) -> Read:
             return _NOTHING if situation.assume(POLICY) is None else Read(Ternary.TRUE, Bits(0))
         case _:
             return _NOTHING
-
-
-def _ct(key: str, direction: str | None, packet: Packet, family: str, situation: Situation) -> Read:
-    if key == "state":
-        state = state_of(packet, situation)
-        return Read(Ternary.TRUE, ANY if state is None else Bits(_STATES[state]), names.CT_STATES)
-    if packet.tracked is None or packet.template:
-        applies = Ternary.UNKNOWN
-    else:
-        # A packet without an entry has only the state.
-        applies = Ternary.of(packet.tracked and situation.has_entry)
-    if key.startswith(("ip ", "ip6 ")) and not key.startswith(f"{family} "):
-        return Read(Ternary.FALSE, ANY)
-    first = situation.state in FIRST
-    match key:
-        case "mark":
-            return Read(applies, Bits(packet.flow_mark.value, packet.flow_mark.unknown))
-        case "status" if first or packet.is_answer:
-            return Read(applies, _status(packet), names.CT_STATUSES)
-        case "direction" if first or packet.is_answer:
-            return Read(applies, Bits(int(packet.is_answer)), names.CT_DIRECTIONS)
-        case "l3proto":
-            return Read(applies, ANY, names.NF_PROTOCOLS)
-        case "protocol":
-            return Read(applies, _protocol(packet), _NUMBERS)
-        case _ if packet.is_answer:
-            situation.ask_any_port()  # as some of these do
-            return Read(applies, _tuple_of_answer(key, direction, packet))
-        case _ if first:
-            situation.ask_port(packet)  # as some of these do
-            return Read(applies, _tuple(key, direction, packet, sent(packet, situation)))
-        case _:
-            return Read(applies, ANY, names.CT_STATUSES if key == "status" else _NONE)
-
-
-def _status(packet: Packet) -> Bits:
-    """Return the status of a flow whose first packet passes, or the answer to it.
-
-    Bits without a name are not followed: for which directions nat is settled, and others. Source:
-    Linux, include/uapi/linux/netfilter/nf_conntrack_common.h, ``enum ip_conntrack_status``.
-    """
-    bits = names.CT_STATUSES
-    # A packet that comes back to the node that sent it was confirmed on its way out.
-    held = bits["confirmed"] if packet.in_interface == LOOPBACK else 0
-    unknown = ((1 << _MARK_BITS) - 1) & ~sum(bits.values())
-    if packet.is_answer:
-        held, unknown = bits["confirmed"] | bits["seen-reply"], unknown | bits["assured"]
-    found = Bits(held, unknown)
-    for word, changed in (("dnat", packet.translated), ("snat", packet.masqueraded)):
-        # A source that is masqueraded as itself does not count as changed.
-        is_known = changed is not None and not (word == "snat" and changed)
-        found |= (Bits(bits[word]) if changed else Bits(0)) if is_known else Bits(0, bits[word])
-    return found
-
-
-def _tuple(key: str, direction: str | None, packet: Packet, flow: Packet | None) -> Bits | Region:
-    """Return an address or port of a flow whose first packet passes."""
-    field = key.removeprefix("ip ").removeprefix("ip6 ")
-    first = direction in {None, "original"}
-    # A reply goes from the packet's destination to its source, as translated so far.
-    seen = flow if first else packet
-    if seen is None:
-        return ANY
-    match field if first else _SWAPPED.get(field, field):
-        case "saddr":
-            return _address(seen.source, seen.sources)
-        case "daddr":
-            return _address(seen.destination, seen.destinations)
-        case "proto-src":
-            return _port(seen, "sport")
-        case "proto-dst":
-            return _port(seen, "dport")
-        case _:
-            return ANY
-
-
-def _tuple_of_answer(key: str, direction: str | None, packet: Packet) -> Bits | Region:
-    """Return an address or port of a flow that an answer belongs to."""
-    if direction != "reply":
-        to, port = packet.original or (None, None)
-        flow = Packet(
-            source=packet.destination,
-            sources=packet.destinations,
-            destination=to,
-            destination_port=port,
-        )
-        return _tuple(key, "original", packet, flow)
-    if packet.masqueraded is not False:  # it goes to an address of the node first
-        packet = replace(packet, destination=None, destinations=None)
-    # In reply to what it answers, not to itself.
-    field = key.removeprefix("ip ").removeprefix("ip6 ")
-    return _tuple(field, "original", packet, replace(packet, destination_port=None))
 
 
 def _fib(result: str, flags: tuple[str, ...], packet: Packet, situation: Situation) -> Read:

@@ -59,6 +59,7 @@ from analyzer.semantics.nft.asks import asks, asks_affinity
 from analyzer.semantics.nft.changes import reject_name
 from analyzer.semantics.path import Path
 from analyzer.semantics.positions import RulePosition, left
+from analyzer.semantics.situation import PROTOCOL
 from analyzer.semantics.tree import Either, FellThrough, Leaf, Tree, Unresolved, after
 
 TYPE_CHECKING = False
@@ -230,6 +231,7 @@ class RuleWalk:
         """
         match given:
             case Reject("tcp reset") if packet.protocol is None:
+                self._walks.situation.ask(PROTOCOL)
                 return Ternary.UNKNOWN
             case Reject("tcp reset"):
                 return Ternary.of(packet.protocol == "tcp")

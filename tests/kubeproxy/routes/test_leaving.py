@@ -146,8 +146,8 @@ class Counting:
         self.most_ports: int | None = None
 
     @property
-    def asked_ports(self) -> int:
-        return self._hooks.asked_ports
+    def asked_fields(self) -> dict[str, int]:
+        return self._hooks.asked_fields
 
     def asked_of(self, mark: Mark) -> Mark:
         return self._hooks.asked_of(mark)

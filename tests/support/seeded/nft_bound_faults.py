@@ -12,6 +12,7 @@ from analyzer.model.value import replace
 from analyzer.semantics.match_result import MatchResult
 from analyzer.semantics.nft import changes as nft_changes
 from analyzer.semantics.nft import fields as nft_fields
+from analyzer.semantics.nft import header_fields
 from analyzer.semantics.nft import matching as nft_matching
 from analyzer.semantics.nft.found import Found, Hit
 from analyzer.semantics.nft.held import Draw
@@ -65,7 +66,7 @@ FAULTS: Final[dict[str, Fault]] = {
         lambda found: replace(found, hits=tuple([Hit(h.element) for h in found.hits[:1]]))
     ),
     "ports that are not known as none": method(
-        nft_fields, "_port", lambda right: lambda *a: Bits(right(*a).value)
+        header_fields, "port_of", lambda right: lambda *a: Bits(right(*a).value)
     ),
     "unknown bits of a computed mark as zeros": method(
         nft_changes, "_mark", lambda right: lambda held: Mark(right(held).value)
@@ -85,7 +86,7 @@ FAULTS: Final[dict[str, Fault]] = {
     ),
     "flows that may be tracked taken for tracked": method(
         nft_fields,
-        "_ct",
+        "ct",
         lambda right: (
             lambda k, d, p, *rest: right(
                 k, d, replace(p, tracked=True) if p.tracked is None else p, *rest

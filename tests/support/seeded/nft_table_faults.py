@@ -15,6 +15,7 @@ from analyzer.model.value import replace
 from analyzer.semantics.match_result import MatchResult
 from analyzer.semantics.nft import changes as nft_changes
 from analyzer.semantics.nft import covering as nft_covering
+from analyzer.semantics.nft import ct_fields
 from analyzer.semantics.nft import fields as nft_fields
 from analyzer.semantics.nft import found as nft_found
 from analyzer.semantics.nft import matching as nft_matching
@@ -170,7 +171,7 @@ def first_part_only(right: Any) -> Any:
 
 
 def state(name: str) -> Fault:
-    return method(nft_fields, "state_of", lambda _: lambda _packet, _situation: name)
+    return method(ct_fields, "state_of", lambda _: lambda _packet, _situation: name)
 
 
 def returning(right: Any) -> Any:
@@ -275,7 +276,7 @@ FAULTS: Final[dict[str, Fault]] = {
     "only the first part of a concatenation": method(nft_matching, "covers", first_part_only),
     "conntrack has always seen it": state("NEW"),
     "conntrack never calls it untracked": method(
-        nft_fields,
+        ct_fields,
         "state_of",
         lambda right: lambda p, s: {"UNTRACKED": "INVALID"}.get(right(p, s), right(p, s)),
     ),

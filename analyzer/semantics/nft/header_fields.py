@@ -1,0 +1,111 @@
+"""The value that an nft expression loads from a packet's headers.
+
+Source: nft(8), "PAYLOAD EXPRESSIONS"; Linux, net/netfilter/nft_payload.c; seen on Linux 6.18.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from analyzer.model.addresses import Address
+from analyzer.model.bits import ANY, Bits
+from analyzer.model.nft import names
+from analyzer.model.packet import Packet
+from analyzer.model.region import Region
+from analyzer.model.ternary import Ternary
+from analyzer.semantics.nft.held import Read
+from analyzer.semantics.situation import PROTOCOL, Situation
+
+#: Numbers of the packet's protocol, as iptables prints it. Source: IANA, protocol numbers.
+NUMBERS: Final = {"ipv6-icmp": 58, **names.PROTOCOLS}
+#: Protocols whose header begins with two ports.
+_WITH_PORTS: Final = frozenset({"tcp", "udp", "sctp", "dccp", "udplite"})
+_SYN: Final = names.TCP_FLAGS["syn"]
+#: Flags that the first TCP packet does not have; it may have ECN and URG.
+_NOT_FIRST: Final = frozenset({"fin", "rst", "ack"})
+
+
+def payload(protocol: str, field: str, packet: Packet, family: str, situation: Situation) -> Read:
+    """Return the value of a header's field; `family` is the packet's."""
+    match protocol, field:
+        case "ip" | "ip6", _ if protocol != family:
+            return Read(Ternary.FALSE, ANY)
+        case "ip" | "ip6", "saddr":
+            return Read(Ternary.TRUE, address_of(packet.source, packet.sources))
+        case "ip" | "ip6", "daddr":
+            return Read(Ternary.TRUE, address_of(packet.destination, packet.destinations))
+        case ("ip", "protocol") | ("ip6", "nexthdr"):
+            return Read(Ternary.TRUE, protocol_of(packet, situation), NUMBERS)
+        case "ip", "version":
+            return Read(Ternary.TRUE, Bits(4))
+        case "ip6", "version":
+            return Read(Ternary.TRUE, Bits(6))
+        case "ip" | "ip6", _:
+            return Read(Ternary.TRUE, ANY)
+        case "th", "sport" | "dport":
+            if packet.protocol is None:
+                situation.ask(PROTOCOL)
+            if packet.protocol not in _WITH_PORTS:
+                return Read(Ternary.TRUE, ANY)  # whatever stands there
+            return Read(Ternary.TRUE, port_of(packet, field, situation))
+        case "tcp", "flags":
+            flags = names.TCP_FLAGS
+            open_ = sum(bit for word, bit in flags.items() if word not in _NOT_FIRST) & ~_SYN
+            if packet.is_answer:
+                held = Bits(_SYN | flags["ack"], open_)
+            else:
+                held = Bits(_SYN, open_) if situation.opens_flow else ANY
+            return Read(_is(packet, "tcp", situation), held, flags)
+        case "icmp", _:
+            of_icmp = _is(packet, "icmp", situation) & Ternary.of(family == "ip")
+            return Read(of_icmp, _icmp(packet, field), names.ICMP_TYPES)
+        case "icmpv6", _:
+            of_icmp = _is(packet, "ipv6-icmp", situation) & Ternary.of(family == "ip6")
+            return Read(of_icmp, _icmp(packet, field), names.ICMPV6_TYPES)
+        case _, "sport" | "dport":
+            return Read(_is(packet, protocol, situation), port_of(packet, field, situation))
+        case _:
+            known = protocol in NUMBERS
+            applies = _is(packet, protocol, situation) if known else Ternary.UNKNOWN
+            return Read(applies & Ternary.UNKNOWN, ANY)
+
+
+def _is(packet: Packet, protocol: str, situation: Situation) -> Ternary:
+    if packet.protocol is None:
+        situation.ask(PROTOCOL)
+        return Ternary.UNKNOWN
+    return Ternary.of(packet.protocol == protocol)
+
+
+def address_of(address: Address | None, among: Region | None) -> Bits | Region:
+    """Return what is known of an address, or of one among some."""
+    if address is None:
+        return among or ANY
+    return Bits(int(address))
+
+
+def port_of(packet: Packet, field: str, situation: Situation | None = None) -> Bits:
+    """Return a port, ``sport`` or ``dport``; without a situation nothing is assumed of it."""
+    if situation is not None:
+        if field == "sport":
+            return situation.source_port(packet)
+        situation.ask_port(packet)
+        return situation.destination_port(packet)
+    port = packet.source_port if field == "sport" else packet.destination_port
+    return ANY if port is None else Bits(port)
+
+
+def protocol_of(packet: Packet, situation: Situation) -> Bits:
+    """Return the number of the packet's protocol."""
+    if packet.protocol is None:
+        situation.ask(PROTOCOL)
+        return ANY
+    text = packet.protocol
+    found = int(text) if text.isdecimal() else NUMBERS.get(text)
+    return ANY if found is None else Bits(found)
+
+
+def _icmp(packet: Packet, field: str) -> Bits:
+    if packet.icmp is None or field not in {"type", "code"}:
+        return ANY
+    return Bits(packet.icmp[0 if field == "type" else 1])
