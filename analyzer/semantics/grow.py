@@ -7,8 +7,7 @@ from typing import assert_never
 
 from analyzer.model.probability import Dyadic
 from analyzer.model.region import Region
-from analyzer.model.value import replace
-from analyzer.semantics.tree import BySource, Chance, Either, Leaf, Tree
+from analyzer.semantics.tree import BySource, Chance, Either, Leaf, Tree, after_all
 
 
 class Grown:
@@ -46,7 +45,7 @@ class Grown:
                 chances = self._drawn.get(id(drawn))
                 if chances is None:
                     chances = self._drawn[id(drawn)] = self._chances(drawn)
-                return tree if chances is drawn else replace(tree, branches=chances)
+                return tree if chances is drawn else Chance(chances, tree.rules)
             case Either(_, either):
                 if id(either) in self._staying:
                     return tree
@@ -55,14 +54,14 @@ class Grown:
                     grown = self._either[id(either)] = self._branches(either)
                     if grown is either:
                         self._staying.add(id(either))
-                return tree if grown is either else replace(tree, branches=grown)
+                return tree if grown is either else Either(tree.because, grown, tree.rules)
             case BySource(_, parts):
                 if id(parts) in self._staying:
                     return tree
                 told = self._by_source.get(id(parts))
                 if told is None:
                     told = self._by_source[id(parts)] = self._parts(parts)
-                return tree if told is parts else replace(tree, branches=told)
+                return tree if told is parts else BySource(tree.asked, told, tree.rules)
             case _:
                 assert_never(tree)
 
@@ -71,7 +70,7 @@ class Grown:
         if found is None:
             found = self._grow(leaf)
             if found is not leaf and leaf.rules:
-                found = replace(found, rules=(*leaf.rules, *found.rules))
+                found = after_all(leaf.rules, found)
             self._leaves[id(leaf)] = found
         return found
 

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 
 from analyzer.model.probability import ALWAYS, NEVER, Dyadic
-from analyzer.model.value import replace
-from analyzer.semantics.tree import AnyRule, Chance, Either, Tree
+from analyzer.semantics.tree import AnyRule, Chance, Either, Tree, after_all
 
 
 class Path:
@@ -67,7 +66,7 @@ class Path:
     def _close(self) -> None:
         if self._passed:
             rules, self._passed = tuple(self._passed), []
-            self._around.append(lambda rest: replace(rest, rules=(*rules, *rest.rules)))
+            self._around.append(lambda rest: after_all(rules, rest))
         if self._branches:
             branches, left = self._branches, self._left
             self._around.append(lambda rest: chance_of([*branches, (left, rest)]))
@@ -81,7 +80,7 @@ class Path:
             left = [] if rest is None else [(self._left, rest)]
             tree = chance_of([*self._branches, *left])
         if self._passed:
-            tree = replace(tree, rules=(*self._passed, *tree.rules))
+            tree = after_all(self._passed, tree)
         for around in reversed(self._around):
             tree = around(tree)
         return tree

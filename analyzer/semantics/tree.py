@@ -11,7 +11,7 @@ from analyzer.model.iptables.targets import Accept, Dnat, Drop, Masquerade, Redi
 from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
 from analyzer.model.region import Intervals, Region, common_of, joined
-from analyzer.model.value import replace, value
+from analyzer.model.value import value
 from analyzer.semantics.depth import deep
 from analyzer.semantics.parts import Parts, combined, merged, of_all
 from analyzer.semantics.sums import UNKNOWN, Sums, drawn
@@ -136,7 +136,24 @@ Tree: TypeAlias = Leaf | Chance | Either | BySource
 
 def after(rule: AnyRule, tree: Tree) -> Tree:
     """Return `tree` as it continues after `rule`, which matched."""
-    return replace(tree, rules=(rule, *tree.rules))
+    return after_all((rule,), tree)
+
+
+def after_all(matched: Sequence[AnyRule], tree: Tree) -> Tree:
+    """Return `tree` as it continues after rules that matched."""
+    rules = (*matched, *tree.rules)
+    # Each is made as such, which takes a fifth of the time of `replace`.
+    match tree:
+        case Leaf():
+            return Leaf(tree.outcome, tree.packet, rules)
+        case Either():
+            return Either(tree.because, tree.branches, rules)
+        case Chance():
+            return Chance(tree.branches, rules)
+        case BySource():
+            return BySource(tree.asked, tree.branches, rules)
+        case _:
+            assert_never(tree)
 
 
 @value
