@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from analyzer.model.packet import UNKNOWN_PACKET, Packet
 from analyzer.model.region import Parted
@@ -35,6 +35,7 @@ class RulePosition:
     at: int
 
 
+_FELL_THROUGH: Final = FellThrough()
 #: The results for one packet, by the position from which it was evaluated; None: it still is.
 _Known: TypeAlias = "dict[tuple[str, int], Tree | None]"
 
@@ -87,17 +88,18 @@ class Walks(ABC):
     def onward(self, start: RulePosition, packet: Packet) -> Tree:
         """Return what happens to a packet from a rule on, until it leaves that chain."""
         known = self._of(packet)
-        if (start.chain, start.at) in known:
-            return known[start.chain, start.at] or _loops(start.chain, packet)
-        known[start.chain, start.at] = None
+        place = start.chain, start.at
+        if place in known:
+            return known[place] or _loops(start.chain, packet)
+        known[place] = None
         try:
             tree = self._meets(start, packet)
             if len(tree.rules) > MOST_RULES:
                 tree = replace(tree, rules=self.effort.shortened(tree.rules))
-            known[start.chain, start.at] = tree
+            known[place] = tree
         finally:  # a question that ends it may be answered further up
-            if known[start.chain, start.at] is None:
-                del known[start.chain, start.at]
+            if known[place] is None:
+                del known[place]
         return tree
 
     def walked(self, start: RulePosition, packet: Packet) -> Tree | None:
@@ -165,9 +167,9 @@ class Walks(ABC):
         return BySource(by.asked, ((by.inside, goes_on(inside)), (by.outside, goes_on(outside))))
 
 
-def left(packet: Packet) -> Tree:
+def left(packet: Packet) -> Leaf:
     """Return the result for a packet that leaves a chain at its end."""
-    return Leaf(FellThrough(), packet)
+    return Leaf(_FELL_THROUGH, packet)
 
 
 def missing(chain: str, packet: Packet) -> Tree:

@@ -16,21 +16,31 @@ from analyzer.model.iptables.matches import (
     Match,
     MatchComment,
     MatchDestination,
+    MatchInInterface,
     MatchNot,
+    MatchOutInterface,
     MatchProtocol,
     MatchSource,
     MatchUnknown,
 )
+from analyzer.model.iptables.targets import Goto, Jump, Target, TargetUnknown
 
 #: The words of one match, or of the target.
 Group: TypeAlias = Sequence[str]
 
-#: Most matches whose meaning is kept.
+#: Options that say what a rule does.
+TAKES: Final = frozenset({"-j", "-g"})
+#: Options that options of an extension may follow, and those that one word follows.
+_EXTENDED: Final = TAKES | {"-m"}
+_MATCHED: Final = frozenset({"-s", "-d", "-p", "-i", "-o"})
+#: Most matches and targets whose meaning is kept.
 _MOST: Final = 4_096
 #: ``-m comment --comment`` and the text.
 _COMMENT: Final = ["-m", "comment", "--comment"]
 #: The meaning of ``-m`` with its options.
 _KNOWN: Final[dict[str, Match]] = {}
+#: Likewise of ``-j`` with a target other than a chain.
+_TARGETS: Final[dict[str, Target]] = {}
 
 
 def groups_of(text: str, base: Collection[str]) -> list[Group] | None:
@@ -46,17 +56,17 @@ def groups_of(text: str, base: Collection[str]) -> list[Group] | None:
         at += words[at] == "!"
         option = words[at] if at < last else ""
         at += 2
-        if at > last or words[at - 1] == "!":
+        if at > last or words[at - 1] == "!" or words[at - 1] in base:
             return None
-        if option in {"-m", "-j"} and words[start] != "!":
+        if option in _EXTENDED and words[start] != "!":
             at = _end(words, at, base)
             # An extension may take a ! that follows for its own.
-            if at < last and (option == "-j" or words[at] == "!"):
+            if at < last and (option in TAKES or words[at] == "!"):
                 return None
-        elif option not in {"-s", "-d", "-p"}:
+        elif option not in _MATCHED:
             return None
         found.append(words[start:at])
-    if not found or found[-1][0] != "-j" or any('"' in word for word in found[-1]):
+    if not found or found[-1][0] not in TAKES or any('"' in word for word in found[-1]):
         return None
     return found
 
@@ -72,6 +82,10 @@ def known(group: Group) -> Match | None:
         return None if match is None else MatchNot(match)
     if group[0] == "-p":
         return MatchProtocol(group[1].lower())
+    if group[0] == "-i":
+        return MatchInInterface(group[1])
+    if group[0] == "-o":
+        return MatchOutInterface(group[1])
     network = network_from_text(group[1])
     if network is None:
         return None
@@ -87,15 +101,29 @@ def learn(found: Sequence[Group], matches: Sequence[Match]) -> None:
             _KNOWN[" ".join(group)] = match
 
 
+def known_target(group: Group) -> Target | None:
+    """Return the meaning of a target other than a chain; None: it is not known."""
+    return _TARGETS.get(" ".join(group))
+
+
+def learn_target(group: Group, target: Target | None) -> None:
+    """Keep the meaning of a target, unless it depends on the chains that a table declares."""
+    if isinstance(target, Jump | Goto | TargetUnknown | None) or len(_TARGETS) == _MOST:
+        return
+    _TARGETS[" ".join(group)] = target
+
+
 def _words(text: str) -> list[str]:
-    """Return the words of a row, a quoted comment with its quotes; none if others are quoted."""
-    if '"' not in text:
-        return text.split()
-    head, *comment = text.split('"', 2)
-    plain = len(comment) == 2 and head.endswith(" --comment ") and "\\" not in comment[0]  # noqa: PLR2004  # two quotes
-    if not plain or '"' in comment[1] or not (comment[1][:1].isspace() or not comment[1]):
-        return []
-    return [*head.split(), f'"{comment[0]}"', *comment[1].split()]
+    """Return the words of a row, quoted comments with their quotes; none if others are quoted."""
+    # Each part at an odd place was in quotes.
+    parts = text.split('"')
+    found: list[str] = []
+    for plain, comment, after in zip(parts[:-2:2], parts[1::2], parts[2::2], strict=False):
+        ends = not after or after[0].isspace()
+        if not plain.endswith(" --comment ") or "\\" in comment or not ends:
+            return []
+        found += [*plain.split(), f'"{comment}"']
+    return [*found, *parts[-1].split()] if len(parts) % 2 else []
 
 
 def _end(words: Sequence[str], at: int, base: Collection[str]) -> int:

@@ -27,7 +27,7 @@ from analyzer.model.iptables.matches import (
 from analyzer.model.iptables.rules import Counters, Rule
 from analyzer.model.iptables.targets import Goto, Jump, Target, TargetUnknown
 from analyzer.parsers.words import Word, Words, bare, quoted
-from analyzer.parsers.xt.groups import Group, groups_of, known, learn
+from analyzer.parsers.xt.groups import Group, groups_of, known, known_target, learn, learn_target
 from analyzer.parsers.xt.known import XTABLES_TARGETS
 from analyzer.parsers.xt.matches import MATCH_NAMES, MATCHES
 from analyzer.parsers.xt.targets import TARGET_NAMES, TARGETS
@@ -80,7 +80,7 @@ def parse_rule(line: str, location: Location, chains: Container[str]) -> Rule:
             raise ParseError("expected -A", location=location, line=line, span=(0, len(line)))
         start = found.end()
     # Without counters, and with the blanks that iptables-save prints.
-    usual = line.startswith("-A ") and " -j " in line
+    usual = line.startswith("-A ") and (" -j " in line or " -g " in line)
     groups = groups_of(line[start:], _BASE) if usual else None
     if groups is None:
         return _Reader(line, location, start, chains).rule()
@@ -95,10 +95,15 @@ def parse_rule(line: str, location: Location, chains: Container[str]) -> Rule:
 
 def _target(words: Group, line: str, location: Location, chains: Container[str]) -> Target | None:
     """Return the target of a row that ends with it."""
-    if len(words) == len(("-j", "chain")) and words[1] in chains:
-        return Jump(words[1])
-    start = line.rindex(" -j ") + 1
-    return _Reader(line, location, start, chains).rule().target
+    option, name = words[:2]
+    if len(words) == len(("-j", "chain")) and (option == "-g" or name in chains):
+        return Goto(name) if option == "-g" else Jump(name)
+    target = None if name in chains else known_target(words)
+    if target is None:
+        start = line.rindex(f" {option} ") + 1
+        target = _Reader(line, location, start, chains).rule().target
+        learn_target(words, target)
+    return target
 
 
 def _is_untold(words: str) -> bool:

@@ -13,19 +13,15 @@ from analyzer.model.iptables.matches import Match, MatchDestination, MatchSource
 from analyzer.model.iptables.rules import Rule
 from analyzer.model.iptables.targets import Accept, Drop, Reject, Return
 from analyzer.model.packet import Packet
-from analyzer.model.probability import ALWAYS
 from analyzer.model.region import Intervals, Parted, common_of, span
 from analyzer.model.ternary import Ternary
-from analyzer.semantics.iptables.matching import match_all
-from analyzer.semantics.match_result import MatchResult
+from analyzer.semantics.iptables.matching import CERTAIN, match_all
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import BySource, FellThrough, Leaf, Tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Final
-
-_CERTAIN: Final = MatchResult(Ternary.TRUE, ALWAYS)
+    pass
 
 
 def split_in_a_row(
@@ -93,7 +89,7 @@ def decides(rule: Rule, packet: Packet, situation: Situation) -> Intervals | Non
         return None
     if result.known is Ternary.FALSE:
         return ()
-    return asked if result == _CERTAIN else None
+    return asked if result is CERTAIN else None
 
 
 def _end(rule: Rule, packet: Packet) -> Leaf:

@@ -78,7 +78,8 @@ _NUMBERS: Final = {"1": "icmp", "6": "tcp", "17": "udp", "58": "ipv6-icmp", "132
 _ALIASES: Final = {"icmpv6": "ipv6-icmp", "0": "all"}
 
 
-_TRUE: Final = MatchResult(Ternary.TRUE)
+#: The result of a rule that the packet certainly matches, always this object.
+CERTAIN: Final = MatchResult(Ternary.TRUE)
 _FALSE: Final = MatchResult(Ternary.FALSE)
 _UNKNOWN: Final = MatchResult(Ternary.UNKNOWN)
 
@@ -96,10 +97,12 @@ def match_all(
     Raises:
         Parted: it matches some of the sources or destinations, and not all.
     """
-    result = _TRUE
+    result = CERTAIN
     parted: Parted | None = None
     by_match: Match | None = None
     for match in matches:
+        if type(match) is MatchComment:  # many rules have some
+            continue
         if judged is not None:
             judged.add(_kind(match))
         try:
@@ -110,10 +113,10 @@ def match_all(
             continue
         if one.known is Ternary.FALSE:
             return _FALSE
-        if one is not _TRUE:
-            result = one if result is _TRUE else result & one
+        if one is not CERTAIN:
+            result = one if result is CERTAIN else result & one
     if parted is not None:
-        parted.match = by_match if result is _TRUE else None
+        parted.match = by_match if result is CERTAIN else None
         raise parted
     return result
 
@@ -126,16 +129,18 @@ def _kind(match: Match) -> type:
 
 def _result(known: Ternary) -> MatchResult:
     if known is Ternary.TRUE:
-        return _TRUE
+        return CERTAIN
     return _FALSE if known is Ternary.FALSE else _UNKNOWN
 
 
 def judge(match: Match, packet: Packet, situation: Situation) -> MatchResult:
     """Evaluate one match."""
+    evaluate = JUDGES.get(type(match))
+    if evaluate is not None:
+        return _result(evaluate(match, packet, situation))
     if isinstance(match, MatchRandom):
         return MatchResult(Ternary.TRUE, match.probability)
-    if not isinstance(match, MatchNot):
-        return _result(JUDGES[type(match)](match, packet, situation))
+    assert isinstance(match, MatchNot)
     match match.match:
         case MatchRandom() as random:
             return MatchResult(Ternary.TRUE, ~random.probability)

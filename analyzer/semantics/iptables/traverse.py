@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from functools import cached_property, partial
 from types import UnionType
-from typing import Final, assert_never
+from typing import assert_never
 
 from analyzer.model.iptables.matches import (
     MatchDestination,
@@ -69,9 +69,8 @@ from analyzer.model.value import replace
 from analyzer.semantics.effort import MOST_BY_DEVICE, Effort
 from analyzer.semantics.grow import Grown
 from analyzer.semantics.iptables.index import ChainIndex
-from analyzer.semantics.iptables.matching import match_all
+from analyzer.semantics.iptables.matching import CERTAIN, match_all
 from analyzer.semantics.iptables.passing import may_expire, passed_by
-from analyzer.semantics.match_result import MatchResult
 from analyzer.semantics.path import Path
 from analyzer.semantics.positions import RulePosition, Walks, left, missing
 from analyzer.semantics.situation import Situation
@@ -82,9 +81,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from analyzer.semantics.iptables.by_device import ByDevice
     from analyzer.semantics.iptables.unseen import Unseen
-
-#: The result of a rule that the packet certainly matches.
-_CERTAIN: Final = MatchResult(Ternary.TRUE, ALWAYS)
 
 
 class Traversal(Walks):
@@ -176,15 +172,15 @@ class Traversal(Walks):
                 asked, packet = packet, packet.from_all()
                 if result.known is Ternary.FALSE or not result.chance:
                     continue
-                behind = RulePosition(start.chain, at + 1)
                 passed = self._passed(packet, rule)
-                if passed is not None and result == _CERTAIN:
+                if passed is not None and result is CERTAIN:
                     path.passes(rule, *passed.rules)
                     if passed.packet == packet:
                         continue
                     packet, position = passed.packet, at + 1
                     sent.clear()
                     break  # the packet has changed: other rules may be met from here on
+                behind = RulePosition(start.chain, at + 1)
                 drawn = result.known is Ternary.TRUE
                 if passed is not None and passed.packet != packet:
                     one, other = packet.with_one_mark(), passed.packet.with_one_mark()
@@ -221,7 +217,7 @@ class Traversal(Walks):
                             if position > at + 1:
                                 break
                     continue
-                if told and result == _CERTAIN and self._by_device.key(rule) in sent:
+                if told and result is CERTAIN and self._by_device.key(rule) in sent:
                     return path.tree(sent[self._by_device.key(rule)])  # of the last device
                 taken = after(rule, self._take(rule, behind, packet))
                 if result.known is Ternary.UNKNOWN:
@@ -271,7 +267,7 @@ class Traversal(Walks):
                 case _:
                     return None
         passed = passed_by(packet, rule, self._situation)
-        return None if passed is None else Leaf(FellThrough(), passed)
+        return None if passed is None else left(passed)
 
     def _take_by_device(self, rule: Rule, inside: Packet, packet: Packet) -> Tree | None:
         """Return what happens to a packet that a rule dispatches if it has a certain device.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,12 @@ def check(words: str) -> None:
 @example("-m comment --comment a  -j  DROP")
 @example("-p tcp -m tcp ! -d 10.0.0.1/32 -j KUBE-SEP-A")
 @example("-s -j -j DROP")
+@example("-j -j !")
+@example("-g KUBE-SEP-A -j DROP")
+@example('-m comment --comment "a" -m comment --comment "b" -g KUBE-SEP-A')
+@example('-m comment --comment "a" --comment "b" -j DROP')
+@example("-i eth0 -o ! eth1 -j DROP")
+@example('-m comment --comment "" -i "a b" -j DROP')
 def test_words_in_any_order_mean_the_same(words: str) -> None:
     check(words)
 
@@ -73,7 +80,7 @@ def test_whole_rules_mean_the_same_one_after_another(given: list[Rule]) -> None:
 @pytest.mark.parametrize("path", sorted(FIXTURES.glob("noise/*.txt"))[::3], ids=lambda p: p.name)
 def test_rows_of_whole_dumps_mean_the_same(path: Path) -> None:
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    rows = [line.split(" ", 2)[2] for line in lines if line.startswith("-A ") and " -j " in line]
+    rows = [line.split(" ", 2)[2] for line in lines if re.match("-A .* -[jg] ", line)]
     for row in rows[:400]:
         check(row)
 
@@ -85,6 +92,8 @@ def test_rows_of_whole_dumps_mean_the_same(path: Path) -> None:
         ("-p tcp -m tcp -j DNAT --to-destination 10.0.0.1:80", 3),
         ('! -s 10.0.0.0/8 -p tcp -m comment --comment "a b" -m tcp --dport 80 -j A', 5),
         ("-m statistic --mode random --probability 0.5 -j A", 2),
+        ('-i cali+ -m comment --comment "a b" -m comment --comment "c d" -g A', 4),
+        ("! -o lo -m comment --comment a -j MARK --set-xmark 0x1/0x1", 3),
     ],
 )
 def test_rows_of_kube_proxy_are_plain(row: str, many: int) -> None:
@@ -97,12 +106,14 @@ def test_rows_of_kube_proxy_are_plain(row: str, many: int) -> None:
     "row",
     [
         "-s 10.0.0.1/32",
-        "-i eth0 -j A",
+        "-c 1 2 -j A",
         "-s ! 10.0.0.1/32 -j A",
         "-m mark --mark ! -s 10.0.0.1/32 -j A",
         "-m tcp ! -s 10.0.0.1/32 -j A",
         "-j A -m tcp",
         '-m string --string "a" -j A',
+        '-m comment --comment "a"b -j A',
+        '-m comment --comment "a\\" -j A',
         "stray -j A",
         "!",
     ],
