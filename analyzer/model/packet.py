@@ -65,7 +65,7 @@ class MarksDiffer(Exception):  # noqa: N818  # no error: a question that has two
     """A rule needs a mark that depends on the packet's source."""
 
 
-@value(kw_only=True)
+@value(kw_only=True, slots=False)
 class Packet:
     """The first packet of a flow. A field that is None is not known.
 

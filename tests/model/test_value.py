@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import pytest
@@ -178,3 +179,30 @@ def test_a_value_is_taken_apart_by_position() -> None:
 def test_a_value_shows_its_fields() -> None:
     assert repr(Named(name="a")) == "Named(name='a', size=1)"
     assert (fields_of(Named), required_fields_of(Named)) == (("name", "size"), ("name",))
+
+
+@value(kw_only=True, slots=False)
+class Wide:
+    x: int = 0
+    y: str = "y"
+
+
+def test_a_value_without_slots_behaves_like_others() -> None:
+    wide = Wide(x=1)
+    assert (wide.x, wide.y, fields_of(Wide), required_fields_of(Wide)) == (1, "y", ("x", "y"), ())
+    assert replace(wide, y="z") == Wide(y="z", x=1) != wide
+    assert wide.y == "y"
+    assert hash(replace(wide)) == hash(wide)
+    assert repr(wide).endswith("Wide(x=1, y='y')")
+    assert pickle.loads(pickle.dumps(wide)) == wide  # noqa: S301  # our own
+    other: object = Named(name="a")
+    assert wide != other
+    with pytest.raises(AttributeError):
+        wide.x = 2  # type: ignore[misc]  # that is what is tried
+    make: Any = Wide  # to try what the types forbid
+    with pytest.raises(TypeError, match="Wide has no field z"):
+        make(z=1)
+    with pytest.raises(TypeError, match="Wide has no field z"):
+        replace(wide, z=1)
+    with pytest.raises(TypeError):
+        make(1)
