@@ -189,8 +189,8 @@ def _tree(options: SimpleNamespace) -> int:
 def _trace(options: SimpleNamespace) -> int:
     from analyzer.inputs.dumps import of_version
     from analyzer.kubeproxy.matched.sets import not_told
-    from analyzer.kubeproxy.routes.exceeded import bounded
     from analyzer.kubeproxy.routes.trace import trace
+    from analyzer.model.diagnostics import bounded_work
     from analyzer.parsers.survey import survey_any
     from analyzer.questions.judging import dead_of
     from analyzer.questions.packet import family_of, is_named, question, resolved
@@ -220,7 +220,7 @@ def _trace(options: SimpleNamespace) -> int:
         for ruleset, visited in zip(rulesets, found.visited, strict=True)
         for each in (*ruleset.diagnostics, *survey_any(ruleset, visited))
     ]
-    diagnostics += bounded(found.exceeded, rulesets[0].file)
+    diagnostics += bounded_work(found.exceeded, rulesets[0].file)
     diagnostics += not_told(found.missed_sets, rulesets[0].file)
     answer = TraceAnswer(
         cluster=cluster,

@@ -226,9 +226,9 @@ class Recogniser:
             found = [each for each in found if each.code != "empty-chain"]
         if "_walks" in self.__dict__:  # they do not exist if plain rows decide all
             from analyzer.kubeproxy.matched.sets import not_told
-            from analyzer.kubeproxy.routes.exceeded import bounded
+            from analyzer.model.diagnostics import bounded_work
 
-            diagnostics += bounded(self._walks.exceeded, self._ruleset.file)
+            diagnostics += bounded_work(self._walks.exceeded, self._ruleset.file)
             diagnostics += not_told(self._walks.missed_sets, self._ruleset.file)
         return View(
             services=services,

@@ -16,7 +16,6 @@ from analyzer.kubeproxy.fastpath.nft import PlainPlace, PlainServices
 from analyzer.kubeproxy.fastpath.nft_alike import NftClosures
 from analyzer.kubeproxy.matched.sets import not_told
 from analyzer.kubeproxy.routes.astray import as_refused
-from analyzer.kubeproxy.routes.exceeded import bounded
 from analyzer.kubeproxy.routes.flows import FlowWalks
 from analyzer.kubeproxy.routes.packets import USUAL
 from analyzer.kubeproxy.routes.pod_places import pod_places
@@ -26,7 +25,7 @@ from analyzer.kubeproxy.routes.sources import PodNetworks, pod_networks, source_
 from analyzer.kubeproxy.view import Frontend, FrontendKind, Route, ServicePort, Source
 from analyzer.model.addresses import VERSIONS, Address, Network
 from analyzer.model.cluster import Cluster
-from analyzer.model.diagnostics import Diagnostic, Severity, partial_warning
+from analyzer.model.diagnostics import Diagnostic, Severity, bounded_work, partial_warning
 from analyzer.model.nft.ruleset import Chain, NftRuleset
 from analyzer.model.nft.statements import Dnat
 from analyzer.model.routing import Routes
@@ -332,7 +331,7 @@ class Family:
     def diagnostics(self) -> Iterator[Diagnostic]:
         """Yield diagnostics about the Services of this family."""
         if "_walks" in self.__dict__:
-            yield from bounded(self._walks.exceeded, self._ruleset.file)
+            yield from bounded_work(self._walks.exceeded, self._ruleset.file)
             yield from not_told(self._walks.missed_sets, self._ruleset.file)
         for entrance in (e for e in self.entrances if self._is_empty(e)):
             yield partial_warning(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable
 
 from analyzer.model.value import value
 
@@ -51,6 +52,11 @@ class Diagnostic:
     partial: bool = False
     line: int | None = None
     column: int | None = None
+
+
+def bounded_work(exceeded: Iterable[str], file: str) -> list[Diagnostic]:
+    """Return warnings for the bounds on work that traversals reached (`semantics.effort`)."""
+    return [partial_warning("bounded-work", bound, file) for bound in exceeded]
 
 
 def partial_warning(code: str, message: str, file: str, line: int | None = None) -> Diagnostic:
