@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
-from analyzer.failure.agreement import at_least, at_most, holm
+from analyzer.failure.binomial import at_least, at_most, holm
 from analyzer.failure.reached import Reached
 from analyzer.failure.tracked import Owned
 from analyzer.kubeproxy.view import Endpoint, ServicePort

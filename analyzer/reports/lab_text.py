@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from analyzer.failure.agreement import EndpointVerdict, Verdict, noticed_deviation
+from analyzer.failure.agreement import EndpointVerdict, Verdict
+from analyzer.failure.binomial import noticed_deviation
 from analyzer.kubeproxy.view import Source
 from analyzer.model.flow_trace import FlowTrace
 from analyzer.model.measurement import ANSWERED, Measurement

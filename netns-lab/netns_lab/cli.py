@@ -10,13 +10,8 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from analyzer.errors import InputError, UsageError
-from analyzer.failure.agreement import (
-    FALSE_ALARM_RATE,
-    clients_agree,
-    flows_needed,
-    judge_all,
-    rate_of_each,
-)
+from analyzer.failure.agreement import FALSE_ALARM_RATE, clients_agree, judge_all, rate_of_each
+from analyzer.failure.binomial import flows_needed
 from analyzer.inputs.api_objects import ApiObjects
 from analyzer.inputs.bundle import opened
 from analyzer.inputs.recognised import Input

@@ -8,7 +8,8 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from analyzer.errors import UsageError
-from analyzer.failure.agreement import FALSE_ALARM_RATE, interval, judge, rate_of_each
+from analyzer.failure.agreement import FALSE_ALARM_RATE, judge, rate_of_each
+from analyzer.failure.binomial import interval
 from analyzer.failure.models import Dead
 from analyzer.inputs.recognised import Input, read_input
 from analyzer.kubeproxy.view import Route, ServicePort, Source

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from analyzer.failure.agreement import FALSE_ALARM_RATE, interval, judge, rate_of_each
+from analyzer.failure.agreement import FALSE_ALARM_RATE, judge, rate_of_each
+from analyzer.failure.binomial import interval
 from analyzer.model.lab_phases import Arrival, Bucket, Connection, Event, Hang, Outage
 from analyzer.parsers.measurement import (
     bounds_of,

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.failure.agreement import at_least, at_most
+from analyzer.failure.binomial import at_least, at_most
 from analyzer.failure.suspects import Suspect, suspects
 from analyzer.failure.tracked import FlowServices
 from analyzer.kubeproxy.view import Endpoint, View

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analyzer.errors import AnalyzerError, UsageError
-from analyzer.failure.agreement import interval
+from analyzer.failure.binomial import interval
 from analyzer.inputs.recognised import Input, read_input
 from analyzer.kubeproxy.view import Endpoint
 from analyzer.model.lab_phases import Connection, Event

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from analyzer.failure.agreement import EndpointVerdict, Verdict, noticed_deviation
+from analyzer.failure.agreement import EndpointVerdict, Verdict
+from analyzer.failure.binomial import noticed_deviation
 from analyzer.reports.numbers import bounds_percent
 from analyzer.reports.pages.blocks import escape
 from analyzer.reports.pictures.svg import fitting, line, number, picture, rect, text

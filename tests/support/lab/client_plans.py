@@ -23,7 +23,8 @@ from analyzer.clients.fates import FlowResponse
 from analyzer.clients.operations import judge
 from analyzer.clients.outcome import Outcome
 from analyzer.clients.plan import Result
-from analyzer.failure.agreement import DELAY, STARTING, holm, p_value_within
+from analyzer.failure.agreement import DELAY, STARTING
+from analyzer.failure.binomial import holm, p_value_within
 from analyzer.inputs.recognised import read_input
 from analyzer.kubeproxy.generate import Layout
 from analyzer.kubeproxy.select import narrow

@@ -21,7 +21,7 @@ from fractions import Fraction
 from random import Random
 from typing import Final
 
-from analyzer.failure.agreement import binomial_p_value
+from analyzer.failure.binomial import binomial_p_value
 from analyzer.kubeproxy.routes.trace import Question, trace
 from analyzer.model.iptables import targets as t
 from analyzer.model.iptables.rules import Ruleset

@@ -24,7 +24,7 @@ from random import Random
 from typing import Any, Final, TypeAlias, assert_never
 
 from analyzer.errors import InputError
-from analyzer.failure.agreement import binomial_p_value
+from analyzer.failure.binomial import binomial_p_value
 from analyzer.kubeproxy.routes.trace import Question, trace
 from analyzer.model.addresses import Address
 from analyzer.model.iptables.rules import Ruleset
