@@ -83,6 +83,7 @@ ANALYZER: Final = (
         "semantics/nft/test_fields.py",
         "what expressions load, read through `fields`",
     ),
+    Row("semantics/way_back", "semantics/test_answers.py", "which hooks answers traverse, as what"),
     Row("semantics/nft/found", "semantics/nft/test_matching.py", "what look-ups of nft find"),
     Row(
         "kubeproxy/matched/dispatched_nft semantics/nft/said",

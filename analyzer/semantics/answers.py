@@ -22,7 +22,6 @@ net/netfilter/nf_conntrack_core.c, ``resolve_normal_ct``; seen on Linux 6.18.
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
@@ -33,8 +32,7 @@ from analyzer.model.routing import LOOPBACK, Routes
 from analyzer.model.value import replace, value
 from analyzer.semantics.assumed import POD_INTERFACE
 from analyzer.semantics.base_chains import Rules
-from analyzer.semantics.calling_order import Stage, behind_nat, up_to_nat, without_nat
-from analyzer.semantics.calls import Calls, met_before
+from analyzer.semantics.calls import Calls
 from analyzer.semantics.devices import NOT_LOOPBACK
 from analyzer.semantics.effort import Effort
 from analyzer.semantics.fate import ways
@@ -51,45 +49,18 @@ from analyzer.semantics.tree import (
     every_leaf,
 )
 from analyzer.semantics.untracking import untracks
+from analyzer.semantics.way_back import Ends, Restored, WayBack, put_back
 
 #: Most answers whose results are kept.
 _MOST_KNOWN: Final = 10_000
 
 
-@enum.unique
-class _Way(enum.Enum):
-    """From whom an answer goes to whom: other hosts or pods, or the node itself."""
-
-    FORWARDED = enum.auto()
-    FROM_NODE = enum.auto()
-    TO_NODE = enum.auto()
-    LOOPED = enum.auto()
-
-
-_WAYS: Final = {
-    (False, False): _Way.FORWARDED,
-    (False, True): _Way.FROM_NODE,
-    (True, False): _Way.TO_NODE,
-    (True, True): _Way.LOOPED,
+_ENDS: Final = {
+    (False, False): Ends.FORWARDED,
+    (False, True): Ends.FROM_NODE,
+    (True, False): Ends.TO_NODE,
+    (True, True): Ends.LOOPED,
 }
-
-
-@value
-class _Client:
-    """Where an answer goes once conntrack has restored its destination."""
-
-    packet: Packet
-
-    def restored(self, answer: Packet) -> Packet:
-        """Return an answer that goes to the client."""
-        client = self.packet
-        return replace(
-            answer,
-            destination=client.source,
-            destinations=client.sources,
-            destination_port=client.source_port,
-            to_node=client.from_node,
-        )
 
 
 @value
@@ -135,11 +106,11 @@ class Answers:
         self._rulesets = rulesets
         self._family = family
         self._made: Calls | None = None
-        #: By way, the assumptions on which it rests that no answer is lost; None: some may be.
-        self._never_lost: dict[_Way, frozenset[str] | None] = {}
-        self._known: dict[tuple[Packet, Packet, _Way], _Known] = {}
+        #: By its ends, the assumptions on which it rests that no answer is lost; None: some may be.
+        self._never_lost: dict[Ends, frozenset[str] | None] = {}
+        self._known: dict[Restored, _Known] = {}
         #: By answer whose destination conntrack has put back, what happens to it.
-        self._behind: dict[tuple[Packet, Packet, _Way], _Known] = {}
+        self._behind: dict[Restored, _Known] = {}
         #: How often rules matched on fields since the traversal began, or a part of it.
         self._asked: dict[str, int] = {}
         #: Whether a rule matches on whether flows are masqueraded, as far as is known.
@@ -174,10 +145,10 @@ class Answers:
         Raises:
             Parted: rules match on some of the flow's destinations.
         """
-        way = _WAYS[sent.in_interface == "", here]
-        if self._is_never_lost(way):
+        ends = _ENDS[sent.in_interface == "", here]
+        if self._is_never_lost(ends):
             return Leaf(Delivered(here), left)
-        found = self._found(*self._answer(sent, left, way), way)
+        found = self._found(*self._answer(sent, left, ends), ends)
         ended = [each for each in every_leaf(found) if not isinstance(each.outcome, Delivered)]
         if not ended:
             return Leaf(Delivered(here), left)
@@ -197,15 +168,15 @@ class Answers:
 
         return Grown(flow_of).of(found)
 
-    def _answer(self, sent: Packet, left: Packet, way: _Way) -> tuple[Packet, Packet]:
+    def _answer(self, sent: Packet, left: Packet, ends: Ends) -> tuple[Packet, Packet]:
         """Return the answer when it comes to the first hook, and its client, as a source."""
         client = Packet(
             source=sent.source,
             sources=sent.sources,
             source_port=sent.source_port,
-            from_node=_is_from_node(sent, way),
+            from_node=_is_from_node(sent, ends),
         )
-        here = way in {_Way.FROM_NODE, _Way.LOOPED}
+        here = ends in {Ends.FROM_NODE, Ends.LOOPED}
         came, went = self._devices(sent, left)
         answer = Packet(
             protocol=left.protocol,
@@ -220,18 +191,18 @@ class Answers:
             tracked=True,
             is_answer=True,
         )
-        if way is _Way.LOOPED:
+        if ends is Ends.LOOPED:
             answer = replace(answer, in_interface="", out_interface=LOOPBACK)
         elif here:
             answer = _by(replace(answer, in_interface=""), came, leaving=True)
         else:
             answer = _by(replace(answer, out_interface=""), went, leaving=False)
         if left.masqueraded is False:
-            answer = _Client(client).restored(answer)
+            answer = put_back(answer, client)
         elif left.masqueraded is True:
             answer = replace(answer, to_node=True)
         # Whither it leaves is evaluated only if it is forwarded.
-        back = client if way is not _Way.FORWARDED else _by(client, came, leaving=True)
+        back = client if ends is not Ends.FORWARDED else _by(client, came, leaving=True)
         return answer, back
 
     def _devices(
@@ -249,13 +220,13 @@ class Answers:
                 went = NOT_LOOPBACK  # as `Hooks.made_here`
         return came, went
 
-    def _is_never_lost(self, way: _Way) -> bool:
+    def _is_never_lost(self, ends: Ends) -> bool:
         """Return whether one traversal shows that no answer is lost.
 
         It may rest on assumptions that other results rest on already.
         """
-        if way not in self._never_lost:
-            made_here = way in {_Way.FROM_NODE, _Way.LOOPED}
+        if ends not in self._never_lost:
+            made_here = ends in {Ends.FROM_NODE, Ends.LOOPED}
             answer = Packet(
                 flow_mark=UNKNOWN_MARK,
                 in_interface="" if made_here else None,
@@ -266,22 +237,22 @@ class Answers:
                 is_port_own=None,
                 is_answer=True,
             )
-            to_node = way in {_Way.TO_NODE, _Way.LOOPED}
+            to_node = ends in {Ends.TO_NODE, Ends.LOOPED}
             exceeded = self._effort.exceeded.copy()
             note, self._note_field = self._note_field, None
             try:
-                known = self._recorded(lambda: self._walk(answer, Packet(from_node=to_node), way))
+                known = self._recorded(lambda: self._walk(answer, Packet(from_node=to_node), ends))
             finally:
                 self._note_field = note
             lost = any(not isinstance(e.outcome, Delivered) for e in every_leaf(known.tree))
             is_told = not lost and self._effort.exceeded == exceeded
             self._effort.exceeded = exceeded
-            self._never_lost[way] = known.used if is_told else None
-        used, assumed = self._never_lost[way], self._situation.assumed
+            self._never_lost[ends] = known.used if is_told else None
+        used, assumed = self._never_lost[ends], self._situation.assumed
         return used is not None and (assumed is None or used <= assumed.used)
 
-    def _found(self, answer: Packet, client: Packet, way: _Way) -> Tree:
-        key = answer, client, way
+    def _found(self, answer: Packet, client: Packet, ends: Ends) -> Tree:
+        key = answer, client, ends
         known = self._known.get(key)
         if known is None:
             known = self._kept(self._known, key, lambda: self._walk(*key))
@@ -290,26 +261,26 @@ class Answers:
             self._rely_again(known)
         return known.tree
 
-    def _walk(self, answer: Packet, client: Packet, way: _Way) -> Tree:
+    def _walk(self, answer: Packet, client: Packet, ends: Ends) -> Tree:
         """Traverse the hooks."""
         self._calls.forget()
         self._effort.begin()
-        return _Return(self._calls, client, way, self._put_back).of(answer)
+        return WayBack(self._calls, client, ends, self._shared).of(answer)
 
-    def _put_back(self, key: tuple[Packet, Packet, _Way], walk: Callable[[Packet], Tree]) -> Tree:
+    def _shared(self, key: Restored, walk: Callable[[Packet], Tree]) -> Tree:
         """Return what `walk` finds for an answer whose destination conntrack has put back.
 
         From there on, masqueraded flows and others have the same answers, and most rules match
         both or neither.
         """
-        restored, client, way = key
+        restored, client, ends = key
         if not self._asks_masquerade:
             either = replace(restored, masqueraded=None)
-            known = self._behind.get((either, client, way))
+            known = self._behind.get((either, client, ends))
             if known is not None:
                 self._rely_again(known)
                 return known.tree
-            known = self._kept(self._behind, (either, client, way), lambda: walk(either))
+            known = self._kept(self._behind, (either, client, ends), lambda: walk(either))
             if MASQUERADED not in known.asked:
                 self._rely(known)
                 return known.tree
@@ -318,8 +289,8 @@ class Answers:
 
     def _kept(
         self,
-        kept: dict[tuple[Packet, Packet, _Way], _Known],
-        key: tuple[Packet, Packet, _Way],
+        kept: dict[Restored, _Known],
+        key: Restored,
         walk: Callable[[], Tree],
     ) -> _Known:
         """Return what `walk` finds, and keep it if no bound on work was reached."""
@@ -364,80 +335,6 @@ class Answers:
         self._rely(known)
 
 
-class _Return:
-    """One answer on its way back to a client."""
-
-    def __init__(
-        self,
-        calls: Calls,
-        client: Packet,
-        way: _Way,
-        put_back: Callable[[tuple[Packet, Packet, _Way], Callable[[Packet], Tree]], Tree],
-    ) -> None:
-        self._calls = calls
-        self._client = client
-        self._way = way
-        self._put_back = put_back
-
-    def of(self, answer: Packet) -> Tree:
-        """Return what happens to an answer that comes to the first hook."""
-        hook = "OUTPUT" if answer.in_interface == "" else "PREROUTING"
-        return self._run(self._until_nat(hook), answer, lambda p: self._restored(p, hook))
-
-    def _run(
-        self, stages: tuple[Stage, ...], packet: Packet, then: Callable[[Packet], Tree]
-    ) -> Tree:
-        return self._calls.run(stages, packet, then)
-
-    def _until_nat(self, hook: str) -> tuple[Stage, ...]:
-        return without_nat(up_to_nat(self._calls.stages[hook], hook))
-
-    def _after_nat(self, hook: str) -> tuple[Stage, ...]:
-        return without_nat(behind_nat(self._calls.stages[hook], hook))
-
-    def _restored(self, answer: Packet, hook: str) -> Tree:
-        if answer.tracked is False:
-            return Leaf(Unanswered(None), answer)  # its addresses are not put back
-        if answer.tracked is None:
-            return Leaf(Unresolved("whether conntrack sees the answer"), answer)
-        restored = _Client(self._client).restored(answer)
-        return self._put_back(
-            (restored, self._client, self._way),
-            lambda p: self._run(self._after_nat(hook), p, self._routed),
-        )
-
-    def _routed(self, answer: Packet) -> Tree:
-        if self._way is _Way.TO_NODE:
-            return self._to_client(answer, "INPUT")
-        if self._way is not _Way.FORWARDED:
-            return self._to_client(replace(answer, in_interface=None), "POSTROUTING")
-        back = self._client
-        leaving = replace(answer, out_interface=back.out_interface, leaves_by=back.leaves_by)
-        return self._run(
-            self._calls.stages["FORWARD"],
-            leaving,
-            lambda p: self._to_client(replace(p, in_interface=None, came_by=None), "POSTROUTING"),
-        )
-
-    def _to_client(self, answer: Packet, hook: str) -> Tree:
-        """Return what happens at the last hook, or before the answer comes back by loopback."""
-        return self._run(self._until_nat(hook), answer, lambda p: self._undone(p, hook))
-
-    def _undone(self, answer: Packet, hook: str) -> Tree:
-        unknown = replace(answer, source=None, sources=None, source_port=None)
-        then = self._looped if self._way is _Way.LOOPED else _delivered
-        return self._run(self._after_nat(hook), unknown, then)
-
-    def _looped(self, answer: Packet) -> Tree:
-        back = replace(answer, in_interface=LOOPBACK, out_interface="")
-        stages = (*self._calls.stages["PREROUTING"], *self._calls.stages["INPUT"])
-        return self._run(met_before(stages), back, _delivered)
-
-
-def _delivered(answer: Packet) -> Tree:
-    return Leaf(Delivered(here=True), answer)
-
-
 def _exempting(tree: Tree) -> Mapping[int, tuple[AnyRule, ...]]:
     """Return the rules that exempt answers from conntrack, by the identity of leaves below them."""
     return {
@@ -457,5 +354,5 @@ def _by(packet: Packet, device: str | Devices | None, *, leaving: bool) -> Packe
     return replace(packet, **{"leaves_by" if leaving else "came_by": device})
 
 
-def _is_from_node(sent: Packet, way: _Way) -> bool | None:
-    return True if way in {_Way.TO_NODE, _Way.LOOPED} else sent.from_node
+def _is_from_node(sent: Packet, ends: Ends) -> bool | None:
+    return True if ends in {Ends.TO_NODE, Ends.LOOPED} else sent.from_node
