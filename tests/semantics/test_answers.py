@@ -181,6 +181,25 @@ def test_what_a_rule_asks_that_is_not_known_gives_bounds() -> None:
     assert lost
 
 
+def test_an_answer_leaves_by_the_device_that_its_client_is_behind() -> None:
+    """Though no rule matches on input devices, so that clients are alike until an answer leaves."""
+    view = iptables(f"-A FORWARD -o eth0 {ESTABLISHED} -j DROP")
+    bounds = {
+        source: {b.upper for share in of(view, source).shares for _, b in share.lost}
+        for source in Source
+    }
+    assert bounds == {
+        Source.POD: set(),
+        Source.POD_ELSEWHERE: {ALWAYS},
+        Source.NODE: set(),
+        Source.EXTERNAL: {ALWAYS},
+        Source.HAIRPIN: {ALWAYS},  # of the endpoint that is elsewhere
+    }
+    assert "external" in unanswered(iptables(f"-A FORWARD ! -o cali+ {ESTABLISHED} -j DROP"))
+    masked = iptables("-A POSTROUTING -o eth0 -j MASQUERADE", "nat")
+    assert unanswered(masked) == {}
+
+
 def test_rules_may_ask_whether_the_flow_is_masqueraded() -> None:
     """Answers to both kinds of flows are otherwise traversed together."""
     view = iptables(f"-A FORWARD {ESTABLISHED} -m conntrack ! --ctstate SNAT -j DROP")

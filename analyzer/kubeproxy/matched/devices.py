@@ -56,11 +56,14 @@ def asks_loopback(rulesets: Iterable[Rules]) -> bool:
 
 
 def asks_where_from(rulesets: Iterable[Rules]) -> bool:
-    """Return whether a rule may match on the input device of a packet."""
+    """Return whether a rule may match on the device on a client's side.
+
+    Flows come in by it, and answers leave by it, which nat does not see.
+    """
     return any(
-        any(says(table, *_IN) for table in each.tables.values())
+        any(says(t, *(_IN if t.name == "nat" else _DEVICES_OF)) for t in each.tables.values())
         if isinstance(each, Ruleset)
-        else any(True for _ in _saying(each, "iif"))
+        else any(True for _ in _saying(each, "iif", "oif"))
         for each in rulesets
     )
 

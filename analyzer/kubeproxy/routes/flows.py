@@ -172,7 +172,7 @@ class FlowWalks:
 
     @cached_property
     def asks_where_from(self) -> bool:
-        """Whether rules may match on a flow's input device, and pods' interfaces are assumed."""
+        """Whether rules may match on the device of a client, and pods' interfaces are assumed."""
         from analyzer.kubeproxy.matched.devices import asks_where_from
 
         return POD_INTERFACE in self.assumed and asks_where_from(self._rulesets)
