@@ -57,6 +57,8 @@ class Mark:
         return Mark(self.value & ~bits, self.unknown | bits)
 
 
+#: The zones of a flow that no rule has put into one.
+NO_ZONES: Final = (0, 0)
 #: An unknown mark.
 UNKNOWN_MARK: Final = Mark(0, ALL_BITS)
 
@@ -92,6 +94,7 @@ class Packet:
         is_port_own: whether its source port, known or not, is still the one that it was sent from.
         tracked: whether conntrack tracks the flow; if not, nat chains are not evaluated.
         template: whether raw's CT target attached a template for the entry to come.
+        zones: conntrack's zones for the flow and for answers to it; None: not known.
         is_answer: whether it answers the flow's first packet: then `translated`, `masqueraded` and
             `original` are about that one, and rules that match on some of its destinations split
             the flow's sources.
@@ -125,6 +128,7 @@ class Packet:
     is_port_own: bool | None = True
     tracked: bool | None = True
     template: bool = False
+    zones: tuple[int, int] | None = NO_ZONES
     is_answer: bool = False
     sources: Region | None = None
     destinations: Region | None = None
@@ -198,4 +202,5 @@ UNKNOWN_PACKET = Packet(
     masqueraded=None,
     is_port_own=None,
     tracked=None,
+    zones=None,
 )

@@ -27,7 +27,7 @@ from typing import Final
 
 from analyzer.model.devices import Devices
 from analyzer.model.iptables.targets import Drop, Reject
-from analyzer.model.packet import UNKNOWN_MARK, Packet
+from analyzer.model.packet import NO_ZONES, UNKNOWN_MARK, Packet
 from analyzer.model.routing import LOOPBACK, Routes
 from analyzer.model.value import replace, value
 from analyzer.semantics.assumed import POD_INTERFACE
@@ -48,7 +48,7 @@ from analyzer.semantics.tree import (
     Unresolved,
     every_leaf,
 )
-from analyzer.semantics.untracking import untracks
+from analyzer.semantics.untracking import keeping
 from analyzer.semantics.way_back import Ends, Restored, WayBack, put_back
 
 #: Most answers whose results are kept.
@@ -146,7 +146,7 @@ class Answers:
             Parted: rules match on some of the flow's destinations.
         """
         ends = _ENDS[sent.in_interface == "", here]
-        if self._is_never_lost(ends):
+        if left.zones == NO_ZONES and self._is_never_lost(ends):
             return Leaf(Delivered(here), left)
         found = self._found(*self._answer(sent, left, ends), ends)
         ended = [each for each in every_leaf(found) if not isinstance(each.outcome, Delivered)]
@@ -175,6 +175,7 @@ class Answers:
             sources=sent.sources,
             source_port=sent.source_port,
             from_node=_is_from_node(sent, ends),
+            zones=left.zones,
         )
         here = ends in {Ends.FROM_NODE, Ends.LOOPED}
         came, went = self._devices(sent, left)
@@ -336,12 +337,16 @@ class Answers:
 
 
 def _exempting(tree: Tree) -> Mapping[int, tuple[AnyRule, ...]]:
-    """Return the rules that exempt answers from conntrack, by the identity of leaves below them."""
-    return {
-        id(leaf): tuple([rule for rule in rules if untracks(rule)][-1:])
-        for _, rules, leaf in ways(tree)
-        if leaf.outcome == Unanswered(None) and not any(map(untracks, leaf.rules))
-    }
+    """Return the rules that keep answers from their flows, by the identity of leaves below them.
+
+    They exempt them from conntrack, or put them into another zone.
+    """
+    found: dict[int, tuple[AnyRule, ...]] = {}
+    for _, rules, leaf in ways(tree):
+        keeps = keeping(leaf.outcome)
+        if keeps is not None and not any(map(keeps, leaf.rules)):
+            found[id(leaf)] = tuple([rule for rule in rules if keeps(rule)][-1:])
+    return found
 
 
 def _by(packet: Packet, device: str | Devices | None, *, leaving: bool) -> Packet:

@@ -15,6 +15,7 @@ from analyzer.semantics.tree import (
     Delivered,
     Either,
     Leaf,
+    OtherZone,
     PolicyDrop,
     Tree,
     Unanswered,
@@ -55,10 +56,12 @@ class End:
     rules: tuple[AnyRule, ...]
 
 
-def _ended(by: Drop | Reject | PolicyDrop | None) -> str:
+def _ended(by: Drop | Reject | PolicyDrop | OtherZone | None) -> str:
     match by:
         case None:
             return "the answer is not tracked"
+        case OtherZone():
+            return "the answer is in another conntrack zone than its flow"
         case PolicyDrop(table, chain, _):
             return f"the answer is dropped by the policy of {chain} in table {table}"
         case Reject():

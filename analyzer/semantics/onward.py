@@ -18,6 +18,7 @@ from analyzer.semantics.tree import (
     AnyRule,
     Delivered,
     Leaf,
+    OtherZone,
     PolicyDrop,
     Shares,
     Tree,
@@ -25,7 +26,7 @@ from analyzer.semantics.tree import (
     every_leaf,
     shares_by_source,
 )
-from analyzer.semantics.untracking import untracks
+from analyzer.semantics.untracking import sets_zone, untracks
 
 
 @value
@@ -150,6 +151,9 @@ def ending_of(leaf: Leaf) -> Ending | None:
         case Unanswered(None):
             by_rule = [rule for rule in leaf.rules if untracks(rule)]
             return decided(EndKind.UNANSWERED, "NOTRACK", by_rule)
+        case Unanswered(OtherZone()):
+            by_rule = [rule for rule in leaf.rules if sets_zone(rule)]
+            return decided(EndKind.UNANSWERED, "conntrack zone", by_rule)
         case Unanswered(by):
             ended = ending_of(replace(leaf, outcome=by))
             return ended and replace(ended, kind=EndKind.UNANSWERED)

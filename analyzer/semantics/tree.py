@@ -61,6 +61,11 @@ class Delivered:
 
 
 @value
+class OtherZone:
+    """Conntrack looks for the flow of an answer in another zone than it is in."""
+
+
+@value
 class Unanswered:
     """The packet passed all hooks, and the answer to it does not come back to its sender.
 
@@ -69,7 +74,7 @@ class Unanswered:
             put back.
     """
 
-    by: Drop | Reject | PolicyDrop | None
+    by: Drop | Reject | PolicyDrop | OtherZone | None
 
 
 Outcome: TypeAlias = (

@@ -20,7 +20,7 @@ from analyzer.model.routing import LOOPBACK
 from analyzer.model.value import replace
 from analyzer.semantics.calling_order import Stage, behind_nat, up_to_nat, without_nat
 from analyzer.semantics.calls import Calls, met_before
-from analyzer.semantics.tree import Delivered, Leaf, Tree, Unanswered, Unresolved
+from analyzer.semantics.tree import Delivered, Leaf, OtherZone, Tree, Unanswered, Unresolved
 
 
 @enum.unique
@@ -84,6 +84,12 @@ class WayBack:
             return Leaf(Unanswered(None), answer)  # its addresses are not put back
         if answer.tracked is None:
             return Leaf(Unresolved("whether conntrack sees the answer"), answer)
+        # It is compared with the flow in the direction of answers.
+        zones, of_flow = answer.zones, self._client.zones
+        if zones is None or of_flow is None:
+            return Leaf(Unresolved("whether the answer is in the zone of its flow"), answer)
+        if zones[1] != of_flow[1]:
+            return Leaf(Unanswered(OtherZone()), answer)
         restored = put_back(answer, self._client)
         return self._shared(
             (restored, self._client, self._ends),

@@ -154,6 +154,43 @@ def test_an_answer_that_is_not_tracked_does_not_get_its_addresses_back() -> None
     assert (ended.kind, ended.how, ended.rule) == (EndKind.UNANSWERED, "NOTRACK", row)
 
 
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        # Flows of pods of this node, and answers of such pods, are in the zone.
+        ("-i cali+ -j CT --zone 5", {"pod": {ELSEWHERE}, "pod-elsewhere": {HERE}, "node": {HERE}}),
+        ("-i cali+ -j CT --zone-reply 5", {"pod": {ELSEWHERE}, "pod-elsewhere": {HERE}}),
+        ("-i cali+ -j CT --zone-orig 5", {}),
+        ("-j CT --zone 5", {"node": BOTH}),  # which OUTPUT puts into no zone
+        ("-j CT --zone 0", {}),
+        ("-p icmp -j CT --zone 5", {}),
+    ],
+)
+def test_an_answer_in_another_zone_does_not_belong_to_its_flow(
+    row: str, expected: dict[str, set[str]]
+) -> None:
+    found = unanswered(iptables(f"-A PREROUTING {row}", "raw"))
+    assert {s: found.get(s, set()) for s in expected} == expected
+    assert bool(found) == bool(expected)
+    for route in iptables(f"-A PREROUTING {row}", "raw").services[0].routes:
+        ended = {(e.how, e.rule) for share in route.shares for e, _ in share.lost}
+        assert ended <= {("conntrack zone", f"-A PREROUTING {row}"), ("conntrack zone", "")}
+
+
+def test_zones_of_nft_are_those_of_iptables() -> None:
+    for statement, lost in (("zone", True), ("original zone", False), ("reply zone", True)):
+        rules = f'iifname "cali*" ct {statement} set 5'
+        head = "type filter hook prerouting priority raw; policy accept;"
+        table = f"table ip x {{\n\tchain c {{\n\t\t{head}\n\t\t{rules}\n\t}}\n}}\n"
+        capture = Capture(NFT)
+        ruleset = rules_of(NFT.read_text() + table)
+        assert isinstance(ruleset, NftRuleset)
+        view = NftRecogniser(
+            ruleset, capture.cluster, node="worker1", node_addresses=(NODE,)
+        ).view()
+        assert unanswered(view).get("pod", set()) == ({ELSEWHERE} if lost else set())
+
+
 def of(view: View, source: Source) -> Route:
     (service,) = [each for each in view.services if each.name.text == "default/app"]
     return next(route for route in service.routes if route.source is source)

@@ -53,9 +53,9 @@ def passed_by(packet: Packet, rule: Rule, situation: Situation) -> Packet | None
             # A packet with an entry, or a template in place of it, stays as it is.
             has_one = situation.has_entry or packet.template
             return packet if has_one else replace(packet, tracked=False)
-        case ConnectionTracking():
-            has_one = situation.has_entry or packet.tracked is False
-            return packet if has_one else replace(packet, template=True)
+        case ConnectionTracking() as target:
+            has_one = situation.has_entry or packet.template or packet.tracked is False
+            return packet if has_one else replace(packet, template=True, zones=_zones(target))
         case ChangeSet() | Log() | NfLog() | SetMss() | Trace() | FillChecksum() | None:
             return packet
         case SetDscp() | SetTos() | RemoveEcn() | StripOptions() | Classify() | Audit() | Tee():
@@ -64,6 +64,18 @@ def passed_by(packet: Packet, rule: Rule, situation: Situation) -> Packet | None
             return None if may_expire(rule.target) else packet
         case _:
             return None
+
+
+def _zones(target: ConnectionTracking) -> tuple[int, int] | None:
+    """Return the zones of a flow and of answers to it; None: that of the packet's mark.
+
+    Source: Linux, net/netfilter/xt_CT.c, ``xt_ct_set_helper``; nf_conntrack_zones.h.
+    """
+    given = [target.zone or target.zone_original, target.zone or target.zone_reply]
+    if not all(zone is None or zone.isdecimal() for zone in given):
+        return None
+    flow, answer = (int(zone or 0) for zone in given)
+    return flow, answer
 
 
 def may_expire(target: ChangeTtl | ChangeHops) -> bool:

@@ -239,9 +239,12 @@ class Changes:
                     packet,
                     lambda new: replace(packet, flow_mark=new if is_tracked else new.joined(old)),
                 )
-            case CtSet("zone", _) if not situation.has_entry:
+            case CtSet("zone", zone, direction) if not situation.has_entry:
+                if packet.template:
+                    return Changed(((packet, None),))
                 # A template in place of an entry, which also undoes a notrack.
-                return Changed(((replace(packet, template=True, tracked=True), None),))
+                put = replace(packet, template=True, tracked=True, zones=_zones(zone, direction))
+                return Changed(((put, None),))
             case MetaSet(_, operand) | CtSet(_, operand):
                 # A priority, a class: not followed, but its operand may end the rule.
                 return self._set(operand, packet, lambda _: packet)
@@ -310,6 +313,16 @@ def _with_field(packet: Packet, name: str, given: Expression | None) -> Packet:
             return replace(packet, original=None)
         case _:
             return packet
+
+
+def _zones(zone: Expression, direction: str | None) -> tuple[int, int] | None:
+    """Return the zones of a flow and of answers to it; None: not known.
+
+    Source: Linux, net/netfilter/nft_ct.c, ``nft_ct_set_zone_eval``.
+    """
+    if not isinstance(zone, int):
+        return None
+    return 0 if direction == "reply" else zone, 0 if direction == "original" else zone
 
 
 def _rewritten(packet: Packet) -> Packet:
