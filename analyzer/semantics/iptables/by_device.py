@@ -59,7 +59,7 @@ class ByDevice:
         self._said: dict[str, str | None] = {}
         self._inert: dict[str, bool] = {}
         self._like: dict[str, str] = {}
-        self._weights: dict[str, int] = {}
+        self._leads_to_more: dict[tuple[str, int], bool] = {}
         self._first: dict[str, str] = {}
         self._runs: dict[tuple[str, int], tuple[int, tuple[str, ...]]] = {}
         self._is_open: dict[tuple[str, int, tuple[str, ...]], bool] = {}
@@ -93,18 +93,31 @@ class ByDevice:
             case _:
                 return f"{rule.location}: {rule.raw}"
 
-    def leads_to(self, chain: str) -> int:
-        """Return the number of rules in the chains that a chain dispatches packets to by device.
+    def leads_to_more(self, chain: str, most: int) -> bool:
+        """Return whether the chains that a chain dispatches packets to by device have more rules.
 
         Of chains with the same rules one counts, and none of those without effect.
         """
-        found = self._weights.get(chain)
+        found = self._leads_to_more.get((chain, most))
         if found is None:
-            named = (re.search(_SENDS, row) for row in _rows(self._text(chain) or ""))
-            likes = {self.like(each[1]) for each in named if each and not self.is_inert(each[1])}
-            found = sum((self._text(each) or "").count("\n") for each in likes)
-            self._weights[chain] = found
+            found = self._leads_to_more[chain, most] = self._rules_behind(chain, most) > most
         return found
+
+    def _rules_behind(self, chain: str, most: int) -> int:
+        """Return the number of rules in these chains, or another above `most`."""
+        seen: set[str] = set()
+        total = 0
+        for row in _rows(self._text(chain) or ""):
+            sends = re.search(_SENDS, row)
+            if sends is None or self.is_inert(sends[1]):
+                continue
+            like = self.like(sends[1])
+            if like not in seen:
+                seen.add(like)
+                total += (self._text(like) or "").count("\n")
+                if total > most:
+                    break
+        return total
 
     def asks_device(self, chain: str) -> bool:
         """Return whether a chain itself matches on devices."""

@@ -196,7 +196,7 @@ class Traversal(Walks):
                         rule.target.chain
                     ):
                         continue
-                    if self._by_device.leads_to(start.chain) > MOST_BY_DEVICE:
+                    if self._by_device.leads_to_more(start.chain, MOST_BY_DEVICE):
                         # Some of them would say no more than that the others may do anything.
                         why = self.effort.too_many_devices()
                         return path.tree(Leaf(Unresolved(why), UNKNOWN_PACKET))
