@@ -140,6 +140,12 @@ class NodeDevices:
             return Devices((), inside=True, open=shared, names=frozenset().union(*theirs))
         return Devices(pods, inside=True, open=shared)
 
+    @property
+    def knows_any(self) -> bool:
+        """Whether the place of any address is known."""
+        places = self._known_places()
+        return bool(places.here or places.elsewhere)
+
     def knows_some(self, among: Region | None) -> bool:
         """Return whether the place of some of the addresses `among` is known."""
         if among is None:

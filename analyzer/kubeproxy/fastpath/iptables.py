@@ -14,7 +14,13 @@ from analyzer.kubeproxy.dispatch.iptables import Entrance
 from analyzer.kubeproxy.fastpath.masquerade import MANY, MasqueradeJudges
 from analyzer.kubeproxy.routes.sources import PodNetworks
 from analyzer.kubeproxy.rows.plain import PlainTable
-from analyzer.kubeproxy.rows.plain_shares import PlainRoutes, PlainShares, told_otherwise
+from analyzer.kubeproxy.rows.plain_shares import (
+    PlainRoutes,
+    PlainService,
+    PlainShares,
+    told_by,
+    told_otherwise,
+)
 from analyzer.kubeproxy.source_part import ALL_SOURCES
 from analyzer.kubeproxy.view import Frontend, Route, Source
 from analyzer.model.addresses import VERSIONS, Address, Network, network_from_text
@@ -83,7 +89,7 @@ class PlainWays:
     @cached_property
     def spares_all(self) -> bool:
         """Whether no plain flow is lost after its DNAT, certainly or possibly."""
-        if self._masquerade.is_plain():
+        if self._masquerade.is_plain:
             return True
         # For few endpoints, evaluating each is faster than distinguishing destinations.
         most = _MOST_DESTINATIONS if len(self._plain.endpoints) >= MANY else 0
@@ -175,6 +181,22 @@ class PlainWays:
             lambda: self.spares_all,
             None if alone is None else alone.drawn,
             lambda: None if alone is None else self._fares_of(entrances[0], alone.unmarked),
+            lambda: None if alone is None else self._found_of(entrances[0], alone),
+        )
+
+    def _found_of(self, entrance: Entrance, plain: PlainService) -> Hashable:
+        """Return what happens to flows from each source to each endpoint, by identity."""
+        fares = self._fares_of(entrance, plain.unmarked)
+        if fares is not None:
+            return id(fares)
+        return tuple(
+            [
+                (part.network, part.also, told_by(judge, plain))
+                for source in Source
+                for part, judge in told_otherwise(
+                    plain, self._judges_from(source, entrance, plain.unmarked)
+                )
+            ]
         )
 
     def _fares_of(self, entrance: Entrance, unmarked: str | None) -> Fares:
@@ -196,7 +218,7 @@ class PlainWays:
 
     def _first(self, entrance: Entrance, source: Source) -> First | None:
         """Return what is known of flows to a frontend before DNAT, if it matters."""
-        if self._masquerade.is_plain():
+        if self._masquerade.is_plain:
             return None
         return self._walks().before_dnat.first(entrance.frontend, entrance.protocol, source)
 

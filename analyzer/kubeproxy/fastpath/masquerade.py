@@ -9,7 +9,7 @@ POSTROUTING, wherever it goes. If other rules may do more (`quiet`), they are tr
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, cached_property
 
 from analyzer.kubeproxy.rows.plain import PlainTable
 from analyzer.kubeproxy.rows.plain_shares import Judge, Judged
@@ -64,7 +64,7 @@ class MasqueradeJudges:
         """
         marked = _is_marked(address, unmarked)
         special = {*self._own, *([] if address is None else [address])}
-        if not self.is_plain():
+        if not self.is_plain:
             return self._walked(source, address, marked, first)
         # Only a mark decides, unless the flow stays on the node or returns to its source.
         if address is None:
@@ -101,25 +101,38 @@ class MasqueradeJudges:
         The KUBE-SEP chain marks them. One from the node's own address the node has made, so it
         traverses POSTROUTING too.
         """
-        if self.is_plain():
+        if self.is_plain:
             return Judged(True)
 
         constant = self._of_all(Source.HAIRPIN, None, [self._walks().mark_of_masquerade], first)
         if constant is not None:
             return constant
 
+        walks = self._walks()
+        mark = walks.mark_of_masquerade
+        #: By the results of the traversals, which keep them: one object for many endpoints.
+        known: dict[int, Judged] = {}
+
+        @cache
+        def to_itself(protocol: str) -> Callable[[Endpoint], Onward]:
+            return walks.after_dnat.to_itself(protocol, mark, first)
+
         def judge(protocol: str, endpoint: Endpoint) -> Judged:
-            walks = self._walks()
-            mark = walks.mark_of_masquerade
-            # A flow from its own address was made by the node.
-            source = Source.NODE if endpoint.address in self._own else Source.HAIRPIN
-            onward = walks.onward_of(source, protocol, mark, endpoint.address, first)
-            return _judged(onward(endpoint))
+            if endpoint.address in self._own:  # the node has made the flow
+                way = Source.NODE, protocol, mark, endpoint.address
+                onward = walks.after_dnat.to_each(*way, first)(endpoint)
+            else:
+                onward = to_itself(protocol)(endpoint)
+            found = known.get(id(onward))
+            if found is None:
+                found = known[id(onward)] = _judged(onward)
+            return found
 
         return judge
 
+    @cached_property
     def is_plain(self) -> bool:
-        """Return whether nothing but the mark that KUBE-MARK-MASQ sets decides."""
+        """Whether nothing but the mark that KUBE-MARK-MASQ sets decides."""
         return self._table.masquerades_plainly() and self._quiet()
 
     def _walked(
@@ -153,7 +166,7 @@ class MasqueradeJudges:
         def onward_of(protocol: str, own: bool) -> list[Callable[[Endpoint], Onward]]:
             certain = marked | (Ternary.UNKNOWN if address is None else Ternary.of(own))
             way = source, protocol
-            return [walks.onward_of(*way, m, address, first) for m in marks_of(certain)]
+            return [walks.after_dnat.to_each(*way, m, address, first) for m in marks_of(certain)]
 
         def judge(protocol: str, endpoint: Endpoint) -> Judged:
             onward = onward_of(protocol, endpoint.address == address)
@@ -188,7 +201,7 @@ class MasqueradeJudges:
         found: set[Onward | None] = set()
         for protocol in {each.protocol for each in self._table.services.values()}:
             way = source, protocol
-            told = [walks.onward_to_all(*way, mark, address, first) for mark in marks]
+            told = [walks.after_dnat.to_all(*way, mark, address, first) for mark in marks]
             answers = [each for each in told if each is not None]
             found.add(one_of(answers) if len(answers) == len(told) else None)
         same = found.pop() if len(found) == 1 else None

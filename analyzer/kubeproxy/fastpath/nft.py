@@ -167,7 +167,7 @@ class PlainServices:
             for mark in self._known[kind, source].marks:
                 # One object for flows that differ in nothing.
                 way = source, service.protocol, mark
-                ways[self._walks.towards(*way)] = way
+                ways[self._walks.after_dnat.towards(*way)] = way
         for towards, way in ways.items():
             if self._is_spared(towards, way, number):
                 continue
@@ -279,7 +279,7 @@ class PlainServices:
         """Return what rules after nat match on of the sources of flows to some endpoints."""
         found: set[Intervals] = set()
         for mark in marks:
-            towards = self._walks.towards(source, protocol, mark)
+            towards = self._walks.after_dnat.towards(source, protocol, mark)
             for endpoint in drawn.endpoints:
                 number = int(endpoint.address)
                 found |= asked_of_others(towards(number, endpoint.port), number)
@@ -342,7 +342,10 @@ class PlainServices:
         address: Address | None,
     ) -> Judged:
         return _judged(
-            one_of(self._walks.onward(source, protocol, endpoint, mark, address) for mark in marks)
+            one_of(
+                self._walks.after_dnat.to(source, protocol, endpoint, mark, address)
+                for mark in marks
+            )
         )
 
     def _of_itself(self, source: Source, place: PlainPlace, endpoint: Endpoint) -> Judged:
@@ -366,7 +369,7 @@ class PlainServices:
             marks = self._returning.get(key)
             if marks is None:
                 way = place.frontend, protocol, source
-                side = self._walks.side_of(address) if source is Source.HAIRPIN else None
+                side = self._walks.after_dnat.side_of(address) if source is Source.HAIRPIN else None
                 marks = self._walks.explored(*way, address, side).marks(endpoint, address)
                 self._returning[key] = marks
             return self._onward(source, protocol, endpoint, marks, address)

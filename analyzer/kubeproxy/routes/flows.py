@@ -9,23 +9,23 @@ from typing import Final
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.matched.devices import asked_devices, dispatched
 from analyzer.kubeproxy.matched.sets import asks_pairs, asks_sets, node_ipsets
+from analyzer.kubeproxy.routes.after_dnat import AfterDnat
 from analyzer.kubeproxy.routes.before_dnat import BeforeDnat
 from analyzer.kubeproxy.routes.leaving import Leaving, Towards, from_any_side
 from analyzer.kubeproxy.routes.packets import (
     HOOKS,
     USUAL,
-    First,
     FlowPackets,
     behind_nat,
     bridge_port,
 )
 from analyzer.kubeproxy.routes.spared import Spared
-from analyzer.kubeproxy.view import Endpoint, Frontend, Source
+from analyzer.kubeproxy.view import Frontend, Source
 from analyzer.model.addresses import VERSIONS, Address, Network
 from analyzer.model.devices import Side
 from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.packet import UNKNOWN_MARK, Mark, Packet
-from analyzer.model.region import Intervals, Region, common_of, everything, networks_of
+from analyzer.model.region import Intervals, Region, everything, networks_of
 from analyzer.model.value import replace
 from analyzer.semantics.assumed import (
     BRIDGE_PORT,
@@ -38,8 +38,6 @@ from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.devices import NodeDevices, PodPlaces
 from analyzer.semantics.effort import Effort
 from analyzer.semantics.hooks import Hooks
-from analyzer.semantics.onward import Onward, one_of
-from analyzer.semantics.parts import Lookup, Parts, at
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import Tree
 
@@ -48,8 +46,6 @@ if TYPE_CHECKING:
     from analyzer.kubeproxy.routes.explored import Explored
     from analyzer.kubeproxy.routes.up_to_nat import NatTree, UpToNat
 
-#: Parts of sources from which on they are looked up.
-_MANY: Final = 8
 #: Assumptions about flows from one side, or to one.
 _OF_SIDES: Final = frozenset({BRIDGE_PORT, OUTSIDE_INTERFACE, POD_INTERFACE})
 
@@ -64,6 +60,7 @@ class FlowWalks:
 
     Attributes:
         before_dnat: what their packets are before DNAT.
+        after_dnat: what happens to them after DNAT.
         spared: tells which flows are certainly not lost.
         trees_used: names of assumptions on which the trees rest that `whole` has returned so far.
     """
@@ -114,16 +111,15 @@ class FlowWalks:
         self._asks_pairs = asks_pairs(rulesets)
         pairs = self._asks_pairs
         self._leaving = Leaving(self._hooks, family, asks_pairs=pairs, within=within)
-        self._towards: dict[Hashable, Towards] = {}
-        # With the parts, so that no other object gets their identity.
-        self._told: dict[tuple[int, Address | None], tuple[Parts[Onward], Onward]] = {}
-        self._lookups: dict[int, tuple[Parts[Onward], Lookup[Onward]]] = {}
         # A flow to a NodePort goes to some address of the node, which may not be known.
         node_port_address = node_port_address or (own[0] if own else None)
         self.packets = FlowPackets(sources, bridge_port(self.assumed), node_port_address)
         self.spared = Spared(self._hooks, self._leaving, self.packets, self._assumed)
         given = rulesets, self.packets, self._hooks, self._devices
         self.before_dnat = BeforeDnat(*given, self._spares_own)
+        self.after_dnat = AfterDnat(
+            self._leaving, self.packets, self._devices, lambda: self.asks_where_from
+        )
 
     @property
     def used(self) -> set[str]:
@@ -267,104 +263,6 @@ class FlowWalks:
         same = None if self._last is None else self._last.like(found, leaving)
         self._last = same or Explored(found, VERSIONS[self._family], leaving, passing)
         return self._last
-
-    def onward(
-        self,
-        source: Source,
-        protocol: str,
-        endpoint: Endpoint,
-        mark: Mark | None,
-        address: Address | str | None = USUAL,
-    ) -> Onward:
-        """Return what happens to a flow that was sent to `endpoint` with `mark`, if any."""
-        return self.onward_of(source, protocol, mark, address)(endpoint)
-
-    def onward_of(
-        self,
-        source: Source,
-        protocol: str,
-        mark: Mark | None,
-        address: Address | str | None = USUAL,
-        first: First | None = None,
-    ) -> Callable[[Endpoint], Onward]:
-        """Return a fast function that returns the same for flows to any endpoint.
-
-        `first` is what is known of them before DNAT.
-        """
-        known = self.packets.sources[source] if isinstance(address, str) else address
-        # A hairpin flow comes from the side on which its endpoint is known to be.
-        side = self.side_of(known) if source is Source.HAIRPIN else None
-        towards = self.towards(source, protocol, mark or Mark(), side, first)
-        # With the parts, so that no other object gets their identity.
-        told: dict[int, tuple[Parts[Onward], Onward]] = {}
-
-        def onward(endpoint: Endpoint) -> Onward:
-            parts, _ = towards(int(endpoint.address), endpoint.port)
-            found = told.get(id(parts))
-            if found is None:  # it is one object for many endpoints
-                key = id(parts), known
-                if key not in self._told:
-                    self._told[key] = parts, one_of(self._at(parts, known))
-                found = told[id(parts)] = self._told[key]
-            return found[1]
-
-        return onward
-
-    def _at(self, parts: Parts[Onward], address: Address | None) -> Sequence[Onward]:
-        """Return what happens to flows from an address; many parts are not tried one by one."""
-        if address is None or len(parts) < _MANY:
-            return at(parts, address)
-        if id(parts) not in self._lookups:
-            self._lookups[id(parts)] = parts, Lookup(parts)
-        return self._lookups[id(parts)][1].at(int(address))
-
-    def onward_to_all(
-        self,
-        source: Source,
-        protocol: str,
-        mark: Mark | None,
-        address: Address | None,
-        first: First | None = None,
-    ) -> Onward | None:
-        """Return what happens to flows with `mark` to any endpoint of plain flows.
-
-        A hairpin flow comes from its endpoint. None: it is not the same for all.
-        """
-        is_hairpin = source is Source.HAIRPIN
-        if is_hairpin and self.asks_where_from:
-            return None
-        sent = self.packets.translated(source, protocol, mark or Mark(), first=first)
-        parts = self._leaving.to_all(sent)
-        if parts is None:
-            return None
-        if not is_hairpin:
-            return one_of(self._at(parts, address))
-        within = self._leaving.within
-        found = [held for where, held in parts if where is None or common_of(where, within)]
-        return found[0] if len(found) == 1 else None
-
-    def side_of(self, address: Address | None) -> Side | None:
-        """Return the side that an endpoint's own flows come from; None: not known, or no effect."""
-        return self._devices.side(address) if address is not None and self.asks_where_from else None
-
-    def towards(
-        self,
-        source: Source,
-        protocol: str,
-        mark: Mark,
-        side: Side | None = None,
-        first: First | None = None,
-    ) -> Towards:
-        """Return a function that returns what happens to flows to each endpoint, by their sources.
-
-        `side` is that of the source, if its kind does not determine it; `first` is what is known
-        of the flows before DNAT.
-        """
-        key = source, protocol, mark, side, first
-        found = self._towards.get(key)
-        if found is None:
-            found = self._towards[key] = self._leaving.towards(self.packets.translated(*key))
-        return found
 
     def asked_behind(self, source: Source, most: int) -> set[Intervals] | None:
         """Return the sources that rules after nat distinguish, of the plain flows that reach them.

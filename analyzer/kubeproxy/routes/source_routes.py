@@ -154,7 +154,7 @@ class SourceRoutes:
             held = (walked for region, walked in within.values() if address in region)
             known = next(held, None)
             if known is None:
-                way = Source.HAIRPIN, self._walks.side_of(address)
+                way = Source.HAIRPIN, self._walks.after_dnat.side_of(address)
                 rest.setdefault(way, []).append(address)
             else:
                 ways[address] = known

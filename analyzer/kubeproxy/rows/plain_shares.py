@@ -59,6 +59,16 @@ class PlainService:
         return all(told(one, end) == told(other, end) for end in self.drawn.endpoints)
 
 
+def told_by(judge: Judge, service: PlainService) -> Hashable:
+    """Return the identities of a judge's results, of all endpoints or of each.
+
+    Only valid as long as the judge exists, which keeps its results.
+    """
+    if not callable(judge):
+        return id(judge)
+    return tuple([id(judge(service.protocol, each)) for each in service.drawn.endpoints])
+
+
 def told_otherwise(service: PlainService, parts: Sequence[JudgedPart]) -> Iterator[JudgedPart]:
     """Yield the parts of a source whose flows have other results than those around them."""
     if len(parts) == 1:
@@ -228,7 +238,7 @@ class PlainRoutes(Sequence[Route]):
             differ in nothing but frontend and draws.
     """
 
-    __slots__ = ("_is_quiet", "_made", "drawn", "fares", "from_source")
+    __slots__ = ("_found", "_is_quiet", "_made", "drawn", "fares", "from_source")
 
     def __init__(
         self,
@@ -236,10 +246,12 @@ class PlainRoutes(Sequence[Route]):
         is_quiet: Callable[[], bool],
         drawn: Drawn | None = None,
         fares: Callable[[], Fares] = lambda: None,
+        found: Callable[[], Hashable] = lambda: None,
     ) -> None:
         self.from_source = from_source
         self.drawn = drawn
         self.fares = fares
+        self._found = found
         self._is_quiet = is_quiet
         self._made: tuple[Route, ...] | None = None
 
@@ -262,8 +274,8 @@ class PlainRoutes(Sequence[Route]):
 
         Compared by identity: only valid as long as the dump's routes exist.
         """
-        fares = None if self.drawn is None else self.fares()
-        return None if self.drawn is None or fares is None else (id(self.drawn.draws), id(fares))
+        found = self._found()
+        return None if self.drawn is None or found is None else (id(self.drawn.draws), found)
 
     def _all(self) -> tuple[Route, ...]:
         if self._made is None:

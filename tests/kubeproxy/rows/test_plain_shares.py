@@ -22,7 +22,7 @@ from analyzer.kubeproxy.generate import (
     service_ports,
     services,
 )
-from analyzer.kubeproxy.rows.plain_shares import Drawn, Fares, PlainRoutes
+from analyzer.kubeproxy.rows.plain_shares import Drawn, PlainRoutes
 from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Source
 from analyzer.model.cluster import Cluster
 from analyzer.model.probability import ALWAYS, Bounds
@@ -104,23 +104,23 @@ def test_one_route_stands_for_all_in_generated_dumps(kind: str) -> None:
 
 DRAWS = (Bounds(ALWAYS, ALWAYS),)
 OTHER_DRAWS = (Bounds(ALWAYS, ALWAYS), Bounds(ALWAYS, ALWAYS))
-FARES: Fares = ("lost",)
-OTHER_FARES: Fares = ("not lost",)
+LOST = "lost"
+NOT_LOST = "not lost"
 
 
-def class_routes(draws: tuple[Bounds, ...] | None, fares: Fares) -> PlainRoutes:
+def class_routes(draws: tuple[Bounds, ...] | None, found: str | None) -> PlainRoutes:
     drawn = None if draws is None else Drawn(None, "", ("10.0.0.1:80",), draws)
-    return PlainRoutes(lambda _: iter(()), lambda: False, drawn, lambda: fares)
+    return PlainRoutes(lambda _: iter(()), lambda: False, drawn, found=lambda: found)
 
 
 def test_a_class_is_of_equal_draws_and_of_flows_that_fare_alike() -> None:
-    one = class_routes(DRAWS, FARES).class_of()
+    one = class_routes(DRAWS, LOST).class_of()
     assert one is not None
-    assert one == class_routes(DRAWS, FARES).class_of()
-    assert one != class_routes(OTHER_DRAWS, FARES).class_of()
-    assert one != class_routes(DRAWS, OTHER_FARES).class_of()
+    assert one == class_routes(DRAWS, LOST).class_of()
+    assert one != class_routes(OTHER_DRAWS, LOST).class_of()
+    assert one != class_routes(DRAWS, NOT_LOST).class_of()
 
 
-def test_where_endpoints_fare_otherwise_than_others_each_is_its_own_class() -> None:
+def test_of_routes_of_more_than_one_frontend_each_is_its_own_class() -> None:
     assert class_routes(DRAWS, None).class_of() is None
-    assert class_routes(None, FARES).class_of() is None
+    assert class_routes(None, LOST).class_of() is None
