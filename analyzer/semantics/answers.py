@@ -13,8 +13,8 @@ of this node could not put back anything.
 A flow has a region of sources and one of destinations (`region`); the answer has the same two,
 exchanged. So rules on the answer's destination split the flow's sources, and the other way around.
 
-Rules that accept all answers come first on most nodes: one traversal by an answer between unknown
-addresses shows that none is lost, and no other is needed.
+Rules that accept all answers come first on most nodes: if the first answer is not lost, one
+traversal by an answer between unknown addresses shows that none is, and no other is needed.
 
 Source: Linux, net/netfilter/nf_nat_core.c, ``nf_nat_inet_fn``, ``nf_nat_packet``;
 net/netfilter/nf_conntrack_core.c, ``resolve_normal_ct``; seen on Linux 6.18.
@@ -108,6 +108,8 @@ class Answers:
         self._made: Calls | None = None
         #: By its ends, the assumptions on which it rests that no answer is lost; None: some may be.
         self._never_lost: dict[Ends, frozenset[str] | None] = {}
+        #: The ends of flows whose answers were asked for.
+        self._asked_for: set[Ends] = set()
         self._known: dict[Restored, _Known] = {}
         #: By answer whose destination conntrack has put back, what happens to it.
         self._behind: dict[Restored, _Known] = {}
@@ -146,11 +148,16 @@ class Answers:
             Parted: rules match on some of the flow's destinations.
         """
         ends = _ENDS[sent.in_interface == "", here]
-        if left.zones == NO_ZONES and self._is_never_lost(ends):
+        is_usual = left.zones == NO_ZONES
+        if is_usual and ends in self._asked_for and self._is_never_lost(ends):
             return Leaf(Delivered(here), left)
         found = self._found(*self._answer(sent, left, ends), ends)
-        ended = [each for each in every_leaf(found) if not isinstance(each.outcome, Delivered)]
-        if not ended:
+        is_lost = any(not isinstance(each.outcome, Delivered) for each in every_leaf(found))
+        if is_usual and ends not in self._asked_for:
+            self._asked_for.add(ends)
+            if is_lost:  # and so are some of all answers
+                self._never_lost[ends] = None
+        if not is_lost:
             return Leaf(Delivered(here), left)
 
         exempting = _exempting(found)
