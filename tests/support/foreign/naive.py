@@ -117,8 +117,7 @@ class _Node(Node):
         return Sent(*to, self._masqueraded(hook, made_here=made_here))
 
     def _masqueraded(self, hook: str, *, made_here: bool) -> bool | None:
-        flow = self.flow
-        flow.oif = self.out() if made_here else ""
+        flow = self.flow  # all of OUTPUT sees the device of the first destination
         try:
             for priority, calls in self.hooks[hook].entries:
                 if priority > _DSTNAT:
@@ -150,6 +149,7 @@ class _Node(Node):
             mark=0,
             untracked=False,
             seen=None,
+            zones=None,
             answers=flow.seen,
             done={"source", "destination"},
             iif="" if here else self.device_of(flow.destination),
@@ -158,7 +158,7 @@ class _Node(Node):
         entering, leaving = "OUTPUT" if here else "PREROUTING", "POSTROUTING"
         try:
             self._around(entering, _DSTNAT, before=True)
-            if answer.untracked:
+            if answer.untracked or _zone_of_answers(answer) != _zone_of_answers(flow):
                 return False
             answer.destination, answer.destination_port = client
             self._around(entering, _DSTNAT, before=False)
@@ -180,6 +180,10 @@ class _Node(Node):
             return False
         return True
 
+    def out(self) -> str:
+        to = self.flow.destination
+        return "lo" if to in self.flow.own else self.device_of(to)
+
     def _back(self, *, made_here: bool) -> str:
         return "lo" if made_here else self.came_by
 
@@ -191,6 +195,10 @@ class _Node(Node):
     def settled(self, verdict: Verdict, hook: str) -> None:
         super().settled(verdict, hook)
         self.decided |= verdict.kind == "dnat"
+
+
+def _zone_of_answers(flow: Flow) -> int:
+    return 0 if flow.zones is None else flow.zones[1]
 
 
 class _Walk:
@@ -252,7 +260,10 @@ class _Walk:
                     if flow.seen is not None and not flow.untracked:
                         flow.flow_mark = flow.flow_mark & ~mask ^ value
                 case t.NoTrack() | t.ConnectionTracking(no_track=True):
-                    flow.untracked = flow.untracked or flow.seen is None
+                    flow.exempt()
+                case t.ConnectionTracking(zone=both, zone_original=first, zone_reply=second):
+                    if flow.seen is None and flow.zones is None and not flow.untracked:
+                        flow.zones = int(both or first or 0), int(both or second or 0)
                 case _:
                     return rule.target
         return None

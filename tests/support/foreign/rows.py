@@ -46,6 +46,15 @@ _BEHIND = {
     "forward": (-10, 0),
     "postrouting": (-10, 50),
 }
+#: What others say to conntrack before it looks at a flow, or when it no longer listens.
+_TO_CONNTRACK = (
+    "ct zone set 5",
+    "ct original zone set 5",
+    "ct reply zone set 5",
+    "notrack",
+)
+#: Chains whose flows have a device to leave by.
+_WITH_WAY_OUT = frozenset({"FORWARD", "KUBE-FORWARD", "OUTPUT", "POSTROUTING", "KUBE-POSTROUTING"})
 _MARKING = (
     "meta mark set meta mark | 0x00004000",
     "meta mark set 0x00000000",
@@ -115,7 +124,8 @@ class Writer:
         entering = chain not in {*_LEAVING, "OUTPUT"}
         choices = ["", "source", "source", "source", "not", "range", "mark", "port", "to", "local"]
         choices += ["connmark"] if chain in _LEAVING else []
-        match self._random.choice([*choices, *(["device"] if entering else [])]):
+        devices = ["device"] * entering + ["way out"] * (chain in _WITH_WAY_OUT)
+        match self._random.choice([*choices, *devices]):
             case "source":
                 return f"-s {self._network()} "
             case "not":
@@ -136,6 +146,8 @@ class Writer:
                 return "-m addrtype --src-type LOCAL "
             case "device":
                 return f"-i {self._random.choice(('eth0', 'cni0'))} "
+            case "way out":
+                return f"-o {self._random.choice(('eth0', 'cni0'))} "
             case _:
                 return ""
 
@@ -150,7 +162,8 @@ class Writer:
             if leaving and hook != "INPUT":
                 snat = ("MASQUERADE", *snat)
             return self._one("ACCEPT", "RETURN", *marks, *snat)
-        also = ("NOTRACK",) if table == "raw" else ("CONNMARK --set-xmark 0x1/0x1",)
+        zones = ("CT --zone 5", "CT --zone-orig 5", "CT --zone-reply 5")
+        also = ("NOTRACK", *zones) if table == "raw" else ("CONNMARK --set-xmark 0x1/0x1",)
         return self._one(*_ENDING[table], *marks, *also)
 
     def _one(self, *choices: str) -> str:
@@ -255,6 +268,7 @@ class Writer:
             ends += [] if hook == "input" else ["masquerade"]
         elif hook != "inside":
             ends += ["accept", "drop"]
+            ends += _TO_CONNTRACK if hook in {"prerouting", "output"} else ()
         return self._match_of_nft(hook) + self._one(*ends)
 
     def _match_of_nft(self, hook: str) -> str:
@@ -276,6 +290,11 @@ class Writer:
                     ()
                     if hook in {"postrouting", "input", "output", "inside"}
                     else ('iifname "cni0" ',)
+                ),
+                *(
+                    ('oifname "cni0" ', 'oifname "eth0" ')
+                    if hook in {"forward", "postrouting", "output"}
+                    else ()
                 ),
             )
         )

@@ -70,13 +70,18 @@ def distribution(start: Callable[[Script], K]) -> dict[K, Fraction]:
     return found
 
 
+#: The direction for which a zone of the other one is not.
+_OTHER_WAY: Final = ("reply", "original")
+
+
 @dataclass(kw_only=True)
 class Flow:
     """A packet, its flow and the node: nothing of it is unknown.
 
     `seen` is the packet as it was when conntrack looked at it; None: it has not, or was told not
     to, which `untracked` tells apart. `answers` is the flow's first packet, as it was then, if this
-    one answers it. `done` are the directions for which nat is settled.
+    one answers it. `done` are the directions for which nat is settled. `zones` are those of the
+    flow and of its answers, if a rule has chosen them.
     """
 
     family: str
@@ -99,6 +104,11 @@ class Flow:
     snat: bool = False
     done: set[str] = field(default_factory=set)
     answers: tuple[Address, int, Address, int] | None = None
+    zones: tuple[int, int] | None = None
+
+    def exempt(self) -> None:
+        """What ``notrack`` does: the first rule that says anything to conntrack decides."""
+        self.untracked = self.untracked or (self.seen is None and self.zones is None)
 
     def track(self) -> None:
         """What conntrack does: an entry for what has none and is not to have none."""
@@ -192,8 +202,13 @@ class Walk:
                 mark = self.value(operand) & ALL_BITS
                 if flow.seen is not None:
                     flow.flow_mark = mark
+            case s.CtSet("zone", int(zone), direction):
+                if flow.seen is None and flow.zones is None:  # nft_ct_set_zone_eval()
+                    first, second = (0 if direction == other else zone for other in _OTHER_WAY)
+                    flow.zones = first, second
+                    flow.untracked = False
             case s.Notrack():
-                flow.untracked = flow.untracked or flow.seen is None
+                flow.exempt()
             case s.Mangle(e.Payload(_, name) as key, operand):
                 self.value(key)
                 setattr(flow, _FIELDS[name], self.value(operand))
