@@ -27,7 +27,8 @@ from analyzer.model.value import replace, value
 from analyzer.parsers.ages import dump_taken
 from analyzer.parsers.careful import joined, rules_of, unmarked
 from analyzer.parsers.open_table import LEADS
-from analyzer.parsers.xt.rule import parse_rule, render_rule
+from analyzer.parsers.xt.row_shapes import RowShapes
+from analyzer.parsers.xt.rule import render_rule
 from analyzer.parsers.xt.targets.dnat import DNAT
 
 TYPE_CHECKING = False
@@ -83,12 +84,13 @@ def lines_of(text: str) -> list[list[_Line]]:
         for _, line in lines
         if line[:1] in {":", "-"} and (found := _DECLARED.match(line)) is not None
     }
-    return [_line(line, number, declared) for number, line in lines]
+    shapes = RowShapes()
+    return [_line(line, number, declared, shapes) for number, line in lines]
 
 
-def _line(plain: str, number: int, chains: Container[str]) -> list[_Line]:
+def _line(plain: str, number: int, chains: Container[str], shapes: RowShapes) -> list[_Line]:
     if _ROW.match(plain):
-        return [_row(each, number, chains) for each in rules_of(plain)]
+        return [_row(each, number, chains, shapes) for each in rules_of(plain)]
     for kind, pattern in _KINDS:
         if pattern.match(plain):
             return [(kind, plain)]
@@ -107,11 +109,11 @@ _KINDS: Final = (
 )
 
 
-def _row(line: str, number: int, chains: Container[str]) -> _Row:
+def _row(line: str, number: int, chains: Container[str], shapes: RowShapes) -> _Row:
     found = _ROW.match(line)
     assert found is not None
     try:
-        rule = parse_rule(line, Location("", number), chains)
+        rule = shapes.parse(line, Location("", number), chains)
     except ParseError:
         rule = None
     return _Row(

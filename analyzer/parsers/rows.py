@@ -129,7 +129,7 @@ class RuleRows(LazyRules):
 
 _LOST: Final = LOST_ROWS
 #: Characters of the rows of a table from which on many are alike.
-_LARGE: Final = 1_000_000
+_LARGE: Final = 100_000
 #: Destination and port, preceded at most by the source, without ``!``.
 _KEY: Final = (
     r"(?:\[\d+:\d+\] )?-A \S+ (?:(?:! )?-s \S+ )?"
