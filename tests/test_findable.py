@@ -64,6 +64,7 @@ ANALYZER: Final = (
     Row(
         "parsers/telling", "parsers/test_careful.py parsers/test_listing.py", "what readers warn of"
     ),
+    Row("parsers/listed_rows", "parsers/test_careful.py", "rows in pieces, and lines lost"),
     Row(
         "semantics/option_matching semantics/match_result",
         "semantics/iptables/test_matching.py semantics/test_source_ports.py",
