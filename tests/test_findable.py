@@ -402,7 +402,7 @@ ANALYZER: Final = (
     Row("arguments/examples", "test_help.py", "lines of help, each of which is run"),
     # --- reports
     Row(
-        "reports/answers reports/cluster_answer",
+        "reports/answers reports/lab_answers reports/cluster_answer",
         "reports/test_renderers.py",
         "plain values, one for each verb",
     ),
