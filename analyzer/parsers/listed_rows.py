@@ -11,8 +11,8 @@ class ListedRows(RuleRows):
 
     __slots__ = ("_lost", "_rows")
 
-    def __init__(self, file: str, reader: RowReader, *, complete: bool = True) -> None:
-        super().__init__(file, reader, complete=complete)
+    def __init__(self, file: str, reader: RowReader) -> None:
+        super().__init__(file, reader)
         self._rows: list[tuple[int, str]] = []
         #: Numbers of the lines that are not rules, but may stand for some.
         self._lost: set[int] = set()

@@ -59,9 +59,7 @@ class RuleRows(LazyRules):
 
     __slots__ = ("_file", "_held", "_reader", "_understood", "complete", "table")
 
-    def __init__(
-        self, file: str, reader: RowReader, table: str = "", *, complete: bool = True
-    ) -> None:
+    def __init__(self, file: str, reader: RowReader, table: str = "") -> None:
         super().__init__()
         self._file = file
         self._reader = reader
@@ -70,7 +68,7 @@ class RuleRows(LazyRules):
         #: The name of the table, as far as it is known so far.
         self.table = table
         #: False if the input may have lost rules of this chain.
-        self.complete = complete
+        self.complete = True
 
     @property
     @abstractmethod
