@@ -64,6 +64,7 @@ ANALYZER: Final = (
     Row(
         "parsers/telling", "parsers/test_careful.py parsers/test_listing.py", "what readers warn of"
     ),
+    Row("parsers/listed_rows", "parsers/test_careful.py", "rows in pieces, and lines lost"),
     Row(
         "semantics/option_matching semantics/match_result",
         "semantics/iptables/test_matching.py semantics/test_source_ports.py",
@@ -401,7 +402,7 @@ ANALYZER: Final = (
     Row("arguments/examples", "test_help.py", "lines of help, each of which is run"),
     # --- reports
     Row(
-        "reports/answers reports/cluster_answer",
+        "reports/answers reports/lab_answers reports/cluster_answer",
         "reports/test_renderers.py",
         "plain values, one for each verb",
     ),

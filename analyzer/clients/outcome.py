@@ -47,11 +47,6 @@ class Outcome:
     quantiles: tuple[Range, ...]
     endings: tuple[Ending, ...]
 
-    @property
-    def is_exact(self) -> bool:
-        """Whether the chance of failure is known exactly."""
-        return self.fails[0] == self.fails[1]
-
     def failing(self) -> Time | None:
         """Return the durations of operations that fail; None if none does."""
         found = [e.time for e in self.endings if e.result is not Result.ANSWERED and e.chance[1]]

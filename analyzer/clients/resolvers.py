@@ -52,8 +52,7 @@ class Resolver:
         says: what is meant by its name.
         source: where it is to be read.
         measured: whether it was compared with a program of its kind.
-        both: whether A and AAAA are asked for, else A alone.
-        apart: whether each of both has sockets of its own.
+        apart: whether A and AAAA are asked for on sockets of their own.
         parallel: whether all name servers are asked at once, from one socket.
         port: of what is sent again.
         timeout: seconds for each answer; with `parallel` for all attempts.
@@ -75,7 +74,6 @@ class Resolver:
     says: str
     source: str
     measured: bool
-    both: bool = True
     apart: bool = False
     parallel: bool = False
     port: Port
@@ -150,7 +148,6 @@ _EVERY: Final = (
         "src/lib/ares_close_connection.c, ares_check_cleanup_conns(); Node.js 20, lib/dns.js: "
         "4 tries; src/cares_wrap.cc, StartTimer(): looks each second",
         measured=True,
-        both=False,
         port=Port.NEW,
         timeout=Fraction(2),
         attempts=4,
@@ -191,7 +188,6 @@ _EVERY: Final = (
         says="dig: the name as it is, A only",
         source="dig(1), +tries=3 +time=5; BIND 9.18, bin/dig/dighost.c",
         measured=True,
-        both=False,
         first=True,
         port=Port.NEW,
         attempts=3,

@@ -22,6 +22,7 @@ from analyzer.kubeproxy.assumed import rests_on
 from analyzer.kubeproxy.dispatch.iptables import Entrance, Entrances
 from analyzer.kubeproxy.dispatch.node_port_address import answering_first
 from analyzer.kubeproxy.fastpath.iptables import PlainWays
+from analyzer.kubeproxy.grouping import first_of, grouped, plain_port, service_port
 from analyzer.kubeproxy.iptables_notes import Notes
 from analyzer.kubeproxy.routes.sources import pod_networks, source_addresses
 from analyzer.kubeproxy.rows.holes import without_holes
@@ -44,6 +45,7 @@ if TYPE_CHECKING:  # only loaded for dumps that need it
     from analyzer.kubeproxy.fastpath.classes import Classes
     from analyzer.kubeproxy.fastpath.grounds import PlainGrounds
     from analyzer.kubeproxy.fastpath.iptables import Way as PlainWay
+    from analyzer.kubeproxy.grouping import Key, Refusals
     from analyzer.kubeproxy.routes.source_parts import SourceParts
     from analyzer.kubeproxy.routes.source_routes import SourceRoutes, Way
     from analyzer.kubeproxy.routes.walks import NatWalks
@@ -64,10 +66,6 @@ def _has_holes(ruleset: Ruleset) -> bool:
     marks = nat.chains.get(names.MARK_MASQUERADE)
     whole = marks is not None and getattr(marks.rules, "complete", True)
     return not whole or any(hook not in nat.chains for hook in _BASE_CHAINS)
-
-
-def _place(protocol: str, frontend: Frontend) -> tuple[str, Address | None, int | None]:
-    return protocol, frontend.address, frontend.port
 
 
 class Recogniser:
@@ -300,24 +298,11 @@ class Recogniser:
     # --- ServicePorts ---
 
     def _services(self) -> Iterator[ServicePort]:
-        grouped: dict[tuple[str, str], list[Entrance]] = {}
-        refused: dict[tuple[str, str], list[tuple[Frontend, str]]] = {}
-        for entrance in self._entrances.found:
-            grouped.setdefault((entrance.name, entrance.protocol), []).append(entrance)
-        refusing = [each for each in self._rulesets_of_family() if _may_refuse(each)]
-        if refusing:
-            from analyzer.kubeproxy.dispatch.entries import refusals
-
-            known = {_place(e.protocol, e.frontend): e.frontend for e in self._entrances.found}
-            every = (each for rules in refusing for each in refusals(rules, self._object_names))
-            for entry, refusal in every:
-                key = entry.name, entry.protocol
-                # A refusal's comment does not have the kind; that of the rule in nat does.
-                frontend = known.get(_place(entry.protocol, entry.frontend), entry.frontend)
-                refused.setdefault(key, []).append((frontend, refusal))
-        self._find_ways(grouped.values())
-        for key in sorted({**grouped, **refused}):
-            yield self._service(*key, grouped.get(key, []), refused.get(key, []))
+        refused = self._entrances.refused(self._rulesets_of_family())
+        groups = [*grouped(self._entrances.found, refused)]
+        self._find_ways([entrances for _, entrances, _ in groups])
+        for group in groups:
+            yield self._service(*group)
 
     def _rulesets_of_family(self) -> Iterator[Ruleset]:
         """Yield the rulesets of iptables of the dump's IP version, its own first."""
@@ -326,37 +311,19 @@ class Recogniser:
             if isinstance(each, Ruleset) and each.family == self._ruleset.family:
                 yield each
 
-    def _service(
-        self,
-        name: str,
-        protocol: str,
-        entrances: list[Entrance],
-        refusals: list[tuple[Frontend, str]],
-    ) -> ServicePort:
+    def _service(self, key: Key, entrances: list[Entrance], refusals: Refusals) -> ServicePort:
         if len(entrances) == 1 and not refusals and entrances[0].plain is not None:
-            return ServicePort(
-                name=names.service_name(name),
-                protocol=protocol,
-                frontends=(entrances[0].frontend,),
-                routes=self._routes(entrances),
-            )
-        # Two rules for one frontend: the first one matches every flow.
-        first = {e.frontend: e for e in reversed(entrances)}
-        frontends = dict.fromkeys([*(e.frontend for e in entrances), *(f for f, _ in refusals)])
-        ways = [first[frontend] for frontend in frontends if frontend in first]
-        return ServicePort(
-            name=names.service_name(name),
-            protocol=protocol,
-            frontends=tuple(frontends),
-            routes=self._refused(self._routes(ways), refusals),
+            return plain_port(entrances[0], self._routes(entrances))
+        return service_port(
+            key,
+            entrances,
+            self._refused(self._routes(first_of(entrances)), refusals),
+            refusals,
             affinity=self._entrances.affinity(entrances),
-            refusals=tuple(refusals),
-            unfilled=tuple([e.frontend for e in entrances if self._entrances.is_empty(e)]),
+            unfilled=filter(self._entrances.is_empty, entrances),
         )
 
-    def _refused(
-        self, routes: Sequence[Route], refusals: list[tuple[Frontend, str]]
-    ) -> Sequence[Route]:
+    def _refused(self, routes: Sequence[Route], refusals: Refusals) -> Sequence[Route]:
         if not refusals or isinstance(routes, PlainRoutes):
             return routes
         from analyzer.kubeproxy.routes.astray import as_refused
@@ -413,11 +380,3 @@ class Recogniser:
     def _size(self, name: str) -> int:
         """Return about how many rules a flow traverses from a Service's chain on."""
         return len(self._nat.chains[name].rules) if name in self._nat.chains else 0
-
-
-def _may_refuse(ruleset: Ruleset) -> bool:
-    table = ruleset.tables.get("filter")
-    if table is None:
-        return False
-    chains = (names.SERVICES, names.EXTERNAL_SERVICES, names.NODE_PORTS)
-    return any(len(table.chains[name].rules) for name in chains if name in table.chains)

@@ -14,6 +14,7 @@ from analyzer.kubeproxy.dispatch.nft_frame import Frame
 from analyzer.kubeproxy.fastpath.classes import Classes
 from analyzer.kubeproxy.fastpath.nft import PlainPlace, PlainServices
 from analyzer.kubeproxy.fastpath.nft_alike import NftClosures
+from analyzer.kubeproxy.grouping import first_of, grouped, plain_port, service_port
 from analyzer.kubeproxy.matched.sets import not_told
 from analyzer.kubeproxy.routes.astray import as_refused
 from analyzer.kubeproxy.routes.flows import FlowWalks
@@ -38,6 +39,7 @@ from analyzer.semantics.tree import Tree
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from analyzer.kubeproxy.dispatch.object_names import ObjectNames
+    from analyzer.kubeproxy.grouping import Key, Refusals
 
 
 class Family:
@@ -180,10 +182,7 @@ class Family:
 
     def services(self) -> Iterator[ServicePort]:
         """Yield all ServicePorts with their routes."""
-        grouped: dict[tuple[str, str], list[Entrance]] = {}
-        for entrance in self.entrances:
-            grouped.setdefault((entrance.name, entrance.protocol), []).append(entrance)
-        refused: dict[tuple[str, str], list[tuple[Frontend, str]]] = {}
+        refused: dict[Key, Refusals] = {}
         known = {(e.protocol, e.frontend.address, e.frontend.port): e for e in self.entrances}
         for place, answer in self._read.refused:
             entrance_of = known.get((str(place.protocol), place.address, place.port))
@@ -194,8 +193,8 @@ class Family:
             answers = refused.setdefault((name, str(place.protocol)), [])
             if all(frontend != each for each, _ in answers):
                 answers.append((frontend, answer))
-        for key in sorted({**grouped, **refused}):
-            service = self._service(*key, grouped.get(key, []), refused.get(key, []))
+        for group in grouped(self.entrances, refused):
+            service = self._service(*group)
             self._of[id(service)] = service
             yield service
 
@@ -245,38 +244,20 @@ class Family:
         way = route.frontend, service.protocol, route.source
         return self._walks.whole(*way, self._addresses.get((*way, route.network), USUAL))
 
-    def _service(
-        self,
-        name: str,
-        protocol: str,
-        entrances: list[Entrance],
-        refusals: list[tuple[Frontend, str]],
-    ) -> ServicePort:
+    def _service(self, key: Key, entrances: list[Entrance], refusals: Refusals) -> ServicePort:
         if len(entrances) == 1 and not refusals:
             routes = self._plain_routes(entrances[0])
             if routes is not None:
-                return ServicePort(
-                    name=names.service_name(name),
-                    protocol=protocol,
-                    frontends=(entrances[0].frontend,),
-                    routes=routes,
-                )
-        # Two rules for one frontend: the first one matches every flow.
-        first = {e.frontend: e for e in reversed(entrances)}
-        frontends = dict.fromkeys([*(e.frontend for e in entrances), *(f for f, _ in refusals)])
-        ways = [first[frontend] for frontend in frontends if frontend in first]
-        return ServicePort(
-            name=names.service_name(name),
-            protocol=protocol,
-            frontends=tuple(frontends),
-            routes=as_refused(
-                (route for entrance in ways for route in self._routes(entrance)), refusals
-            ),
-            affinity=next(
-                (found for e in entrances if (found := affinity(self._chains(e), e.table))), None
-            ),
-            refusals=tuple(refusals),
-            unfilled=tuple(e.frontend for e in entrances if self._is_empty(e)),
+                return plain_port(entrances[0], routes)
+        every = (route for each in first_of(entrances) for route in self._routes(each))
+        timeouts = (affinity(self._chains(e), e.table) for e in entrances)
+        return service_port(
+            key,
+            entrances,
+            as_refused(every, refusals),
+            refusals,
+            affinity=next(filter(None, timeouts), None),
+            unfilled=filter(self._is_empty, entrances),
         )
 
     def _plain_routes(self, entrance: Entrance) -> Sequence[Route] | None:

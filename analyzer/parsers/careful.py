@@ -15,8 +15,8 @@ from analyzer.errors import InputError
 from analyzer.model.hooks import POLICIES
 from analyzer.model.iptables.rules import Counters, Ruleset, Table
 from analyzer.parsers.header import family_of, header, taken
+from analyzer.parsers.listed_rows import ListedRows
 from analyzer.parsers.open_table import BASE_CHAINS, BUILT_IN, LEADS, OpenTable
-from analyzer.parsers.rows import ListedRows
 from analyzer.parsers.telling import Telling
 
 _TABLE: Final = re.compile(r"\*\s*([A-Za-z]+)\s*$")
@@ -197,7 +197,7 @@ class CarefulReader(Telling):
         assert self._open is not None
         self._open.policies[chain] = (policy, counters)
         if chain not in self._open.rows:
-            rows = self._open.rows[chain] = ListedRows(self._file, self._open.rows)
+            rows = self._open.rows[chain] = ListedRows(self._file, self._open.reader)
             for each in self._open.lost:
                 rows.lose(*each, at_start=False)
         return self._open.rows[chain]

@@ -24,7 +24,7 @@ from analyzer.model.hooks import POLICIES
 from analyzer.model.iptables.rules import Chain, Ruleset, Table
 from analyzer.model.value import replace
 from analyzer.parsers.header import family_of, headers, taken
-from analyzer.parsers.rows import Block, Chains, Skim, Skimmed, SlicedRows
+from analyzer.parsers.rows import Block, Chains, RowReader, Skim, Skimmed, SlicedRows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -244,11 +244,18 @@ def _chains(
         or not all(map(declared.__contains__, groups))
     ):
         return None
-    rows = Block(text, groups, (start, at), lambda *span: _groups(group, text, *span)[0], skim)
+    rows = Block(
+        text,
+        groups,
+        (start, at),
+        lambda *span: _groups(group, text, *span)[0],
+        skim,
+        RowReader(declared),
+    )
 
     def make(name: str) -> Chain:
         policy, counters = declared[name] or (None, (0, 0))
-        return Chain(name, SlicedRows(file, declared, table, rows, name), policy, counters)
+        return Chain(name, SlicedRows(file, table, rows, name), policy, counters)
 
     return Chains(declared, make, rows)
 

@@ -24,9 +24,10 @@ from analyzer.errors import InputError
 from analyzer.model.hooks import POLICIES
 from analyzer.model.iptables.rules import Counters, Ruleset, Table
 from analyzer.model.value import replace
+from analyzer.parsers.listed_rows import ListedRows
 from analyzer.parsers.listed_rule import save_row
 from analyzer.parsers.open_table import BASE_CHAINS, OpenTable
-from analyzer.parsers.rows import ListedRows, Skim
+from analyzer.parsers.rows import Skim
 from analyzer.parsers.telling import Telling
 from analyzer.parsers.xt.rule import UNREAD
 
@@ -192,7 +193,7 @@ class _Reader(Telling):
                 "unknown-policy", f"policy {policy} is not known: it may or may not drop", number
             )
         self._open.policies[name] = (policy, counters)
-        self._open.rows[name] = ListedRows(self._file, self._open.rows)
+        self._open.rows[name] = ListedRows(self._file, self._open.reader)
         if found[7] is not None:
             self._references[name] = int(found[7])
         self._chain, self._headless = name, True

@@ -6,7 +6,8 @@ import re
 from typing import Final
 
 from analyzer.model.iptables.rules import Chain, Counters, Table
-from analyzer.parsers.rows import ListedRows
+from analyzer.parsers.listed_rows import ListedRows
+from analyzer.parsers.rows import RowReader
 
 #: Commands that delete rules of a chain, or of all; no dump has them.
 _EDIT: Final = re.compile(
@@ -50,6 +51,7 @@ class OpenTable:
         self.lost: list[tuple[int, str]] = []
         self.policies: dict[str, tuple[str | None, Counters | None]] = {}
         self.rows: dict[str, ListedRows] = {}
+        self.reader = RowReader(self.rows)
         self.last: str | None = None
 
     def guess(self) -> str:

@@ -18,6 +18,38 @@ if TYPE_CHECKING:
     from analyzer.parsers.xt.row_shapes import RowShapes
 
 
+#: Rows that are parsed one by one, before finding out which are alike is worth its time.
+_FEW: Final = 256
+
+
+class RowReader:
+    """Parses rows of a table that declares `chains`: if they are many, by their shapes."""
+
+    __slots__ = ("_chains", "_number", "_shapes")
+
+    def __init__(self, chains: Container[str]) -> None:
+        self._chains = chains
+        self._number = 0
+        self._shapes: RowShapes | None = None
+
+    def parse(self, line: str, location: Location) -> Rule:
+        """Return the rule of a row.
+
+        Raises:
+            ParseError: a word that iptables-save cannot have printed there.
+        """
+        if self._shapes is not None:
+            return self._shapes.parse(line, location, self._chains)
+        from analyzer.parsers.xt.rule import parse_rule
+
+        self._number += 1
+        if self._number > _FEW:
+            from analyzer.parsers.xt.row_shapes import RowShapes
+
+            self._shapes = RowShapes()
+        return parse_rule(line, location, self._chains)
+
+
 class RuleRows(LazyRules):
     """The rules of one chain, each parsed on first access.
 
@@ -25,20 +57,18 @@ class RuleRows(LazyRules):
         ParseError: on first access, if the rule is malformed.
     """
 
-    __slots__ = ("_chains", "_file", "_held", "_understood", "complete", "table")
+    __slots__ = ("_file", "_held", "_reader", "_understood", "complete", "table")
 
-    def __init__(
-        self, file: str, chains: Container[str], table: str = "", *, complete: bool = True
-    ) -> None:
+    def __init__(self, file: str, reader: RowReader, table: str = "") -> None:
         super().__init__()
         self._file = file
-        self._chains = chains
+        self._reader = reader
         self._held: list[tuple[int, str]] | None = None
         self._understood: list[Rule | None] = []
         #: The name of the table, as far as it is known so far.
         self.table = table
         #: False if the input may have lost rules of this chain.
-        self.complete = complete
+        self.complete = True
 
     @property
     @abstractmethod
@@ -65,9 +95,7 @@ class RuleRows(LazyRules):
 
     def understand(self, number: int, line: str) -> Rule:
         """Return one rule, parsed and not kept."""
-        from analyzer.parsers.xt.rule import parse_rule
-
-        return parse_rule(line, self._at(number), self._chains)
+        return self._reader.parse(line, self._at(number))
 
     def _at(self, number: int) -> Location:
         return Location(self._file, number, self.table)
@@ -87,7 +115,7 @@ class RuleRows(LazyRules):
         if rule is None:
             if at == len(held):
                 last = held[-1][0] if held else 1
-                rule = _lost(_LOST, self._at(last))
+                rule = lost_rule(LOST_ROWS, self._at(last))
             else:
                 rule = self.understand(*held[at])
             self._understood[at] = rule
@@ -127,9 +155,6 @@ class RuleRows(LazyRules):
         return hash(tuple(self))
 
 
-_LOST: Final = LOST_ROWS
-#: Characters of the rows of a table from which on many are alike.
-_LARGE: Final = 1_000_000
 #: Destination and port, preceded at most by the source, without ``!``.
 _KEY: Final = (
     r"(?:\[\d+:\d+\] )?-A \S+ (?:(?:! )?-s \S+ )?"
@@ -152,12 +177,12 @@ def _key(line: str) -> tuple[str | None, int | None]:
     return host, None if port is None else int(port)
 
 
-def _lost(text: str, location: Location) -> Rule:
+def lost_rule(text: str, location: Location) -> Rule:
     """Return a rule that stands for those that the dump may have lost; it cannot be read."""
     from analyzer.model.iptables.matches import MatchUnknown
     from analyzer.model.iptables.targets import TargetUnknown
 
-    return Rule((MatchUnknown(_LOST),), TargetUnknown(_LOST), location, f"# {text}")
+    return Rule((MatchUnknown(LOST_ROWS),), TargetUnknown(LOST_ROWS), location, f"# {text}")
 
 
 class Skimmed:
@@ -185,7 +210,7 @@ class Block:
     `part` splits a piece of the text into such groups.
     """
 
-    __slots__ = ("_more", "_part", "_places", "_shapes", "groups", "skimmed", "span", "text")
+    __slots__ = ("_more", "_part", "_places", "groups", "reader", "skimmed", "span", "text")
 
     def __init__(
         self,
@@ -193,7 +218,8 @@ class Block:
         groups: dict[str, tuple[int, int]],
         span: tuple[int, int],
         part: Callable[[int, int], dict[str, tuple[int, int]]],
-        skimmed: Skimmed | None = None,
+        skimmed: Skimmed | None,
+        reader: RowReader,
     ) -> None:
         self.text = text
         self.groups = groups
@@ -202,18 +228,9 @@ class Block:
         self.skimmed = skimmed
         self._part = part
         self._more: dict[str, tuple[int, int]] | None = None
-        self._shapes: RowShapes | None = None
+        self.reader = reader
         #: Offsets whose line is known, in order: offset and line, from 1.
         self._places = [(0, 1)]
-
-    @property
-    def shapes(self) -> RowShapes | None:
-        """The shapes of its rows; None if there are too few for many to be alike."""
-        if self._shapes is None and self.span[1] - self.span[0] > _LARGE:
-            from analyzer.parsers.xt.row_shapes import RowShapes
-
-            self._shapes = RowShapes()
-        return self._shapes
 
     def span_of(self, chain: str) -> tuple[int, int]:
         """Return where the rows of a chain begin and end; an empty span if it has none."""
@@ -255,19 +272,10 @@ class SlicedRows(RuleRows):
 
     __slots__ = ("_block", "_name")
 
-    def __init__(
-        self, file: str, chains: Container[str], table: str, block: Block, name: str
-    ) -> None:
-        super().__init__(file, chains, table)
+    def __init__(self, file: str, table: str, block: Block, name: str) -> None:
+        super().__init__(file, block.reader, table)
         self._block = block
         self._name = name
-
-    def understand(self, number: int, line: str) -> Rule:
-        """Return one rule, parsed and not kept."""
-        shapes = self._block.shapes
-        if shapes is None:
-            return super().understand(number, line)
-        return shapes.parse(line, self._at(number), self._chains)
 
     @property
     def declared(self) -> Location | None:
@@ -301,57 +309,6 @@ class SlicedRows(RuleRows):
         if self._held is not None:
             return len(self._understood)
         return self._block.text.count("\n", *self._block.span_of(self._name))
-
-
-class ListedRows(RuleRows):
-    """Rows collected one by one, from anywhere in the input."""
-
-    __slots__ = ("_lost", "_rows")
-
-    def __init__(self, file: str, chains: Container[str], *, complete: bool = True) -> None:
-        super().__init__(file, chains, complete=complete)
-        self._rows: list[tuple[int, str]] = []
-        #: Numbers of the lines that are not rules, but may stand for some.
-        self._lost: set[int] = set()
-
-    def lose(self, number: int, line: str, *, at_start: bool) -> None:
-        """Add a line that stands for unreadable rules, after the present rows or before them.
-
-        Only before the rules were looked at.
-        """
-        self._lost.add(number)
-        self._rows.insert(0 if at_start else len(self._rows), (number, line))
-
-    def understand(self, number: int, line: str) -> Rule:
-        """Return one rule, parsed and not kept."""
-        if number in self._lost:
-            return _lost(line, self._at(number))
-        return super().understand(number, line)
-
-    def insert(self, at: int, number: int, line: str) -> None:
-        """Add a row before the one at `at`, from 0; only before the rules were looked at."""
-        self._rows.insert(at, (number, line))
-
-    def append(self, number: int, line: str) -> None:
-        """Add a row; only before the rules were looked at."""
-        self._rows.append((number, line))
-
-    @property
-    def lines(self) -> list[str]:
-        """The text of each rule."""
-        return [line for _, line in self._rows]
-
-    def number(self, at: int) -> int:
-        """Return the line, from 1, of the rule at `at`, from 0."""
-        return self._rows[at][0]
-
-    @property
-    def text(self) -> str:
-        """All rows, each with a newline at its end."""
-        return "".join(f"{line}\n" for _, line in self._rows)
-
-    def __len__(self) -> int:
-        return len(self._rows) + (not self.complete)
 
 
 class Chains(Mapping[str, Chain]):

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Final, NoReturn
 
 from analyzer.errors import ParseError
 from analyzer.model.diagnostics import Location
-from analyzer.model.value import value
 
 _WORD: Final = re.compile(r'(?:[^\s"]|"(?:[^"\\]|\\.)*+")++|"')
 _QUOTED: Final = r'"((?:[^"\\]|\\.)*+)"'
@@ -21,13 +21,20 @@ _ONE_WORD: Final = r'[^\s"]+'
 _PLAIN: Final = r"[A-Za-z0-9_-]+"
 
 
-@value
 class Word:
-    """One argument without its quotes; `span` is in columns of the line, from 0."""
+    """One argument: its text without quotes, and where it is."""
 
-    text: str
-    span: tuple[int, int]
-    quoted: bool = False
+    __slots__ = ("_at", "_words", "text")
+
+    def __init__(self, text: str, words: Words, at: int) -> None:
+        self.text = text
+        self._words = words
+        self._at = at
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """Where it begins and ends, in columns of the line, from 0."""
+        return self._words.spans[self._at]
 
 
 class Words:
@@ -40,52 +47,58 @@ class Words:
     def __init__(self, line: str, location: Location, start: int = 0) -> None:
         self.line = line
         self.location = location
-        self._words: Sequence[Word] = [self._word(m) for m in _WORD.finditer(line, start)]
         self.position = 0
+        self._start = start
+        self._texts: list[str] = _WORD.findall(line, start)
+        self._count = len(self._texts)
+        self._quoted: set[int] = set()
+        if '"' in line:
+            for at, text in enumerate(self._texts):
+                if '"' in text:
+                    self._quoted.add(at)
+                    self._texts[at] = self._unquoted(at, text)
 
-    def _word(self, found: re.Match[str]) -> Word:
-        text = found[0]
-        if '"' not in text:
-            return Word(text, found.span())
+    @cached_property
+    def spans(self) -> Sequence[tuple[int, int]]:
+        """Where each word begins and ends, in columns of the line, from 0."""
+        return [found.span() for found in _WORD.finditer(self.line, self._start)]
+
+    def _unquoted(self, at: int, text: str) -> str:
         if text == '"':
-            self.fail("expected a closing quote", span=(found.start(), len(self.line)))
+            self.fail("expected a closing quote", span=(self.spans[at][0], len(self.line)))
         if "\\" not in text:
-            plain = text.replace('"', "")
-        else:
-            plain = re.sub(_QUOTED, lambda m: re.sub(_ESCAPED, r"\1", m[1]), text)
-        return Word(plain, found.span(), quoted=True)
+            return text.replace('"', "")
+        return re.sub(_QUOTED, lambda m: re.sub(_ESCAPED, r"\1", m[1]), text)
 
     def peek(self, ahead: int = 0) -> str | None:
         """Return an upcoming word without taking it; None after the last."""
         at = self.position + ahead
-        return self._words[at].text if at < len(self._words) else None
+        return self._texts[at] if at < self._count else None
 
     def at_negation(self) -> bool:
         """Return whether the next word is ``!``, and not a quoted string."""
         at = self.position
-        if at == len(self._words):
-            return False
-        word = self._words[at]
-        return word.text == "!" and not word.quoted
+        return at < self._count and self._texts[at] == "!" and at not in self._quoted
 
     @property
     def next_column(self) -> int:
         """The column, from 0, of the next word; after the last, the end of the line."""
         at = self.position
-        return self._words[at].span[0] if at < len(self._words) else len(self.line)
+        return self.spans[at][0] if at < self._count else len(self.line)
 
     def take(self, expected: str) -> Word:
         """Take the next word, or raise a ParseError that says what was expected."""
-        if self.position == len(self._words):
+        at = self.position
+        if at == self._count:
             self.fail(f"expected {expected}", span=(len(self.line), len(self.line) + 1))
-        self.position += 1
-        return self._words[self.position - 1]
+        self.position = at + 1
+        return Word(self._texts[at], self, at)
 
     def text_since(self, position: int) -> str:
         """Return the line's text of the words taken since `position`, quotes included."""
         if position == self.position:
             return ""
-        return self.line[self._words[position].span[0] : self._words[self.position - 1].span[1]]
+        return self.line[self.spans[position][0] : self.spans[self.position - 1][1]]
 
     def fail(self, message: str, *, span: tuple[int, int]) -> NoReturn:
         """Raise a ParseError about part of this line."""

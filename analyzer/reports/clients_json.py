@@ -8,7 +8,7 @@ from typing import Any
 from analyzer.failure.agreement import client_agrees, clients_agree, rate_of_trials
 from analyzer.model.measurement import ClientTrial
 from analyzer.reports import json_values as values
-from analyzer.reports.answers import ClientsAnswer
+from analyzer.reports.lab_answers import ClientsAnswer
 from analyzer.reports.lab_json import left_out
 
 

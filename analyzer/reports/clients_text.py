@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from analyzer.failure.agreement import client_agrees, clients_agree, rate_of_trials
 from analyzer.model.measurement import ClientTrial
-from analyzer.reports.answers import ClientsAnswer
 from analyzer.reports.document import Cell, Column, Document, Line, Span, Style, TextTable
+from analyzer.reports.lab_answers import ClientsAnswer
 from analyzer.reports.lab_text import not_measured, verdict_of_all
 from analyzer.reports.numbers import bounds_percent
 from analyzer.reports.phrases import assumed, count

@@ -9,7 +9,7 @@ from analyzer.failure.agreement import Verdict
 from analyzer.model.flow_trace import FlowTrace
 from analyzer.model.measurement import Measurement
 from analyzer.reports import json_values as values
-from analyzer.reports.answers import LabAnswer, LeftOut
+from analyzer.reports.lab_answers import LabAnswer, LeftOut
 
 
 def render(answer: LabAnswer) -> Iterator[str]:

@@ -8,7 +8,7 @@ from analyzer.model.lab_phases import Bucket, Connection, Event
 from analyzer.model.measurement import Measurement
 from analyzer.model.probability import Bounds
 from analyzer.model.value import value
-from analyzer.reports.answers import LeftOut
+from analyzer.reports.lab_answers import LeftOut
 
 
 @value(kw_only=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from analyzer.failure.agreement import Verdict
 from analyzer.reports import json_values as values
-from analyzer.reports.answers import LabRepairAnswer, RepairedRoute
+from analyzer.reports.lab_answers import LabRepairAnswer, RepairedRoute
 from analyzer.reports.lab_json import left_out, measurement
 from analyzer.reports.lab_repair_text import lost
 

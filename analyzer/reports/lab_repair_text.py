@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from analyzer.failure.agreement import Verdict
 from analyzer.model.probability import Bounds, capped_sum
-from analyzer.reports.answers import LabRepairAnswer, RepairedRoute
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
+from analyzer.reports.lab_answers import LabRepairAnswer, RepairedRoute
 from analyzer.reports.lab_text import BACKENDS, judged, not_measured, verdict_of_all
 from analyzer.reports.numbers import bounds_percent
 from analyzer.reports.phrases import assumed, count

@@ -11,8 +11,8 @@ from analyzer.kubeproxy.view import Source
 from analyzer.model.flow_trace import FlowTrace
 from analyzer.model.measurement import ANSWERED, Measurement
 from analyzer.model.probability import Bounds, Dyadic, capped_sum
-from analyzer.reports.answers import LabAnswer
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
+from analyzer.reports.lab_answers import LabAnswer
 from analyzer.reports.numbers import bounds_fraction, bounds_percent
 from analyzer.reports.phrases import SOURCES, assumed, count
 

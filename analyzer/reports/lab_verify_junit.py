@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from analyzer.failure.agreement import Verdict
 from analyzer.model.value import replace
-from analyzer.reports.answers import LabAnswer
 from analyzer.reports.junit import Case, suite
+from analyzer.reports.lab_answers import LabAnswer
 
 
 def render(answer: LabAnswer) -> Iterator[str]:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from analyzer.failure.agreement import Verdict
-from analyzer.reports.answers import LabAnswer
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
+from analyzer.reports.lab_answers import LabAnswer
 from analyzer.reports.lab_text import judged, verdict_of_all
 from analyzer.reports.phrases import assumed, count
 

@@ -10,7 +10,6 @@ version is always compared, so that `cluster.drift` sees which versions the node
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from analyzer.cluster.drift import drift
@@ -50,10 +49,6 @@ class Drift:
     of_node: tuple[Finding, ...]
     of_services: Mapping[Name, tuple[Finding, ...]]
     not_judged: tuple[str, ...]
-
-    def kinds(self) -> dict[str, int]:
-        """Return how many differences there are of each kind."""
-        return dict(Counter(each.drift.value for each in self.findings()))
 
     def findings(self) -> tuple[Finding, ...]:
         """Return all differences."""

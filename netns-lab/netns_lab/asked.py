@@ -17,7 +17,7 @@ from analyzer.model.diagnostics import Diagnostic, Severity, partial_warning
 from analyzer.model.endings import Ending, EndKind
 from analyzer.model.probability import ALWAYS, Bounds
 from analyzer.model.value import replace
-from analyzer.reports.answers import LeftOut
+from analyzer.reports.lab_answers import LeftOut
 from analyzer.reports.phrases import SOURCES, count
 from netns_lab.backends import backend_of
 from netns_lab.beyond import OtherNode

@@ -22,7 +22,7 @@ from analyzer.model.measurement import ClientTrial, Measurement
 from analyzer.model.probability import ALWAYS, Bounds
 from analyzer.output import finish, say
 from analyzer.questions.repairing import repair_of
-from analyzer.reports.answers import ClientsAnswer, LabAnswer, LabRepairAnswer, LeftOut
+from analyzer.reports.lab_answers import ClientsAnswer, LabAnswer, LabRepairAnswer, LeftOut
 from analyzer.reports.progress import progress, up_to
 from analyzer.reports.renderers import RENDERERS
 from netns_lab.arguments import MOST_OF_A_ROUTE, SOURCES, parser

@@ -18,7 +18,7 @@ from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.value import replace
 from analyzer.parsers.nft.rendering import render_rule as render_nft
 from analyzer.parsers.xt.rule import render_rule
-from analyzer.reports.answers import LabAnswer
+from analyzer.reports.lab_answers import LabAnswer
 from analyzer.reports.lab_pcap_answer import LabPcapAnswer
 from analyzer.reports.lab_phases_answer import LabPhasesAnswer
 from analyzer.reports.phrases import count, listed

@@ -17,7 +17,7 @@ from analyzer.model.diagnostics import Diagnostic, Severity, partial_warning
 from analyzer.model.value import replace
 from analyzer.output import INTERRUPTED, finish
 from analyzer.questions.judging import dead_of
-from analyzer.reports.answers import LeftOut
+from analyzer.reports.lab_answers import LeftOut
 from analyzer.reports.lab_phases_answer import FollowedRoute, LabPhasesAnswer, Phase, lost_of
 from analyzer.reports.phrases import count
 from analyzer.reports.progress import progress, up_to

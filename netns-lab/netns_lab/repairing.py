@@ -24,7 +24,7 @@ from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.measurement import Measurement
 from analyzer.questions.repairing import Made
 from analyzer.repair.chains import Graph
-from analyzer.reports.answers import Check, RepairedRoute
+from analyzer.reports.lab_answers import Check, RepairedRoute
 from netns_lab.columns import RawDoor, raw_door
 from netns_lab.command import run
 from netns_lab.errors import LabError

@@ -26,7 +26,13 @@ from analyzer.parsers.measurement import (
     source_of,
     text_of,
 )
-from analyzer.reports.answers import Check, ClientsAnswer, LabAnswer, LabRepairAnswer, RepairedRoute
+from analyzer.reports.lab_answers import (
+    Check,
+    ClientsAnswer,
+    LabAnswer,
+    LabRepairAnswer,
+    RepairedRoute,
+)
 from analyzer.reports.lab_pcap_answer import LabPcapAnswer
 from analyzer.reports.renderers import renderer
 from netns_lab.saved_fields import diagnostics_of, left_out_of

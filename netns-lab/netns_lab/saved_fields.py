@@ -6,7 +6,7 @@ from typing import Any
 
 from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.parsers.measurement import count_of, source_of
-from analyzer.reports.answers import LeftOut
+from analyzer.reports.lab_answers import LeftOut
 
 
 def left_out_of(document: dict[str, Any], default: list[Any] | None = None) -> tuple[LeftOut, ...]:

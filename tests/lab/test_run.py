@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from analyzer.reports.answers import LeftOut
+from analyzer.reports.lab_answers import LeftOut
 from netns_lab.asked import said
 from tests.support.lab.running import (
     CASES,

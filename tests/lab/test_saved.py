@@ -14,7 +14,7 @@ from analyzer.errors import AnalyzerError
 from analyzer.failure.agreement import judge, judge_all, rate_of_each
 from analyzer.model.measurement import Measurement
 from analyzer.model.value import replace
-from analyzer.reports.answers import ClientsAnswer
+from analyzer.reports.lab_answers import ClientsAnswer
 from analyzer.reports.renderers import renderer
 from netns_lab.expecting import judged as connection_judged
 from netns_lab.saved import Judged, judged

@@ -5,7 +5,7 @@ import pytest
 from analyzer.errors import InputError
 from analyzer.model.iptables.rules import Ruleset, Table
 from analyzer.parsers.careful import CarefulReader
-from analyzer.parsers.rows import ListedRows
+from analyzer.parsers.listed_rows import ListedRows
 
 WHOLE = """*nat
 :PREROUTING ACCEPT [0:0]

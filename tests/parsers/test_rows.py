@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from ipaddress import ip_address
 
 import pytest
 from hypothesis import given
 
 from analyzer.model.addresses import address_to_text
+from analyzer.model.diagnostics import Location
 from analyzer.model.iptables.matches import MatchDestination, MatchSctp, MatchTcp, MatchUdp
 from analyzer.model.iptables.options import Option, Range
 from analyzer.model.iptables.rules import LazyRules, Rule
 from analyzer.parsers.iptables_save import parse
 from analyzer.parsers.rows import SlicedRows
-from analyzer.parsers.xt.rule import render_rule
+from analyzer.parsers.xt.rule import parse_rule, render_rule
 from tests.support.captures import ROOT
-from tests.support.strategies.iptables_rules import rules
+from tests.support.strategies.iptables_rules import HERE, rules
 
 
 def keys(*lines: str) -> list[tuple[str | None, int | None]]:
@@ -84,3 +86,22 @@ def test_each_chain_knows_the_line_that_declares_it(name: str) -> None:
             assert lines[declared.line - 1].startswith(f":{chain.name} ")
             found += 1
     assert found > 20
+
+
+@pytest.mark.parametrize("before", ["", "$ iptables-save\n"], ids=["whole", "line by line"])
+def test_of_many_rows_alike_few_are_parsed(before: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("analyzer.parsers.rows._FEW", 20)
+    lines = [f"-A X -d 10.0.0.{at}/32 -j ACCEPT\n" for at in range(60)]
+    text = f"{before}*nat\n:X - [0:0]\n{''.join(lines)}COMMIT\n"
+    want = [parse_rule(line[:-1], HERE, ()).matches for line in lines]
+    counted: list[str] = []
+
+    def parsed(line: str, location: Location, chains: Container[str]) -> Rule:
+        counted.append(line)
+        return parse_rule(line, location, chains)
+
+    monkeypatch.setattr("analyzer.parsers.xt.rule.parse_rule", parsed)
+    monkeypatch.setattr("analyzer.parsers.xt.row_shapes.parse_rule", parsed)
+    found = parse(text, "dump").tables["nat"].chains["X"].rules
+    assert [rule.matches for rule in found] == want
+    assert 20 < len(counted) < 30

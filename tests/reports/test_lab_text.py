@@ -6,7 +6,7 @@ from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.model.measurement import Measurement
 from analyzer.model.probability import ALWAYS, Bounds
 from analyzer.model.value import replace
-from analyzer.reports.answers import LabAnswer
+from analyzer.reports.lab_answers import LabAnswer
 from analyzer.reports.lab_text import render
 from analyzer.reports.plain import render_plain
 from tests.support.answers import ALIVE, DEAD, counted, measured

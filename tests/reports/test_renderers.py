@@ -15,8 +15,9 @@ from analyzer.model.probability import numgen_weights
 from analyzer.model.value import replace
 from analyzer.parsers.measurement import document_of, measurement_of
 from analyzer.reports import lab_text, loss_cluster_json, tree_json, whatif_json
-from analyzer.reports.answers import LabAnswer, TreeAnswer
+from analyzer.reports.answers import TreeAnswer
 from analyzer.reports.cluster_answer import LossClusterAnswer
+from analyzer.reports.lab_answers import LabAnswer
 from analyzer.reports.plain import render_plain
 from analyzer.reports.renderers import RENDERERS
 from analyzer.semantics.tree import Chance, Leaf

@@ -49,17 +49,11 @@ from analyzer.outage.scenario import scenario
 from analyzer.outage.timeline import play
 from analyzer.parsers.iptables_save import parse
 from analyzer.reports.answers import (
-    Check,
     ClientAnswer,
-    ClientsAnswer,
     DiffAnswer,
-    LabAnswer,
-    LabRepairAnswer,
-    LeftOut,
     LossAnswer,
     LossNode,
     LossNodesAnswer,
-    RepairedRoute,
     ServicesAnswer,
     TimelineAnswer,
     TraceAnswer,
@@ -68,6 +62,14 @@ from analyzer.reports.answers import (
 )
 from analyzer.reports.cluster_sql_answer import SqlAnswer
 from analyzer.reports.document import Document
+from analyzer.reports.lab_answers import (
+    Check,
+    ClientsAnswer,
+    LabAnswer,
+    LabRepairAnswer,
+    LeftOut,
+    RepairedRoute,
+)
 from analyzer.reports.plain import render_plain
 from analyzer.reports.renderers import renderer
 from tests.support.cluster_answers import build_answer, course_answer, drift_answer

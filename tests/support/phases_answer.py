@@ -9,7 +9,7 @@ from analyzer.model.lab_phases import Arrival, Bucket, Connection, Event, Hang, 
 from analyzer.model.measurement import EndpointCount, Measurement
 from analyzer.model.probability import NEVER, Bounds, Dyadic
 from analyzer.model.value import replace
-from analyzer.reports.answers import LeftOut
+from analyzer.reports.lab_answers import LeftOut
 from analyzer.reports.lab_phases_answer import FollowedRoute, LabPhasesAnswer, Phase
 
 HALF: Final = Bounds(Dyadic.of(1, 1), Dyadic.of(1, 1))

@@ -6,7 +6,7 @@ Source: kubernetes, pkg/proxy/iptables/proxier.go, ``syncProxyRules``.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.rows.plain import PlainTable
@@ -15,7 +15,7 @@ from analyzer.kubeproxy.rows.shapes import host
 from analyzer.kubeproxy.view import Frontend, FrontendKind
 from analyzer.model.addresses import Address, Network, network_from_text
 from analyzer.model.cluster import Cluster
-from analyzer.model.iptables.rules import Rule, Table
+from analyzer.model.iptables.rules import Rule, Ruleset, Table
 from analyzer.model.value import value
 from analyzer.parsers.rows import RuleRows
 
@@ -23,9 +23,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # only loaded for dumps that need it
     from typing import Final
 
-    from analyzer.kubeproxy.dispatch.entries import OddRule
+    from analyzer.kubeproxy.dispatch.entries import Entry, OddRule
     from analyzer.kubeproxy.dispatch.host_ports import HostPort
     from analyzer.kubeproxy.dispatch.object_names import ObjectNames
+    from analyzer.kubeproxy.grouping import Key, Refusals
 
 #: Faster than calling the enumeration, once for each Service of a dump.
 _KINDS: Final = {kind.value: kind for kind in FrontendKind}
@@ -179,3 +180,30 @@ class Entrances:
                 if found is not None:
                     return found
         return None
+
+    def refused(self, rulesets: Iterable[Ruleset]) -> dict[Key, Refusals]:
+        """Return the frontends that table filter of `rulesets` refuses, by ServicePort."""
+        refusing = [each for each in rulesets if _may_refuse(each)]
+        if not refusing:
+            return {}
+        from analyzer.kubeproxy.dispatch.entries import refusals
+
+        found: dict[Key, Refusals] = {}
+        known = {_place(each): each.frontend for each in self.found}
+        for entry, how in (e for rules in refusing for e in refusals(rules, self._object_names)):
+            # A refusal's comment does not have the kind; that of the rule in nat does.
+            frontend = known.get(_place(entry), entry.frontend)
+            found.setdefault((entry.name, entry.protocol), []).append((frontend, how))
+        return found
+
+
+def _place(entrance: Entrance | Entry) -> tuple[str, Address | None, int | None]:
+    return entrance.protocol, entrance.frontend.address, entrance.frontend.port
+
+
+def _may_refuse(ruleset: Ruleset) -> bool:
+    table = ruleset.tables.get("filter")
+    if table is None:
+        return False
+    chains = (names.SERVICES, names.EXTERNAL_SERVICES, names.NODE_PORTS)
+    return any(len(table.chains[name].rules) for name in chains if name in table.chains)

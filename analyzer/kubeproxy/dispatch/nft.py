@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
-from functools import cached_property
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.dispatch.nft_chains import reached_by
@@ -29,10 +28,6 @@ if TYPE_CHECKING:
 
     #: Protocol, address and port.
     Key: TypeAlias = tuple[str | None, Address | None, int | None]
-    #: By protocol and port, then by address; None: any address.
-    _ByPort: TypeAlias = dict[
-        tuple[str | None, int | None], dict[Address | None, list[tuple[Table, str]]]
-    ]
 
 #: Hooks at which flows are sent to endpoints.
 NAT_HOOKS: Final = frozenset({"prerouting", "output"})
@@ -108,8 +103,6 @@ class Entrances:
         self._refusing: dict[tuple[PacketPattern, str, str], Table] = {}
         #: By table and name.
         self._chains: dict[tuple[int, str], list[Chain]] = {}
-        #: Where packets to a port are sent, whatever their destination address.
-        self._anywhere: list[tuple[PacketPattern, Table]] = []
         self.guarded = self._read_guarded()
         self.entrances = list(self._read_entrances())
         ours = {id(entrance.table) for entrance in self.entrances}
@@ -145,11 +138,8 @@ class Entrances:
             yield self._of_row(row, table)
         for place in filter(self._is_mine, others):
             match place.verdict:
-                case Jump(chain) | Goto(chain):
-                    if place.is_of_service:
-                        yield self._entrance(place, chain, table)
-                    else:
-                        self._anywhere.append((place, table))
+                case Jump(chain) | Goto(chain) if place.is_of_service:
+                    yield self._entrance(place, chain, table)
                 case _:
                     pass
 
@@ -217,30 +207,6 @@ class Entrances:
         found = self._chains.get(key)
         if found is None:
             found = self._chains[key] = list(reached_by(table, [name]))
-        return found
-
-    def led_to(self, protocol: str, frontend: Frontend) -> Iterator[tuple[Table, str]]:
-        """Yield the chains, each with its table, that nat may send flows to a frontend to."""
-        of_port = self._led.get((protocol, frontend.port), {})
-        # Without an address: what flows to any may hit.
-        addresses = of_port if frontend.address is None else (frontend.address, None)
-        for address in addresses:
-            yield from of_port.get(address, ())
-
-    @cached_property
-    def _led(self) -> _ByPort:
-        found: _ByPort = {}
-        for each in self.entrances:
-            address, port = each.frontend.address, each.frontend.port
-            of_port = found.setdefault((each.protocol, port), {})
-            of_port.setdefault(address, []).append((each.table, each.chain))
-        for place, table in self._anywhere:
-            match place.verdict:
-                case Jump(chain) | Goto(chain):
-                    of_port = found.setdefault((place.protocol, place.port), {})
-                    of_port.setdefault(None, []).append((table, chain))
-                case _:
-                    pass
         return found
 
     def _read_guarded(self) -> set[Key]:

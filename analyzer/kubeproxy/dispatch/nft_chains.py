@@ -40,21 +40,15 @@ def no_map(_: Vmap) -> bool:
     return False
 
 
-def every_jump(_: Rule) -> bool:
-    """Follow the jumps of all rules."""
-    return True
-
-
 def leads_to(
     rule: Rule,
     table: Table,
     maps: Callable[[Vmap], bool] = every_map,
-    jumps: Callable[[Rule], bool] = every_jump,
 ) -> Iterator[str]:
     """Yield the chains that a rule sends packets to, directly or by the verdict maps `maps`."""
     for statement in rule.statements:
         match statement:
-            case Jump(chain) | Goto(chain) if jumps(rule):
+            case Jump(chain) | Goto(chain):
                 yield chain
             case Vmap() if maps(statement):
                 for element in elements_of(statement, table):
@@ -71,11 +65,10 @@ def reached_by(
     table: Table,
     starts: Iterable[str],
     maps: Callable[[Vmap], bool] = every_map,
-    jumps: Callable[[Rule], bool] = every_jump,
 ) -> Iterator[Chain]:
     """Yield the chains that packets in the chains `starts` may reach, `starts` included.
 
-    `maps` and `jumps` select which verdict maps, and the jumps of which rules, are followed.
+    `maps` selects which verdict maps are followed.
     """
     seen = dict.fromkeys(starts)
     rest = list(seen)
@@ -85,7 +78,7 @@ def reached_by(
             continue
         yield chain
         for rule in chain.rules:
-            for name in leads_to(rule, table, maps, jumps):
+            for name in leads_to(rule, table, maps):
                 if name not in seen:
                     seen[name] = None
                     rest.append(name)

@@ -98,20 +98,6 @@ def places(
                         pass
 
 
-def place_of(rule: Rule) -> PacketPattern:
-    """Return what is known of the packets that a rule matches, up to its jump."""
-    known = _ANY
-    for statement in rule.statements:
-        match statement:
-            case Match("==", left, right):
-                known = _with(known, left, right) or known
-            case Jump() | Goto():
-                break
-            case _:
-                pass
-    return known
-
-
 def _of_rule(
     rule: Rule, known: PacketPattern, table: Table, take: Callable[[str], bool] | None
 ) -> Iterator[PacketPattern]:

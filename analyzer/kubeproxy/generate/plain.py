@@ -69,22 +69,22 @@ def api_objects(given: Iterable[GeneratedService]) -> list[dict[str, Any]]:
     return [made for each in given for made in _objects(each)]
 
 
-def nft_text(given: Sequence[GeneratedService], cidr: str = "10.0.0.0/9") -> str:
+def nft_text(given: Sequence[GeneratedService]) -> str:
     """Return the table ip of 1.36's nftables mode with these Services, as nft lists it."""
-    return "".join(_nft_table(given, cidr).text())
+    return "".join(_nft_table(given).text())
 
 
-def nft_json(given: Sequence[GeneratedService], cidr: str = "10.0.0.0/9") -> str:
+def nft_json(given: Sequence[GeneratedService]) -> str:
     """Return what `nft_text` does, as ``nft -j list ruleset`` prints it."""
-    return table_to_json(_nft_table(given, cidr))
+    return table_to_json(_nft_table(given))
 
 
-def _nft_table(given: Sequence[GeneratedService], cidr: str) -> NftTable:
+def _nft_table(given: Sequence[GeneratedService]) -> NftTable:
     proxy = ProxyConfig(
         layout=Layout.V1_36,
         node=_node(_PODS[0]),
         node_address=IPv4Address("192.168.0.10"),
-        cluster_cidr=IPv4Network(cidr),
+        cluster_cidr=IPv4Network("10.0.0.0/9"),
         service_cidrs=(IPv4Network("10.128.0.0/12"),),
     )
     return nft_1_36.table(map(_spec, given), proxy)

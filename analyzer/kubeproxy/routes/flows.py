@@ -191,18 +191,9 @@ class FlowWalks:
         met = (*self._hooks.exceeded, *self._effort.exceeded)
         return tuple(dict.fromkeys(met))
 
-    def tree(
-        self,
-        frontend: Frontend,
-        protocol: str,
-        source: Source,
-        address: Address | str | None = USUAL,
-    ) -> Tree:
-        """Return what the nat table does to a new flow, from its hook on.
-
-        `address` is its source; None: not known.
-        """
-        packet = self.before_dnat.sent_to(frontend, protocol, source, address)
+    def tree(self, frontend: Frontend, protocol: str, source: Source) -> Tree:
+        """Return what the nat table does to a new flow, from its hook on."""
+        packet = self.before_dnat.sent_to(frontend, protocol, source, USUAL)
         return self._hooks.to_nat(HOOKS[source], packet)
 
     def whole(

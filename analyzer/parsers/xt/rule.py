@@ -27,7 +27,6 @@ from analyzer.model.iptables.matches import (
 from analyzer.model.iptables.rules import Counters, Rule
 from analyzer.model.iptables.targets import Goto, Jump, Target, TargetUnknown
 from analyzer.parsers.words import Word, Words, bare, quoted
-from analyzer.parsers.xt.groups import Group, groups_of, known, known_target, learn, learn_target
 from analyzer.parsers.xt.known import XTABLES_TARGETS
 from analyzer.parsers.xt.matches import MATCH_NAMES, MATCHES
 from analyzer.parsers.xt.targets import TARGET_NAMES, TARGETS
@@ -79,37 +78,7 @@ def parse_rule(line: str, location: Location, chains: Container[str]) -> Rule:
         if found is None:
             raise ParseError("expected -A", location=location, line=line, span=(0, len(line)))
         start = found.end()
-    # Without counters, and with the blanks that iptables-save prints.
-    usual = line.startswith("-A ") and (" -j " in line or " -g " in line)
-    groups = groups_of(line[start:], _BASE) if usual else None
-    if groups is None:
-        return _Reader(line, location, start, chains).rule()
-    matches = [known(group) for group in groups[:-1]]
-    if None in matches:
-        rule = _Reader(line, location, start, chains).rule()
-        learn(groups, rule.matches)
-        return rule
-    target = _target(groups[-1], line, location, chains)
-    return Rule(tuple([match for match in matches if match is not None]), target, location, line)
-
-
-def _target(words: Group, line: str, location: Location, chains: Container[str]) -> Target | None:
-    """Return the target of a row that ends with it."""
-    option, name = words[:2]
-    if len(words) == len(("-j", "chain")) and (option == "-g" or name in chains):
-        return Goto(name) if option == "-g" else Jump(name)
-    target = None if name in chains else known_target(words)
-    if target is None:
-        start = line.rindex(f" {option} ") + 1
-        target = _Reader(line, location, start, chains).rule().target
-        learn_target(words, target)
-    return target
-
-
-def _is_untold(words: str) -> bool:
-    """Return whether the words of a target's options say that some were not printed."""
-    may_be = "[" in words or "--to-destination" in words
-    return may_be and re.search(_NOT_TOLD, words) is not None
+    return _Reader(line, location, start, chains).rule()
 
 
 def _is_bare(match: Match | None) -> bool:
@@ -278,11 +247,17 @@ class _Reader:
         elif name in self._chains or (reader is None and name not in XTABLES_TARGETS):
             # A chain that is not declared stays a jump: its rules are unknown, but not its kind.
             self._target = Jump(name)
-        elif reader is not None and not _is_untold(words.line[words.next_column :]):
+        elif reader is not None and not self._is_untold():
             self._target = reader.parse(words)
         if not self._at_end() or self._target is None:
             self._skip()
             self._target = TargetUnknown(words.text_since(start))
+
+    def _is_untold(self) -> bool:
+        """Return whether the words of a target's options say that some were not printed."""
+        line = self._words.line
+        may_be = "[" in line or "--to-destination" in line
+        return may_be and re.search(_NOT_TOLD, line[self._words.next_column :]) is not None
 
     def _count(self) -> int:
         word = self._words.take("a number of packets or bytes")

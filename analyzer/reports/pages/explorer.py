@@ -24,11 +24,9 @@ _BEFORE: Final = """\
 """
 
 
-def explorer(instead: Iterable[str], *, note: str = "") -> Iterator[str]:
+def explorer(instead: Iterable[str]) -> Iterator[str]:
     """Yield the section; `instead` is shown without scripts."""
     yield _BEFORE
-    if note:
-        yield f"<p>{note}</p>\n"
     yield '<div class="replaced">\n'
     yield from instead
     yield "</div>\n</section>\n"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analyzer.reports.answers import LabAnswer
 from analyzer.reports.document import Document
+from analyzer.reports.lab_answers import LabAnswer
 from analyzer.reports.lab_text import render as as_text
 from analyzer.reports.pages.figure import figure
 from analyzer.reports.pages.frame import Page, rendered

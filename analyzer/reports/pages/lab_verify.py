@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analyzer.reports.answers import LabAnswer
+from analyzer.reports.lab_answers import LabAnswer
 from analyzer.reports.lab_verify_text import render as as_text
 from analyzer.reports.pages.lab import page_of
 

@@ -80,13 +80,13 @@ def text(x: float, y: float, words: str, kind: str = "", anchor: str = "start") 
     return f'<text{of} x="{number(x)}" y="{number(y)}"{at}>{escape(words)}</text>'
 
 
-def line(x1: float, y1: float, x2: float, y2: float, kind: str = "line") -> str:
+def line(x1: float, y1: float, x2: float, y2: float) -> str:
     """Return a line."""
     ends = " ".join(
         f'{name}="{number(each)}"'
         for name, each in (("x1", x1), ("y1", y1), ("x2", x2), ("y2", y2))
     )
-    return f'<line class="{kind}" {ends}/>'
+    return f'<line class="line" {ends}/>'
 
 
 def fitting(words: str, width: float, size: float = 12) -> str:

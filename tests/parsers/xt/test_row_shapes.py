@@ -70,6 +70,9 @@ VARYING: Final = (
 )
 
 
+_NOISE: Final = FIXTURES.parent / "noise"
+
+
 def rules_of(rulesets: Iterable[Ruleset]) -> Iterator[Sequence[Rule]]:
     for ruleset in rulesets:
         for table in ruleset.tables.values():
@@ -105,6 +108,10 @@ def rows_alike() -> st.SearchStrategy[list[str]]:
 @example(["-A KUBE-A -j LOG --log-prefix KUBE-A -j KUBE-A"] * 3)
 @example([f"-A KUBE-A -m comment --comment {word} x -j KUBE-A" for word in ("a", "b", "-j")])
 @example([f"-A KUBE-A --dport {word} -j KUBE-A" for word in ("80", "81", "080", "90:91")])
+@example(["-A KUBE-A -m comment --comment -s 10.0.0.1/32 -j KUBE-A"] * 3)
+@example(["-A KUBE-A -m mark --mark ! -s 10.0.0.1/32 -j KUBE-A"] * 3)
+@example(["-A KUBE-A -m made-up --opt -s 10.0.0.1/32 -j KUBE-A"] * 3)
+@example(["-A KUBE-A -g KUBE-B -j KUBE-A"] * 3)
 def test_rows_alike_have_the_rules_that_parsing_gives(lines: list[str]) -> None:
     shapes = RowShapes()
     for line in lines:
@@ -121,10 +128,10 @@ def test_any_rule_that_iptables_prints_is_the_same_from_its_shape(drawn: list[Ru
 
 
 def test_a_large_dump_has_the_rules_of_a_small_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    paths = sorted(FIXTURES.glob("*/*/ip*tables-*-save*.txt*"))
+    paths = sorted([*FIXTURES.glob("*/*/ip*tables-*-save*.txt*"), *_NOISE.glob("*.txt")])
     small = [read_ruleset(path.read_bytes(), path.name) for path in paths]
     told = [tuple(rules) for rules in rules_of(small)]
-    monkeypatch.setattr("analyzer.parsers.rows._LARGE", -1)
+    monkeypatch.setattr("analyzer.parsers.rows._FEW", 0)
     large = [read_ruleset(path.read_bytes(), path.name) for path in paths]
     made: list[RowShapes] = []
 
