@@ -74,6 +74,10 @@ class Arrivals:
                 doors = [each for each, other in zip(doors, others, strict=True) if other]
             yield tags, doors
 
+    def waiting(self) -> int:
+        """Return how many packets there are to take, of UDP with answers."""
+        return self._ring.waiting()
+
     def dropped(self) -> int:
         """Return how many packets found no room since the last call."""
         return self._ring.dropped()

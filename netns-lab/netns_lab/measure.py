@@ -207,9 +207,7 @@ class RouteRun:
 
     def _send_all(self, flows: int, progress: Progress) -> None:
         room = self._flows.room
-        # A flow that comes back passes the node twice as often, answer and all: on a busy machine
-        # more packets wait for a processor, and the kernel drops what is above 1,000 of them.
-        batch = BATCH if self._sender is None else BATCH // 4
+        batch = self._batch
         for first in range(0, flows, batch):
             if first and first % self._room == 0:
                 self._wait_for_the_rest(room)
@@ -221,9 +219,22 @@ class RouteRun:
         self._wait_for_the_rest(flows - (flows - 1) // self._room * self._room)
         self._settle()
 
+    @property
+    def _batch(self) -> int:
+        """How many packets are sent before every ring is read.
+
+        A flow that comes back passes the node twice as often, answer and all: on a busy machine
+        more packets wait for a processor, and the kernel drops what is above 1,000 of them.
+        """
+        return BATCH if self._sender is None else BATCH // 4
+
     def _send(self, first: int, count: int) -> None:
-        self._kept_back += self._flows.send(self._link.fileno(), first, count)
+        self._put_out(first, count)
         self._drain()
+
+    def _put_out(self, first: int, count: int) -> None:
+        """Send flows, and leave to others to look where they have gone."""
+        self._kept_back += self._flows.send(self._link.fileno(), first, count)
 
     def _drain(self) -> None:
         captures = self._captures

@@ -40,6 +40,11 @@ _FAMILY_OF: Final = {4: "ip", 6: "ip6"}
 _PROTOCOLS: Final = {"ip": "ipv4", "ip6": "ipv6"}
 #: The family of clients in sets of these types.
 _CLIENTS: Final[Mapping[tuple[str, ...], str]] = {("ipv4_addr",): "ip", ("ipv6_addr",): "ip6"}
+#: A client in a set of such a type.
+_ANY_CLIENT: Final[Mapping[tuple[str, ...], str]] = {
+    ("ipv4_addr",): "192.0.2.1",
+    ("ipv6_addr",): "2001:db8::1",
+}
 
 
 class ClientSet(NamedTuple):
@@ -61,11 +66,29 @@ class ClientSets:
             f"flush {'map' if each.is_map else 'set'} {each.family} {each.table} {each.name}"
             for each in self._sets
         )
+        self._is_small = False
 
     def flush(self) -> None:
         """Empty them."""
         if self._flush:
+            self._shrink()
             self._nft.run(self._flush)
+
+    def _shrink(self) -> None:
+        """Let the kernel keep small hash tables, which are walked through each time.
+
+        It makes one for as many elements as there may be, by default 65,535, and a smaller one as
+        soon as an element is removed (lib/rhashtable.c, ``automatic_shrinking``).
+        """
+        if self._is_small:
+            return
+        self._is_small = True
+        adds = (
+            f"add element {each.family} {each.table} {each.name} {{ {_ANY_CLIENT[each.key]} }}"
+            for each in self._sets
+            if each.key in _ANY_CLIENT and not each.is_map
+        )
+        self._nft.run("\n".join([self._flush, *adds, self._flush]))
 
     @contextmanager
     def forgetting(self, clients: Sequence[Address]) -> Iterator[Callable[[], None]]:
