@@ -123,8 +123,7 @@ class RouteRun:
             macs,
             self._prepared(len(clients)),
             to=to,
-            # An endpoint that asks must not take an answer for a question to itself, nor pass over
-            # a flow that comes from the node's address as if it were from the door.
+            # An endpoint that asks must not get answers at a port on which endpoints listen.
             avoid=self._lab.known_ports if self._sender is not None else frozenset(),
             in_turn=self.in_turn,
         )
@@ -239,7 +238,7 @@ class RouteRun:
     def _drain(self) -> None:
         captures = self._captures
         for host in captures.all_hosts:
-            for landed in host.take(self._door if self._sender else None):
+            for landed in host.take():
                 self._arrived(landed)
         self._lab.echo(self._echoes)
         for at_node, answers in captures.node.take(self._door):
@@ -267,8 +266,10 @@ class RouteRun:
         """Give late packets and answers a chance; none is late as a rule."""
         dead = {_raw(each) for each in self._lab.question.dead.endpoints if each.port is not None}
         answer = self._service.protocol in ANSWERED
-        # Flows that rules drop send no sign.
-        patience = _PATIENCE if self._predicted.ended.lower == NEVER else _FEW_MOMENTS
+        # Flows that rules drop send no sign, and neither do those of which they drop the answers.
+        unanswered = any(each.upper for each in self._predicted.unanswered.values())
+        ended = self._predicted.ended.lower != NEVER
+        patience = _FEW_MOMENTS if ended or unanswered else _PATIENCE
         deadline = time.monotonic() + patience + self._lab.slowest
         self._drain()  # what the echoes have answered at the node itself
         while time.monotonic() < deadline:

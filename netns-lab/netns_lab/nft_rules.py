@@ -82,7 +82,9 @@ class Nftables(Backend):
         self._table = "kubeodds-lab"  # `kubeodds` is that of a repair
         while ("inet", self._table) in ruleset.tables:
             self._table += "-lab"
-        self._nft.run(_COUNTING.format(table=self._table))
+        # Beside other rules of the node it may be there already: twice it would count twice.
+        if f"table inet {self._table}" not in self._nft.run("list tables").splitlines():
+            self._nft.run(_COUNTING.format(table=self._table))
 
     def adopt(self, ruleset: Rules) -> None:
         """Use the rules that are loaded already, which must be exactly these besides our own.
