@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from analyzer.kubeproxy.view import Route, ServicePort, Share
 from analyzer.model.measurement import Measurement
 from netns_lab.arriving import seen_from
+from netns_lab.ending import with_rule
 from netns_lab.measure import MASQUERADE_ROOM, Progress, RouteRun
 
 if TYPE_CHECKING:
@@ -32,4 +33,5 @@ def hairpins(
         run = kind(lab, service, alone, part, share.endpoint.address)
         forgets = known + part > MASQUERADE_ROOM
         known = part if forgets else known + part
-        yield run.measure(progress, forgets=forgets)
+        found = run.measure(progress, forgets=forgets)
+        yield with_rule(found, lab, service, alone, share.endpoint.address)

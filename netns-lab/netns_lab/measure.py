@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import importlib
 import os
 import socket
 import struct
@@ -17,7 +16,6 @@ from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, Source
 from analyzer.model.addresses import IPV4, Address
 from analyzer.model.measurement import ANSWERED, EndpointCount, Measurement
 from analyzer.model.probability import NEVER, Bounds
-from analyzer.model.value import replace
 from netns_lab.arriving import NOTHING, Arriving, arriving, door_of_endpoint, of_sender
 from netns_lab.backend import Door
 from netns_lab.columns import RawDoor, door_of, raw_door
@@ -179,13 +177,7 @@ class RouteRun:
             if ends is not None:
                 self._ended_by = +((lab.endings() or Counter()) - ends)
             counted.subtract(self._repeated)
-            found = self._measurement(flows, counted, self._dropped(), seconds)
-            if found.ended_by is None and found.rejected + found.unaccounted:
-                # Which imports this module.
-                ending = importlib.import_module("netns_lab.ending")
-                rule = ending.ended_at(lab, self._service, self._route, self._sender)
-                found = replace(found, ended_at=rule)
-        return found
+            return self._measurement(flows, counted, self._dropped(), seconds)
 
     def _deaf(self) -> AbstractContextManager[None]:
         """Let no kernel reset the answers to who asks, where that has no sockets for them."""
