@@ -362,10 +362,15 @@ class Lab:
             yield with_rule(found, self, service, route)
 
     def _sends(self, endpoint: Endpoint) -> bool:
-        """Return whether an endpoint is alive, and not on the host's network."""
-        if endpoint in self.question.dead.endpoints:
-            return False
-        return self._where.get(endpoint.address) not in (None, self.topology.node)
+        """Return whether an endpoint is alive, on no host's network, and free to send."""
+        # What an endpoint sends on a node with rules of its own these see first.
+        behind = [each.namespace for each in self.topology.others if each.gate is not None]
+        lives = endpoint not in self.question.dead.endpoints
+        return lives and self._where.get(endpoint.address) not in (
+            None,
+            self.topology.node,
+            *behind,
+        )
 
     def sends(self, address: Address) -> bool:
         """Return whether an address is that of a pod here with at least one living endpoint."""
