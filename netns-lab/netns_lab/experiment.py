@@ -355,30 +355,25 @@ class Lab:
         kept = service.affinity is not None and not route.astray
         kind = AffineRun if kept and any(s.share.upper for s in route.shares) else RouteRun
         if route.source is Source.HAIRPIN:
-            senders = [each for each in route.shares if self._sends(each.endpoint)]
-            yield from hairpins(kind, self, service, route, senders, flows, progress)
+            yield from hairpins(kind, self, service, route, flows, progress)
         else:
             found = kind(self, service, route, flows, None).measure(progress)
             yield with_rule(found, self, service, route)
 
-    def _sends(self, endpoint: Endpoint) -> bool:
+    def sends(self, endpoint: Endpoint) -> bool:
         """Return whether an endpoint is alive, on no host's network, and free to send."""
         # What an endpoint sends on a node with rules of its own these see first.
         behind = [each.namespace for each in self.topology.others if each.gate is not None]
-        lives = endpoint not in self.question.dead.endpoints
-        return lives and self._where.get(endpoint.address) not in (
-            None,
-            self.topology.node,
-            *behind,
+        where, lives = (
+            self._where.get(endpoint.address),
+            endpoint not in self.question.dead.endpoints,
         )
-
-    def sends(self, address: Address) -> bool:
-        """Return whether an address is that of a pod here with at least one living endpoint."""
-        return address in self._senders
+        return lives and where not in (None, self.topology.node, *behind)
 
     @cached_property
-    def _senders(self) -> frozenset[Address]:
-        return frozenset(e.address for e in self.question.view.endpoints if self._sends(e))
+    def senders(self) -> frozenset[Address]:
+        """Addresses of pods with at least one endpoint that sends."""
+        return frozenset(e.address for e in self.question.view.endpoints if self.sends(e))
 
     def place_of(self, address: Address) -> tuple[Host, str]:
         """Return the host of an endpoint, and the MAC address that it sends to."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from analyzer.kubeproxy.view import Route, ServicePort, Share
+from analyzer.kubeproxy.view import Route, ServicePort
 from analyzer.model.measurement import Measurement
 from netns_lab.arriving import seen_from
 from netns_lab.ending import with_rule
@@ -20,11 +20,11 @@ def hairpins(
     lab: Lab,
     service: ServicePort,
     route: Route,
-    senders: Sequence[Share],
     flows: int,
     progress: Progress | None,
 ) -> Iterator[Measurement]:
     """Send the flows of a hairpin route, of each sender its part, and account for each."""
+    senders = [each for each in route.shares if lab.sends(each.endpoint)]
     part = -(-flows // max(1, len(senders)))
     # Flows differ by their sender: the node may know those of several.
     known = MASQUERADE_ROOM
