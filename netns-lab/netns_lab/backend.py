@@ -122,6 +122,9 @@ class Backend(ABC):
             NotMeasuredError: the lists cannot be emptied.
         """
 
+    def changed(self) -> None:  # noqa: B027  # not all keep anything
+        """Pass over what is known of the rules: a program has changed them."""
+
     @abstractmethod
     def forgetting(self, clients: Sequence[Address]) -> AbstractContextManager[Callable[[], None]]:
         """Return what makes the rules forget `clients`; what else they know they forget now.
