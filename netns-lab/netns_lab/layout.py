@@ -7,8 +7,8 @@ A tag is the flow's source port, inverted, followed by twice the number of its c
 inverted port add up to 0xffff, so that checksums are the same for all flows of a client; and a tag
 is even, so that a TCP acknowledgement, one more, differs from it in the last byte alone.
 
-Datagrams of UDP do not tell whether they begin a flow, and their addresses do not either where
-rules have left an answer's as they were. So a server writes a mark behind the tag.
+Nothing in a datagram of UDP says that it is an answer, and neither do its addresses where rules
+have left these as they were. So a server writes a mark behind the tag.
 
 Source: RFC 768, 791, 1071, 8200, 9260, 9293.
 """
