@@ -66,28 +66,53 @@ class AffineRun(RouteRun):
 
     def _send_turns(self, flows: int, progress: Progress, forget: Callable[[], None]) -> None:
         lab, clients = self._lab, len(self._flows.clients)
-        # Of a tag one half is the client's number, and the other the port.
-        of_clients = [tag_of(client, NO_PORT) for client in range(clients)]
+        hosts = self._captures.all_hosts
+        at_once = max(1, self._batch // (2 * clients))
+        #: Turns that are not counted yet, each with how many clients sent two flows in it.
+        sent: list[tuple[int, int]] = []
+        packets = 0
         for turn in range(-(-flows // clients)):
             count = min(clients, flows - turn * clients)
-            forget()
             if turn * clients % _ROOM < clients:
+                self._count_turns(sent, packets)
+                packets = 0
                 lab.forget_flows()
+            forget()
             if count == clients:  # a turn stands right behind the one before
-                self._send(2 * turn * clients, 2 * clients)
+                self._put_out(2 * turn * clients, 2 * clients)
             else:
                 for each in (2 * turn, 2 * turn + 1):
-                    self._send(each * clients, count)
-            self._wait_for_the_rest(2 * count)
-            ports = (tag_of(0, self._flows.ports[each]) for each in (2 * turn, 2 * turn + 1))
-            tags, again = ([each | port for each in of_clients[:count]] for port in ports)
-            first = list(map(self._landed.get, tags))
-            second = [self._landed.pop(tag, None) for tag in again]
-            for tag in again:
-                self._answered.pop(tag, None)
-            self._settle()
-            for door, number in Counter(second).items():
-                if door is not None:
-                    self._repeated[door_of(door)] += number
-            self._strayed += sum(map(ne, first, second))
+                    self._put_out(each * clients, count)
+            sent.append((turn, count))
+            packets += 2 * count
+            # What is still on its way must not come to the rules after they have forgotten all.
+            if len(sent) == at_once or sum([each.waiting() for each in hosts]) != packets:
+                self._count_turns(sent, packets)
+                packets = 0
             progress(count)
+        self._count_turns(sent, packets)
+
+    def _count_turns(self, sent: list[tuple[int, int]], packets: int) -> None:
+        """Wait for the packets of some turns, count them, and clear the list of turns."""
+        if not sent:
+            return
+        self._drain()
+        self._wait_for_the_rest(packets)
+        # Of a tag one half is the client's number, and the other the port.
+        of_clients = [tag_of(client, NO_PORT) for client in range(len(self._flows.clients))]
+        tags: list[int] = []
+        again: list[int] = []
+        for turn, count in sent:
+            for some, at in ((tags, 2 * turn), (again, 2 * turn + 1)):
+                port = tag_of(0, self._flows.ports[at])
+                some += [each | port for each in of_clients[:count]]
+        first = list(map(self._landed.get, tags))
+        second = [self._landed.pop(tag, None) for tag in again]
+        for tag in again:
+            self._answered.pop(tag, None)
+        self._settle()
+        for door, number in Counter(second).items():
+            if door is not None:
+                self._repeated[door_of(door)] += number
+        self._strayed += sum(map(ne, first, second))
+        sent.clear()

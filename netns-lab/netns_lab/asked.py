@@ -13,6 +13,7 @@ from analyzer.failure.models import Dead
 from analyzer.inputs.recognised import Input, read_input
 from analyzer.kubeproxy.select import narrow
 from analyzer.kubeproxy.view import Route, ServicePort, Source, each_network
+from analyzer.model.addresses import Address
 from analyzer.model.diagnostics import Diagnostic, Severity, partial_warning
 from analyzer.model.endings import Ending, EndKind
 from analyzer.model.probability import ALWAYS, Bounds
@@ -155,12 +156,12 @@ def replayable(options: SimpleNamespace, given: Input) -> tuple[_Routes, list[Le
     """
     ports_of = of_another(given.every_ruleset, given.cluster, given.view.node)
     used = used_addresses(given.view, given.cluster)
-    by_nodes = bool(options.rules)
+    behind = behind_rules(options, given)
     asked = [
         (
             service,
             route,
-            why_not(service, route, by_nodes=by_nodes, ports_of=ports_of)
+            why_not(service, route, behind=behind, ports_of=ports_of)
             or why_nobody(route, used)
             or why_elsewhere(route, given.view.node, given.cluster),
         )
@@ -176,6 +177,17 @@ def replayable(options: SimpleNamespace, given: Input) -> tuple[_Routes, list[Le
         why = next(iter(said(left_out, given)), None)
         raise LabError(why.message if why else "no frontend has flows from there")
     return routes, left_out
+
+
+def behind_rules(options: SimpleNamespace, given: Input) -> frozenset[Address]:
+    """Return the endpoints on other nodes whose rules are loaded too, by ``--rules``."""
+    nodes = {word.partition("=")[0] for word in options.rules}
+    placement = given.cluster.placement
+    return frozenset(
+        each.address
+        for each in (given.view.endpoints if nodes else ())
+        if placement(each.address).node in nodes
+    )
 
 
 def left_out_of(service: ServicePort, route: Route, reason: str) -> LeftOut:

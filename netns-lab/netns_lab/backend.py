@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from typing import TypeAlias
 
 from analyzer.model.addresses import Address
@@ -122,15 +122,18 @@ class Backend(ABC):
             NotMeasuredError: the lists cannot be emptied.
         """
 
+    def changed(self) -> None:  # noqa: B027  # not all keep anything
+        """Pass over what is known of the rules: a program has changed them."""
+
+    @abstractmethod
     def forgetting(self, clients: Sequence[Address]) -> AbstractContextManager[Callable[[], None]]:
         """Return what makes the rules forget `clients`; what else they know they forget now.
+
+        No rules come or go meanwhile.
 
         Raises:
             NotMeasuredError: as of `forget_clients`.
         """
-        del clients  # all are forgotten each time, unless that takes long
-        self.forget_clients()
-        return nullcontext(self.forget_clients)
 
     def cross_check(self) -> None:  # noqa: B027  # not all have a second way
         """Read the counters in a second way too, if there is one.

@@ -62,19 +62,6 @@ def tag_of(client: int, port: int) -> int:
     return int.from_bytes(tag.to_bytes(4), sys.byteorder)
 
 
-def port_in(tag: int) -> int:
-    """Return the port in a tag, both as they stand in memory."""
-    inverted = tag & 0xFFFF if sys.byteorder == "little" else tag >> 16
-    return inverted ^ 0xFFFF
-
-
-def port_of(raw: RawDoor) -> int:
-    """Return the port of a door as it stands in memory."""
-    if not isinstance(raw, int):
-        return raw[-1]
-    return raw >> 48 if sys.byteorder == "little" else raw & 0xFFFF
-
-
 class Doors:
     """The addresses and ports at one end of packets.
 
@@ -141,6 +128,8 @@ class Columns:
         if layout.protocol == "tcp":
             self._flags = slots.column("B", layout.flags)
             self._acknowledgement = slots.column("I", layout.acknowledgement)
+        elif layout.protocol == "udp":
+            self._mark = slots.column("B", layout.mark)
 
     def _address(self, at: int) -> list[memoryview]:
         if self._layout.version == IPV4:
@@ -158,6 +147,10 @@ class Columns:
     def flags(self, first: int, last: int) -> bytes:
         """Return the flags of TCP."""
         return self._flags[first:last].tobytes()
+
+    def marks(self, first: int, last: int) -> bytes:
+        """Return the bytes of UDP by which answers are told from the first packets of flows."""
+        return self._mark[first:last].tobytes()
 
     def acknowledged(self, first: int, last: int) -> list[int]:
         """Return the tags that TCP acknowledges; of anything else no tag."""

@@ -15,9 +15,9 @@ from typing import Final
 
 from analyzer.model.addresses import IPV4
 from netns_lab import filters
-from netns_lab.columns import Columns, RawDoor, port_in, port_of
+from netns_lab.columns import Columns, RawDoor
 from netns_lab.gates import Gate
-from netns_lab.layout import Layout
+from netns_lab.layout import ANSWER, Layout
 from netns_lab.messages import Messages
 from netns_lab.namespace import Namespace
 from netns_lab.ring import Ring, Slots
@@ -55,24 +55,16 @@ class Arrivals:
             host.namespace, host.device, layout.ethertype, program, slot=slot, most=_ROOM
         )
         self._columns = Columns(self._ring.slots, layout)
-        #: Of UDP answers pass the filter too.
-        self._hears_answers = layout.protocol == "udp"
 
-    def take(self, door: RawDoor | None = None) -> Iterator[Landed]:
-        """Give what has come since, and not from `door`: who asked that may be here too."""
+    def take(self) -> Iterator[Landed]:
+        """Give what has come since."""
         columns = self._columns
         for first, last in self._ring.take():
-            tags, doors = columns.tags(first, last), columns.to.read(first, last)
-            if door is not None and self._hears_answers:
-                # To the port that asked, and from the door: an answer. The door alone may be what
-                # the node has taken for its own when it masqueraded.
-                others = [
-                    of != door or port_of(to) != port_in(tag)
-                    for tag, of, to in zip(tags, columns.of.read(first, last), doors, strict=True)
-                ]
-                tags = _where(tags, others)
-                doors = [each for each, other in zip(doors, others, strict=True) if other]
-            yield tags, doors
+            yield columns.tags(first, last), columns.to.read(first, last)
+
+    def waiting(self) -> int:
+        """Return how many packets there are to take."""
+        return self._ring.waiting()
 
     def dropped(self) -> int:
         """Return how many packets found no room since the last call."""
@@ -145,6 +137,11 @@ def _answered(
     from_door = columns.of.which_are(door, first, last)
     if layout.protocol != "tcp":
         tags = columns.tags(first, last)
+        if layout.protocol == "udp":  # at the node, the first packets of flows are here too
+            marks = columns.marks(first, last)
+            if marks.count(ANSWER) != len(marks):
+                of = from_door or [True] * len(marks)
+                from_door = [a and b == ANSWER for a, b in zip(of, marks, strict=True)]
         yield tags if from_door is None else _where(tags, from_door), True
         return
     flags, tags = columns.flags(first, last), columns.acknowledged(first, last)
@@ -196,7 +193,7 @@ class LocalDelivery:
         """Give what has come since: to doors of this host, and from the doors that were asked."""
         while count := self._messages.receive(self._socket.fileno()):
             yield (
-                self._landed(count, doors),
+                self._landed(count),
                 [
                     (door, each)
                     for door in doors
@@ -204,17 +201,17 @@ class LocalDelivery:
                 ],
             )
 
-    def _landed(self, count: int, doors: Sequence[RawDoor]) -> Landed:
+    def _landed(self, count: int) -> Landed:
         columns = self._columns
-        first = [True] * count
-        for door in doors:
-            answers = columns.of.which_are(door, 0, count)
-            if answers is None:  # all of them
-                return [], []
-            first = [a and not b for a, b in zip(first, answers, strict=True)]
-        if self._layout.protocol == "tcp":
-            flags = columns.flags(0, count)
-            first = [a and f & _SYN_ACK == _SYN for a, f in zip(first, flags, strict=True)]
+        match self._layout.protocol:
+            case "tcp":
+                first = [each & _SYN_ACK == _SYN for each in columns.flags(0, count)]
+            case "udp":
+                first = [each != ANSWER for each in columns.marks(0, count)]
+            case _:  # nothing answers
+                first = [True] * count
+        if not any(first):
+            return [], []
         went = columns.to.read(0, count)
         at = [each for each, true in zip(went, first, strict=True) if true]
         return _where(columns.tags(0, count), first), at

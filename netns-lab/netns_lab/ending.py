@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from analyzer.kubeproxy.view import Route, ServicePort
 from analyzer.model.addresses import Address
+from analyzer.model.measurement import Measurement
+from analyzer.model.value import replace
 from netns_lab.listening import ending_at, listener_for
 from netns_lab.measure import RouteRun
 
@@ -32,18 +36,37 @@ class OneFlow(RouteRun):
         self._send(0, 1)
         self._wait_for_the_rest(1)
 
+    @contextmanager
+    def undisturbed(self) -> Iterator[None]:
+        """Let no kernel but the node's have a say in what comes of the flow."""
+        with self._lab.muted(), self._deaf():
+            yield
 
-def ended_at(
-    lab: Lab, service: ServicePort, route: Route, sender: Address | None = None
-) -> str | None:
-    """Send flows of a route until one ends on the node, and return the rule that ended it.
 
-    None if none ended, or not by a rule or policy of the node's dumps. The caller mutes the lab.
+def with_rule(
+    found: Measurement,
+    lab: Lab,
+    service: ServicePort,
+    route: Route,
+    sender: Address | None = None,
+) -> Measurement:
+    """Return what was counted of a route with the rule that ended some flows, if none counts them.
 
     Raises:
         LabError: the kernel gives no trace, or part of it got lost.
     """
+    if found.ended_by is not None or not found.rejected + found.unaccounted:
+        return found
     flow = OneFlow(lab, service, route, 1, sender)
+    with flow.undisturbed():
+        return replace(found, ended_at=_ended_at(lab, service, flow))
+
+
+def _ended_at(lab: Lab, service: ServicePort, flow: OneFlow) -> str | None:
+    """Send a flow until it ends on the node, and return the rule that ended it.
+
+    None if it did not end, or not by a rule or policy of the node's dumps.
+    """
     listener = listener_for(lab, service.protocol, flow.source())
     try:
         listener.begin()

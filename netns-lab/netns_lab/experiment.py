@@ -27,6 +27,7 @@ from netns_lab.beyond import OtherNode, lost_beyond
 from netns_lab.count import BATCH, Answers, Captures, close_all
 from netns_lab.deaths import FATES, Death, Kind, without
 from netns_lab.dying import Dying
+from netns_lab.ending import with_rule
 from netns_lab.errors import LabError
 from netns_lab.hairpins import hairpins
 from netns_lab.layout import Layout
@@ -124,8 +125,7 @@ class Lab:
         self._sockets: dict[tuple[Namespace, str], socket] = {}
         self._echoes = Echoes(BATCH, PAYLOAD)
         self._answering: dict[tuple[Namespace, str, int, int], socket] = {}
-        #: Whether routes are measured one after another, and nothing else sends flows or changes
-        #: rules.
+        #: Whether routes alone send flows, one after another, and nothing changes rules.
         self._in_a_row = False
         self._muting = Muting(self.topology)
         self._has_counted = False
@@ -233,12 +233,11 @@ class Lab:
         ports: dict[tuple[Namespace, str, int], set[int]] = {}
         for service in self.question.view.services:
             for endpoint in service.endpoints:
-                namespace = self._where.get(endpoint.address)
-                if namespace is None or endpoint in self.question.dead.endpoints:
+                namespace, port = self._where.get(endpoint.address), endpoint.port
+                if namespace is None or port is None or endpoint in self.question.dead.endpoints:
                     continue
-                if endpoint.port is not None:
-                    key = namespace, service.protocol, endpoint.address.version
-                    ports.setdefault(key, set()).add(endpoint.port)
+                key = namespace, service.protocol, endpoint.address.version
+                ports.setdefault(key, set()).add(port)
         return ports
 
     def _namespaces(self) -> dict[Address, Namespace]:
@@ -356,24 +355,25 @@ class Lab:
         kept = service.affinity is not None and not route.astray
         kind = AffineRun if kept and any(s.share.upper for s in route.shares) else RouteRun
         if route.source is Source.HAIRPIN:
-            senders = [each for each in route.shares if self._sends(each.endpoint)]
-            yield from hairpins(kind, self, service, route, senders, flows, progress)
+            yield from hairpins(kind, self, service, route, flows, progress)
         else:
-            yield kind(self, service, route, flows, None).measure(progress)
+            found = kind(self, service, route, flows, None).measure(progress)
+            yield with_rule(found, self, service, route)
 
-    def _sends(self, endpoint: Endpoint) -> bool:
-        """Return whether an endpoint is alive, and not on the host's network."""
-        namespace = self._where.get(endpoint.address)
-        lives = endpoint not in self.question.dead.endpoints
-        return lives and namespace not in (None, self.topology.node)
-
-    def sends(self, address: Address) -> bool:
-        """Return whether an address is that of a pod here with at least one living endpoint."""
-        return address in self._senders
+    def sends(self, endpoint: Endpoint) -> bool:
+        """Return whether an endpoint is alive, on no host's network, and free to send."""
+        # What an endpoint sends on a node with rules of its own these see first.
+        behind = [each.namespace for each in self.topology.others if each.gate is not None]
+        where, lives = (
+            self._where.get(endpoint.address),
+            endpoint not in self.question.dead.endpoints,
+        )
+        return lives and where not in (None, self.topology.node, *behind)
 
     @cached_property
-    def _senders(self) -> frozenset[Address]:
-        return frozenset(e.address for e in self.question.view.endpoints if self._sends(e))
+    def senders(self) -> frozenset[Address]:
+        """Addresses of pods with at least one endpoint that sends."""
+        return frozenset(e.address for e in self.question.view.endpoints if self.sends(e))
 
     def place_of(self, address: Address) -> tuple[Host, str]:
         """Return the host of an endpoint, and the MAC address that it sends to."""

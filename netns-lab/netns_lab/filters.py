@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from netns_lab.layout import LINK, Layout
+from netns_lab.layout import ANSWER, LINK, Layout
 from netns_lab.ring import Instruction
 
 _LOAD_HALF, _LOAD_BYTE = 0x28, 0x30
@@ -36,7 +36,7 @@ def arrivals(layout: Layout) -> list[Instruction]:
         case "sctp":
             steps += [(_LOAD_BYTE, LINK + layout.chunk), (_EQUAL, _INIT)]
         case _:
-            pass
+            steps += [(_LOAD_BYTE, LINK + layout.mark), (_EQUAL, 0)]
     return _program(steps)
 
 
@@ -51,8 +51,10 @@ def answers(layout: Layout) -> list[Instruction]:
     ]
     other = _carries(layout.next_protocol, layout.number)
     if layout.protocol == "tcp":
-        # A SYN is not an answer, but a pod that reaches itself receives it too.
+        # A pod that reaches itself receives the SYN too.
         other += [(_LOAD_BYTE, LINK + layout.flags), (_ANY_BIT, _RST | _ACK)]
+    if layout.protocol == "udp":
+        other += [(_LOAD_BYTE, LINK + layout.mark), (_EQUAL, ANSWER)]
     return _program(steps, of_icmp, other)
 
 

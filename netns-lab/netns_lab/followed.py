@@ -143,6 +143,10 @@ class Followed(RouteRun):
         for place in places.values():  # also endpoints that the first dump lacks
             self._ear.add(self._door, () if place is None else lab.answering(place[0]))
         self.service, self.route = service, route
+        #: Whether the rules know clients again: they have to forget each before its next flow.
+        self.has_affinity = any(
+            place is not None and place[0].affinity is not None for place in places.values()
+        )
         self._rulings = {file: None if at is None else at[1] for file, at in places.items()}
         self.sent = 0
         #: Times at which flows were sent, and how many had been sent by then.
@@ -176,7 +180,13 @@ class Followed(RouteRun):
     def tick(self, count: int, clock: float) -> None:
         """Send `count` flows, and record what has arrived."""
         if count:
-            self._send(self.sent, count)
+            if self.has_affinity:
+                for each in range(self.sent, self.sent + count):
+                    self._lab.backend.forget_clients()
+                    self._put_out(each, 1)
+                self._drain()
+            else:
+                self._send(self.sent, count)
             self.sent += count
             self.marks.append((clock, self.sent))
         else:

@@ -10,11 +10,12 @@ import re
 import sys
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cached_property
 from typing import Any, ClassVar, Final
 
+from analyzer.model.addresses import Address
 from analyzer.model.diagnostics import partial_warning
 from analyzer.model.iptables.matches import MatchNfacct, MatchNot
 from analyzer.model.iptables.rules import Chain, Rule, Ruleset, Table
@@ -247,6 +248,11 @@ class Iptables(Backend):
     def forget_clients(self) -> None:
         """Empty the lists of xt_recent."""
         self._recent.flush()
+
+    def forgetting(self, clients: Sequence[Address]) -> AbstractContextManager[Callable[[], None]]:
+        """Return what empties the lists, without looking each time which there are."""
+        del clients  # all are forgotten each time
+        return nullcontext(self._recent.flushing())
 
     @cached_property
     def _recent(self) -> RecentLists:

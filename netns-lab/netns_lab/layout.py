@@ -7,6 +7,9 @@ A tag is the flow's source port, inverted, followed by twice the number of its c
 inverted port add up to 0xffff, so that checksums are the same for all flows of a client; and a tag
 is even, so that a TCP acknowledgement, one more, differs from it in the last byte alone.
 
+Nothing in a datagram of UDP says that it is an answer, and neither do its addresses where rules
+have left these as they were. So a server writes a mark behind the tag.
+
 Source: RFC 768, 791, 1071, 8200, 9260, 9293.
 """
 
@@ -21,6 +24,9 @@ from analyzer.model.addresses import IPV4
 LINK: Final = 14
 
 PROTOCOLS: Final = {"tcp": 6, "udp": 17, "sctp": 132}
+#: In the payload of UDP, behind the tag: where a byte is 0, and what it is in an answer.
+MARK: Final = 4
+ANSWER: Final = 1
 _TAGS: Final = {"tcp": 4, "udp": 8, "sctp": 16}
 _CHECKSUMS: Final = {"tcp": 16, "udp": 6, "sctp": 8}
 _TCP_ACKNOWLEDGEMENT: Final = 8
@@ -80,6 +86,11 @@ class Layout:
     def tag(self) -> int:
         """Offset of the tag in the first packet of a flow and, except for TCP, in its answer."""
         return self.header + _TAGS[self.protocol]
+
+    @property
+    def mark(self) -> int:
+        """Offset of the byte behind the tag that tells an answer of UDP from a flow: `ANSWER`."""
+        return self.tag + MARK
 
     @property
     def checksum(self) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import importlib
 import os
 import socket
 import struct
@@ -17,7 +16,6 @@ from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, Source
 from analyzer.model.addresses import IPV4, Address
 from analyzer.model.measurement import ANSWERED, EndpointCount, Measurement
 from analyzer.model.probability import NEVER, Bounds
-from analyzer.model.value import replace
 from netns_lab.arriving import NOTHING, Arriving, arriving, door_of_endpoint, of_sender
 from netns_lab.backend import Door
 from netns_lab.columns import RawDoor, door_of, raw_door
@@ -123,8 +121,7 @@ class RouteRun:
             macs,
             self._prepared(len(clients)),
             to=to,
-            # An endpoint that asks must not take an answer for a question to itself, nor pass over
-            # a flow that comes from the node's address as if it were from the door.
+            # An endpoint that asks must not get answers at a port on which endpoints listen.
             avoid=self._lab.known_ports if self._sender is not None else frozenset(),
             in_turn=self.in_turn,
         )
@@ -180,13 +177,7 @@ class RouteRun:
             if ends is not None:
                 self._ended_by = +((lab.endings() or Counter()) - ends)
             counted.subtract(self._repeated)
-            found = self._measurement(flows, counted, self._dropped(), seconds)
-            if found.ended_by is None and found.rejected + found.unaccounted:
-                # Which imports this module.
-                ending = importlib.import_module("netns_lab.ending")
-                rule = ending.ended_at(lab, self._service, self._route, self._sender)
-                found = replace(found, ended_at=rule)
-        return found
+            return self._measurement(flows, counted, self._dropped(), seconds)
 
     def _deaf(self) -> AbstractContextManager[None]:
         """Let no kernel reset the answers to who asks, where that has no sockets for them."""
@@ -207,9 +198,7 @@ class RouteRun:
 
     def _send_all(self, flows: int, progress: Progress) -> None:
         room = self._flows.room
-        # A flow that comes back passes the node twice as often, answer and all: on a busy machine
-        # more packets wait for a processor, and the kernel drops what is above 1,000 of them.
-        batch = BATCH if self._sender is None else BATCH // 4
+        batch = self._batch
         for first in range(0, flows, batch):
             if first and first % self._room == 0:
                 self._wait_for_the_rest(room)
@@ -221,14 +210,27 @@ class RouteRun:
         self._wait_for_the_rest(flows - (flows - 1) // self._room * self._room)
         self._settle()
 
+    @property
+    def _batch(self) -> int:
+        """How many packets are sent before every ring is read.
+
+        A flow that comes back passes the node twice as often, answer and all: on a busy machine
+        more packets wait for a processor, and the kernel drops what is above 1,000 of them.
+        """
+        return BATCH if self._sender is None else BATCH // 4
+
     def _send(self, first: int, count: int) -> None:
-        self._kept_back += self._flows.send(self._link.fileno(), first, count)
+        self._put_out(first, count)
         self._drain()
+
+    def _put_out(self, first: int, count: int) -> None:
+        """Send flows, and leave to others to look where they have gone."""
+        self._kept_back += self._flows.send(self._link.fileno(), first, count)
 
     def _drain(self) -> None:
         captures = self._captures
         for host in captures.all_hosts:
-            for landed in host.take(self._door if self._sender else None):
+            for landed in host.take():
                 self._arrived(landed)
         self._lab.echo(self._echoes)
         for at_node, answers in captures.node.take(self._door):
@@ -256,8 +258,10 @@ class RouteRun:
         """Give late packets and answers a chance; none is late as a rule."""
         dead = {_raw(each) for each in self._lab.question.dead.endpoints if each.port is not None}
         answer = self._service.protocol in ANSWERED
-        # Flows that rules drop send no sign.
-        patience = _PATIENCE if self._predicted.ended.lower == NEVER else _FEW_MOMENTS
+        # Flows that rules drop send no sign, and neither do those of which they drop the answers.
+        unanswered = any(each.upper for each in self._predicted.unanswered.values())
+        ended = self._predicted.ended.lower != NEVER
+        patience = _FEW_MOMENTS if ended or unanswered else _PATIENCE
         deadline = time.monotonic() + patience + self._lab.slowest
         self._drain()  # what the echoes have answered at the node itself
         while time.monotonic() < deadline:

@@ -3,7 +3,7 @@
 ip(8) takes a process for each namespace, and 100 of these take a second. Requests are collected and
 sent together; each is acknowledged, so that no failure goes unnoticed. Source: netlink(7),
 rtnetlink(7); include/uapi/linux/{rtnetlink,if_link,neighbour,fib_rules}.h;
-include/uapi/linux/netfilter/nfnetlink_conntrack.h.
+include/uapi/linux/netfilter/{nfnetlink,nfnetlink_conntrack}.h.
 """
 
 from __future__ import annotations
@@ -44,6 +44,11 @@ _BRIDGE_FAMILY: Final = 7
 #: Link attributes.
 _MAC, _NAME, _QDISC, _MASTER, _OPERSTATE, _INFO, _NETNS_FD = 1, 3, 6, 10, 16, 18, 28
 _SLAVE_KIND, _SLAVE_DATA, _HAIRPIN_MODE = 4, 5, 4  # inside of _INFO; of a port of a bridge
+#: What begins and what ends a transaction of nf_tables; neither is acknowledged (nfnetlink.c).
+_BATCH: Final = tuple(
+    struct.pack("=IHHII", 20, kind, _REQUEST, 0, 0) + struct.pack(">BBH", 0, 0, 10)
+    for kind in (0x10, 0x11)
+)
 #: Requests in one datagram; the socket's buffer holds the answers to at least so many.
 _TOGETHER: Final = 100
 _BUFFER: Final = 1 << 20
@@ -222,10 +227,21 @@ class Netlink:
         Raises:
             LabError: the kernel refuses one; the message says which.
         """
+        self._send(b"", b"")
+
+    def commit(self) -> None:
+        """Send the queued requests to nf_tables, up to a hundred in a transaction.
+
+        Raises:
+            LabError: as of `send`; nothing of that transaction has happened.
+        """
+        self._send(*_BATCH)
+
+    def _send(self, before: bytes, behind: bytes) -> None:
         waiting, self._waiting = self._waiting, []
         for first in range(0, len(waiting), _TOGETHER):
             some = waiting[first : first + _TOGETHER]
-            self._socket.send(b"".join(body for _, body in some))
+            self._socket.send(b"".join([before, *(body for _, body in some), behind]))
             left = len(some)
             while left:
                 for kind, number, body in self._messages():

@@ -63,6 +63,8 @@ _DRAWN: Final = ("drawn4", "drawn6")
 class Nftables(Backend):
     """nft rules loaded by libnftables, with counters in a table of our own."""
 
+    _clients: ClientSets | None
+
     def load(self, ruleset: Rules) -> None:
         """Load all tables of the dump, and the one that counts."""
         match ruleset:
@@ -82,7 +84,9 @@ class Nftables(Backend):
         self._table = "kubeodds-lab"  # `kubeodds` is that of a repair
         while ("inet", self._table) in ruleset.tables:
             self._table += "-lab"
-        self._nft.run(_COUNTING.format(table=self._table))
+        # Beside other rules of the node it may be there already: twice it would count twice.
+        if f"table inet {self._table}" not in self._nft.run("list tables").splitlines():
+            self._nft.run(_COUNTING.format(table=self._table))
 
     def adopt(self, ruleset: Rules) -> None:
         """Use the rules that are loaded already, which must be exactly these besides our own.
@@ -93,6 +97,14 @@ class Nftables(Backend):
         assert isinstance(ruleset, NftRuleset)
         held = nft_text.parse(self._nft.run("list ruleset"), "nft list ruleset")
         _check_same(ruleset, held)
+        self._clients = self._sets_of_clients(held, ruleset)
+
+    def changed(self) -> None:
+        """Look again which sets rules fill, once that is asked for."""
+        self._clients = None
+
+    def _sets_of_clients(self, held: NftRuleset, ruleset: NftRuleset) -> ClientSets:
+        """Return the sets that rules fill in the tables of a dump."""
         of_clients = [
             ClientSet(*place, name, each.key, is_map=each.value is not None)
             for place in ruleset.tables
@@ -100,7 +112,13 @@ class Nftables(Backend):
             for name, each in held.tables[place].sets.items()
             if "dynamic" in each.flags
         ]
-        self._clients = ClientSets(self.namespace, self._nft, of_clients)
+        return ClientSets(self.namespace, self._nft, of_clients)
+
+    def _known(self) -> ClientSets:
+        if self._clients is None:
+            held = nft_text.parse(self._nft.run("list ruleset"), "nft list ruleset")
+            self._clients = self._sets_of_clients(held, self._ruleset)
+        return self._clients
 
     def change(self, commands: str) -> bool:
         """Run commands of nft, all or none; return whether they were accepted."""
@@ -184,11 +202,11 @@ class Nftables(Backend):
 
     def forget_clients(self) -> None:
         """Empty the sets that rules fill."""
-        self._clients.flush()
+        self._known().flush()
 
     def forgetting(self, clients: Sequence[Address]) -> AbstractContextManager[Callable[[], None]]:
         """Let rules forget a few clients without a transaction."""
-        return self._clients.forgetting(clients)
+        return self._known().forgetting(clients)
 
     def _newly_drawn(self) -> Counter[Door]:
         """Return the counters in our sets, and reset these."""

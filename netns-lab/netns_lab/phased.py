@@ -117,15 +117,11 @@ def _followed(options: SimpleNamespace, given: Input) -> tuple[list[_Place], lis
     routes, left_out = replayable(options, given)
     usable = []
     for service, route in routes:
-        why = None
-        if service.affinity is not None:
-            why = "flows of one client with session affinity are not independent"
-        elif route.source is Source.HAIRPIN:
+        if route.source is Source.HAIRPIN:
             why = "an endpoint that dies sends no flows"
-        if why is None:
-            usable.append((service, route))
-        else:
             left_out.append(left_out_of(service, route, why))
+        else:
+            usable.append((service, route))
     if not usable:
         raise LabError(left_out[0].reason)
     return usable, left_out

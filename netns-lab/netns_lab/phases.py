@@ -79,7 +79,8 @@ class RunningLab:
         return Meanwhile(self.lab.topology.node, words, text)
 
     def read_back(self) -> None:
-        """Start to read the loaded rules."""
+        """Start to read the loaded rules, which have just changed."""
+        self.lab.backend.changed()
         listing = Meanwhile(self.lab.topology.node, self.lab.backend.listing())
         self.listings.append((self.rulesets[self.now], listing))
 
@@ -199,7 +200,9 @@ class Course:
         """Yield how many flows each route has to send, if `flows` should have been sent in all."""
         each_has, more = divmod(flows, len(self.runs))
         for at, each in enumerate(self.runs):
-            yield each, max(0, each_has + (at < more) - each.sent)
+            # While lists of clients come and go, none can be made to forget.
+            waits = each.has_affinity and self._changing is not None
+            yield each, 0 if waits else max(0, each_has + (at < more) - each.sent)
 
     def _wait(self, kept: Connections) -> None:
         slowest = max((d.kind.milliseconds for d in self._deaths), default=0) / 1000

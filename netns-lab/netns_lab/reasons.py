@@ -20,12 +20,16 @@ _FEW: Final = 64
 
 
 def why_not(
-    service: ServicePort, route: Route, *, by_nodes: bool = False, ports_of: str | None = None
+    service: ServicePort,
+    route: Route,
+    *,
+    behind: Collection[Address] = (),
+    ports_of: str | None = None,
 ) -> str | None:
     """Return why the flows of a route cannot be replayed; None if they can.
 
-    `by_nodes`: another node's rules are loaded too. `ports_of`: the node at whose address the rules
-    accept NodePorts, if that is not the node of the dump.
+    `behind`: endpoints on other nodes whose rules are loaded too. `ports_of`: the node at whose
+    address the rules accept NodePorts, if that is not the node of the dump.
     """
     if service.protocol not in PROTOCOLS:
         return f"the lab builds no packets of {service.protocol}"
@@ -35,10 +39,12 @@ def why_not(
         return (
             f"the rules accept NodePorts only at the address of {ports_of}; pass --node {ports_of}"
         )
-    if by_nodes and route.source is Source.HAIRPIN:
-        return (
-            "with --rules, packets from an endpoint elsewhere traverse its own node's rules first"
-        )
+    if (
+        route.source is Source.HAIRPIN
+        and route.shares
+        and all(each.endpoint.address in behind for each in route.shares)
+    ):
+        return "packets from its endpoints traverse first the rules of their own nodes, by --rules"
     if not route.shares and not route.astray:
         return "its flows from there are sent to no endpoint, and how they end is not predicted"
     return None

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
+from functools import partial
 from ipaddress import ip_address
 from socket import SOCK_RAW, socket
 from typing import Final
@@ -56,8 +57,21 @@ class RecentLists:
         Raises:
             NotMeasuredError: they cannot be emptied; the message says why.
         """
+        self._empty(self._names())
+
+    def flushing(self) -> Callable[[], None]:
+        """Empty all lists, and return what does so again as long as no rules come or go.
+
+        Raises:
+            NotMeasuredError: as of `flush`.
+        """
+        names = self._names()
+        self._empty(names)
+        return partial(self._empty, names)
+
+    def _empty(self, names: Sequence[str]) -> None:
         others = []
-        for name in self._names():
+        for name in names:
             if name not in self._files:
                 try:
                     self._files[name] = self._opened(name)

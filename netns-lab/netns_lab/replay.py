@@ -204,6 +204,8 @@ def _choose(frame: bytearray, layout: Layout, port: int, number: int) -> None:
 
 def _repeated(values: array[int], times: int) -> array[int]:
     """Return each value so many times."""
+    if times == 1:
+        return values
     found = array("H")
     for value in values:
         found.extend(array("H", [value]) * times)

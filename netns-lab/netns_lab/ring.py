@@ -90,7 +90,16 @@ class Ring:
         self._status = self.slots.column("I", -IP_AT)
         self._free = memoryview(array("I", bytes(4 * self._count)))
         self._head = 0
+        self._waiting = 0
         self._socket.bind((device, ethertype))
+
+    def waiting(self) -> int:
+        """Return how many packets there are to take: at most as many as find room."""
+        while self._waiting < self._count:
+            if not self._status[(self._head + self._waiting) % self._count]:
+                break
+            self._waiting += 1
+        return self._waiting
 
     def take(self) -> Iterator[tuple[int, int]]:
         """Give ranges of slots with new packets; each is the kernel's again behind its turn."""
@@ -101,6 +110,7 @@ class Ring:
             yield head, end
             self._status[head:end] = self._free[: end - head]
             self._head = end % self._count
+            self._waiting = 0
 
     def dropped(self) -> int:
         """Return how many packets found no room since the last call."""

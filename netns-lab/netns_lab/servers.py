@@ -15,6 +15,7 @@ from typing import Final
 from analyzer.model.addresses import IPV4
 from netns_lab.delays import Delay
 from netns_lab.errors import LabError
+from netns_lab.layout import ANSWER, MARK
 from netns_lab.messages import Messages
 from netns_lab.namespace import Namespace
 
@@ -173,13 +174,15 @@ class Servers:
 
 
 class Echoes:
-    """UDP servers that send a batch of our datagrams back with two system calls.
+    """UDP servers that send a batch of our datagrams back with two system calls, marked as answers.
 
     The sender and the local address that the kernel reports for a datagram are passed back as they
     are, as destination and source of the answer.
     """
 
     def __init__(self, most: int, size: int) -> None:
+        self._size = size
+        self._marks = bytes([ANSWER]) * most
         self._messages = {
             family: Messages(
                 bytearray(size * most), size, name=info.name_size, control=info.control_size
@@ -192,6 +195,7 @@ class Echoes:
         for sock in sockets:
             descriptor, messages = sock.fileno(), self._messages[sock.family]
             while count := messages.receive(descriptor):
+                messages.buffer[MARK : count * self._size : self._size] = self._marks[:count]
                 messages.send(descriptor, 0, count)
                 if count < messages.count:
                     break

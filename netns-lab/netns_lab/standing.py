@@ -102,7 +102,7 @@ class StandIns:
         """Return an address, and whether other clients have it too."""
         version = version_of(of.service, of.route)
         if of.sender is not None:
-            return (of.sender if self._lab.sends(of.sender) else None), False
+            return (of.sender if of.sender in self._lab.senders else None), False
         if of.route.source is Source.NODE:
             return self._plan.node_address(version), False
         sending = sending_of(of.service, of.route, version)

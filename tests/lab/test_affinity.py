@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.lab.running import lab_run
+from tests.support.lab.running import FIXTURES, lab_run, python
 
 pytestmark = pytest.mark.lab
 
@@ -44,6 +44,37 @@ def test_affinity_holds_from_an_endpoint_to_its_own_service(captures: Path, mode
         assert sum(arrived) == each["flows"]
         assert min(arrived) > 0
         assert each["counter_difference"] == 0
+
+
+#: An endpoint's flows, of which as many as fit are counted together; late ones each by itself.
+TURNS = """
+import sys
+from netns_lab import affinity, cli, count
+counted = []
+usual = affinity.AffineRun._count_turns
+def count_turns(self, sent, packets):
+    counted.append(len(sent))
+    usual(self, sent, packets)
+affinity.AffineRun._count_turns = count_turns
+if sys.argv[1] == "late":
+    count.Arrivals.waiting = lambda self: 0
+status = cli.main(sys.argv[2:])
+print(max(counted), sum(counted), file=sys.stderr)
+sys.exit(status)
+"""
+
+
+@pytest.mark.parametrize(("way", "together"), [("here", 32), ("late", 1)])
+def test_flows_are_counted_together_only_when_they_have_come(way: str, together: int) -> None:
+    folder = FIXTURES.parent / "check" / "1.36.2-iptables-legacy" / "dual-stack"
+    words = [str(folder / "iptables-legacy-save.txt"), "--objects", str(folder / "objects.json")]
+    words += ["--node", "node-a1", "--service", "ds/affinity", "--from", "hairpin"]
+    done = python("-c", TURNS, way, "run", *words, "--flows", "200", "-o", "json")
+    assert done.returncode == 0, done.stderr
+    measured = json.loads(done.stdout)["measurements"]
+    assert all(each["repeated"] == each["flows"] and not each["strayed"] for each in measured)
+    most, turns = map(int, done.stderr.split()[-2:])
+    assert (most, turns) == (together, sum(each["flows"] for each in measured))
 
 
 def test_clients_are_forgotten_where_json_does_not_say_which_sets_rules_fill(

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netns_lab.columns import NO_PORT, Columns, door_of, port_in, port_of, raw_door, tag_of
-from netns_lab.layout import Layout
+from netns_lab.columns import NO_PORT, Columns, door_of, raw_door, tag_of
+from netns_lab.layout import ANSWER, Layout
 from netns_lab.ring import Slots
 
 Address = IPv4Address | IPv6Address
@@ -60,14 +60,12 @@ def test_a_door_is_read_from_memory_as_it_was_written(data: st.DataObject, versi
     address, port = data.draw(ADDRESSES[version]), data.draw(PORTS)
     raw = raw_door(address.packed, port)
     assert door_of(raw) == (int(address), port)
-    assert port_of(raw).to_bytes(2, sys.byteorder) == port.to_bytes(2)
 
 
 @given(PORTS, st.integers(0, 32_767))
 def test_a_tag_is_made_of_its_port_and_its_client(port: int, client: int) -> None:
     tag = tag_of(client, port)
     assert tag.to_bytes(4, sys.byteorder) == ((port ^ 0xFFFF) << 16 | client << 1).to_bytes(4)
-    assert port_in(tag).to_bytes(2, sys.byteorder) == port.to_bytes(2)
     assert tag == tag_of(client, NO_PORT) | tag_of(0, port)
 
 
@@ -88,6 +86,19 @@ def test_a_batch_is_read_as_each_packet_alone(data: st.DataObject, version: int)
         every = of if doors is read.of else to
         are = doors.which_are(door, first, last)
         assert are == (None if all(e == door for e in every) else [e == door for e in every])
+
+
+@given(packets(4), st.sampled_from([4, 6]))
+def test_a_mark_of_udp_stands_behind_its_tag(given: list[Packet], version: int) -> None:
+    layout = Layout(version, "udp")
+    marks = bytes(at % 2 * ANSWER for at in range(len(given)))
+    slots = [
+        (bytes(IP_AT + layout.tag) + each.tag.to_bytes(4) + marks[at : at + 1]).ljust(SLOT, b"\0")
+        for at, each in enumerate(given)
+    ]
+    read = Columns(Slots(memoryview(b"".join(slots)), SLOT, IP_AT), layout)
+    assert read.marks(0, len(given)) == marks
+    assert read.tags(0, 1) == [int.from_bytes(given[0].tag.to_bytes(4), sys.byteorder)]
 
 
 @given(packets(4), st.integers(0, 2**31 - 1))

@@ -46,11 +46,18 @@ heard = []
 def take():
     for first, last in ring.take():
         heard.extend(tag[first:last].tolist())
+waiting = []
 for first in range(0, 2000, 250):  # round the ring more than once
-    flows.send(link.fileno(), first, 250)
+    flows.send(link.fileno(), first, 100)
+    waiting.append(ring.waiting())
+    flows.send(link.fileno(), first + 100, 150)
+    waiting.append(ring.waiting())
     take()
+    waiting.append(ring.waiting())
 found = {"heard": len(heard), "different": len(set(heard)), "dropped": ring.dropped()}
+found["waiting"] = waiting
 flows.send(link.fileno(), 0, 2000)
+found["all_that_wait"] = ring.waiting()
 take()
 found["of_too_many"] = len(heard) - 2000
 found["said_dropped"] = ring.dropped()
@@ -82,6 +89,11 @@ def test_each_packet_is_heard_once_round_the_ring(found: Any) -> None:
 def test_packets_that_find_no_room_are_counted(found: Any) -> None:
     assert 0 < found["of_too_many"] < 2000
     assert found["of_too_many"] + found["said_dropped"] == 2000
+
+
+def test_packets_that_wait_are_counted_before_they_are_taken(found: Any) -> None:
+    assert found["waiting"] == [100, 250, 0] * 8
+    assert found["all_that_wait"] == found["of_too_many"]
 
 
 def test_packets_for_another_host_are_not_heard(found: Any) -> None:

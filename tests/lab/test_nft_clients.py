@@ -12,6 +12,7 @@ PROGRAM = """\
 import sys
 from ipaddress import ip_address
 from netns_lab.command import run
+from netns_lab.errors import LabError
 from netns_lab.namespace import Namespace, leave_host
 from netns_lab.nft import Nft
 from netns_lab.nft_clients import ClientSet, ClientSets
@@ -59,6 +60,12 @@ fits = any(each.key[0] == f"ipv{a.version}_addr" for a in addresses for each in 
 assert set(turns) == {(fits, None, 0)}, turns
 # Nothing is left of it.
 assert nft.run("list ruleset") == before
+nft.run("flush ruleset")
+try:
+    clients.flush()
+    print("nothing refused")
+except LabError as error:
+    assert str(error).endswith(" in node: No such file or directory"), error
 print(chains)
 """
 

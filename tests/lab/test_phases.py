@@ -11,6 +11,13 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from analyzer.kubeproxy.generate import (
+    FLAGS,
+    Layout,
+    proxy_config,
+    render_nft,
+    service_ports,
+)
 from tests.support.documents import schema
 from tests.support.effort import PROFILE
 from tests.support.lab.running import (
@@ -196,6 +203,31 @@ def test_every_route_of_both_ip_versions_is_followed_in_each_phase() -> None:
         assert len(kept) == route["connections"] == (2 if route["protocol"] == "tcp" else 0)
         assert all(each["agrees"] for each in kept)
     assert {each["fate"] for each in found["connections"]} == {"survived", "hung"}
+
+
+@pytest.mark.parametrize("mode", ["iptables", "nft"])
+def test_clients_with_session_affinity_are_drawn_anew_in_each_phase(
+    mode: str, tmp_path: Path
+) -> None:
+    """Whoever stayed at its endpoint would make all flows of a phase one draw."""
+    items = json.loads((DUAL / "objects.json").read_text())["items"]
+    given = ["--objects", str(DUAL / "objects.json"), "--node", "node-a1"]
+    if mode == "iptables":
+        dump = DUMPS[0]
+    else:
+        config = proxy_config(items, FLAGS, node="node-a1", layout=Layout.V1_36)
+        dump = str(tmp_path / "dump.txt")
+        Path(dump).write_text(render_nft(list(service_ports(items, Layout.V1_36)), config))
+    given += ["--service", "ds/affinity", "--from", "pod,node", "--rate", "1500"]
+    happens = ["--resync", "@0.3s", "--kill", "node-b1@0.8s", "--replace-rules", f"{dump}@1.2s"]
+    status, found, errors = lab_run(dump, *given, "--for", "1.6s", *happens)
+    assert (status, found["agrees"], found["unaccounted"]) == (0, True, 0), errors
+    assert found["left_out"] == []
+    assert {each["source"] for each in found["routes"]} == {"pod", "node"}
+    measured = [each["measurement"] for each in found["phases"] if not each["at_event"]]
+    for each in measured:
+        assert min(e["landed"] for e in each["endpoints"]) > 0
+    assert sum(each["flows"] for each in measured) == sum(e["flows"] for e in found["routes"])
 
 
 @pytest.mark.deep

@@ -21,11 +21,10 @@ EXAMPLE = [str(ROOT / "examples/dump.txt"), "--objects", str(ROOT / "examples/ob
 EXAMPLE += ["--node", "worker1"]
 APP = [*EXAMPLE, "--service", "default/app"]
 DUAL = FIXTURES.parent / "check/1.36.2-iptables-legacy/dual-stack"
-#: With rules of another node, through which no endpoint reaches itself.
-BY_NODES = [str(DUAL / "iptables-legacy-save.txt"), "--objects", str(DUAL / "objects.json")]
-BY_NODES += ["--node", "node-a1", "--service", "ds/affinity", "--from", "pod,hairpin"]
-BY_NODES += ["--rules", f"node-b1={BY_NODES[0]}"]
-BY_NODES_DEAD = [*BY_NODES, "--dead-node", "node-b1"]
+#: To a balancer's address whose source ranges no endpoint is in.
+RANGES = [str(DUAL / "iptables-legacy-save.txt"), "--objects", str(DUAL / "objects.json")]
+RANGES += ["--node", "node-a1", "--service", "ds/lb-local", "--from", "pod,hairpin"]
+RANGES_DEAD = [*RANGES, "--dead-node", "node-b1"]
 #: A program for which there is no model.
 UNKNOWN = ["--client", "true {vip}", "--runs", "2"]
 
@@ -70,14 +69,14 @@ def _unknown(folder: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("verb", "words", "beside_the_verdict", "on_stderr"),
     [
-        ("run", lambda _: [*BY_NODES, "--flows", "300"], "; 2 routes not measured", "not replayed"),
+        ("run", lambda _: [*RANGES, "--flows", "300"], "; 1 route not measured", "not replayed"),
         ("run", _unknown, r"; [\d,]+ flows not judged", "not judged"),
         ("run", _cut, "", "read as far as it goes"),
-        ("verify", lambda _: [*BY_NODES, "--resolution", "40%"], "", "2 of 4 routes were not"),
+        ("verify", lambda _: [*RANGES, "--resolution", "40%"], "", "1 of 6 routes were not"),
         (
             "repair",
-            lambda _: [*BY_NODES_DEAD, "--flows", "300"],
-            "; 2 routes not m",
+            lambda _: [*RANGES_DEAD, "--flows", "300"],
+            "; 1 route not m",
             "not replayed",
         ),
         ("clients", lambda _: [*APP, *UNKNOWN], "; 1 target not predicted", "is not judged"),
@@ -159,7 +158,8 @@ def test_json_has_the_rate_of_the_run_and_of_each_part(
 def test_what_cannot_be_asked_is_2_and_prints_nothing(tmp_path: Path) -> None:
     missing = str(tmp_path / "missing.txt")
     # Nothing that could be replayed.
-    by_nodes = [each.replace("pod,hairpin", "hairpin") for each in BY_NODES]
+    by_nodes = [*EXAMPLE, "--rules", f"master={EXAMPLE[0]}", "--service", "default/kubernetes"]
+    by_nodes += ["--from", "hairpin"]
     for words in (
         ["run", missing],
         ["run", *APP, "--nonsense"],

@@ -63,6 +63,40 @@ def test_a_node_port_leads_through_the_rules_of_both(given: Given) -> None:
         ]
 
 
+def test_an_endpoint_reaches_its_own_service_through_the_rules_of_both(given: Given) -> None:
+    """What it sends to the other endpoint comes there from itself, to a NodePort from its node."""
+    rule = "-A FORWARD -s 192.168.9.10/32 -d 10.244.1.0/24 -j DROP"
+    status, found, errors = lab_run(*given.words(elsewhere(rule), "--from", "hairpin"))
+    assert (status, found["agrees"], found["left_out"]) == (0, True, []), errors
+    assert {m["frontend"].split()[0] for m in found["measurements"]} == {"ClusterIP", "NodePort"}
+    for each in found["measurements"]:
+        here, there = sorted(each["endpoints"], key=lambda e: str(e["node"]))
+        assert (here["node"], there["node"]) == ("node0", "node1")
+        # The one on the other node sends nothing: its node's own rules would come first.
+        assert each["flows"] == 1000
+        is_masqueraded = each["frontend"].startswith("NodePort")
+        assert there["counted"] > 300
+        assert there["landed"] == (0 if is_masqueraded else there["counted"])
+        assert here["answered"] == here["landed"] > 300
+
+
+def test_endpoints_of_nodes_with_rules_alone_are_named(given: Given) -> None:
+    made = json.loads(json.dumps(cluster().items))
+    made[-1]["endpoints"] = made[-1]["endpoints"][1:]
+    here = replace(cluster(), items=made)
+    there = replace(here, node="node1")
+    objects = json.dumps({"kind": "List", "items": made})
+    words = [given.write("node0.txt", here.dump), "--node", "node0"]
+    words += ["--objects", given.write("objects.json", objects)]
+    words += ["--rules", f"node1={given.write('node1.txt', there.dump)}"]
+    status, found, errors = lab_run(*words, "--from", "pod,hairpin", "--flows", "100")
+    assert (status, found["agrees"]) == (0, True), errors
+    assert {each["source"] for each in found["measurements"]} == {"pod"}
+    reasons = {(each["source"], each["reason"]) for each in found["left_out"]}
+    says = "packets from its endpoints traverse first the rules of their own nodes, by --rules"
+    assert reasons == {("hairpin", says)}
+
+
 @pytest.mark.parametrize("target", ["DROP", *DEEP])
 def test_what_the_other_node_ends_is_predicted_by_the_source_that_it_sees(
     given: Given, target: str

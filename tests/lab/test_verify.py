@@ -25,7 +25,7 @@ from analyzer.kubeproxy.generate import (
 )
 from analyzer.kubeproxy.view import Source
 from netns_lab.arguments import parser
-from tests.support.lab.running import FIXTURES, SWAPPED, case, kubeodds, python
+from tests.support.lab.running import FIXTURES, NFT_CASES, SWAPPED, case, kubeodds, python
 
 pytestmark = pytest.mark.lab
 
@@ -108,6 +108,43 @@ def test_both_ip_versions_are_measured_in_one_run() -> None:
     assert any(each["dead"] for each in landed)
     for each in landed:
         assert each["answered"] == (0 if each["dead"] else each["landed"])
+
+
+#: Rules by which what comes from one endpoint is of a zone of its own.
+ZONES = {
+    "iptables": "*raw\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING -s {} -j CT --zone 5\nCOMMIT\n",
+    "nft": """table ip zones {{
+\tchain prerouting {{
+\t\ttype filter hook prerouting priority raw; policy accept;
+\t\tip saddr {} ct zone set 5
+\t}}
+}}
+""",
+}
+
+
+@pytest.mark.parametrize("kind", ZONES)
+def test_answers_whose_addresses_stay_as_they_are_are_no_flows(kind: str, tmp_path: Path) -> None:
+    """conntrack of another zone does not know them: they come from the endpoint, to a client."""
+    given = NFT_CASES[0] if kind == "nft" else case("1.14.0-iptables-legacy/seed-dns")
+    address = "10.1.0.2"
+    other = tmp_path / "other.txt"
+    other.write_text(ZONES[kind].format(address))
+    status, found = verify(*given.given, "--other-rules", str(other), "--resolution", FLOWS)
+    assert (status, found["agrees"]) == (0, True)
+    for protocol in ("tcp", "udp"):
+        for source in ("pod", "node", "external"):
+            of = [
+                each
+                for measured in found["measurements"]
+                if (measured["protocol"], measured["source"]) == (protocol, source)
+                for each in measured["endpoints"]
+            ]
+            assert {each["address"] for each in of} > {address}
+            for each in of:
+                answered = 0 if each["address"] == address else each["landed"]
+                assert each["landed"] > 0
+                assert each["answered"] == answered
 
 
 @pytest.mark.parametrize(("forwarded", "measured"), [(True, 4), (False, 0)])
