@@ -112,8 +112,9 @@ def asked_of_others(told: OnwardBySource, address: int) -> Asked:
 def one_of(given: Iterable[Onward]) -> Onward:
     """Return what holds if one of several results applies, but it is not known which."""
     every = [*given]
-    if len(every) > 1:
-        every = [*dict.fromkeys(every)]
+    if len(set(map(id, every))) == 1:  # most often; to compare them takes much longer
+        return every[0]
+    every = [*dict.fromkeys(every)]
     if len(every) == 1:
         return every[0]
     answers = {each.masquerade for each in every}

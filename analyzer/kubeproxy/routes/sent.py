@@ -88,15 +88,16 @@ class SentPackets:
         found = self._arrivals.get(endpoint)
         if found is None:
             sources: dict[_Key, Intervals | None] = {}
+            towards = self._towards
             for where, packet in self._sent.get(endpoint, ()):
                 kind = self._kind(packet)
                 for there, mark in self.restricted(_by_mark(packet, where)):
                     key = kind, mark.value, mark.unknown
-                    if key not in self._towards:
-                        self._towards[key] = self._leaving(self._as_sent(packet, mark))
-                    sources[key] = union(there, sources.get(key, ()))
-            to = int(endpoint.address), endpoint.port
-            found = [(there, *self._towards[key](*to)) for key, there in sources.items()]
+                    if key not in towards:
+                        towards[key] = self._leaving(self._as_sent(packet, mark))
+                    sources[key] = union(there, sources[key]) if key in sources else there
+            address, port = int(endpoint.address), endpoint.port
+            found = [(there, *towards[key](address, port)) for key, there in sources.items()]
             self._arrivals[endpoint] = found
         return found
 

@@ -76,6 +76,7 @@ T = TypeVar("T")
 #: Numbers that ``-p`` may print instead of names. Source: IANA, protocol numbers.
 _NUMBERS: Final = {"1": "icmp", "6": "tcp", "17": "udp", "58": "ipv6-icmp", "132": "sctp"}
 _ALIASES: Final = {"icmpv6": "ipv6-icmp", "0": "all"}
+_TRANSPORTS: Final = {MatchTcp: "tcp", MatchUdp: "udp", MatchSctp: "sctp"}
 
 
 #: The result of a rule that the packet certainly matches, always this object.
@@ -122,6 +123,9 @@ def match_all(
 
 
 def _kind(match: Match) -> type:
+    found = type(match)
+    if found is not MatchNot and found is not MatchTcp:
+        return found
     inner = match.match if isinstance(match, MatchNot) else match
     # Only one with flags depends on it being a first packet.
     return MatchProtocol if isinstance(inner, MatchTcp) and inner.flags is None else type(inner)
@@ -213,14 +217,15 @@ def _in_range(
 def _transport(
     match: MatchTcp | MatchUdp | MatchSctp, packet: Packet, situation: Situation
 ) -> Ternary:
-    names = {MatchTcp: "tcp", MatchUdp: "udp", MatchSctp: "sctp"}
-    ports = _all(
-        # The kernel refuses these matches without the -p of the same name.
-        _protocol(packet, names[type(match)], situation),
-        source_port(packet, match.source_port, situation),
-        destination_port(packet, match.destination_port, situation),
-    )
+    # The kernel refuses these matches without the -p of the same name.
+    ports = _protocol(packet, _TRANSPORTS[type(match)], situation)
+    if match.source_port is not None:
+        ports &= source_port(packet, match.source_port, situation)
+    if match.destination_port is not None:
+        ports &= destination_port(packet, match.destination_port, situation)
     match match:
+        case MatchTcp(tcp_option=None, flags=None) | MatchUdp():
+            return ports
         case MatchTcp(tcp_option=option, flags=flags):
             # A new flow begins with SYN and none of ACK, RST and FIN, the answer with SYN and ACK.
             held = frozenset({"SYN", "ACK"} if packet.is_answer else {"SYN"})
@@ -233,8 +238,6 @@ def _transport(
             )
         case MatchSctp(chunk_types=chunks):
             return _all(ports, signed(chunks, Ternary.UNKNOWN))
-        case _:
-            return ports
 
 
 def _icmp(match: MatchIcmp | MatchIcmp6, packet: Packet, situation: Situation) -> Ternary:
