@@ -199,6 +199,7 @@ def mixed(draw: st.DrawFn) -> tuple[list[str], list[str]]:
         ["cali2", "cali3"],
     )
 )
+@example((["-A FORWARD -i cali2 -g x", "-A FORWARD -j DROP"], ["cali2", "cali3"]))
 @examples(60, 2000)
 @given(mixed())
 def test_what_is_between_rules_that_ask_for_devices_is_told_within_bounds(
@@ -206,7 +207,9 @@ def test_what_is_between_rules_that_ask_for_devices_is_told_within_bounds(
 ) -> None:
     rows, names = made
     ruleset = saved(rows)
-    found, wanted = told(walked(ruleset, POD)), by_device(ruleset, names)
+    # Where FORWARD itself drops what comes by others, pods are assumed to be behind those it names.
+    passed = dispatched([ruleset], leaving=False).get("+")
+    found, wanted = told(walked(ruleset, POD)), by_device(ruleset, sorted(passed or names))
     for event in EVENTS:
         assert found[event].lower <= wanted[event].lower
         assert wanted[event].upper <= found[event].upper
