@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
-from analyzer.model.iptables.rules import Rule
+from analyzer.model.iptables.rules import Rule, Ruleset
 from analyzer.model.iptables.targets import ConnectionTracking, NoTrack
+from analyzer.semantics.iptables.passing import zones_of
 from analyzer.semantics.tree import AnyRule, OtherZone, Outcome, Unanswered
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from analyzer.semantics.base_chains import Rules
 
 
 def untracks(rule: AnyRule) -> bool:
@@ -44,3 +49,30 @@ def keeping(outcome: Outcome) -> Callable[[AnyRule], bool] | None:
             return sets_zone
         case _:
             return None
+
+
+def choosing(rulesets: Iterable[Rules], zones: tuple[int, int] | None) -> tuple[AnyRule, ...]:
+    """Return the rule that puts flows and answers to them into these zones, if only one does."""
+    found = tuple(_choosing(rulesets, zones))
+    return found if len(found) == 1 else ()
+
+
+def _choosing(rulesets: Iterable[Rules], zones: tuple[int, int] | None) -> Iterator[AnyRule]:
+    for each in rulesets:
+        if isinstance(each, Ruleset):
+            raw = each.tables.get("raw")  # where alone the kernel accepts CT
+            for rule in (r for chain in raw.chains.values() for r in chain.rules) if raw else ():
+                if isinstance(rule.target, ConnectionTracking) and sets_zone(rule):
+                    yield from [rule] * (zones_of(rule.target) == zones)
+            continue
+        from analyzer.model.nft.statements import CtSet  # not needed without nft
+        from analyzer.semantics.nft.changes import zones_set
+
+        for rule_ in (r for t in each.tables.values() for c in t.chains.values() for r in c.rules):
+            if "zone" in rule_.raw and any(
+                isinstance(s, CtSet)
+                and s.key == "zone"
+                and zones_set(s.value, s.direction) == zones
+                for s in rule_.statements
+            ):
+                yield rule_
