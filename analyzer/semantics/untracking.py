@@ -62,17 +62,19 @@ def _choosing(rulesets: Iterable[Rules], zones: tuple[int, int] | None) -> Itera
         if isinstance(each, Ruleset):
             raw = each.tables.get("raw")  # where alone the kernel accepts CT
             for rule in (r for chain in raw.chains.values() for r in chain.rules) if raw else ():
-                if isinstance(rule.target, ConnectionTracking) and sets_zone(rule):
-                    yield from [rule] * (zones_of(rule.target) == zones)
+                match rule.target:
+                    case ConnectionTracking() as target if sets_zone(rule):
+                        yield from (rule,) if zones_of(target) == zones else ()
             continue
         from analyzer.model.nft.statements import CtSet  # not needed without nft
         from analyzer.semantics.nft.changes import zones_set
 
-        for rule_ in (r for t in each.tables.values() for c in t.chains.values() for r in c.rules):
-            if "zone" in rule_.raw and any(
+        chains = (chain for table in each.tables.values() for chain in table.chains.values())
+        for of_nft in (rule for chain in chains for rule in chain.rules):
+            if "zone" in of_nft.raw and any(
                 isinstance(s, CtSet)
                 and s.key == "zone"
                 and zones_set(s.value, s.direction) == zones
-                for s in rule_.statements
+                for s in of_nft.statements
             ):
-                yield rule_
+                yield of_nft
