@@ -275,3 +275,14 @@ def test_what_rules_do_by_device_is_not_told_where_nothing_is_assumed(command: C
         "services", dump("calico-profiles"), *KNOWN, "--assume", "pod-interface=unknown"
     ).out
     assert "may be dropped now (Calico, table filter, " in out
+
+
+@pytest.mark.parametrize(("target", "warned"), [("ACCEPT", False), ("DROP", True)])
+def test_ipsets_that_decide_nothing_are_not_warned_of(
+    command: Command, target: str, warned: bool
+) -> None:
+    row = f"-A FORWARD -m set --match-set trusted src -j {target}"
+    text = (NOISE / "base.txt").read_text().replace("-A FORWARD", f"{row}\n-A FORWARD", 1)
+    for verb in (("services",), ("loss", *DEAD)):
+        done = command(verb[0], command.file("set.txt", text), *verb[1:], *KNOWN)
+        assert ("contents of set trusted" in done.err + done.out) is warned

@@ -227,7 +227,10 @@ class Recogniser:
             from analyzer.model.diagnostics import bounded_work
 
             diagnostics += bounded_work(self._walks.exceeded, self._ruleset.file)
-            diagnostics += not_told(self._walks.missed_sets, self._ruleset.file)
+            missed = self._walks.missed_sets
+            # Not if they decide nothing.
+            if missed and not all(each.is_certain for of in services for each in of.routes):
+                diagnostics += not_told(missed, self._ruleset.file)
         return View(
             services=services,
             mode=mode,

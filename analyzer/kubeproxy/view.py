@@ -206,6 +206,13 @@ class Route:
         """Whether nothing unknown can change a share."""
         return not self.unresolved and all(share.is_exact for share in self.columns()[1])
 
+    @property
+    def is_certain(self) -> bool:
+        """Whether nothing unknown can change a share, what is lost or what is masqueraded."""
+        ends = (*self.astray, *(each for lost in self.losses() for each in lost))
+        certain = self.is_exact and all(bounds.is_exact for _, bounds in ends)
+        return certain and None not in self.masquerades()
+
 
 def each_network(routes: Iterable[Route]) -> Iterator[Route]:
     """Yield routes of at most one network each, for answers network by network."""

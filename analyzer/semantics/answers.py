@@ -42,13 +42,14 @@ from analyzer.semantics.tree import (
     AnyRule,
     Delivered,
     Leaf,
+    OtherZone,
     PolicyDrop,
     Tree,
     Unanswered,
     Unresolved,
     every_leaf,
 )
-from analyzer.semantics.untracking import keeping
+from analyzer.semantics.untracking import choosing, keeping, sets_zone
 from analyzer.semantics.way_back import Ends, Restored, WayBack, put_back
 
 #: Most answers whose results are kept.
@@ -168,8 +169,12 @@ class Answers:
                     return Leaf(Delivered(here), left)
                 case Drop() | Reject() | PolicyDrop():
                     return Leaf(Unanswered(leaf.outcome), left)
-                case Unanswered():
-                    return Leaf(leaf.outcome, left, exempting.get(id(leaf), ()))
+                case Unanswered(by):
+                    rules = exempting.get(id(leaf), ())
+                    told = rules or any(map(sets_zone, leaf.rules))
+                    if isinstance(by, OtherZone) and not told:  # the flow's own rule has done it
+                        rules = choosing(self._rulesets, left.zones)
+                    return Leaf(leaf.outcome, left, rules)
                 case _:
                     return Leaf(Unresolved("whether the answer comes back"), left)
 

@@ -25,6 +25,7 @@ UNKNOWN: Final = "unknown"
 
 ADDRESS_TYPE: Final = "address-type"
 REVERSE_PATH: Final = "reverse-path"
+SEGMENT_SIZE: Final = "segment-size"
 BRIDGE_PORT: Final = "bridge-port"
 CLUSTER_IP: Final = "cluster-ip"
 LIMITS: Final = "limits"
@@ -121,6 +122,10 @@ ASSUMPTIONS: Final = (
     Assumption(
         SOURCE_PORT,
         {"ephemeral": "new flows come from ephemeral ports, 32768 and above (--sport, th sport)"},
+    ),
+    Assumption(
+        SEGMENT_SIZE,
+        {"usual": "hosts open connections with an MSS of 536 or more (-m tcpmss)"},
     ),
 )
 #: The same, by name.

@@ -14,14 +14,25 @@ from analyzer.model.iptables.matches import (
     MatchPolicy,
     MatchRpfilter,
     MatchSocket,
+    MatchTcpmss,
 )
 from analyzer.model.packet import Packet
 from analyzer.model.routing import LOOPBACK
 from analyzer.model.ternary import Ternary
-from analyzer.semantics.assumed import ADDRESS_TYPE, BRIDGE_PORT, POLICY, REVERSE_PATH, SOCKET
-from analyzer.semantics.situation import Situation
+from analyzer.semantics.assumed import (
+    ADDRESS_TYPE,
+    BRIDGE_PORT,
+    POLICY,
+    REVERSE_PATH,
+    SEGMENT_SIZE,
+    SOCKET,
+)
+from analyzer.semantics.situation import FIRST, Situation
 
 _PASSES: Final = {"pass": Ternary.TRUE, "fail": Ternary.FALSE}
+#: The MSS of hosts: at least that of a host that is told none.
+_LEAST_MSS: Final = 536
+_MOST_MSS: Final = 0xFFFF
 
 
 def passes_reverse_path(packet: Packet, situation: Situation) -> Ternary:
@@ -81,3 +92,18 @@ def has_socket(packet: Packet, situation: Situation) -> Ternary:
     if situation.is_local(packet) is not Ternary.FALSE or situation.assume(SOCKET) is None:
         return Ternary.UNKNOWN
     return Ternary.FALSE
+
+
+def segment_size(match: MatchTcpmss, packet: Packet, situation: Situation) -> Ternary:
+    """Evaluate ``-m tcpmss``: a SYN and the answer to it have an MSS, at least the assumed one.
+
+    Source: Linux, net/netfilter/xt_tcpmss.c, ``tcpmss_mt``; RFC 9293, 3.7.1.
+    """
+    begins = packet.is_answer or situation.state in FIRST
+    is_all = match.mss.first <= _LEAST_MSS and match.mss.last == _MOST_MSS
+    is_told = is_all or match.mss.last < _LEAST_MSS
+    if packet.protocol != "tcp" or not begins or not is_told:
+        return Ternary.UNKNOWN
+    if situation.assume(SEGMENT_SIZE) is None:
+        return Ternary.UNKNOWN
+    return Ternary.of(is_all)

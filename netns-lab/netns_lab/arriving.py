@@ -60,6 +60,8 @@ def arriving(route: Route, beyond: Beyond = lambda _: NOTHING) -> Arriving:
             shares[door], lost[door] = share, gone
             if answers:
                 unanswered[door] = _of_the_rest(total(answers), here)
+            if any(end.kind is EndKind.UNKNOWN for end, _ in each.lost):  # or their answers are
+                unanswered[door] = Bounds(unanswered.get(door, NOTHING).lower, ALWAYS)
     ends = route.astray
     ended = [bounds for end, bounds in ends if end.kind in _ENDED and end.how != PASSES] + behind
     found = Bounds(capped_sum(b.lower for b in ended), capped_sum(b.upper for b in ended))

@@ -39,7 +39,8 @@ class Messages:
     Args:
         size: bytes of a slot.
         skip: bytes at a slot's beginning that are not part of the message.
-        to: destination of all, as a struct sockaddr; None if the socket is bound to one.
+        to: destination of all, as a struct sockaddr; None if the socket is bound to one. Those that
+            have one go through the sender's own stack, which may refuse some.
         name, control: bytes for each message's sender and its ancillary data.
     """
 
@@ -56,6 +57,9 @@ class Messages:
         self.count = count = len(buffer) // size
         #: Numbers of messages that the sender's own stack refused to send.
         self.kept_back: list[int] = []
+        # When the stack refuses one of many, sendmmsg does not say so, but how many it sent before:
+        # that one would be sent again, and rules would draw for it anew.
+        self._most_at_once = count if to is None else 1
         self.buffer = buffer
         base = address_of(buffer) + skip
         vectors = array("Q", bytes(_VECTOR * count))
@@ -100,7 +104,7 @@ class Messages:
         at, last = first, first + count
         while at < last:
             where = ctypes.c_void_p(self._address + _HEADER * at)
-            sent = _libc.sendmmsg(descriptor, where, last - at, 0)
+            sent = _libc.sendmmsg(descriptor, where, min(last - at, self._most_at_once), 0)
             if sent < 0:
                 sent = _after(ctypes.get_errno(), _KEPT_BACK)
                 kept += sent

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from ipaddress import ip_address
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analyzer.kubeproxy.view import Endpoint, Frontend, FrontendKind, Route, Share, Source
+from analyzer.model.endings import Ending, EndKind
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
-from netns_lab.arriving import Arriving, of_sender
+from netns_lab.arriving import Arriving, door_of_endpoint, of_sender
+from netns_lab.arriving import arriving as arrives
 
 SIXTEENTHS = 4
 #: Of each endpoint: its share and what of it is lost behind the DNAT, in sixteenths.
@@ -84,3 +88,13 @@ def test_flows_that_a_pod_never_gets_out_are_ended_but_for_its_own_share() -> No
     assert found.shares == {(0, 80): exactly(8), (1, 80): exactly(0)}
     assert Fraction(found.ended.lower.as_fraction()) == Fraction(1, 2)
     assert found.ended.is_exact
+
+
+def test_of_flows_whose_end_is_not_known_the_answers_may_be_lost_too() -> None:
+    endpoint = Endpoint(ip_address("10.0.0.1"), 80)
+    frontend = Frontend(FrontendKind.CLUSTER_IP, ip_address("10.96.0.1"), 80)
+    for kind, lower in ((EndKind.UNKNOWN, NEVER), (EndKind.UNANSWERED, ALWAYS)):
+        lost = ((Ending(kind=kind), Bounds(lower, ALWAYS)),)
+        shares = (Share(endpoint, Bounds(ALWAYS, ALWAYS), None, lost),)
+        found = arrives(Route(frontend, Source.POD, shares, NEVER))
+        assert found.unanswered == {door_of_endpoint(endpoint): Bounds(lower, ALWAYS)}

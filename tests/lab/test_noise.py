@@ -246,3 +246,41 @@ def test_what_flows_were_first_sent_to_counts_after_dnat(tmp_path: Path) -> None
         bounds = [e["predicted"][end]["value"] for e in each["endpoints"] for end in END]
         share = 0.5 if each["source"] == "node" else 0.25
         assert each["source"] == "hairpin" or bounds == [share] * 4
+
+
+MARKS: Final = "-j MARK --set-xmark 0x7/0xff"
+
+
+@pytest.mark.parametrize(
+    ("table", "row", "source", "loses"),
+    [
+        # The kernel refuses some of what the node sends: each of these is sent once.
+        ("filter", "-A OUTPUT -d 10.244.0.7/32 -j DROP", "node", 0.5),
+        # How such flows end is not predicted, and no answer to them comes back.
+        ("raw", f"-A PREROUTING {MARKS}\n-A PREROUTING -p tcp -j CT --zone mark", "node", None),
+        ("mangle", "-A PREROUTING -p tcp -m tcpmss ! --mss 536:65535 -j DROP", "pod", 0.0),
+        ("raw", "-A PREROUTING -i cali+ -j CT --zone-orig 5", "pod", 0.0),
+    ],
+)
+def test_flows_end_beside_one_rule_as_predicted(
+    tmp_path: Path, table: str, row: str, source: str, loses: float | None
+) -> None:
+    lines = (NOISE / "base.txt").read_text().splitlines()
+    if f"*{table}" not in lines:
+        lines += [f"*{table}", ":PREROUTING ACCEPT [0:0]", ":OUTPUT ACCEPT [0:0]", "COMMIT"]
+    at = lines.index(f"*{table}")
+    at = next(n for n, line in enumerate(lines) if n > at and not line.startswith(":"))
+    dump = tmp_path / "dump.txt"
+    dump.write_text("\n".join([*lines[:at], *row.split("\n"), *lines[at:], ""]))
+    way = ("--service", "default/app", "--flows", "400", "--from", source, "--node", "worker1")
+    status, found, _ = lab_run(str(dump), *OBJECTS, *way)
+    assert (status, found["agrees"]) == (0, True)
+    (measured,) = found["measurements"]
+    answered = sum(each["answered"] for each in measured["endpoints"])
+    if loses is None:
+        assert answered == 0
+    else:
+        assert (answered == 400) is (loses == 0.0)
+    if loses == 0.5:
+        assert answered > 0
+        assert measured["rejected"] + measured["unaccounted"] == 400 - answered

@@ -8,8 +8,10 @@ from typing import Final
 import pytest
 
 from analyzer.model.iptables import matches as m
+from analyzer.model.iptables.options import Range
 from analyzer.model.packet import Packet
 from analyzer.model.ternary import Ternary
+from analyzer.model.value import replace
 from analyzer.semantics.assumed import BY_NAME, DEFAULTS, Assumed
 from analyzer.semantics.iptables.matching import judge
 from analyzer.semantics.situation import Situation
@@ -33,6 +35,9 @@ TRUE, FALSE, UNKNOWN = Ternary.TRUE, Ternary.FALSE, Ternary.UNKNOWN
         (m.MatchHashlimit(name="x", above="1/sec"), "limits", {"under": FALSE, "over": TRUE}),
         (m.MatchConnlimit(above=9, mask=32), "limits", {"under": FALSE, "over": TRUE}),
         (m.MatchConnlimit(up_to=9), "limits", {"under": TRUE, "over": FALSE}),
+        (m.MatchTcpmss(Range(536, 65535)), "segment-size", {"usual": TRUE}),
+        (m.MatchNot(m.MatchTcpmss(Range(500, 65535))), "segment-size", {"usual": FALSE}),
+        (m.MatchTcpmss(Range(1, 535)), "segment-size", {"usual": FALSE}),
     ],
 )
 def test_a_match_is_what_is_assumed_and_that_is_told(
@@ -67,3 +72,15 @@ def test_a_socket_may_wait_for_what_goes_to_the_node() -> None:
     assert judge(m.MatchSocket(), Packet(to_node=True), situation).known is UNKNOWN
     assert judge(m.MatchSocket(), PACKET, Situation(assumed=assumed)).known is UNKNOWN
     assert assumed.used == set()
+
+
+def test_of_an_mss_nothing_more_is_assumed() -> None:
+    usual = Assumed({"segment-size": "usual"})
+    for low, high in ((537, 65535), (1, 536), (1361, 1536), (536, 65534)):
+        match = m.MatchTcpmss(Range(low, high))
+        assert judge(match, PACKET, Situation(assumed=usual)).known is UNKNOWN
+    match = m.MatchTcpmss(Range(536, 65535))
+    later = Situation(state="ESTABLISHED", assumed=usual)
+    assert judge(match, PACKET, later).known is UNKNOWN  # only what begins a connection has one
+    assert usual.used == set()
+    assert judge(match, replace(PACKET, is_answer=True), later).known is TRUE

@@ -67,7 +67,14 @@ from analyzer.semantics.flow_matching import (
     state_is,
 )
 from analyzer.semantics.match_result import MatchResult
-from analyzer.semantics.node_matching import packet_type, physdev, policy, rpfilter, socket
+from analyzer.semantics.node_matching import (
+    packet_type,
+    physdev,
+    policy,
+    rpfilter,
+    segment_size,
+    socket,
+)
 from analyzer.semantics.option_matching import destination_port, multiport, signed, source_port
 from analyzer.semantics.situation import PROTOCOL, Situation
 
@@ -376,7 +383,7 @@ JUDGES: Final[dict[type, Callable[[Any, Packet, Situation], Ternary]]] = {
     MatchMac: _is_unknown,
     MatchPkttype: lambda match, _, situation: packet_type(match, situation),
     MatchString: _is_unknown,
-    MatchTcpmss: _is_unknown,
+    MatchTcpmss: segment_size,
     MatchIpvs: _is_unknown,
     MatchUnknown: _is_unknown,
 }

@@ -55,7 +55,7 @@ def passed_by(packet: Packet, rule: Rule, situation: Situation) -> Packet | None
             return packet if has_one else replace(packet, tracked=False)
         case ConnectionTracking() as target:
             has_one = situation.has_entry or packet.template or packet.tracked is False
-            return packet if has_one else replace(packet, template=True, zones=_zones(target))
+            return packet if has_one else replace(packet, template=True, zones=zones_of(target))
         case ChangeSet() | Log() | NfLog() | SetMss() | Trace() | FillChecksum() | None:
             return packet
         case SetDscp() | SetTos() | RemoveEcn() | StripOptions() | Classify() | Audit() | Tee():
@@ -66,7 +66,7 @@ def passed_by(packet: Packet, rule: Rule, situation: Situation) -> Packet | None
             return None
 
 
-def _zones(target: ConnectionTracking) -> tuple[int, int] | None:
+def zones_of(target: ConnectionTracking) -> tuple[int, int] | None:
     """Return the zones of a flow and of answers to it; None: that of the packet's mark.
 
     Source: Linux, net/netfilter/xt_CT.c, ``xt_ct_set_helper``; nf_conntrack_zones.h.

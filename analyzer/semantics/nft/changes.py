@@ -243,7 +243,7 @@ class Changes:
                 if packet.template:
                     return Changed(((packet, None),))
                 # A template in place of an entry, which also undoes a notrack.
-                put = replace(packet, template=True, tracked=True, zones=_zones(zone, direction))
+                put = replace(packet, template=True, tracked=True, zones=zones_set(zone, direction))
                 return Changed(((put, None),))
             case MetaSet(_, operand) | CtSet(_, operand):
                 # A priority, a class: not followed, but its operand may end the rule.
@@ -315,7 +315,7 @@ def _with_field(packet: Packet, name: str, given: Expression | None) -> Packet:
             return packet
 
 
-def _zones(zone: Expression, direction: str | None) -> tuple[int, int] | None:
+def zones_set(zone: Expression, direction: str | None) -> tuple[int, int] | None:
     """Return the zones of a flow and of answers to it; None: not known.
 
     Source: Linux, net/netfilter/nft_ct.c, ``nft_ct_set_zone_eval``.

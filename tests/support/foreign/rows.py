@@ -66,6 +66,8 @@ _LEAVING = frozenset({"INPUT", "POSTROUTING", "KUBE-POSTROUTING"})
 _RATE_OF_JUMPS = 0.3
 _RATE_OF_MISSING = 0.5
 _RATE_OF_SETS = 0.3
+#: How often no rule of theirs matches on a device by which packets come in, and more on others.
+_RATE_OF_LEAVING_ONLY = 0.3
 _MINE = re.compile(r"^\tchain mine \{\n.*\n\t\}\n|^:MINE-.*\n|^-A MINE-.*\n", re.MULTILINE)
 
 
@@ -88,6 +90,9 @@ class Writer:
         networks = [str(n) for n in (*ground.pods_here, *ground.pods_elsewhere)]
         inner = [str(next(n.subnets(2))) for n in (*ground.pods_here, *ground.pods_elsewhere)]
         self._networks = [*_NETWORKS, *networks, *inner, *(f"{h}/32" for h in self._hosts)]
+        #: Whether rules match only on devices to leave by: then nothing but answers tells clients'
+        #: devices apart.
+        self._leaving_only = random.random() < _RATE_OF_LEAVING_ONLY
 
     def iptables(self) -> str:
         """Return the dump with one to three rows of others."""
@@ -124,7 +129,8 @@ class Writer:
         entering = chain not in {*_LEAVING, "OUTPUT"}
         choices = ["", "source", "source", "source", "not", "range", "mark", "port", "to", "local"]
         choices += ["connmark"] if chain in _LEAVING else []
-        devices = ["device"] * entering + ["way out"] * (chain in _WITH_WAY_OUT)
+        devices = ["way out"] * (chain in _WITH_WAY_OUT) * (8 if self._leaving_only else 1)
+        devices += ["device"] * (entering and not self._leaving_only)
         match self._random.choice([*choices, *devices]):
             case "source":
                 return f"-s {self._network()} "
@@ -288,11 +294,11 @@ class Writer:
                 "fib saddr type local ",
                 *(
                     ()
-                    if hook in {"postrouting", "input", "output", "inside"}
+                    if hook in {"postrouting", "input", "output", "inside"} or self._leaving_only
                     else ('iifname "cni0" ',)
                 ),
                 *(
-                    ('oifname "cni0" ', 'oifname "eth0" ')
+                    ('oifname "cni0" ', 'oifname "eth0" ') * (4 if self._leaving_only else 1)
                     if hook in {"forward", "postrouting", "output"}
                     else ()
                 ),
