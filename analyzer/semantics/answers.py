@@ -28,6 +28,7 @@ from typing import Final
 from analyzer.model.devices import Devices
 from analyzer.model.iptables.targets import Drop, Reject
 from analyzer.model.packet import NO_ZONES, UNKNOWN_MARK, Packet
+from analyzer.model.region import Parted
 from analyzer.model.routing import LOOPBACK, Routes
 from analyzer.model.value import replace, value
 from analyzer.semantics.assumed import POD_INTERFACE
@@ -109,8 +110,6 @@ class Answers:
         self._made: Calls | None = None
         #: By its ends, the assumptions on which it rests that no answer is lost; None: some may be.
         self._never_lost: dict[Ends, frozenset[str] | None] = {}
-        #: The ends of flows whose answers were asked for.
-        self._asked_for: set[Ends] = set()
         self._known: dict[Restored, _Known] = {}
         #: By answer whose destination conntrack has put back, what happens to it.
         self._behind: dict[Restored, _Known] = {}
@@ -149,16 +148,13 @@ class Answers:
             Parted: rules match on some of the flow's destinations.
         """
         ends = _ENDS[sent.in_interface == "", here]
-        is_usual = left.zones == NO_ZONES
-        if is_usual and ends in self._asked_for and self._is_never_lost(ends):
-            return Leaf(Delivered(here), left)
-        found = self._found(*self._answer(sent, left, ends), ends)
-        is_lost = any(not isinstance(each.outcome, Delivered) for each in every_leaf(found))
-        if is_usual and ends not in self._asked_for:
-            self._asked_for.add(ends)
-            if is_lost:  # and so are some of all answers
-                self._never_lost[ends] = None
-        if not is_lost:
+        if left.zones == NO_ZONES:
+            if ends not in self._never_lost and self._is_lost_first(sent, left, ends):
+                self._never_lost[ends] = None  # since some of all answers are
+            if self._is_never_lost(ends):
+                return Leaf(Delivered(here), left)
+        found = self._found((*self._answer(sent, left, ends), ends))
+        if not _is_lost(found):
             return Leaf(Delivered(here), left)
 
         exempting = _exempting(found)
@@ -251,21 +247,38 @@ class Answers:
                 is_answer=True,
             )
             to_node = ends in {Ends.TO_NODE, Ends.LOOPED}
-            exceeded = self._effort.exceeded.copy()
-            note, self._note_field = self._note_field, None
-            try:
-                known = self._recorded(lambda: self._walk(answer, Packet(from_node=to_node), ends))
-            finally:
-                self._note_field = note
-            lost = any(not isinstance(e.outcome, Delivered) for e in every_leaf(known.tree))
-            is_told = not lost and self._effort.exceeded == exceeded
-            self._effort.exceeded = exceeded
+            known, is_whole = self._unnoted((answer, Packet(from_node=to_node), ends))
+            is_told = is_whole and not _is_lost(known.tree)
             self._never_lost[ends] = known.used if is_told else None
         used, assumed = self._never_lost[ends], self._situation.assumed
         return used is not None and (assumed is None or used <= assumed.used)
 
-    def _found(self, answer: Packet, client: Packet, ends: Ends) -> Tree:
-        key = answer, client, ends
+    def _is_lost_first(self, sent: Packet, left: Packet, ends: Ends) -> bool:
+        """Return whether some of the first answer is lost, as far as that is told at once."""
+        key = *self._answer(sent, left, ends), ends
+        try:
+            known, is_whole = self._unnoted(key)
+        except Parted:
+            return False
+        if is_whole and len(self._known) < _MOST_KNOWN:
+            self._known[key] = known
+        return is_whole and _is_lost(known.tree)
+
+    def _unnoted(self, key: Restored) -> tuple[_Known, bool]:
+        """Return what happens to an answer, and whether no bound on work was reached.
+
+        What it rests on is recorded in the result alone.
+        """
+        exceeded = self._effort.exceeded.copy()
+        note, self._note_field = self._note_field, None
+        try:
+            known = self._recorded(lambda: self._walk(*key))
+        finally:
+            self._note_field = note
+            met, self._effort.exceeded = self._effort.exceeded, exceeded
+        return known, met == exceeded
+
+    def _found(self, key: Restored) -> Tree:
         known = self._known.get(key)
         if known is None:
             known = self._kept(self._known, key, lambda: self._walk(*key))
@@ -346,6 +359,11 @@ class Answers:
                 for _ in range(times):
                     self._note_field(field)
         self._rely(known)
+
+
+def _is_lost(tree: Tree) -> bool:
+    """Return whether some answers may not come back."""
+    return any(not isinstance(each.outcome, Delivered) for each in every_leaf(tree))
 
 
 def _exempting(tree: Tree) -> Mapping[int, tuple[AnyRule, ...]]:
