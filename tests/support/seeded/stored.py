@@ -120,7 +120,7 @@ def write_flow(flow: Flow) -> Words:
     said: Words = {}
     for each in fields(flow):
         value = getattr(flow, each.name)
-        if each.name in {"seen", "done", "dnat", "snat", "answers"}:
+        if each.name in {"seen", "done", "dnat", "snat", "answers", "zones"}:
             continue  # as `track` makes them
         if isinstance(value, bool):
             said[each.name] = _YES[value]
