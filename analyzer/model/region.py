@@ -176,11 +176,13 @@ class AnyOf(Region):
 
     def is_within(self, asked: Intervals) -> Ternary:
         """Return whether the address lies in `asked`; unknown if some of the region does."""
-        try:
-            return super().is_within(asked)
-        except Parted:
-            self.asked.add(asked)
-            return Ternary.UNKNOWN
+        inside = self.common(asked)
+        if not inside:
+            return Ternary.FALSE
+        if inside == self.intervals:
+            return Ternary.TRUE
+        self.asked.add(asked)
+        return Ternary.UNKNOWN
 
 
 def common_of(one: Intervals, other: Intervals) -> Intervals:

@@ -18,7 +18,7 @@ from analyzer.model.nft.expressions import (
     Range,
     Wildcard,
 )
-from analyzer.model.region import Interval, Parted, Region, joined
+from analyzer.model.region import Interval, Parted, Region
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.nft.fields import constant_number, number
 from analyzer.semantics.nft.held import Held, Read, ReplyRoute, Type
@@ -56,11 +56,21 @@ def covers(given: Expression, held: Held, words: _Words) -> Ternary:
             return Ternary.UNKNOWN
 
 
+def _is_number(given: Expression) -> bool:
+    """Return whether an operand is one number that a packet's value may be, or an unknown word."""
+    if isinstance(given, int):
+        return 0 <= given <= _MOST
+    return isinstance(given, IPv4Address | IPv6Address | str)
+
+
 def _covers_all(parts: Iterable[tuple[Expression, Held, Mapping[str, int]]]) -> Ternary:
     result, parted = Ternary.TRUE, None
-    for part in parts:
+    for given, held, words in parts:
+        if type(held) is Bits and held.unknown == _MOST and _is_number(given):
+            result &= Ternary.UNKNOWN  # of thousands of elements none needs a look at its number
+            continue
         try:
-            result &= covers(*part)
+            result &= covers(given, held, words)
         except Parted as by:
             parted = by  # which matters only where all else is covered
         if result is Ternary.FALSE:
@@ -72,7 +82,8 @@ def _covers_all(parts: Iterable[tuple[Expression, Held, Mapping[str, int]]]) -> 
 
 def _is_among(held: Region, interval: Interval) -> Ternary:
     """Return whether the address lies in an interval, which may be empty."""
-    return held.is_within(joined([interval]))
+    first, last = interval
+    return held.is_within((interval,) if first <= last else ())
 
 
 def _covers_number(given: Expression, held: Bits, words: Mapping[str, int]) -> Ternary:
