@@ -214,6 +214,11 @@ ANALYZER: Final = (
         "which dumps are read, by whom, and what happens when a worker dies",
     ),
     Row(
+        "kubeproxy/fastpath/nft_hairpins",
+        "kubeproxy/routes/test_hairpins.py",
+        "what pods of nftables mode get back from themselves",
+    ),
+    Row(
         "cluster/pieces cluster/reference kubeproxy/fastpath/grounds",
         "node_dumps/test_alike.py",
         "dumps nearly alike",
@@ -526,7 +531,6 @@ LAB: Final = (
         "parts of documents, which are read and judged whole",
     ),
     Row("listening", "lab/test_ending.py lab/test_traced.py", "what one flow matched"),
-    Row("hairpins", "lab/test_every_client.py lab/test_affinity.py", "routes from endpoints"),
     Row("beyond gates", "lab/test_two_nodes.py", "flows through the rules of two nodes"),
     Row("restoring", "lab/test_loading.py", "what does not load as it stands"),
     Row("places", "lab/test_shell.py", "where programs of `lab shell` run"),

@@ -348,7 +348,7 @@ class Recogniser:
         for route, address in self._ways[id(entrance)] if known else self._found(entrance):
             if address is not None:
                 self._addresses[self._way(entrance, route)] = address
-            yield route
+            yield self._walks.hairpins.of(route) if route.source is Source.HAIRPIN else route
 
     def _find_ways(self, services: Iterable[list[Entrance]]) -> None:
         """Find the routes of what is not plain, of the Services with the fewest rules first.

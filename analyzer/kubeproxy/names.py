@@ -33,6 +33,8 @@ NFT_ENDPOINT_PREFIX: Final = "endpoint-"
 _NFT_PREFIXES: Final = ("service-", "external-", "firewall-", NFT_ENDPOINT_PREFIX)
 #: The verdict maps of nftables mode that lead to the chains of Services.
 NFT_SERVICE_MAPS: Final = frozenset({"service-ips", "service-nodeports"})
+#: The set of this node's endpoints whose flows to themselves nftables mode masquerades (1.36).
+HAIRPIN_SET: Final = "hairpin-connections"
 #: Of the sets of session affinity in nftables mode.
 AFFINITY_PREFIX: Final = "affinity-"
 #: Of all lists of session affinity.

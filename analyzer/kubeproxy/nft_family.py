@@ -305,7 +305,7 @@ class Family:
         for route, address in ways:
             if address is not None:
                 self._addresses[*way, route.source, route.network] = address
-            yield route
+            yield self._walks.hairpins.of(route) if route.source is Source.HAIRPIN else route
 
     # --- diagnostics ---
 

@@ -16,6 +16,7 @@ from analyzer.semantics.tree import (
     Either,
     Leaf,
     OtherZone,
+    OwnSource,
     PolicyDrop,
     Tree,
     Unanswered,
@@ -56,12 +57,14 @@ class End:
     rules: tuple[AnyRule, ...]
 
 
-def _ended(by: Drop | Reject | PolicyDrop | OtherZone | None) -> str:
+def _ended(by: Drop | Reject | PolicyDrop | OtherZone | OwnSource | None) -> str:
     match by:
         case None:
             return "the answer is not tracked"
         case OtherZone():
             return "the answer is in another conntrack zone than its flow"
+        case OwnSource():
+            return "it answers no packet from its own address"
         case PolicyDrop(table, chain, _):
             return f"the answer is dropped by the policy of {chain} in table {table}"
         case Reject():

@@ -35,7 +35,15 @@ from analyzer.semantics.effort import Effort
 from analyzer.semantics.onward import OnwardBySource, onward
 from analyzer.semantics.parts import Asked
 from analyzer.semantics.situation import PORT, Situation
-from analyzer.semantics.tree import Delivered, Either, Leaf, Tree, Unresolved
+from analyzer.semantics.tree import (
+    Delivered,
+    Either,
+    Leaf,
+    OwnSource,
+    Tree,
+    Unanswered,
+    Unresolved,
+)
 
 
 class PortsAsked(Exception):  # noqa: N818  # it ends a walk, and is no error
@@ -230,6 +238,12 @@ class Hooks:
             return Leaf(Unresolved("the packet's destination is not known"), packet)
         if self._answers is None or not packet.translated:
             return Leaf(Delivered(here), packet)
+        returns = packet.source is not None and packet.source == packet.destination
+        # Of many packets at once that is told later, by where their endpoint is.
+        if returns and not here and not self._calls.is_behind and packet.masqueraded is not True:
+            by_itself = packet.masqueraded is False
+            because = "whether the packet comes from the endpoint's own address"
+            return Leaf(Unanswered(OwnSource()) if by_itself else Unresolved(because), packet)
         return self._answers.to(self._began, packet, here=here)
 
     # --- as far as nat ---

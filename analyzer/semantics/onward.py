@@ -19,6 +19,7 @@ from analyzer.semantics.tree import (
     Delivered,
     Leaf,
     OtherZone,
+    OwnSource,
     PolicyDrop,
     Shares,
     Tree,
@@ -56,6 +57,8 @@ OnwardBySource: TypeAlias = tuple[Parts[Onward], Asked]
 _APPENDED: Final = r"(?:^|\s)-[AI]\s+(\S+)"
 #: The result for unknown packets.
 UNKNOWN: Final = Onward(Ternary.UNKNOWN, ((UNKNOWN_END, Bounds(NEVER, ALWAYS)),))
+#: How a flow ends that its sender gets back with its own address as the source.
+OWN_SOURCE: Final = Ending(kind=EndKind.UNANSWERED, how="not masqueraded")
 #: The same for packets from all sources.
 ALL_UNKNOWN: Final[OnwardBySource] = (of_all(UNKNOWN), frozenset())
 
@@ -155,6 +158,8 @@ def ending_of(leaf: Leaf) -> Ending | None:
         case Unanswered(OtherZone()):
             by_rule = [rule for rule in leaf.rules if sets_zone(rule)]
             return decided(EndKind.UNANSWERED, "conntrack zone", by_rule)
+        case Unanswered(OwnSource()):
+            return OWN_SOURCE
         case Unanswered(by):
             ended = ending_of(replace(leaf, outcome=by))
             return ended and replace(ended, kind=EndKind.UNANSWERED)

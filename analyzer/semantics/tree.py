@@ -66,6 +66,11 @@ class OtherZone:
 
 
 @value
+class OwnSource:
+    """The packet returns to its sender, which does not answer packets from its own address."""
+
+
+@value
 class Unanswered:
     """The packet passed all hooks, and the answer to it does not come back to its sender.
 
@@ -74,7 +79,7 @@ class Unanswered:
             put back.
     """
 
-    by: Drop | Reject | PolicyDrop | OtherZone | None
+    by: Drop | Reject | PolicyDrop | OtherZone | OwnSource | None
 
 
 Outcome: TypeAlias = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from dataclasses import replace as with_fields
 from functools import reduce
 from typing import Final
 
@@ -97,12 +98,19 @@ def seen_from(service: ServicePort, route: Route, own: Share) -> Route:
     return replace(route, shares=shares)
 
 
-def of_sender(own: Arriving, door: Door, others: Sequence[Arriving]) -> Arriving:
+def of_sender(
+    own: Arriving, itself: Share, others: Sequence[Arriving], *, is_here: bool
+) -> Arriving:
     """Return the prediction for flows that an endpoint sends to its own Service.
 
-    `own` says what happens to those that come back to it, at `door`. Those to other endpoints are
-    flows of a pod like any other: `others` are the predictions for these, and one of them holds.
+    `own` says what happens to those that come back to it, the share `itself`. Those to other
+    endpoints are flows of a pod like any other: `others` are the predictions for these, and one of
+    them holds. `is_here`: it is a pod of the node. Whether others answer what comes from their own
+    address is not predicted.
     """
+    door = door_of_endpoint(itself.endpoint)
+    if not is_here and itself.masquerade is not True:
+        own = with_fields(own, unanswered={**own.unanswered, door: Bounds(NEVER, ALWAYS)})
     if not others:
         return own
     rest = reduce(either, others)

@@ -1,4 +1,4 @@
-"""Filters of packet sockets: classic BPF programs for Ethernet frames.
+"""Filters of sockets: classic BPF programs.
 
 Source: Linux, net/core/filter.c; Documentation/networking/filter.rst.
 """
@@ -12,9 +12,16 @@ from netns_lab.ring import Instruction
 
 _LOAD_HALF, _LOAD_BYTE = 0x28, 0x30
 _AND, _EQUAL, _ANY_BIT = 0x54, 0x15, 0x45
+_LOAD_WORD, _TO_X, _EQUAL_X = 0x20, 0x07, 0x1D
 _RETURN: Final = 0x06
-#: Ancillary data that a filter can load: the packet's type, 0 if it is for this host.
+#: Ancillary data that a filter can load: the packet's type, 0 if it is for this host; the number of
+#: the device by which it came.
 _PACKET_TYPE: Final = 0xFFFFF000 + 4
+_DEVICE: Final = 0xFFFFF000 + 8
+_LOOPBACK: Final = 1
+#: Where the IP header begins, for sockets that get packets without it.
+_IP: Final = 0xFFF00000
+_WORD: Final = 4
 _ETHERTYPE_AT: Final = 12
 _ALL: Final = 0x40000
 
@@ -56,6 +63,26 @@ def answers(layout: Layout) -> list[Instruction]:
     if layout.protocol == "udp":
         other += [(_LOAD_BYTE, LINK + layout.mark), (_EQUAL, ANSWER)]
     return _program(steps, of_icmp, other)
+
+
+def from_others(version: int) -> list[Instruction]:
+    """Return a filter of servers for all but packets that come back to their sender by a device.
+
+    The sender's kernel drops these, with IPv4 in any case; that of the lab does not, where all pods
+    of a node are one host.
+    """
+    layout = Layout(version, "udp")
+    words = range(0, layout.destination - layout.source, _WORD)
+    to_end = 4 * len(words) + 1
+    program = [(_LOAD_WORD, 0, 0, _DEVICE), (_EQUAL, to_end, 0, _LOOPBACK)]
+    for left, at in zip(reversed(range(len(words))), words, strict=True):
+        program += [
+            (_LOAD_WORD, 0, 0, _IP + layout.source + at),
+            (_TO_X, 0, 0, 0),
+            (_LOAD_WORD, 0, 0, _IP + layout.destination + at),
+            (_EQUAL_X, 0, 4 * left + 1, 0),
+        ]
+    return [*program, (_RETURN, 0, 0, 0), (_RETURN, 0, 0, _ALL)]
 
 
 def _to_this_host(layout: Layout) -> list[tuple[int, int]]:

@@ -16,7 +16,7 @@ from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, Source
 from analyzer.model.addresses import IPV4, Address
 from analyzer.model.measurement import ANSWERED, EndpointCount, Measurement
 from analyzer.model.probability import NEVER, Bounds
-from netns_lab.arriving import NOTHING, Arriving, arriving, door_of_endpoint, of_sender
+from netns_lab.arriving import NOTHING, Arriving, arriving, of_sender
 from netns_lab.backend import Door
 from netns_lab.columns import RawDoor, door_of, raw_door
 from netns_lab.count import BATCH, Answered, Landed
@@ -108,7 +108,7 @@ class RouteRun:
             for each in self._service.routes
             if each.source in sources and each.frontend == self._route.frontend
         ]
-        return of_sender(found, door_of_endpoint(self._route.shares[0].endpoint), others)
+        return of_sender(found, self._route.shares[0], others, is_here=is_here)
 
     def _packets(
         self, clients: Sequence[Address], macs: tuple[str, str], to: bytes | None

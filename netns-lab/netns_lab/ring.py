@@ -79,7 +79,7 @@ class Ring:
     ) -> None:
         # Bound only once it is filtered: protocol 0 until then, so that nothing slips in.
         self._socket = namespace.socket(socket.AF_PACKET, socket.SOCK_RAW)
-        _attach(self._socket, program)
+        attach(self._socket, program)
         blocks = -(-most * slot // _BLOCK)
         self._count = blocks * _BLOCK // slot
         self._socket.setsockopt(_SOL_PACKET, _PACKET_VERSION, _TPACKET_V2)
@@ -122,7 +122,8 @@ class Ring:
         self._socket.close()
 
 
-def _attach(sock: socket.socket, program: Sequence[Instruction]) -> None:
+def attach(sock: socket.socket, program: Sequence[Instruction]) -> None:
+    """Let a socket receive only what passes a filter."""
     code = b"".join(struct.pack("=HBBI", *instruction) for instruction in program)
     held = ctypes.create_string_buffer(code)
     prog = _SockFprog(len(program), ctypes.addressof(held))

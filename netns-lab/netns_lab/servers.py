@@ -15,9 +15,11 @@ from typing import Final
 from analyzer.model.addresses import IPV4
 from netns_lab.delays import Delay
 from netns_lab.errors import LabError
+from netns_lab.filters import from_others
 from netns_lab.layout import ANSWER, MARK
 from netns_lab.messages import Messages
 from netns_lab.namespace import Namespace
+from netns_lab.ring import attach
 
 _RCVBUFFORCE: Final = 33
 _RECEIVE_BUFFER: Final = 1 << 24
@@ -234,6 +236,7 @@ def _bound(namespace: Namespace, kind: int, port: int, version: int) -> socket.s
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     if version != IPV4:
         sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    attach(sock, from_others(version))
     try:
         sock.bind(("", port))
     except OSError as error:

@@ -335,7 +335,7 @@ def _course(folder: Path, objects: Path) -> list[str]:
     The objects' time is that of their file.
     """
     text = (folder / "worker1.txt").read_text()
-    without = text.replace("10.244.0.7:8080", "10.244.9.9:8080")
+    without = text.replace("10.244.0.7", "10.244.9.9")
     (folder / "course").mkdir()
     for at, each in ((1, text), (2, text), (3, without)):
         (folder / "course" / f"worker1-20261120T1{at}0000Z.txt").write_text(each)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from ipaddress import ip_address
+from ipaddress import IPv4Address, ip_address
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,12 +11,15 @@ from hypothesis import strategies as st
 from analyzer.kubeproxy.view import Endpoint, Frontend, FrontendKind, Route, Share, Source
 from analyzer.model.endings import Ending, EndKind
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
+from analyzer.model.value import replace
 from netns_lab.arriving import Arriving, door_of_endpoint, of_sender
 from netns_lab.arriving import arriving as arrives
 
 SIXTEENTHS = 4
 #: Of each endpoint: its share and what of it is lost behind the DNAT, in sixteenths.
 FATES = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=4)
+#: The share of the endpoint that sends.
+ITSELF = Share(Endpoint(IPv4Address(0), 80), Bounds(NEVER, ALWAYS), masquerade=False)
 
 
 def exactly(sixteenths: int) -> Bounds:
@@ -46,7 +49,7 @@ def test_flows_to_other_endpoints_end_as_those_of_any_pod(
 ) -> None:
     share = fates[0][0]
     back = min(back, share)
-    found = of_sender(alone(share, back, len(fates)), (0, 80), [arriving(fates)])
+    found = of_sender(alone(share, back, len(fates)), ITSELF, [arriving(fates)], is_here=True)
     expected = arriving([(share, back), *fates[1:]])
     assert found == expected
 
@@ -58,7 +61,7 @@ def test_any_of_several_predictions_may_hold(
     share = one[0][0]
     own = alone(share, 0, max(len(one), len(other)))
     both = [[(share, 0), *each[1:]] for each in (one, other)]
-    found = of_sender(own, (0, 80), [arriving(each) for each in both])
+    found = of_sender(own, ITSELF, [arriving(each) for each in both], is_here=True)
     for each in both:
         exact = arriving(each)
         assert within(exact.ended, found.ended)
@@ -73,7 +76,15 @@ def within(one: Bounds, other: Bounds) -> bool:
 
 def test_without_other_predictions_nothing_is_added() -> None:
     own = alone(4, 1, 3)
-    assert of_sender(own, (0, 80), []) is own
+    assert of_sender(own, ITSELF, [], is_here=True) is own
+
+
+def test_whether_an_endpoint_elsewhere_answers_itself_is_not_predicted() -> None:
+    own, masked = alone(4, 1, 3), replace(ITSELF, masquerade=True)
+    found = of_sender(own, ITSELF, [], is_here=False)
+    assert found.unanswered == {(0, 80): Bounds(NEVER, ALWAYS)}
+    assert (found.shares, found.lost, found.ended) == (own.shares, own.lost, own.ended)
+    assert of_sender(own, masked, [], is_here=False) is own
 
 
 def test_flows_that_a_pod_never_gets_out_are_ended_but_for_its_own_share() -> None:
@@ -84,7 +95,7 @@ def test_flows_that_a_pod_never_gets_out_are_ended_but_for_its_own_share() -> No
         {(0, 80): exactly(8), (1, 80): exactly(8)},
         Bounds(ALWAYS, ALWAYS),
     )
-    found = of_sender(own, (0, 80), [dropped])
+    found = of_sender(own, ITSELF, [dropped], is_here=True)
     assert found.shares == {(0, 80): exactly(8), (1, 80): exactly(0)}
     assert Fraction(found.ended.lower.as_fraction()) == Fraction(1, 2)
     assert found.ended.is_exact

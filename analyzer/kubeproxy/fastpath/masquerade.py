@@ -105,13 +105,14 @@ class MasqueradeJudges:
             return Judged(True)
 
         constant = self._of_all(Source.HAIRPIN, None, [self._walks().mark_of_masquerade], first)
-        if constant is not None:
+        if constant is not None and constant.masquerade is True:
             return constant
 
         walks = self._walks()
         mark = walks.mark_of_masquerade
+        hairpins = walks.hairpins
         #: By the results of the traversals, which keep them: one object for many endpoints.
-        known: dict[int, Judged] = {}
+        known: dict[tuple[int, Ternary | None], Judged] = {}
 
         @cache
         def to_itself(protocol: str) -> Callable[[Endpoint], Onward]:
@@ -123,9 +124,13 @@ class MasqueradeJudges:
                 onward = walks.after_dnat.to_each(*way, first)(endpoint)
             else:
                 onward = to_itself(protocol)(endpoint)
-            found = known.get(id(onward))
+            is_masked = onward.masquerade is Ternary.TRUE
+            key = id(onward), None if is_masked else hairpins.are_judged(endpoint.address)
+            found = known.get(key)
             if found is None:
-                found = known[id(onward)] = _judged(onward)
+                told = _judged(onward)
+                lost = hairpins.lost(endpoint.address, told.masquerade, told.lost)
+                found = known[key] = replace(told, lost=lost)
             return found
 
         return judge

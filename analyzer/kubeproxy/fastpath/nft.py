@@ -8,11 +8,12 @@ kind of source.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache, cached_property
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from functools import cache, cached_property, partial
 
 from analyzer.kubeproxy.dispatch.nft_frame import Frame
-from analyzer.kubeproxy.routes.explored import Explored, known
+from analyzer.kubeproxy.fastpath.nft_hairpins import PlainHairpins, judged_of
+from analyzer.kubeproxy.routes.explored import Explored
 from analyzer.kubeproxy.routes.flows import FlowWalks
 from analyzer.kubeproxy.routes.leaving import Towards
 from analyzer.kubeproxy.routes.source_parts import SourceParts
@@ -31,9 +32,9 @@ from analyzer.kubeproxy.view import Endpoint, Frontend, FrontendKind, Route, Sou
 from analyzer.model.addresses import Address
 from analyzer.model.packet import Mark, Packet
 from analyzer.model.probability import NEVER, Bounds, numgen_weights
-from analyzer.model.region import Intervals, Membership, Region, everything, joined
+from analyzer.model.region import Intervals, Region, everything, joined
 from analyzer.model.value import value
-from analyzer.semantics.onward import Onward, asked_of_others, one_of
+from analyzer.semantics.onward import asked_of_others
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ class PlainServices:
         #: Kinds that have been evaluated from all sources.
         self._plain: set[Kind] = set()
         self._odd: dict[Kind, int] = {}
-        self._returning: dict[tuple[object, ...], frozenset[Mark]] = {}
+        self._hairpins = PlainHairpins(walks, own, self._asked_of)
         self._to_itself: dict[tuple[object, ...], Judged] = {}
         self._draws: dict[int, tuple[Bounds, ...]] = {}
         #: For each function of `FlowWalks.towards`: the endpoints with whether none of their flows
@@ -123,7 +124,7 @@ class PlainServices:
         self._passing: dict[Towards, dict[tuple[Address, int | None], bool]] = {}
         #: For how many of `_every` one traversal found that no flow is lost; None: it does not
         #: decide.
-        self._spared: dict[Towards, int | None] = {}
+        self._spared: dict[Hashable, int | None] = {}
         self._every: list[Drawn] = []
         #: The addresses of the endpoints of that many of them.
         self._addresses: tuple[int, Intervals] = 0, ()
@@ -143,11 +144,7 @@ class PlainServices:
         number = len(self._every)
         self._every.append(drawn)
         service = PlainService("", "", place.protocol, place.frontend.port or 0, "", None, drawn)
-
-        @cache
-        def is_quiet() -> bool:
-            return self._is_quiet(kind, service, number)
-
+        is_quiet = cache(partial(self._is_quiet, kind, place, drawn, number))
         return PlainRoutes(
             lambda source: self._made(kind, source, place, service, is_quiet), is_quiet
         )
@@ -157,22 +154,25 @@ class PlainServices:
         """Whether there are routes that are made when they are used."""
         return bool(self._known)
 
-    def _is_quiet(self, kind: Kind, service: PlainService, number: int) -> bool:
-        """Return whether no rule after nat may drop or reject flows to the endpoints.
+    def _is_quiet(self, kind: Kind, place: PlainPlace, drawn: Drawn, number: int) -> bool:
+        """Return whether no flow to the endpoints may be lost after its DNAT.
 
         `number` is the Service's position in `_every`.
         """
+        if not self._are_hairpins_quiet(kind, place, drawn, number):
+            return False
         ways = {}
         for source in Source:
             for mark in self._known[kind, source].marks:
                 # One object for flows that differ in nothing.
-                way = source, service.protocol, mark
+                way = source, place.protocol, mark
                 ways[self._walks.after_dnat.towards(*way)] = way
         for towards, way in ways.items():
-            if self._is_spared(towards, way, number):
+            spares = partial(self._walks.spared.are, *way)
+            if self._is_spared(towards, spares, number):
                 continue
             known = self._passing.setdefault(towards, {})
-            for endpoint in service.drawn.endpoints:
+            for endpoint in drawn.endpoints:
                 to = endpoint.address, endpoint.port
                 if to not in known:
                     parts, _ = towards(int(endpoint.address), endpoint.port)
@@ -181,9 +181,23 @@ class PlainServices:
                     return False
         return True
 
-    def _is_spared(self, towards: Towards, way: tuple[Source, str, Mark], number: int) -> bool:
-        """Return whether one traversal for the endpoints of all Services finds no loss."""
-        spared = self._spared.get(towards, 0)
+    def _are_hairpins_quiet(self, kind: Kind, place: PlainPlace, drawn: Drawn, number: int) -> bool:
+        """Return the same of the flows of endpoints to themselves."""
+        hairpins, way = self._hairpins, (kind, place.frontend, place.protocol)
+        here = [each for each in drawn.endpoints if hairpins.are_judged(each)]
+        marks = {hairpins.marks(*way, each) for each in here}
+        for mark in frozenset[Mark]().union(*marks):
+            of = place.protocol, mark
+            if not self._is_spared(of, partial(self._walks.spared.are_hairpins, *of), number):
+                return not any(hairpins.judged(*way, each).lost for each in here)
+        return True
+
+    def _is_spared(self, key: Hashable, spares: Callable[[Intervals], bool], number: int) -> bool:
+        """Return whether one traversal for the endpoints of all Services finds no loss.
+
+        `spares` returns that; `key` is equal for flows that differ in nothing.
+        """
+        spared = self._spared.get(key, 0)
         if spared is not None and number >= spared:
             done, addresses = self._addresses
             if done < len(self._every):
@@ -191,8 +205,7 @@ class PlainServices:
                 found = {int(endpoint.address) for endpoint in endpoints}
                 addresses = joined([*addresses, *[(each, each) for each in found]])
                 self._addresses = len(self._every), addresses
-            told = self._walks.spared.are(*way, addresses)
-            spared = self._spared[towards] = len(self._every) if told else None
+            spared = self._spared[key] = len(self._every) if spares(addresses) else None
         return spared is not None
 
     def _kind(self, place: PlainPlace) -> Kind | None:
@@ -246,6 +259,9 @@ class PlainServices:
             return None
         self._known[key] = found
         return found
+
+    def _asked_of(self, kind: Kind) -> set[Intervals]:
+        return {each for source in Source for each in self._known[kind, source].asked}
 
     def _all_marks(self, ways: Explored, drawn: Drawn) -> frozenset[Mark]:
         return frozenset(m for endpoint in drawn.endpoints for m in ways.marks(endpoint, None))
@@ -312,9 +328,11 @@ class PlainServices:
         is_quiet: Callable[[], bool],
     ) -> Iterator[Route]:
         if source is Source.HAIRPIN:
-            shares = PlainShares(
-                service.drawn, service.protocol, self._judge_hairpin(kind, place), is_quiet
-            )
+
+            def judge_hairpin(_: str, endpoint: Endpoint) -> Judged:
+                return self._hairpins.judged(kind, place.frontend, place.protocol, endpoint)
+
+            shares = PlainShares(service.drawn, service.protocol, judge_hairpin, is_quiet)
             yield Route(place.frontend, source, shares, NEVER)
             return
         ways = self._ways_of(kind, source, place, service.drawn)
@@ -329,24 +347,10 @@ class PlainServices:
         def judge(protocol: str, endpoint: Endpoint) -> Judged:
             if endpoint.address == way.address:
                 return self._of_itself(source, place, endpoint)
-            return self._onward(source, protocol, endpoint, way.marks, way.address)
+            to = source, protocol, endpoint, way.marks, way.address
+            return judged_of(self._walks.after_dnat.to(*to))
 
         return judge
-
-    def _onward(
-        self,
-        source: Source,
-        protocol: str,
-        endpoint: Endpoint,
-        marks: frozenset[Mark],
-        address: Address | None,
-    ) -> Judged:
-        return _judged(
-            one_of(
-                self._walks.after_dnat.to(source, protocol, endpoint, mark, address)
-                for mark in marks
-            )
-        )
 
     def _of_itself(self, source: Source, place: PlainPlace, endpoint: Endpoint) -> Judged:
         """Return the result for the endpoint that is the source itself."""
@@ -354,28 +358,5 @@ class PlainServices:
         if key not in self._to_itself:
             way = place.frontend, place.protocol, source
             alone = self._walks.explored(*way, endpoint.address)
-            self._to_itself[key] = _judged(alone.onward(endpoint, endpoint.address))
+            self._to_itself[key] = judged_of(alone.onward(endpoint, endpoint.address))
         return self._to_itself[key]
-
-    def _judge_hairpin(self, kind: Kind, place: PlainPlace) -> Judge:
-        asked = {each for source in Source for each in self._known[kind, source].asked}
-        membership = Membership(sorted(asked))
-
-        def judge(protocol: str, endpoint: Endpoint) -> Judged:
-            address = endpoint.address
-            # A flow from its own address was made by the node.
-            source = Source.NODE if address in self._own else Source.HAIRPIN
-            key = kind, source, membership.of(int(address))
-            marks = self._returning.get(key)
-            if marks is None:
-                way = place.frontend, protocol, source
-                side = self._walks.after_dnat.side_of(address) if source is Source.HAIRPIN else None
-                marks = self._walks.explored(*way, address, side).marks(endpoint, address)
-                self._returning[key] = marks
-            return self._onward(source, protocol, endpoint, marks, address)
-
-        return judge
-
-
-def _judged(onward: Onward) -> Judged:
-    return Judged(known(onward.masquerade), onward.lost)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from analyzer.kubeproxy import names
 from analyzer.kubeproxy.generate import nft_frame as frame
 from analyzer.kubeproxy.generate.config import IPV4, ProxyConfig
 from analyzer.kubeproxy.generate.nft_networks import networks_to_text
@@ -18,7 +19,6 @@ from analyzer.kubeproxy.generate.reach import EndpointChain
 from analyzer.kubeproxy.generate.specs import ServicePortSpec
 from analyzer.model.addresses import address_to_text
 
-HAIRPINS: Final = "hairpin-connections"
 FILTERS: Final = {
     "filter-prerouting-pre-dnat": ("prerouting", "dstnat - 10", (frame.FIREWALL_CHECK,)),
     "filter-output-pre-dnat": ("output", "-110", (frame.FIREWALL_CHECK,)),
@@ -37,7 +37,7 @@ def table(services: Iterable[ServicePortSpec], proxy: ProxyConfig) -> NftTable:
     made = NftTable(proxy.family)
     ip, of_type = made.ip, made.address_type
     key = f"type {of_type} . {of_type} . inet_proto . inet_service"
-    made.add_set("set", HAIRPINS, key, 'comment "service hairpin connections"')
+    made.add_set("set", names.HAIRPIN_SET, key, 'comment "service hairpin connections"')
     frame.write_sets(made, node_port_ips=proxy.node_address is not None)
     frame.write_base_chains(made, FILTERS)
     # The chain `services` has a rule before those that all layouts have, and comes after these.
@@ -49,7 +49,7 @@ def table(services: Iterable[ServicePortSpec], proxy: ProxyConfig) -> NftTable:
     made.add(
         "masquerading",
         f"meta mark & 0x00004000 != 0x00000000 {frame.TAKE_MARK} {frame.MASQUERADE}",
-        f"ct status dnat {flow} @{HAIRPINS} {frame.MASQUERADE}",
+        f"ct status dnat {flow} @{names.HAIRPIN_SET} {frame.MASQUERADE}",
     )
     frame.write_cluster_ip_check(made)
     if proxy.service_cidrs:
@@ -111,7 +111,7 @@ class _Chains(ServiceChains):
         self._table.add(chain, f"meta l4proto {self._service.protocol} {to}")
 
     def _write_endpoints(self, targets: Sequence[EndpointChain]) -> None:
-        hairpins = self._table.sets[HAIRPINS]
+        hairpins = self._table.sets[names.HAIRPIN_SET]
         for target in targets:
             end = target.endpoint
             if end.node == self._proxy.node:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 
 from analyzer.kubeproxy.routes.leaving import Leaving, Towards
 from analyzer.kubeproxy.routes.packets import USUAL, First, FlowPackets
@@ -50,11 +50,12 @@ class AfterDnat:
         source: Source,
         protocol: str,
         endpoint: Endpoint,
-        mark: Mark | None,
+        marks: Iterable[Mark],
         address: Address | str | None = USUAL,
     ) -> Onward:
-        """Return what happens to a flow that was sent to `endpoint` with `mark`, if any."""
-        return self.to_each(source, protocol, mark, address)(endpoint)
+        """Return what happens to a flow that was sent to `endpoint` with one of `marks`."""
+        way = source, protocol
+        return one_of(self.to_each(*way, mark, address)(endpoint) for mark in marks)
 
     def to_each(
         self,

@@ -11,6 +11,7 @@ from analyzer.kubeproxy.matched.devices import asked_devices, dispatched
 from analyzer.kubeproxy.matched.sets import asks_pairs, asks_sets, node_ipsets
 from analyzer.kubeproxy.routes.after_dnat import AfterDnat
 from analyzer.kubeproxy.routes.before_dnat import BeforeDnat
+from analyzer.kubeproxy.routes.hairpins import Hairpins, listed
 from analyzer.kubeproxy.routes.leaving import Leaving, Towards, from_any_side
 from analyzer.kubeproxy.routes.packets import (
     HOOKS,
@@ -61,6 +62,7 @@ class FlowWalks:
     Attributes:
         before_dnat: what their packets are before DNAT.
         after_dnat: what happens to them after DNAT.
+        hairpins: what happens to those that return to their endpoint.
         spared: tells which flows are certainly not lost.
         trees_used: names of assumptions on which the trees rest that `whole` has returned so far.
     """
@@ -85,6 +87,7 @@ class FlowWalks:
             places,
             lambda leaving: dispatched(rulesets, leaving=leaving),
         )
+        self.hairpins = Hairpins(self._own, self._devices.side, lambda: listed(rulesets, family))
         self._ipsets = node_ipsets(rulesets)
         self._situation = Situation(
             assumed=self._assumed,

@@ -11,7 +11,7 @@ for almost all flows of a dump. Destinations are distinguished when one of them 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from operator import attrgetter
 from typing import Final, TypeAlias
@@ -28,6 +28,7 @@ from analyzer.model.region import (
     everything,
     is_one,
 )
+from analyzer.model.ternary import Ternary
 from analyzer.model.value import fields_of, replace
 from analyzer.semantics.conditions import questions
 from analyzer.semantics.hooks import Hooks, PortsAsked
@@ -295,10 +296,19 @@ class Leaving:
 
         Matches on addresses do not split it. False: some may be lost, or none.
         """
+        return not any(onward.lost for onward in self._to_any(packet, addresses))
+
+    def masquerades(self, packet: Packet, addresses: Intervals) -> bool:
+        """Return the same of packets that get another source address, too."""
+        every = self._to_any(packet, addresses)
+        return all(not each.lost and each.masquerade is Ternary.TRUE for each in every)
+
+    def _to_any(self, packet: Packet, addresses: Intervals) -> Iterator[Onward]:
+        """Yield what may happen to a packet to one of some addresses."""
         to = AnyOf(self._everywhere.version, addresses)
         wide = replace(self._wide(packet), sources=None, destinations=to, destination_port=None)
         parts, _ = self._walked(wide)
-        return not any(onward.lost for _, onward in parts)
+        yield from (onward for _, onward in parts)
 
     def _walked(self, packet: Packet) -> OnwardBySource:
         found = self._hooks.onward(packet, made_here=packet.in_interface == "")

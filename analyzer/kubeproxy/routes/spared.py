@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from analyzer.kubeproxy.routes.leaving import Leaving, from_any_side
 from analyzer.kubeproxy.routes.packets import FlowPackets
 from analyzer.kubeproxy.view import Source
@@ -21,7 +23,7 @@ class Spared:
         self._leaving = leaving
         self._packets = packets
         self._assumed = assumed
-        self._known: dict[tuple[Packet, Intervals], bool] = {}
+        self._known: dict[tuple[Packet, Intervals, bool], bool] = {}
 
     def all_plain(self, mark: Mark, most: int) -> bool:
         """Return whether no plain flow is lost that nat sends on with a mark.
@@ -49,18 +51,27 @@ class Spared:
 
         Also False if one or two traversals do not decide, or if something has to be assumed.
         """
-        # Most often one traversal decides for all flows that come in, from whatever side.
-        sent = self._packets.translated(source, protocol, mark)
-        ways = dict.fromkeys((from_any_side(sent), sent))
+        ways = self._ways(source, protocol, mark)
         return any(self._spares(each, addresses) for each in ways)
 
-    def _spares(self, packet: Packet, addresses: Intervals) -> bool:
-        key = packet, addresses
+    def are_hairpins(self, protocol: str | None, mark: Mark, addresses: Intervals) -> bool:
+        """Return the same of hairpin flows, which have to be masqueraded."""
+        ways = self._ways(Source.HAIRPIN, protocol, mark)
+        return any(self._spares(each, addresses, returns=True) for each in ways)
+
+    def _ways(self, source: Source, protocol: str | None, mark: Mark) -> Iterable[Packet]:
+        # Most often one traversal decides for all flows that come in, from whatever side.
+        sent = self._packets.translated(source, protocol, mark)
+        return dict.fromkeys((from_any_side(sent), sent))
+
+    def _spares(self, packet: Packet, addresses: Intervals, *, returns: bool = False) -> bool:
+        key = packet, addresses, returns
         if key not in self._known:
             assumed = self._assumed
             before = assumed.used.copy(), assumed.wanted.copy()
             exceeded = self._hooks.exceeded
-            found = self._leaving.spares(packet, addresses)
+            told = self._leaving.masquerades if returns else self._leaving.spares
+            found = told(packet, addresses)
             is_sure = assumed.used == before[0] and exceeded == self._hooks.exceeded
             # No result rests on the assumptions met here yet.
             assumed.used, assumed.wanted = before

@@ -146,12 +146,14 @@ class NatWalks(FlowWalks):
     def spares_plain(self, most: int) -> bool:
         """Return whether no flow is lost that is marked by KUBE-MARK-MASQ, or is not marked.
 
-        Also False if rules distinguish more than `most` destinations.
+        Hairpin flows are marked. Also False if rules distinguish more than `most` destinations.
         """
+        mark = self.mark_of_masquerade
+        if not self.spared.are_hairpins(None, mark or Mark(), self._leaving.within):
+            return False
         at_once = [self.spared.at_once(source, self.plain_mark) for source in Source]
         if all(at_once) or (not most and None not in at_once):
             return all(at_once)
-        mark = self.mark_of_masquerade
         every = self.spared.all_plain
         return every(Mark(), most) and (mark is None or every(mark, most))
 

@@ -47,7 +47,7 @@ def test_all_is_each(text: str, device: str, places: PodPlaces, source: Source, 
         of_all = flows.to_all(source, "tcp", mark, address)
         for endpoint in endpoints:
             of = endpoint.address if source is Source.HAIRPIN else address
-            alone = flows.to(source, "tcp", endpoint, mark, of)
+            alone = flows.to(source, "tcp", endpoint, [mark], of)
             assert of_all is None or of_all == alone
             if source is Source.HAIRPIN and endpoint.address != by_source.OWN:
                 assert flows.to_itself("tcp", mark)(endpoint) == alone

@@ -223,7 +223,9 @@ def differences(text: str) -> list[str]:
                 alone = walks.explored(
                     frontend, each.protocol, Source.HAIRPIN, share.endpoint.address
                 )
-                if alone.share(share.endpoint, share.endpoint.address)[0] != share:
+                itself, _ = alone.share(share.endpoint, share.endpoint.address)
+                shares = () if itself is None else (itself,)
+                if [*walks.hairpins.of(replace(back, shares=shares)).shares] != [share]:
                     found.append(f"{share.endpoint} to itself, by {frontend}")
     return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from analyzer.kubeproxy.routes.leaving import Leaving
@@ -14,6 +14,7 @@ from analyzer.kubeproxy.routes.spared import Spared
 from analyzer.kubeproxy.view import Source
 from analyzer.model.packet import UNKNOWN_MARK, Mark
 from analyzer.model.region import Intervals
+from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.parsers.formats import read_ruleset
 from analyzer.semantics.assumed import LIMITS, Assumed
@@ -47,6 +48,16 @@ class Node:
             one = replace(sent, source=of, destination=to, destination_port=port)
             parts, _ = self.hooks.onward(one, made_here=source is Source.NODE)
             if any(onward.lost for _, onward in parts):
+                return True
+        return False
+
+    def keeps(self, mark: Mark) -> bool:
+        """Return whether a walk of any one flow to itself may lose it, or keep its source."""
+        sent = self.packets.translated(Source.HAIRPIN, "tcp", mark)
+        for port, of in product((80, 90), by_source.ADDRESSES):
+            one = replace(sent, source=of, destination=of, destination_port=port)
+            parts, _ = self.hooks.onward(one, made_here=False)
+            if any(each.lost or each.masquerade is not Ternary.TRUE for _, each in parts):
                 return True
         return False
 
@@ -100,3 +111,33 @@ def test_what_has_to_be_assumed_spares_nothing_and_is_not_noted() -> None:
     )
     assert not node.spared.are(Source.POD, None, Mark(), ALL)
     assert not node.assumed.used
+
+
+#: Masquerades what has a mark: rules before may have lost that, or the flow.
+MASQUERADE = (
+    "*nat",
+    ":POSTROUTING ACCEPT [0:0]",
+    "-A POSTROUTING -m mark ! --mark 0x1/0x1 -j RETURN",
+    "-A POSTROUTING -j MASQUERADE",
+    "COMMIT",
+    "",
+)
+
+
+@examples(20, 500)
+@given(by_source.iptables(hook="FORWARD"), st.sampled_from(MARKS))
+@example(filtered(), Mark(1))
+@example(filtered("-A FORWARD -d 10.0.0.2/32 -j DROP"), Mark(1))
+def test_what_returns_is_spared_if_it_is_masqueraded(text: str, mark: Mark) -> None:
+    node = Node("\n".join((text.rstrip(), *MASQUERADE)))
+    if node.spared.are_hairpins("tcp", mark, ALL):
+        assert not node.keeps(mark)
+    elif text == filtered():
+        assert not mark.value & 1
+
+
+@pytest.mark.parametrize(("mark", "spared"), [(Mark(1), True), (Mark(2), False), (Mark(), False)])
+def test_what_keeps_its_source_is_not_spared(mark: Mark, *, spared: bool) -> None:
+    node = Node("\n".join((filtered().rstrip(), *MASQUERADE)))
+    assert node.spared.are_hairpins(None, mark, ALL) is spared
+    assert node.spared.are(Source.HAIRPIN, None, mark, ALL)

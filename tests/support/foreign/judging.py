@@ -119,6 +119,7 @@ def _faults_of(
         device=_DEVICES.get(source, ""),
         made_here=source is Source.NODE,
         device_of=lambda of: _device_of(ground, of),
+        is_pod_here=source is Source.POD,
     )
     found = truth(rulesets, ground.own, asked)
     ends: dict[Endpoint, Fraction] = {}

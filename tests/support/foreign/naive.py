@@ -45,6 +45,8 @@ class Asked:
     device: str
     made_here: bool
     device_of: Callable[[Address], str] = lambda _: "eth0"
+    #: A pod of this node gets no answer to what returns to it with its own address as the source.
+    is_pod_here: bool = False
 
 
 def truth(
@@ -70,6 +72,7 @@ def truth(
             client=asked.source,
             came_by=asked.device,
             device_of=asked.device_of,
+            is_pod_here=asked.is_pod_here,
         )
         given = [r if isinstance(r, Ruleset) else _tables(r) for r in rulesets]
         for row in registrations(given):
@@ -93,6 +96,7 @@ class _Node(Node):
     client: Address = field(kw_only=True)
     came_by: str = field(kw_only=True)
     device_of: Callable[[Address], str] = field(kw_only=True)
+    is_pod_here: bool = field(kw_only=True)
 
     def iptables(self, ruleset: Ruleset, table: str, hook: str) -> None:
         walk = _Walk(self, ruleset)
@@ -132,6 +136,8 @@ class _Node(Node):
                 self.call("PREROUTING")
                 self.call("INPUT")
         except Ended:
+            return None
+        if self.is_pod_here and flow.destination == self.client and not flow.snat:
             return None
         return flow.snat if self._is_answered(made_here=made_here) else None
 
