@@ -320,8 +320,8 @@ ANALYZER: Final = (
     Row("parsers/open_table", "parsers/test_careful.py", "a part of what that reader does"),
     # --- meaning
     Row(
-        "semantics/sums",
-        "semantics/test_tree.py",
+        "semantics/sums semantics/tree",
+        "semantics/test_shares.py",
         "bounds of whole trees, against every distribution that they allow",
     ),
     Row(

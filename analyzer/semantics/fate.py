@@ -8,6 +8,7 @@ from analyzer.model.addresses import Address
 from analyzer.model.iptables.targets import Drop, Reject
 from analyzer.model.probability import NEVER, Bounds
 from analyzer.model.value import value
+from analyzer.semantics.shares import shares
 from analyzer.semantics.tree import (
     AnyRule,
     BySource,
@@ -21,7 +22,6 @@ from analyzer.semantics.tree import (
     Tree,
     Unanswered,
     Unresolved,
-    shares,
 )
 
 

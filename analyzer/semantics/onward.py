@@ -14,6 +14,7 @@ from analyzer.model.probability import ALWAYS, NEVER, Bounds
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace, value
 from analyzer.semantics.parts import Asked, Parts, holds, of_all
+from analyzer.semantics.shares import Shares, shares_by_source
 from analyzer.semantics.tree import (
     AnyRule,
     Delivered,
@@ -21,11 +22,9 @@ from analyzer.semantics.tree import (
     OtherZone,
     OwnSource,
     PolicyDrop,
-    Shares,
     Tree,
     Unanswered,
     every_leaf,
-    shares_by_source,
 )
 from analyzer.semantics.untracking import sets_zone, untracks
 

@@ -16,8 +16,8 @@ from analyzer.model.packet import Packet
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.assumed import ASSUMPTIONS, BY_NAME, DEFAULTS, Assumed, told
 from analyzer.semantics.iptables.matching import judge
+from analyzer.semantics.shares import bounds
 from analyzer.semantics.situation import Situation
-from analyzer.semantics.tree import bounds
 from tests.support.agreement.iptables_table import (
     agrees_with_the_naive_interpreter,
     bounds_are_the_extremes_of_an_adversary,

@@ -18,8 +18,9 @@ from analyzer.semantics import parts
 from analyzer.semantics.conditions import Label, telling
 from analyzer.semantics.hooks import Hooks
 from analyzer.semantics.parts import Parts, at, of_all
+from analyzer.semantics.shares import Shares, shares, shares_by_source
 from analyzer.semantics.situation import Situation
-from analyzer.semantics.tree import Leaf, Shares, shares, shares_by_source
+from analyzer.semantics.tree import Leaf
 from tests.support.effort import examples
 from tests.support.strategies import by_source
 

@@ -12,7 +12,7 @@ from analyzer.model.nft.ruleset import Table as NftTable
 from analyzer.model.packet import Packet
 from analyzer.semantics import effort, positions
 from analyzer.semantics.iptables.traverse import Traversal
-from analyzer.semantics.tree import bounds
+from analyzer.semantics.shares import bounds
 from tests.support.agreement import nft_table
 from tests.support.agreement.iptables_hooks import bounds_of, check_bounds, way
 from tests.support.agreement.iptables_table import is_dead

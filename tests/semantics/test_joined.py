@@ -18,9 +18,10 @@ from analyzer.semantics.effort import MOST_JOINED, MOST_MARKS
 from analyzer.semantics.hooks import Hooks
 from analyzer.semantics.joined import only_sent_on
 from analyzer.semantics.parts import at
+from analyzer.semantics.shares import shares
+from analyzer.semantics.shares import shares_by_source as by_parts
 from analyzer.semantics.situation import Situation
-from analyzer.semantics.tree import BySource, Leaf, Tree, every_leaf, every_node, shares
-from analyzer.semantics.tree import shares_by_source as by_parts
+from analyzer.semantics.tree import BySource, Leaf, Tree, every_leaf, every_node
 from tests.support.effort import examples
 from tests.support.strategies import by_source
 

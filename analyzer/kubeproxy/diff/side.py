@@ -21,7 +21,8 @@ from analyzer.semantics.assumed import DEFAULTS, Assumed
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.devices import NodeDevices, PodPlaces
 from analyzer.semantics.fate import fate_of
-from analyzer.semantics.tree import AnyRule, Leaf, Tree, shares
+from analyzer.semantics.shares import shares
+from analyzer.semantics.tree import AnyRule, Leaf, Tree
 
 #: Returns the address that represents the sources of a route of an IP version; None: not known.
 Sources: TypeAlias = Callable[[int, Frontend, str, Source, Network | None], Address | None]

@@ -41,17 +41,8 @@ from analyzer.semantics.conditions import from_source, questions
 from analyzer.semantics.fate import ways
 from analyzer.semantics.onward import chain_of, decided, ending_of
 from analyzer.semantics.parts import Parts, at
-from analyzer.semantics.tree import (
-    AnyRule,
-    Delivered,
-    Leaf,
-    Shares,
-    Tree,
-    Unresolved,
-    every_leaf,
-    shares,
-    shares_by_source,
-)
+from analyzer.semantics.shares import Shares, shares, shares_by_source
+from analyzer.semantics.tree import AnyRule, Delivered, Leaf, Tree, Unresolved, every_leaf
 from analyzer.semantics.untracking import untracks
 
 Reasons: TypeAlias = frozenset[Ending]

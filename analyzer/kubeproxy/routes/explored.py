@@ -31,7 +31,8 @@ from analyzer.model.ternary import Ternary
 from analyzer.semantics.conditions import Label, leaves_by_source, questions, telling
 from analyzer.semantics.onward import UNKNOWN, Onward, asked_of_others, one_of
 from analyzer.semantics.parts import Lookup, Parts, holds
-from analyzer.semantics.tree import Leaf, Shares, Tree, any_of, shares_by_source
+from analyzer.semantics.shares import Shares, any_of, shares_by_source
+from analyzer.semantics.tree import Leaf, Tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

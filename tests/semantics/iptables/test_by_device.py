@@ -26,8 +26,9 @@ from analyzer.semantics.devices import NodeDevices
 from analyzer.semantics.effort import MOST_BY_DEVICE
 from analyzer.semantics.iptables.by_device import ByDevice
 from analyzer.semantics.iptables.traverse import Traversal
+from analyzer.semantics.shares import bounds
 from analyzer.semantics.situation import Situation
-from analyzer.semantics.tree import FellThrough, Tree, bounds
+from analyzer.semantics.tree import FellThrough, Tree
 from tests.support.effort import examples
 
 DEVICES: Final = ("cali1a", "cali1b", "cali2", "cali3")

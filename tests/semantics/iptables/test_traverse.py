@@ -27,16 +27,8 @@ from analyzer.model.iptables.targets import (
 )
 from analyzer.model.packet import UNKNOWN_MARK, UNKNOWN_PACKET, Mark, Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
-from analyzer.semantics.tree import (
-    Chance,
-    Either,
-    FellThrough,
-    Leaf,
-    Unresolved,
-    bounds,
-    distribution,
-    shares,
-)
+from analyzer.semantics.shares import bounds, distribution, shares
+from analyzer.semantics.tree import Chance, Either, FellThrough, Leaf, Unresolved
 from tests.support.agreement.iptables_table import (
     START,
     agrees_with_the_naive_interpreter,

@@ -14,8 +14,8 @@ from analyzer.parsers.formats import read_ruleset
 from analyzer.semantics.nft import chain_index as nft_chain_index
 from analyzer.semantics.nft.chain_index import NftChainIndex
 from analyzer.semantics.nft.traverse import NftTraversal
+from analyzer.semantics.shares import shares
 from analyzer.semantics.situation import Situation
-from analyzer.semantics.tree import shares
 
 ADDRESSES = ("10.0.0.1", "10.0.0.2")
 #: Parts of rules: comparisons, what comes between them, and what is done.

@@ -13,16 +13,9 @@ from analyzer.model.packet import UNKNOWN_MARK, Mark, Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
 from analyzer.model.value import replace
 from analyzer.semantics.nft.traverse import NftTraversal
+from analyzer.semantics.shares import bounds, shares
 from analyzer.semantics.situation import Situation
-from analyzer.semantics.tree import (
-    FellThrough,
-    Leaf,
-    Tree,
-    Unresolved,
-    bounds,
-    leaves,
-    shares,
-)
+from analyzer.semantics.tree import FellThrough, Leaf, Tree, Unresolved, leaves
 from tests.support.nft.packets import (
     BEFORE,
     HERE,

@@ -12,8 +12,9 @@ from analyzer.model.iptables.targets import Drop, Reject
 from analyzer.model.packet import ALL_BITS, Packet
 from analyzer.model.probability import ALWAYS, Bounds
 from analyzer.semantics.hooks import Hooks
+from analyzer.semantics.shares import bounds
 from analyzer.semantics.situation import Situation
-from analyzer.semantics.tree import Delivered, Leaf, PolicyDrop, Tree, bounds, leaves
+from analyzer.semantics.tree import Delivered, Leaf, PolicyDrop, Tree, leaves
 from tests.support.naive import hooks as naive
 from tests.support.naive.table import Start, explored, reachable
 from tests.support.strategies.iptables_tables import NODE, POD, PORT, SERVICE

@@ -11,6 +11,7 @@ from analyzer.model.iptables.targets import SetMark
 from analyzer.model.packet import Packet
 from analyzer.semantics.assumed import Assumed
 from analyzer.semantics.iptables.traverse import Traversal
+from analyzer.semantics.shares import bounds
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import (
     AnyRule,
@@ -24,7 +25,6 @@ from analyzer.semantics.tree import (
     Tree,
     Unanswered,
     Unresolved,
-    bounds,
 )
 from tests.support.naive import table as naive
 from tests.support.strategies.iptables_walkable import DEAD

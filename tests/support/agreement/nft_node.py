@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from analyzer.semantics.tree import bounds
+from analyzer.semantics.shares import bounds
 from tests.support.agreement.nft_table import Forgotten
 from tests.support.naive.node import Fate
 from tests.support.nft.asked import ways

@@ -9,7 +9,8 @@ from typing import Any, TypeAlias
 
 from analyzer.model.nft.ruleset import Table
 from analyzer.semantics.nft.traverse import NftTraversal
-from analyzer.semantics.tree import Leaf, bounds
+from analyzer.semantics.shares import bounds
+from analyzer.semantics.tree import Leaf
 from tests.support.naive.nft import Flow, Script, Walk, distribution
 from tests.support.nft.asked import (
     agree,

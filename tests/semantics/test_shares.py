@@ -11,6 +11,7 @@ from analyzer.model.iptables.rules import Rule
 from analyzer.model.iptables.targets import Accept, Drop
 from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
+from analyzer.semantics.shares import bounds, distribution, shares
 from analyzer.semantics.tree import (
     BySource,
     Chance,
@@ -21,9 +22,6 @@ from analyzer.semantics.tree import (
     Tree,
     Unresolved,
     after,
-    bounds,
-    distribution,
-    shares,
 )
 from tests.support.strategies.iptables_rules import HERE
 
