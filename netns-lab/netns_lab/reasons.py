@@ -11,6 +11,7 @@ from analyzer.kubeproxy.rows.texts import rows_of
 from analyzer.kubeproxy.view import FrontendKind, Route, ServicePort, Source
 from analyzer.model.addresses import Address
 from analyzer.model.cluster import Cluster
+from analyzer.model.endings import EndKind
 from analyzer.model.iptables.rules import Ruleset
 from analyzer.semantics.base_chains import Rules
 from netns_lab.layout import PROTOCOLS
@@ -45,7 +46,7 @@ def why_not(
         and all(each.endpoint.address in behind for each in route.shares)
     ):
         return "packets from its endpoints traverse first the rules of their own nodes, by --rules"
-    if not route.shares and not route.astray:
+    if not route.shares and all(end.kind is EndKind.UNKNOWN for end, _ in route.astray):
         return "its flows from there are sent to no endpoint, and how they end is not predicted"
     return None
 

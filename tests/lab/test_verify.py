@@ -25,7 +25,7 @@ from analyzer.kubeproxy.generate import (
 )
 from analyzer.kubeproxy.view import Source
 from netns_lab.arguments import parser
-from tests.support.lab.running import FIXTURES, NFT_CASES, SWAPPED, case, kubeodds, python
+from tests.support.lab.running import FIXTURES, NFT_CASES, ROOT, SWAPPED, case, kubeodds, python
 
 pytestmark = pytest.mark.lab
 
@@ -174,6 +174,22 @@ def test_a_refusal_that_forward_does_not_ask_for_is_not_predicted(
     else:
         assert (done.returncode, done.stdout) == (2, "")
         assert "how they end is not predicted" in done.stderr
+
+
+def test_flows_that_others_send_to_a_port_of_the_node_are_named(tmp_path: Path) -> None:
+    """What answers there, if anything does, no dump shows."""
+    text = (ROOT / "fixtures/noise/base.txt").read_text()
+    row = "-A PREROUTING -d 10.96.18.52/32 -p tcp -m tcp --dport 80 -j REDIRECT --to-ports 15006"
+    dump = tmp_path / "dump.txt"
+    dump.write_text(text.replace("-A PREROUTING -m comment", f"{row}\n-A PREROUTING -m comment", 1))
+    given = ("--objects", str(ROOT / "fixtures/noise/objects.json"), "--node", "worker1")
+    asked = ("--service", "default/app", "--resolution", "40%", "-o", "json")
+    done = kubeodds("lab", "verify", str(dump), *given, *asked)
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["agrees"]) == (0, True)
+    assert {each["source"] for each in found["measurements"]} == {"node"}
+    assert len(found["left_out"]) == 4
+    assert "how they end is not predicted" in json.dumps(found["left_out"])
 
 
 def test_text_counts_the_routes_and_judges_them_together() -> None:
