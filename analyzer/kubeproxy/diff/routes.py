@@ -25,6 +25,7 @@ from analyzer.kubeproxy.diff.shares import (
 )
 from analyzer.kubeproxy.rows.plain_shares import Drawn
 from analyzer.kubeproxy.view import Endpoint, Route, Source
+from analyzer.model.endings import EndKind
 from analyzer.model.probability import ALWAYS, NEVER, Bounds
 from analyzer.model.value import value
 
@@ -78,7 +79,7 @@ class _Side:
         return frozenset(
             text
             for text, lost in zip(self.endpoints, losses, strict=False)
-            if total(bounds for _, bounds in lost) == ALWAYS
+            if total(b for end, b in lost if end.kind is not EndKind.UNANSWERED) == ALWAYS
         )
 
     @cached_property
