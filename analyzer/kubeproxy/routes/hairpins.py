@@ -15,6 +15,7 @@ pkg/proxy/nftables/proxier.go, ``hairpinConnectionsSet``; seen on Linux 6.18.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
+from functools import cached_property
 from ipaddress import IPv4Address, IPv6Address
 
 from analyzer.kubeproxy import names
@@ -46,7 +47,11 @@ class Hairpins:
     ) -> None:
         self._own = own
         self._side = side
-        self._listed = listed
+        self._find_listed = listed
+
+    @cached_property
+    def _listed(self) -> Collection[Address] | None:
+        return self._find_listed()
 
     def are_judged(self, address: Address) -> Ternary:
         """Return whether an address is that of a pod of this node."""
@@ -55,7 +60,7 @@ class Hairpins:
         side = self._side(address)
         if side is not None:
             return Ternary.of(side is Side.POD)
-        listed = self._listed()
+        listed = self._listed
         return Ternary.UNKNOWN if listed is None else Ternary.of(address in listed)
 
     def lost(self, address: Address, masquerade: bool | None, lost: Endings) -> Endings:
