@@ -50,18 +50,20 @@ class Hairpins:
         self._find_listed = listed
 
     @cached_property
-    def _listed(self) -> Collection[Address] | None:
-        return self._find_listed()
+    def _listed(self) -> frozenset[int] | None:
+        """The listed addresses as numbers, which hash faster; all are of one IP version."""
+        found = self._find_listed()
+        return None if found is None else frozenset(map(int, found))
 
     def are_judged(self, address: Address) -> Ternary:
         """Return whether an address is that of a pod of this node."""
-        if address in self._own:
+        if self._own and address in self._own:
             return Ternary.FALSE
         side = self._side(address)
         if side is not None:
             return Ternary.of(side is Side.POD)
         listed = self._listed
-        return Ternary.UNKNOWN if listed is None else Ternary.of(address in listed)
+        return Ternary.UNKNOWN if listed is None else Ternary.of(int(address) in listed)
 
     def lost(self, address: Address, masquerade: bool | None, lost: Endings) -> Endings:
         """Return how an endpoint's flows to itself are lost, of which rules lose some (`lost`).
