@@ -558,7 +558,7 @@ LAB: Final = (
     Row("trace", "lab/test_kernel_check.py lab/test_nft_check.py", "ways that the kernel traced"),
     Row(
         "bench bench_cases bench_cluster bench_watch bench_lab bench_noise bench_objects "
-        "bench_scapy bench_whatif contender",
+        "bench_scapy bench_walk bench_whatif contender",
         "",
         "prints times, by hand; no part of an answer",
     ),

@@ -165,6 +165,8 @@ class NodeDevices:
             Parted: some of them are on another side than others.
         """
         places = self._known_places()
+        if not places.here and not places.elsewhere:
+            return None
         for side, held in ((Side.POD, places.here), (Side.ELSEWHERE, places.elsewhere)):
             if address is not None:
                 is_there = holds(held, int(address))

@@ -27,6 +27,7 @@ from analyzer.kubeproxy.generate import (
 )
 from analyzer.model.value import replace
 from netns_lab.bench_noise import noise
+from netns_lab.bench_walk import walk
 from netns_lab.contender import Contender, alternate, kubeodds
 
 #: Services in the dumps compared with another dump or with the objects.
@@ -162,4 +163,5 @@ CASES: Final[tuple[Callable[[Path, int], None], ...]] = (
     _diff,
     _check,
     noise,
+    walk,
 )

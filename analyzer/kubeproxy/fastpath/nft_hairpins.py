@@ -72,7 +72,7 @@ class PlainHairpins:
 
     def _source(self, address: Address) -> Source:
         # A flow from its own address was made by the node.
-        return Source.NODE if address in self._own else Source.HAIRPIN
+        return Source.NODE if self._own and address in self._own else Source.HAIRPIN
 
 
 def judged_of(onward: Onward) -> Judged:

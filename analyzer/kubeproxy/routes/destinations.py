@@ -167,6 +167,10 @@ class Paired:
         self._itself = itself
         self._asked_fields = asked
         self._known: dict[int, OnwardBySource] = {}
+        #: By the identity of both results, which are kept with it: what holds for every address.
+        self._pairs: dict[
+            tuple[int, int], tuple[OnwardBySource, OnwardBySource, OnwardBySource]
+        ] = {}
         # Kept with the original, so that no other object gets its identity.
         self._alike: dict[tuple[int, frozenset[str]], tuple[OnwardBySource, OnwardBySource]] = {}
 
@@ -179,6 +183,18 @@ class Paired:
 
     def _both(self, address: int) -> OnwardBySource:
         others, back = self._apart.of(address), self._itself.of(address)
+        pair = self._pairs.get((id(others), id(back)))
+        if pair is not None:
+            return pair[2]
+        found = self._together(address, others, back)
+        if found[0] is others[0] and all(where is None for where, _ in others[0]):
+            self._pairs[id(others), id(back)] = others, back, found
+        return found
+
+    def _together(
+        self, address: int, others: OnwardBySource, back: OnwardBySource
+    ) -> OnwardBySource:
+        """Return one result of packets to others and of those back to their source."""
         own, asked = back
         itself = one_of(held for _, held in own)
         parts, asked_apart = others

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from ipaddress import ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Network, ip_network
 
 from analyzer.kubeproxy.routes.sources import PodNetworks, ends_of, node_address, parts, told_apart
 from analyzer.kubeproxy.source_part import ALL_SOURCES, SourcePart
@@ -230,10 +230,11 @@ class SourceParts:
         excluded = [_LOOPBACK[usual.version], *self._pods, *self._nodes]
         return _each_first(asked, [usual], (self._is_free_client, self._is_client), excluded)
 
-    @property
+    @cached_property
     def _nodes(self) -> list[Network]:
         """The addresses that `_is_nodes` accepts, but for loopback."""
-        return [ip_network(each) for each in (*self._known.own, *self._known.frontends) if each]
+        every = (*self._known.own, *self._known.frontends)
+        return [_host_network(each) for each in every if each]
 
     def _is_of_pods(self, network: Network) -> bool:
         """Return whether a network has only pods."""
@@ -276,6 +277,12 @@ class SourceParts:
         # A load balancer's address is the node's own, if it is assigned to the node.
         own = address in self._known.own or address.is_loopback
         return own or address in self._known.frontends
+
+
+def _host_network(address: Address) -> Network:
+    """Return the network of an address alone; of numbers, since a text would be parsed again."""
+    kind = IPv4Network if isinstance(address, IPv4Address) else IPv6Network
+    return kind((int(address), address.max_prefixlen))
 
 
 def _has_one(addresses: Sequence[int], network: Network) -> bool:
