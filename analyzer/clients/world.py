@@ -20,6 +20,7 @@ from analyzer.failure.models import Dead
 from analyzer.failure.route_loss import route_loss
 from analyzer.kubeproxy.view import FrontendKind, Route, ServicePort, Source, View
 from analyzer.model.addresses import Address
+from analyzer.model.endings import EndKind
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
 
@@ -110,6 +111,8 @@ class World:
         if same is None or route is None or route.frontend in same.unfilled:
             return of_fates(FATES)
         refusal = dict(same.refusals).get(route.frontend)
+        if any(end.how != refusal for end, _ in route.astray if end.kind is EndKind.REFUSED):
+            refusal = None  # rules of other programs come first
         return lot_of(route_loss(route, self.dead), self.dead, self.fate_of, refusal)
 
     def route(self, service: ServicePort) -> Route:

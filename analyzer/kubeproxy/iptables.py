@@ -44,7 +44,6 @@ if TYPE_CHECKING:  # only loaded for dumps that need it
     from analyzer.kubeproxy.dispatch.object_names import ObjectNames
     from analyzer.kubeproxy.fastpath.classes import Classes
     from analyzer.kubeproxy.fastpath.grounds import PlainGrounds
-    from analyzer.kubeproxy.fastpath.iptables import Way as PlainWay
     from analyzer.kubeproxy.grouping import Key, Refusals
     from analyzer.kubeproxy.routes.source_parts import SourceParts
     from analyzer.kubeproxy.routes.source_routes import SourceRoutes, Way
@@ -130,6 +129,8 @@ class Recogniser:
         self._addresses = self._plain_ways.addresses
         #: The routes of entrances, by identity, that were found before their Service was made.
         self._ways: dict[int, tuple[Way, ...]] = {}
+        #: Whether rules of other programs may come before those that refuse flows.
+        self._has_others: bool | None = None
 
     @cached_property
     def _walks(self) -> NatWalks:
@@ -317,10 +318,13 @@ class Recogniser:
     def _service(self, key: Key, entrances: list[Entrance], refusals: Refusals) -> ServicePort:
         if len(entrances) == 1 and not refusals and entrances[0].plain is not None:
             return plain_port(entrances[0], self._routes(entrances))
+        routes = self._refused(self._routes(first_of(entrances)), refusals)
+        if refusals and (past := [*self._past(key, entrances, refusals)]):
+            routes = (*routes, *past)
         return service_port(
             key,
             entrances,
-            self._refused(self._routes(first_of(entrances)), refusals),
+            routes,
             refusals,
             affinity=self._entrances.affinity(entrances),
             unfilled=filter(self._entrances.is_empty, entrances),
@@ -332,6 +336,18 @@ class Recogniser:
         from analyzer.kubeproxy.routes.astray import as_refused
 
         return as_refused(routes, refusals)
+
+    def _past(self, key: Key, entrances: list[Entrance], refusals: Refusals) -> Iterator[Route]:
+        """Yield routes of frontends without endpoints whose flows others' rules take first."""
+        from analyzer.kubeproxy.routes.past_refusal import has_others, past_refusal
+
+        if self._has_others is None:
+            self._has_others = has_others(self._rulesets_of_family())
+        led = {entrance.frontend for entrance in entrances}
+        for to, how in dict(refusals).items() if self._has_others else ():
+            if to not in led and to.port is not None:
+                ways = self._classed(to, key[1], lambda to=to: self._to(to, key[1]))  # type: ignore[misc]  # a default binds it
+                yield from self._noted(past_refusal(how, ways), to, key[1])
 
     def _routes(self, entrances: list[Entrance]) -> Sequence[Route]:
         """Return the routes of a ServicePort: made at once, or, if plain, when they are used."""
@@ -345,9 +361,14 @@ class Recogniser:
             yield from (r for s in Source for r in self._plain_ways.made([entrance], s))
             return
         known = id(entrance) in self._ways
-        for route, address in self._ways[id(entrance)] if known else self._found(entrance):
+        ways = self._ways[id(entrance)] if known else self._found(entrance)
+        yield from self._noted(ways, entrance.frontend, entrance.protocol)
+
+    def _noted(self, ways: Iterable[Way], to: Frontend, protocol: str) -> Iterator[Route]:
+        """Yield the routes, and keep the addresses that represent their sources."""
+        for route, address in ways:
             if address is not None:
-                self._addresses[self._way(entrance, route)] = address
+                self._addresses[to, protocol, route.source, route.network] = address
             yield self._walks.hairpins.of(route) if route.source is Source.HAIRPIN else route
 
     def _find_ways(self, services: Iterable[list[Entrance]]) -> None:
@@ -365,20 +386,26 @@ class Recogniser:
         """Return the routes of one frontend that is not plain."""
         if self._advance is not None:
             self._advance(self._size(entrance.chain), self._ruleset.rules)
-        if self._classes is None:
-            return self._walked(entrance)
-        way = entrance.frontend, entrance.protocol
-        return self._classes.ways(*way, lambda: self._walked(entrance))
+        to, protocol = entrance.frontend, entrance.protocol
+        return self._classed(to, protocol, lambda: self._walked(entrance))
 
-    def _way(self, entrance: Entrance, route: Route) -> PlainWay:
-        return entrance.frontend, entrance.protocol, route.source, route.network
+    def _classed(
+        self, frontend: Frontend, protocol: str, walked: Callable[[], tuple[Way, ...]]
+    ) -> tuple[Way, ...]:
+        """Return the routes of a frontend: those of one that is alike, if any was walked."""
+        if self._classes is None:
+            return walked()
+        return self._classes.ways(frontend, protocol, walked)
+
+    def _to(self, frontend: Frontend, protocol: str) -> tuple[Way, ...]:
+        return tuple(self._routes_of.ways(frontend, protocol))
 
     def _walked(self, entrance: Entrance) -> tuple[Way, ...]:
         """Return the routes of one frontend from all kinds of source, as traversals find them."""
         if entrance.frontend.port is None:
             way = entrance.chain, entrance.frontend, entrance.protocol
             return tuple([(self._walks.behind(*way, source), None) for source in Source])
-        return tuple(self._routes_of.ways(entrance.frontend, entrance.protocol))
+        return self._to(entrance.frontend, entrance.protocol)
 
     def _size(self, name: str) -> int:
         """Return about how many rules a flow traverses from a Service's chain on."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from analyzer.kubeproxy.assumed import ASSUMED
 from analyzer.kubeproxy.view import Frontend, FrontendState, ServicePort, Source, View
 from analyzer.model.diagnostics import Diagnostic
+from analyzer.model.endings import PASSES
 from analyzer.reports.document import Line, Piece, Span, Style
 
 TYPE_CHECKING = False
@@ -50,14 +51,25 @@ def assumed(diagnostics: Iterable[Diagnostic]) -> Iterator[Line]:
         yield Line((Span(f"Assumed: {message}.", Style.FAINT),))
 
 
+def _refused(service: ServicePort, frontend: Frontend, refusal: str) -> str:
+    """Return what is done to flows to a frontend without endpoints, if to all or some."""
+    ends = {e.how for r in service.routes if r.frontend == frontend for e, _ in r.astray}
+    if ends <= {refusal}:
+        return f": {refusal}"
+    if len(ends) == 1 and PASSES not in ends:
+        return f": {ends.pop()}"
+    return f": {refusal} some" if refusal in ends else ""
+
+
 def state_of_frontend(
     service: ServicePort, frontend: Frontend, state: FrontendState
 ) -> tuple[Piece, ...]:
     """Return what flows to a frontend meet if not simply endpoints."""
     refusal = dict(service.refusals).get(frontend)
     if refusal is not None:
-        some = state is FrontendState.ENDPOINTS
-        return (Span(f" {'else' if some else 'no endpoints:'} {refusal}", Style.WARNING),)
+        if state is FrontendState.ENDPOINTS:
+            return (Span(f" else {refusal}", Style.WARNING),)
+        return (Span(f" no endpoints{_refused(service, frontend, refusal)}", Style.WARNING),)
     match state:
         case FrontendState.NO_ENDPOINTS:
             return (Span(" no endpoints", Style.WARNING),)

@@ -125,7 +125,7 @@ ASSUMPTIONS: Final = (
     ),
     Assumption(
         SEGMENT_SIZE,
-        {"usual": "hosts open connections with an MSS of 536 or more (-m tcpmss)"},
+        {"usual": "hosts open connections with an MSS of 536 or more (-m tcpmss, maxseg)"},
     ),
 )
 #: The same, by name.

@@ -27,12 +27,9 @@ from analyzer.semantics.assumed import (
     SEGMENT_SIZE,
     SOCKET,
 )
-from analyzer.semantics.situation import FIRST, Situation
+from analyzer.semantics.situation import LEAST_MSS, MOST_MSS, Situation
 
 _PASSES: Final = {"pass": Ternary.TRUE, "fail": Ternary.FALSE}
-#: The MSS of hosts: at least that of a host that is told none.
-_LEAST_MSS: Final = 536
-_MOST_MSS: Final = 0xFFFF
 
 
 def passes_reverse_path(packet: Packet, situation: Situation) -> Ternary:
@@ -97,11 +94,11 @@ def has_socket(packet: Packet, situation: Situation) -> Ternary:
 def segment_size(match: MatchTcpmss, packet: Packet, situation: Situation) -> Ternary:
     """Evaluate ``-m tcpmss``: a SYN and the answer to it have an MSS, at least the assumed one.
 
-    Source: Linux, net/netfilter/xt_tcpmss.c, ``tcpmss_mt``; RFC 9293, 3.7.1.
+    Source: Linux, net/netfilter/xt_tcpmss.c, ``tcpmss_mt``.
     """
-    begins = packet.is_answer or situation.state in FIRST
-    is_all = match.mss.first <= _LEAST_MSS and match.mss.last == _MOST_MSS
-    is_told = is_all or match.mss.last < _LEAST_MSS
+    begins = situation.begins_connection(packet)
+    is_all = match.mss.first <= LEAST_MSS and match.mss.last == MOST_MSS
+    is_told = is_all or match.mss.last < LEAST_MSS
     if packet.protocol != "tcp" or not begins or not is_told:
         return Ternary.UNKNOWN
     if situation.assume(SEGMENT_SIZE) is None:

@@ -13,6 +13,7 @@ from analyzer.semantics.assumed import (
     CLUSTER_IP,
     OUTSIDE_INTERFACE,
     POD_INTERFACE,
+    SEGMENT_SIZE,
     SOURCE_PORT,
     Assumed,
 )
@@ -37,6 +38,31 @@ ASKED: Final = (PORT, PROTOCOL, MASQUERADED)
 #: Source ports of sockets that do not choose one; other systems' are among these too. Source:
 #: Linux, Documentation/networking/ip-sysctl.rst, ``ip_local_port_range``: 32768 to 60999; RFC 6335.
 EPHEMERAL: Final = Bits(0x8000, 0x7FFF)
+#: The MSS of hosts: at least that of a host that is told none. Source: RFC 9293, 3.7.1.
+LEAST_MSS: Final = 536
+MOST_MSS: Final = 0xFFFF
+
+
+class _SegmentSize(Bits):
+    """An MSS of which only the bounds are known."""
+
+    def is_within(self, first: int, last: int) -> Ternary:
+        """Return whether it is one of `first` to `last`."""
+        if last < LEAST_MSS or first > MOST_MSS:
+            return Ternary.FALSE
+        is_all = first <= LEAST_MSS and last >= MOST_MSS
+        return Ternary.TRUE if is_all else Ternary.UNKNOWN
+
+    def equals(self, wanted: int, mask: int = MOST_MSS) -> Ternary:
+        """Return whether the bits of `mask` equal `wanted`."""
+        whole = mask & MOST_MSS == MOST_MSS
+        return self.is_within(wanted, wanted) if whole else super().equals(wanted, mask)
+
+
+#: The MSS of a packet that begins a connection; and that it has one.
+SEGMENT_SIZES: Final = _SegmentSize(0, MOST_MSS)
+HAS_SEGMENT_SIZE: Final = Bits(1)
+_OF_SEGMENTS: Final = (SEGMENT_SIZES, HAS_SEGMENT_SIZE)
 
 
 @value(kw_only=True)
@@ -141,6 +167,15 @@ class Situation:
         if port is EPHEMERAL and found is not Ternary.UNKNOWN:
             self.assume(SOURCE_PORT)
         return found
+
+    def begins_connection(self, packet: Packet) -> bool:
+        """Return whether a packet is a SYN, or the answer to one, if it is of TCP."""
+        return packet.is_answer or self.state in FIRST
+
+    def told_by_size(self, of: Bits, found: Ternary) -> None:
+        """Record that an answer depends on an MSS that is assumed, if it does."""
+        if any(of is each for each in _OF_SEGMENTS) and found is not Ternary.UNKNOWN:
+            self.assume(SEGMENT_SIZE)
 
     def came_by(self, packet: Packet) -> str | Devices | None:
         """Return the device that `packet` came in by; the empty string: none; None if not known."""

@@ -255,7 +255,7 @@ class Closures:
         # With comments: an address in one only splits classes further.
         text = "".join(pieces)
         literals = dict.fromkeys(LITERALS.findall(text))
-        if len(literals) > MOST_NETWORKS or re.search(CHAIN, text):
+        if len(literals) > MOST_NETWORKS or _LEADS.search(text):
             return None  # so flows to any frontend may reach a Service that is not their own
         return Around.of(literals, PORTS.findall(text))
 

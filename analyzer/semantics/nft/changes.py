@@ -19,6 +19,7 @@ from analyzer.model.iptables.targets import NatRange
 from analyzer.model.nft.expressions import (
     Concat,
     Expression,
+    Exthdr,
     MapLookup,
     Payload,
     Prefix,
@@ -254,6 +255,8 @@ class Changes:
                 return Changed(((packet if has_one else replace(packet, tracked=False), None),))
             case Mangle(Payload(protocol, field), operand):
                 return self._field_set(protocol, field, operand, packet)
+            case Mangle(Exthdr("tcp option")):  # a smaller MSS, as a rule: no address or port
+                return Changed(((packet, None),), Ternary.UNKNOWN)
             case Mangle():
                 return Changed(((_rewritten(packet), None),))
 

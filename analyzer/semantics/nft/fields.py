@@ -18,6 +18,7 @@ from analyzer.model.nft.expressions import (
     Constant,
     Ct,
     Expression,
+    Exthdr,
     Fib,
     Flags,
     Ipsec,
@@ -35,7 +36,7 @@ from analyzer.model.probability import NUMGEN_BITS
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.assumed import ADDRESS_TYPE, POLICY
 from analyzer.semantics.nft.ct_fields import ct
-from analyzer.semantics.nft.header_fields import NUMBERS, payload, protocol_of
+from analyzer.semantics.nft.header_fields import NUMBERS, payload, protocol_of, segment_size
 from analyzer.semantics.nft.held import Draw, Held, Read, ReplyRoute, Type
 from analyzer.semantics.node_matching import has_socket, passes_reverse_path
 from analyzer.semantics.situation import EPHEMERAL, Situation
@@ -82,6 +83,8 @@ def read(given: Expression, packet: Packet, family: str, situation: Situation) -
             return _fib(result, flags, packet, situation)
         case Socket():
             return Read(has_socket(packet, situation), ANY)
+        case Exthdr("tcp option", "maxseg", field):
+            return segment_size(field, packet, situation)
         case Ipsec() if situation.assume(POLICY) is not None:
             return Read(Ternary.FALSE, ANY)
         case Rt("ipsec") if situation.assume(POLICY) is not None:
@@ -104,6 +107,7 @@ def read(given: Expression, packet: Packet, family: str, situation: Situation) -
             one = read(left, packet, family, situation)
             if isinstance(one.held, Bits):  # what is computed of it rests on it
                 situation.told_by_port(one.held, Ternary.TRUE)
+                situation.told_by_size(one.held, Ternary.TRUE)
             number_ = constant_number(right, one.words if isinstance(one.words, Mapping) else _NONE)
             if number_ is None:
                 return _computed(operator, one, read(right, packet, family, situation), given)

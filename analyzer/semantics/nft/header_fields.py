@@ -13,8 +13,14 @@ from analyzer.model.nft import names
 from analyzer.model.packet import Packet
 from analyzer.model.region import Region
 from analyzer.model.ternary import Ternary
+from analyzer.semantics.assumed import SEGMENT_SIZE
 from analyzer.semantics.nft.held import Read
-from analyzer.semantics.situation import PROTOCOL, Situation
+from analyzer.semantics.situation import (
+    HAS_SEGMENT_SIZE,
+    PROTOCOL,
+    SEGMENT_SIZES,
+    Situation,
+)
 
 #: Numbers of the packet's protocol, as iptables prints it. Source: IANA, protocol numbers.
 NUMBERS: Final = {"ipv6-icmp": 58, **names.PROTOCOLS}
@@ -93,6 +99,28 @@ def port_of(packet: Packet, field: str, situation: Situation | None = None) -> B
         return situation.destination_port(packet)
     port = packet.source_port if field == "sport" else packet.destination_port
     return ANY if port is None else Bits(port)
+
+
+def segment_size(field: str | None, packet: Packet, situation: Situation) -> Read:
+    """Return ``tcp option maxseg``, without a field whether it is there.
+
+    Of another protocol it is absent: nft lists a rule alike whether it breaks there, or not.
+
+    Source: Linux, net/netfilter/nft_exthdr.c, ``nft_exthdr_tcp_eval``.
+    """
+    is_tcp = _is(packet, "tcp", situation)
+    if is_tcp is Ternary.FALSE:
+        return Read(is_tcp, ANY) if field is not None else Read(Ternary.UNKNOWN, Bits(0))
+    begins = is_tcp is Ternary.TRUE and situation.begins_connection(packet)
+    if not begins or situation.assumed is None or SEGMENT_SIZE not in situation.assumed.values:
+        return Read(Ternary.UNKNOWN, ANY)
+    match field:
+        case None:
+            return Read(Ternary.TRUE, HAS_SEGMENT_SIZE)
+        case "size":
+            return Read(Ternary.TRUE, SEGMENT_SIZES)
+        case _:
+            return Read(Ternary.UNKNOWN, ANY)
 
 
 def protocol_of(packet: Packet, situation: Situation) -> Bits:

@@ -94,7 +94,7 @@ class Lookups:
     def _note(
         self, read: Read, found: Ternary, judge: Callable[[Read], Ternary] | None = None
     ) -> None:
-        """Record that a result depends on assumptions about devices or ports, if it does.
+        """Record that a result depends on assumptions about devices, ports or sizes, if it does.
 
         `judge` returns the result for another value; without it, it depends on all of `read`.
         """
@@ -104,6 +104,7 @@ class Lookups:
                 self.situation.told_by_devices(part, found, again)
             elif isinstance(part, Bits):
                 self.situation.told_by_port(part, found)
+                self.situation.told_by_size(part, found)
 
     def _compared(self, match: Match, left: Read) -> MatchResult:
         operator, right = match.operator, match.right

@@ -315,6 +315,8 @@ UNDER, OVER, PASSES, FAILS = (
 USUAL = replace(HERE, assumed=Assumed({"address-type": "unicast"}))
 #: Neither IPsec nor a socket.
 PLAIN = replace(HERE, assumed=Assumed({"policy": "none", "socket": "none"}))
+#: A SYN has an MSS of 536 or more.
+SIZES = replace(HERE, assumed=Assumed({"segment-size": "usual"}))
 NOT_LOCAL = replace(NOWHERE, assumed=Assumed({"cluster-ip": "not-local"}))
 TO_CLUSTER_IP = replace(PACKET, cluster_ip=PACKET.destination)
 
@@ -379,6 +381,16 @@ TO_CLUSTER_IP = replace(PACKET, cluster_ip=PACKET.destination)
         ("fib daddr type local", TO_CLUSTER_IP, NOT_LOCAL, FALSE),
         ("fib daddr type != local", TO_CLUSTER_IP, NOT_LOCAL, TRUE),
         ("fib daddr type local", replace(TO_CLUSTER_IP, destination=POD), NOT_LOCAL, UNKNOWN),
+        ("tcp option maxseg size 1-535", PACKET, SIZES, FALSE),
+        ("tcp option maxseg size < 500", PACKET, SIZES, FALSE),
+        ("tcp option maxseg size { 100, 200 }", PACKET, SIZES, FALSE),
+        ("tcp option maxseg size >= 536", PACKET, SIZES, TRUE),
+        ("tcp option maxseg size 1361-1500", PACKET, SIZES, UNKNOWN),
+        ("tcp option maxseg size 1400", PACKET, SIZES, UNKNOWN),
+        ("tcp option maxseg exists", PACKET, SIZES, TRUE),
+        ("tcp option maxseg missing", PACKET, SIZES, FALSE),
+        ("tcp option maxseg size 1-535", PACKET, HERE, UNKNOWN),
+        ("tcp option maxseg missing", PACKET, HERE, UNKNOWN),
         ("quota 3 bytes", PACKET, HERE, UNKNOWN),
         ("ct count 3", PACKET, HERE, UNKNOWN),
         ("ct count over 0", PACKET, HERE, TRUE),

@@ -54,33 +54,43 @@ def truth(
 ) -> dict[Sent | None, Fraction]:
     """Return the exact distribution over where nat sends a flow; None: to no endpoint."""
 
-    def start(script: Script) -> Sent | None:
-        flow = Flow(
-            family="ip",
-            protocol=asked.protocol,
-            source=asked.source,
-            source_port=40000,
-            destination=asked.destination,
-            destination_port=asked.port,
-            iif="" if asked.made_here else asked.device,
-            own=frozenset(own),
-        )
-        node = _Node(
-            flow,
-            script,
-            "eth0",
-            client=asked.source,
-            came_by=asked.device,
-            device_of=asked.device_of,
-            is_pod_here=asked.is_pod_here,
-        )
-        given = [r if isinstance(r, Ruleset) else _tables(r) for r in rulesets]
-        for row in registrations(given):
-            for each in row:
-                each(node)
-        return node.sent(made_here=asked.made_here)
+    return distribution(
+        lambda script: _node(rulesets, own, asked, script).sent(made_here=asked.made_here)
+    )
 
-    return distribution(start)
+
+def kinds(rulesets: Sequence[Rules], own: Sequence[Address], asked: Asked) -> dict[str, Fraction]:
+    """Return the exact distribution over how a flow ends: drop, reject, sent or here."""
+    return distribution(
+        lambda script: _node(rulesets, own, asked, script).fate(made_here=asked.made_here).kind
+    )
+
+
+def _node(rulesets: Sequence[Rules], own: Sequence[Address], asked: Asked, script: Script) -> _Node:
+    flow = Flow(
+        family="ip",
+        protocol=asked.protocol,
+        source=asked.source,
+        source_port=40000,
+        destination=asked.destination,
+        destination_port=asked.port,
+        iif="" if asked.made_here else asked.device,
+        own=frozenset(own),
+    )
+    node = _Node(
+        flow,
+        script,
+        "eth0",
+        client=asked.source,
+        came_by=asked.device,
+        device_of=asked.device_of,
+        is_pod_here=asked.is_pod_here,
+    )
+    given = [r if isinstance(r, Ruleset) else _tables(r) for r in rulesets]
+    for row in registrations(given):
+        for each in row:
+            each(node)
+    return node
 
 
 def _tables(ruleset: Rules) -> list[Table]:

@@ -1,0 +1,124 @@
+"""Flows to frontends without endpoints where other programs' rules come before kube-proxy's."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address, ip_network
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analyzer.kubeproxy.iptables import Recogniser
+from analyzer.kubeproxy.view import ServicePort, Source
+from analyzer.model.cluster import Cluster, Node
+from analyzer.model.endings import PASSES, EndKind
+from analyzer.parsers.iptables_save import parse
+from analyzer.reports.phrases import state_of_frontend
+from tests.support.foreign.naive import Asked, kinds
+
+NODE = ip_address("172.16.0.1")
+TO = ip_address("10.96.0.1")
+CLIENTS = {
+    Source.POD: ("10.244.0.9", "cni0"),
+    Source.EXTERNAL: ("203.0.113.1", "eth0"),
+    Source.NODE: ("172.16.0.1", ""),
+}
+REFUSES = (
+    '-A KUBE-SERVICES -d 10.96.0.1/32 -p tcp -m comment --comment "a/b has no endpoints" '
+    "-m tcp --dport 80 -j {}"
+)
+#: What the naive node says of a packet that no rule ends.
+GOES = {"sent": PASSES, "here": PASSES}
+CONDITIONS = (
+    "",
+    "-d 10.96.0.0/12 ",
+    "-s 10.244.0.0/16 ",
+    "! -s 10.244.0.0/16 ",
+    "-p tcp -m tcp --dport 80 ",
+    "-p udp ",
+    "-m conntrack --ctstate NEW ",
+    "-m conntrack --ctstate RELATED,ESTABLISHED ",
+)
+TARGETS = ("ACCEPT", "DROP", "REJECT", "RETURN", "MINE")
+rows = st.lists(
+    st.tuples(
+        st.sampled_from(("FORWARD", "OUTPUT", "INPUT")),
+        st.sampled_from(CONDITIONS),
+        st.sampled_from(TARGETS),
+    ).map(lambda of: f"-A {of[0]} {of[1]}-j {of[2]}"),
+    min_size=1,
+    max_size=3,
+)
+mine = st.tuples(st.sampled_from(CONDITIONS), st.sampled_from(TARGETS[:-1])).map(
+    lambda of: f"-A MINE {of[0]}-j {of[1]}"
+)
+
+
+def dump(*first: str, how: str = "REJECT --reject-with icmp-port-unreachable") -> str:
+    """Return a dump of one Service without endpoints, with rows before kube-proxy's."""
+    before = "".join(f"{row}\n" for row in first)
+    jumps = "".join(f"-A {hook} -j KUBE-SERVICES\n" for hook in ("INPUT", "FORWARD", "OUTPUT"))
+    return (
+        "*filter\n:INPUT ACCEPT [0:0]\n:FORWARD ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n"
+        f":KUBE-SERVICES - [0:0]\n:MINE - [0:0]\n{before}{jumps}{REFUSES.format(how)}\nCOMMIT\n"
+        "*nat\n:PREROUTING ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n:POSTROUTING ACCEPT [0:0]\n"
+        ":KUBE-MARK-MASQ - [0:0]\n:KUBE-SERVICES - [0:0]\n"
+        "-A PREROUTING -j KUBE-SERVICES\n-A OUTPUT -j KUBE-SERVICES\n"
+        "-A KUBE-MARK-MASQ -j MARK --set-xmark 0x4000/0x4000\nCOMMIT\n"
+    )
+
+
+def service(text: str) -> ServicePort:
+    here = Node(name="here", pod_networks=(ip_network("10.244.0.0/16"),))
+    cluster = Cluster(nodes={"here": here})
+    found = Recogniser(parse(text, "dump"), cluster, node="here", node_addresses=(NODE,))
+    (only,) = found.view().services
+    return only
+
+
+def naive(text: str, source: Source) -> str:
+    """Return what becomes of a flow, by the naive node: reject, drop or pass."""
+    client, device = CLIENTS[source]
+    asked = Asked(
+        source=ip_address(client),
+        destination=TO,
+        port=80,
+        protocol="tcp",
+        device=device,
+        made_here=source is Source.NODE,
+    )
+    (kind,) = kinds([parse(text, "dump")], (NODE,), asked)
+    return GOES.get(kind, kind)
+
+
+@given(st.lists(mine, max_size=2), rows, st.sampled_from(("REJECT", "DROP")))
+def test_flows_end_as_on_a_naive_node(others: list[str], first: list[str], how: str) -> None:
+    text = dump(*others, *first, how=how)
+    found = service(text)
+    refusal = how.lower()
+    assert dict(found.refusals) == {found.frontends[0]: refusal}
+    ends = {source: naive(text, source) for source in CLIENTS}
+    told = {
+        route.source: [end.how for end, _ in route.astray]
+        for route in found.routes
+        if route.source in CLIENTS
+    }
+    assert told == ({} if set(ends.values()) == {refusal} else {s: [e] for s, e in ends.items()})
+    assert all(end.kind is EndKind.REFUSED for route in found.routes for end, _ in route.astray)
+
+
+@pytest.mark.parametrize(
+    ("first", "says"),
+    [
+        ((), " no endpoints: reject"),
+        (("-A FORWARD -s 10.244.0.0/16 -j ACCEPT",), " no endpoints: reject some"),
+        (("-A FORWARD -j ACCEPT", "-A OUTPUT -j ACCEPT"), " no endpoints"),
+        (("-A FORWARD -j DROP", "-A OUTPUT -j DROP"), " no endpoints: drop"),
+        (("-A FORWARD -m u32 --u32 0x0=0x0 -j ACCEPT",), " no endpoints: reject some"),
+    ],
+)
+def test_a_frontend_is_said_to_refuse_what_it_refuses(first: tuple[str, ...], says: str) -> None:
+    found = service(dump(*first))
+    (frontend,) = found.frontends
+    words = state_of_frontend(found, frontend, found.state(frontend))
+    assert "".join(getattr(each, "text", str(each)) for each in words) == says
