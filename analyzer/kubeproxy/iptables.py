@@ -207,9 +207,7 @@ class Recogniser:
         unseen = diagnostics[0].message if diagnostics else ""
         services = tuple(self._services()) if mode == "iptables" else ()
         diagnostics += [notes.unfilled(s) for s in services if s.unfilled]
-        raw = self._ruleset.tables.get("raw")
-        if raw is not None and raw.rules:
-            diagnostics += self._exempted(raw, services)
+        diagnostics += notes.exempted(services)
         diagnostics += notes.odd_rules(self._entrances.odd)
         if self._whole.legacy_beside and not self._others and not unseen:
             diagnostics.append(notes.half())
@@ -243,17 +241,6 @@ class Recogniser:
             unled=self._unled,
             diagnostics=(*self._ruleset.diagnostics, *found, *diagnostics),
         )
-
-    def _exempted(self, raw: Table, services: Sequence[ServicePort]) -> list[Diagnostic]:
-        """Return what to say of flows that rules exempt from conntrack."""
-        from analyzer.kubeproxy.rows.texts import EXEMPTING, says
-
-        if not says(raw, *EXEMPTING):
-            return []
-        from analyzer.kubeproxy.routes import untracked
-
-        places = untracked.untracked(self._ruleset)
-        return untracked.node_local_dns(services, places, self._ruleset.file)
 
     def _has_all_of_nat(self) -> bool:
         nat = self._whole.tables.get("nat")

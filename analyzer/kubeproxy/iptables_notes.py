@@ -52,6 +52,20 @@ class Notes:
         )
         return "none", [self._warning("no-kube-proxy-chains", message)]
 
+    def exempted(self, services: Sequence[ServicePort]) -> list[Diagnostic]:
+        """Return what to say of flows that rules exempt from conntrack."""
+        raw = self._ruleset.tables.get("raw")
+        if raw is None or not raw.rules:
+            return []
+        from analyzer.kubeproxy.rows.texts import EXEMPTING, says
+
+        if not says(raw, *EXEMPTING):
+            return []
+        from analyzer.kubeproxy.routes import untracked
+
+        places = untracked.untracked(self._ruleset)
+        return untracked.node_local_dns(services, places, self._ruleset.file)
+
     def _where_else(self) -> str:
         """Return what to run on a node whose dump shows nothing of kube-proxy."""
         program = "iptables" if self._whole.family == "ip" else "ip6tables"
