@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from ipaddress import IPv4Address, IPv4Network, IPv6Network, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
 
 from analyzer.kubeproxy.routes.sources import PodNetworks, ends_of, node_address, parts, told_apart
 from analyzer.kubeproxy.source_part import ALL_SOURCES, SourcePart
@@ -31,9 +31,12 @@ if TYPE_CHECKING:
 #: Addresses of the widest network that kube-apiserver takes for ClusterIPs. Source: Kubernetes,
 #: --service-cluster-ip-range, "Max of 20 bits".
 _WIDEST_OF_SERVICES: Final = 1 << 20
-_LOOPBACK: Final[Mapping[int, Network]] = {
-    4: ip_network("127.0.0.0/8"),
-    6: ip_network("::1/128"),
+#: The networks from which no packet comes in: the kernel drops those from this network, loopback,
+#: multicast and broadcast. Source: Linux, net/ipv4/route.c, ``ip_route_input_slow``;
+#: net/ipv6/ip6_input.c, ``ip6_rcv_core``; net/ipv6/ip6_output.c, ``ip6_forward``.
+_NO_SOURCES: Final[Mapping[int, tuple[Network, ...]]] = {
+    4: tuple(map(ip_network, ("0.0.0.0/8", "127.0.0.0/8", "224.0.0.0/4", "255.255.255.255"))),
+    6: tuple(map(ip_network, ("::/127", "ff00::/8"))),
 }
 
 
@@ -86,7 +89,7 @@ class SourceParts:
 
     def _region(self, source: Source) -> Region | None:
         # Only loaded for dumps that need it.
-        from analyzer.model.region import LOOPBACK, Region, everything, joined, span
+        from analyzer.model.region import Region, everything, joined, span
 
         usual = self._known.addresses[source]
         if usual is None:
@@ -102,7 +105,7 @@ class SourceParts:
         else:
             held = Region.of(version, [everything(version)])
             others += [span(n) for n in self._pods if n.version == version]
-            others += LOOPBACK[version]
+            others += map(span, _NO_SOURCES[version])
         return None if held is None else Region.of(version, held.without(joined(others)))
 
     def _numbers(self, version: int, addresses: Iterable[Address | None]) -> list[Interval]:
@@ -218,16 +221,16 @@ class SourceParts:
     def _external(
         self, usual: Address, asked: Iterable[Network]
     ) -> list[tuple[Network | None, Address]]:
-        # No client outside has a loopback address, nor one of the Services' network.
+        # No client outside has an address of these, nor one of the Services' network.
         asked = [
             n
             for n in asked
-            if not n.is_loopback
+            if not _is_no_source(n)
             and not self._is_of_pods(n)
             and (usual in n or not self._is_of_services(n))
         ]
         # Other nodes are clients too, if a network has no other clients.
-        excluded = [_LOOPBACK[usual.version], *self._pods, *self._nodes]
+        excluded = [*_NO_SOURCES[usual.version], *self._pods, *self._nodes]
         return _each_first(asked, [usual], (self._is_free_client, self._is_client), excluded)
 
     @cached_property
@@ -275,8 +278,15 @@ class SourceParts:
     def _is_nodes(self, address: Address) -> bool:
         """Return whether packets from an address are the node's own, or cannot occur."""
         # A load balancer's address is the node's own, if it is assigned to the node.
-        own = address in self._known.own or address.is_loopback
+        own = address in self._known.own or _is_no_source(address)
         return own or address in self._known.frontends
+
+
+def _is_no_source(of: Address | Network) -> bool:
+    """Return whether no packet comes in from an address, or from any of a network."""
+    if isinstance(of, IPv4Address | IPv6Address):
+        return any(of in each for each in _NO_SOURCES[of.version])
+    return any(of[0] in each and of[-1] in each for each in _NO_SOURCES[of.version])
 
 
 def _host_network(address: Address) -> Network:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ipaddress import IPv4Address, IPv4Network
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -166,3 +167,19 @@ def test_no_client_is_in_a_network_of_cluster_ips_alone() -> None:
     # The node is in it too: it may have clients.
     other = parts_of([IPv4Address("10.96.0.2")], [cluster_ip], cluster_ips=[cluster_ip])
     assert services in dict(other.of(Source.EXTERNAL, [services]))
+
+
+@pytest.mark.parametrize(
+    "network", ["224.0.0.0/4", "239.0.0.0/8", "0.0.0.0/8", "127.0.0.0/8", "255.255.255.255/32"]
+)
+def test_no_part_is_of_addresses_from_which_no_packet_comes_in(network: str) -> None:
+    """Rules against such sources, as shorewall writes them, lose nothing."""
+    found = parts_of([IPv4Address("192.168.0.10")], [])
+    asked = IPv4Network(network)
+    for networks in ({asked}, {asked, IPv4Network("203.0.113.0/24")}):
+        told = found.of(Source.EXTERNAL, networks)
+        assert {n for n, _ in told} == {None, *networks} - {asked}
+        assert not any(address in asked for _, address in told if address is not None)
+    region = found.region(Source.EXTERNAL)
+    assert region is not None
+    assert not region.common((span(asked),))
