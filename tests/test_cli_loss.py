@@ -192,7 +192,7 @@ def test_a_service_that_no_rule_leads_to_is_not_judged(command: Command) -> None
 
 def test_a_dead_endpoint_may_be_behind_what_a_dump_does_not_show(command: Command) -> None:
     open_ = dump(*two_endpoints()).replace("-A KUBE-SVC-A -j", "-A KUBE-SVC-A -j NONESUCH\n-A X -j")
-    asked = command.file("dump.txt", open_), "--dead", "10.9.9.9"
+    asked = command.file("dump.txt", open_), "--dead", "10.9.9.9", "--count", "dead"
     done = command("loss", *asked)
     assert done.status == 0
     assert "--dead 10.9.9.9: no Service of this dump shows that endpoint; it may be" in done.err

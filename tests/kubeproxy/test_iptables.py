@@ -168,6 +168,7 @@ def masquerades(*postrouting: str) -> set[bool | None]:
         "-A KUBE-SVC-A -j KUBE-SEP-1",
         endpoint("KUBE-SEP-1", "10.0.0.1:80"),
         *(f"-A POSTROUTING {rule}" for rule in postrouting),
+        masquerades=False,
     )
     own = (at("192.168.0.10").address,)
     (service,) = Recogniser(parse(text, "f"), Cluster(), node_addresses=own).view().services

@@ -148,6 +148,7 @@ BEFORE = dump(
     "-A KUBE-SVC-G -j KUBE-SEP-1",
     endpoint("KUBE-SEP-1", "10.0.0.1:80"),
     endpoint("KUBE-SEP-2", "10.0.0.2:80"),
+    masquerades=False,
 )
 AFTER = dump(
     cluster_ip("ns/a:http"),

@@ -14,9 +14,15 @@ from analyzer.parsers.iptables_save import parse
 _CHAIN = re.compile(r"(?:-A|-j|-g) (KUBE-\S+)")
 
 
-def dump(*rules: str, missing: Collection[str] = ()) -> str:
-    """Return a nat table of `rules`, every chain declared but those that are `missing`."""
+def dump(*rules: str, missing: Collection[str] = (), masquerades: bool = True) -> str:
+    """Return a nat table of `rules`, every chain declared but those that are `missing`.
+
+    With `masquerades`, all that leaves is masqueraded unless rules say which, so that a pod gets an
+    answer from itself.
+    """
     lines = ["-A PREROUTING -j KUBE-SERVICES", "-A OUTPUT -j KUBE-SERVICES", *rules]
+    if masquerades and not any("POSTROUTING" in rule for rule in rules):
+        lines.append("-A POSTROUTING -j MASQUERADE")
     named = dict.fromkeys(["KUBE-SERVICES", *_CHAIN.findall("\n".join(lines))])
     declared = [f":{chain} - [0:0]" for chain in named if chain not in missing]
     base = [f":{chain} ACCEPT [0:0]" for chain in ("PREROUTING", "OUTPUT", "POSTROUTING")]
