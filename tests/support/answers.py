@@ -93,6 +93,8 @@ RICH = dump(
     "-A KUBE-SVC-A -j KUBE-SEP-2",
     endpoint("KUBE-SEP-1", "10.0.0.1:80"),
     endpoint("KUBE-SEP-2", "10.0.0.2:80"),
+    "-A POSTROUTING -j KUBE-POSTROUTING",
+    "-A KUBE-POSTROUTING -j MASQUERADE",
 )
 RICH += """\
 *filter
@@ -148,7 +150,7 @@ BEFORE = dump(
     "-A KUBE-SVC-G -j KUBE-SEP-1",
     endpoint("KUBE-SEP-1", "10.0.0.1:80"),
     endpoint("KUBE-SEP-2", "10.0.0.2:80"),
-    masquerades=False,
+    *(f"-A POSTROUTING -s 10.0.0.{at}/32 -d 10.0.0.{at}/32 -j MASQUERADE" for at in (1, 2)),
 )
 AFTER = dump(
     cluster_ip("ns/a:http"),
