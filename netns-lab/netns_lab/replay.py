@@ -22,6 +22,7 @@ from scapy.layers.sctp import SCTP, SCTPChunkInit
 from scapy.packet import Packet, Raw
 
 from analyzer.model.addresses import IPV4, Address
+from netns_lab.errors import LabError
 from netns_lab.layout import LINK, Layout
 from netns_lab.messages import Messages
 from netns_lab.sources import CLIENT_PORTS
@@ -46,6 +47,9 @@ class Flows:
         in_turn: each client sends one before the first sends another.
         to: a struct sockaddr, where the sender's IP stack sends them, without the link's header.
         number: of the first client in tags, where flows of others are on their way too.
+
+    Raises:
+        LabError: there are no clients.
     """
 
     def __init__(
@@ -61,6 +65,8 @@ class Flows:
         in_turn: bool = False,
         number: int = 0,
     ) -> None:
+        if not clients:
+            raise LabError("rules tell apart all addresses that a client of a route could have")
         self._layout = layout
         self._first = number
         self.clients = tuple(clients)

@@ -19,9 +19,19 @@ from analyzer.model.cluster import Cluster
 from netns_lab.errors import LabError
 
 #: RFC 5737 and RFC 3849, documentation: for clients outside the cluster.
-_OUTSIDE: Final[Mapping[int, Network]] = {
-    4: IPv4Network("203.0.113.0/24"),
-    6: IPv6Network("2001:db8:ffff::/120"),
+#: The later ones where the first are used up, or rules tell them apart; RFC 2544 and RFC 9637 last.
+_OUTSIDE: Final[Mapping[int, tuple[Network, ...]]] = {
+    4: (
+        IPv4Network("203.0.113.0/24"),
+        IPv4Network("198.51.100.0/24"),
+        IPv4Network("192.0.2.0/24"),
+        IPv4Network("198.18.0.0/16"),
+    ),
+    6: (
+        IPv6Network("2001:db8:ffff::/120"),
+        IPv6Network("2001:db8:fffe::/120"),
+        IPv6Network("3fff:ffff::/120"),
+    ),
 }
 #: Where nothing tells of a pod's address.
 _ANY_POD: Final[Mapping[int, Network]] = {
@@ -123,7 +133,7 @@ class Addresses:
         known = self._view.node in nodes
         match sending.source:
             case Source.EXTERNAL:
-                return (_OUTSIDE[version],)
+                return _OUTSIDE[version]
             case Source.POD_ELSEWHERE:
                 others = [name for name in nodes if name != self._view.node]
                 found = self._of_version(version, others)
