@@ -198,6 +198,7 @@ def test_a_dead_endpoint_may_be_behind_what_a_dump_does_not_show(command: Comman
     assert "--dead 10.9.9.9: no Service of this dump shows that endpoint; it may be" in done.err
     assert "Worst: ns/a:http loses 0.0 to 50.0% of new flows" in done.out
     assert command("loss", *asked, "--max-loss", "1%").status == 1
+    assert command("loss", *asked[:-2], "--max-loss", "1%").status == 1
     done = command("loss", command.file("whole.txt", TWO), "--dead", "10.9.9.9")
     assert (done.status, done.out) == (2, "")
 

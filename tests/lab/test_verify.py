@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,8 +24,13 @@ from analyzer.kubeproxy.generate import (
     render_rules,
     service_ports,
 )
-from analyzer.kubeproxy.view import Source
+from analyzer.kubeproxy.view import Source, View
+from analyzer.model.cluster import Cluster
 from netns_lab.arguments import parser
+from netns_lab.errors import LabError
+from netns_lab.layout import Layout as WireLayout
+from netns_lab.replay import Flows
+from netns_lab.sources import Addresses, Sending
 from tests.support.lab.running import FIXTURES, NFT_CASES, ROOT, SWAPPED, case, kubeodds, python
 
 pytestmark = pytest.mark.lab
@@ -190,6 +196,21 @@ def test_flows_that_others_send_to_a_port_of_the_node_are_named(tmp_path: Path) 
     assert {each["source"] for each in found["measurements"]} == {"node"}
     assert len(found["left_out"]) == 4
     assert "how they end is not predicted" in json.dumps(found["left_out"])
+
+
+def test_many_kinds_of_clients_outside_find_room() -> None:
+    """Affinity takes a hundred addresses for each: more than one network of documentation has."""
+    addresses = Addresses(View(services=(), mode="iptables", node=None), Cluster(), (), 1)
+    apart = [ip_network(f"10.{at}.0.0/16") for at in range(4)]
+    kinds = [Sending(Source.EXTERNAL, 4, None, frozenset(apart[:at])) for at in range(5)]
+    found = [addresses.of(each, 100) for each in kinds]
+    assert [len(each) for each in found] == [100] * 5
+    assert len({address for each in found for address in each}) == 500
+
+
+def test_a_route_without_clients_is_an_error_with_a_message() -> None:
+    with pytest.raises(LabError, match="rules tell apart all addresses"):
+        Flows(WireLayout(4, "udp"), (ip_address("10.96.0.10"), 53), (), ("", ""), 1)
 
 
 def test_text_counts_the_routes_and_judges_them_together() -> None:
