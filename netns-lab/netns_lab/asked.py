@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import cache, partial
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -155,7 +156,7 @@ def replayable(options: SimpleNamespace, given: Input) -> tuple[_Routes, list[Le
         LabError: no route can be replayed.
     """
     ports_of = of_another(given.every_ruleset, given.cluster, given.view.node)
-    used = used_addresses(given.view, given.cluster)
+    used = cache(partial(used_addresses, given.view, given.cluster))
     behind = behind_rules(options, given)
     asked = [
         (

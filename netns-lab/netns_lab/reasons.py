@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
 from analyzer.kubeproxy import names
@@ -51,13 +51,13 @@ def why_not(
     return None
 
 
-def why_nobody(route: Route, used: Collection[Address]) -> str | None:
+def why_nobody(route: Route, used: Callable[[], Collection[Address]]) -> str | None:
     """Return why no client of the lab can send the flows of a route; None if one can.
 
-    `used` are the addresses that no client may have.
+    `used` returns the addresses that no client may have: in a large dump, many to gather.
     """
     network = route.network
-    if network is None or network.num_addresses > _FEW or any(a not in used for a in network):
+    if network is None or network.num_addresses > _FEW or any(a not in used() for a in network):
         return None
     return f"the cluster itself uses every address in {network}, so that no client can have one"
 
