@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
     from typing import Final, TypeAlias
 
-    #: How flows end, their share, and their sources.
-    _Told: TypeAlias = tuple[Ending, Bounds, str]
+    #: How flows end, their share, their sources, and what is lost in all, if that is not the same.
+    _Told: TypeAlias = tuple[Ending, Bounds, str, Bounds | None]
 
     from analyzer.failure.loss import ServiceLoss
     from analyzer.failure.route_loss import KnownLosses, RouteLoss
@@ -83,7 +83,8 @@ def _told_of(service: ServicePort, known: list[KnownLosses]) -> Sequence[_Told]:
         # For some the end is certain, but not whether it is a loss.
         is_open = counted == Bounds(NEVER, astray.upper)
         share = astray if is_open else counted  # which includes what is lost after DNAT
-        told.append((ending, share, _sources(loss, ending, counted)))
+        total = None if is_open or route.loss == counted else route.loss
+        told.append((ending, share, _sources(loss, ending, counted, route.loss), total))
     return told
 
 
@@ -121,7 +122,13 @@ def _told(loss: ServiceLoss) -> Iterator[tuple[RouteLoss, Ending, Bounds]]:
         yield most
 
 
-def _sentence(ending: Ending, share: Bounds, where: str, losing: Sequence[ServicePort]) -> Line:
+def _sentence(
+    ending: Ending,
+    share: Bounds,
+    where: str,
+    total: Bounds | None,
+    losing: Sequence[ServicePort],
+) -> Line:
     first = losing[0].name.text
     who = f"{first} and {len(losing) - 1:,} more" if losing[1:] else first
     certain, perhaps = _WORDS[ending.kind]
@@ -129,7 +136,8 @@ def _sentence(ending: Ending, share: Bounds, where: str, losing: Sequence[Servic
     many = f"{'' if share.lower else 'up to '}{most} of"
     verb = certain if share.lower else perhaps
     style = Style.BAD if share.lower == ALWAYS else Style.WARNING
-    told = f"{who}: {many} new flows {where} {verb} now{_by(ending)}."
+    others = "" if total is None else f"; with other losses, {bounds_percent(total)} in all"
+    told = f"{who}: {many} new flows {where} {verb} now{_by(ending)}{others}."
     return Line((Span(told, style),))
 
 
@@ -150,11 +158,13 @@ def _by(ending: Ending) -> str:
     return f" ({whose}{table}{place}{rule})"
 
 
-def _sources(loss: ServiceLoss, ending: Ending, share: Bounds) -> str:
-    """Return whose flows end so."""
+def _sources(loss: ServiceLoss, ending: Ending, share: Bounds, total: Bounds) -> str:
+    """Return whose flows end so, where as many are lost in all."""
     from analyzer.reports.loss_words import sources_of  # few dumps need it
 
-    routes = [each for each in loss.routes if (ending, share) in each.otherwise]
+    routes = [
+        each for each in loss.routes if (ending, share) in each.otherwise and each.loss == total
+    ]
     if len(routes) == len(loss.routes) and routes[0].route.source is not Source.HAIRPIN:
         return "from everywhere"
     return f"from {sources_of(routes, loss.routes, 'an endpoint to itself')}"

@@ -19,6 +19,7 @@ from tests.support.captures import ROOT
 from tests.support.commands import Command
 
 NOISE = ROOT / "fixtures" / "noise"
+NEW = "-m conntrack --ctstate NEW"
 KNOWN = "--objects", str(NOISE / "objects.json"), "--node", "worker1"
 DNS = r"kube-system/kube-dns:dns: 100.0% of new flows from pod, pod-elsewhere, external are never "
 
@@ -76,6 +77,23 @@ def test_more_that_may_be_lost_is_said_beside_what_is(command: Command) -> None:
         r"default/app: up to 100.0% of new flows from pod, pod-elsewhere, external may be dropped "
     )
     assert re.match(most + r"now \(.*: -A FORWARD -m made-up -j DROP\)\.", perhaps)
+
+
+def test_the_sum_is_said_where_flows_are_lost_in_more_than_one_way(command: Command) -> None:
+    """Half is dropped at one endpoint, and half of the other half is rejected at the other."""
+    text = (NOISE / "base.txt").read_text()
+    first, second = re.findall(r"default/app -> ([\d.]+):", text)[:2]
+    rules = (
+        f"-A FORWARD -d {first} {NEW} -j DROP\n"
+        f"-A FORWARD -d {second} {NEW} -m statistic --mode random --probability 0.5 -j REJECT\n"
+    )
+    text = re.sub(r"(?m)^(:FORWARD )(.*\n(?::.*\n)*)", rf"\1\2{rules}", text, count=1)
+    done = command("services", command.file("dump.txt", text), *KNOWN, "--service", "default/app")
+    said = (
+        r"default/app: 50.0% of new flows from .* are dropped now \(table filter, .*: -A FORWARD "
+        r"-d [\d.]+ .* -j DROP\); with other losses, 75.0% in all\."
+    )
+    assert re.match(said, done.out.splitlines()[0])
 
 
 def test_a_threshold_counts_what_is_dropped_and_may_leave_it_out(command: Command) -> None:
