@@ -196,7 +196,7 @@ def _uncounted(measurement: Measurement) -> int:
     counted = sum(packets for packets, _ in measurement.ended_by)
     # The same rules may end answers, or others do that have no counters.
     answers = sum(max(0, each.owed) for each in _answers_lost(measurement))
-    ended = measurement.rejected + measurement.unaccounted
+    ended = measurement.ended_anywhere
     return max(ended - counted, counted - ended - answers, 0)
 
 

@@ -116,7 +116,8 @@ class Measurement:
         ended_at: where no counters tell, the rule that ended one such flow, as the kernel traced
             it; None if it was not traced, or no rule of the node ended it.
         repeated: for a Service with session affinity, further flows of the same clients, which are
-            not among `flows`.
+            not among `flows`; those that arrived somewhere.
+        repeated_ended: those that arrived nowhere, because rules ended them.
         strayed: flows that reached another endpoint than the client's first.
         duplicates: arrivals of a flow that had arrived before.
         dropped_by_capture: packets that did not fit into the capture's buffers.
@@ -141,12 +142,18 @@ class Measurement:
     ended_by: tuple[tuple[int, str], ...] | None = None
     ended_at: str | None = None
     repeated: int = 0
+    repeated_ended: int = 0
     strayed: int = 0
 
     @property
     def unaccounted(self) -> int:
         """Flows that were sent and seen nowhere, including those that rules drop."""
         return self.flows - self.passed - self.rejected - sum(e.landed for e in self.endpoints)
+
+    @property
+    def ended_anywhere(self) -> int:
+        """Flows that arrived nowhere, further ones of the same clients among them."""
+        return self.rejected + self.unaccounted + self.repeated_ended
 
     @property
     def counter_difference(self) -> int | None:
@@ -163,4 +170,4 @@ class Measurement:
                 on_the_way += more
             else:
                 difference += abs(more)
-        return difference + max(0, on_the_way - self.rejected - self.unaccounted)
+        return difference + max(0, on_the_way - self.ended_anywhere)

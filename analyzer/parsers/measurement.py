@@ -68,6 +68,7 @@ def measurement_of(value: dict[str, Any]) -> Measurement:
         ended_by=_ended_by(value.get("ended_by")),
         ended_at=text_of(value.get("ended_at")),
         repeated=count_of(value.get("repeated", 0)),
+        repeated_ended=count_of(value.get("repeated_ended", 0)),
         strayed=count_of(value.get("strayed", 0)),
     )
     if found.flows < 1 or found.unaccounted < 0:

@@ -73,6 +73,7 @@ def measurement(verdict: Verdict) -> dict[str, Any]:
         else [{"packets": packets, "rule": rule} for packets, rule in measured.ended_by],
         "ended_at": measured.ended_at,
         "repeated": measured.repeated,
+        "repeated_ended": measured.repeated_ended,
         "strayed": measured.strayed,
         "unaccounted": measured.unaccounted,
         "duplicates": measured.duplicates,

@@ -148,6 +148,9 @@ def _summary(verdict: Verdict) -> Iterator[Line]:
     if measured.repeated:
         stayed = measured.repeated - measured.strayed
         yield Line((f"Session affinity: {stayed:,} of {measured.repeated:,} second flows stayed.",))
+    if measured.repeated_ended:
+        ended = f"{count(measured.repeated_ended, 'second flow')} rejected or dropped, too."
+        yield Line((f"Session affinity: {ended}",))
     if verdict.endpoints:
         yield Line((Span(_sharpness(verdict), Style.FAINT),))
     difference = measured.counter_difference

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from operator import ne
 from typing import Final
 
 from analyzer.kubeproxy.view import Source
@@ -112,7 +111,9 @@ class AffineRun(RouteRun):
             self._answered.pop(tag, None)
         self._settle()
         for door, number in Counter(second).items():
-            if door is not None:
+            if door is None:
+                self._repeated_ended += number
+            else:
                 self._repeated[door_of(door)] += number
-        self._strayed += sum(map(ne, first, second))
+        self._strayed += self._predicted.strayed(zip(first, second, strict=True))
         sent.clear()

@@ -162,9 +162,11 @@ class CapturedRun(RouteRun):
         self._fates = Counter(fates[number] for number in drawn)
         self._kept_back = len(self.kept_back - again.keys())
         came = [door_of(door) for door in (fates[n][0] for n in again) if door is not None]
-        # This includes those that arrived nowhere.
         self._repeated = Counter(came)
-        self._strayed = sum(fates[n][0] != fates[first][0] for n, first in again.items())
+        self._repeated_ended = len(again) - len(came)
+        self._strayed = self._predicted.strayed(
+            (fates[first][0], fates[n][0]) for n, first in again.items()
+        )
         return self._measurement(len(drawn), None, dropped, seconds)
 
     def landed(self) -> Counter[Door]:

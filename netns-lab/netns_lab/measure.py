@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import socket
-import struct
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -13,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, Source
-from analyzer.model.addresses import IPV4, Address
+from analyzer.model.addresses import Address
 from analyzer.model.measurement import ANSWERED, EndpointCount, Measurement
 from analyzer.model.probability import NEVER, Bounds
 from netns_lab.arriving import NOTHING, Arriving, arriving, of_sender
@@ -21,6 +19,7 @@ from netns_lab.backend import Door
 from netns_lab.columns import RawDoor, door_of, raw_door
 from netns_lab.count import BATCH, Answered, Landed
 from netns_lab.layout import Layout
+from netns_lab.messages import socket_address
 from netns_lab.muting import deaf_to, no_resets_to
 from netns_lab.replay import Flows
 from netns_lab.sources import CLIENT_PORTS, sending_of, version_of
@@ -69,7 +68,7 @@ class RouteRun:
         self._room = self._flows_at_once(len(clients))
         from_node = route.source is Source.NODE
         # Through the node's own IP stack, so that the packet begins at OUTPUT.
-        to = _socket_address(address) if from_node else None
+        to = socket_address(address) if from_node else None
         self._flows = self._packets(clients, (gateway, host.mac), to)
         if service.protocol == "sctp":
             # Copies of a packet cannot share its checksum, which is therefore not checked.
@@ -87,6 +86,8 @@ class RouteRun:
         self._kept_back = 0
         #: Of second flows of clients with session affinity: where they came to.
         self._repeated: Counter[Door] = Counter()
+        #: Those that came nowhere.
+        self._repeated_ended = 0
         self._strayed = 0
         self._client = None if route.source is Source.NODE else clients[0]
         self._predicted = self._expected(host)
@@ -94,6 +95,8 @@ class RouteRun:
         #: Flows to which no answer is owed any more, by where they came to.
         self._in_flight: Counter[Door] = Counter()
         self._ended_by: Counter[str] | None = None
+        #: Rules may end flows, and some did not come in the time that late ones have.
+        self._waited_in_vain = False
 
     def _expected(self, host: Host) -> Arriving:
         """Return what happens to the flows, as predicted; `host` is where they are sent from."""
@@ -260,8 +263,9 @@ class RouteRun:
         answer = self._service.protocol in ANSWERED
         # Flows that rules drop send no sign, and neither do those of which they drop the answers.
         unanswered = any(each.upper for each in self._predicted.unanswered.values())
-        ended = self._predicted.ended.lower != NEVER
-        patience = _FEW_MOMENTS if ended or unanswered else _PATIENCE
+        ended = self._predicted.ended
+        is_short = ended.lower != NEVER or unanswered or self._waited_in_vain
+        patience = _FEW_MOMENTS if is_short else _PATIENCE
         deadline = time.monotonic() + patience + self._lab.slowest
         self._drain()  # what the echoes have answered at the node itself
         while time.monotonic() < deadline:
@@ -273,6 +277,7 @@ class RouteRun:
                 return
             time.sleep(_POLL)
             self._drain()
+        self._waited_in_vain = ended.upper != NEVER
 
     def _landed_alive(self, dead: Collection[RawDoor]) -> int:
         """Return how many flows have come to endpoints that are none of the dead."""
@@ -333,6 +338,7 @@ class RouteRun:
             backend=self._lab.question.backend,
             ended=self._predicted.ended,
             repeated=self._repeated.total(),
+            repeated_ended=self._repeated_ended,
             strayed=self._strayed,
             rejected=rejected + self._kept_back,
             ended_by=None
@@ -385,13 +391,6 @@ def without_collector() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
-
-
-def _socket_address(address: Address) -> bytes:
-    """Return a struct sockaddr without a port."""
-    if address.version == IPV4:
-        return struct.pack("=HH4s8x", socket.AF_INET, 0, address.packed)
-    return struct.pack("=HHI16sI", socket.AF_INET6, 0, 0, address.packed, 0)
 
 
 def _raw(endpoint: Endpoint) -> RawDoor:

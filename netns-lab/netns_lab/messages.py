@@ -10,9 +10,13 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import socket
+import struct
 from array import array
 from collections.abc import Collection
 from typing import Final
+
+from analyzer.model.addresses import IPV4, Address
 
 #: Bytes of struct mmsghdr and struct iovec, and their fields in words of eight bytes.
 _HEADER: Final = 64
@@ -31,6 +35,13 @@ _libc: Final = ctypes.CDLL(None, use_errno=True)
 def address_of(held: bytearray) -> int:
     """Return a buffer's address in memory; it must be kept, and not change its size."""
     return ctypes.addressof(ctypes.c_char.from_buffer(held))
+
+
+def socket_address(address: Address) -> bytes:
+    """Return a struct sockaddr without a port."""
+    if address.version == IPV4:
+        return struct.pack("=HH4s8x", socket.AF_INET, 0, address.packed)
+    return struct.pack("=HHI16sI", socket.AF_INET6, 0, 0, address.packed, 0)
 
 
 class Messages:

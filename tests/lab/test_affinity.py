@@ -88,3 +88,39 @@ def test_clients_are_forgotten_where_json_does_not_say_which_sets_rules_fill(
     status, found, _ = lab_run(*words, "--node", node)
     assert (status, found["agrees"]) == (0, True)
     assert sum(each["repeated"] for each in found["measurements"]) >= 5000
+
+
+#: Rules of the filter table that end the first packets of flows: all, or each by a draw of its own.
+ENDING = {
+    "all": ":FORWARD DROP [0:0]\n",
+    "half": (
+        ":FORWARD ACCEPT [0:0]\n-A FORWARD -p tcp -m conntrack --ctstate NEW -m statistic "
+        "--mode random --probability 0.50000000000 -j DROP\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("ends", ENDING)
+def test_second_flows_that_rules_end_are_no_difference(ends: str, tmp_path: Path) -> None:
+    folder = FIXTURES.parent / "check" / "1.36.2-iptables-legacy" / "dual-stack"
+    text = (folder / "iptables-legacy-save.txt").read_text()
+    head, *rules = ENDING[ends].splitlines(keepends=True)
+    old = ":FORWARD ACCEPT [0:0]\n"
+    before, found, behind = text.partition(old)
+    assert found
+    first = behind.index("-A ")
+    path = tmp_path / "dump.txt"
+    path.write_text(before + head + behind[:first] + "".join(rules) + behind[first:])
+    words = [str(path), "--objects", str(folder / "objects.json"), "--node", "node-a1"]
+    words += ["--service", "ds/affinity", "--from", "pod,external,hairpin", "--flows", "100"]
+    status, found, _ = lab_run(*words)
+    assert (status, found["agrees"]) == (0, True)
+    for each in found["measurements"]:
+        assert each["repeated"] + each["repeated_ended"] == each["flows"]
+        assert (each["strayed"], each["counter_difference"]) == (0, 0)
+    ended = [each for each in found["measurements"] if each["repeated_ended"]]
+    assert {each["source"] for each in ended} >= {"pod", "hairpin"}
+    for each in ended:
+        arrived = sum(to["landed"] for to in each["endpoints"])
+        packets = sum(by["packets"] for by in each["ended_by"])
+        assert packets == each["flows"] - arrived + each["repeated_ended"]
