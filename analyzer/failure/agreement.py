@@ -173,6 +173,9 @@ def _faults(
     return faults
 
 
+#: The words for it in rules of iptables and nft.
+_REJECTS = frozenset({"REJECT", "reject"})
+
 #: Kinds of death that every client gets an error from, and those that none does.
 _TOLD = frozenset({"process", "reject", "unreachable"})
 _UNTOLD = frozenset({"silent", "drop"})
@@ -197,7 +200,20 @@ def _uncounted(measurement: Measurement) -> int:
     # The same rules may end answers, or others do that have no counters.
     answers = sum(max(0, each.owed) for each in _answers_lost(measurement))
     ended = measurement.ended_anywhere
-    return max(ended - counted, counted - ended - answers, 0)
+    more = answers + _errors_not_heard(measurement)
+    return max(ended - counted, counted - ended - more, 0)
+
+
+def _errors_not_heard(measurement: Measurement) -> int:
+    """Return how many errors about rejected flows rules may have ended in OUTPUT or later.
+
+    The node sends one for each, and a sender outside the node is seen to get it.
+    """
+    rejects = sum(
+        n for n, rule in measurement.ended_by or () if _REJECTS.intersection(rule.split())
+    )
+    ended = measurement.ended_anywhere
+    return min(rejects, ended if measurement.source == "node" else ended - measurement.rejected)
 
 
 def rate_of_trials(trials: Sequence[ClientTrial]) -> float:

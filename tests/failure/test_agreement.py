@@ -71,6 +71,40 @@ def test_rule_counters_that_were_not_read_are_no_difference() -> None:
     assert judge(measured(DEAD, counted("10.1.0.2", 4_979, counter=None))).agrees
 
 
+@pytest.mark.parametrize(
+    ("source", "rejected", "packets", "agrees"),
+    [
+        ("pod", 0, (100, 100), True),  # OUTPUT drops every error, so that no sender gets one
+        ("pod", 60, (100, 40), True),
+        ("pod", 60, (100, 41), False),
+        ("pod", 100, (100, 1), False),
+        ("node", 100, (200, 0), True),  # one rule ends the flows and the errors about them
+        ("node", 100, (201, 0), False),
+        ("node", 100, (99, 0), False),
+    ],
+)
+def test_rules_may_end_the_errors_that_no_sender_gets(
+    source: str, rejected: int, packets: tuple[int, int], agrees: bool
+) -> None:
+    rules = "filter: -A KUBE-SERVICES -j REJECT", "filter: -P OUTPUT DROP"
+    found = replace(
+        measured(),
+        source=source,
+        flows=100,
+        ended=Bounds(ALWAYS, ALWAYS),
+        rejected=rejected,
+        ended_by=tuple(zip(packets, rules, strict=True)),
+    )
+    assert judge(found).agrees is agrees
+
+
+def test_further_flows_of_clients_with_session_affinity_are_ended_too() -> None:
+    rule = "filter: -P FORWARD DROP"
+    found = replace(measured(), flows=100, ended=Bounds(ALWAYS, ALWAYS), repeated_ended=100)
+    assert judge(replace(found, ended_by=((200, rule),))).agrees
+    assert not judge(replace(found, ended_by=((100, rule),))).agrees
+
+
 @pytest.mark.parametrize(("landed", "agrees"), [(0, True), (5_000, True), (10_000, False)])
 def test_bounds_explain_every_count_between_them(landed: int, agrees: bool) -> None:
     bounds = Bounds(NEVER, HALF.upper)
