@@ -142,9 +142,11 @@ def _faults(
     ]
     lost = 0 if measurement.ended.upper else measurement.unaccounted
     refused = 0 if measurement.ended.upper else measurement.rejected
+    again = 0 if measurement.ended.upper else measurement.repeated_ended
     exact = (
         (lost, "flows unaccounted for"),
         (measurement.strayed, "flows of clients with session affinity went to another endpoint"),
+        (again, "second flows of clients with session affinity unaccounted for"),
         (refused, "flows rejected, although no rule is known to reject them"),
         (
             _uncounted(measurement),

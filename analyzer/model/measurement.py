@@ -117,8 +117,8 @@ class Measurement:
             it; None if it was not traced, or no rule of the node ended it.
         repeated: for a Service with session affinity, further flows of the same clients, which are
             not among `flows`; those that arrived somewhere.
-        repeated_ended: those that arrived nowhere, because rules ended them.
-        strayed: flows that reached another endpoint than the client's first.
+        repeated_ended: those that arrived nowhere.
+        strayed: such flows that reached another endpoint than the client's first.
         duplicates: arrivals of a flow that had arrived before.
         dropped_by_capture: packets that did not fit into the capture's buffers.
         seconds: from the first packet to the last one counted.

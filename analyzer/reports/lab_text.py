@@ -149,8 +149,8 @@ def _summary(verdict: Verdict) -> Iterator[Line]:
         stayed = measured.repeated - measured.strayed
         yield Line((f"Session affinity: {stayed:,} of {measured.repeated:,} second flows stayed.",))
     if measured.repeated_ended:
-        ended = f"{count(measured.repeated_ended, 'second flow')} rejected or dropped, too."
-        yield Line((f"Session affinity: {ended}",))
+        nowhere = f"{count(measured.repeated_ended, 'second flow')} arrived nowhere."
+        yield Line((f"Session affinity: {nowhere}",))
     if verdict.endpoints:
         yield Line((Span(_sharpness(verdict), Style.FAINT),))
     difference = measured.counter_difference

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from analyzer.kubeproxy.view import Source
 from analyzer.model.addresses import Address
 from analyzer.model.packet import Packet
-from netns_lab.columns import NO_PORT, door_of, tag_of
+from netns_lab.columns import NO_PORT, RawDoor, door_of, tag_of
 from netns_lab.measure import Progress, RouteRun
 from netns_lab.own_clients import alike
 from netns_lab.sources import CLIENT_PORTS
@@ -115,5 +115,10 @@ class AffineRun(RouteRun):
                 self._repeated_ended += number
             else:
                 self._repeated[door_of(door)] += number
-        self._strayed += self._predicted.strayed(zip(first, second, strict=True))
+        self._strayed += strayed(zip(first, second, strict=True))
         sent.clear()
+
+
+def strayed(pairs: Iterable[tuple[RawDoor | None, RawDoor | None]]) -> int:
+    """Return how many clients' second flows arrived elsewhere than their first; None: nowhere."""
+    return sum(a != b and None not in (a, b) for a, b in pairs)

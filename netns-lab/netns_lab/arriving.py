@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as with_fields
 from functools import reduce
@@ -38,14 +38,6 @@ class Arriving:
     lost: Mapping[Door, Bounds]
     ended: Bounds
     unanswered: Mapping[Door, Bounds] = field(default_factory=dict)
-
-    def strayed(self, pairs: Iterable[tuple[object | None, object | None]]) -> int:
-        """Return how many clients' second flows arrived elsewhere than their first; None: nowhere.
-
-        Where rules end some flows, they may end one of the two.
-        """
-        may_end = self.ended.upper != NEVER
-        return sum(a != b and not (may_end and None in (a, b)) for a, b in pairs)
 
 
 def arriving(route: Route, beyond: Beyond = lambda _: NOTHING) -> Arriving:

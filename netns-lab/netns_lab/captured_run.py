@@ -11,6 +11,7 @@ from analyzer.model.addresses import Address
 from analyzer.model.lab_pcap import ReplayedFlow
 from analyzer.model.measurement import ANSWERED, Measurement
 from analyzer.model.probability import Bounds, capped_sum
+from netns_lab.affinity import strayed
 from netns_lab.arriving import NOTHING
 from netns_lab.backend import Door
 from netns_lab.columns import RawDoor, door_of, tag_of
@@ -164,9 +165,7 @@ class CapturedRun(RouteRun):
         came = [door_of(door) for door in (fates[n][0] for n in again) if door is not None]
         self._repeated = Counter(came)
         self._repeated_ended = len(again) - len(came)
-        self._strayed = self._predicted.strayed(
-            (fates[first][0], fates[n][0]) for n, first in again.items()
-        )
+        self._strayed = strayed((fates[first][0], fates[n][0]) for n, first in again.items())
         return self._measurement(len(drawn), None, dropped, seconds)
 
     def landed(self) -> Counter[Door]:

@@ -103,6 +103,8 @@ def test_further_flows_of_clients_with_session_affinity_are_ended_too() -> None:
     found = replace(measured(), flows=100, ended=Bounds(ALWAYS, ALWAYS), repeated_ended=100)
     assert judge(replace(found, ended_by=((200, rule),))).agrees
     assert not judge(replace(found, ended_by=((100, rule),))).agrees
+    (fault,) = judge(replace(measured(DEAD, ALIVE), repeated_ended=3)).faults
+    assert fault == "3 second flows of clients with session affinity unaccounted for"
 
 
 @pytest.mark.parametrize(("landed", "agrees"), [(0, True), (5_000, True), (10_000, False)])
