@@ -32,12 +32,15 @@ class Arriving:
         ended: the flows that any rule ends, wherever it is.
         unanswered: of each endpoint, of the flows that reach it, those whose answers rules end;
             only of endpoints of which there may be any.
+        by_rules: whether nothing but rules ends flows; else the dump does not show what may, for
+            example a port of the node to which a rule redirects them.
     """
 
     shares: Mapping[Door, Bounds]
     lost: Mapping[Door, Bounds]
     ended: Bounds
     unanswered: Mapping[Door, Bounds] = field(default_factory=dict)
+    by_rules: bool = True
 
 
 def arriving(route: Route, beyond: Beyond = lambda _: NOTHING) -> Arriving:
@@ -66,9 +69,10 @@ def arriving(route: Route, beyond: Beyond = lambda _: NOTHING) -> Arriving:
     ends = route.astray
     ended = [bounds for end, bounds in ends if end.kind in _ENDED and end.how != PASSES] + behind
     found = Bounds(capped_sum(b.lower for b in ended), capped_sum(b.upper for b in ended))
-    if any(end.kind is EndKind.UNKNOWN for end, _ in ends):
+    by_rules = all(end.kind is not EndKind.UNKNOWN for end, _ in ends)
+    if not by_rules:
         found = Bounds(found.lower, ~capped_sum(each.lower for each in arrive))
-    return Arriving(shares, lost, found, unanswered)
+    return Arriving(shares, lost, found, unanswered, by_rules)
 
 
 def either(one: Arriving, other: Arriving) -> Arriving:
@@ -87,6 +91,7 @@ def either(one: Arriving, other: Arriving) -> Arriving:
             door: hull(one.unanswered.get(door, NOTHING), other.unanswered.get(door, NOTHING))
             for door in dict.fromkeys((*one.unanswered, *other.unanswered))
         },
+        one.by_rules and other.by_rules,
     )
 
 
@@ -129,7 +134,7 @@ def of_sender(
     unanswered = {each: of for each, of in rest.unanswered.items() if each != door}
     if door in own.unanswered:
         unanswered[door] = own.unanswered[door]
-    return Arriving(shares, lost, ended, unanswered)
+    return Arriving(shares, lost, ended, unanswered, own.by_rules and rest.by_rules)
 
 
 def door_of_endpoint(endpoint: Endpoint) -> Door:

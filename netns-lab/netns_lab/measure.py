@@ -167,12 +167,12 @@ class RouteRun:
 
     def measure(self, progress: Progress | None, *, forgets: bool = True) -> Measurement:
         """Send all flows and return what was counted; the node `forgets` those of before first."""
-        lab, flows = self._lab, self._count_of_flows
+        lab, flows, predicted = self._lab, self._count_of_flows, self._predicted
         with lab.muted(), self._deaf(), without_collector():
             if forgets:
                 lab.forget_flows()
             lab.count_from_here()
-            ends = lab.endings() if self._predicted.ended.upper else None
+            ends = lab.endings() if predicted.ended.upper and predicted.by_rules else None
             begun = time.monotonic()
             self._send_all(flows, progress or _nobody)
             seconds = time.monotonic() - begun
@@ -307,16 +307,17 @@ class RouteRun:
     ) -> Measurement:
         fates: Counter[tuple[Door, bool | None]] = Counter()
         landed: Counter[Door] = Counter()
+        rejected = 0
+        predicted, by_rules = self._predicted.shares, self._predicted.by_rules
         for (raw, fate), number in self._fates.items():
-            if raw is not None:
-                door = door_of(raw)
-                fates[door, fate] += number
-                landed[door] += number
-        # What is dropped is not reported: None.
-        rejected = sum(n for (raw, told), n in self._fates.items() if raw is None and told is False)
-        predicted = self._predicted.shares
+            to = None if raw is None else door_of(raw)
+            if to is not None and (by_rules or to in predicted or raw == self._door):
+                fates[to, fate] += number
+                landed[to] += number
+            elif fate is False:  # what is dropped is not reported: None
+                rejected += number
         door = door_of(self._door)
-        passed = landed.pop(door, 0) if door not in predicted else 0
+        passed = 0 if door in predicted else landed.pop(door, 0)
         endpoints = tuple(
             self._count(door, predicted.get(door, NOTHING), landed, counted, fates)
             # What the rules counted elsewhere is a difference too.

@@ -198,6 +198,28 @@ def test_flows_that_others_send_to_a_port_of_the_node_are_named(tmp_path: Path) 
     assert "how they end is not predicted" in json.dumps(found["left_out"])
 
 
+def test_flows_of_which_a_part_goes_to_a_port_of_the_node_are_measured(tmp_path: Path) -> None:
+    """No rule ends that part: a device without an address, or the node's kernel."""
+    text = (ROOT / "fixtures/noise/base.txt").read_text()
+    row = (
+        "-A PREROUTING -d 10.96.18.52/32 -p tcp -m tcp --dport 80 -m statistic --mode random "
+        "--probability 0.50000000000 -j REDIRECT --to-ports 15006"
+    )
+    dump = tmp_path / "dump.txt"
+    dump.write_text(text.replace("-A PREROUTING -m comment", f"{row}\n-A PREROUTING -m comment", 1))
+    given = ("--objects", str(ROOT / "fixtures/noise/objects.json"), "--node", "worker1")
+    asked = ("--service", "default/app", "--from", "pod,node,hairpin", "--flows", "60")
+    done = kubeodds("lab", "run", str(dump), *given, *asked, "-o", "json")
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["agrees"], found["left_out"]) == (0, True, [])
+    for each in found["measurements"]:
+        is_own = each["source"] == "node"
+        assert each["ended_by"] is None
+        gone = each["rejected"] + each["unaccounted"]
+        assert gone == 0 if is_own else 0.2 < gone / each["flows"] < 0.8
+        assert each["ended"]["upper"]["value"] == (0 if is_own else 0.5)
+
+
 def test_many_kinds_of_clients_outside_find_room() -> None:
     """Affinity takes a hundred addresses for each: more than one network of documentation has."""
     addresses = Addresses(View(services=(), mode="iptables", node=None), Cluster(), (), 1)
