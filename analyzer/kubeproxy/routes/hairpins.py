@@ -20,7 +20,7 @@ from ipaddress import IPv4Address, IPv6Address
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.view import Route, Share
-from analyzer.model.addresses import Address
+from analyzer.model.addresses import IPV4, Address
 from analyzer.model.devices import Side
 from analyzer.model.endings import Endings, summed, total
 from analyzer.model.iptables.rules import Ruleset
@@ -34,9 +34,9 @@ from analyzer.semantics.onward import OWN_SOURCE
 class Hairpins:
     """The hairpin flows of one family at one node, whose addresses are `own`, if known.
 
-    `side` returns on which side of the node an address is, None if it is not known; `listed`
-    returns the addresses that kube-proxy lists as those of this node's endpoints; None: it lists
-    none.
+    `side` returns on which side of the node an address is, None if it is not known, and
+    `knows_sides` whether that is known of any; `listed` returns the addresses that kube-proxy lists
+    as those of this node's endpoints; None: it lists none.
     """
 
     def __init__(
@@ -44,9 +44,11 @@ class Hairpins:
         own: Collection[Address],
         side: Callable[[Address], Side | None],
         listed: Callable[[], Collection[Address] | None] = lambda: None,
+        knows_sides: Callable[[], bool] = lambda: True,
     ) -> None:
         self._own = own
         self._side = side
+        self._knows_sides = knows_sides
         self._find_listed = listed
 
     def are_judged(self, address: Address) -> Ternary:
@@ -58,6 +60,16 @@ class Hairpins:
             return Ternary.of(side is Side.POD)
         listed = self._listed
         return Ternary.UNKNOWN if listed is None else Ternary.of(address in listed)
+
+    def here(self, numbers: set[int], version: int) -> set[int]:
+        """Return which of some addresses, all of one IP version, may be those of pods of this node.
+
+        Addresses are given by their numbers.
+        """
+        if self._listed is not None and not self._knows_sides():
+            return numbers & set(map(int, self._listed)) - set(map(int, self._own))
+        made = IPv4Address if version == IPV4 else IPv6Address
+        return {each for each in numbers if self.are_judged(made(each)) is not Ternary.FALSE}
 
     @cached_property
     def _listed(self) -> Collection[Address] | None:

@@ -116,8 +116,7 @@ class Drawn:
     def endpoints(self) -> tuple[Endpoint, ...]:
         """The endpoints, made on first access."""
         if self._endpoints is None:
-            parts = [text.rpartition(":") for text in self.texts]
-            self._endpoints = tuple([Endpoint(host(text), int(port)) for text, _, port in parts])
+            self._endpoints = tuple(map(endpoint_of, self.texts))
         return self._endpoints
 
     def printed(self) -> Sequence[str]:
@@ -125,6 +124,12 @@ class Drawn:
         if self.texts[0].startswith("["):  # IPv6 has more than one spelling
             return [str(endpoint) for endpoint in self.endpoints]
         return self.texts
+
+
+def endpoint_of(text: str) -> Endpoint:
+    """Return an endpoint that is written as ``address:port``."""
+    address, _, port = text.rpartition(":")
+    return Endpoint(host(address), int(port))
 
 
 @value
