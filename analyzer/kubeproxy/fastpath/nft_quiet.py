@@ -7,7 +7,7 @@ find that, so that no endpoint is looked at. Where they do not, each Service is 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from functools import partial
+from functools import cached_property, partial
 
 from analyzer.kubeproxy.fastpath.nft_hairpins import PlainHairpins
 from analyzer.kubeproxy.routes.flows import FlowWalks
@@ -15,9 +15,9 @@ from analyzer.kubeproxy.routes.leaving import Towards
 from analyzer.kubeproxy.rows.plain_shares import Drawn, endpoint_of
 from analyzer.kubeproxy.rows.shapes import number
 from analyzer.kubeproxy.view import Frontend, Source
-from analyzer.model.addresses import IPV4, IPV6, Address
+from analyzer.model.addresses import IPV6, Address
 from analyzer.model.packet import Mark
-from analyzer.model.region import Intervals, joined
+from analyzer.model.region import Interval, Intervals, everything, joined
 from analyzer.model.value import value
 
 
@@ -54,10 +54,8 @@ class QuietServices:
         self._done = 0
         #: By kind, each endpoint as written, with a Service that has it.
         self._users: dict[Hashable, dict[str, Asked]] = {}
-        #: Their addresses as written.
-        self._numbers: dict[str, int] = {}
-        self._addresses: Intervals = ()
-        #: Those that may be of pods of this node.
+        #: Their addresses as written, and those that may be of pods of this node.
+        self._hosts: set[str] = set()
         self._here: set[str] = set()
 
     def add(self, asked: Asked) -> Callable[[], bool]:
@@ -69,15 +67,16 @@ class QuietServices:
     def _is_kind_quiet(self, asked: Asked, at: int) -> bool:
         """Return whether a few traversals find no loss for all Services of a kind."""
 
-        def spares(_: Intervals) -> bool:
+        def are_quiet() -> bool:
             ways = self._ways(asked).items()
             return all(self._spares(*way, at) for way in ways) and self._are_hairpins_quiet(
                 self._users[asked.kind].items(), asked, at
             )
 
-        return self._is_spared(asked.kind, spares, at)
+        return self._is_spared(asked.kind, are_quiet, at)
 
     def _is_quiet(self, asked: Asked, at: int) -> bool:
+        self._read()
         if not self._are_hairpins_quiet(((text, asked) for text in asked.drawn.texts), asked, at):
             return False
         for towards, way in self._ways(asked).items():
@@ -106,8 +105,7 @@ class QuietServices:
         ]
         marks = {hairpins.marks(*way) for way in ways}
         for mark in frozenset[Mark]().union(*marks):
-            key = like.protocol, mark
-            if not self._is_spared(key, partial(self._walks.spared.are_hairpins, *key), at):
+            if not self._spares_hairpins(like.protocol, mark, at):
                 return not any(hairpins.judged(*way).lost for way in ways)
         return True
 
@@ -118,9 +116,32 @@ class QuietServices:
         return {towards(*way): way for way in ways}
 
     def _spares(self, towards: Towards, way: tuple[Source, str, Mark], at: int) -> bool:
-        return self._is_spared(towards, partial(self._walks.spared.are, *way), at)
+        spares = partial(self._walks.spared.are, *way)
+        return self._is_spared(towards, partial(self._are_spared, spares), at)
 
-    def _is_spared(self, key: Hashable, spares: Callable[[Intervals], bool], at: int) -> bool:
+    def _spares_hairpins(self, protocol: str, mark: Mark, at: int) -> bool:
+        spares = partial(self._walks.spared.are_hairpins, protocol, mark)
+        return self._is_spared((protocol, mark), lambda: spares(self._those_here), at)
+
+    def _are_spared(self, spares: Callable[[Intervals], bool]) -> bool:
+        """Return whether one traversal for the endpoints of all Services finds no loss."""
+        # To make a number of each address would take most of the time.
+        return spares(self._around) or spares(self._addresses)
+
+    @cached_property
+    def _around(self) -> Intervals:
+        """Few intervals that contain all endpoints."""
+        return joined(map(_around, {host.rpartition(".")[0] for host in self._hosts}))
+
+    @cached_property
+    def _addresses(self) -> Intervals:
+        return _intervals(self._hosts)
+
+    @cached_property
+    def _those_here(self) -> Intervals:
+        return _intervals(self._here)
+
+    def _is_spared(self, key: Hashable, spares: Callable[[], bool], at: int) -> bool:
         """Return whether a few traversals for the endpoints of all Services find no loss.
 
         `spares` returns that; `key` is equal for flows that differ in nothing; `at` is the position
@@ -129,22 +150,29 @@ class QuietServices:
         spared = self._spared.get(key, 0)
         if spared is not None and at >= spared:
             self._read()
-            spared = self._spared[key] = len(self._every) if spares(self._addresses) else None
+            spared = self._spared[key] = len(self._every) if spares() else None
         return spared is not None
 
     def _read(self) -> None:
         """Read the endpoints of all Services that are there by now."""
         if self._done == len(self._every):
             return
+        hosts: set[str] = set()
         for asked in self._every[self._done :]:
             users = self._users.setdefault(asked.kind, {})
             users.update(dict.fromkeys(asked.drawn.texts, asked))
-            for text in asked.drawn.texts:
-                host = text.rpartition(":")[0]
-                if host not in self._numbers:
-                    self._numbers[host] = number(host)
+            hosts.update([text.rpartition(":")[0] for text in asked.drawn.texts])
         self._done = len(self._every)
-        self._addresses = joined([(at, at) for at in self._numbers.values()])
-        version = IPV6 if asked.drawn.texts[0].startswith("[") else IPV4
-        here = self._walks.hairpins.here({*self._numbers.values()}, version)
-        self._here = {host for host, at in self._numbers.items() if at in here}
+        self._here |= self._walks.hairpins.here(hosts - self._hosts)
+        self._hosts |= hosts
+        for made in ("_around", "_addresses", "_those_here"):
+            vars(self).pop(made, None)
+
+
+def _intervals(hosts: Iterable[str]) -> Intervals:
+    return joined([(at, at) for at in map(number, hosts)])
+
+
+def _around(head: str) -> Interval:
+    """Return all addresses of IPv4 that begin like that; without a head, all of IPv6."""
+    return (number(f"{head}.0"), number(f"{head}.255")) if head else everything(IPV6)

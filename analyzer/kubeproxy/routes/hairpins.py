@@ -19,6 +19,7 @@ from functools import cached_property
 from ipaddress import IPv4Address, IPv6Address
 
 from analyzer.kubeproxy import names
+from analyzer.kubeproxy.rows.shapes import host
 from analyzer.kubeproxy.view import Route, Share
 from analyzer.model.addresses import IPV4, Address
 from analyzer.model.devices import Side
@@ -61,15 +62,14 @@ class Hairpins:
         listed = self._listed
         return Ternary.UNKNOWN if listed is None else Ternary.of(address in listed)
 
-    def here(self, numbers: set[int], version: int) -> set[int]:
-        """Return which of some addresses, all of one IP version, may be those of pods of this node.
-
-        Addresses are given by their numbers.
-        """
-        if self._listed is not None and not self._knows_sides():
-            return numbers & set(map(int, self._listed)) - set(map(int, self._own))
-        made = IPv4Address if version == IPV4 else IPv6Address
-        return {each for each in numbers if self.are_judged(made(each)) is not Ternary.FALSE}
+    def here(self, hosts: set[str]) -> set[str]:
+        """Return which of some addresses, as written, may be those of pods of this node."""
+        listed = self._listed
+        if listed is not None and not self._knows_sides():
+            of_ipv4 = {str(each) for each in listed if each.version == IPV4}
+            if len(of_ipv4) == len(listed):  # an address of IPv6 has more than one spelling
+                return hosts & of_ipv4 - set(map(str, self._own))
+        return {each for each in hosts if self.are_judged(host(each)) is not Ternary.FALSE}
 
     @cached_property
     def _listed(self) -> Collection[Address] | None:

@@ -78,6 +78,19 @@ def test_no_flow_of_a_quiet_service_is_lost(given: str, forwarded: str, behind: 
     assert plain
 
 
+@pytest.mark.parametrize("masquerades", [True, False])
+def test_services_may_be_asked_about_before_others_are_read(*, masquerades: bool) -> None:
+    lines = GENERATED.splitlines(keepends=True)
+    told = "".join(line for line in lines if masquerades or "@hairpin-connections" not in line)
+    every = view(told, plainly=True).services
+    (family, _) = NftRecogniser(nft_ruleset(told), Cluster())._families  # noqa: SLF001  # in turn
+    found = {
+        s.name: s.routes.is_quiet for s in family.services() if isinstance(s.routes, PlainRoutes)
+    }
+    assert found == {s.name: getattr(s.routes, "is_quiet", None) for s in every}
+    assert {*found.values()} == {masquerades}
+
+
 def test_all_services_of_a_dump_are_decided_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     def each(*_: object) -> bool:
         raise AssertionError("a Service was decided by itself")
