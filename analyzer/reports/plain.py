@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
 from analyzer.model.text import printable
-from analyzer.reports.document import Cell, Document, Line, Span, TextTable, spans
+from analyzer.reports.document import Cell, Column, Document, Line, Span, TextTable, spans
 
 _GAP = "  "
 
@@ -30,29 +30,31 @@ def _text(cell: Cell) -> str:
 
 
 def _table(table: TextTable) -> Iterator[str]:
-    # Column by column: what a cell takes is a call or two, and there are many.
+    # Column by column, then one format for all rows: there may be a million cells.
     headings = [column.heading for column in table.columns]
-    padded = [
-        _padded([*map(_text, cells)], right=column.right)
-        for column, cells in zip(
-            table.columns, zip_longest(headings, *table.rows, fillvalue=""), strict=True
-        )
-    ]
-    yield from map(_GAP.join, zip(*padded, strict=True))
+    formats: list[str] = []
+    columns: list[Sequence[str]] = []
+    for column, cells in zip(
+        table.columns, zip_longest(headings, *table.rows, fillvalue=""), strict=True
+    ):
+        texts, form = _padded([c if isinstance(c, str) else _text(c) for c in cells], column)
+        formats.append(form)
+        columns.append(texts)
+    yield from map(_GAP.join(formats).__mod__, zip(*columns, strict=True))
 
 
-def _padded(texts: list[str], *, right: bool) -> list[str]:
-    """Return the texts of a column made printable, each as wide as the widest."""
-    adjust = str.rjust if right else str.ljust
-    # A large table has a million of them, and hardly any is odd: so all are looked at together.
+def _padded(texts: list[str], column: Column) -> tuple[Sequence[str], str]:
+    """Return the texts of a column made printable, and the format that makes them of one width."""
+    # Hardly any is odd: so all are looked at together.
     together = "".join(texts)
     if together.isascii() and together.isprintable():
-        width = max(map(len, texts))
-        return [adjust(text, width) for text in texts]
+        return texts, f"%{'' if column.right else '-'}{max(map(len, texts))}s"
+    adjust = str.rjust if column.right else str.ljust
     texts = [*map(printable, texts)]
     widths = [*map(_width, texts)]
     width = max(widths)
-    return [adjust(text, width - own + len(text)) for text, own in zip(texts, widths, strict=True)]
+    found = [adjust(t, width - own + len(t)) for t, own in zip(texts, widths, strict=True)]
+    return found, "%s"
 
 
 def _width(text: str) -> int:

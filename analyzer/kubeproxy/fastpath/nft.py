@@ -8,14 +8,14 @@ kind of source.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from functools import cache, cached_property, partial
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 
 from analyzer.kubeproxy.dispatch.nft_frame import Frame
 from analyzer.kubeproxy.fastpath.nft_hairpins import PlainHairpins, judged_of
+from analyzer.kubeproxy.fastpath.nft_quiet import Asked, QuietServices
 from analyzer.kubeproxy.routes.explored import Explored
 from analyzer.kubeproxy.routes.flows import FlowWalks
-from analyzer.kubeproxy.routes.leaving import Towards
 from analyzer.kubeproxy.routes.source_parts import SourceParts
 from analyzer.kubeproxy.rows.nft import PlainChain
 from analyzer.kubeproxy.rows.plain_shares import (
@@ -113,21 +113,13 @@ class PlainServices:
         self._parts = parts
         self._known: dict[tuple[Kind, Source], _Walked] = {}
         self._ways: dict[tuple[Kind, Source, frozenset[Intervals]], tuple[_Way, ...]] = {}
-        #: Kinds that have been evaluated from all sources.
-        self._plain: set[Kind] = set()
+        #: Kinds that have been evaluated from all sources, with the marks of flows from each.
+        self._plain: dict[Kind, Mapping[Source, frozenset[Mark]]] = {}
         self._odd: dict[Kind, int] = {}
         self._hairpins = PlainHairpins(walks, own, self._asked_of)
         self._to_itself: dict[tuple[object, ...], Judged] = {}
         self._draws: dict[int, tuple[Bounds, ...]] = {}
-        #: For each function of `FlowWalks.towards`: the endpoints with whether none of their flows
-        #: is lost.
-        self._passing: dict[Towards, dict[tuple[Address, int | None], bool]] = {}
-        #: For how many of `_every` one traversal found that no flow is lost; None: it does not
-        #: decide.
-        self._spared: dict[Hashable, int | None] = {}
-        self._every: list[Drawn] = []
-        #: The addresses of the endpoints of that many of them.
-        self._addresses: tuple[int, Intervals] = 0, ()
+        self._quiet = QuietServices(walks, self._hairpins)
 
     def routes(self, place: PlainPlace) -> Sequence[Route] | None:
         """Return the routes of a frontend, made when they are used; None: it is not plain."""
@@ -137,14 +129,15 @@ class PlainServices:
         if kind is None:
             return None
         drawn = self._drawn(place.chain)
-        if kind not in self._plain:
+        marks = self._plain.get(kind)
+        if marks is None:
             if any(self._walked(kind, source, place, drawn) is None for source in Source):
                 return None
-            self._plain.add(kind)
-        number = len(self._every)
-        self._every.append(drawn)
+            marks = {source: self._known[kind, source].marks for source in Source}
+            self._plain[kind] = marks
         service = PlainService("", "", place.protocol, place.frontend.port or 0, "", None, drawn)
-        is_quiet = cache(partial(self._is_quiet, kind, place, drawn, number))
+        asked = Asked(kind, place.frontend, place.protocol, drawn, marks)
+        is_quiet = self._quiet.add(asked)
         return PlainRoutes(
             lambda source: self._made(kind, source, place, service, is_quiet), is_quiet
         )
@@ -153,60 +146,6 @@ class PlainServices:
     def has_routes(self) -> bool:
         """Whether there are routes that are made when they are used."""
         return bool(self._known)
-
-    def _is_quiet(self, kind: Kind, place: PlainPlace, drawn: Drawn, number: int) -> bool:
-        """Return whether no flow to the endpoints may be lost after its DNAT.
-
-        `number` is the Service's position in `_every`.
-        """
-        if not self._are_hairpins_quiet(kind, place, drawn, number):
-            return False
-        ways = {}
-        for source in Source:
-            for mark in self._known[kind, source].marks:
-                # One object for flows that differ in nothing.
-                way = source, place.protocol, mark
-                ways[self._walks.after_dnat.towards(*way)] = way
-        for towards, way in ways.items():
-            spares = partial(self._walks.spared.are, *way)
-            if self._is_spared(towards, spares, number):
-                continue
-            known = self._passing.setdefault(towards, {})
-            for endpoint in drawn.endpoints:
-                to = endpoint.address, endpoint.port
-                if to not in known:
-                    parts, _ = towards(int(endpoint.address), endpoint.port)
-                    known[to] = not any(onward.lost for _, onward in parts)
-                if not known[to]:
-                    return False
-        return True
-
-    def _are_hairpins_quiet(self, kind: Kind, place: PlainPlace, drawn: Drawn, number: int) -> bool:
-        """Return the same of the flows of endpoints to themselves."""
-        hairpins, way = self._hairpins, (kind, place.frontend, place.protocol)
-        here = [each for each in drawn.endpoints if hairpins.are_judged(each)]
-        marks = {hairpins.marks(*way, each) for each in here}
-        for mark in frozenset[Mark]().union(*marks):
-            of = place.protocol, mark
-            if not self._is_spared(of, partial(self._walks.spared.are_hairpins, *of), number):
-                return not any(hairpins.judged(*way, each).lost for each in here)
-        return True
-
-    def _is_spared(self, key: Hashable, spares: Callable[[Intervals], bool], number: int) -> bool:
-        """Return whether one traversal for the endpoints of all Services finds no loss.
-
-        `spares` returns that; `key` is equal for flows that differ in nothing.
-        """
-        spared = self._spared.get(key, 0)
-        if spared is not None and number >= spared:
-            done, addresses = self._addresses
-            if done < len(self._every):
-                endpoints = (each for drawn in self._every[done:] for each in drawn.endpoints)
-                found = {int(endpoint.address) for endpoint in endpoints}
-                addresses = joined([*addresses, *[(each, each) for each in found]])
-                self._addresses = len(self._every), addresses
-            spared = self._spared[key] = len(self._every) if spares(addresses) else None
-        return spared is not None
 
     def _kind(self, place: PlainPlace) -> Kind | None:
         address, port = place.frontend.address, place.frontend.port

@@ -15,7 +15,6 @@ from analyzer.kubeproxy.view import Endpoint, Frontend, Source
 from analyzer.model.addresses import Address
 from analyzer.model.packet import Mark
 from analyzer.model.region import Intervals, Membership
-from analyzer.model.ternary import Ternary
 from analyzer.semantics.onward import Onward
 
 
@@ -37,10 +36,6 @@ class PlainHairpins:
         self._asked = asked
         self._memberships: dict[tuple[object, ...], Membership] = {}
         self._marks: dict[tuple[object, ...], frozenset[Mark]] = {}
-
-    def are_judged(self, endpoint: Endpoint) -> bool:
-        """Return whether an endpoint may be a pod of this node."""
-        return self._walks.hairpins.are_judged(endpoint.address) is not Ternary.FALSE
 
     def judged(
         self, kind: tuple[object, ...], frontend: Frontend, protocol: str, endpoint: Endpoint

@@ -25,9 +25,17 @@ def saying(ruleset: NftRuleset, *words: str) -> Iterator[Chain]:
     """Yield the chains that may contain one of the words: parsing all others would take long."""
     for table in ruleset.tables.values():
         for chain in table.chains.values():
-            source = repr(chain.rules.source) if isinstance(chain.rules, Lazy) else None
-            if source is None or any(word in source for word in words):
+            text = text_of(chain)
+            if text is None or any(word in text for word in words):
                 yield chain
+
+
+def text_of(chain: Chain) -> str | None:
+    """Return all that the rules of a chain say; None: they are not as nft printed them."""
+    if not isinstance(chain.rules, Lazy):
+        return None
+    source = chain.rules.source
+    return source[0] if isinstance(source, tuple) else repr(source)
 
 
 def bits_of_rule(rule: NftRule) -> int:

@@ -87,7 +87,12 @@ class FlowWalks:
             places,
             lambda leaving: dispatched(rulesets, leaving=leaving),
         )
-        self.hairpins = Hairpins(self._own, self._devices.side, lambda: listed(rulesets, family))
+        self.hairpins = Hairpins(
+            self._own,
+            self._devices.side,
+            lambda: listed(rulesets, family),
+            lambda: self._devices.knows_any,
+        )
         self._ipsets = node_ipsets(rulesets)
         self._situation = Situation(
             assumed=self._assumed,

@@ -19,8 +19,9 @@ from functools import cached_property
 from ipaddress import IPv4Address, IPv6Address
 
 from analyzer.kubeproxy import names
+from analyzer.kubeproxy.rows.shapes import host
 from analyzer.kubeproxy.view import Route, Share
-from analyzer.model.addresses import Address
+from analyzer.model.addresses import IPV4, Address
 from analyzer.model.devices import Side
 from analyzer.model.endings import Endings, summed, total
 from analyzer.model.iptables.rules import Ruleset
@@ -34,9 +35,9 @@ from analyzer.semantics.onward import OWN_SOURCE
 class Hairpins:
     """The hairpin flows of one family at one node, whose addresses are `own`, if known.
 
-    `side` returns on which side of the node an address is, None if it is not known; `listed`
-    returns the addresses that kube-proxy lists as those of this node's endpoints; None: it lists
-    none.
+    `side` returns on which side of the node an address is, None if it is not known, and
+    `knows_sides` whether that is known of any; `listed` returns the addresses that kube-proxy lists
+    as those of this node's endpoints; None: it lists none.
     """
 
     def __init__(
@@ -44,9 +45,11 @@ class Hairpins:
         own: Collection[Address],
         side: Callable[[Address], Side | None],
         listed: Callable[[], Collection[Address] | None] = lambda: None,
+        knows_sides: Callable[[], bool] = lambda: True,
     ) -> None:
         self._own = own
         self._side = side
+        self._knows_sides = knows_sides
         self._find_listed = listed
 
     def are_judged(self, address: Address) -> Ternary:
@@ -58,6 +61,15 @@ class Hairpins:
             return Ternary.of(side is Side.POD)
         listed = self._listed
         return Ternary.UNKNOWN if listed is None else Ternary.of(address in listed)
+
+    def here(self, hosts: set[str]) -> set[str]:
+        """Return which of some addresses, as written, may be those of pods of this node."""
+        listed = self._listed
+        if listed is not None and not self._knows_sides():
+            of_ipv4 = {str(each) for each in listed if each.version == IPV4}
+            if len(of_ipv4) == len(listed):  # an address of IPv6 has more than one spelling
+                return hosts & of_ipv4 - set(map(str, self._own))
+        return {each for each in hosts if self.are_judged(host(each)) is not Ternary.FALSE}
 
     @cached_property
     def _listed(self) -> Collection[Address] | None:

@@ -116,8 +116,7 @@ class Drawn:
     def endpoints(self) -> tuple[Endpoint, ...]:
         """The endpoints, made on first access."""
         if self._endpoints is None:
-            parts = [text.rpartition(":") for text in self.texts]
-            self._endpoints = tuple([Endpoint(host(text), int(port)) for text, _, port in parts])
+            self._endpoints = tuple(map(endpoint_of, self.texts))
         return self._endpoints
 
     def printed(self) -> Sequence[str]:
@@ -125,6 +124,12 @@ class Drawn:
         if self.texts[0].startswith("["):  # IPv6 has more than one spelling
             return [str(endpoint) for endpoint in self.endpoints]
         return self.texts
+
+
+def endpoint_of(text: str) -> Endpoint:
+    """Return an endpoint that is written as ``address:port``."""
+    address, _, port = text.rpartition(":")
+    return Endpoint(host(address), int(port))
 
 
 @value
@@ -238,7 +243,7 @@ class PlainRoutes(Sequence[Route]):
             differ in nothing but frontend and draws.
     """
 
-    __slots__ = ("_found", "_is_quiet", "_made", "drawn", "fares", "from_source")
+    __slots__ = ("_alike", "_found", "_is_quiet", "_made", "drawn", "fares", "from_source")
 
     def __init__(
         self,
@@ -254,6 +259,7 @@ class PlainRoutes(Sequence[Route]):
         self._found = found
         self._is_quiet = is_quiet
         self._made: tuple[Route, ...] | None = None
+        self._alike: tuple[Route, ...] | None = None
 
     @property
     def is_quiet(self) -> bool:
@@ -266,8 +272,10 @@ class PlainRoutes(Sequence[Route]):
         It represents the others in all but source, network and masquerade. Making them all takes
         most of the time of a report that needs no more than this.
         """
-        found = tuple(self.from_source(Source.HAIRPIN))
-        return found if all(isinstance(each.shares, PlainShares) for each in found) else None
+        if self._alike is None:
+            self._alike = tuple(self.from_source(Source.HAIRPIN))
+        plain = all(isinstance(each.shares, PlainShares) for each in self._alike)
+        return self._alike if plain else None
 
     def class_of(self) -> Hashable:
         """Return a key of routes that differ in nothing but frontend and endpoints; or None.

@@ -98,9 +98,15 @@ def host(text: str) -> Address:
     """Return the address of a text that `are_hosts` accepts; one of IPv6 may have brackets."""
     if ":" in text:
         return IPv6Address(text.strip("[]"))
-    # A third of the time of parsing the text again.
+    return IPv4Address(number(text))  # a third of the time of parsing the text again
+
+
+def number(text: str) -> int:
+    """Return the number of an address that `host` returns."""
+    if ":" in text:
+        return int(host(text))
     a, b, c, d = text.split(".")
-    return IPv4Address(_OCTETS[a] << 24 | _OCTETS[b] << 16 | _OCTETS[c] << 8 | _OCTETS[d])
+    return _OCTETS[a] << 24 | _OCTETS[b] << 16 | _OCTETS[c] << 8 | _OCTETS[d]
 
 
 @cache
