@@ -189,6 +189,7 @@ def _tree(options: SimpleNamespace) -> int:
 def _trace(options: SimpleNamespace) -> int:
     from analyzer.inputs.dumps import of_version
     from analyzer.kubeproxy.matched.sets import not_told
+    from analyzer.kubeproxy.names import NEVER_EMPTY
     from analyzer.kubeproxy.routes.trace import trace
     from analyzer.model.diagnostics import bounded_work
     from analyzer.parsers.survey import survey_any
@@ -218,7 +219,7 @@ def _trace(options: SimpleNamespace) -> int:
     diagnostics = [
         each
         for ruleset, visited in zip(rulesets, found.visited, strict=True)
-        for each in (*ruleset.diagnostics, *survey_any(ruleset, visited))
+        for each in (*ruleset.diagnostics, *survey_any(ruleset, visited, NEVER_EMPTY))
     ]
     diagnostics += bounded_work(found.exceeded, rulesets[0].file)
     diagnostics += not_told(found.missed_sets, rulesets[0].file)

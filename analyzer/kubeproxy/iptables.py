@@ -32,7 +32,7 @@ from analyzer.kubeproxy.view import Frontend, FrontendKind, Route, ServicePort, 
 from analyzer.model.addresses import VERSIONS, Address, Network
 from analyzer.model.cluster import Cluster
 from analyzer.model.diagnostics import Diagnostic
-from analyzer.model.iptables.rules import Ruleset, Table
+from analyzer.model.iptables.rules import LazyRules, Ruleset, Table
 from analyzer.model.routing import Routes
 from analyzer.parsers.formats import Advance
 from analyzer.parsers.survey import survey
@@ -63,8 +63,9 @@ def _has_holes(ruleset: Ruleset) -> bool:
     if nat is None or names.SERVICES not in nat.chains:
         return False
     marks = nat.chains.get(names.MARK_MASQUERADE)
-    whole = marks is not None and getattr(marks.rules, "complete", True)
-    return not whole or any(hook not in nat.chains for hook in _BASE_CHAINS)
+    if marks is None or (isinstance(marks.rules, LazyRules) and not marks.rules.complete):
+        return True
+    return any(hook not in nat.chains for hook in _BASE_CHAINS)
 
 
 class Recogniser:
@@ -215,7 +216,10 @@ class Recogniser:
             diagnostics += rests_on(self._walks.used, self._walks.assumed, self._ruleset.file)
         if self._entrances.unnamed:
             diagnostics.append(notes.nameless(self._entrances.unnamed))
-        found = [*survey(self._whole, {"nat": self._plain.unread()}), *self._mended]
+        found = [
+            *survey(self._whole, {"nat": self._plain.unread()}, names.NEVER_EMPTY),
+            *self._mended,
+        ]
         if any(each.code == "no-mark-chain" for each in found):  # it says what is assumed
             missing = f"chain {names.MARK_MASQUERADE} of table nat is not in the dump"
             found = [each for each in found if not each.message.startswith(missing)]
@@ -259,7 +263,8 @@ class Recogniser:
     def tree(self, service: ServicePort, route: Route) -> Tree:
         """Return what happens to a new flow on `route`, from its hook on."""
         way = route.frontend, service.protocol, route.source
-        return self._walks.whole(*way, self._addresses.get((*way, route.network), "usual"))
+        address = self._addresses.get((*way, route.network))
+        return self._walks.whole(*way) if address is None else self._walks.whole(*way, address)
 
     def node_port_address(self, _: int) -> Address | None:
         """Return the address of the node to which flows to a NodePort go, if it is known."""

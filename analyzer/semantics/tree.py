@@ -28,9 +28,14 @@ class FellThrough:
 
 @value
 class Unresolved:
-    """A target that we cannot parse may have decided anything."""
+    """A target that we cannot parse may have decided anything.
+
+    Attributes:
+        is_lost: it is that of rules which the dump may have lost.
+    """
 
     text: str
+    is_lost: bool = False
 
 
 @value

@@ -95,10 +95,13 @@ def test_what_is_not_understood_is_told(row: str, code: str, named: str) -> None
     assert found.message.startswith(named)
 
 
-def test_a_chain_of_an_endpoint_without_a_rule_is_told_and_another_one_not() -> None:
+def test_an_empty_chain_is_told_if_its_program_always_fills_it() -> None:
     assert told("-A A -j B") == []
-    text = dump("-A A -j KUBE-SEP-X").replace(":B -", ":KUBE-SEP-X -")
-    assert [each.code for each in survey(parse(text, "dump"))] == ["empty-chain"]
+    ruleset = parse(dump("-A A -j B"), "dump")
+    assert [each.code for each in survey(ruleset, filled=("B",))] == ["empty-chain"]
+    assert [each.code for each in survey(ruleset, filled=("C",))] == []
+    seen = survey_any(ruleset, {"nat": ["A"]}, ("B",))
+    assert [each.code for each in seen] == ["empty-chain"]
 
 
 def test_a_thing_is_told_once_with_its_first_line_and_its_number_of_rules() -> None:

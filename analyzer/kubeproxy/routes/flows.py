@@ -17,6 +17,7 @@ from analyzer.kubeproxy.routes.packets import (
     HOOKS,
     USUAL,
     FlowPackets,
+    Usual,
     behind_nat,
     bridge_port,
 )
@@ -204,7 +205,7 @@ class FlowWalks:
         frontend: Frontend,
         protocol: str,
         source: Source,
-        address: Address | str | None = USUAL,
+        address: Address | Usual | None = USUAL,
     ) -> Tree:
         """Return what all tables do to a new flow, up to its end."""
         from analyzer.kubeproxy.routes.service_tree import service_tree
@@ -221,7 +222,7 @@ class FlowWalks:
         frontend: Frontend,
         protocol: str,
         source: Source,
-        of: Region | Address | str | None = USUAL,
+        of: Region | Address | Usual | None = USUAL,
         side: Side | None = None,
         among: Region | None = None,
     ) -> Explored:

@@ -27,7 +27,7 @@ from itertools import islice
 
 from analyzer.kubeproxy import names
 from analyzer.model.diagnostics import Diagnostic, Location, partial_warning
-from analyzer.model.iptables.rules import Chain, Rule, Ruleset, Table
+from analyzer.model.iptables.rules import LOST_ROWS, Chain, Rule, Ruleset, Table
 from analyzer.model.value import replace, value
 from analyzer.parsers.rows import Chains, RuleRows
 
@@ -136,7 +136,7 @@ def lost_rows(location: Location) -> tuple[Rule, ...]:
     from analyzer.model.iptables.matches import MatchUnknown
     from analyzer.model.iptables.targets import ChangeSet, Queue
 
-    text = "the dump may have lost rules here"
+    text = LOST_ROWS
     # After a mark is mapped from a set that is in no dump, the mark is not known.
     marks = ChangeSet(action="map-set", name="", directions="src", map_mark=True)
     return (

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 
 from analyzer.kubeproxy.rows.shapes import host
 from analyzer.kubeproxy.source_part import SourcePart, as_one
-from analyzer.kubeproxy.view import Endpoint, LazyShares, Route, Share, Source
+from analyzer.kubeproxy.view import Endpoint, LazyRoutes, LazyShares, Route, Share, Source
 from analyzer.model.addresses import Address
 from analyzer.model.endings import Endings
 from analyzer.model.probability import Bounds
@@ -225,7 +225,7 @@ class PlainShares(LazyShares):
     __hash__ = LazyShares.__hash__
 
 
-class PlainRoutes(Sequence[Route]):
+class PlainRoutes(LazyRoutes):
     """The routes of one ServicePort, those from each kind of source made when they are used.
 
     In the order of frontends, and for each of them in that of sources. They are only made if flows
@@ -238,7 +238,7 @@ class PlainRoutes(Sequence[Route]):
             differ in nothing but frontend and draws.
     """
 
-    __slots__ = ("_found", "_is_quiet", "_made", "drawn", "fares", "from_source")
+    __slots__ = ("_found", "_from_source", "_is_quiet", "_made", "drawn", "fares")
 
     def __init__(
         self,
@@ -248,12 +248,16 @@ class PlainRoutes(Sequence[Route]):
         fares: Callable[[], Fares] = lambda: None,
         found: Callable[[], Hashable] = lambda: None,
     ) -> None:
-        self.from_source = from_source
+        self._from_source = from_source
         self.drawn = drawn
         self.fares = fares
         self._found = found
         self._is_quiet = is_quiet
         self._made: tuple[Route, ...] | None = None
+
+    def from_source(self, source: Source) -> Iterator[Route]:
+        """Yield the routes from one kind of source, without making the others."""
+        return self._from_source(source)
 
     @property
     def is_quiet(self) -> bool:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Hashable, Sequence
 
 from analyzer.model.nft.expressions import Expression, Goto, Jump
+from analyzer.model.nft.lazy import Lazy
 from analyzer.model.nft.ruleset import Rule, Table
 from analyzer.model.nft.statements import Counter
 from analyzer.model.probability import Dyadic
@@ -64,8 +65,7 @@ class AlikeChains:
 
 def _said(rules: Sequence[Rule]) -> Hashable:
     """Return what rules say; two thousand take less time as text than understood."""
-    source = getattr(rules, "source", None)  # of those that are not understood yet
-    match source:
+    match rules.source if isinstance(rules, Lazy) else None:  # of those not understood yet
         case (str() as body, *_):
             return tuple(_UNSEEN.sub("", body).split())
         case _:
