@@ -207,6 +207,11 @@ class Recogniser:
         mode, diagnostics = notes.mode(self._nat, shown=bool(self._entrances.found))
         unseen = diagnostics[0].message if diagnostics else ""
         services = tuple(self._services()) if mode == "iptables" else ()
+        if "_walks" in vars(self):
+            # What rules after nat match on, and so what has to be assumed, is known only then.
+            for each in services:
+                if isinstance(each.routes, PlainRoutes):
+                    each.routes.settle()
         diagnostics += [notes.unfilled(s) for s in services if s.unfilled]
         diagnostics += notes.exempted(services)
         diagnostics += notes.odd_rules(self._entrances.odd)

@@ -218,8 +218,8 @@ class Family:
     def settle(self) -> None:
         """Evaluate what plain rows rest on, whose routes are only made when they are used."""
         plain = self.__dict__.get("_plain_services")
-        if isinstance(plain, PlainServices) and plain.has_routes:
-            _ = plain.asks_behind
+        if isinstance(plain, PlainServices):
+            plain.settle()
 
     @property
     def used(self) -> set[str]:

@@ -126,6 +126,8 @@ class PlainServices:
         #: decide.
         self._spared: dict[Hashable, int | None] = {}
         self._every: list[Drawn] = []
+        #: Of all Services so far, by kind.
+        self._routes: dict[Kind, list[PlainRoutes]] = {}
         #: The addresses of the endpoints of that many of them.
         self._addresses: tuple[int, Intervals] = 0, ()
 
@@ -145,14 +147,22 @@ class PlainServices:
         self._every.append(drawn)
         service = PlainService("", "", place.protocol, place.frontend.port or 0, "", None, drawn)
         is_quiet = cache(partial(self._is_quiet, kind, place, drawn, number))
-        return PlainRoutes(
+        routes = PlainRoutes(
             lambda source: self._made(kind, source, place, service, is_quiet), is_quiet
         )
+        self._routes.setdefault(kind, []).append(routes)
+        return routes
 
-    @property
-    def has_routes(self) -> bool:
-        """Whether there are routes that are made when they are used."""
-        return bool(self._known)
+    def settle(self) -> None:
+        """Evaluate what happens to flows after DNAT, before the routes are read.
+
+        Of Services of one kind without losses the first represents all: what is masqueraded is
+        then evaluated for the endpoints of the others when it is used.
+        """
+        for of_kind in self._routes.values():
+            for number, routes in enumerate(of_kind):
+                if not (routes.is_quiet and number):
+                    routes.settle()
 
     def _is_quiet(self, kind: Kind, place: PlainPlace, drawn: Drawn, number: int) -> bool:
         """Return whether no flow to the endpoints may be lost after its DNAT.

@@ -264,6 +264,14 @@ class PlainRoutes(LazyRoutes):
         """Whether none of the flows is certainly or possibly lost after its DNAT."""
         return self._is_quiet()
 
+    def settle(self) -> None:
+        """Evaluate what happens to the flows after DNAT, so that what is read later is there."""
+        if self.is_quiet and self.drawn is not None and self.fares() is not None:
+            return  # one result for all endpoints
+        for route in self:
+            if route.masquerades():
+                route.losses()
+
     def alike(self) -> tuple[Route, ...] | None:
         """Return for each frontend one route of the draws of all; None: there are others too.
 
