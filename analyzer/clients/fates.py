@@ -103,12 +103,6 @@ class Lot:
         return found
 
 
-def certain(fate: FlowResponse) -> Lot:
-    """Return the lot of a known fate."""
-    one = (Fraction(1), Fraction(1))
-    return Lot(tuple(one if each is fate else (Fraction(0), Fraction(0)) for each in FATES))
-
-
 def of_fates(fates: Iterable[FlowResponse]) -> Lot:
     """Return the lot if only the set of possible fates is known."""
     some = frozenset(fates)

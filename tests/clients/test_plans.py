@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from analyzer.clients.connect import connect, connect_to_pods
 from analyzer.clients.connectors import CONNECTORS, To
-from analyzer.clients.fates import FATES, FlowResponse, Lot, certain, of_fates
+from analyzer.clients.fates import FATES, FlowResponse, Lot, of_fates
 from analyzer.clients.look_up import candidates, look_up, with_options
 from analyzer.clients.operations import ends
 from analyzer.clients.outcome import QUANTILES, Outcome, fails, outcome
@@ -138,7 +138,7 @@ def looked_up(resolver: Resolver, lot: Lot, conf: ResolvConf = CONF) -> Plan:
 
 @pytest.mark.parametrize("name", RESOLVERS)
 def test_nothing_dead_nothing_fails_and_nobody_waits(name: str) -> None:
-    found = outcome(looked_up(RESOLVERS[name], certain(FlowResponse.ANSWERED)))
+    found = outcome(looked_up(RESOLVERS[name], of_fates([FlowResponse.ANSWERED])))
     assert found.fails == found.delay == NEVER
     assert [each.result for each in found.endings] == [Result.ANSWERED]
 
@@ -148,7 +148,7 @@ def test_nothing_dead_nothing_fails_and_nobody_waits(name: str) -> None:
     "fate", [FlowResponse.SILENT, FlowResponse.REFUSED, FlowResponse.UNREACHABLE]
 )
 def test_all_dead_all_fail(name: str, fate: FlowResponse) -> None:
-    assert fails(looked_up(RESOLVERS[name], certain(fate))) == (ONE, ONE)
+    assert fails(looked_up(RESOLVERS[name], of_fates([fate]))) == (ONE, ONE)
 
 
 @given(lots(FATES[1:]), st.sampled_from(sorted(RESOLVERS)))
@@ -274,7 +274,7 @@ def test_a_connection_to_the_living_never_fails(name: str) -> None:
     connector = CONNECTORS[name]
     if connector.to is To.SERVICE:
         plan = connect(
-            connector, ClientTarget(name="a", lot=certain(FlowResponse.ANSWERED)), (), ends
+            connector, ClientTarget(name="a", lot=of_fates([FlowResponse.ANSWERED])), (), ends
         )
     else:
         plan = connect_to_pods(connector, {FlowResponse.ANSWERED: 3}, {}, (), ends)
@@ -287,7 +287,7 @@ def test_a_connection_to_the_living_never_fails(name: str) -> None:
 def test_a_connection_to_the_dead_always_fails(name: str, fate: FlowResponse) -> None:
     connector = CONNECTORS[name]
     if connector.to is To.SERVICE:
-        plan = connect(connector, ClientTarget(name="a", lot=certain(fate)), (), ends)
+        plan = connect(connector, ClientTarget(name="a", lot=of_fates([fate])), (), ends)
     else:
         plan = connect_to_pods(connector, {fate: 3}, {}, (), ends)
     assert fails(plan) == (ONE, ONE)

@@ -26,10 +26,10 @@ from analyzer.kubeproxy.view import View
 from analyzer.model.addresses import Address
 from analyzer.model.cluster import Cluster
 from analyzer.model.probability import NEVER
-from analyzer.parsers.kubernetes import parse_objects
 from tests.support.clusters import GeneratedCluster, clusters, one_service
 from tests.support.defects import text_of
 from tests.support.effort import examples
+from tests.support.parsed_objects import parse_objects
 from tests.support.reading import nft_ruleset
 
 every_layout = pytest.mark.parametrize(

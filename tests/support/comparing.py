@@ -15,9 +15,9 @@ from analyzer.model.addresses import Address
 from analyzer.model.cluster import Cluster
 from analyzer.model.value import replace
 from analyzer.parsers.formats import read_ruleset
-from analyzer.parsers.kubernetes import parse_objects
 from tests.support.captures import Capture
 from tests.support.clusters import GeneratedCluster
+from tests.support.parsed_objects import parse_objects
 from tests.support.reading import recogniser
 
 #: A route as tests name it: kind of frontend, its address and port, and the source.

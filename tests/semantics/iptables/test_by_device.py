@@ -26,10 +26,10 @@ from analyzer.semantics.devices import NodeDevices
 from analyzer.semantics.effort import MOST_BY_DEVICE
 from analyzer.semantics.iptables.by_device import ByDevice
 from analyzer.semantics.iptables.traverse import Traversal
-from analyzer.semantics.shares import bounds
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import FellThrough, Tree
 from tests.support.effort import examples
+from tests.support.odds import bounds
 
 DEVICES: Final = ("cali1a", "cali1b", "cali2", "cali3")
 EVENTS: Final = (Accept, Drop, Reject, FellThrough)

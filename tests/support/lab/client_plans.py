@@ -168,7 +168,7 @@ def run(
         at_once=min(program.at_once, _AT_ONCE) if fate is FlowResponse.REFUSED else program.at_once,
         deadline=program.deadline,
     )
-    servers = lab.serve(lambda _: dns.knowing({FULL_NAME}))
+    servers = lab.serve(lambda _: dns.telling({FULL_NAME: (bytes([192, 0, 2, 1]),)}))
     try:
         done = clients.run_client(lab, client, servers, runs, program.words(*target, folder))
     finally:
