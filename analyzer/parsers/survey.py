@@ -152,7 +152,7 @@ def _strange(table: Table, names: Iterable[str], filled: tuple[str, ...]) -> Ite
         if not isinstance(rules, RuleRows):
             continue
         for at, line in enumerate(rules.lines):
-            target = plain_target(line)
+            target = well_known_target(line)
             known = target in table.chains or target in TARGETS_READ
             if target is not None and target not in unfilled:
                 unfilled[target] = _is_unfilled(table, target, filled)
@@ -177,7 +177,7 @@ def _is_known(table: Table, filled: tuple[str, ...]) -> bool:
     )
 
 
-def plain_target(line: str) -> str | None:
+def well_known_target(line: str) -> str | None:
     """Return the target of a row of well-known options; None for any other row."""
     plain = re.fullmatch(_PLAIN, line)  # it takes a while to compile, and may not be needed
     return None if plain is None else plain[1]

@@ -12,7 +12,7 @@ from analyzer.model.diagnostics import Diagnostic
 from analyzer.parsers import nft_text
 from analyzer.parsers import survey as parsers_survey
 from analyzer.parsers.iptables_save import parse
-from analyzer.parsers.survey import plain_target, survey, survey_any
+from analyzer.parsers.survey import survey, survey_any, well_known_target
 
 #: More chains than are looked at one by one.
 _MANY = iptables_save(list(services(30, endpoints=(3,))))
@@ -70,7 +70,7 @@ def told(*rows: str) -> list[Diagnostic]:
     ],
 )
 def test_the_target_of_a_plain_row_is_told_at_a_glance(row: str, target: str | None) -> None:
-    assert plain_target(row) == target
+    assert well_known_target(row) == target
 
 
 def test_rules_that_are_understood_give_no_diagnostic() -> None:

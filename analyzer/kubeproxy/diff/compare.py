@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final, TypeAlias
 
-from analyzer.kubeproxy.diff.beside import NFTABLES, Beside
+from analyzer.kubeproxy.diff.beside import NFTABLES, NonServiceFlows
 from analyzer.kubeproxy.diff.changes import (
     SHARES,
     Change,
@@ -46,7 +46,7 @@ class Compared:
     both: int
     alike: int
     cut: bool = False
-    expected: tuple[Beside, ...] = ()
+    expected: tuple[NonServiceFlows, ...] = ()
 
 
 def compare(

@@ -97,7 +97,7 @@ class _Asked:
     question: Match | Vmap
 
 
-class Frame:
+class SurroundingRules:
     """Everything that some chains of several tables match on.
 
     Those chains are the base chains of each table at `hooks`, and all chains reached from them;

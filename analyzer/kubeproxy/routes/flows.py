@@ -17,7 +17,7 @@ from analyzer.kubeproxy.routes.packets import (
     HOOKS,
     USUAL,
     FlowPackets,
-    Usual,
+    UsualAddress,
     behind_nat,
     bridge_port,
 )
@@ -205,7 +205,7 @@ class FlowWalks:
         frontend: Frontend,
         protocol: str,
         source: Source,
-        address: Address | Usual | None = USUAL,
+        address: Address | UsualAddress | None = USUAL,
     ) -> Tree:
         """Return what all tables do to a new flow, up to its end."""
         from analyzer.kubeproxy.routes.service_tree import service_tree
@@ -222,7 +222,7 @@ class FlowWalks:
         frontend: Frontend,
         protocol: str,
         source: Source,
-        of: Region | Address | Usual | None = USUAL,
+        of: Region | Address | UsualAddress | None = USUAL,
         side: Side | None = None,
         among: Region | None = None,
     ) -> Explored:

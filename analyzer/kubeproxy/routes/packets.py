@@ -38,13 +38,13 @@ SIDES: Final = {
 
 
 @enum.unique
-class Usual(enum.Enum):
+class UsualAddress(enum.Enum):
     """What may be given in place of an address: the one known for the kind of source."""
 
     ADDRESS = "address"
 
 
-USUAL: Final = Usual.ADDRESS
+USUAL: Final = UsualAddress.ADDRESS
 
 
 def bridge_port(assumed: Mapping[str, str]) -> Mapping[Source, bool]:
@@ -84,13 +84,15 @@ class FlowPackets:
     bridge_port: Mapping[Source, bool]
     node_port_address: Address | None = None
 
-    def sent(self, source: Source, address: Region | Address | Usual | None = USUAL) -> Packet:
+    def sent(
+        self, source: Source, address: Region | Address | UsualAddress | None = USUAL
+    ) -> Packet:
         """Return a packet from an address, or one of a region; None: its source is not known."""
         made_here = source is Source.NODE
         among = address if isinstance(address, Region) else None
-        one = None if isinstance(address, Region | Usual) else address
+        one = None if isinstance(address, Region | UsualAddress) else address
         return Packet(
-            source=self.sources[source] if isinstance(address, Usual) else one,
+            source=self.sources[source] if isinstance(address, UsualAddress) else one,
             sources=among,
             in_interface="" if made_here else None,
             out_interface=None if made_here else "",
@@ -104,7 +106,7 @@ class FlowPackets:
         frontend: Frontend,
         protocol: str,
         source: Source,
-        address: Region | Address | Usual | None = USUAL,
+        address: Region | Address | UsualAddress | None = USUAL,
     ) -> Packet:
         """Return the same packet on its way to a frontend."""
         return replace(

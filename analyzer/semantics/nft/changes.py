@@ -41,8 +41,8 @@ from analyzer.model.probability import ALWAYS, NEVER, Dyadic
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace, value
 from analyzer.semantics.match_result import MatchResult
-from analyzer.semantics.nft.held import Draw, Held
 from analyzer.semantics.nft.matching import Lookups
+from analyzer.semantics.nft.operands import Draw, Value
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.translation import redirected, sourced, translated, with_source
 
@@ -344,13 +344,13 @@ def _rewritten(packet: Packet) -> Packet:
     )
 
 
-def _mark(held: Held) -> Mark:
+def _mark(held: Value) -> Mark:
     if not isinstance(held, Bits):
         return UNKNOWN_MARK
     return Mark(held.value & ALL_BITS, held.unknown & ALL_BITS)
 
 
-def _drawn(held: Held) -> list[tuple[Mark, Dyadic | None]]:
+def _drawn(held: Value) -> list[tuple[Mark, Dyadic | None]]:
     """Return the marks of a random draw, if they are not too many."""
     if not isinstance(held, Draw) or not held.is_random or held.modulus > _MOST_DRAWN:
         return []

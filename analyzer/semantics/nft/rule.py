@@ -77,7 +77,7 @@ _PASSING_OBJECTS: Final = frozenset({"counter", "ct helper", "ct timeout", "ct e
 
 
 @value
-class _Way:
+class _Alternative:
     """One way in which a statement may go on; `chance` is its probability in a random draw."""
 
     tree: Tree
@@ -187,7 +187,7 @@ class RuleWalk:
                         return None
                     case [(verdict, None)] if sure:
                         return self._verdict(verdict, at, packet)
-                trees = [_Way(self._taken(v, at, packet), chance) for v, chance in ways]
+                trees = [_Alternative(self._taken(v, at, packet), chance) for v, chance in ways]
                 return self._fork(trees, found.applies, is_sure=sure)
             case Accept() | Drop() | Jump() | Goto() | Return():
                 return self._verdict(given, at, packet)
@@ -197,14 +197,14 @@ class RuleWalk:
                     return None
                 if is_for is Ternary.UNKNOWN:
                     tree = Leaf(targets.Reject(reject_name(given, changes.family)), packet)
-                    return self._fork([_Way(after(self._rule, tree))], Ternary.UNKNOWN)
+                    return self._fork([_Alternative(after(self._rule, tree))], Ternary.UNKNOWN)
                 return self._ends(targets.Reject(reject_name(given, changes.family)), packet)
             case Dnat() | Snat() | Masquerade() | Redirect():
                 made = changes.translation(given, packet)
                 if made is None:  # it is for another family, and looks up all the same
                     return self._matched(changes.is_there(given, packet), at, packet)
                 ways_on = [
-                    _Way(after(self._rule, Leaf(to, changed)), chance)
+                    _Alternative(after(self._rule, Leaf(to, changed)), chance)
                     for to, changed, chance in made.ways
                 ]
                 if made.is_sure and len(ways_on) == 1 and made.applies is Ternary.TRUE:
@@ -336,7 +336,7 @@ class RuleWalk:
         if made.is_sure and made.applies is Ternary.TRUE and len(made.ways) == 1:
             return made.ways[0][0]
         trees = [
-            _Way(self._walks.rest_of(self, at + 1, changed), chance)
+            _Alternative(self._walks.rest_of(self, at + 1, changed), chance)
             for changed, chance in made.ways
         ]
         return self._fork(trees, made.applies, is_sure=made.is_sure) if trees else None
@@ -385,7 +385,7 @@ class RuleWalk:
         return f"{self._rule.location}: {self._rule.raw}"
 
     def _fork(
-        self, ways: Sequence[_Way], applies: Ternary, *, is_sure: bool = True
+        self, ways: Sequence[_Alternative], applies: Ternary, *, is_sure: bool = True
     ) -> ChainEnd | None:
         """Continue in several ways; None if the remaining packets continue after the rule."""
         if applies is Ternary.FALSE:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Final, TypeAlias
 
     #: A verdict of an element, and how likely that element is to be drawn.
-    Way: TypeAlias = tuple[Expression | None, Dyadic | None]
+    ElementVerdict: TypeAlias = tuple[Expression | None, Dyadic | None]
 
 #: What nft prints of a rule that packets do not notice: a comment ends it.
 _UNSEEN: Final = re.compile(
@@ -44,7 +44,7 @@ class AlikeChains:
             self._like[chain] = self._first.setdefault(said, chain)
         return self._like[chain]
 
-    def once(self, ways: Sequence[Way]) -> Sequence[Way]:
+    def once(self, ways: Sequence[ElementVerdict]) -> Sequence[ElementVerdict]:
         """Return the ways of a packet that is sent to one of many chains: of alike ones the first.
 
         Of what is drawn every one counts.

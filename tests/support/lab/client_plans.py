@@ -19,10 +19,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
-from analyzer.clients.fates import FlowResponse
 from analyzer.clients.operations import judge
 from analyzer.clients.outcome import Outcome
 from analyzer.clients.plan import Result
+from analyzer.clients.responses import FlowResponse
 from analyzer.failure.agreement import DELAY, STARTING
 from analyzer.failure.binomial import holm, p_value_within
 from analyzer.inputs.recognised import read_input

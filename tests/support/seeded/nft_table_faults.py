@@ -22,8 +22,8 @@ from analyzer.semantics.nft import matching as nft_matching
 from analyzer.semantics.nft import rule as nft_rule
 from analyzer.semantics.nft.changes import Changed, Changes
 from analyzer.semantics.nft.found import Found
-from analyzer.semantics.nft.held import Draw, Read
 from analyzer.semantics.nft.matching import Lookups
+from analyzer.semantics.nft.operands import Draw, Evaluated
 from analyzer.semantics.nft.rule import RuleWalk
 from analyzer.semantics.path import Path
 from analyzer.semantics.situation import Situation
@@ -79,8 +79,8 @@ def when(kind: Any, change: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def applying(right: Any) -> Any:
-    def faulty(*arguments: Any) -> Read:
-        found: Read = right(*arguments)
+    def faulty(*arguments: Any) -> Evaluated:
+        found: Evaluated = right(*arguments)
         return replace(found, applies=TRUE) if found.applies is FALSE else found
 
     return faulty
