@@ -25,14 +25,14 @@ from analyzer.kubeproxy.fastpath.iptables import PlainWays
 from analyzer.kubeproxy.grouping import first_of, grouped, plain_port, service_port
 from analyzer.kubeproxy.iptables_notes import Notes
 from analyzer.kubeproxy.routes.sources import pod_networks, source_addresses
-from analyzer.kubeproxy.rows.holes import without_holes
+from analyzer.kubeproxy.rows.holes import has_holes, without_holes
 from analyzer.kubeproxy.rows.plain import PlainTable
 from analyzer.kubeproxy.rows.plain_shares import PlainRoutes
 from analyzer.kubeproxy.view import Frontend, FrontendKind, Route, ServicePort, Source, View
 from analyzer.model.addresses import VERSIONS, Address, Network
 from analyzer.model.cluster import Cluster
 from analyzer.model.diagnostics import Diagnostic
-from analyzer.model.iptables.rules import LazyRules, Ruleset, Table
+from analyzer.model.iptables.rules import Ruleset, Table
 from analyzer.model.routing import Routes
 from analyzer.parsers.formats import Advance
 from analyzer.parsers.survey import survey
@@ -52,20 +52,8 @@ if TYPE_CHECKING:  # only loaded for dumps that need it
     from analyzer.semantics.devices import PodPlaces
     from analyzer.semantics.tree import Tree
 
-_BASE_CHAINS: Final = ("PREROUTING", "OUTPUT", "POSTROUTING")
 #: Most rules of Services' chains for which each frontend is evaluated.
 _FEW: Final = 32
-
-
-def _has_holes(ruleset: Ruleset) -> bool:
-    """Return whether some of what kube-proxy always writes is missing."""
-    nat = ruleset.tables.get("nat")
-    if nat is None or names.SERVICES not in nat.chains:
-        return False
-    marks = nat.chains.get(names.MARK_MASQUERADE)
-    if marks is None or (isinstance(marks.rules, LazyRules) and not marks.rules.complete):
-        return True
-    return any(hook not in nat.chains for hook in _BASE_CHAINS)
 
 
 class Recogniser:
@@ -101,7 +89,7 @@ class Recogniser:
         self._mended: list[Diagnostic] = []
         self._whole = ruleset
         self._advance = advance
-        if _has_holes(ruleset):
+        if has_holes(ruleset):
             from analyzer.kubeproxy.rows.fragments import mended
 
             ruleset, self._mended = mended(ruleset)

@@ -21,7 +21,7 @@ from analyzer.model.nft.expressions import (
 from analyzer.model.region import Interval, Parted, Region
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.nft.fields import constant_number, number
-from analyzer.semantics.nft.operands import Evaluated, ReplyRoute, Type, Value
+from analyzer.semantics.nft.values import Evaluated, ReplyRoute, Type, Value
 
 _Words: TypeAlias = Mapping[str, int] | tuple[Mapping[str, int], ...]
 

@@ -17,7 +17,7 @@ from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.semantics.flow_matching import sent, state_of
 from analyzer.semantics.nft.header_fields import NUMBERS, address_of, port_of, protocol_of
-from analyzer.semantics.nft.operands import Evaluated
+from analyzer.semantics.nft.values import Evaluated
 from analyzer.semantics.situation import FIRST, MASQUERADED, Situation
 
 _STATES: Final = {"NEW": 8, "ESTABLISHED": 2, "RELATED": 4, "INVALID": 1, "UNTRACKED": 64}

@@ -37,7 +37,7 @@ from analyzer.model.ternary import Ternary
 from analyzer.semantics.assumed import ADDRESS_TYPE, POLICY
 from analyzer.semantics.nft.ct_fields import ct
 from analyzer.semantics.nft.header_fields import NUMBERS, payload, protocol_of, segment_size
-from analyzer.semantics.nft.operands import Draw, Evaluated, ReplyRoute, Type, Value
+from analyzer.semantics.nft.values import Draw, Evaluated, ReplyRoute, Type, Value
 from analyzer.semantics.node_matching import has_socket, passes_reverse_path
 from analyzer.semantics.situation import EPHEMERAL, Situation
 

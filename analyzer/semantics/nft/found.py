@@ -13,7 +13,7 @@ from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
 from analyzer.semantics.nft.covering import interval_of
 from analyzer.semantics.nft.index import Index
-from analyzer.semantics.nft.operands import Draw, Evaluated
+from analyzer.semantics.nft.values import Draw, Evaluated
 
 _NONE: Final[Mapping[str, int]] = {}
 

@@ -14,7 +14,7 @@ from analyzer.model.packet import Packet
 from analyzer.model.region import Region
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.assumed import SEGMENT_SIZE
-from analyzer.semantics.nft.operands import Evaluated
+from analyzer.semantics.nft.values import Evaluated
 from analyzer.semantics.situation import (
     HAS_SEGMENT_SIZE,
     PROTOCOL,

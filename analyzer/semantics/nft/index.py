@@ -10,7 +10,7 @@ from analyzer.model.bits import Bits
 from analyzer.model.nft.expressions import Concat, Element, Expression
 from analyzer.model.region import Interval, Intervals
 from analyzer.semantics.nft.fields import number
-from analyzer.semantics.nft.operands import Evaluated, Value
+from analyzer.semantics.nft.values import Evaluated, Value
 
 _Words: TypeAlias = Mapping[str, int] | tuple[Mapping[str, int], ...]
 

@@ -48,8 +48,8 @@ from analyzer.semantics.nft.fading import (
 from analyzer.semantics.nft.fields import constant_number, read
 from analyzer.semantics.nft.found import Found, Hit, drawn_from, some
 from analyzer.semantics.nft.index import Index
-from analyzer.semantics.nft.operands import Draw, Evaluated
 from analyzer.semantics.nft.pairs import Pair, pair_of
+from analyzer.semantics.nft.values import Draw, Evaluated
 from analyzer.semantics.situation import Situation
 
 _Words: TypeAlias = Mapping[str, int] | tuple[Mapping[str, int], ...]

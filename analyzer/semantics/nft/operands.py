@@ -1,99 +1,51 @@
-"""The possible values of an nft expression: numbers, names, address types, draws.
-
-Source: Linux, net/netfilter/nft_numgen.c, ``nft_ng_random_gen``.
-"""
+"""The values that the operand of an nft statement may have: its own, or those of a map."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Final, TypeAlias
-
-from analyzer.model.addresses import Address
-from analyzer.model.bits import Bits
-from analyzer.model.devices import Devices
-from analyzer.model.nft import names
-from analyzer.model.probability import NUMGEN_BITS, Dyadic
-from analyzer.model.region import Region
+from analyzer.model.nft.expressions import Expression, MapLookup
+from analyzer.model.packet import Packet
+from analyzer.model.probability import Dyadic
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
-from analyzer.semantics.address_types import has_type
-
-_TYPES: Final = {number: (name,) for name, number in names.ADDRESS_TYPES.items()}
+from analyzer.semantics.nft.matching import Lookups
 
 
 @value
-class Type:
-    """The type of an address.
+class Operand:
+    """One value that an operand may have; None if there is no operand.
+
+    `chance`: its probability, for a random draw.
+    """
+
+    given: Expression | None
+    chance: Dyadic | None = None
+
+
+@value
+class Operands:
+    """The values that an operand may have.
 
     Attributes:
-        local: whether it is an address of the node, on a device that counts.
-        of: the address, or those among which it is; None if they are not known.
-        assume: returns what is assumed, by name.
+        applies: whether it has any; a rule whose operand has none ends there.
+        is_sure: whether it certainly has one of them, if it has any.
     """
 
-    local: Ternary
-    of: Address | Region | None
-    assume: Callable[[str], str | None]
+    values: tuple[Operand, ...]
+    applies: Ternary = Ternary.TRUE
+    is_sure: bool = True
 
-    def equals(self, number: int) -> Ternary:
-        """Return whether it is the type with that number."""
-        return has_type(_TYPES.get(number, ()), self.local, self.of, self.assume)
-
-
-@value
-class ReplyRoute:
-    """The device by which a reply would leave, among the routes of the device it came in by.
-
-    Attributes:
-        exists: whether there is one.
-    """
-
-    exists: Ternary
-
-    def equals(self, given: bool | int | str) -> Ternary:
-        """Return whether it equals ``exists``, a number, or a name."""
-        if given is True:
-            return self.exists
-        # If there is none, the kernel gives 0, or an empty name.
-        return ~self.exists if given in {0, ""} else self.exists & Ternary.UNKNOWN
+    @property
+    def is_drawn(self) -> bool:
+        """Whether nothing but a draw, if anything, decides between the values."""
+        if len(self.values) == 1 and self.values[0].chance is None:
+            return self.is_sure
+        return all(each.chance is not None for each in self.values)
 
 
-@value
-class Draw:
-    """A number from `offset` to ``offset + modulus - 1``, drawn for this packet.
-
-    `is_random`: each number has the weight that numgen gives it; otherwise weights are not known.
-    """
-
-    modulus: int
-    offset: int = 0
-    is_random: bool = True
-
-    def chance(self, first: int, last: int) -> Dyadic:
-        """Return the probability of the numbers `first` to `last` in a random draw."""
-        low = min(max(first - self.offset, 0), self.modulus)
-        high = min(max(last + 1 - self.offset, low), self.modulus)
-        return Dyadic.of(self._edge(high) - self._edge(low), NUMGEN_BITS)
-
-    def _edge(self, number: int) -> int:
-        return -(-(number << NUMGEN_BITS) // self.modulus)
-
-
-#: None: an unknown name; devices: the name of one of them; a region: one of its addresses.
-Value: TypeAlias = (
-    "Bits | str | Devices | Type | ReplyRoute | Draw | Region | tuple[Value, ...] | None"
-)
-
-
-@value
-class Evaluated:
-    """The value of an expression.
-
-    Attributes:
-        applies: whether it has any; a rule whose expression does not ends there.
-        words: numbers of the words that it may be compared with; for a concatenation, by part.
-    """
-
-    applies: Ternary
-    held: Value
-    words: Mapping[str, int] | tuple[Mapping[str, int], ...] = {}
+def operands(lookups: Lookups, given: Expression | None, packet: Packet) -> Operands:
+    """Return the values of an operand; those of a map are looked up for the packet."""
+    if not isinstance(given, MapLookup):
+        return Operands((Operand(given),))
+    found = lookups.find(given, packet)
+    values = tuple(Operand(hit.element.value, hit.chance) for hit in found.hits)
+    return Operands(values, found.applies, found.is_sure)

@@ -16,7 +16,7 @@ from analyzer.model.region import Apart, Interval, Intervals, Itself, Region, jo
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.nft.covering import covers, interval_of
 from analyzer.semantics.nft.index import Index
-from analyzer.semantics.nft.operands import Evaluated, Value
+from analyzer.semantics.nft.values import Evaluated, Value
 
 _NONE: Final[Mapping[str, int]] = {}
 

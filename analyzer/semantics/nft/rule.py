@@ -56,10 +56,9 @@ from analyzer.model.value import value
 from analyzer.semantics.flow_matching import connection_limit, is_under_limits
 from analyzer.semantics.match_result import MatchResult
 from analyzer.semantics.nft.asks import asks, asks_affinity
-from analyzer.semantics.nft.changes import reject_name
+from analyzer.semantics.nft.rejects import is_rejected, reject_name
 from analyzer.semantics.path import Path
 from analyzer.semantics.positions import RulePosition, left
-from analyzer.semantics.situation import PROTOCOL
 from analyzer.semantics.tree import Either, FellThrough, Leaf, Tree, Unresolved, after
 
 TYPE_CHECKING = False
@@ -123,7 +122,7 @@ class RuleWalk:
         """Evaluate the statements from `first` on; return the packet that the next rule sees."""
         statements = self._rule.statements
         if first == 0 and statements:
-            is_for = self._is_for(statements[-1], packet)
+            is_for = self._is_rejected(statements[-1], packet)
             if is_for is not Ternary.TRUE and any(isinstance(s, _CHANGING) for s in statements):
                 self.forked = True
                 ended = self._walks.onward(self.place, packet)
@@ -160,7 +159,7 @@ class RuleWalk:
         self, given: Statement, at: int, packet: Packet
     ) -> Packet | _Behind | ChainEnd | None:
         """Return the packet after a statement, an end, or None if the rule ends here."""
-        walks, changes = self._walks, self._walks.changes
+        walks = self._walks
         match given:
             case Match():
                 walks.judged |= asks(given.left)
@@ -192,17 +191,17 @@ class RuleWalk:
             case Accept() | Drop() | Jump() | Goto() | Return():
                 return self._verdict(given, at, packet)
             case Reject():
-                is_for = self._is_for(given, packet)
+                is_for = self._is_rejected(given, packet)
                 if is_for is Ternary.FALSE:
                     return None
                 if is_for is Ternary.UNKNOWN:
-                    tree = Leaf(targets.Reject(reject_name(given, changes.family)), packet)
+                    tree = Leaf(targets.Reject(reject_name(given, walks.family)), packet)
                     return self._fork([_Alternative(after(self._rule, tree))], Ternary.UNKNOWN)
-                return self._ends(targets.Reject(reject_name(given, changes.family)), packet)
+                return self._ends(targets.Reject(reject_name(given, walks.family)), packet)
             case Dnat() | Snat() | Masquerade() | Redirect():
-                made = changes.translation(given, packet)
+                made = walks.nat.translation(given, packet)
                 if made is None:  # it is for another family, and looks up all the same
-                    return self._matched(changes.is_there(given, packet), at, packet)
+                    return self._matched(walks.nat.is_there(given, packet), at, packet)
                 ways_on = [
                     _Alternative(after(self._rule, Leaf(to, changed)), chance)
                     for to, changed, chance in made.ways
@@ -220,27 +219,8 @@ class RuleWalk:
             case _:
                 return ChainEnd(self._anything())
 
-    def _is_for(self, given: Statement, packet: Packet) -> Ternary:
-        """Return whether a rule with this statement applies to the packet; nft does not print that.
-
-        nft inserts a match on the protocol or family of some rejects at the beginning of the rule,
-        and omits it from listings. It also omits one that was written right before the reject, so
-        that what the rule changes in between may happen or not.
-
-        Source: nftables, src/evaluate.c, ``stmt_reject_gen_dependency``.
-        """
-        match given:
-            case Reject("tcp reset") if packet.protocol is None:
-                self._walks.situation.ask(PROTOCOL)
-                return Ternary.UNKNOWN
-            case Reject("tcp reset"):
-                return Ternary.of(packet.protocol == "tcp")
-            case Reject("icmp"):
-                return Ternary.of(self._walks.changes.family == "ip")
-            case Reject("icmpv6"):
-                return Ternary.of(self._walks.changes.family == "ip6")
-            case _:
-                return Ternary.TRUE
+    def _is_rejected(self, given: Statement, packet: Packet) -> Ternary:
+        return is_rejected(given, packet, self._walks.family, self._walks.situation)
 
     def _holds(self, given: Statement, packet: Packet) -> Ternary:
         """Evaluate a statement that is only true or false."""

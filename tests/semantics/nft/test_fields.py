@@ -12,7 +12,7 @@ from analyzer.model.packet import Packet
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.semantics.nft.fields import constant_number, number, read
-from analyzer.semantics.nft.operands import Draw, Type, Value
+from analyzer.semantics.nft.values import Draw, Type, Value
 from analyzer.semantics.situation import Situation
 from tests.support.nft.packets import (
     BACK,

@@ -11,7 +11,7 @@ from analyzer.model.nft import names
 from analyzer.model.nft.expressions import Concat, Element, Expression, Prefix, Range, Wildcard
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.nft.index import Index
-from analyzer.semantics.nft.operands import Evaluated, Type, Value
+from analyzer.semantics.nft.values import Evaluated, Type, Value
 from tests.support.effort import examples
 from tests.support.naive.values import covers
 
