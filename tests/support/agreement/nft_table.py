@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 from analyzer.model.nft.ruleset import Table
 from analyzer.semantics.nft.traverse import NftTraversal
 from analyzer.semantics.tree import Leaf
-from tests.support.naive.nft import Flow, Script, Walk, distribution
+from tests.support.naive.draws import Script, distribution
+from tests.support.naive.nft import Flow, Walk
 from tests.support.nft.asked import (
     agree,
     as_iptables,
