@@ -277,6 +277,10 @@ class Leaving:
         """
         return self._spared.get(from_any_side(self._wide(packet)))
 
+    def distrust(self, packet: Packet) -> None:
+        """Forget what `spares_at_once` returns for such packets: it rests on an assumption."""
+        self._spared.pop(from_any_side(self._wide(packet)), None)
+
     def spares_all(self, packet: Packet, most: int) -> bool:
         """Return whether no such packet to destinations within is lost, from any source.
 
