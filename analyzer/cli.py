@@ -10,17 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from analyzer.arguments.command_line import parse
 from analyzer.errors import AnalyzerError, InputError, UsageError
 from analyzer.inputs.api_objects import ApiObjects
-from analyzer.inputs.node_files import node_addresses, routes_of, told_by_routes
-from analyzer.inputs.recognised import (
-    Input,
-    read_dumps,
-    read_input,
-    read_two,
-    told_by_services,
-)
+from analyzer.inputs.recognised import Input, read_input
 from analyzer.model.diagnostics import Diagnostic
 from analyzer.output import BAD_INPUT, DONE, INTERRUPTED, complain, finish, say
-from analyzer.reports.progress import progress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # what one verb needs, another need not wait for
@@ -158,84 +150,15 @@ def _check(
 
 
 def _tree(options: SimpleNamespace) -> int:
-    from analyzer.kubeproxy.assumed import ASSUMED
-    from analyzer.kubeproxy.select import narrow
-    from analyzer.kubeproxy.view import Source
-    from analyzer.questions.judging import dead_of
-    from analyzer.reports.answers import TreeAnswer
+    from analyzer.verbs.tree import tree
 
-    given = read_input(options)
-    died = dead_of(options, given)
-    trees = tuple(
-        (service, route, given.recogniser.tree(service, route))
-        for service in narrow(given.view, options.service, options.namespace)
-        for route in service.every_route(Source(options.source))
-    )
-    answer = TreeAnswer(
-        cluster=given.cluster,
-        view=given.view,
-        dead=died,
-        trees=trees,
-        # Trees go through other rules than the shares of all Services do.
-        diagnostics=(
-            *[each for each in given.view.diagnostics if each.code != ASSUMED],
-            *given.recogniser.assumed(),
-        ),
-        every=options.all,
-    )
-    return finish(options, options.verb, answer, answer.diagnostics, no=False)
+    return tree(options)
 
 
 def _trace(options: SimpleNamespace) -> int:
-    from analyzer.inputs.dumps import of_version
-    from analyzer.kubeproxy.matched.sets import not_told
-    from analyzer.kubeproxy.routes.trace import trace
-    from analyzer.model.diagnostics import bounded_work
-    from analyzer.parsers.survey import survey_any
-    from analyzer.questions.judging import dead_of
-    from analyzer.questions.packet import family_of, is_named, question, resolved
-    from analyzer.reports.answers import TraceAnswer
+    from analyzer.verbs.trace import trace
 
-    died = None
-    if is_named(options) or options.dead or options.dead_node or options.dead_zone:
-        objects = ApiObjects(options)
-        given = read_input(options, objects)
-        dumps = given.every_ruleset
-        options = resolved(options, given.view)
-        died = dead_of(options, given)
-    else:
-        with progress("rules") as advance:
-            dumps, objects = read_dumps(options, advance)
-    cluster = objects.cluster
-    own = node_addresses(options, cluster)
-    options = told_by_routes(options, cluster, own)
-    family = family_of(options, dumps)
-    rulesets = of_version(dumps, family)
-    asked = question(options, own, routes_of(options), family)
-    found = trace(
-        rulesets, asked, family, told_by_services(options, rulesets, objects, asked.addresses or ())
-    )
-    diagnostics = [
-        each
-        for ruleset, visited in zip(rulesets, found.visited, strict=True)
-        for each in (*ruleset.diagnostics, *survey_any(ruleset, visited))
-    ]
-    diagnostics += bounded_work(found.exceeded, rulesets[0].file)
-    diagnostics += not_told(found.missed_sets, rulesets[0].file)
-    answer = TraceAnswer(
-        cluster=cluster,
-        node=options.node,
-        packet=asked.packet,
-        state=asked.state,
-        tree=found.tree,
-        ends=found.ends,
-        assumptions=found.assumptions,
-        # Only for chains that the packet reaches.
-        diagnostics=tuple(diagnostics),
-        every=options.verbose,
-        dead=died if died is not None and died.is_anything else None,
-    )
-    return finish(options, options.verb, answer, answer.diagnostics, no=False)
+    return trace(options)
 
 
 def _loss(options: SimpleNamespace) -> int:
@@ -293,37 +216,9 @@ def _client(options: SimpleNamespace) -> int:
 
 
 def _diff(options: SimpleNamespace) -> int:
-    from analyzer.kubeproxy.assumed import rests_on
-    from analyzer.kubeproxy.diff.difference import Verdict, difference
-    from analyzer.kubeproxy.diff.dumps import Dump, versions_of_both
-    from analyzer.kubeproxy.select import names_in
-    from analyzer.reports.answers import DiffAnswer
+    from analyzer.verbs.diff import diff
 
-    given = read_two(options)
-    a, b = (Dump(each.ruleset.file, each.view, each.versions) for each in given)
-    versions = versions_of_both(a, b)
-    named = names_in((a.view, b.view), options.service, options.namespace)
-    sides = {version: (given[0].side(version), given[1].side(version)) for version in versions}
-    found = difference(sides, named)
-    assumed = [
-        each
-        for number, dump in enumerate((a, b))
-        for both in sides.values()
-        for each in rests_on(both[number].used, given[number].assumed, dump.file)
-    ]
-    answer = DiffAnswer(
-        rulesets=(given[0].ruleset, given[1].ruleset),
-        a=a,
-        b=b,
-        versions=versions,
-        cluster=given[0].cluster,
-        difference=found,
-        diagnostics=tuple(dict.fromkeys((*a.view.diagnostics, *b.view.diagnostics, *assumed))),
-        every=options.all,
-    )
-    fine = {Verdict.SAME} if options.count_intended else {Verdict.SAME, Verdict.INTENDED}
-    no = answer.difference.verdict not in fine
-    return finish(options, options.verb, answer, answer.diagnostics, no=no)
+    return diff(options)
 
 
 def _explore(options: SimpleNamespace) -> int:

@@ -79,17 +79,17 @@ def show(rendered: Document | str | Iterator[str], options: SimpleNamespace) -> 
 
 
 def _text(document: Document, options: SimpleNamespace) -> str:
-    from analyzer.reports.plain import render_plain
+    from analyzer.reports.unstyled import render_unstyled
 
     if options.output is not None:
-        return render_plain(document)
+        return render_unstyled(document)
     colour = is_coloured(options.color, os.environ, is_terminal=sys.stdout.isatty())
     if not colour and not sys.stdout.isatty():
-        return _as_encoded(render_plain(document))
+        return _as_encoded(render_unstyled(document))
     try:
         from analyzer.reports import terminal
     except ImportError:  # rich is not installed: a zipapp on a node
-        return _as_encoded(render_plain(document))
+        return _as_encoded(render_unstyled(document))
     shown: str = terminal.render_terminal(document, width=_width(), colour=colour)
     return _as_encoded(shown)
 

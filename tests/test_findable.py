@@ -36,6 +36,11 @@ class Row:
 
 ANALYZER: Final = (
     Row("semantics/iptables/passing", "semantics/iptables/test_traverse.py", "targets, by rules"),
+    Row(
+        "semantics/nft/nat semantics/nft/operands semantics/nft/rejects",
+        "semantics/nft/test_changes.py semantics/nft/test_traverse.py",
+        "statements that translate, reject, or look their operands up",
+    ),
     Row("semantics/calls", "semantics/test_hooks.py", "chains are called as the hooks call them"),
     Row(
         "anonymise/naming anonymise/files verbs/anonymise arguments/anonymise",
@@ -201,6 +206,9 @@ ANALYZER: Final = (
         "test_cli_client.py",
         "files of a person's own: what they say, and where they are wrong",
     ),
+    Row("verbs/trace", "test_cli_trace.py", "as a user sees it"),
+    Row("verbs/tree", "test_cli.py golden/test_commands.py", "as a user sees it"),
+    Row("verbs/diff", "test_cli_diff.py", "as a user sees it"),
     Row("verbs/explore arguments/explore", "test_explorer.py", "as a user sees it, key by key"),
     Row(
         "arguments/cluster cluster/asking cluster/folder cluster/from_dumps cluster/store "
@@ -232,7 +240,8 @@ ANALYZER: Final = (
     ),
     Row("cluster/facts", "node_dumps/test_alike.py", "what nodes have in common"),
     Row(
-        "node_dumps/looks verbs/cluster_dead_windows parsers/clock_times "
+        "node_dumps/looks verbs/cluster_dead_windows verbs/cluster_timeline_notes "
+        "parsers/clock_times "
         "reports/cluster_timeline_answer reports/cluster_timeline_json "
         "reports/cluster_timeline_text reports/cluster_timeline_tsv",
         "verbs/test_cluster_timeline.py golden/test_commands.py",
@@ -283,7 +292,6 @@ ANALYZER: Final = (
         "packets to many, against each",
     ),
     Row("kubeproxy/rows/drawn", "test_cli_flows.py", "counters of two takes, of files and bundles"),
-    Row("model/devices", "semantics/test_devices.py", "names of devices, with what asks for them"),
     Row("model/ipsets", "parsers/test_ipset_save.py", "plain values, which that reader makes"),
     Row("model/roles", "parsers/test_roles.py", "plain values, which that reader makes"),
     Row("model/workloads", "parsers/test_workloads.py", "plain values, which that reader makes"),

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from analyzer.advice.scores import CostliestFailure, Failing, Score
 from analyzer.clients.connect import connect_to_pods
 from analyzer.clients.connectors import CONNECTORS
-from analyzer.clients.fates import FlowResponse, counted
 from analyzer.clients.operations import ends
 from analyzer.clients.outcome import fails
+from analyzer.clients.responses import FlowResponse, counted
 from analyzer.failure.incidence import BITS, ONE, rank
 from analyzer.failure.models import Dead
 from analyzer.kubeproxy.predict.every_node import EveryNode

@@ -39,6 +39,7 @@ from analyzer.model.nft.ruleset import (
 from analyzer.model.value import replace
 from analyzer.parsers.nft.rendering import render
 from analyzer.parsers.nft.rendering_json import render_json
+from analyzer.parsers.nft.statements import is_of_iptables
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def learn(naming: Naming, ruleset: NftRuleset) -> None:
                 name = name_in_chain(chain.name.partition("__")[0])
                 if name is not None:
                     naming.chains.learn(name)
-            elif nft_names.of_iptables(table.family, table.name):
+            elif is_of_iptables(table.family, table.name):
                 for rule in chain.rules:
                     for word in names_in(rule.comment or ""):
                         naming.chains.learn(word)

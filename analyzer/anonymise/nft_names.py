@@ -12,7 +12,6 @@ from analyzer.anonymise.naming import Naming
 from analyzer.anonymise.words import is_protocol, listed
 from analyzer.kubeproxy.names import nft_endpoint_name, nft_service_name
 from analyzer.model.addresses import address_from_text, address_to_text
-from analyzer.parsers.nft.statements import is_of_iptables
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +43,6 @@ _OWN: Final = re.compile(
     r"(service|external|firewall|local|endpoint|affinity)-([A-Z2-7]{8})-([^/]+/[^/]+/[a-z]+/[^_]*)"
     r"(?:__(.+)/(\d{1,5}))?"
 )
-_PARTS: Final = 4
 
 
 def table_name(naming: Naming, name: str) -> str:
@@ -62,11 +60,6 @@ def chain_name(naming: Naming, table: str, name: str) -> str:
 def set_name(naming: Naming, table: str, name: str) -> str:
     """Return the new name of a set or map in a table."""
     return _own_name(naming, name) if table == KUBE_PROXY else naming.names.name("set", name)
-
-
-def of_iptables(family: str, table: str) -> bool:
-    """Return whether a table is one that iptables-nft writes."""
-    return is_of_iptables(family, table)
 
 
 def _own_name(naming: Naming, name: str) -> str:

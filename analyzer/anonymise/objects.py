@@ -171,10 +171,6 @@ def _are_there(_: Naming, given: Any, __: Mapping[str, Any]) -> Any:
     return [{"removed": True}] if given else None
 
 
-def _selector(naming: Naming, given: Any, item: Mapping[str, Any]) -> Any:
-    return _labels(naming, given, item)
-
-
 _METADATA: Final[dict[str, Form]] = {
     "namespace": _namespace,
     "labels": _labels,
@@ -204,7 +200,7 @@ _FORMS: Final[Mapping[str, Mapping[str, Form]]] = {
             "ipFamilyPolicy": _word,
             "externalIPs": [_address],
             "ports": [_PORT],
-            "selector": _selector,
+            "selector": _labels,
             "sessionAffinity": _word,
             "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": _number}},
             "externalTrafficPolicy": _word,

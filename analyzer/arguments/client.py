@@ -6,8 +6,8 @@ from argparse import ArgumentTypeError
 
 from analyzer.arguments.parser import percentage, several, time_of
 from analyzer.clients.connectors import CONNECTORS
-from analyzer.clients.fates import FATES_OF_THE_DEAD, FlowResponse
 from analyzer.clients.resolvers import RESOLVERS
+from analyzer.clients.responses import RESPONSES_OF_THE_DEAD, FlowResponse
 from analyzer.errors import suggestion
 
 TYPE_CHECKING = False
@@ -26,7 +26,7 @@ def _client(name: str) -> str:
 
 def _fate(text: str) -> tuple[str, FlowResponse]:
     name, sign, fate = text.rpartition("=")
-    known = {each.value: each for each in FATES_OF_THE_DEAD}
+    known = {each.value: each for each in RESPONSES_OF_THE_DEAD}
     if not sign or not name or fate not in known:
         raise ArgumentTypeError(
             f"{text!r} is not NAME=FATE, where FATE is one of {', '.join(known)}; for example "

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 
 from analyzer.clients.connectors import DATA, SYNS, Connector
-from analyzer.clients.fates import FATES, FlowResponse, Lot
 from analyzer.clients.look_up import Finish
 from analyzer.clients.plan import AT_ONCE, ZERO, Either, Plan, Result, Time, after, draw, exactly
+from analyzer.clients.responses import RESPONSES, FlowResponse, Lot
 from analyzer.clients.target import ClientTarget, Pins, new_flow
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
@@ -162,9 +162,9 @@ class _Pick:
     def _make(self, seen: tuple[FlowResponse, ...]) -> Plan:
         if len(seen) >= self._number:  # the same order again
             return self._met(seen, seen[len(seen) - self._number])
-        left = {f: self._counts.get(f, 0) - seen.count(f) for f in FATES}
+        left = {f: self._counts.get(f, 0) - seen.count(f) for f in RESPONSES}
         total = sum(left.values())
-        shares = [Fraction(left[f], total) for f in FATES]
+        shares = [Fraction(left[f], total) for f in RESPONSES]
         return draw(Lot(tuple((s, s) for s in shares)), lambda fate: self._met(seen, fate))
 
     def _met(self, seen: tuple[FlowResponse, ...], fate: FlowResponse) -> Plan:

@@ -16,9 +16,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
-from analyzer.clients.fates import FlowResponse
 from analyzer.clients.plan import ZERO, Either, Plan, Result, Time, after, exactly
 from analyzer.clients.resolvers import Port, Resolver, Search
+from analyzer.clients.responses import FlowResponse
 from analyzer.clients.target import ClientTarget, Pins, new_flow
 from analyzer.model.resolv_conf import ResolvConf
 from analyzer.model.value import replace, value

@@ -16,7 +16,7 @@ import enum
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 
-from analyzer.clients.fates import FlowResponse, Lot
+from analyzer.clients.responses import FlowResponse, Lot
 from analyzer.model.value import value
 
 TYPE_CHECKING = False

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from analyzer.clients.fates import FlowResponse, Lot
 from analyzer.clients.plan import Either, Plan, draw
+from analyzer.clients.responses import FlowResponse, Lot
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
 

@@ -17,8 +17,8 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
-from analyzer.clients.fates import FATES, Lot
 from analyzer.clients.plan import ZERO, Draw, Either, Finished, Plan, Result, Time, Wait
+from analyzer.clients.responses import RESPONSES, Lot
 from analyzer.model.value import value
 
 TYPE_CHECKING = False
@@ -79,7 +79,7 @@ class Walk:
                 return _Waits(self._whole(time.least), self._whole(time.most), numbers[id(then)])
             case Draw(lot, then):
                 return _Draws(
-                    lot, tuple(numbers[id(then[f])] if f in then else None for f in FATES)
+                    lot, tuple(numbers[id(then[f])] if f in then else None for f in RESPONSES)
                 )
             case Either(plans):
                 return _Forks(tuple(numbers[id(each)] for each in plans))

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 
-from analyzer.clients.fates import (
-    FATES,
+from analyzer.clients.responses import (
+    RESPONSES,
     FateOf,
     FlowResponse,
     Lot,
     counted,
     lot_of,
     mixed,
-    of_fates,
+    of_responses,
 )
 from analyzer.clients.target import ClientTarget
 from analyzer.failure.models import Dead
@@ -103,13 +103,13 @@ class World:
 
     def _lot(self, entry: EntryNode, service: ServicePort) -> Lot:
         if entry.fate is not None:
-            return of_fates({entry.fate})
+            return of_responses({entry.fate})
         if entry.view is None:
-            return of_fates(FATES)
+            return of_responses(RESPONSES)
         same = _same(entry.view.services, service)
         route = None if same is None else self._route(same)
         if same is None or route is None or route.frontend in same.unfilled:
-            return of_fates(FATES)
+            return of_responses(RESPONSES)
         refusal = dict(same.refusals).get(route.frontend)
         if any(end.how != refusal for end, _ in route.astray if end.kind is EndKind.REFUSED):
             refusal = None  # rules of other programs come first
@@ -146,7 +146,7 @@ class World:
         """Return how look-ups at an address end; not known unless it is a Service's."""
         service = dns_at(self.view.services, address)
         if service is None:
-            return ClientTarget(name=f"{address}", lot=of_fates(FATES))
+            return ClientTarget(name=f"{address}", lot=of_responses(RESPONSES))
         return self.target(service)
 
 

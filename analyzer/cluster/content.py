@@ -125,7 +125,7 @@ class Encoder:
             self._given.add(found)
             self.new.service_ports[found] = (found, *head)
             self.new.routes[found] = tuple(
-                (found, number, *_shown(route.frontend), *row)
+                (found, number, *_frontend(route.frontend), *row)
                 for number, (route, row) in enumerate(zip(every, routes, strict=True))
             )
         return found
@@ -220,10 +220,6 @@ def _name(name: ServiceName) -> Row:
 def _frontend(frontend: Frontend) -> list[object]:
     address = None if frontend.address is None else str(frontend.address)
     return [frontend.kind.value, address, frontend.port]
-
-
-def _shown(frontend: Frontend) -> Iterable[object]:
-    return _frontend(frontend)
 
 
 def _bounds(bounds: Bounds) -> Row:

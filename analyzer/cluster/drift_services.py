@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     #: A difference, and what of the ServicePort it is of.
     Difference: TypeAlias = tuple[Drift, str]
     #: The source of flows, and the frontend; kinds of addresses are not distinguished.
-    Way: TypeAlias = tuple[Address | None, int | None, Source, Network | None]
+    SourceAndFrontend: TypeAlias = tuple[Address | None, int | None, Source, Network | None]
 
 
 @value(kw_only=True)
@@ -144,7 +144,7 @@ def _of_routes(found: ServicePort, wanted: ServicePort) -> Iterator[Difference]:
             return
 
 
-def _routes(service: ServicePort) -> dict[Way, Route]:
+def _routes(service: ServicePort) -> dict[SourceAndFrontend, Route]:
     return {
         (each.frontend.address, each.frontend.port, each.source, each.network): each
         for each in each_network(service.routes)

@@ -44,13 +44,13 @@ def is_lost_beyond(services: Iterable[ServicePort], most: Fraction | None) -> bo
     return any(
         route.is_lost_beyond(most)
         for service in services
-        if not getattr(service.routes, "is_quiet", False)
+        if not service.is_quiet
         for route in service_loss(service, dead).routes
     )
 
 
 def _reaching(service: ServicePort) -> ServicePort:
-    if getattr(service.routes, "is_quiet", False):  # without a look at each of its routes
+    if service.is_quiet:
         return service
     routes = tuple(map(_route, service.routes))
     if all(new is old for new, old in zip(routes, service.routes, strict=True)):

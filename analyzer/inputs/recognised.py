@@ -285,22 +285,14 @@ def _recogniser(
         from analyzer.kubeproxy.dispatch.object_names import ObjectNames
 
         names = ObjectNames(lambda: _services(_versions(ruleset), objects))
+    make: Callable[..., Recogniser | NftRecogniser]
     if isinstance(ruleset, Ruleset):
-        return Recogniser(
-            ruleset,
-            objects.cluster,
-            node=options.node,
-            node_addresses=own,
-            advance=advance,
-            object_names=names,
-            others=others,
-            assumed=options.assumed,
-            routes=partial(routes_of, options),
-        )
-    from analyzer.kubeproxy.nftables import NftRecogniser
+        make = partial(Recogniser, ruleset)
+    else:
+        from analyzer.kubeproxy.nftables import NftRecogniser
 
-    return NftRecogniser(
-        ruleset,
+        make = partial(NftRecogniser, ruleset)
+    return make(
         objects.cluster,
         node=options.node,
         node_addresses=own,

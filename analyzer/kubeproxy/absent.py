@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from analyzer.semantics.base_chains import Rules
 
     #: Protocol, address and port.
-    Place = tuple[str, Address | None, int | None]
+    SocketAddress = tuple[str, Address | None, int | None]
 
 #: Chains that refuse flows to Services without endpoints.
 _REFUSING: Final = (names.SERVICES, names.EXTERNAL_SERVICES)
@@ -91,7 +91,7 @@ def _service(spec: ApiServicePort) -> ServicePort:
     )
 
 
-def _places(service: ServicePort) -> Iterator[Place]:
+def _places(service: ServicePort) -> Iterator[SocketAddress]:
     for frontend in service.frontends:
         if frontend.address is not None:
             yield service.protocol, frontend.address, frontend.port

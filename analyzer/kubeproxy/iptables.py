@@ -25,7 +25,7 @@ from analyzer.kubeproxy.fastpath.iptables import PlainWays
 from analyzer.kubeproxy.grouping import first_of, grouped, plain_port, service_port
 from analyzer.kubeproxy.iptables_notes import Notes
 from analyzer.kubeproxy.routes.sources import pod_networks, source_addresses
-from analyzer.kubeproxy.rows.holes import without_holes
+from analyzer.kubeproxy.rows.holes import has_holes, without_holes
 from analyzer.kubeproxy.rows.plain import PlainTable
 from analyzer.kubeproxy.rows.plain_shares import PlainRoutes
 from analyzer.kubeproxy.view import Frontend, FrontendKind, Route, ServicePort, Source, View
@@ -52,19 +52,8 @@ if TYPE_CHECKING:  # only loaded for dumps that need it
     from analyzer.semantics.devices import PodPlaces
     from analyzer.semantics.tree import Tree
 
-_BASE_CHAINS: Final = ("PREROUTING", "OUTPUT", "POSTROUTING")
 #: Most rules of Services' chains for which each frontend is evaluated.
 _FEW: Final = 32
-
-
-def _has_holes(ruleset: Ruleset) -> bool:
-    """Return whether some of what kube-proxy always writes is missing."""
-    nat = ruleset.tables.get("nat")
-    if nat is None or names.SERVICES not in nat.chains:
-        return False
-    marks = nat.chains.get(names.MARK_MASQUERADE)
-    whole = marks is not None and getattr(marks.rules, "complete", True)
-    return not whole or any(hook not in nat.chains for hook in _BASE_CHAINS)
 
 
 class Recogniser:
@@ -100,7 +89,7 @@ class Recogniser:
         self._mended: list[Diagnostic] = []
         self._whole = ruleset
         self._advance = advance
-        if _has_holes(ruleset):
+        if has_holes(ruleset):
             from analyzer.kubeproxy.rows.fragments import mended
 
             ruleset, self._mended = mended(ruleset)
@@ -206,6 +195,11 @@ class Recogniser:
         mode, diagnostics = notes.mode(self._nat, shown=bool(self._entrances.found))
         unseen = diagnostics[0].message if diagnostics else ""
         services = tuple(self._services()) if mode == "iptables" else ()
+        if "_walks" in vars(self):
+            # What rules after nat match on, and so what has to be assumed, is known only then.
+            for each in services:
+                if isinstance(each.routes, PlainRoutes):
+                    each.routes.settle()
         diagnostics += [notes.unfilled(s) for s in services if s.unfilled]
         diagnostics += notes.exempted(services)
         diagnostics += notes.odd_rules(self._entrances.odd)
@@ -215,7 +209,10 @@ class Recogniser:
             diagnostics += rests_on(self._walks.used, self._walks.assumed, self._ruleset.file)
         if self._entrances.unnamed:
             diagnostics.append(notes.nameless(self._entrances.unnamed))
-        found = [*survey(self._whole, {"nat": self._plain.unread()}), *self._mended]
+        found = [
+            *survey(self._whole, {"nat": self._plain.unread()}, names.NEVER_EMPTY),
+            *self._mended,
+        ]
         if any(each.code == "no-mark-chain" for each in found):  # it says what is assumed
             missing = f"chain {names.MARK_MASQUERADE} of table nat is not in the dump"
             found = [each for each in found if not each.message.startswith(missing)]
@@ -259,7 +256,8 @@ class Recogniser:
     def tree(self, service: ServicePort, route: Route) -> Tree:
         """Return what happens to a new flow on `route`, from its hook on."""
         way = route.frontend, service.protocol, route.source
-        return self._walks.whole(*way, self._addresses.get((*way, route.network), "usual"))
+        address = self._addresses.get((*way, route.network))
+        return self._walks.whole(*way) if address is None else self._walks.whole(*way, address)
 
     def node_port_address(self, _: int) -> Address | None:
         """Return the address of the node to which flows to a NodePort go, if it is known."""

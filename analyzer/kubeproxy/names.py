@@ -25,6 +25,8 @@ ENDPOINT_PREFIX: Final = "KUBE-SEP-"
 #: The one of them that only admits sources, and the others, which send flows on.
 FIREWALL_PREFIX: Final = "KUBE-FW-"
 ENTERED_PREFIXES: Final = tuple(each for each in SERVICE_PREFIXES if each != FIREWALL_PREFIX)
+#: Prefixes of chains that have rules whenever one jumps to them.
+NEVER_EMPTY: Final = (ENDPOINT_PREFIX,)
 #: Prefixes of chains of hostPorts, which kube-proxy does not write.
 HOST_PORTS: Final = ("CNI-DN-", "KUBE-HOSTPORTS")
 #: Of the chains of one endpoint in nftables mode.

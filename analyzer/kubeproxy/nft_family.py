@@ -10,9 +10,9 @@ from analyzer.kubeproxy import names
 from analyzer.kubeproxy.dispatch.nft import NAT_HOOKS, Entrance, Entrances, base_chains
 from analyzer.kubeproxy.dispatch.nft_chains import destinations, no_map, reached_by
 from analyzer.kubeproxy.dispatch.nft_clients import affinity, unmarked_network
-from analyzer.kubeproxy.dispatch.nft_frame import Frame
+from analyzer.kubeproxy.dispatch.nft_frame import SurroundingRules
 from analyzer.kubeproxy.fastpath.classes import Classes
-from analyzer.kubeproxy.fastpath.nft import PlainPlace, PlainServices
+from analyzer.kubeproxy.fastpath.nft import PlainFrontend, PlainServices
 from analyzer.kubeproxy.fastpath.nft_alike import NftClosures
 from analyzer.kubeproxy.grouping import first_of, grouped, plain_port, service_port
 from analyzer.kubeproxy.matched.sets import not_told
@@ -218,8 +218,8 @@ class Family:
     def settle(self) -> None:
         """Evaluate what plain rows rest on, whose routes are only made when they are used."""
         plain = self.__dict__.get("_plain_services")
-        if isinstance(plain, PlainServices) and plain.has_routes:
-            _ = plain.asks_behind
+        if isinstance(plain, PlainServices):
+            plain.settle()
 
     @property
     def used(self) -> set[str]:
@@ -265,7 +265,7 @@ class Family:
         chain, frontend = entrance.plain, entrance.frontend
         if chain is None or frontend.address is None or self._plain_services is None:
             return None
-        place = PlainPlace(frontend=frontend, protocol=entrance.protocol, chain=chain)
+        place = PlainFrontend(frontend=frontend, protocol=entrance.protocol, chain=chain)
         return self._plain_services.routes(place)
 
     @cached_property
@@ -273,7 +273,9 @@ class Family:
         if not self._plainly:
             return None
         situation = Situation(affinity_lists=names.AFFINITY_LISTS)
-        before = Frame(self._tables, NAT_HOOKS, self._family, situation, self._read.plain_map)
+        before = SurroundingRules(
+            self._tables, NAT_HOOKS, self._family, situation, self._read.plain_map
+        )
         return PlainServices(self._walks, before, self._own, self._parts)
 
     @cached_property

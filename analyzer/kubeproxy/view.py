@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 from analyzer.kubeproxy.names import ServiceName
 from analyzer.model.addresses import IPV4, Address, Network
@@ -214,6 +214,45 @@ class Route:
         return certain and None not in self.masquerades()
 
 
+class LazyRoutes(Sequence[Route]):
+    """Routes of one ServicePort, each made when it is used; what takes less than all is there."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def from_source(self, source: Source) -> Iterable[Route]:
+        """Return the routes from one kind of source, without making the others."""
+
+    @property
+    @abstractmethod
+    def is_quiet(self) -> bool:
+        """Whether none of the flows is certainly or possibly lost after its DNAT."""
+
+    @abstractmethod
+    def alike(self) -> Sequence[Route] | None:
+        """Return for each frontend one route of the draws of all; None: there are others too.
+
+        It represents the others in all but source, network and masquerade.
+        """
+
+    @abstractmethod
+    def class_of(self) -> Hashable:
+        """Return a key of routes that differ in nothing but frontend and endpoints; or None.
+
+        Compared by identity: only valid as long as the dump's routes exist.
+        """
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __getitem__(self, index: int) -> Route: ...
+        @overload
+        def __getitem__(self, index: slice) -> Sequence[Route]: ...
+
+    @abstractmethod
+    def __getitem__(self, index: int | slice) -> Route | Sequence[Route]: ...
+
+
 def each_network(routes: Iterable[Route]) -> Iterator[Route]:
     """Yield routes of at most one network each, for answers network by network."""
     for route in routes:
@@ -278,10 +317,8 @@ class ServicePort:
 
     def routes_from(self, source: Source) -> Iterable[Route]:
         """Return the routes from one kind of source, without making the others."""
-        quick = getattr(self.routes, "from_source", None)
-        if quick is not None:
-            found: Iterable[Route] = quick(source)
-            return found
+        if isinstance(self.routes, LazyRoutes):
+            return self.routes.from_source(source)
         return [route for route in self.routes if route.source is source]
 
     def differing_routes(self) -> Sequence[Route]:
@@ -290,9 +327,13 @@ class ServicePort:
         Of routes to a frontend that all have the same draws one represents all; its source, network
         and masquerade are then its own. If any differ, all are returned.
         """
-        quick = getattr(self.routes, "alike", None)
-        found: Sequence[Route] | None = None if quick is None else quick()
+        found = self.routes.alike() if isinstance(self.routes, LazyRoutes) else None
         return self.routes if found is None else found
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether no flow is lost after its DNAT, as far as that is known without all routes."""
+        return isinstance(self.routes, LazyRoutes) and self.routes.is_quiet
 
     def every_route(self, source: Source) -> Iterator[Route]:
         """Yield the routes from one kind of source; of refused frontends, without shares."""

@@ -27,6 +27,9 @@ class Program:
         comments: beginnings of its comments.
         devices: devices that it creates, for rules in chains of no program.
         tables: names of its nft tables.
+        only_in_nat: beginnings of the names of chains that are in the nat table only.
+        ending: beginnings of the names of chains whose last rule all packets match, and none of
+            which continues after it.
     """
 
     name: str
@@ -34,6 +37,8 @@ class Program:
     comments: str = ""
     devices: str = ""
     tables: str = ""
+    only_in_nat: str = ""
+    ending: str = ""
 
 
 KUBE_PROXY: Final = "kube-proxy"
@@ -57,6 +62,8 @@ PROGRAMS: Final = (
         chains=r"KUBE-(?:SERVICES|SV[CL]-|SEP-|EXT-|FW-|XLB-|NODEPORTS|NODE-PORT|EXTERNAL-SERVICES"
         r"|FORWARD|POSTROUTING|MARK-(?:MASQ|DROP)|PROXY-|LOAD-BALANCER|SOURCE-RANGES)",
         tables=r"kube-proxy$",
+        only_in_nat=r"KUBE-(?:SEP|SVC|SVL|EXT|XLB|FW|MARK-MASQ)",
+        ending=r"KUBE-(?:SEP|SVC|SVL)-",
     ),
     Program(
         name="Calico",
@@ -176,6 +183,16 @@ def program_of(chain: str, text: str, table: str = "") -> str | None:
             if said is not None:
                 return said
     return None
+
+
+def is_only_in_nat(chain: str) -> bool:
+    """Return whether a chain is in the nat table, wherever a dump without headers has it."""
+    return _first("only_in_nat", chain) is not None
+
+
+def is_ending(chain: str) -> bool:
+    """Return whether the last rule of a chain takes all packets that reach it, if it is there."""
+    return _first("ending", chain) is not None
 
 
 def _first(field: str, text: str) -> str | None:

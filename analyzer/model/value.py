@@ -95,6 +95,11 @@ def fields_of(cls: type) -> tuple[str, ...]:
     return fields
 
 
+def is_value(given: object) -> bool:
+    """Return whether something is of a value class."""
+    return hasattr(type(given), "__value_fields__")
+
+
 def required_fields_of(cls: type) -> tuple[str, ...]:
     """Return the names of the fields that have no default."""
     made: Any = cls

@@ -358,7 +358,7 @@ def _taken(files: Sequence[str], given: Input) -> str:
         return said
     from analyzer.parsers.ages import dump_taken
 
-    headers = [getattr(each, "taken", "") for each in given.rulesets]
+    headers = [each.taken for each in given.rulesets]
     times = [time for each in headers if each and (time := dump_taken(each)) is not None]
     return min(times).isoformat() if times else ""
 

@@ -11,7 +11,7 @@ from typing import Final
 from analyzer.errors import InputError
 from analyzer.model.addresses import Address, network_from_text
 from analyzer.model.cluster import Cluster, Node, Owners, Placement, Pods
-from analyzer.parsers.api_objects import Object, addresses, at, decode, elements, text
+from analyzer.parsers.api_objects import Object, addresses, at, elements, text
 from analyzer.parsers.pods import addresses_of, has_ended, pods_of
 
 #: Kinds of objects that say which node an address is on.
@@ -29,16 +29,6 @@ _CONTROL_PLANE: Final = (
     "node-role.kubernetes.io/control-plane",
     "node-role.kubernetes.io/master",
 )
-
-
-def parse_objects(files: Sequence[tuple[str, bytes]]) -> Cluster:
-    """Read the objects of all `files`, given as name and content.
-
-    Raises:
-        InputError: a file is no list of API objects, or contains none that we use.
-        ParseError: a file is not JSON.
-    """
-    return cluster_of(decode(files), ", ".join(name for name, _ in files))
 
 
 def cluster_of(objects: Sequence[Object], files: str) -> Cluster:

@@ -80,7 +80,6 @@ _NFLOG: Final = (
     r'(?:nflog-prefix "?(.*?)"?)?(?: ?nflog-group (\d+))?(?: ?nflog-(range|size) (\d+))?'
     r"(?: ?nflog-threshold (\d+))?"
 )
-_SET: Final = rf"(add|del)-set (\S+) ((?:src|dst)[srcdt,]*)( exist)?(?: timeout ({NUMBER}))?"
 _ONES: Final = r"[0-9]{1,5}"
 _TO: Final = r"to:(\S*)((?: (?:random-fully|random|persistent))*)"
 

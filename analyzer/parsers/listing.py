@@ -5,9 +5,9 @@ then parsed like any other rule; its line is that of the listing. A listing does
 tables: they are recognised by their base chains, by ``iptables -t nat ...`` before them, or given
 by ``--table``. It has no end mark either. Whether it is complete shows in the number of references
 that each chain states: if the listing shows another number, rules are missing, and each chain ends
-in an unknown rule. A Service's or endpoint's chain that comes last counts as complete only if its
-last rule matches all flows, as kube-proxy's does. (Missing rules that jump to no chain, at the end
-of any other last chain, cannot be detected, as in ``iptables -S``.)
+in an unknown rule. A chain that comes last, and of which it is known that its program ends it with
+a rule for all packets, counts as complete only if it has that rule. (Missing rules that jump to no
+chain, at the end of any other last chain, cannot be detected, as in ``iptables -S``.)
 
 Source: iptables, iptables/iptables.c, ``print_header`` and ``list_entries``; iptables/nft.c,
 ``nft_rule_list``.
@@ -23,6 +23,7 @@ from typing import Final
 from analyzer.errors import InputError
 from analyzer.model.hooks import POLICIES
 from analyzer.model.iptables.rules import Counters, Ruleset, Table
+from analyzer.model.programs import is_ending, program_of_chain
 from analyzer.model.value import replace
 from analyzer.parsers.listed_rows import ListedRows
 from analyzer.parsers.listed_rule import save_row
@@ -50,12 +51,10 @@ _RULER: Final = re.compile(r"\s*=*\s*")
 _SAID: Final = re.compile(r"# (?:Warning: ip6?tables-legacy tables present|Table `)")
 _LEGACY_BESIDE: Final = "tables-legacy tables present"
 _ANY_V6: Final = re.compile(r"\s!?[0-9a-f]{0,4}:[0-9a-f:]*:[0-9a-f:]*(?:/\d+)?\s")
-#: Chains of kube-proxy that have such a rule at their end.
-_ENDING: Final = ("KUBE-SEP-", "KUBE-SVC-", "KUBE-SVL-")
-#: Rows of rules that end all flows, or all of one protocol.
+#: Rows of rules that end all flows, or all of one protocol; group 1 is a chain that they jump to.
 _LAST: Final = re.compile(
     r'(?:\[\d+:\d+\] )?-A \S+ (?:-p \w+ )?(?:-m comment --comment (?:"(?:[^"\\]|\\.)*"|\S+) )?'
-    r"(?:-m (?:tcp|udp|sctp) )?-j (?:DNAT --to-destination \S+|KUBE-\S+)"
+    r"(?:-m (?:tcp|udp|sctp) )?-j (?:DNAT --to-destination \S+|(\S+))"
 )
 
 
@@ -242,7 +241,7 @@ class _Reader(Telling):
                 rows.complete = False
         elif table.rows:
             last, rows = next(reversed(table.rows.items()))
-            if last.startswith(_ENDING) and not (rows.lines and _LAST.fullmatch(rows.lines[-1])):
+            if is_ending(last) and not (rows.lines and _is_last(last, rows.lines[-1])):
                 rows.complete = False
         if name in self._tables:
             if not table.same_as(self._tables[name]):
@@ -273,6 +272,14 @@ class _Reader(Telling):
         if lines:
             more = f" (and {len(lines) - 1} more)" if lines[1:] else ""
             self._warn(code, f"{message}{more}", lines[0])
+
+
+def _is_last(chain: str, row: str) -> bool:
+    """Return whether a rule of a chain ends all packets there: by DNAT, or in a chain alike."""
+    found = _LAST.fullmatch(row)
+    if found is None:
+        return False
+    return found[1] is None or program_of_chain(found[1]) == program_of_chain(chain)
 
 
 _UNKNOWN: Final = "what may follow in its chains is treated as unknown"

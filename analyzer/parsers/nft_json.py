@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from analyzer.errors import InputError, ParseError
 from analyzer.model.diagnostics import Diagnostic, Location, partial_warning
 from analyzer.model.nft.expressions import Element, Unknown
+from analyzer.model.nft.lazy import Lazy
 from analyzer.model.nft.ruleset import (
     FAMILIES,
     FLAGS,
@@ -40,7 +41,6 @@ from analyzer.parsers.nft.definitions_json import (
 )
 from analyzer.parsers.nft.extension import NotUnderstood
 from analyzer.parsers.nft.json_values import mapping, optional_string, string, strings
-from analyzer.parsers.nft.lazy import Lazy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

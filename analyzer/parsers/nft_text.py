@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from analyzer.errors import InputError
 from analyzer.model.diagnostics import Diagnostic, Location, partial_warning
 from analyzer.model.nft.expressions import Element, Unknown
+from analyzer.model.nft.lazy import Lazy
 from analyzer.model.nft.ruleset import (
     FAMILIES,
     FLAGS,
@@ -32,7 +33,6 @@ from analyzer.model.nft.ruleset import (
 )
 from analyzer.parsers.nft import definitions, statements
 from analyzer.parsers.nft.extension import NotUnderstood
-from analyzer.parsers.nft.lazy import Lazy
 from analyzer.parsers.nft.splitting import Block, RawTable, split
 from analyzer.parsers.nft.splitting import statements as split_statements
 

@@ -25,10 +25,10 @@ BASE_CHAINS: Final = {
 }
 #: Chains that exist without being declared.
 BUILT_IN: Final = frozenset().union(*BASE_CHAINS)
-#: What only rules of the nat table have, including jumps to kube-proxy's chains there.
-_NAT_ONLY: Final = re.compile(
-    r"-j (?:DNAT|SNAT|MASQUERADE|REDIRECT)\b|KUBE-(?:SEP|SVC|SVL|EXT|XLB|FW|MARK-MASQ)"
-)
+#: Targets that only rules of the nat table have.
+_NAT_ONLY: Final = re.compile(r"-j (?:DNAT|SNAT|MASQUERADE|REDIRECT)\b")
+#: What may be the name of a chain.
+_NAMES: Final = re.compile(r"-(?:A|j|g) (\S+)")
 
 
 class OpenTable:
@@ -59,7 +59,7 @@ class OpenTable:
         bases = frozenset(n for n, (policy, _) in self.policies.items() if policy is not None)
         text = "".join(rows.text for rows in self.rows.values())
         named = BASE_CHAINS.get(bases)
-        return named or ("nat" if _NAT_ONLY.search(text) else "filter")
+        return named or ("nat" if _NAT_ONLY.search(text) or _is_of_nat(text) else "filter")
 
     def mark_incomplete(self) -> None:
         """Mark the chains that may have lost rules."""
@@ -105,3 +105,10 @@ class OpenTable:
             n: c.rules.text for n, c in other.chains.items() if isinstance(c.rules, ListedRows)
         }
         return theirs == {n: rows.text for n, rows in self.rows.items()}
+
+
+def _is_of_nat(text: str) -> bool:
+    """Return whether rows name a chain that its program has in the nat table only."""
+    from analyzer.model.programs import is_only_in_nat  # few dumps need it
+
+    return any(map(is_only_in_nat, dict.fromkeys(_NAMES.findall(text))))

@@ -9,7 +9,7 @@ from operator import itemgetter
 
 from analyzer.model.addresses import address_from_text, address_to_text
 from analyzer.model.diagnostics import Location
-from analyzer.model.iptables.rules import LOST_ROWS, Chain, LazyRules, Rule
+from analyzer.model.iptables.rules import LOST_ROWS, Chain, LazyChains, LazyRules, Rule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class RuleRows(LazyRules):
         ParseError: on first access, if the rule is malformed.
     """
 
-    __slots__ = ("_file", "_held", "_reader", "_understood", "complete", "table")
+    __slots__ = ("_file", "_held", "_reader", "_understood", "table")
 
     def __init__(self, file: str, reader: RowReader, table: str = "") -> None:
         super().__init__()
@@ -67,8 +67,6 @@ class RuleRows(LazyRules):
         self._understood: list[Rule | None] = []
         #: The name of the table, as far as it is known so far.
         self.table = table
-        #: False if the input may have lost rules of this chain.
-        self.complete = True
 
     @property
     @abstractmethod
@@ -182,7 +180,9 @@ def lost_rule(text: str, location: Location) -> Rule:
     from analyzer.model.iptables.matches import MatchUnknown
     from analyzer.model.iptables.targets import TargetUnknown
 
-    return Rule((MatchUnknown(LOST_ROWS),), TargetUnknown(LOST_ROWS), location, f"# {text}")
+    return Rule(
+        (MatchUnknown(LOST_ROWS),), TargetUnknown(LOST_ROWS, is_lost=True), location, f"# {text}"
+    )
 
 
 class Skimmed:
@@ -311,7 +311,7 @@ class SlicedRows(RuleRows):
         return self._block.text.count("\n", *self._block.span_of(self._name))
 
 
-class Chains(Mapping[str, Chain]):
+class Chains(LazyChains):
     """Chains by name, each created on first access."""
 
     __slots__ = ("_made", "_make", "_names", "_rules", "block")

@@ -51,36 +51,41 @@ _MANY_CHAINS: Final = 100
 #: If more chains are missing than this, only a few are reported one by one.
 _MANY: Final = 12
 _FEW: Final = 3
-#: Chains of endpoints and policies, which exist only if they have rules.
-_FILLED: Final = ("KUBE-SEP-",)
 
 
 def survey(
-    ruleset: Ruleset, unread: Mapping[str, Iterable[str] | None] | None = None
+    ruleset: Ruleset,
+    unread: Mapping[str, Iterable[str] | None] | None = None,
+    filled: tuple[str, ...] = (),
 ) -> Iterator[Diagnostic]:
     """Yield a diagnostic for each extension that is not read, and each chain that is missing.
 
-    `unread` lists, by table, the chains to look at; all, if it is None or lacks the table.
+    `unread` lists, by table, the chains to look at; all, if it is None or lacks the table. Chains
+    whose names begin with one of `filled` have rules whenever a rule jumps to them.
     """
     for table in ruleset.tables.values():
         names = (unread or {}).get(table.name)
-        yield from _survey(ruleset.file, table, table.chains if names is None else names)
+        yield from _survey(ruleset.file, table, table.chains if names is None else names, filled)
 
 
 def survey_any(
-    ruleset: Ruleset | NftRuleset, visited: Mapping[str, Iterable[str]]
+    ruleset: Ruleset | NftRuleset,
+    visited: Mapping[str, Iterable[str]],
+    filled: tuple[str, ...] = (),
 ) -> Iterator[Diagnostic]:
     """Yield the diagnostics for the chains of any kind of ruleset that were `visited`."""
     if isinstance(ruleset, Ruleset):
-        yield from survey(ruleset, visited)
+        yield from survey(ruleset, visited, filled)
     else:
         from analyzer.parsers.nft.survey import survey as survey_nft
 
         yield from survey_nft(ruleset, visited)
 
 
-def _survey(file: str, table: Table, names: Iterable[str]) -> Iterator[Diagnostic]:
-    strange = list(_strange(table, names))
+def _survey(
+    file: str, table: Table, names: Iterable[str], filled: tuple[str, ...]
+) -> Iterator[Diagnostic]:
+    strange = list(_strange(table, names, filled))
     if not strange:
         return
     from analyzer.model.iptables.matches import MatchUnknown
@@ -106,7 +111,7 @@ def _survey(file: str, table: Table, names: Iterable[str]) -> Iterator[Diagnosti
                 unread.setdefault(f"target {_first(text)}", []).append(line)
             case Jump(chain) | Goto(chain) if chain not in table.chains:
                 missing.setdefault(chain, []).append(line)
-            case Jump(chain) | Goto(chain) if _is_unfilled(table, chain):
+            case Jump(chain) | Goto(chain) if _is_unfilled(table, chain, filled):
                 empty.setdefault(chain, []).append(line)
             case _:
                 pass
@@ -136,26 +141,26 @@ def _survey(file: str, table: Table, names: Iterable[str]) -> Iterator[Diagnosti
         yield _finding(file, [line for lines in others for line in lines], "missing-chain", text)
 
 
-def _strange(table: Table, names: Iterable[str]) -> Iterator[Rule]:
+def _strange(table: Table, names: Iterable[str], filled: tuple[str, ...]) -> Iterator[Rule]:
     """Yield the rules that name something unknown; the others need not be parsed."""
     unfilled: dict[str, bool] = {}
     held = list(names)
-    if len(held) > _MANY_CHAINS and _is_known(table):
+    if len(held) > _MANY_CHAINS and _is_known(table, filled):
         return
     for name in held:
         rules = table.chains[name].rules
         if not isinstance(rules, RuleRows):
             continue
         for at, line in enumerate(rules.lines):
-            target = plain_target(line)
+            target = well_known_target(line)
             known = target in table.chains or target in TARGETS_READ
             if target is not None and target not in unfilled:
-                unfilled[target] = _is_unfilled(table, target)
+                unfilled[target] = _is_unfilled(table, target, filled)
             if target is None or not known or unfilled[target]:
                 yield rules.understand(rules.number(at), line)
 
 
-def _is_known(table: Table) -> bool:
+def _is_known(table: Table, filled: tuple[str, ...]) -> bool:
     """Return whether all rows have well-known options, and jump to chains that exist."""
     if not isinstance(table.chains, Chains):
         return False
@@ -167,20 +172,20 @@ def _is_known(table: Table) -> bool:
             return False
         targets.update(found)
     return all(
-        each in TARGETS_READ or (each in table.chains and not _is_unfilled(table, each))
+        each in TARGETS_READ or (each in table.chains and not _is_unfilled(table, each, filled))
         for each in targets
     )
 
 
-def plain_target(line: str) -> str | None:
+def well_known_target(line: str) -> str | None:
     """Return the target of a row of well-known options; None for any other row."""
     plain = re.fullmatch(_PLAIN, line)  # it takes a while to compile, and may not be needed
     return None if plain is None else plain[1]
 
 
-def _is_unfilled(table: Table, chain: str) -> bool:
+def _is_unfilled(table: Table, chain: str, filled: tuple[str, ...]) -> bool:
     """Return whether a chain is one that its writer fills before it jumps there, and is empty."""
-    if not chain.startswith(_FILLED) or chain not in table.chains:
+    if not chain.startswith(filled) or chain not in table.chains:
         return False
     if isinstance(table.chains, Chains):
         start, end = table.chains.block.span_of(chain)

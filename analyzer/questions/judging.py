@@ -187,7 +187,7 @@ def freshness(options: SimpleNamespace, given: Input) -> Freshness:
 
     of_bundle = [each for each in options.dumps or () if isinstance(each, Member)]
     own = next((each for each in of_bundle if each == given.ruleset.file), None)
-    header = getattr(given.ruleset, "taken", "")  # nft prints none
+    header = given.ruleset.taken
     taken = None if own is None else own.taken
     synced = None if own is None else own.synced
     if header or taken or synced:
@@ -206,7 +206,7 @@ def freshness(options: SimpleNamespace, given: Input) -> Freshness:
 def another_time(given: Input) -> Iterator[Diagnostic]:
     """Warn if the objects were taken at another time than the dump."""
     ruleset = given.ruleset
-    header = getattr(ruleset, "taken", "")  # nft prints none
+    header = ruleset.taken
     seen = given.taken() if header else None
     if seen is None:
         return

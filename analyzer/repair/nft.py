@@ -37,7 +37,7 @@ from analyzer.model.nft.expressions import (
     Unknown,
 )
 from analyzer.model.nft.ruleset import Chain, NftRuleset, Rule, Set, Table
-from analyzer.model.value import fields_of, replace
+from analyzer.model.value import fields_of, is_value, replace
 from analyzer.repair.nft_text import transaction
 from analyzer.repair.patch import TABLE, Patch, Refused
 
@@ -356,7 +356,7 @@ class _Maker:
             case tuple():
                 for each in given:
                     self._need(each, rule)
-            case _ if hasattr(given, "__value_fields__"):
+            case _ if is_value(given):
                 for field in fields_of(type(given)):
                     self._need(getattr(given, field), rule)
             case _:

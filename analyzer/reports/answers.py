@@ -246,7 +246,7 @@ class WhatIfAnswer:
     @property
     def is_whole(self) -> bool:
         """Whether nothing selected is known to be left out."""
-        is_read = getattr(self.prediction, "is_whole", True)
+        is_read = self.prediction is None or self.prediction.is_whole
         return is_read and not (self.not_judged or self.view.cut or self.found.is_interrupted)
 
     def judged(self, failure: Failure) -> ControlPlaneState | None:

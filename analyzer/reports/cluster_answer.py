@@ -57,4 +57,4 @@ class LossClusterAnswer:
     @property
     def knows_every_node(self) -> bool:
         """Whether each node's rules are known, or predicted."""
-        return not isinstance(self.prediction, FromDumps) or self.prediction.is_whole
+        return self.prediction.is_whole

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from analyzer.kubeproxy.diff.beside import Beside, Topic
+from analyzer.kubeproxy.diff.beside import NonServiceFlows, Topic
 from analyzer.kubeproxy.diff.changes import MASQUERADED, UNRESOLVED, Otherwise
 from analyzer.kubeproxy.view import Source
 from analyzer.model.iptables.rules import Rule
@@ -35,7 +35,7 @@ TOPICS: Final = {
 _HAIRPINS: Final = frozenset({Topic.HAIRPIN_ELSEWHERE, Topic.HAIRPIN_THROUGH_NODE})
 
 
-def beside_blocks(found: Sequence[Beside]) -> Iterator[Block]:
+def beside_blocks(found: Sequence[NonServiceFlows]) -> Iterator[Block]:
     """Yield a table of the outcomes that differ, with the rules responsible below."""
     if not found:
         return
@@ -57,13 +57,13 @@ def beside_blocks(found: Sequence[Beside]) -> Iterator[Block]:
         yield Line()
 
 
-def sources_of(each: Beside) -> str:
+def sources_of(each: NonServiceFlows) -> str:
     """Return the sources of the flows that were evaluated."""
     # Those of other nodes were not: they come in as those of this one do.
     return ", ".join("pods" if s is Source.POD else sources({s})[0] for s in each.sources)
 
 
-def lost(found: Sequence[Beside]) -> list[str]:
+def lost(found: Sequence[NonServiceFlows]) -> list[str]:
     """Return what works in A and is dropped or rejected by design in B.
 
     Flows to a ClusterIP never arrive from endpoints on other nodes, so nothing is lost there.
@@ -77,7 +77,7 @@ def lost(found: Sequence[Beside]) -> list[str]:
     )
 
 
-def _works(each: Beside, how: Otherwise) -> bool:
+def _works(each: NonServiceFlows, how: Otherwise) -> bool:
     if each.topic is Topic.HAIRPIN_THROUGH_NODE:  # else the answer never leaves the endpoint
         return any(kind == MASQUERADED for kind, _ in how)
     return _reaches(how)
@@ -102,7 +102,7 @@ def _shown(rule: AnyRule) -> str:
     return f"{signed_place(rule)}, {text}"
 
 
-def _row(each: Beside) -> tuple[Cell, ...]:
+def _row(each: NonServiceFlows) -> tuple[Cell, ...]:
     kind: Cell = Span("intended", Style.GOOD)
     if not each.is_certain:
         kind = Span("cannot tell", Style.WARNING)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from analyzer.kubeproxy.diff.beside import Beside
+from analyzer.kubeproxy.diff.beside import NonServiceFlows
 from analyzer.kubeproxy.diff.changes import (
     Change,
     EndpointChange,
@@ -166,7 +166,7 @@ def _ends(ends: Otherwise) -> list[dict[str, Any]]:
     return [{"outcome": kind, "probability": values.bounds(share)} for kind, share in ends]
 
 
-def _beside(each: Beside, rules: values.RuleNumbers) -> dict[str, Any]:
+def _beside(each: NonServiceFlows, rules: values.RuleNumbers) -> dict[str, Any]:
     return {
         "topic": each.topic.value,
         "intended": each.is_intended,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analyzer.kubeproxy.diff.beside import Beside
+from analyzer.kubeproxy.diff.beside import NonServiceFlows
 from analyzer.model.value import replace
 from analyzer.reports.answers import DiffAnswer
 from analyzer.reports.diff_beside import TOPICS, sources_of
@@ -36,7 +36,7 @@ def render(answer: DiffAnswer) -> Iterator[str]:
         yield _line(_beside(each))
 
 
-def _beside(each: Beside) -> tuple[str, ...]:
+def _beside(each: NonServiceFlows) -> tuple[str, ...]:
     verdict = "unknown" if not each.is_certain else "intended" if each.is_intended else "certain"
     flows = f"from {sources_of(each)}"
     return "", "", flows, TOPICS[each.topic], "", ends(each.a), ends(each.b), verdict

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from analyzer.kubeproxy.rows.plain_shares import PlainRoutes
-from analyzer.kubeproxy.view import ServicePort, Source
+from analyzer.kubeproxy.view import LazyRoutes, ServicePort, Source
 from analyzer.model.endings import Ending, EndKind
 from analyzer.model.probability import ALWAYS, NEVER, Bounds
 from analyzer.reports.document import Line, Span, Style
@@ -62,7 +61,7 @@ def _losing(services: Iterable[ServicePort]) -> Iterator[tuple[ServicePort, Sequ
 def class_of(service: ServicePort) -> Hashable:
     """Return what is the same of ServicePorts of which the same is to be said; or None."""
     routes = service.routes
-    if service.unfilled or not isinstance(routes, PlainRoutes) or routes.is_quiet:
+    if service.unfilled or not isinstance(routes, LazyRoutes) or routes.is_quiet:
         return None
     alike = routes.class_of()
     return None if alike is None else (alike, service.frontends[0].kind)
@@ -89,7 +88,7 @@ def _told_of(service: ServicePort, known: list[KnownLosses]) -> Sequence[_Told]:
 
 
 def _may_lose(service: ServicePort) -> bool:
-    if getattr(service.routes, "is_quiet", False):  # without a look at each of its routes
+    if service.is_quiet:
         return False
     return any(route.astray or route.losses() for route in service.routes)
 

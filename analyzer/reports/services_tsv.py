@@ -96,7 +96,7 @@ class _Writer:
                 yield self._lines(head, group, behind)
                 if group.unresolved or not len(group.endpoints):
                     upper = float(group.unresolved)
-                    yield f"{head}\t\t{_decimal(0.0)}\t{_decimal(upper)}\t{behind}"
+                    yield f"{head}\t\t{0.0!r}\t{upper!r}\t{behind}"
 
     def _lines(self, head: str, group: _Alike, behind: str) -> str:
         tails = self._tails_of(group.draws, behind)
@@ -164,9 +164,5 @@ def _source(route: Route) -> str:
 
 
 def _bounds(bounds: Bounds) -> str:
-    lower = _decimal(float(bounds.lower))
-    return f"{lower}\t{lower if bounds.is_exact else _decimal(float(bounds.upper))}"
-
-
-def _decimal(number: float) -> str:
-    return repr(number)
+    lower = repr(float(bounds.lower))
+    return f"{lower}\t{lower if bounds.is_exact else repr(float(bounds.upper))}"

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from analyzer.model.iptables.rules import LOST_ROWS
 from analyzer.model.iptables.targets import Accept, Dnat, Masquerade, Redirect, Snat
 from analyzer.model.packet import UNKNOWN_PACKET, Packet
 from analyzer.model.value import replace
@@ -39,9 +38,8 @@ from analyzer.semantics.tree import (
 _ENTERING: Final = frozenset({"PREROUTING", "OUTPUT"})
 
 
-#: What follows the last stage; or the hook, if the traversal ends there and a translation ends it
-#: sooner.
-Then = Callable[[Packet], Tree] | str
+#: What follows the last stage; None: the traversal ends there, and a translation ends it sooner.
+Then = Callable[[Packet], Tree] | None
 
 
 class Calls:
@@ -102,12 +100,12 @@ class Calls:
                         "whether conntrack sees the flow", (self.run(rest, packet, then), asked)
                     )
             return self._one(stage, packet, rest, then)
-        return Leaf(FellThrough(), packet) if isinstance(then, str) else then(packet)
+        return Leaf(FellThrough(), packet) if then is None else then(packet)
 
     def _one(self, stage: BaseChain, packet: Packet, rest: tuple[Stage, ...], then: Then) -> Tree:
         if not stage.is_before and packet.template:
             packet = replace(packet, template=False)  # conntrack has made an entry of it
-        if isinstance(then, str) and not rest and stage.policy != "DROP" and not stage.lacks_policy:
+        if then is None and not rest and stage.policy != "DROP" and not stage.lacks_policy:
             if self.joins_marks and stage.is_nat and stage.walker.joins_marks:
                 from analyzer.semantics.joined import with_marks  # few dumps need it
 
@@ -134,13 +132,13 @@ class Calls:
                 return Either(because, (dropped, self.run(rest, leaf.packet, then)))
             case Accept() | FellThrough():
                 pass
-            case Dnat() | Redirect() | Masquerade() | Snat() if not isinstance(then, str):
+            case Dnat() | Redirect() | Masquerade() | Snat() if then is not None:
                 rest = without_nat(rest)
-            case Unresolved(why) if why == LOST_ROWS and self.is_behind and _never_drops(stage):
+            case Unresolved(is_lost=True) if self.is_behind and _never_drops(stage):
                 return self.run(without_nat(rest), _of_some_source(came), then)
             case _:
                 return leaf
-        if isinstance(then, str) and not rest:
+        if then is None and not rest:
             return leaf
         return self.run(rest, leaf.packet, then)
 

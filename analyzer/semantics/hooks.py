@@ -263,13 +263,13 @@ class Hooks:
         self._begin()
         self._calls.joins_marks = joins_marks
         self._effort.lends = lends
-        return self._calls.run(up_to_nat(self._calls.stages[hook], hook), packet, hook)
+        return self._calls.run(up_to_nat(self._calls.stages[hook], hook), packet, None)
 
     @deep
     def before_nat(self, hook: str, packet: Packet) -> Tree:
         """Return the result of PREROUTING or OUTPUT for `packet` before nat."""
         self._begin()
-        return self._calls.run(without_nat(up_to_nat(self._calls.stages[hook], hook)), packet, hook)
+        return self._calls.run(without_nat(up_to_nat(self._calls.stages[hook], hook)), packet, None)
 
     # --- after nat ---
 

@@ -16,15 +16,9 @@ from analyzer.semantics.tree import (
     Chance,
     Either,
     Leaf,
-    Outcome,
     Tree,
     Unresolved,
-    leaves,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:  # not needed by most
-    from analyzer.model.distribution import Distribution
 
 K = TypeVar("K", bound=Hashable)
 
@@ -219,22 +213,6 @@ def _any_of(branches: list[Sums]) -> Sums:
     return found
 
 
-def bounds(tree: Tree, event: Callable[[Leaf], bool]) -> Bounds:
-    """Bound the probability of `event`, whatever the unknown matches decide."""
-    return chance_of(shares(tree, event))
-
-
 def chance_of(shares: Shares[bool]) -> Bounds:
     """Bound the probability of the leaves for which the key is True."""
     return shares.get(True) or Bounds(NEVER, shares.unresolved)
-
-
-def distribution(tree: Tree) -> Distribution[Outcome]:
-    """Return the exact distribution of a tree that contains nothing unknown.
-
-    Raises:
-        ValueError: the tree has an `Either`; use `bounds` instead.
-    """
-    from analyzer.model.distribution import Distribution
-
-    return Distribution.collect((leaf.outcome, w) for leaf, w in leaves(tree, ALWAYS))

@@ -28,9 +28,14 @@ class FellThrough:
 
 @value
 class Unresolved:
-    """A target that we cannot parse may have decided anything."""
+    """A target that we cannot parse may have decided anything.
+
+    Attributes:
+        is_lost: it is that of rules which the dump may have lost.
+    """
 
     text: str
+    is_lost: bool = False
 
 
 @value
@@ -185,23 +190,3 @@ def every_node(tree: Tree) -> Iterator[Tree]:
                 rest += [child for _, child in reversed(parts)]
             case _:
                 pass
-
-
-def leaves(tree: Tree, weight: Dyadic) -> Iterator[tuple[Leaf, Dyadic]]:
-    """Yield each leaf with its probability times `weight`.
-
-    Raises:
-        ValueError: the tree has an `Either`.
-    """
-    match tree:
-        case Leaf():
-            yield tree, weight
-        case Chance(branches):
-            for part, child in branches:
-                yield from leaves(child, weight * part)
-        case Either(because):
-            raise ValueError(f"no single distribution: {because}")
-        case BySource():
-            raise ValueError("no single distribution: rules distinguish sources")
-        case _:
-            assert_never(tree)

@@ -66,12 +66,7 @@ class WayBack:
     def of(self, answer: Packet) -> Tree:
         """Return what happens to an answer that comes to the first hook."""
         hook = "OUTPUT" if answer.in_interface == "" else "PREROUTING"
-        return self._run(self._until_nat(hook), answer, lambda p: self._restored(p, hook))
-
-    def _run(
-        self, stages: tuple[Stage, ...], packet: Packet, then: Callable[[Packet], Tree]
-    ) -> Tree:
-        return self._calls.run(stages, packet, then)
+        return self._calls.run(self._until_nat(hook), answer, lambda p: self._restored(p, hook))
 
     def _until_nat(self, hook: str) -> tuple[Stage, ...]:
         return without_nat(up_to_nat(self._calls.stages[hook], hook))
@@ -93,7 +88,7 @@ class WayBack:
         restored = put_back(answer, self._client)
         return self._shared(
             (restored, self._client, self._ends),
-            lambda p: self._run(self._after_nat(hook), p, self._routed),
+            lambda p: self._calls.run(self._after_nat(hook), p, self._routed),
         )
 
     def _routed(self, answer: Packet) -> Tree:
@@ -103,7 +98,7 @@ class WayBack:
             return self._to_client(replace(answer, in_interface=None), "POSTROUTING")
         back = self._client
         leaving = replace(answer, out_interface=back.out_interface, leaves_by=back.leaves_by)
-        return self._run(
+        return self._calls.run(
             self._calls.stages["FORWARD"],
             leaving,
             lambda p: self._to_client(replace(p, in_interface=None, came_by=None), "POSTROUTING"),
@@ -111,17 +106,17 @@ class WayBack:
 
     def _to_client(self, answer: Packet, hook: str) -> Tree:
         """Return what happens at the last hook, or before the answer comes back by loopback."""
-        return self._run(self._until_nat(hook), answer, lambda p: self._undone(p, hook))
+        return self._calls.run(self._until_nat(hook), answer, lambda p: self._undone(p, hook))
 
     def _undone(self, answer: Packet, hook: str) -> Tree:
         unknown = replace(answer, source=None, sources=None, source_port=None)
         then = self._looped if self._ends is Ends.LOOPED else _delivered
-        return self._run(self._after_nat(hook), unknown, then)
+        return self._calls.run(self._after_nat(hook), unknown, then)
 
     def _looped(self, answer: Packet) -> Tree:
         back = replace(answer, in_interface=LOOPBACK, out_interface="")
         stages = (*self._calls.stages["PREROUTING"], *self._calls.stages["INPUT"])
-        return self._run(met_before(stages), back, _delivered)
+        return self._calls.run(met_before(stages), back, _delivered)
 
 
 def _delivered(answer: Packet) -> Tree:

@@ -7,9 +7,9 @@ from fractions import Fraction
 
 from analyzer.clients.callers import Callers, callers
 from analyzer.clients.connectors import CONNECTORS, Connector, To
-from analyzer.clients.fates import FlowResponse
 from analyzer.clients.operations import Connection, Journey, Operation, Step, judge
 from analyzer.clients.resolvers import RESOLVERS
+from analyzer.clients.responses import FlowResponse
 from analyzer.clients.world import EntryNode, World, dns_at
 from analyzer.errors import InputError, UsageError, suggestion
 from analyzer.failure.loss import service_loss

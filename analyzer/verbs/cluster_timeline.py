@@ -17,7 +17,7 @@ from analyzer.kubeproxy.diff.difference import difference
 from analyzer.kubeproxy.diff.dumps import Dump, versions_of_both
 from analyzer.kubeproxy.select import names_in
 from analyzer.kubeproxy.view import View
-from analyzer.model.diagnostics import Diagnostic, partial_warning
+from analyzer.model.diagnostics import Diagnostic
 from analyzer.model.value import value
 from analyzer.node_dumps.looks import Dumped, dumped, time_of_objects
 from analyzer.node_dumps.sources import checked_pattern
@@ -33,9 +33,9 @@ from analyzer.reports.cluster_timeline_answer import (
     Wrong,
 )
 from analyzer.reports.json_values import family
-from analyzer.reports.phrases import listed
 from analyzer.reports.progress import progress
 from analyzer.verbs.cluster_dead_windows import Losses, Objects, in_words, windows_of
+from analyzer.verbs.cluster_timeline_notes import assumed, notes
 from analyzer.watching.drifting import Drift, Drifting
 
 TYPE_CHECKING = False
@@ -134,7 +134,7 @@ class _Courses:
         every = View(services=tuple(self._contents.services.values()), mode="", node=None)
         self._asked = names_in([every], self._options.service, self._options.namespace)
         wrong, why = self._wrong(states)
-        diagnostics = [*_told(self._options.dumps[0], courses)]
+        diagnostics = [*notes(self._options.dumps[0], courses)]
         return TimelineOfDumpsAnswer(
             nodes=tuple(courses),
             objects=tuple(each.look for each in self._objects if each.look is not None),
@@ -147,7 +147,7 @@ class _Courses:
                 node: tuple(dict.fromkeys(name for state in of for name in state.not_judged))
                 for node, of in states.items()
             },
-            assumed=tuple(self._assumed(courses)),
+            assumed=tuple(assumed(courses, len(self._times))),
             diagnostics=tuple(diagnostics),
             most=self._options.max_lost,
             every=self._options.all,
@@ -318,24 +318,6 @@ class _Courses:
         found.sort(key=lambda e: (-e.lost.total.upper, -e.lost.total.lower, e.service, e.node))
         return tuple(found)
 
-    def _assumed(self, courses: Sequence[NodeCourse]) -> Iterator[str]:
-        clocks = {each.clock for node in courses for each in node.good}
-        if "dump" in clocks:
-            yield "clocks of nodes are in UTC, if a dump gives its time without a zone"
-        if "file" in clocks:
-            yield "a dump without a time was taken when its file was written"
-        yield (
-            "between two dumps rules changed once, at any time; what appeared and disappeared "
-            "was not seen"
-        )
-        if len(self._times) == 1:
-            yield "the objects were the same all the time"
-        elif self._times:
-            yield (
-                "before the first objects they were as in the first, and after the last as in "
-                "the last"
-            )
-
 
 def _holds(
     facts: Sequence[Sequence[frozenset[Finding]]], each: Finding
@@ -390,20 +372,3 @@ def _as_changed(
         is_certain=change is None or change.is_certain,
         stood=before,
     )
-
-
-def _told(file: str, courses: Sequence[NodeCourse]) -> Iterator[Diagnostic]:
-    for node in courses:
-        for look in node.looks:
-            if look.why:
-                yield partial_warning("dump-failed", f"{node.node}: {look.why}", look.source)
-    hint = "--name-from or --node say which dumps are of one node"
-    if alone := [each.node for each in courses if len(each.good) == 1]:
-        says = f"a single dump says nothing about time: {listed(alone)}; {hint}"
-        yield partial_warning("one-dump", says, file)
-    if together := [each.node for each in courses if each.is_twice_at_once]:
-        says = (
-            f"several dumps from one time, which may be of several nodes: {listed(together)}; "
-            f"{hint}"
-        )
-        yield partial_warning("same-time", says, file)

@@ -15,7 +15,7 @@ from netns_lab.namespace import Namespace
 from netns_lab.nft_rules import Nftables
 
 
-class Beside(Protocol):
+class OtherRules(Protocol):
     """A node's rules beside kube-proxy's, and whether some may be left out."""
 
     @property
@@ -34,7 +34,7 @@ BACKENDS: Final[Mapping[str, type[Backend]]] = {
 }
 
 
-def load_beside(namespace: Namespace, first: Backend, question: Beside) -> tuple[Backend, ...]:
+def load_beside(namespace: Namespace, first: Backend, question: OtherRules) -> tuple[Backend, ...]:
     """Load a node's other rulesets beside those of `first`, in the order they were given.
 
     Raises:

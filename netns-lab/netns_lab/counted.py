@@ -9,7 +9,7 @@ from operator import ne
 from typing import Generic, TypeAlias, TypeVar
 
 #: A rule: its chain, and its number there from 0.
-Place: TypeAlias = tuple[str, int]
+RulePlace: TypeAlias = tuple[str, int]
 W = TypeVar("W")
 
 
@@ -20,7 +20,7 @@ class CountedRules(ABC, Generic[W]):
         where: of each rule, where its counter stands in what the kernel returns.
     """
 
-    def __init__(self, where: Mapping[Place, W]) -> None:
+    def __init__(self, where: Mapping[RulePlace, W]) -> None:
         self._where = dict(where)
         self._last: Sequence[int] = [0] * len(self._where)
 
@@ -28,11 +28,11 @@ class CountedRules(ABC, Generic[W]):
     def _values(self) -> Sequence[int]:
         """Return the packets that each rule has counted, in the order of the rules."""
 
-    def packets(self) -> Mapping[Place, int]:
+    def packets(self) -> Mapping[RulePlace, int]:
         """Return the packets that each rule has counted."""
         return dict(zip(self._where, self._values(), strict=True))
 
-    def new(self) -> Iterator[tuple[Place, int]]:
+    def new(self) -> Iterator[tuple[RulePlace, int]]:
         """Yield the rules whose counters have changed since the last call, and by how much.
 
         Of ten thousand rules a few have: no number is made for the others.

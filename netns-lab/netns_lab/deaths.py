@@ -12,7 +12,7 @@ from ipaddress import ip_address
 from types import SimpleNamespace
 from typing import Final
 
-from analyzer.clients.fates import FlowResponse
+from analyzer.clients.responses import FlowResponse
 from analyzer.errors import UsageError
 from analyzer.failure.models import Dead
 from analyzer.inputs.recognised import Input

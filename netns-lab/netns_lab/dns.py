@@ -30,16 +30,11 @@ def respond(query: bytes, addresses: Collection[bytes] = (_ADDRESS,)) -> bytes:
     return header + query[_HEADER:end] + b"".join(map(_record, found))
 
 
-def knowing(names: Collection[str]) -> Callable[[bytes], bytes]:
-    """Return a responder that knows these names, and answers NXDOMAIN for all others.
-
-    Names are without the final dot, in lower case.
-    """
-    return telling(dict.fromkeys(names, (_ADDRESS,)))
-
-
 def telling(addresses: Mapping[str, Collection[bytes]]) -> Callable[[bytes], bytes]:
-    """Return a responder like that of `knowing`, given each name's addresses in network order."""
+    """Return a responder that has each name's addresses, and answers NXDOMAIN for all others.
+
+    Names are without the final dot, in lower case; addresses in network order.
+    """
 
     def respond_if_known(query: bytes) -> bytes:
         end = _question_end(query)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from socket import AF_PACKET, IPPROTO_RAW, SOCK_RAW, socket
 
-from analyzer.clients.fates import FlowResponse
+from analyzer.clients.responses import FlowResponse
 from analyzer.failure.models import Dead
 from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, Source, View
 from analyzer.model.addresses import Address

@@ -25,7 +25,7 @@ from typing import Any, Final, TypeVar
 from analyzer.model.nft import statements as st
 from analyzer.model.nft.expressions import Meta, Unknown
 from analyzer.model.nft.ruleset import Chain, NftRuleset, Rule, Set, Table
-from analyzer.model.value import fields_of, replace
+from analyzer.model.value import fields_of, is_value, replace
 from analyzer.parsers.nft.expressions import write_group
 from analyzer.parsers.nft.rendering import render, render_rule
 from netns_lab.errors import LabError
@@ -166,7 +166,7 @@ def _not_understood(given: Any) -> Iterator[str]:
         case tuple():
             for each in given:
                 yield from _not_understood(each)
-        case _ if hasattr(given, "__value_fields__"):
+        case _ if is_value(given):
             for name in fields_of(type(given)):
                 yield from _not_understood(getattr(given, name))
         case _:
@@ -233,7 +233,7 @@ def _strings(given: Any) -> Iterator[str]:
         case Mapping():
             for key, each in given.items():
                 yield from _strings((key, each))
-        case _ if hasattr(given, "__value_fields__"):
+        case _ if is_value(given):
             for name in fields_of(type(given)):
                 yield from _strings(getattr(given, name))
         case _:

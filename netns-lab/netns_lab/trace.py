@@ -62,35 +62,8 @@ _VERDICTS: Final = {
     -5: "return",
 }
 
-#: Mark of packets to trace: the IPv4 identification, the IPv6 flow label. Packets sent in reply,
-#: such as those of a reject, are not traced; nor is ICMP, which may have the same value by chance.
-TRACED: Final = 0x6B6F
+#: The table that sets ``nftrace``.
 TRACING_TABLE: Final = "kubeodds-trace"
-#: Before anything else sees packets. No packet reaches the rule that matches on conntrack: it
-#: enables conntrack, without which the kernel evaluates no nat chain. Rules with NAT enable it too,
-#: so only rulesets with empty nat chains could notice this table. Source: Linux,
-#: net/netfilter/nft_nat.c, ``nft_nat_init``; nf_nat_core.c, ``nf_nat_inet_fn``.
-TRACING: Final = f"""
-table inet {TRACING_TABLE} {{
-    chain prerouting {{
-        type filter hook prerouting priority -2000000000;
-        jump trace
-    }}
-    chain output {{
-        type filter hook output priority -2000000000;
-        jump trace
-    }}
-    chain trace {{
-        meta l4proto icmp return
-        meta l4proto ipv6-icmp return
-        ip id {TRACED} meta nftrace set 1
-        ip6 flowlabel {TRACED} meta nftrace set 1
-    }}
-    chain conntrack {{
-        ct state new
-    }}
-}}
-"""
 #: A rule that has no matches but a verdict is reported like the end of the chain, whose number
 #: follows the last rule's.
 _SAID: Final = re.compile(r"TRACE: (\w+):(\S+):(?:rule|return|policy):(\d+) ")
@@ -194,7 +167,7 @@ class NftEvent:
 class NftTrace(KernelTrace[NftEvent]):
     """Traces of nftables; call `learn` after each change of the rules.
 
-    Only packets whose ``nftrace`` a rule has set are reported; `TRACING` sets it.
+    Only packets whose ``nftrace`` a rule has set are reported.
     """
 
     def __init__(self, namespace: Namespace) -> None:

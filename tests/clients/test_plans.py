@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from analyzer.clients.connect import connect, connect_to_pods
 from analyzer.clients.connectors import CONNECTORS, To
-from analyzer.clients.fates import FATES, FlowResponse, Lot, certain, of_fates
 from analyzer.clients.look_up import candidates, look_up, with_options
 from analyzer.clients.operations import ends
 from analyzer.clients.outcome import QUANTILES, Outcome, fails, outcome
 from analyzer.clients.plan import Plan, Result
 from analyzer.clients.resolvers import RESOLVERS, Port, Resolver, Search
+from analyzer.clients.responses import RESPONSES, FlowResponse, Lot, of_responses
 from analyzer.clients.target import ClientTarget
 from analyzer.model.resolv_conf import ResolvConf
 from analyzer.model.ternary import Ternary
@@ -37,7 +37,7 @@ def exact(*chances: Fraction) -> Lot:
 
 
 def told(lot: Lot) -> dict[str, Fraction]:
-    return {fate.value: lower for fate, (lower, _) in zip(FATES, lot.bounds, strict=True)}
+    return {fate.value: lower for fate, (lower, _) in zip(RESPONSES, lot.bounds, strict=True)}
 
 
 @st.composite
@@ -48,7 +48,7 @@ def lots(
     if not any(weights.values()):
         weights[FlowResponse.ANSWERED] = 1
     whole = sum(weights.values())
-    return exact(*(Fraction(weights.get(fate, 0), whole) for fate in FATES))
+    return exact(*(Fraction(weights.get(fate, 0), whole) for fate in RESPONSES))
 
 
 @st.composite
@@ -138,7 +138,7 @@ def looked_up(resolver: Resolver, lot: Lot, conf: ResolvConf = CONF) -> Plan:
 
 @pytest.mark.parametrize("name", RESOLVERS)
 def test_nothing_dead_nothing_fails_and_nobody_waits(name: str) -> None:
-    found = outcome(looked_up(RESOLVERS[name], certain(FlowResponse.ANSWERED)))
+    found = outcome(looked_up(RESOLVERS[name], of_responses([FlowResponse.ANSWERED])))
     assert found.fails == found.delay == NEVER
     assert [each.result for each in found.endings] == [Result.ANSWERED]
 
@@ -148,10 +148,10 @@ def test_nothing_dead_nothing_fails_and_nobody_waits(name: str) -> None:
     "fate", [FlowResponse.SILENT, FlowResponse.REFUSED, FlowResponse.UNREACHABLE]
 )
 def test_all_dead_all_fail(name: str, fate: FlowResponse) -> None:
-    assert fails(looked_up(RESOLVERS[name], certain(fate))) == (ONE, ONE)
+    assert fails(looked_up(RESOLVERS[name], of_responses([fate]))) == (ONE, ONE)
 
 
-@given(lots(FATES[1:]), st.sampled_from(sorted(RESOLVERS)))
+@given(lots(RESPONSES[1:]), st.sampled_from(sorted(RESOLVERS)))
 @examples(10, 300)
 def test_a_retry_from_a_new_port_never_hurts(lot: Lot, name: str) -> None:
     same = replace(RESOLVERS[name], port=Port.SAME)
@@ -173,8 +173,8 @@ def test_a_pinned_retry_never_helps(lot: Lot, name: str, attempts: int) -> None:
 
 
 @given(
-    lots(FATES[1:]),
-    st.sampled_from(FATES[1:]),
+    lots(RESPONSES[1:]),
+    st.sampled_from(RESPONSES[1:]),
     st.sampled_from(sorted(RESOLVERS)),
     st.integers(0, 3),
 )
@@ -186,7 +186,7 @@ def test_look_ups_fail_more_where_more_is_dead(
     dies = lot.bounds[0][0] * Fraction(part, 3)
     moved = {FlowResponse.ANSWERED: -dies, fate: dies}
     worse = exact(
-        *(lower + moved.get(f, 0) for f, (lower, _) in zip(FATES, lot.bounds, strict=True))
+        *(lower + moved.get(f, 0) for f, (lower, _) in zip(RESPONSES, lot.bounds, strict=True))
     )
     less, more = (fails(looked_up(RESOLVERS[name], each)) for each in (lot, worse))
     assert less[0] <= more[0]
@@ -196,8 +196,8 @@ def test_look_ups_fail_more_where_more_is_dead(
 @given(st.data(), st.sampled_from(sorted(RESOLVERS)))
 @examples(12, 300)
 def test_bounds_hold_whatever_is_true(data: st.DataObject, name: str) -> None:
-    true = data.draw(lots(FATES[1:]))
-    slack = [Fraction(data.draw(st.integers(0, 2)), 8) for _ in FATES]
+    true = data.draw(lots(RESPONSES[1:]))
+    slack = [Fraction(data.draw(st.integers(0, 2)), 8) for _ in RESPONSES]
     loose = Lot(
         tuple(
             (max(Fraction(0), lower - each), min(ONE, lower + each))
@@ -258,7 +258,7 @@ def test_a_connection_ends_as_the_client_that_is_played(
 @examples(30, 200)
 def test_endpoints_are_tried_one_after_another(endpoints: list[FlowResponse], name: str) -> None:
     connector = CONNECTORS[name]
-    counts = {fate: endpoints.count(fate) for fate in FATES}
+    counts = {fate: endpoints.count(fate) for fate in RESPONSES}
     found = outcome(connect_to_pods(connector, counts, {}, (), ends))
     timeouts = (*connector.timeout, *(connector.timeout[-1:] * 4))[: connector.tries]
     played = naive.every(
@@ -274,7 +274,7 @@ def test_a_connection_to_the_living_never_fails(name: str) -> None:
     connector = CONNECTORS[name]
     if connector.to is To.SERVICE:
         plan = connect(
-            connector, ClientTarget(name="a", lot=certain(FlowResponse.ANSWERED)), (), ends
+            connector, ClientTarget(name="a", lot=of_responses([FlowResponse.ANSWERED])), (), ends
         )
     else:
         plan = connect_to_pods(connector, {FlowResponse.ANSWERED: 3}, {}, (), ends)
@@ -283,17 +283,17 @@ def test_a_connection_to_the_living_never_fails(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CONNECTORS)
-@pytest.mark.parametrize("fate", FATES[1:])
+@pytest.mark.parametrize("fate", RESPONSES[1:])
 def test_a_connection_to_the_dead_always_fails(name: str, fate: FlowResponse) -> None:
     connector = CONNECTORS[name]
     if connector.to is To.SERVICE:
-        plan = connect(connector, ClientTarget(name="a", lot=certain(fate)), (), ends)
+        plan = connect(connector, ClientTarget(name="a", lot=of_responses([fate])), (), ends)
     else:
         plan = connect_to_pods(connector, {fate: 3}, {}, (), ends)
     assert fails(plan) == (ONE, ONE)
 
 
-@given(lots(FATES[1:]), st.sampled_from(TO_SERVICES), st.integers(1, 4))
+@given(lots(RESPONSES[1:]), st.sampled_from(TO_SERVICES), st.integers(1, 4))
 @examples(30, 300)
 def test_another_try_never_hurts(lot: Lot, name: str, tries: int) -> None:
     fewer = replace(CONNECTORS[name], tries=tries)
@@ -332,7 +332,7 @@ def test_endpoints_of_which_nobody_knows_are_bounds() -> None:
 
 @pytest.mark.parametrize("name", TO_SERVICES)
 def test_of_a_lot_of_which_nothing_is_known_nothing_is_said(name: str) -> None:
-    plan = connect(CONNECTORS[name], ClientTarget(name="a", lot=of_fates(FATES)), (), ends)
+    plan = connect(CONNECTORS[name], ClientTarget(name="a", lot=of_responses(RESPONSES)), (), ends)
     assert fails(plan) == (Fraction(0), ONE)
 
 

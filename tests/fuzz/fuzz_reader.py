@@ -24,9 +24,9 @@ with atheris.instrument_imports(include=["analyzer"]):
     from analyzer.kubeproxy.iptables import Recogniser
     from analyzer.model.cluster import Cluster
     from analyzer.parsers.iptables_save import parse, render
-    from analyzer.parsers.kubernetes import parse_objects
     from analyzer.reports.answers import ServicesAnswer
     from analyzer.reports.renderers import RENDERERS, renderer
+    from tests.support.parsed_objects import parse_objects
     from tests.support.reading import read_ruleset
 
 

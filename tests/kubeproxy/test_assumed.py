@@ -13,8 +13,15 @@ from typing import Any
 import pytest
 
 from analyzer.kubeproxy.assumed import ASSUMED, rests_on
+from analyzer.kubeproxy.iptables import Recogniser
+from analyzer.kubeproxy.nftables import NftRecogniser
+from analyzer.kubeproxy.view import View
+from analyzer.model.cluster import Cluster
 from analyzer.model.diagnostics import Severity
+from analyzer.model.iptables.rules import Ruleset
+from analyzer.parsers.formats import read_ruleset
 from analyzer.semantics.assumed import BY_NAME, DEFAULTS
+from analyzer.semantics.hooks import Hooks
 from tests.support.captures import ROOT
 from tests.support.commands import Command
 from tests.support.defects import path
@@ -266,3 +273,37 @@ def test_rules_of_iptables_beside_those_of_nft_are_asked_too(command: Command) -
     )  # fmt: skip
     assert NO_BRIDGE_PORT in found["assumptions"]
     assert ends(found) == {"10.244.0.7": (0.5, 0.5), "10.244.1.9": (0.5, 0.5)}
+
+
+NOISY = sorted((ROOT / "fixtures" / "noise").rglob("*.txt"))
+
+
+def recognised(file: Path) -> Recogniser | NftRecogniser:
+    ruleset = read_ruleset(file.read_bytes(), file.name)
+    if isinstance(ruleset, Ruleset):
+        return Recogniser(ruleset, Cluster())
+    return NftRecogniser(ruleset, Cluster())
+
+
+def read_routes(view: View) -> None:
+    for route in (route for service in view.services for route in service.routes):
+        assert len(route.masquerades()) == len(route.shares)
+        assert len(route.losses()) in {0, len(route.shares)}
+
+
+@pytest.mark.parametrize("file", NOISY, ids=lambda file: file.name)
+def test_what_routes_rest_on_is_known_before_they_are_read(file: Path) -> None:
+    recogniser = recognised(file)
+    view = recogniser.view()
+    read_routes(view)
+    assert set(view.diagnostics) == set(recogniser.view().diagnostics)
+
+
+@pytest.mark.parametrize("file", NOISY, ids=lambda file: file.name)
+def test_no_walk_is_begun_by_what_reads_routes(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recogniser = recognised(file)
+    if not isinstance(recogniser, Recogniser):
+        return  # masquerade in nftables mode is evaluated for one Service of a kind, see `settle`
+    view = recogniser.view()
+    monkeypatch.setattr(Hooks, "_begin", None)
+    read_routes(view)

@@ -19,7 +19,6 @@ from analyzer.kubeproxy.check.invariants import INVARIANTS, check
 from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.model.cluster import Cluster
 from analyzer.parsers.api_objects import decode
-from analyzer.parsers.kubernetes import parse_objects
 from analyzer.parsers.services import parse_services
 from tests.support.captures import FIXTURES, Capture
 from tests.support.check import (
@@ -35,6 +34,7 @@ from tests.support.check import (
 from tests.support.check.editing import CHECK, DUAL, OLD, TWO_NODE, Kind
 from tests.support.documents import rows
 from tests.support.effort import examples
+from tests.support.parsed_objects import parse_objects
 from tests.support.reading import read_ruleset
 
 KINDS = [

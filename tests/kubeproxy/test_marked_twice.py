@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from analyzer.kubeproxy.view import Source
 from analyzer.parsers.formats import read_ruleset
-from analyzer.parsers.kubernetes import parse_objects
 from tests.support.captures import FIXTURES
+from tests.support.parsed_objects import parse_objects
 from tests.support.reading import recogniser
 
 CASE = FIXTURES / "1.25.1-iptables-legacy" / "two-node@worker1"

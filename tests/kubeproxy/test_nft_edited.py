@@ -22,14 +22,14 @@ from analyzer.errors import InputError
 from analyzer.kubeproxy.generate import Layout
 from analyzer.kubeproxy.nftables import NftRecogniser
 from analyzer.kubeproxy.rows.plain_shares import PlainRoutes
-from analyzer.kubeproxy.view import View
+from analyzer.kubeproxy.view import Source, View
 from analyzer.model.addresses import Address
 from analyzer.model.cluster import Cluster
-from analyzer.model.probability import NEVER
-from analyzer.parsers.kubernetes import parse_objects
+from analyzer.model.probability import ALWAYS, NEVER
 from tests.support.clusters import GeneratedCluster, clusters, one_service
 from tests.support.defects import text_of
 from tests.support.effort import examples
+from tests.support.parsed_objects import parse_objects
 from tests.support.reading import nft_ruleset
 
 every_layout = pytest.mark.parametrize(
@@ -168,15 +168,39 @@ def test_an_address_and_port_that_lead_to_two_chains_lead_to_either(layout: Layo
 
 
 #: Edits that showed a difference once.
-STORED: Final = ("kind-guessed.nft", "hairpin-behind-drop.nft")
+STORED: Final = ("kind-guessed.nft", "hairpin-behind-drop.nft", "accepted-input.nft")
 
 
+@pytest.mark.parametrize("own", [(), (ip_address("192.168.0.10"),)], ids=["unknown", "known"])
 @pytest.mark.parametrize("name", STORED)
-def test_what_differed_once_is_alike(name: str) -> None:
+def test_what_differed_once_is_alike(name: str, own: tuple[Address, ...]) -> None:
     quick, slow = (
-        view(text_of(name), Cluster(), (), node=None, plainly=plainly) for plainly in (True, False)
+        view(text_of(name), Cluster(), own, node=None, plainly=plainly) for plainly in (True, False)
     )
     assert_alike(quick, slow)
+
+
+@pytest.mark.parametrize("does", ["drop", "meta mark set 0x4000"])
+def test_an_endpoint_in_the_network_of_two_nodes_may_be_on_either(does: str) -> None:
+    cluster = one_service(Layout.V1_36, endpoints=1, plain=True)
+    for item in cluster.items:
+        if item["kind"] == "Node":
+            item["spec"] = {"podCIDRs": ["10.244.0.0/16"]}
+        elif item["kind"] == "EndpointSlice":
+            del item["endpoints"][0]["nodeName"]
+    last = 'comment "Reject traffic to invalid ports of ClusterIPs"\n'
+    text = cluster.nft.replace(last, f'{last}\t\tiifname "eth0" {does}\n', 1)
+    assert check(text, cluster, told=True) == 1
+    objects = json.dumps({"items": cluster.items}).encode()
+    known = parse_objects([("objects.json", objects)])
+    (service,) = view(text, known, (), node=cluster.node, plainly=False).services
+    # Its own flows come by its own device, or from outside by the one that the rule names.
+    (route,) = service.routes_from(Source.HAIRPIN)
+    if does == "drop":
+        ((_, share),) = route.losses()[0]
+        assert (share.lower, share.upper) == (NEVER, ALWAYS)
+    else:
+        assert route.masquerades() == (None,)
 
 
 # --- edits ---------------------------------------------------------------------

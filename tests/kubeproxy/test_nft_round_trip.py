@@ -24,9 +24,9 @@ from analyzer.kubeproxy.view import FrontendKind, ServicePort, View
 from analyzer.kubeproxy.view import Source as Kind
 from analyzer.model.addresses import Address
 from analyzer.model.cluster import Cluster
-from analyzer.parsers.kubernetes import parse_objects
 from tests.support.clusters import GeneratedCluster, clusters, one_service
 from tests.support.effort import examples
+from tests.support.parsed_objects import parse_objects
 from tests.support.promised_flows import ends, kept
 from tests.support.promises import Source
 from tests.support.reading import nft_ruleset

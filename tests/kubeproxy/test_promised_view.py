@@ -17,8 +17,8 @@ from analyzer.model.addresses import Address
 from analyzer.model.value import replace
 from analyzer.parsers.api_objects import decode
 from analyzer.parsers.formats import read_ruleset
-from analyzer.parsers.kubernetes import parse_objects
 from analyzer.parsers.services import parse_services
+from tests.support.parsed_objects import parse_objects
 from tests.support.promised_flows import OUTSIDE, dumps
 from tests.support.promises import Frontend as Promised
 from tests.support.promises import Promise, Promises, Source

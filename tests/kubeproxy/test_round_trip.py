@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from analyzer.kubeproxy.generate import Layout
 from analyzer.parsers.iptables_save import parse, render
-from analyzer.parsers.kubernetes import parse_objects
 from tests.support.clusters import clusters, one_service
 from tests.support.effort import examples
 from tests.support.layouts import PROMISED
+from tests.support.parsed_objects import parse_objects
 from tests.support.promised_flows import ends, kept, may_keep
 from tests.support.promises import Source
 from tests.support.reading import read_ruleset

@@ -106,8 +106,8 @@ def test_second_flows_that_rules_end_are_no_difference(ends: str, tmp_path: Path
     text = (folder / "iptables-legacy-save.txt").read_text()
     head, *rules = ENDING[ends].splitlines(keepends=True)
     old = ":FORWARD ACCEPT [0:0]\n"
-    before, found, behind = text.partition(old)
-    assert found
+    before, there, behind = text.partition(old)
+    assert there
     first = behind.index("-A ")
     path = tmp_path / "dump.txt"
     path.write_text(before + head + behind[:first] + "".join(rules) + behind[first:])

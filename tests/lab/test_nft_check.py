@@ -32,8 +32,8 @@ FAULTS = {
         "nft_fields.Draw.chance = lambda self, first, last: probability.Dyadic.of(1, 20)",
         1,
     ),
-    "a reset for everybody": ("nft_rule.RuleWalk._is_for = lambda *_: ternary.Ternary.TRUE", 4),
-    "a snat keeps the source": ("nft_changes.sourced = lambda packet, to: packet", 1),
+    "a reset for everybody": ("nft_rule.is_rejected = lambda *_: ternary.Ternary.TRUE", 4),
+    "a snat keeps the source": ("nft_nat.sourced = lambda packet, to: packet", 1),
 }
 
 
@@ -69,6 +69,7 @@ def test_a_fault_in_the_semantics_is_noticed(fault: str, seed: int) -> None:
         "from analyzer.model import packet, probability, ternary\n"
         "from analyzer.semantics import calling_order\n"
         "from analyzer.semantics.nft import changes as nft_changes, fields as nft_fields\n"
+        "from analyzer.semantics.nft import nat as nft_nat\n"
         "from analyzer.semantics.nft import rule as nft_rule\n"
         # To say it is enough here; to say it shortly takes long.
         "from tests.support.lab import nft_check\nnft_check.Check._shrunk = lambda *_: None\n"

@@ -7,7 +7,14 @@ import re
 import pytest
 
 from analyzer.model.hooks import TABLES
-from analyzer.model.programs import PROGRAMS, Program, program_of, program_of_chain
+from analyzer.model.programs import (
+    PROGRAMS,
+    Program,
+    is_ending,
+    is_only_in_nat,
+    program_of,
+    program_of_chain,
+)
 from tests.support.captures import ROOT
 
 NOISE = ROOT / "fixtures" / "noise"
@@ -148,3 +155,16 @@ def test_no_base_chain_of_iptables_is_of_a_program() -> None:
     for chain in TABLES:
         assert not any(p.chains and re.match(p.chains, chain) for p in PROGRAMS)
         assert program_of_chain(chain) is None
+
+
+def test_some_chains_are_in_the_nat_table_only() -> None:
+    assert is_only_in_nat("KUBE-SVC-ABCDEFGH")
+    assert is_only_in_nat("KUBE-MARK-MASQ")
+    assert not is_only_in_nat("KUBE-SERVICES")
+    assert not is_only_in_nat("cali-FORWARD")
+
+
+def test_some_chains_end_in_a_rule_that_takes_all_packets() -> None:
+    assert is_ending("KUBE-SEP-ABCDEFGH")
+    assert not is_ending("KUBE-FW-ABCDEFGH")
+    assert not is_ending("MY-SEP-ABCDEFGH")

@@ -16,8 +16,8 @@ from analyzer.model.text import printable
 from analyzer.parsers.iptables_save import parse, render
 from analyzer.parsers.survey import survey
 from analyzer.semantics.iptables.traverse import Traversal
-from analyzer.semantics.shares import bounds
 from analyzer.semantics.tree import Leaf
+from tests.support.odds import bounds
 from tests.support.reading import read_ruleset
 from tests.support.strategies.iptables_rules import rulesets
 

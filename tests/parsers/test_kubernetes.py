@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from analyzer.errors import AnalyzerError, InputError, ParseError
 from analyzer.model.cluster import Cluster, Node, Placement
-from analyzer.parsers.kubernetes import parse_objects
+from tests.support.parsed_objects import parse_objects
 
 POD = ip_address("10.1.0.1")
 

@@ -12,7 +12,7 @@ from analyzer.model.diagnostics import Diagnostic
 from analyzer.parsers import nft_text
 from analyzer.parsers import survey as parsers_survey
 from analyzer.parsers.iptables_save import parse
-from analyzer.parsers.survey import plain_target, survey, survey_any
+from analyzer.parsers.survey import survey, survey_any, well_known_target
 
 #: More chains than are looked at one by one.
 _MANY = iptables_save(list(services(30, endpoints=(3,))))
@@ -70,7 +70,7 @@ def told(*rows: str) -> list[Diagnostic]:
     ],
 )
 def test_the_target_of_a_plain_row_is_told_at_a_glance(row: str, target: str | None) -> None:
-    assert plain_target(row) == target
+    assert well_known_target(row) == target
 
 
 def test_rules_that_are_understood_give_no_diagnostic() -> None:
@@ -95,10 +95,13 @@ def test_what_is_not_understood_is_told(row: str, code: str, named: str) -> None
     assert found.message.startswith(named)
 
 
-def test_a_chain_of_an_endpoint_without_a_rule_is_told_and_another_one_not() -> None:
+def test_an_empty_chain_is_told_if_its_program_always_fills_it() -> None:
     assert told("-A A -j B") == []
-    text = dump("-A A -j KUBE-SEP-X").replace(":B -", ":KUBE-SEP-X -")
-    assert [each.code for each in survey(parse(text, "dump"))] == ["empty-chain"]
+    ruleset = parse(dump("-A A -j B"), "dump")
+    assert [each.code for each in survey(ruleset, filled=("B",))] == ["empty-chain"]
+    assert [each.code for each in survey(ruleset, filled=("C",))] == []
+    seen = survey_any(ruleset, {"nat": ["A"]}, ("B",))
+    assert [each.code for each in seen] == ["empty-chain"]
 
 
 def test_a_thing_is_told_once_with_its_first_line_and_its_number_of_rules() -> None:

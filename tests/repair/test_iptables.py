@@ -14,13 +14,13 @@ from analyzer.kubeproxy.view import View
 from analyzer.model.cluster import Cluster
 from analyzer.model.iptables.rules import Ruleset
 from analyzer.parsers.iptables_save import parse, render
-from analyzer.parsers.kubernetes import parse_objects
 from analyzer.repair.applied import RestoreError, Tables, applied, has_repair
 from analyzer.repair.iptables import patch_of
 from analyzer.repair.witness import RepairedOutcome
 from tests.support.captures import FIXTURES, Capture, captures_in
 from tests.support.clusters import GeneratedCluster, clusters
 from tests.support.effort import PROFILE, examples
+from tests.support.parsed_objects import parse_objects
 from tests.support.reading import read_ruleset
 from tests.support.repairs import held
 

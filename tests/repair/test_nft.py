@@ -16,12 +16,12 @@ from analyzer.kubeproxy.view import View
 from analyzer.model.cluster import Cluster
 from analyzer.model.nft.ruleset import NftRuleset
 from analyzer.parsers import nft_text
-from analyzer.parsers.kubernetes import parse_objects
 from analyzer.repair.nft import has_repair, repaired_tables, with_table
 from analyzer.repair.witness import RepairedOutcome
 from tests.support.captures import FIXTURES, ROOT
 from tests.support.clusters import clusters
 from tests.support.effort import examples
+from tests.support.parsed_objects import parse_objects
 from tests.support.repairs import held
 
 FOLDERS = [

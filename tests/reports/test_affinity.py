@@ -9,7 +9,7 @@ import pytest
 from analyzer.kubeproxy.generate import node_name
 from analyzer.reports import diff_text
 from analyzer.reports.affinity import affinity_note, duration
-from analyzer.reports.plain import render_plain
+from analyzer.reports.unstyled import render_unstyled
 from tests.support.answers import AFTER, BEFORE, Answers, diff_answer
 from tests.support.commands import DUMP, OBJECTS, Command
 from tests.support.dumps import cluster_ip, dump, endpoint, view_of
@@ -85,9 +85,9 @@ def test_a_trace_tells_of_it_where_it_rests_on_it() -> None:
 
 
 def test_diff_tells_of_it_where_shares_differ() -> None:
-    shown = render_plain(diff_text.render(diff_answer(BEFORE, AFTER)))
+    shown = render_unstyled(diff_text.render(diff_answer(BEFORE, AFTER)))
     assert "Session affinity: ns/a:http. A pinned client goes to one endpoint" in shown
-    assert "A pinned client" not in render_plain(diff_text.render(diff_answer(BEFORE, BEFORE)))
+    assert "A pinned client" not in render_unstyled(diff_text.render(diff_answer(BEFORE, BEFORE)))
 
 
 @pytest.mark.deep

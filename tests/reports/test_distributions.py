@@ -15,7 +15,7 @@ from analyzer.parsers.iptables_save import parse
 from analyzer.reports import services_text, tree_dot, tree_text
 from analyzer.reports.answers import ServicesAnswer, TreeAnswer
 from analyzer.reports.distributions import groups
-from analyzer.reports.plain import render_plain
+from analyzer.reports.unstyled import render_unstyled
 from tests.support.dumps import cluster_ip, dump, endpoint
 
 DEAD = Dead(endpoints=frozenset())
@@ -62,7 +62,7 @@ def shown(text: str, cluster: Cluster | None = None, *, every: bool = False) -> 
         diagnostics=view.diagnostics,
         every=every,
     )
-    return render_plain(services_text.render(answer))
+    return render_unstyled(services_text.render(answer))
 
 
 def tree_of(text: str, cluster: Cluster | None = None, *, every: bool = False) -> TreeAnswer:
@@ -134,12 +134,12 @@ def test_many_endpoints_of_nobody_knows_where_end_in_a_row_for_the_rest() -> Non
 
 
 def test_a_long_draw_of_a_tree_is_shown_in_part() -> None:
-    text = render_plain(tree_text.render(tree_of(many(100), by_network(10))))
+    text = render_unstyled(tree_text.render(tree_of(many(100), by_network(10))))
     assert text.count("=> 10.0.") == 8
     assert "92 more branches, together ~23/25" in text
     assert "10 endpoints on node-01: 10.0%" in text
     assert "2 endpoints on node-00" in text or "12 endpoints on 2 more nodes: 12.0%" in text
-    whole = render_plain(tree_text.render(tree_of(many(100), every=True)))
+    whole = render_unstyled(tree_text.render(tree_of(many(100), every=True)))
     assert whole.count("=> 10.0.") == 100
 
 

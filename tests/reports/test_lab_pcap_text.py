@@ -7,13 +7,13 @@ import pytest
 from analyzer.model.value import replace
 from analyzer.reports.lab_pcap_answer import LabPcapAnswer
 from analyzer.reports.lab_pcap_text import render
-from analyzer.reports.plain import render_plain
 from analyzer.reports.terminal import render_terminal
+from analyzer.reports.unstyled import render_unstyled
 from tests.support.pcap_answer import PCAP
 
 
 def _text(answer: LabPcapAnswer) -> str:
-    return render_plain(render(answer))
+    return render_unstyled(render(answer))
 
 
 def test_flows_that_were_not_judged_stand_beside_the_verdict() -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from analyzer.model.value import replace
 from analyzer.reports.lab_phases_answer import LabPhasesAnswer
 from analyzer.reports.lab_phases_text import render
-from analyzer.reports.plain import render_plain
+from analyzer.reports.unstyled import render_unstyled
 from tests.support.phases_answer import PHASES
 
 
 def _verdict(answer: LabPhasesAnswer) -> str:
-    (found,) = [x for x in render_plain(render(answer)).splitlines() if x.startswith("Verdict:")]
+    (found,) = [x for x in render_unstyled(render(answer)).splitlines() if x.startswith("Verdict:")]
     return found
 
 
@@ -28,7 +28,7 @@ def test_of_several_routes_each_has_its_tables_and_connections_say_of_which_they
     udp = replace(PHASES.routes[0], protocol="udp", source="node", connections=0)
     wrong = replace(PHASES.phases[-1], route=1)
     answer = replace(PHASES, routes=(*PHASES.routes, udp), phases=(*PHASES.phases[:-1], wrong))
-    shown = render_plain(render(answer)).splitlines()
+    shown = render_unstyled(render(answer)).splitlines()
     assert "in turn on 2 routes" in shown[0]
     assert "Route 2: from the node itself to ns/a:http (udp, ClusterIP 10.96.0.1:80)" in shown
     assert "No connections stayed open on 1 route: 2 (udp)." in shown

@@ -8,13 +8,13 @@ from analyzer.model.probability import ALWAYS, Bounds
 from analyzer.model.value import replace
 from analyzer.reports.lab_answers import LabAnswer
 from analyzer.reports.lab_text import render
-from analyzer.reports.plain import render_plain
+from analyzer.reports.unstyled import render_unstyled
 from tests.support.answers import ALIVE, DEAD, counted, measured
 
 
 def shown(*measurements: Measurement) -> str:
     verdicts = tuple(judge(each) for each in measurements)
-    return render_plain(render(LabAnswer(dead="node master", verdicts=verdicts, rate=1e-6)))
+    return render_unstyled(render(LabAnswer(dead="node master", verdicts=verdicts, rate=1e-6)))
 
 
 def test_what_the_prediction_rests_on_stands_before_the_verdict() -> None:
@@ -22,7 +22,7 @@ def test_what_the_prediction_rests_on_stands_before_the_verdict() -> None:
     answer = LabAnswer(
         dead="node master", verdicts=(judge(measured(DEAD, ALIVE)),), rate=1e-6, diagnostics=(told,)
     )
-    *_, last, verdict = render_plain(render(answer)).splitlines()
+    *_, last, verdict = render_unstyled(render(answer)).splitlines()
     assert last == "Assumed: so it is."
     assert verdict.startswith("Verdict")
 

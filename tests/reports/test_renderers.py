@@ -18,8 +18,8 @@ from analyzer.reports import lab_text, loss_cluster_json, tree_json, whatif_json
 from analyzer.reports.answers import TreeAnswer
 from analyzer.reports.cluster_answer import LossClusterAnswer
 from analyzer.reports.lab_answers import LabAnswer
-from analyzer.reports.plain import render_plain
 from analyzer.reports.renderers import RENDERERS
+from analyzer.reports.unstyled import render_unstyled
 from analyzer.semantics.tree import Chance, Leaf
 from tests.support.answers import (
     ALIVE,
@@ -259,7 +259,7 @@ def test_a_repair_is_told_with_the_rate_of_the_run() -> None:
 def test_a_disagreement_is_told_with_its_faults() -> None:
     wrong = measured(DEAD, ALIVE, duplicates=1)
     document = lab_text.render(LabAnswer(dead="nothing", verdicts=(judge(wrong),), rate=1e-6))
-    assert render_plain(document).splitlines()[-2:] == [
+    assert render_unstyled(document).splitlines()[-2:] == [
         "kube-system/kube-dns:dns: 1 flows arrived twice",
         "Verdict: DISAGREES (exact binomial tests, Holm-corrected; "
         "false-alarm rate 1e-06 for the whole run)",

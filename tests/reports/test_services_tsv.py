@@ -12,13 +12,13 @@ from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.view import ServicePort, Source
 from analyzer.model.cluster import Cluster
 from analyzer.parsers.iptables_save import parse
-from analyzer.parsers.kubernetes import parse_objects
 from analyzer.reports import services_tsv
 from analyzer.reports.answers import ServicesAnswer
 from analyzer.reports.route_networks import networks
 from tests.support.answers import AFTER, BEFORE, RICH
 from tests.support.clusters import one_service
 from tests.support.dumps import cluster_ip, dump
+from tests.support.parsed_objects import parse_objects
 
 #: Frontend, endpoint, lower, upper, from.
 Row = tuple[str, str, float, float, str]

@@ -10,8 +10,8 @@ from analyzer.model.packet import Packet
 from analyzer.model.value import replace
 from analyzer.parsers.iptables_save import parse
 from analyzer.reports.answers import TraceAnswer
-from analyzer.reports.plain import render_plain
 from analyzer.reports.trace_text import render, told
+from analyzer.reports.unstyled import render_unstyled
 from analyzer.semantics.fate import Fate
 from tests.support.dumps import dump, many_endpoints, two_endpoints
 
@@ -40,7 +40,7 @@ def answer(text: str, packet: Packet = PACKET) -> TraceAnswer:
 
 
 def shown(given: TraceAnswer) -> list[str]:
-    return render_plain(render(given)).splitlines()
+    return render_unstyled(render(given)).splitlines()
 
 
 @pytest.mark.parametrize(

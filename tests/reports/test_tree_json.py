@@ -13,9 +13,10 @@ from analyzer.model.value import replace
 from analyzer.reports import tree_json
 from analyzer.reports.answers import TreeAnswer
 from analyzer.reports.outcomes import describe
-from analyzer.semantics.tree import BySource, Chance, Either, Leaf, Tree, leaves
+from analyzer.semantics.tree import BySource, Chance, Either, Leaf, Tree
 from tests.support.answers import BEFORE, RICH, Answers
 from tests.support.json_reader import shares
+from tests.support.odds import leaves
 
 
 def answer_of(text: str) -> TreeAnswer:

@@ -3,14 +3,14 @@ from __future__ import annotations
 from dataclasses import replace as with_fields
 
 from analyzer.model.value import replace
-from analyzer.reports.plain import render_plain
 from analyzer.reports.tree_text import render
+from analyzer.reports.unstyled import render_unstyled
 from tests.support.answers import Answers, tree_answer
 from tests.support.dumps import dump, many_endpoints, two_endpoints
 
 
 def shown(text: str, *died: str) -> list[str]:
-    return render_plain(render(tree_answer(text, *died))).splitlines()
+    return render_unstyled(render(tree_answer(text, *died))).splitlines()
 
 
 def test_a_tree_is_headed_by_its_service_source_and_frontend() -> None:
@@ -35,7 +35,7 @@ def test_of_very_many_branches_the_others_are_told_by_node() -> None:
     assert len([line for line in told if "=>" in line]) == 8
     assert any("9 more branches" in line for line in told)
     assert any("1 endpoint of them DEAD" in line for line in told)
-    every = render_plain(render(replace(tree_answer(many_endpoints(17)), every=True)))
+    every = render_unstyled(render(replace(tree_answer(many_endpoints(17)), every=True)))
     assert every.count("=>") == 17
 
 

@@ -11,7 +11,7 @@ import pytest
 from analyzer.failure.whatif import WhatIfOptions
 from analyzer.model.cluster import Cluster, Placement
 from analyzer.reports import whatif_text
-from analyzer.reports.plain import render_plain
+from analyzer.reports.unstyled import render_unstyled
 from tests.support.answers import BEFORE, RICH, whatif_answer
 from tests.support.commands import Command
 from tests.support.dumps import chance, cluster_ip, dump, endpoint
@@ -22,7 +22,7 @@ def shown(text: str, cluster: Cluster, asked: WhatIfOptions | None = None) -> st
     answer = whatif_answer(
         text, cluster, asked or WhatIfOptions(), max_loss=None, min_survives=None
     )
-    return render_plain(whatif_text.render(answer))
+    return render_unstyled(whatif_text.render(answer))
 
 
 def on(*nodes: str | None, zones: bool = False) -> Cluster:

@@ -16,7 +16,6 @@ from analyzer.model.packet import Packet
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.assumed import ASSUMPTIONS, BY_NAME, DEFAULTS, Assumed, told
 from analyzer.semantics.iptables.matching import judge
-from analyzer.semantics.shares import bounds
 from analyzer.semantics.situation import Situation
 from tests.support.agreement.iptables_table import (
     agrees_with_the_naive_interpreter,
@@ -24,6 +23,7 @@ from tests.support.agreement.iptables_table import (
     is_dead,
     walk,
 )
+from tests.support.odds import bounds
 from tests.support.strategies.iptables_walkable import walked_tables
 
 NODE, SERVICE, POD = map(ip_address, ("172.16.0.1", "10.2.3.4", "10.1.0.2"))

@@ -12,9 +12,9 @@ from analyzer.parsers import iptables_save, nft_text
 from analyzer.semantics.base_chains import Rules, base_chains
 from analyzer.semantics.calling_order import BaseChain, Tie, up_to_nat, without_nat
 from analyzer.semantics.hooks import Hooks
-from analyzer.semantics.shares import bounds
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import Leaf, Unresolved
+from tests.support.odds import bounds
 
 SAVED: Final = """*mangle
 :PREROUTING ACCEPT [0:0]

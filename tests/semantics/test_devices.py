@@ -22,10 +22,10 @@ from analyzer.semantics.assumed import Assumed
 from analyzer.semantics.devices import LOCAL, USUAL, NodeDevices, PodPlaces
 from analyzer.semantics.iptables.matching import judge
 from analyzer.semantics.iptables.traverse import Traversal
-from analyzer.semantics.shares import bounds
 from analyzer.semantics.situation import Situation
 from tests.support.agreement.iptables_table import START, is_dead
 from tests.support.naive import table as naive
+from tests.support.odds import bounds
 from tests.support.strategies.iptables_walkable import DEAD, walked_tables
 
 TRUE, FALSE, UNKNOWN = Ternary.TRUE, Ternary.FALSE, Ternary.UNKNOWN

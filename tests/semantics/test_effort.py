@@ -12,12 +12,12 @@ from analyzer.model.nft.ruleset import Table as NftTable
 from analyzer.model.packet import Packet
 from analyzer.semantics import effort, positions
 from analyzer.semantics.iptables.traverse import Traversal
-from analyzer.semantics.shares import bounds
 from tests.support.agreement import nft_table
 from tests.support.agreement.iptables_hooks import bounds_of, check_bounds, way
 from tests.support.agreement.iptables_table import is_dead
 from tests.support.naive.nft import Flow
 from tests.support.naive.table import extremes
+from tests.support.odds import bounds
 from tests.support.strategies.iptables_tables import (
     open_questions,
     questions,

@@ -7,8 +7,8 @@ from analyzer.model.iptables.targets import Reject
 from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
 from analyzer.semantics.path import Path, chance_of
-from analyzer.semantics.shares import bounds
 from analyzer.semantics.tree import Chance, Either, Leaf, Tree
+from tests.support.odds import bounds
 from tests.support.strategies.iptables_rules import HERE
 
 HALF, QUARTER = Dyadic.of(1, 1), Dyadic.of(1, 2)

@@ -11,7 +11,7 @@ from analyzer.model.iptables.rules import Rule
 from analyzer.model.iptables.targets import Accept, Drop
 from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
-from analyzer.semantics.shares import bounds, distribution, shares
+from analyzer.semantics.shares import shares
 from analyzer.semantics.tree import (
     BySource,
     Chance,
@@ -23,6 +23,7 @@ from analyzer.semantics.tree import (
     Unresolved,
     after,
 )
+from tests.support.odds import bounds, distribution
 from tests.support.strategies.iptables_rules import HERE
 
 KEYS: list[Outcome] = [Accept(), Drop(), FellThrough()]
@@ -114,7 +115,7 @@ def test_bounds_of_an_event_are_the_extremes_of_all_worlds(tree: Tree, event: se
 def test_a_tree_of_nothing_unknown_is_exact(tree: Tree) -> None:
     found = shares(tree, lambda each: each.outcome)
     assert found.is_exact
-    assert {k: b.lower for k, b in found.items()} == dict(distribution(tree).weights)
+    assert {k: b.lower for k, b in found.items()} == distribution(tree)
 
 
 @pytest.mark.parametrize(

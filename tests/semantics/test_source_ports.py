@@ -19,8 +19,8 @@ from analyzer.semantics.base_chains import before_conntrack
 from analyzer.semantics.iptables.matching import judge
 from analyzer.semantics.nft.matching import Lookups
 from analyzer.semantics.nft.traverse import NftTraversal
-from analyzer.semantics.shares import bounds
 from analyzer.semantics.situation import Situation
+from tests.support.odds import bounds
 
 TRUE, FALSE, UNKNOWN = Ternary.TRUE, Ternary.FALSE, Ternary.UNKNOWN
 SENT: Final = Packet(protocol="tcp", destination_port=80)

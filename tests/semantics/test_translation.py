@@ -13,10 +13,10 @@ from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.hooks import Hooks
-from analyzer.semantics.shares import bounds
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.translation import redirected
 from analyzer.semantics.tree import Delivered
+from tests.support.odds import bounds
 from tests.support.reading import read_ruleset
 
 NODE, SERVICE = ip_address("172.16.0.1"), ip_address("10.2.3.4")

@@ -9,11 +9,11 @@ from analyzer.model.addresses import Address
 from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.probability import ALWAYS, NEVER
 from analyzer.parsers.iptables_save import parse
-from analyzer.semantics.shares import bounds
 from analyzer.semantics.tree import Leaf
 from tests.support.agreement.iptables_hooks import check_bounds, check_exactly, told, way
 from tests.support.effort import examples
 from tests.support.naive import hooks as naive
+from tests.support.odds import bounds
 from tests.support.strategies.iptables_tables import (
     NODE,
     POD,

@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from analyzer.clients.callers import callers
 from analyzer.clients.connectors import CONNECTORS
-from analyzer.clients.fates import FlowResponse as ClientFate
 from analyzer.clients.operations import Connection, LookUp, Operation
 from analyzer.clients.operations import judge as judge_client
 from analyzer.clients.resolvers import RESOLVERS
+from analyzer.clients.responses import FlowResponse as ClientFate
 from analyzer.clients.world import EntryNode, World
 from analyzer.failure.agreement import judge
 from analyzer.failure.loss import losses, service_loss
@@ -70,8 +70,8 @@ from analyzer.reports.lab_answers import (
     LeftOut,
     RepairedRoute,
 )
-from analyzer.reports.plain import render_plain
 from analyzer.reports.renderers import renderer
+from analyzer.reports.unstyled import render_unstyled
 from tests.support.cluster_answers import build_answer, course_answer, drift_answer
 from tests.support.dumps import chance, cluster_ip, dump, endpoint
 from tests.support.flows import flows_answer
@@ -330,7 +330,7 @@ class Answers:
     def plain(self, verb: str) -> str:
         rendered = renderer(verb, "text")(self.of(verb))
         assert isinstance(rendered, Document)
-        return render_plain(rendered)
+        return render_unstyled(rendered)
 
 
 def loss_nodes_answer(text: str, died: Collection[str]) -> LossNodesAnswer:

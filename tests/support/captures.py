@@ -17,7 +17,7 @@ from analyzer.kubeproxy.view import Endpoint, View
 from analyzer.model.addresses import Address
 from analyzer.model.cluster import Cluster
 from analyzer.model.probability import Dyadic
-from analyzer.parsers.kubernetes import parse_objects
+from tests.support.parsed_objects import parse_objects
 from tests.support.reading import read_ruleset
 
 ROOT = Path(__file__).parents[2]

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from ipaddress import ip_address
 
-from analyzer.kubeproxy.diff.beside import Beside
+from analyzer.kubeproxy.diff.beside import NonServiceFlows
 from analyzer.kubeproxy.diff.changes import Change, EndpointChange, MasqueradeChange, ServiceChange
 from analyzer.kubeproxy.diff.difference import Difference, difference
 from analyzer.kubeproxy.diff.side import DumpSide
@@ -15,9 +15,9 @@ from analyzer.model.addresses import Address
 from analyzer.model.cluster import Cluster
 from analyzer.model.value import replace
 from analyzer.parsers.formats import read_ruleset
-from analyzer.parsers.kubernetes import parse_objects
 from tests.support.captures import Capture
 from tests.support.clusters import GeneratedCluster
+from tests.support.parsed_objects import parse_objects
 from tests.support.reading import recogniser
 
 #: A route as tests name it: kind of frontend, its address and port, and the source.
@@ -118,7 +118,7 @@ def _mirrored_change(change: Change) -> Change:
     )
 
 
-def _mirrored_beside(each: Beside) -> Beside:
+def _mirrored_beside(each: NonServiceFlows) -> NonServiceFlows:
     return replace(each, a=each.b, b=each.a, rules_a=each.rules_b, rules_b=each.rules_a)
 
 

@@ -10,9 +10,9 @@ from analyzer.kubeproxy.view import Route, ServicePort, View, each_network
 from analyzer.model.cluster import Cluster
 from analyzer.model.iptables.rules import Ruleset
 from analyzer.parsers.formats import read_ruleset
-from analyzer.parsers.kubernetes import parse_objects
 from analyzer.semantics.base_chains import Rules
 from tests.support.captures import ROOT
+from tests.support.parsed_objects import parse_objects
 
 DEFECTS = ROOT / "fixtures" / "defects"
 NODE = "worker1"

@@ -31,9 +31,9 @@ from analyzer.model.addresses import Address, address_and_port_from_text
 from analyzer.model.cluster import Cluster
 from analyzer.model.packet import Packet
 from analyzer.parsers.formats import read_ruleset
-from analyzer.parsers.kubernetes import parse_objects
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.fate import End
+from tests.support.parsed_objects import parse_objects
 
 ROOT: Final = Path(__file__).parents[2]
 #: Shares as kube-proxy writes them, with ten digits, are within this of one of n.

@@ -14,7 +14,7 @@ from analyzer.kubeproxy.predict.walked import walked
 from analyzer.kubeproxy.view import ServicePort, Source, each_network
 from analyzer.model.addresses import Network, network_from_text
 from analyzer.model.cluster import Cluster
-from analyzer.parsers.kubernetes import parse_objects
+from tests.support.parsed_objects import parse_objects
 
 
 def settings_of(layout: Layout, flags: Sequence[str], mode: Mode) -> Settings:

@@ -23,7 +23,7 @@ from analyzer.model.services import ApiEndpoint, ApiServicePort
 #: Name, without a colon at its end, and protocol.
 Key: TypeAlias = tuple[str, str]
 #: Kind, address (None: any of the node), port.
-Place: TypeAlias = tuple[str, Address | None, int]
+ApiFrontend: TypeAlias = tuple[str, Address | None, int]
 
 #: OpenShift's kube-proxy sends a node's DNS queries to an endpoint on that node, if there is one.
 _PREFERS_LOCAL: Final = "openshift-dns/dns-default:"
@@ -69,7 +69,7 @@ def objects(facts: Facts) -> Iterator[Finding]:
             )
 
 
-def _text(place: Place, protocol: str) -> str:
+def _text(place: ApiFrontend, protocol: str) -> str:
     _, address, port = place
     host = "*" if address is None else address_to_text(address)
     return f"[{host}]:{port}/{protocol}" if ":" in host else f"{host}:{port}/{protocol}"

@@ -65,7 +65,7 @@ class Topic(enum.Enum):
 
 
 @value(kw_only=True)
-class Beside:
+class NonServiceFlows:
     """A result that differs, or may differ.
 
     Attributes:
@@ -102,7 +102,7 @@ class _Found:
     is_certain: bool
 
 
-def beside(a: DumpSide, b: DumpSide, version: int) -> tuple[Beside, ...]:
+def beside(a: DumpSide, b: DumpSide, version: int) -> tuple[NonServiceFlows, ...]:
     """Return what differs for flows to no Service, of one IP version."""
     found: dict[object, list[_Found]] = {}
     for topic, source, packet in _questions(a, b, version):
@@ -115,12 +115,12 @@ def beside(a: DumpSide, b: DumpSide, version: int) -> tuple[Beside, ...]:
     return tuple([_told(each, version, modes) for each in found.values()])
 
 
-def _told(found: Sequence[_Found], version: int, modes: tuple[str, str]) -> Beside:
+def _told(found: Sequence[_Found], version: int, modes: tuple[str, str]) -> NonServiceFlows:
     first = found[0]
     places = [(one.packet.destination, one.packet.destination_port) for one in found]
     # Unallocated addresses may also be dropped in one version of nftables mode and not in another.
     intended = NFTABLES in modes and (modes[0] != modes[1] or first.topic is Topic.UNALLOCATED)
-    return Beside(
+    return NonServiceFlows(
         topic=first.topic,
         version=version,
         sources=tuple(dict.fromkeys(one.source for one in found)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final, TypeAlias
 
-from analyzer.kubeproxy.diff.beside import NFTABLES, Beside
+from analyzer.kubeproxy.diff.beside import NFTABLES, NonServiceFlows
 from analyzer.kubeproxy.diff.changes import (
     SHARES,
     Change,
@@ -19,7 +19,7 @@ from analyzer.kubeproxy.diff.pairs import common_frontends, pairs, place, versio
 from analyzer.kubeproxy.diff.routes import ComparedRoute, RouteComparer
 from analyzer.kubeproxy.diff.side import DumpSide
 from analyzer.kubeproxy.rows.plain_shares import Fares, PlainRoutes
-from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Source
+from analyzer.kubeproxy.view import Frontend, LazyRoutes, Route, ServicePort, Source
 from analyzer.model.probability import NEVER
 from analyzer.model.value import replace, value
 
@@ -46,7 +46,7 @@ class Compared:
     both: int
     alike: int
     cut: bool = False
-    expected: tuple[Beside, ...] = ()
+    expected: tuple[NonServiceFlows, ...] = ()
 
 
 def compare(
@@ -230,9 +230,9 @@ def _asked(side: DumpSide, service: ServicePort, route: Route) -> ComparedRoute:
 
 def _by_source(service: ServicePort) -> _Routes:
     """Return a function that returns the routes of a frontend and a kind of source."""
-    quick = getattr(service.routes, "from_source", None)
-    if quick is not None and len(service.frontends) == 1:
-        return lambda _, source: tuple(quick(source))
+    routes = service.routes
+    if isinstance(routes, LazyRoutes) and len(service.frontends) == 1:
+        return lambda _, source: tuple(routes.from_source(source))
     found: dict[Frontend, dict[Source, list[Route]]] = {}
     for route in service.routes:
         found.setdefault(route.frontend, {}).setdefault(route.source, []).append(route)

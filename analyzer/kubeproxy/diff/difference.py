@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Collection, Mapping
 
-from analyzer.kubeproxy.diff.beside import Beside, beside
+from analyzer.kubeproxy.diff.beside import NonServiceFlows, beside
 from analyzer.kubeproxy.diff.changes import ServiceChange
 from analyzer.kubeproxy.diff.compare import compare
 from analyzer.kubeproxy.diff.side import DumpSide
@@ -42,7 +42,7 @@ class Difference:
     both: int
     alike: int
     cut: bool
-    beside: tuple[Beside, ...]
+    beside: tuple[NonServiceFlows, ...]
 
     @property
     def verdict(self) -> Verdict:

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from analyzer.kubeproxy.diff.beside import NFTABLES, Beside, Topic
+from analyzer.kubeproxy.diff.beside import NFTABLES, NonServiceFlows, Topic
 from analyzer.kubeproxy.diff.changes import (
     KEPT,
     MASQUERADED,
@@ -121,11 +121,11 @@ class Expected:
         self._places.setdefault(key, {})[Endpoint(address, port)] = None
         return True
 
-    def told(self, version: int) -> Iterator[Beside]:
+    def told(self, version: int) -> Iterator[NonServiceFlows]:
         """Yield what was taken out."""
         for key, places in self._places.items():
             rules_a, rules_b = self._rules.get(key, ((), ()))
-            yield Beside(
+            yield NonServiceFlows(
                 topic=key.topic,
                 version=version,
                 sources=(key.source,),

@@ -18,8 +18,8 @@ from analyzer.model.value import replace
 #: IP version (None: not known), name and protocol of a ServicePort.
 Key: TypeAlias = tuple[int | None, str, str]
 #: Address (None: any of the node) and port of a frontend.
-Place: TypeAlias = tuple[Address | None, int | None]
-_Owners: TypeAlias = dict[tuple[str, Place], ServicePort]
+FrontendAddress: TypeAlias = tuple[Address | None, int | None]
+_Owners: TypeAlias = dict[tuple[str, FrontendAddress], ServicePort]
 
 
 def version_of(service: ServicePort) -> int | None:
@@ -30,7 +30,7 @@ def version_of(service: ServicePort) -> int | None:
     return next((each.address.version for each in service.endpoints), None)
 
 
-def place(frontend: Frontend) -> Place:
+def place(frontend: Frontend) -> FrontendAddress:
     """Return what distinguishes a frontend from others of its protocol."""
     return frontend.address, frontend.port
 

@@ -23,7 +23,7 @@ from analyzer.model.iptables.rules import Rule, Ruleset, Table
 from analyzer.model.iptables.targets import Drop, Goto, Jump, Reject
 from analyzer.model.value import value
 from analyzer.parsers.rows import RuleRows
-from analyzer.parsers.survey import plain_target
+from analyzer.parsers.survey import well_known_target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -224,7 +224,7 @@ def _asking(rules: Sequence[Rule]) -> Iterator[Rule | str]:
     for at, line in enumerate(rules.lines):
         asks = " recent " in line
         if asks or any(each in line for each in leads):
-            target = None if asks else plain_target(line)
+            target = None if asks else well_known_target(line)
             yield rules.understand(rules.number(at), line) if target is None else target
 
 

@@ -34,6 +34,7 @@ from analyzer.model.nft.expressions import (
     Return,
     SetRef,
 )
+from analyzer.model.nft.lazy import Lazy
 from analyzer.model.nft.ruleset import Rule, Table
 from analyzer.model.nft.statements import (
     Counter,
@@ -96,7 +97,7 @@ class _Asked:
     question: Match | Vmap
 
 
-class Frame:
+class SurroundingRules:
     """Everything that some chains of several tables match on.
 
     Those chains are the base chains of each table at `hooks`, and all chains reached from them;
@@ -219,7 +220,8 @@ def _words_of_parts(asked: _Asked) -> frozenset[str] | None:
             held = asked.table.sets.get(name)
             if held is None or held.flags or not any(map(_is_destination, parts)):
                 return None
-            source = getattr(held.elements, "source", held.elements)
+            elements = held.elements
+            source = elements.source if isinstance(elements, Lazy) else elements
             return frozenset(_WORD.findall(str(source)))
         case _:
             return None

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     #: A source, a network of it, and whether flows from there are masqueraded.
-    Way: TypeAlias = tuple[Source, Network | None, bool | None]
+    SourceMasquerade: TypeAlias = tuple[Source, Network | None, bool | None]
 
 
 @value(kw_only=True)
@@ -48,7 +48,7 @@ class PlainGrounds:
     unmarked: str | None
     written: Network | None
     pods: PodNetworks
-    ways: tuple[Way, ...]
+    ways: tuple[SourceMasquerade, ...]
     own: tuple[Address, ...]
     stand_ins: frozenset[Address]
     services: tuple[tuple[int, PlainService], ...]
@@ -82,7 +82,7 @@ def usual_ways(
     parts: Mapping[Source, Sequence[tuple[Network | None, Address | None]]],
     masquerade: MasqueradeJudges,
     unmarked: str | None,
-) -> Iterator[Way]:
+) -> Iterator[SourceMasquerade]:
     """Yield the parts of each source with other results than those around them.
 
     As `plain_shares.told_otherwise` does for a Service whose endpoints have other addresses.

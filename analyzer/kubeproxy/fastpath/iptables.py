@@ -41,7 +41,7 @@ if TYPE_CHECKING:  # only loaded for dumps that need it
     #: The network that a Service's rule does not mark, and what is known of flows before DNAT.
     _Asked: TypeAlias = tuple[str | None, First | None]
     #: A frontend, the protocol, a source, and a network of it.
-    Way: TypeAlias = tuple[Frontend, str, Source, Network | None]
+    RouteKey: TypeAlias = tuple[Frontend, str, Source, Network | None]
 
 #: Most destinations that rules after nat may distinguish; with more, plain rows are not used.
 _MOST_DESTINATIONS: Final = 256
@@ -69,7 +69,7 @@ class PlainWays:
         self._own = own
         self._walks = walks
         self._parts = parts
-        self.addresses: dict[Way, Address] = {}
+        self.addresses: dict[RouteKey, Address] = {}
         #: Which plain flows are masqueraded, by the network that a Service's rule does not mark.
         self._judges_of: dict[Source, dict[_Asked, list[JudgedPart]]] = {s: {} for s in Source}
         self._fares: dict[_Asked, Fares] = {}

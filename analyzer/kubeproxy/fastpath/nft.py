@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
-from analyzer.kubeproxy.dispatch.nft_frame import Frame
+from analyzer.kubeproxy.dispatch.nft_frame import SurroundingRules
 from analyzer.kubeproxy.fastpath.nft_hairpins import PlainHairpins, judged_of
 from analyzer.kubeproxy.fastpath.nft_quiet import Asked, QuietServices
 from analyzer.kubeproxy.routes.explored import Explored
@@ -50,7 +50,7 @@ _FEW: Final = 16
 
 
 @value(kw_only=True)
-class PlainPlace:
+class PlainFrontend:
     """A plain frontend, and what its chain does."""
 
     frontend: Frontend
@@ -59,7 +59,7 @@ class PlainPlace:
 
 
 @value
-class _Way:
+class _MarkedPart:
     """A source of the flows to a Service, and the marks that they have there.
 
     Attributes:
@@ -105,14 +105,18 @@ class PlainServices:
     """
 
     def __init__(
-        self, walks: FlowWalks, before: Frame, own: tuple[Address, ...], parts: SourceParts
+        self,
+        walks: FlowWalks,
+        before: SurroundingRules,
+        own: tuple[Address, ...],
+        parts: SourceParts,
     ) -> None:
         self._walks = walks
         self._before = before
         self._own = frozenset(own)
         self._parts = parts
         self._known: dict[tuple[Kind, Source], _Walked] = {}
-        self._ways: dict[tuple[Kind, Source, frozenset[Intervals]], tuple[_Way, ...]] = {}
+        self._ways: dict[tuple[Kind, Source, frozenset[Intervals]], tuple[_MarkedPart, ...]] = {}
         #: Kinds that have been evaluated from all sources, with the marks of flows from each.
         self._plain: dict[Kind, Mapping[Source, frozenset[Mark]]] = {}
         self._odd: dict[Kind, int] = {}
@@ -120,8 +124,10 @@ class PlainServices:
         self._to_itself: dict[tuple[object, ...], Judged] = {}
         self._draws: dict[int, tuple[Bounds, ...]] = {}
         self._quiet = QuietServices(walks, self._hairpins)
+        #: Of all Services so far, by kind.
+        self._routes: dict[Kind, list[PlainRoutes]] = {}
 
-    def routes(self, place: PlainPlace) -> Sequence[Route] | None:
+    def routes(self, place: PlainFrontend) -> Sequence[Route] | None:
         """Return the routes of a frontend, made when they are used; None: it is not plain."""
         if not self._before.is_plain:
             return None
@@ -138,16 +144,26 @@ class PlainServices:
         service = PlainService("", "", place.protocol, place.frontend.port or 0, "", None, drawn)
         asked = Asked(kind, place.frontend, place.protocol, drawn, marks)
         is_quiet = self._quiet.add(asked)
-        return PlainRoutes(
+        routes = PlainRoutes(
             lambda source: self._made(kind, source, place, service, is_quiet), is_quiet
         )
+        self._routes.setdefault(kind, []).append(routes)
+        return routes
 
-    @property
-    def has_routes(self) -> bool:
-        """Whether there are routes that are made when they are used."""
-        return bool(self._known)
+    def settle(self) -> None:
+        """Evaluate what happens to flows after DNAT, before the routes are read.
 
-    def _kind(self, place: PlainPlace) -> Kind | None:
+        Of Services of one kind without losses the first represents all: what is masqueraded is
+        then evaluated for the endpoints of the others when it is used.
+        """
+        if self._routes:
+            _ = self.asks_behind  # first: what is evaluated later may want more to be assumed
+        for of_kind in self._routes.values():
+            for number, routes in enumerate(of_kind):
+                if not (routes.is_quiet and number):
+                    routes.settle()
+
+    def _kind(self, place: PlainFrontend) -> Kind | None:
         address, port = place.frontend.address, place.frontend.port
         answers = self._before.answers(
             str(address),
@@ -173,7 +189,7 @@ class PlainServices:
     # --- sources ---
 
     def _walked(
-        self, kind: Kind, source: Source, place: PlainPlace, drawn: Drawn
+        self, kind: Kind, source: Source, place: PlainFrontend, drawn: Drawn
     ) -> _Walked | None:
         key = kind, source
         if key in self._known:
@@ -206,8 +222,8 @@ class PlainServices:
         return frozenset(m for endpoint in drawn.endpoints for m in ways.marks(endpoint, None))
 
     def _ways_of(
-        self, kind: Kind, source: Source, place: PlainPlace, drawn: Drawn
-    ) -> tuple[_Way, ...]:
+        self, kind: Kind, source: Source, place: PlainFrontend, drawn: Drawn
+    ) -> tuple[_MarkedPart, ...]:
         """Return the parts of a source with ways of their own to a Service's endpoints."""
         walked = self._known[kind, source]
         asked = walked.asked
@@ -218,7 +234,7 @@ class PlainServices:
             parts = self._parts.alike(source, asked)
             marks = [(part, walked.marks_from(part.address)) for part in parts]
             # If the only endpoint is the source itself, the marks are those of all others.
-            known = [_Way(part, walked.marks if m is None else m) for part, m in marks]
+            known = [_MarkedPart(part, walked.marks if m is None else m) for part, m in marks]
             self._ways[key] = tuple(known)
         return self._ways[key]
 
@@ -240,7 +256,7 @@ class PlainServices:
                 found |= asked_of_others(towards(number, endpoint.port), number)
         return found
 
-    def _anybody(self, place: PlainPlace) -> Region | None:
+    def _anybody(self, place: PlainFrontend) -> Region | None:
         """Return all addresses that an endpoint may have, except the node's own."""
         address = place.frontend.address
         assert address is not None  # otherwise its rows are not plain
@@ -262,7 +278,7 @@ class PlainServices:
         self,
         kind: Kind,
         source: Source,
-        place: PlainPlace,
+        place: PlainFrontend,
         service: PlainService,
         is_quiet: Callable[[], bool],
     ) -> Iterator[Route]:
@@ -282,7 +298,7 @@ class PlainServices:
 
     # --- after DNAT ---
 
-    def _judge(self, source: Source, way: _Way, place: PlainPlace) -> Judge:
+    def _judge(self, source: Source, way: _MarkedPart, place: PlainFrontend) -> Judge:
         def judge(protocol: str, endpoint: Endpoint) -> Judged:
             if endpoint.address == way.address:
                 return self._of_itself(source, place, endpoint)
@@ -291,7 +307,7 @@ class PlainServices:
 
         return judge
 
-    def _of_itself(self, source: Source, place: PlainPlace, endpoint: Endpoint) -> Judged:
+    def _of_itself(self, source: Source, place: PlainFrontend, endpoint: Endpoint) -> Judged:
         """Return the result for the endpoint that is the source itself."""
         key = source, place.protocol, place.frontend, endpoint
         if key not in self._to_itself:

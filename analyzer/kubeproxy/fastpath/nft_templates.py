@@ -15,9 +15,9 @@ from functools import lru_cache
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.view import Endpoint
 from analyzer.model.addresses import address_from_text
+from analyzer.model.nft.lazy import Lazy
 from analyzer.model.nft.ruleset import Chain, Set, Table
 from analyzer.model.value import value
-from analyzer.parsers.nft.lazy import Lazy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from analyzer.model.hooks import TABLES
 from analyzer.model.iptables.rules import Rule, Ruleset, Table
 from analyzer.parsers.rows import RuleRows
-from analyzer.parsers.survey import plain_target
+from analyzer.parsers.survey import well_known_target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class Quiet:
             if isinstance(rules, RuleRows) and not rules.complete:
                 yield None, "", False
             for row in _text_of(rules):
-                target = plain_target(row)
+                target = well_known_target(row)
                 bare = _COMMENT.sub("", row)
                 if target is not None and target in table.chains:
                     if target not in seen:

@@ -19,10 +19,10 @@ from analyzer.model.iptables import targets as t
 from analyzer.model.iptables.rules import Rule, Ruleset
 from analyzer.model.nft import statements as s
 from analyzer.model.nft.expressions import Ct
+from analyzer.model.nft.lazy import Lazy
 from analyzer.model.nft.ruleset import NftRuleset
 from analyzer.model.nft.ruleset import Rule as NftRule
-from analyzer.model.value import fields_of
-from analyzer.parsers.nft.lazy import Lazy
+from analyzer.model.value import fields_of, is_value
 from analyzer.parsers.rows import RuleRows
 from analyzer.semantics.base_chains import Rules
 
@@ -102,5 +102,5 @@ def _reads(given: object) -> bool:
     """Return whether a statement contains a ``ct`` expression."""
     if isinstance(given, tuple):
         return any(map(_reads, given))
-    fields = fields_of(type(given)) if hasattr(type(given), "__value_fields__") else ()
+    fields = fields_of(type(given)) if is_value(given) else ()
     return isinstance(given, Ct) or any(_reads(getattr(given, name)) for name in fields)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyzer.model.nft.expressions import Binary, Ct, Expression, Meta
+from analyzer.model.nft.lazy import Lazy
 from analyzer.model.nft.ruleset import Chain, NftRuleset
 from analyzer.model.nft.ruleset import Rule as NftRule
 from analyzer.model.nft.statements import CtSet, Match, MetaSet, Statement
 from analyzer.model.packet import ALL_BITS
-from analyzer.parsers.nft.lazy import Lazy
 
 
 def asked_bits(ruleset: NftRuleset) -> int:

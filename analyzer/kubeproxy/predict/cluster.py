@@ -41,6 +41,11 @@ class Prediction:
     dumps: tuple[str, ...] = ()
 
     @property
+    def is_whole(self) -> bool:
+        """Whether it says of each node what its rules are: always, as far as objects say so."""
+        return True
+
+    @property
     def left_out(self) -> tuple[str, ...]:
         """Names of Services without a result, or without a complete one."""
         named = [each.partition(":")[0] for each in self.malformed]

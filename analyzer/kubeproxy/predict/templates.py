@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from typing import Final, TypeAlias
 
     #: A frontend: its apparent kind, its actual kind, and its position among those.
-    Place: TypeAlias = tuple[FrontendKind, FrontendKind, int]
+    FrontendPosition: TypeAlias = tuple[FrontendKind, FrontendKind, int]
 
 _HALF: Final = Dyadic.of(1, 1)
 _BOTH: Final = ("here", "elsewhere")
@@ -75,7 +75,7 @@ class TemplateRoute:
             text names the ServicePort that was evaluated.
     """
 
-    place: Place
+    place: FrontendPosition
     source: Source
     network: Network | None
     drawn: From
@@ -88,8 +88,8 @@ class Template:
     """The routes of a shape, except those of hairpins, and its refusals by frontend."""
 
     routes: tuple[TemplateRoute, ...]
-    frontends: tuple[Place, ...]
-    refusals: tuple[tuple[Place, str], ...]
+    frontends: tuple[FrontendPosition, ...]
+    refusals: tuple[tuple[FrontendPosition, str], ...]
 
 
 def kind_of(service: ServicePortSpec) -> tuple[object, ...]:
@@ -202,7 +202,7 @@ def _asks_local(service: ServicePortSpec) -> bool:
 
 def _template(service: ServicePort, spec: ServicePortSpec) -> Template | None:
     """Return what the routes of an evaluated ServicePort draw from; None if that is not plain."""
-    places: dict[Frontend, Place] = {}
+    places: dict[Frontend, FrontendPosition] = {}
     for frontend in service.frontends:
         place = place_of(frontend, spec)
         if place is None or service.unfilled:
@@ -259,7 +259,7 @@ def _drawn(route: Route, spec: ServicePortSpec) -> From | None:
     return None
 
 
-def place_of(frontend: Frontend, spec: ServicePortSpec) -> Place | None:
+def place_of(frontend: Frontend, spec: ServicePortSpec) -> FrontendPosition | None:
     """Return a frontend's kind, and its position in the specification; None: it is not there.
 
     Rules of nftables mode do not distinguish load balancers' addresses from external IPs.
@@ -287,7 +287,7 @@ def addresses_of(kind: FrontendKind, spec: ServicePortSpec) -> Sequence[Address 
             return ()  # the network plugin writes them; no Service has one
 
 
-def frontend_at(place: Place, spec: ServicePortSpec) -> Frontend:
+def frontend_at(place: FrontendPosition, spec: ServicePortSpec) -> Frontend:
     """Return the frontend of a ServicePort at a place."""
     called, kind, at = place
     port = spec.node_port if kind is FrontendKind.NODE_PORT else spec.port

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 
 from analyzer.kubeproxy.routes.leaving import Leaving, Towards
-from analyzer.kubeproxy.routes.packets import USUAL, First, FlowPackets
+from analyzer.kubeproxy.routes.packets import USUAL, First, FlowPackets, UsualAddress
 from analyzer.kubeproxy.view import Endpoint, Source
 from analyzer.model.addresses import Address
 from analyzer.model.devices import Side
@@ -51,7 +51,7 @@ class AfterDnat:
         protocol: str,
         endpoint: Endpoint,
         marks: Iterable[Mark],
-        address: Address | str | None = USUAL,
+        address: Address | UsualAddress | None = USUAL,
     ) -> Onward:
         """Return what happens to a flow that was sent to `endpoint` with one of `marks`."""
         way = source, protocol
@@ -62,14 +62,14 @@ class AfterDnat:
         source: Source,
         protocol: str,
         mark: Mark | None,
-        address: Address | str | None = USUAL,
+        address: Address | UsualAddress | None = USUAL,
         first: First | None = None,
     ) -> Callable[[Endpoint], Onward]:
         """Return a fast function that returns the same for flows to any endpoint.
 
         `first` is what is known of them before DNAT.
         """
-        known = self._packets.sources[source] if isinstance(address, str) else address
+        known = self._packets.sources[source] if isinstance(address, UsualAddress) else address
         # A hairpin flow comes from the side on which its endpoint is known to be.
         side = self.side_of(known) if source is Source.HAIRPIN else None
         towards = self.towards(source, protocol, mark or Mark(), side, first)

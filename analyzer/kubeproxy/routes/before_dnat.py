@@ -7,7 +7,7 @@ from functools import cached_property
 
 from analyzer.kubeproxy.matched.devices import asks_loopback
 from analyzer.kubeproxy.matched.originals import Originals, originals_of
-from analyzer.kubeproxy.routes.packets import USUAL, First, FlowPackets
+from analyzer.kubeproxy.routes.packets import USUAL, First, FlowPackets, UsualAddress
 from analyzer.kubeproxy.view import Frontend, Source
 from analyzer.model.addresses import Address
 from analyzer.model.packet import Packet
@@ -44,7 +44,7 @@ class BeforeDnat:
         frontend: Frontend,
         protocol: str,
         source: Source,
-        of: Region | Address | str | None = USUAL,
+        of: Region | Address | UsualAddress | None = USUAL,
     ) -> Packet:
         """Return a packet to a frontend, with what rules after DNAT may match on of it now."""
         packet = self._packets.sent_to(frontend, protocol, source, of)

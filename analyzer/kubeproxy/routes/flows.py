@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Final
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.matched.devices import asked_devices, dispatched
@@ -17,6 +16,7 @@ from analyzer.kubeproxy.routes.packets import (
     HOOKS,
     USUAL,
     FlowPackets,
+    UsualAddress,
     behind_nat,
     bridge_port,
 )
@@ -29,9 +29,7 @@ from analyzer.model.packet import UNKNOWN_MARK, Mark, Packet
 from analyzer.model.region import Intervals, Region, everything, networks_of
 from analyzer.model.value import replace
 from analyzer.semantics.assumed import (
-    BRIDGE_PORT,
     DEFAULTS,
-    OUTSIDE_INTERFACE,
     POD_INTERFACE,
     Assumed,
 )
@@ -46,9 +44,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from analyzer.kubeproxy.routes.explored import Explored
     from analyzer.kubeproxy.routes.up_to_nat import NatTree, UpToNat
-
-#: Assumptions about flows from one side, or to one.
-_OF_SIDES: Final = frozenset({BRIDGE_PORT, OUTSIDE_INTERFACE, POD_INTERFACE})
 
 
 class FlowWalks:
@@ -209,7 +204,7 @@ class FlowWalks:
         frontend: Frontend,
         protocol: str,
         source: Source,
-        address: Address | str | None = USUAL,
+        address: Address | UsualAddress | None = USUAL,
     ) -> Tree:
         """Return what all tables do to a new flow, up to its end."""
         from analyzer.kubeproxy.routes.service_tree import service_tree
@@ -226,7 +221,7 @@ class FlowWalks:
         frontend: Frontend,
         protocol: str,
         source: Source,
-        of: Region | Address | str | None = USUAL,
+        of: Region | Address | UsualAddress | None = USUAL,
         side: Side | None = None,
         among: Region | None = None,
     ) -> Explored:
@@ -271,14 +266,16 @@ class FlowWalks:
         every = (everything(VERSIONS[self._family]),)
         loses = self._asks_pairs and not self.spared.are(source, None, UNKNOWN_MARK, every)
         sent = self.packets.translated(source, None, self.plain_mark)
+        used = self._assumed.used.copy()
         asked = self._leaving.asked(sent, most, loses=loses)
+        if self._assumed.used != used:
+            # That of destinations to which no flow is sent, perhaps; of the others it is found out.
+            self._assumed.used = used
+            self._leaving.distrust(sent)
         if asked is None:  # not all was evaluated: what all of it rests on is found at once
             exceeded = self._hooks.exceeded
             self._leaving.spares(from_any_side(sent), self._leaving.within)
             self._hooks.forget(exceeded)
-        # Whether the results for each side rest on these assumptions is not known beforehand.
-        assumed = self._assumed
-        assumed.used |= _OF_SIDES & assumed.wanted & assumed.values.keys()
         return asked
 
     @property

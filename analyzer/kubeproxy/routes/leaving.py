@@ -101,16 +101,12 @@ class Leaving:
         """The destinations that most packets go to."""
         return self._given_within() or self._everywhere.intervals
 
-    def by_source(self, packet: Packet) -> OnwardBySource:
-        """Return what happens to a packet that was sent to its destination, by its source.
-
-        With ``in_interface=""`` the node has made it. The packet's own source does not matter.
-        """
-        to = packet.destination
-        return ALL_UNKNOWN if to is None else self.towards(packet)(int(to), packet.destination_port)
-
     def towards(self, packet: Packet) -> Towards:
-        """Return a fast function that returns the same for packets to any address and port."""
+        """Return a fast function that returns what happens to packets to an address and a port.
+
+        That is said by source, and only the other fields of `packet` matter. With
+        ``in_interface=""`` the node has made it.
+        """
         # Most packets differ in their destination alone, and to make a packet takes a while.
         like = _BUT_ENDS(packet)
         found = self._towards_like.get(like)
@@ -280,6 +276,10 @@ class Leaving:
         From whatever side and source. None: `asked` has not evaluated it.
         """
         return self._spared.get(from_any_side(self._wide(packet)))
+
+    def distrust(self, packet: Packet) -> None:
+        """Forget what `spares_at_once` returns for such packets: it rests on an assumption."""
+        self._spared.pop(from_any_side(self._wide(packet)), None)
 
     def spares_all(self, packet: Packet, most: int) -> bool:
         """Return whether no such packet to destinations within is lost, from any source.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping
 from typing import Final
 
@@ -34,8 +35,16 @@ SIDES: Final = {
     Source.POD_ELSEWHERE: Side.ELSEWHERE,
     Source.EXTERNAL: Side.OUTSIDE,
 }
-#: Use the address known for the kind of source.
-USUAL: Final = "usual"
+
+
+@enum.unique
+class UsualAddress(enum.Enum):
+    """What may be given in place of an address: the one known for the kind of source."""
+
+    ADDRESS = "address"
+
+
+USUAL: Final = UsualAddress.ADDRESS
 
 
 def bridge_port(assumed: Mapping[str, str]) -> Mapping[Source, bool]:
@@ -75,13 +84,15 @@ class FlowPackets:
     bridge_port: Mapping[Source, bool]
     node_port_address: Address | None = None
 
-    def sent(self, source: Source, address: Region | Address | str | None = USUAL) -> Packet:
+    def sent(
+        self, source: Source, address: Region | Address | UsualAddress | None = USUAL
+    ) -> Packet:
         """Return a packet from an address, or one of a region; None: its source is not known."""
         made_here = source is Source.NODE
         among = address if isinstance(address, Region) else None
-        one = None if isinstance(address, Region | str) else address
+        one = None if isinstance(address, Region | UsualAddress) else address
         return Packet(
-            source=self.sources[source] if isinstance(address, str) else one,
+            source=self.sources[source] if isinstance(address, UsualAddress) else one,
             sources=among,
             in_interface="" if made_here else None,
             out_interface=None if made_here else "",
@@ -95,7 +106,7 @@ class FlowPackets:
         frontend: Frontend,
         protocol: str,
         source: Source,
-        address: Region | Address | str | None = USUAL,
+        address: Region | Address | UsualAddress | None = USUAL,
     ) -> Packet:
         """Return the same packet on its way to a frontend."""
         return replace(

@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 
 from analyzer.kubeproxy.routes.explored import Explored
 from analyzer.kubeproxy.routes.flows import FlowWalks
+from analyzer.kubeproxy.routes.packets import SIDES
 from analyzer.kubeproxy.routes.source_parts import SourceParts
 from analyzer.kubeproxy.source_part import SourcePart, as_one
 from analyzer.kubeproxy.view import Frontend, Route, Share, Source, open_as
@@ -151,10 +152,16 @@ class SourceRoutes:
             if address in self._own:
                 rest.setdefault((Source.NODE, None), []).append(address)
                 continue
-            held = (walked for region, walked in within.values() if address in region)
+            side = self._walks.after_dnat.side_of(address)
+            held = (
+                walked
+                for source, (region, walked) in within.items()
+                # Networks of pods may overlap: an address in that of this node may be elsewhere.
+                if address in region and (side is SIDES[source] or not self._walks.asks_where_from)
+            )
             known = next(held, None)
             if known is None:
-                way = Source.HAIRPIN, self._walks.after_dnat.side_of(address)
+                way = Source.HAIRPIN, side
                 rest.setdefault(way, []).append(address)
             else:
                 ways[address] = known

@@ -27,7 +27,7 @@ from itertools import islice
 
 from analyzer.kubeproxy import names
 from analyzer.model.diagnostics import Diagnostic, Location, partial_warning
-from analyzer.model.iptables.rules import Chain, Rule, Ruleset, Table
+from analyzer.model.iptables.rules import LOST_ROWS, Chain, LazyRules, Rule, Ruleset, Table
 from analyzer.model.value import replace, value
 from analyzer.parsers.rows import Chains, RuleRows
 
@@ -74,6 +74,17 @@ _NEVER_SAVED: Final = frozenset({"guessed-table", "no-commit", "undeclared-chain
 _LARGE: Final = 1000
 #: Most chains that are named in a message.
 _FEW: Final = 3
+
+
+def has_holes(ruleset: Ruleset) -> bool:
+    """Return whether some of what kube-proxy always writes is missing."""
+    nat = ruleset.tables.get("nat")
+    if nat is None or names.SERVICES not in nat.chains:
+        return False
+    marks = nat.chains.get(names.MARK_MASQUERADE)
+    if marks is None or (isinstance(marks.rules, LazyRules) and not marks.rules.complete):
+        return True
+    return any(hook not in nat.chains for hook in _BASES)
 
 
 @value
@@ -136,7 +147,7 @@ def lost_rows(location: Location) -> tuple[Rule, ...]:
     from analyzer.model.iptables.matches import MatchUnknown
     from analyzer.model.iptables.targets import ChangeSet, Queue
 
-    text = "the dump may have lost rules here"
+    text = LOST_ROWS
     # After a mark is mapped from a set that is in no dump, the mark is not known.
     marks = ChangeSet(action="map-set", name="", directions="src", map_mark=True)
     return (

@@ -15,9 +15,9 @@ from typing import TypeAlias
 
 from analyzer.kubeproxy.rows.shapes import are_hosts, is_port
 from analyzer.model.addresses import Address
+from analyzer.model.nft.lazy import Lazy
 from analyzer.model.nft.ruleset import Set, Table
 from analyzer.model.value import value
-from analyzer.parsers.nft.lazy import Lazy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 
 from analyzer.kubeproxy.rows.shapes import host
 from analyzer.kubeproxy.source_part import SourcePart, as_one
-from analyzer.kubeproxy.view import Endpoint, LazyShares, Route, Share, Source
+from analyzer.kubeproxy.view import Endpoint, LazyRoutes, LazyShares, Route, Share, Source
 from analyzer.model.addresses import Address
 from analyzer.model.endings import Endings
 from analyzer.model.probability import Bounds
@@ -230,7 +230,7 @@ class PlainShares(LazyShares):
     __hash__ = LazyShares.__hash__
 
 
-class PlainRoutes(Sequence[Route]):
+class PlainRoutes(LazyRoutes):
     """The routes of one ServicePort, those from each kind of source made when they are used.
 
     In the order of frontends, and for each of them in that of sources. They are only made if flows
@@ -243,7 +243,7 @@ class PlainRoutes(Sequence[Route]):
             differ in nothing but frontend and draws.
     """
 
-    __slots__ = ("_alike", "_found", "_is_quiet", "_made", "drawn", "fares", "from_source")
+    __slots__ = ("_alike", "_found", "_from_source", "_is_quiet", "_made", "drawn", "fares")
 
     def __init__(
         self,
@@ -253,7 +253,7 @@ class PlainRoutes(Sequence[Route]):
         fares: Callable[[], Fares] = lambda: None,
         found: Callable[[], Hashable] = lambda: None,
     ) -> None:
-        self.from_source = from_source
+        self._from_source = from_source
         self.drawn = drawn
         self.fares = fares
         self._found = found
@@ -261,10 +261,22 @@ class PlainRoutes(Sequence[Route]):
         self._made: tuple[Route, ...] | None = None
         self._alike: tuple[Route, ...] | None = None
 
+    def from_source(self, source: Source) -> Iterator[Route]:
+        """Yield the routes from one kind of source, without making the others."""
+        return self._from_source(source)
+
     @property
     def is_quiet(self) -> bool:
         """Whether none of the flows is certainly or possibly lost after its DNAT."""
         return self._is_quiet()
+
+    def settle(self) -> None:
+        """Evaluate what happens to the flows after DNAT, so that what is read later is there."""
+        if self.is_quiet and self.drawn is not None and self.fares() is not None:
+            return  # one result for all endpoints
+        for route in self:
+            if route.masquerades():
+                route.losses()
 
     def alike(self) -> tuple[Route, ...] | None:
         """Return for each frontend one route of the draws of all; None: there are others too.

@@ -10,7 +10,7 @@ from analyzer.model.value import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # a hundred classes that a plain dump has no use for
-    from typing import Any, TypeAlias
+    from typing import TypeAlias
 
     from analyzer.model.ipsets import Ipsets
     from analyzer.model.iptables.matches import Match
@@ -35,18 +35,21 @@ class Rule:
     counters: Counters | None = None
 
 
-#: The target of rules that represent those that a dump may have lost.
+#: What is said of rules that represent those that a dump may have lost.
 LOST_ROWS = "the dump may have lost rules here"
 
 
 class LazyRules(Sequence[Rule]):
-    """Rules that are parsed one by one, on access."""
+    """Rules that are parsed one by one, on access.
 
-    __slots__ = ("index",)
+    Attributes:
+        complete: False if the input may have lost rules of their chain.
+    """
+
+    __slots__ = ("__weakref__", "complete")
 
     def __init__(self) -> None:
-        #: What `semantics.index` has built from the keys, for the next traversal.
-        self.index: Any = None
+        self.complete = True
 
     @abstractmethod
     def keys(self) -> list[tuple[str | None, int | None]]:
@@ -64,6 +67,17 @@ class LazyRules(Sequence[Rule]):
     def declared(self) -> Location | None:
         """Where the input declares their chain, with its policy; None: not known."""
         return None
+
+
+class LazyChains(Mapping[str, "Chain"]):
+    """Chains of one table, each made on access."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def rules(self) -> int:
+        """The number of rules in all chains, counted without making the chains."""
 
 
 @value
@@ -97,8 +111,10 @@ class Table:
     @property
     def rules(self) -> int:
         """The number of rules in all chains."""
-        quick: int | None = getattr(self.chains, "rules", None)  # without making the chains
-        return sum(len(c.rules) for c in self.chains.values()) if quick is None else quick
+        chains = self.chains
+        if isinstance(chains, LazyChains):
+            return chains.rules
+        return sum(len(chain.rules) for chain in chains.values())
 
 
 @value(kw_only=True)

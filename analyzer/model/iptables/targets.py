@@ -293,9 +293,14 @@ class Tee:
 
 @value
 class TargetUnknown:
-    """A target that no extension parses: it may end the traversal or change the packet."""
+    """A target that no extension parses: it may end the traversal or change the packet.
+
+    Attributes:
+        is_lost: it represents the rules that a dump may have lost.
+    """
 
     text: str
+    is_lost: bool = False
 
 
 Target: TypeAlias = (

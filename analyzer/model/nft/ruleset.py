@@ -167,6 +167,7 @@ class NftRuleset:
     Attributes:
         tables: by family and name, in the order of the dump.
         version: of the nft that printed it, if it says so.
+        taken: when, as of a `Ruleset`; nft prints none.
     """
 
     tables: Mapping[tuple[str, str], Table]
@@ -174,6 +175,7 @@ class NftRuleset:
     file: str
     version: str | None = None
     diagnostics: tuple[Diagnostic, ...] = ()
+    taken: str = ""
 
     @property
     def rules(self) -> int:

@@ -14,12 +14,12 @@ from typing import Any, Final
 
 from analyzer.model.nft import names as nft_names
 from analyzer.model.nft.expressions import Constant, Element, Unknown
+from analyzer.model.nft.lazy import Lazy
 from analyzer.model.nft.ruleset import Flowtable, NamedObject, Set
 from analyzer.model.nft.statements import Limit, Quota, Statement
 from analyzer.parsers.nft import elements, set_types
 from analyzer.parsers.nft.expressions import words_of
 from analyzer.parsers.nft.extension import NotUnderstood
-from analyzer.parsers.nft.lazy import Lazy
 from analyzer.parsers.nft.limit import read_rate
 from analyzer.parsers.nft.quota import read_amount
 from analyzer.parsers.nft.statements import read as read_statement

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from analyzer.model.nft.expressions import Concat, Constant, Element, Expression
+from analyzer.model.nft.lazy import Lazy
 from analyzer.model.nft.ruleset import Chain, Flowtable, NamedObject, Rule, Set
 from analyzer.model.nft.statements import Limit
 from analyzer.parsers.nft import elements, set_types, statements
@@ -24,7 +25,6 @@ from analyzer.parsers.nft.json_values import (
     string,
     strings,
 )
-from analyzer.parsers.nft.lazy import Lazy
 from analyzer.parsers.nft.limit import LIMIT
 
 OBJECTS: Final = frozenset(

@@ -18,9 +18,9 @@ from analyzer.model.nft.expressions import (
     SetRef,
     Unknown,
 )
+from analyzer.model.nft.lazy import Lazy
 from analyzer.model.nft.ruleset import Chain, NftRuleset, Rule, Set, Table
 from analyzer.model.nft.statements import Match, SetUpdate, Statement, Vmap, Xt
-from analyzer.parsers.nft.lazy import Lazy
 from analyzer.parsers.nft_json import FORMAT as JSON
 
 #: Rules that kube-proxy writes by the ten thousand: nothing in them is unknown, and they name no

@@ -26,7 +26,7 @@ from analyzer.model.iptables.matches import Match
 from analyzer.model.iptables.rules import Counters, Rule
 from analyzer.model.iptables.targets import Target
 from analyzer.model.probability import threshold_from_text
-from analyzer.model.value import fields_of
+from analyzer.model.value import fields_of, is_value
 from analyzer.parsers.xt.rule import parse_rule
 from analyzer.parsers.xt.targets.nat_range import nat_range_from_text
 from analyzer.parsers.xt.values import PORT_MAX
@@ -206,7 +206,7 @@ def _expression(part: object, holes: Mapping[_Hole, str], constants: list[object
     if isinstance(part, tuple):
         inner = "".join([f"{_expression(each, holes, constants)}, " for each in part])
         return f"({inner})" if "v[" in inner else f"c[{here}]"
-    if hasattr(cls, "__value_fields__"):
+    if is_value(part):
         named = {f: _expression(getattr(part, f), holes, constants) for f in fields_of(cls)}
         inner = ", ".join([f"{name}={text}" for name, text in named.items()])
         constants.append(cls)

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+from weakref import ref
 
 from analyzer.model.addresses import address_from_text, address_to_text
 from analyzer.model.iptables.matches import MatchDestination, MatchSctp, MatchTcp, MatchUdp
@@ -27,7 +29,8 @@ class ChainIndex:
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self._count = len(rules)
-        self._rules = rules
+        #: Those of a short chain; a long one is kept no longer than its dump.
+        self._few = rules if self._count < WORTHWHILE else ()
         self._named: dict[int, Intervals] = {}
         self._by_address: dict[str, list[int]] = {}
         self._by_port: dict[int, list[int]] = {}
@@ -53,13 +56,14 @@ class ChainIndex:
 
     @classmethod
     def of(cls, rules: Sequence[Rule]) -> ChainIndex:
-        """Return the index of `rules`, which is kept with them if they can."""
-        if not isinstance(rules, LazyRules):
+        """Return the index of `rules`; that of a long chain is kept for the next traversal."""
+        if not isinstance(rules, LazyRules) or len(rules) < WORTHWHILE:
             return cls(rules)
-        if rules.index is None:
-            rules.index = cls(rules)
-        found: ChainIndex = rules.index
-        return found
+        key = id(rules)
+        known = _KEPT.get(key)
+        if known is None:
+            known = _KEPT[key] = ref(rules, lambda _: _KEPT.pop(key, None)), cls(rules)
+        return known[1]
 
     def tell_apart(self, packet: Packet) -> None:
         """Separate destinations that rules name one by one from all others, in one split.
@@ -78,8 +82,8 @@ class ChainIndex:
     def _hosts(self, version: int) -> Intervals:
         """Return the single addresses of an IP version that rules match on."""
         if version not in self._named:
-            keys = keys_of(self._rules) if _may_name_hosts(self._rules) else ()
-            texts = dict.fromkeys(host for host, _ in keys if host is not None)
+            keys = keys_of(self._few) if _may_name_hosts(self._few) else ()
+            texts = self._by_address or dict.fromkeys(host for host, _ in keys if host is not None)
             found = [each for each in map(address_from_text, texts) if each is not None]
             numbers = [int(each) for each in found if each.version == version]
             self._named[version] = joined((number, number) for number in numbers)
@@ -114,6 +118,10 @@ class ChainIndex:
         from heapq import merge  # not needed for short chains
 
         return merge(*(_since(start, each) for each in lists))
+
+
+#: The indexes of long chains, by the identity of their rules, as long as these exist.
+_KEPT: Final[dict[int, tuple[ref[LazyRules], ChainIndex]]] = {}
 
 
 def keys_of(rules: Sequence[Rule]) -> Iterable[tuple[str | None, int | None]]:

@@ -335,9 +335,9 @@ class Traversal(Walks):
             case Queue() | Tproxy():
                 # A program decides, which we cannot know.
                 return Leaf(Unresolved(f"{rule.location}: {rule.raw}"), UNKNOWN_PACKET)
-            case TargetUnknown(text):
+            case TargetUnknown(text, is_lost):
                 # It may end the traversal, or change the packet arbitrarily: anything is possible.
-                return Leaf(Unresolved(text), UNKNOWN_PACKET)
+                return Leaf(Unresolved(text, is_lost), UNKNOWN_PACKET)
             case _:
                 assert_never(rule.target)
 

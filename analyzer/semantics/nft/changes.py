@@ -1,107 +1,39 @@
-"""How nft statements change a packet: translations, marks, fields.
+"""How nft statements change a packet: its marks, its fields, whether conntrack sees it.
 
-Source: Linux, net/netfilter/nft_nat.c, nft_masq.c, nft_redir.c, nft_meta.c, nft_ct.c,
-nft_payload.c; nft(8), "STATEMENTS".
+Source: Linux, net/netfilter/nft_meta.c, nft_ct.c, nft_payload.c; nft(8), "STATEMENTS".
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
 from ipaddress import IPv4Address, IPv6Address
-from typing import Final, TypeAlias
+from typing import Final
 
 from analyzer.model.addresses import Address
 from analyzer.model.bits import Bits
-from analyzer.model.iptables import targets
-from analyzer.model.iptables.options import Range as Ports
-from analyzer.model.iptables.targets import NatRange
 from analyzer.model.nft.expressions import (
-    Concat,
     Expression,
     Exthdr,
     MapLookup,
     Payload,
-    Prefix,
-    Range,
 )
 from analyzer.model.nft.statements import (
     CtSet,
-    Dnat,
     Mangle,
-    Masquerade,
     MetaSet,
     Notrack,
-    Redirect,
-    Reject,
-    Snat,
 )
 from analyzer.model.packet import ALL_BITS, UNKNOWN_MARK, Mark, Packet
-from analyzer.model.probability import ALWAYS, NEVER, Dyadic
+from analyzer.model.probability import Dyadic
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace, value
-from analyzer.semantics.match_result import MatchResult
-from analyzer.semantics.nft.held import Draw, Held
 from analyzer.semantics.nft.matching import Lookups
+from analyzer.semantics.nft.operands import operands
+from analyzer.semantics.nft.values import Draw, Value
 from analyzer.semantics.situation import Situation
-from analyzer.semantics.translation import redirected, sourced, translated, with_source
 
-_PORT_MAX: Final = 0xFFFF
 #: Most marks that are followed one by one.
 _MOST_DRAWN: Final = 256
-#: iptables' names for nft's ICMP codes, if they are not just concatenated.
-_ICMP: Final = {
-    "prot-unreachable": "proto-unreachable",
-    "no-route": "net-unreachable",
-}
-_ICMP6: Final = {
-    "admin-prohibited": "adm-prohibited",
-    "host-unreachable": "addr-unreachable",
-}
-
-
-@value
-class Operand:
-    """One value that an operand may have; None if there is no operand.
-
-    `chance`: its probability, for a random draw.
-    """
-
-    given: Expression | None
-    chance: Dyadic | None = None
-
-
-@value
-class Operands:
-    """The values that an operand may have.
-
-    Attributes:
-        applies: whether it has any; a rule whose operand has none ends there.
-        is_sure: whether it certainly has one of them, if it has any.
-    """
-
-    values: tuple[Operand, ...]
-    applies: Ternary = Ternary.TRUE
-    is_sure: bool = True
-
-    @property
-    def is_drawn(self) -> bool:
-        """Whether nothing but a draw, if anything, decides between the values."""
-        if len(self.values) == 1 and self.values[0].chance is None:
-            return self.is_sure
-        return all(each.chance is not None for each in self.values)
-
-
-_Target: TypeAlias = targets.Dnat | targets.Snat | targets.Masquerade | targets.Redirect
-
-
-@value
-class Translations:
-    """What a nat statement may do, as iptables targets, and the packet after it."""
-
-    ways: tuple[tuple[_Target, Packet, Dyadic | None], ...]
-    applies: Ternary
-    is_sure: bool
 
 
 @value
@@ -114,115 +46,10 @@ class Changed:
 
 
 class Changes:
-    """The effect of one table's statements on packets of one family."""
+    """The effect of one table's statements on a packet."""
 
-    def __init__(self, lookups: Lookups, family: str) -> None:
+    def __init__(self, lookups: Lookups) -> None:
         self._lookups = lookups
-        self.family = family
-
-    def translation(
-        self, given: Dnat | Snat | Masquerade | Redirect, packet: Packet
-    ) -> Translations | None:
-        """Return what a nat statement may do; None if nothing to packets of this family."""
-        if isinstance(given, Dnat | Snat) and given.family not in {None, self.family}:
-            return None
-        address = None if isinstance(given, Masquerade | Redirect) else given.address
-        addresses = self._operands(address, packet)
-        ports = self._operands(given.port, packet)
-        is_drawn = addresses.is_drawn and ports.is_drawn
-        ways = [
-            (
-                *self._translated(given, one.given, other.given, packet),
-                _both(one, other) if is_drawn else None,
-            )
-            for one in addresses.values
-            for other in ports.values
-        ]
-        return Translations(
-            tuple(ways), addresses.applies & ports.applies, addresses.is_sure and ports.is_sure
-        )
-
-    def is_there(self, given: Dnat | Snat | Masquerade | Redirect, packet: Packet) -> MatchResult:
-        """Return whether the lookups for a translation find something; otherwise the rule ends.
-
-        Source: Linux, net/netfilter/nft_nat.c, ``nft_nat_inet_eval``: a translation for another
-        family does nothing, but its address and port have been looked up by then.
-        """
-        address = None if isinstance(given, Masquerade | Redirect) else given.address
-        result = MatchResult(Ternary.TRUE)
-        for each in (self._operands(address, packet), self._operands(given.port, packet)):
-            chances = [one.chance for one in each.values if one.chance is not None]
-            drawn = reduce(Dyadic.__add__, chances, NEVER) if chances else ALWAYS
-            sure = each.is_sure or (bool(chances) and each.is_drawn)
-            known = each.applies if sure else each.applies & Ternary.UNKNOWN
-            known = known if each.values else Ternary.FALSE
-            result = MatchResult(result.known & known, result.chance * drawn)
-        return result
-
-    def _operands(self, given: Expression | None, packet: Packet) -> Operands:
-        if not isinstance(given, MapLookup):
-            return Operands((Operand(given),))
-        found = self._lookups.find(given, packet)
-        values = tuple(Operand(hit.element.value, hit.chance) for hit in found.hits)
-        return Operands(values, found.applies, found.is_sure)
-
-    def _translated(
-        self,
-        given: Dnat | Snat | Masquerade | Redirect,
-        address: Expression | None,
-        port: Expression | None,
-        packet: Packet,
-    ) -> tuple[_Target, Packet]:
-        match given:
-            case Masquerade():
-                # The new source is an address of the outgoing interface, not known here.
-                return targets.Masquerade(ports=_ports(port)), with_source(packet, None)
-            case Redirect():
-                to_ports = _ports(port)
-                local = self._lookups.situation.is_local(packet)
-                return targets.Redirect(to_ports), redirected(packet, to_ports, local)
-            case Dnat():
-                to = self._range(address, port, packet.destination, prefix=given.prefix)
-                return targets.Dnat(to), translated(packet, to)
-            case Snat():
-                to = self._range(address, port, packet.source, prefix=given.prefix)
-                return targets.Snat(to), sourced(packet, to)
-
-    def _range(
-        self,
-        address: Expression | None,
-        port: Expression | None,
-        now: Address | None,
-        *,
-        prefix: bool,
-    ) -> NatRange:
-        """Return the range that a translation leads to; computed parts may be anything."""
-        if isinstance(address, Concat) and len(address.parts) == 2:  # noqa: PLR2004  # address . port
-            address, port = address.parts
-        first: Address | None
-        last: Address | None
-        match address:
-            case IPv4Address() | IPv6Address():
-                first, last = address, None
-            case Range(IPv4Address() | IPv6Address() as low, IPv4Address() | IPv6Address() as high):
-                first, last = low, high
-            case Prefix() if prefix and now is not None and now.version == address.address.version:
-                first, last = _moved(address, now), None
-            case Prefix():
-                first, last = address.address, _last_of(address)
-            case None:
-                first, last = None, None
-            case _:
-                first, last = _all_of(self.family)
-        ports = _ports(port)
-        return NatRange(
-            first,
-            last,
-            None if ports is None else ports.first,
-            None if ports is None or ports.first == ports.last else ports.last,
-        )
-
-    # --- marks and fields ---
 
     def changed(
         self, given: MetaSet | CtSet | Mangle | Notrack, packet: Packet, situation: Situation
@@ -263,7 +90,7 @@ class Changes:
     def _set(self, operand: Expression, packet: Packet, made: Callable[[Mark], Packet]) -> Changed:
         """Return the packets that `made` returns for the marks that an operand may give."""
         if isinstance(operand, MapLookup):
-            found = self._operands(operand, packet)
+            found = operands(self._lookups, operand, packet)
             marks = [(self._mark(each.given, packet), each.chance) for each in found.values]
             applies, is_sure = found.applies, found.is_sure
         else:
@@ -283,7 +110,7 @@ class Changes:
         name = _FIELDS.get(field)
         if name is None or protocol not in _HEADERS:
             return Changed(((packet, None),), there)  # a field that no answer rests on
-        found = self._operands(operand, packet)
+        found = operands(self._lookups, operand, packet)
         ways = tuple((_with_field(packet, name, each.given), each.chance) for each in found.values)
         return Changed(ways, there & found.applies, found.is_sure)
 
@@ -344,66 +171,15 @@ def _rewritten(packet: Packet) -> Packet:
     )
 
 
-def _mark(held: Held) -> Mark:
+def _mark(held: Value) -> Mark:
     if not isinstance(held, Bits):
         return UNKNOWN_MARK
     return Mark(held.value & ALL_BITS, held.unknown & ALL_BITS)
 
 
-def _drawn(held: Held) -> list[tuple[Mark, Dyadic | None]]:
+def _drawn(held: Value) -> list[tuple[Mark, Dyadic | None]]:
     """Return the marks of a random draw, if they are not too many."""
     if not isinstance(held, Draw) or not held.is_random or held.modulus > _MOST_DRAWN:
         return []
     numbers = range(held.offset, held.offset + held.modulus)
     return [(Mark(number & ALL_BITS), held.chance(number, number)) for number in numbers]
-
-
-def _both(one: Operand, other: Operand) -> Dyadic | None:
-    if one.chance is None or other.chance is None:
-        return other.chance if one.chance is None else one.chance
-    return one.chance * other.chance
-
-
-def _ports(given: Expression | None) -> Ports | None:
-    """Return the ports of an operand; a computed one may give any."""
-    match given:
-        case None:
-            return None
-        case int():
-            return Ports(given, given)
-        case Range(int() as first, int() as last):
-            return Ports(first, last)
-        case _:
-            return Ports(0, _PORT_MAX)
-
-
-def _moved(network: Prefix, now: Address) -> Address:
-    """Return an address of `network` with the host bits of `now`."""
-    bits = network.address.max_prefixlen - network.length
-    host = int(now) & ((1 << bits) - 1)
-    return type(network.address)(int(network.address) | host)
-
-
-def _last_of(network: Prefix) -> Address:
-    bits = network.address.max_prefixlen - network.length
-    return type(network.address)(int(network.address) | ((1 << bits) - 1))
-
-
-def _all_of(family: str) -> tuple[Address, Address]:
-    if family == "ip":
-        return IPv4Address(0), IPv4Address((1 << 32) - 1)
-    return IPv6Address(0), IPv6Address((1 << 128) - 1)
-
-
-def reject_name(given: Reject, family: str) -> str:
-    """Return how a packet of a family is rejected, in the words of iptables.
-
-    Source: nftables, src/datatype.c, ``icmpx_code_type``; Linux, nft_reject.c,
-    ``nft_reject_icmp_code``.
-    """
-    if given.type == "tcp reset":
-        return "tcp-reset"
-    code = str(given.code)
-    if family == "ip":
-        return f"icmp-{_ICMP.get(code, code)}"
-    return f"icmp6-{_ICMP6.get(code, code)}"

@@ -21,7 +21,7 @@ from analyzer.model.nft.expressions import (
 from analyzer.model.region import Interval, Parted, Region
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.nft.fields import constant_number, number
-from analyzer.semantics.nft.held import Held, Read, ReplyRoute, Type
+from analyzer.semantics.nft.values import Evaluated, ReplyRoute, Type, Value
 
 _Words: TypeAlias = Mapping[str, int] | tuple[Mapping[str, int], ...]
 
@@ -29,7 +29,7 @@ _MOST: Final = (1 << WIDTH) - 1
 _NONE: Final[Mapping[str, int]] = {}
 
 
-def covers(given: Expression, held: Held, words: _Words) -> Ternary:
+def covers(given: Expression, held: Value, words: _Words) -> Ternary:
     """Return whether an operand, or the key of an element, covers a packet's value."""
     match given, held:
         case Wildcard(), _:
@@ -63,7 +63,7 @@ def _is_number(given: Expression) -> bool:
     return isinstance(given, IPv4Address | IPv6Address | str)
 
 
-def _covers_all(parts: Iterable[tuple[Expression, Held, Mapping[str, int]]]) -> Ternary:
+def _covers_all(parts: Iterable[tuple[Expression, Value, Mapping[str, int]]]) -> Ternary:
     result, parted = Ternary.TRUE, None
     for given, held, words in parts:
         if type(held) is Bits and held.unknown == _MOST and _is_number(given):
@@ -135,7 +135,7 @@ def _is_name(wanted: str, name: str) -> Ternary:
     return Ternary.of(name == wanted.replace("\\*", "*"))
 
 
-def are_all_named(held: Held, keys: Sequence[Expression]) -> bool:
+def are_all_named(held: Value, keys: Sequence[Expression]) -> bool:
     """Return whether each device that it may be, of those known one by one, has a key."""
     if not isinstance(held, Devices) or not held.names:
         return False
@@ -151,7 +151,7 @@ def _as_pattern(wanted: str) -> str:
     return wanted.replace("\\*", "*")
 
 
-def ordered(left: Read, operator: str, right: Expression) -> Ternary:
+def ordered(left: Evaluated, operator: str, right: Expression) -> Ternary:
     """Return whether a packet's value compares to an operand as `operator` says."""
     words = left.words if isinstance(left.words, Mapping) else _NONE
     interval = interval_of(right, words)

@@ -17,7 +17,7 @@ from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.semantics.flow_matching import sent, state_of
 from analyzer.semantics.nft.header_fields import NUMBERS, address_of, port_of, protocol_of
-from analyzer.semantics.nft.held import Read
+from analyzer.semantics.nft.values import Evaluated
 from analyzer.semantics.situation import FIRST, MASQUERADED, Situation
 
 _STATES: Final = {"NEW": 8, "ESTABLISHED": 2, "RELATED": 4, "INVALID": 1, "UNTRACKED": 64}
@@ -33,40 +33,44 @@ _STATUS_BITS: Final = 32
 _NONE: Final[Mapping[str, int]] = {}
 
 
-def ct(key: str, direction: str | None, packet: Packet, family: str, situation: Situation) -> Read:
+def ct(
+    key: str, direction: str | None, packet: Packet, family: str, situation: Situation
+) -> Evaluated:
     """Return the value of a field of the entry; `direction` is None where none is given."""
     if key == "state":
         state = state_of(packet, situation)
-        return Read(Ternary.TRUE, ANY if state is None else Bits(_STATES[state]), names.CT_STATES)
+        return Evaluated(
+            Ternary.TRUE, ANY if state is None else Bits(_STATES[state]), names.CT_STATES
+        )
     if packet.tracked is None or packet.template:
         applies = Ternary.UNKNOWN
     else:
         # A packet without an entry has only the state.
         applies = Ternary.of(packet.tracked and situation.has_entry)
     if key.startswith(("ip ", "ip6 ")) and not key.startswith(f"{family} "):
-        return Read(Ternary.FALSE, ANY)
+        return Evaluated(Ternary.FALSE, ANY)
     first = situation.state in FIRST
     match key:
         case "mark":
-            return Read(applies, Bits(packet.flow_mark.value, packet.flow_mark.unknown))
+            return Evaluated(applies, Bits(packet.flow_mark.value, packet.flow_mark.unknown))
         case "status" if first or packet.is_answer:
             situation.ask(MASQUERADED)
-            return Read(applies, _status(packet), names.CT_STATUSES)
+            return Evaluated(applies, _status(packet), names.CT_STATUSES)
         case "direction" if first or packet.is_answer:
-            return Read(applies, Bits(int(packet.is_answer)), names.CT_DIRECTIONS)
+            return Evaluated(applies, Bits(int(packet.is_answer)), names.CT_DIRECTIONS)
         case "l3proto":
-            return Read(applies, ANY, names.NF_PROTOCOLS)
+            return Evaluated(applies, ANY, names.NF_PROTOCOLS)
         case "protocol":
-            return Read(applies, protocol_of(packet, situation), NUMBERS)
+            return Evaluated(applies, protocol_of(packet, situation), NUMBERS)
         case _ if packet.is_answer:
             situation.ask_any_port()  # as some of these do
             situation.ask(MASQUERADED)
-            return Read(applies, _tuple_of_answer(key, direction, packet))
+            return Evaluated(applies, _tuple_of_answer(key, direction, packet))
         case _ if first:
             situation.ask_port(packet)  # as some of these do
-            return Read(applies, _tuple(key, direction, packet, sent(packet, situation)))
+            return Evaluated(applies, _tuple(key, direction, packet, sent(packet, situation)))
         case _:
-            return Read(applies, ANY, names.CT_STATUSES if key == "status" else _NONE)
+            return Evaluated(applies, ANY, names.CT_STATUSES if key == "status" else _NONE)
 
 
 def _status(packet: Packet) -> Bits:

@@ -37,7 +37,7 @@ from analyzer.model.ternary import Ternary
 from analyzer.semantics.assumed import ADDRESS_TYPE, POLICY
 from analyzer.semantics.nft.ct_fields import ct
 from analyzer.semantics.nft.header_fields import NUMBERS, payload, protocol_of, segment_size
-from analyzer.semantics.nft.held import Draw, Held, Read, ReplyRoute, Type
+from analyzer.semantics.nft.values import Draw, Evaluated, ReplyRoute, Type, Value
 from analyzer.semantics.node_matching import has_socket, passes_reverse_path
 from analyzer.semantics.situation import EPHEMERAL, Situation
 
@@ -62,11 +62,11 @@ _PLACES_BY_FAMILY: Final = {
 _MARK_BITS: Final = 32
 
 
-_NOTHING: Final = Read(Ternary.UNKNOWN, ANY)
+_NOTHING: Final = Evaluated(Ternary.UNKNOWN, ANY)
 _NONE: Final[Mapping[str, int]] = {}
 
 
-def read(given: Expression, packet: Packet, family: str, situation: Situation) -> Read:
+def read(given: Expression, packet: Packet, family: str, situation: Situation) -> Evaluated:
     """Return the value of an expression on the left of a comparison; `family` is the packet's."""
     match given:
         case Payload(protocol, field):
@@ -82,13 +82,13 @@ def read(given: Expression, packet: Packet, family: str, situation: Situation) -
         case Fib(result, flags):
             return _fib(result, flags, packet, situation)
         case Socket():
-            return Read(has_socket(packet, situation), ANY)
+            return Evaluated(has_socket(packet, situation), ANY)
         case Exthdr("tcp option", "maxseg", field):
             return segment_size(field, packet, situation)
         case Ipsec() if situation.assume(POLICY) is not None:
-            return Read(Ternary.FALSE, ANY)
+            return Evaluated(Ternary.FALSE, ANY)
         case Rt("ipsec") if situation.assume(POLICY) is not None:
-            return Read(Ternary.TRUE, Bits(0))
+            return Evaluated(Ternary.TRUE, Bits(0))
         case Numgen(mode, modulus, offset):
             return _drawn(Draw(modulus, offset, mode == "random"))
         case Jhash(_, modulus, _, offset) | Symhash(modulus, offset):
@@ -102,7 +102,7 @@ def read(given: Expression, packet: Packet, family: str, situation: Situation) -
             held = tuple(each.held for each in reads)
             if packet.is_answer:  # a key with the client's port is left open, and nothing assumed
                 held = tuple(ANY if each is EPHEMERAL else each for each in held)
-            return Read(applies, held, words)
+            return Evaluated(applies, held, words)
         case Binary(operator, left, right):
             one = read(left, packet, family, situation)
             if isinstance(one.held, Bits):  # what is computed of it rests on it
@@ -111,20 +111,20 @@ def read(given: Expression, packet: Packet, family: str, situation: Situation) -
             number_ = constant_number(right, one.words if isinstance(one.words, Mapping) else _NONE)
             if number_ is None:
                 return _computed(operator, one, read(right, packet, family, situation), given)
-            return _computed(operator, one, Read(Ternary.TRUE, Bits(number_)), given)
+            return _computed(operator, one, Evaluated(Ternary.TRUE, Bits(number_)), given)
         case bool() | int() | IPv4Address() | IPv6Address():
-            return Read(Ternary.TRUE, Bits(int(given)))
+            return Evaluated(Ternary.TRUE, Bits(int(given)))
         case str():
-            return Read(Ternary.TRUE, None)
+            return Evaluated(Ternary.TRUE, None)
         case Flags():
-            return Read(Ternary.TRUE, ANY)
+            return Evaluated(Ternary.TRUE, ANY)
         case _:
             return _NOTHING
 
 
-def _drawn(draw: Draw) -> Read:
+def _drawn(draw: Draw) -> Evaluated:
     # With a single number there is no draw.
-    return Read(Ternary.TRUE, Bits(draw.offset) if draw.modulus == 1 else draw)
+    return Evaluated(Ternary.TRUE, Bits(draw.offset) if draw.modulus == 1 else draw)
 
 
 def number(constant: Constant, words: Mapping[str, int]) -> int | None:
@@ -138,59 +138,61 @@ def number(constant: Constant, words: Mapping[str, int]) -> int | None:
             return int(constant)
 
 
-def _meta(key: str, packet: Packet, family: str, situation: Situation) -> Read:
+def _meta(key: str, packet: Packet, family: str, situation: Situation) -> Evaluated:
     match key:
         case "mark":
-            return Read(Ternary.TRUE, Bits(packet.mark.value, packet.mark.unknown))
+            return Evaluated(Ternary.TRUE, Bits(packet.mark.value, packet.mark.unknown))
         case "l4proto":
-            return Read(Ternary.TRUE, protocol_of(packet, situation), NUMBERS)
+            return Evaluated(Ternary.TRUE, protocol_of(packet, situation), NUMBERS)
         case "nfproto":
             numbers = names.NF_PROTOCOLS
             own = numbers["ipv4" if family == "ip" else "ipv6"]
-            return Read(Ternary.TRUE, Bits(own), numbers)
+            return Evaluated(Ternary.TRUE, Bits(own), numbers)
         case "protocol":
-            return Read(Ternary.TRUE, Bits(_ETHER_TYPES[family]), _ETHER_TYPES)
+            return Evaluated(Ternary.TRUE, Bits(_ETHER_TYPES[family]), _ETHER_TYPES)
         case "iifname" | "iif":
-            return Read(Ternary.TRUE, situation.came_by(packet))
+            return Evaluated(Ternary.TRUE, situation.came_by(packet))
         case "oifname" | "oif":
-            return Read(Ternary.TRUE, situation.leaves_by(packet))
+            return Evaluated(Ternary.TRUE, situation.leaves_by(packet))
         case "random":
-            return Read(Ternary.TRUE, Draw(1 << NUMGEN_BITS))
+            return Evaluated(Ternary.TRUE, Draw(1 << NUMGEN_BITS))
         case "skuid" | "skgid":
             # A flow that the node only forwards has no socket here.
             forwarded = situation.is_forwarded(packet)
-            return Read(Ternary.FALSE if forwarded else Ternary.UNKNOWN, ANY)
+            return Evaluated(Ternary.FALSE if forwarded else Ternary.UNKNOWN, ANY)
         case "pkttype" if situation.assume(ADDRESS_TYPE) is not None:
-            return Read(Ternary.TRUE, Bits(names.PACKET_TYPES["host"]), names.PACKET_TYPES)
+            return Evaluated(Ternary.TRUE, Bits(names.PACKET_TYPES["host"]), names.PACKET_TYPES)
         case "ipsec" | "secpath":
-            return _NOTHING if situation.assume(POLICY) is None else Read(Ternary.TRUE, Bits(0))
+            return (
+                _NOTHING if situation.assume(POLICY) is None else Evaluated(Ternary.TRUE, Bits(0))
+            )
         case _:
             return _NOTHING
 
 
-def _fib(result: str, flags: tuple[str, ...], packet: Packet, situation: Situation) -> Read:
+def _fib(result: str, flags: tuple[str, ...], packet: Packet, situation: Situation) -> Evaluated:
     if result != "type":
         if {"saddr", "iif"} <= set(flags):
-            return Read(Ternary.TRUE, ReplyRoute(passes_reverse_path(packet, situation)))
-        return Read(Ternary.TRUE, None if result == "oifname" else ANY)
+            return Evaluated(Ternary.TRUE, ReplyRoute(passes_reverse_path(packet, situation)))
+        return Evaluated(Ternary.TRUE, None if result == "oifname" else ANY)
     if "daddr" in flags:
         local, of = situation.is_local(packet), packet.destination or packet.destinations
     else:
         local, of = situation.is_from_node(packet), packet.source or packet.sources
     if {"iif", "oif"} & set(flags):
         local &= Ternary.UNKNOWN  # it may be an address of another device
-    return Read(Ternary.TRUE, Type(local, of, situation.assume), names.ADDRESS_TYPES)
+    return Evaluated(Ternary.TRUE, Type(local, of, situation.assume), names.ADDRESS_TYPES)
 
 
-def _computed(operator: str, left: Read, right: Read, given: Binary) -> Read:
+def _computed(operator: str, left: Evaluated, right: Evaluated, given: Binary) -> Evaluated:
     words = left.words if isinstance(left.words, Mapping) else _NONE
     applies = left.applies & right.applies
     held, other = left.held, right.held
     number_ = other.known if isinstance(other, Bits) else None
     if isinstance(held, Draw) and number_ is not None:
-        return Read(applies, _cut(operator, held, number_))
+        return Evaluated(applies, _cut(operator, held, number_))
     if not isinstance(held, Bits) or not isinstance(other, Bits):
-        return Read(applies, ANY, words)
+        return Evaluated(applies, ANY, words)
     match operator:
         case "&":
             held &= other
@@ -202,7 +204,7 @@ def _computed(operator: str, left: Read, right: Read, given: Binary) -> Read:
             held = held.shifted(number_ if operator == "<<" else -number_, _MARK_BITS)
         case _:
             held = ANY
-    return Read(applies, held, words)
+    return Evaluated(applies, held, words)
 
 
 def _is_mark(given: Expression) -> bool:
@@ -216,7 +218,7 @@ def _is_mark(given: Expression) -> bool:
             return False
 
 
-def _cut(operator: str, draw: Draw, other: int) -> Held:
+def _cut(operator: str, draw: Draw, other: int) -> Value:
     """Return the lowest bits of 32 random ones."""
     whole = draw == Draw(1 << NUMGEN_BITS)
     lowest = operator == "&" and other & (other + 1) == 0 and other >> NUMGEN_BITS == 0

@@ -12,8 +12,8 @@ from analyzer.model.probability import NEVER, Dyadic
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
 from analyzer.semantics.nft.covering import interval_of
-from analyzer.semantics.nft.held import Draw, Read
 from analyzer.semantics.nft.index import Index
+from analyzer.semantics.nft.values import Draw, Evaluated
 
 _NONE: Final[Mapping[str, int]] = {}
 
@@ -44,13 +44,13 @@ class Found:
     is_sure: bool
 
 
-def some(key: Read, known: Ternary) -> Found:
+def some(key: Evaluated, known: Ternary) -> Found:
     """Return what a look-up finds in a set of which it does not matter which element it is."""
     hits = () if known is Ternary.FALSE else (Hit(Element(key=Wildcard())),)
     return Found(key.applies, hits, is_sure=known is Ternary.TRUE)
 
 
-def drawn_from(key: Read, draw: Draw, index: Index) -> Found:
+def drawn_from(key: Evaluated, draw: Draw, index: Index) -> Found:
     """Return what a look-up of a drawn number finds."""
     hits: list[Hit] = []
     words = key.words if isinstance(key.words, Mapping) else _NONE

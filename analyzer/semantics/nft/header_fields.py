@@ -14,7 +14,7 @@ from analyzer.model.packet import Packet
 from analyzer.model.region import Region
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.assumed import SEGMENT_SIZE
-from analyzer.semantics.nft.held import Read
+from analyzer.semantics.nft.values import Evaluated
 from analyzer.semantics.situation import (
     HAS_SEGMENT_SIZE,
     PROTOCOL,
@@ -31,29 +31,31 @@ _SYN: Final = names.TCP_FLAGS["syn"]
 _NOT_FIRST: Final = frozenset({"fin", "rst", "ack"})
 
 
-def payload(protocol: str, field: str, packet: Packet, family: str, situation: Situation) -> Read:
+def payload(
+    protocol: str, field: str, packet: Packet, family: str, situation: Situation
+) -> Evaluated:
     """Return the value of a header's field; `family` is the packet's."""
     match protocol, field:
         case "ip" | "ip6", _ if protocol != family:
-            return Read(Ternary.FALSE, ANY)
+            return Evaluated(Ternary.FALSE, ANY)
         case "ip" | "ip6", "saddr":
-            return Read(Ternary.TRUE, address_of(packet.source, packet.sources))
+            return Evaluated(Ternary.TRUE, address_of(packet.source, packet.sources))
         case "ip" | "ip6", "daddr":
-            return Read(Ternary.TRUE, address_of(packet.destination, packet.destinations))
+            return Evaluated(Ternary.TRUE, address_of(packet.destination, packet.destinations))
         case ("ip", "protocol") | ("ip6", "nexthdr"):
-            return Read(Ternary.TRUE, protocol_of(packet, situation), NUMBERS)
+            return Evaluated(Ternary.TRUE, protocol_of(packet, situation), NUMBERS)
         case "ip", "version":
-            return Read(Ternary.TRUE, Bits(4))
+            return Evaluated(Ternary.TRUE, Bits(4))
         case "ip6", "version":
-            return Read(Ternary.TRUE, Bits(6))
+            return Evaluated(Ternary.TRUE, Bits(6))
         case "ip" | "ip6", _:
-            return Read(Ternary.TRUE, ANY)
+            return Evaluated(Ternary.TRUE, ANY)
         case "th", "sport" | "dport":
             if packet.protocol is None:
                 situation.ask(PROTOCOL)
             if packet.protocol not in _WITH_PORTS:
-                return Read(Ternary.TRUE, ANY)  # whatever stands there
-            return Read(Ternary.TRUE, port_of(packet, field, situation))
+                return Evaluated(Ternary.TRUE, ANY)  # whatever stands there
+            return Evaluated(Ternary.TRUE, port_of(packet, field, situation))
         case "tcp", "flags":
             flags = names.TCP_FLAGS
             open_ = sum(bit for word, bit in flags.items() if word not in _NOT_FIRST) & ~_SYN
@@ -61,19 +63,19 @@ def payload(protocol: str, field: str, packet: Packet, family: str, situation: S
                 held = Bits(_SYN | flags["ack"], open_)
             else:
                 held = Bits(_SYN, open_) if situation.opens_flow else ANY
-            return Read(_is(packet, "tcp", situation), held, flags)
+            return Evaluated(_is(packet, "tcp", situation), held, flags)
         case "icmp", _:
             of_icmp = _is(packet, "icmp", situation) & Ternary.of(family == "ip")
-            return Read(of_icmp, _icmp(packet, field), names.ICMP_TYPES)
+            return Evaluated(of_icmp, _icmp(packet, field), names.ICMP_TYPES)
         case "icmpv6", _:
             of_icmp = _is(packet, "ipv6-icmp", situation) & Ternary.of(family == "ip6")
-            return Read(of_icmp, _icmp(packet, field), names.ICMPV6_TYPES)
+            return Evaluated(of_icmp, _icmp(packet, field), names.ICMPV6_TYPES)
         case _, "sport" | "dport":
-            return Read(_is(packet, protocol, situation), port_of(packet, field, situation))
+            return Evaluated(_is(packet, protocol, situation), port_of(packet, field, situation))
         case _:
             known = protocol in NUMBERS
             applies = _is(packet, protocol, situation) if known else Ternary.UNKNOWN
-            return Read(applies & Ternary.UNKNOWN, ANY)
+            return Evaluated(applies & Ternary.UNKNOWN, ANY)
 
 
 def _is(packet: Packet, protocol: str, situation: Situation) -> Ternary:
@@ -101,7 +103,7 @@ def port_of(packet: Packet, field: str, situation: Situation | None = None) -> B
     return ANY if port is None else Bits(port)
 
 
-def segment_size(field: str | None, packet: Packet, situation: Situation) -> Read:
+def segment_size(field: str | None, packet: Packet, situation: Situation) -> Evaluated:
     """Return ``tcp option maxseg``, without a field whether it is there.
 
     Of another protocol it is absent: nft lists a rule alike whether it breaks there, or not.
@@ -110,17 +112,17 @@ def segment_size(field: str | None, packet: Packet, situation: Situation) -> Rea
     """
     is_tcp = _is(packet, "tcp", situation)
     if is_tcp is Ternary.FALSE:
-        return Read(is_tcp, ANY) if field is not None else Read(Ternary.UNKNOWN, Bits(0))
+        return Evaluated(is_tcp, ANY) if field is not None else Evaluated(Ternary.UNKNOWN, Bits(0))
     begins = is_tcp is Ternary.TRUE and situation.begins_connection(packet)
     if not begins or situation.assumed is None or SEGMENT_SIZE not in situation.assumed.values:
-        return Read(Ternary.UNKNOWN, ANY)
+        return Evaluated(Ternary.UNKNOWN, ANY)
     match field:
         case None:
-            return Read(Ternary.TRUE, HAS_SEGMENT_SIZE)
+            return Evaluated(Ternary.TRUE, HAS_SEGMENT_SIZE)
         case "size":
-            return Read(Ternary.TRUE, SEGMENT_SIZES)
+            return Evaluated(Ternary.TRUE, SEGMENT_SIZES)
         case _:
-            return Read(Ternary.UNKNOWN, ANY)
+            return Evaluated(Ternary.UNKNOWN, ANY)
 
 
 def protocol_of(packet: Packet, situation: Situation) -> Bits:

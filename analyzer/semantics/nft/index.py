@@ -10,7 +10,7 @@ from analyzer.model.bits import Bits
 from analyzer.model.nft.expressions import Concat, Element, Expression
 from analyzer.model.region import Interval, Intervals
 from analyzer.semantics.nft.fields import number
-from analyzer.semantics.nft.held import Held, Read
+from analyzer.semantics.nft.values import Evaluated, Value
 
 _Words: TypeAlias = Mapping[str, int] | tuple[Mapping[str, int], ...]
 
@@ -29,7 +29,7 @@ class Index:
         #: key.
         self.twice: dict[Hashable, tuple[Intervals, Intervals] | None] = {}
 
-    def candidates(self, key: Read) -> Sequence[int]:
+    def candidates(self, key: Evaluated) -> Sequence[int]:
         """Return the indexes of the elements that may cover a key, in their order."""
         held, words = _parts(key.held, key.words)
         known = tuple(map(_known, held))
@@ -78,13 +78,13 @@ class Index:
         return found
 
 
-def _parts(held: Held, words: _Words) -> tuple[tuple[Held, ...], tuple[Mapping[str, int], ...]]:
+def _parts(held: Value, words: _Words) -> tuple[tuple[Value, ...], tuple[Mapping[str, int], ...]]:
     if isinstance(held, tuple):
         return held, words if isinstance(words, tuple) else (_NONE,) * len(held)
     return (held,), (words if isinstance(words, Mapping) else _NONE,)
 
 
-def _known(held: Held) -> object:
+def _known(held: Value) -> object:
     """Return a value for a lookup, or None if some of it is not known."""
     match held:
         case Bits():

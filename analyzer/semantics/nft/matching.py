@@ -47,9 +47,9 @@ from analyzer.semantics.nft.fading import (
 )
 from analyzer.semantics.nft.fields import constant_number, read
 from analyzer.semantics.nft.found import Found, Hit, drawn_from, some
-from analyzer.semantics.nft.held import Draw, Read
 from analyzer.semantics.nft.index import Index
 from analyzer.semantics.nft.pairs import Pair, pair_of
+from analyzer.semantics.nft.values import Draw, Evaluated
 from analyzer.semantics.situation import Situation
 
 _Words: TypeAlias = Mapping[str, int] | tuple[Mapping[str, int], ...]
@@ -72,11 +72,11 @@ class Lookups:
         self._held: dict[str, Intervals | None] = {}
         self._by_device: dict[object, Found] = {}
 
-    def read(self, given: Expression, packet: Packet) -> Read:
+    def read(self, given: Expression, packet: Packet) -> Evaluated:
         """Return the value of an expression for `packet`."""
         return read(given, packet, self._family, self.situation)
 
-    def given(self, operand: Expression, packet: Packet) -> Read:
+    def given(self, operand: Expression, packet: Packet) -> Evaluated:
         """Return the value of an operand for `packet`; the result depends on all of it."""
         found = self.read(operand, packet)
         self._note(found, Ternary.TRUE)
@@ -92,7 +92,7 @@ class Lookups:
         return MatchResult(result.known & left.applies, result.chance)
 
     def _note(
-        self, read: Read, found: Ternary, judge: Callable[[Read], Ternary] | None = None
+        self, read: Evaluated, found: Ternary, judge: Callable[[Evaluated], Ternary] | None = None
     ) -> None:
         """Record that a result depends on assumptions about devices, ports or sizes, if it does.
 
@@ -106,7 +106,7 @@ class Lookups:
                 self.situation.told_by_port(part, found)
                 self.situation.told_by_size(part, found)
 
-    def _compared(self, match: Match, left: Read) -> MatchResult:
+    def _compared(self, match: Match, left: Evaluated) -> MatchResult:
         operator, right = match.operator, match.right
         ends = reversed_range(right, left.words)
         if isinstance(left.held, Draw):
@@ -130,7 +130,7 @@ class Lookups:
             case _:
                 return MatchResult(ordered(left, operator, right))
 
-    def _is(self, left: Read, right: Expression) -> Ternary:
+    def _is(self, left: Evaluated, right: Expression) -> Ternary:
         if isinstance(right, SetRef | AnonymousSet):
             found = self._find(left, right)
             if not found.hits:
@@ -138,7 +138,7 @@ class Lookups:
             return Ternary.TRUE if found.is_sure else Ternary.UNKNOWN
         return covers(right, left.held, left.words)
 
-    def _has_none(self, left: Read, right: Expression) -> Ternary:
+    def _has_none(self, left: Evaluated, right: Expression) -> Ternary:
         """Return whether none of the bits of `right` is set."""
         words = left.words if isinstance(left.words, Mapping) else _NONE
         if isinstance(right, AnonymousSet):
@@ -205,7 +205,7 @@ class Lookups:
         self._note(key, _known(found), lambda other: _known(self._find(other, given.map)))
         return found
 
-    def _find(self, key: Read, where: SetRef | AnonymousSet | Unknown) -> Found:
+    def _find(self, key: Evaluated, where: SetRef | AnonymousSet | Unknown) -> Found:
         if key.applies is Ternary.FALSE:
             return Found(Ternary.FALSE, (), is_sure=False)
         elements = self._elements(where)
@@ -263,7 +263,7 @@ class Lookups:
             index = self._indexes[where.name] = Index(elements)
         return index
 
-    def _find_changing(self, key: Read, held: Set) -> Found:
+    def _find_changing(self, key: Evaluated, held: Set) -> Found:
         """Look up in a set that packets change, of which the dump shows an earlier state."""
         situation, here = self.situation, (Hit(Element(key=Wildcard())),)
         if held.name.startswith(situation.affinity_lists) and situation.lists is not None:
@@ -279,7 +279,7 @@ class Lookups:
             return Found(key.applies, tuple(hits), is_sure=False)
         return Found(key.applies, here, is_sure=False)
 
-    def _find_fading(self, key: Read, held: Set) -> Found:
+    def _find_fading(self, key: Evaluated, held: Set) -> Found:
         """Look into a set whose elements may have gone since, and that no rule adds to."""
         where, stays = SetRef(held.name), lasting(held)
         networks = self._networks(where, held.elements) if isinstance(key.held, Region) else None
@@ -297,7 +297,7 @@ class Lookups:
         return replace(found, is_sure=False)
 
 
-def _lookup(key: Read, index: Index) -> Found:
+def _lookup(key: Evaluated, index: Index) -> Found:
     if isinstance(key.held, Draw):
         return drawn_from(key, key.held, index)
     candidates = index.candidates(key)
@@ -334,7 +334,7 @@ def _lookup(key: Read, index: Index) -> Found:
     return Found(key.applies, (*hits, *rest), is_sure=is_sure)
 
 
-def _may_cover(key: Read, index: Index, candidates: Sequence[int]) -> bool:
+def _may_cover(key: Evaluated, index: Index, candidates: Sequence[int]) -> bool:
     """Return whether one of some elements may cover a key that has a region for a part.
 
     Raises:
@@ -372,7 +372,7 @@ def _known(found: Found) -> Ternary:
 
 
 def _judged(
-    judge: Callable[[Read], Ternary], read: Read, device: Devices, other: Devices
+    judge: Callable[[Evaluated], Ternary], read: Evaluated, device: Devices, other: Devices
 ) -> Ternary:
     """Return the result for a value with another device."""
     held = read.held

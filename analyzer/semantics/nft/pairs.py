@@ -15,13 +15,13 @@ from analyzer.model.nft.expressions import Concat, Expression
 from analyzer.model.region import Apart, Interval, Intervals, Itself, Region, joined
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.nft.covering import covers, interval_of
-from analyzer.semantics.nft.held import Held, Read
 from analyzer.semantics.nft.index import Index
+from analyzer.semantics.nft.values import Evaluated, Value
 
 _NONE: Final[Mapping[str, int]] = {}
 
 
-def pair_of(held: Held) -> tuple[int, int] | None:
+def pair_of(held: Value) -> tuple[int, int] | None:
     """Return where in a key a packet's source and destination are, if both are regions.
 
     Also None if it is not known how they are related.
@@ -45,7 +45,7 @@ def _go_together(one: Region, other: Region) -> bool:
 class Pair:
     """A lookup by source and destination, at two places of its key."""
 
-    def __init__(self, key: Read, index: Index, one: int, other: int) -> None:
+    def __init__(self, key: Evaluated, index: Index, one: int, other: int) -> None:
         assert isinstance(key.held, tuple)
         self._held = key.held
         self._words = key.words

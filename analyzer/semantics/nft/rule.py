@@ -56,10 +56,9 @@ from analyzer.model.value import value
 from analyzer.semantics.flow_matching import connection_limit, is_under_limits
 from analyzer.semantics.match_result import MatchResult
 from analyzer.semantics.nft.asks import asks, asks_affinity
-from analyzer.semantics.nft.changes import reject_name
+from analyzer.semantics.nft.rejects import is_rejected, reject_name
 from analyzer.semantics.path import Path
 from analyzer.semantics.positions import RulePosition, left
-from analyzer.semantics.situation import PROTOCOL
 from analyzer.semantics.tree import Either, FellThrough, Leaf, Tree, Unresolved, after
 
 TYPE_CHECKING = False
@@ -77,7 +76,7 @@ _PASSING_OBJECTS: Final = frozenset({"counter", "ct helper", "ct timeout", "ct e
 
 
 @value
-class _Way:
+class _Alternative:
     """One way in which a statement may go on; `chance` is its probability in a random draw."""
 
     tree: Tree
@@ -123,7 +122,7 @@ class RuleWalk:
         """Evaluate the statements from `first` on; return the packet that the next rule sees."""
         statements = self._rule.statements
         if first == 0 and statements:
-            is_for = self._is_for(statements[-1], packet)
+            is_for = self._is_rejected(statements[-1], packet)
             if is_for is not Ternary.TRUE and any(isinstance(s, _CHANGING) for s in statements):
                 self.forked = True
                 ended = self._walks.onward(self.place, packet)
@@ -160,7 +159,7 @@ class RuleWalk:
         self, given: Statement, at: int, packet: Packet
     ) -> Packet | _Behind | ChainEnd | None:
         """Return the packet after a statement, an end, or None if the rule ends here."""
-        walks, changes = self._walks, self._walks.changes
+        walks = self._walks
         match given:
             case Match():
                 walks.judged |= asks(given.left)
@@ -187,24 +186,24 @@ class RuleWalk:
                         return None
                     case [(verdict, None)] if sure:
                         return self._verdict(verdict, at, packet)
-                trees = [_Way(self._taken(v, at, packet), chance) for v, chance in ways]
+                trees = [_Alternative(self._taken(v, at, packet), chance) for v, chance in ways]
                 return self._fork(trees, found.applies, is_sure=sure)
             case Accept() | Drop() | Jump() | Goto() | Return():
                 return self._verdict(given, at, packet)
             case Reject():
-                is_for = self._is_for(given, packet)
+                is_for = self._is_rejected(given, packet)
                 if is_for is Ternary.FALSE:
                     return None
                 if is_for is Ternary.UNKNOWN:
-                    tree = Leaf(targets.Reject(reject_name(given, changes.family)), packet)
-                    return self._fork([_Way(after(self._rule, tree))], Ternary.UNKNOWN)
-                return self._ends(targets.Reject(reject_name(given, changes.family)), packet)
+                    tree = Leaf(targets.Reject(reject_name(given, walks.family)), packet)
+                    return self._fork([_Alternative(after(self._rule, tree))], Ternary.UNKNOWN)
+                return self._ends(targets.Reject(reject_name(given, walks.family)), packet)
             case Dnat() | Snat() | Masquerade() | Redirect():
-                made = changes.translation(given, packet)
+                made = walks.nat.translation(given, packet)
                 if made is None:  # it is for another family, and looks up all the same
-                    return self._matched(changes.is_there(given, packet), at, packet)
+                    return self._matched(walks.nat.is_there(given, packet), at, packet)
                 ways_on = [
-                    _Way(after(self._rule, Leaf(to, changed)), chance)
+                    _Alternative(after(self._rule, Leaf(to, changed)), chance)
                     for to, changed, chance in made.ways
                 ]
                 if made.is_sure and len(ways_on) == 1 and made.applies is Ternary.TRUE:
@@ -220,27 +219,8 @@ class RuleWalk:
             case _:
                 return ChainEnd(self._anything())
 
-    def _is_for(self, given: Statement, packet: Packet) -> Ternary:
-        """Return whether a rule with this statement applies to the packet; nft does not print that.
-
-        nft inserts a match on the protocol or family of some rejects at the beginning of the rule,
-        and omits it from listings. It also omits one that was written right before the reject, so
-        that what the rule changes in between may happen or not.
-
-        Source: nftables, src/evaluate.c, ``stmt_reject_gen_dependency``.
-        """
-        match given:
-            case Reject("tcp reset") if packet.protocol is None:
-                self._walks.situation.ask(PROTOCOL)
-                return Ternary.UNKNOWN
-            case Reject("tcp reset"):
-                return Ternary.of(packet.protocol == "tcp")
-            case Reject("icmp"):
-                return Ternary.of(self._walks.changes.family == "ip")
-            case Reject("icmpv6"):
-                return Ternary.of(self._walks.changes.family == "ip6")
-            case _:
-                return Ternary.TRUE
+    def _is_rejected(self, given: Statement, packet: Packet) -> Ternary:
+        return is_rejected(given, packet, self._walks.family, self._walks.situation)
 
     def _holds(self, given: Statement, packet: Packet) -> Ternary:
         """Evaluate a statement that is only true or false."""
@@ -336,7 +316,7 @@ class RuleWalk:
         if made.is_sure and made.applies is Ternary.TRUE and len(made.ways) == 1:
             return made.ways[0][0]
         trees = [
-            _Way(self._walks.rest_of(self, at + 1, changed), chance)
+            _Alternative(self._walks.rest_of(self, at + 1, changed), chance)
             for changed, chance in made.ways
         ]
         return self._fork(trees, made.applies, is_sure=made.is_sure) if trees else None
@@ -385,7 +365,7 @@ class RuleWalk:
         return f"{self._rule.location}: {self._rule.raw}"
 
     def _fork(
-        self, ways: Sequence[_Way], applies: Ternary, *, is_sure: bool = True
+        self, ways: Sequence[_Alternative], applies: Ternary, *, is_sure: bool = True
     ) -> ChainEnd | None:
         """Continue in several ways; None if the remaining packets continue after the rule."""
         if applies is Ternary.FALSE:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Hashable, Sequence
 
 from analyzer.model.nft.expressions import Expression, Goto, Jump
+from analyzer.model.nft.lazy import Lazy
 from analyzer.model.nft.ruleset import Rule, Table
 from analyzer.model.nft.statements import Counter
 from analyzer.model.probability import Dyadic
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Final, TypeAlias
 
     #: A verdict of an element, and how likely that element is to be drawn.
-    Way: TypeAlias = tuple[Expression | None, Dyadic | None]
+    ElementVerdict: TypeAlias = tuple[Expression | None, Dyadic | None]
 
 #: What nft prints of a rule that packets do not notice: a comment ends it.
 _UNSEEN: Final = re.compile(
@@ -43,7 +44,7 @@ class AlikeChains:
             self._like[chain] = self._first.setdefault(said, chain)
         return self._like[chain]
 
-    def once(self, ways: Sequence[Way]) -> Sequence[Way]:
+    def once(self, ways: Sequence[ElementVerdict]) -> Sequence[ElementVerdict]:
         """Return the ways of a packet that is sent to one of many chains: of alike ones the first.
 
         Of what is drawn every one counts.
@@ -64,8 +65,7 @@ class AlikeChains:
 
 def _said(rules: Sequence[Rule]) -> Hashable:
     """Return what rules say; two thousand take less time as text than understood."""
-    source = getattr(rules, "source", None)  # of those that are not understood yet
-    match source:
+    match rules.source if isinstance(rules, Lazy) else None:  # of those not understood yet
         case (str() as body, *_):
             return tuple(_UNSEEN.sub("", body).split())
         case _:

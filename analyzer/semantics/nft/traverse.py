@@ -18,6 +18,7 @@ from analyzer.semantics.effort import Effort
 from analyzer.semantics.nft.chain_index import NftChainIndex
 from analyzer.semantics.nft.changes import Changes
 from analyzer.semantics.nft.matching import Lookups
+from analyzer.semantics.nft.nat import NatStatements
 from analyzer.semantics.nft.rule import RuleWalk
 from analyzer.semantics.nft.said import AlikeChains
 from analyzer.semantics.path import Path
@@ -38,8 +39,10 @@ class NftTraversal(Walks):
         self.situation = situation
         #: The sets of the table.
         self.lookups = Lookups(table, family, situation)
+        self.family = family
         #: The effect of statements on packets.
-        self.changes = Changes(self.lookups, family)
+        self.changes = Changes(self.lookups)
+        self.nat = NatStatements(self.lookups, family)
         #: Its chains, by what they say.
         self.said = AlikeChains(table)
         self._visited: dict[str, None] = {}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from analyzer.kubeproxy.diff.beside import Beside, Topic
+from analyzer.kubeproxy.diff.beside import NonServiceFlows, Topic
 from analyzer.kubeproxy.diff.difference import Difference, Verdict
 from analyzer.kubeproxy.view import Source
 from tests.support.captures import Capture, captures_in
@@ -46,7 +46,7 @@ def pairs(root: Path, version: str, case: str) -> Iterator[tuple[Capture, Captur
             yield each, nftables, 6 if of_six else 4
 
 
-def topics(found: Difference) -> dict[Topic, Beside]:
+def topics(found: Difference) -> dict[Topic, NonServiceFlows]:
     return {each.topic: each for each in found.beside}
 
 

@@ -22,9 +22,9 @@ from analyzer.model.probability import NEVER, Bounds, Dyadic
 from analyzer.model.ternary import Ternary
 from analyzer.parsers.formats import read_ruleset
 from analyzer.parsers.iptables_save import parse
-from analyzer.parsers.kubernetes import parse_objects
 from analyzer.semantics.onward import OWN_SOURCE
 from tests.support.captures import FIXTURES, ROOT
+from tests.support.parsed_objects import parse_objects
 from tests.support.reading import recogniser
 
 OWN: Final = ip_address("192.168.0.11")

@@ -14,10 +14,10 @@ from analyzer.errors import ParseError
 from analyzer.kubeproxy.generate import Layout
 from analyzer.model.cluster import Cluster
 from analyzer.parsers.api_objects import decode
-from analyzer.parsers.kubernetes import parse_objects
 from analyzer.parsers.objects.forms import FORMS, documents
 from analyzer.parsers.services import parse_services
 from tests.support.clusters import GeneratedCluster, clusters
+from tests.support.parsed_objects import parse_objects
 
 Items = list[Any]
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzer.errors import ParseError
-from analyzer.parsers.kubernetes import parse_objects
 from analyzer.parsers.objects.tables import parse, sniff
 from analyzer.parsers.pod_addresses import pod_addresses
+from tests.support.parsed_objects import parse_objects
 
 HEADER = "NAMESPACE     NAME    READY   STATUS    RESTARTS      AGE   IP    NODE"
 WIDE = f"{HEADER}   NOMINATED NODE   READINESS GATES\n"

@@ -17,7 +17,6 @@ from analyzer.model.iptables.targets import Accept, Drop, Reject
 from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds
 from analyzer.model.region import Region, everything
-from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.parsers.iptables_save import parse
 from analyzer.semantics.assumed import DEFAULTS, Assumed
@@ -26,10 +25,10 @@ from analyzer.semantics.devices import NodeDevices
 from analyzer.semantics.effort import MOST_BY_DEVICE
 from analyzer.semantics.iptables.by_device import ByDevice
 from analyzer.semantics.iptables.traverse import Traversal
-from analyzer.semantics.shares import bounds
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import FellThrough, Tree
 from tests.support.effort import examples
+from tests.support.odds import bounds
 
 DEVICES: Final = ("cali1a", "cali1b", "cali2", "cali3")
 EVENTS: Final = (Accept, Drop, Reject, FellThrough)
@@ -238,23 +237,6 @@ def test_a_pod_may_be_behind_a_device_of_another_kind_that_rules_name() -> None:
     rows = ["-A FORWARD -i veth+ -j DROP", "-A FORWARD -i cali+ -j d"]
     ruleset = saved([*rows, "-A d -i cali2 -g x", "-A d -i cali3 -g x", "-A d -j DROP"])
     assert told(walked(ruleset, POD))[Drop] == Bounds(NEVER, ALWAYS)
-
-
-@given(
-    st.frozensets(st.sampled_from(DEVICES), min_size=1),
-    st.sampled_from((*DEVICES, "cali1+", "cali+", "eth0", "+")),
-)
-def test_devices_known_one_by_one(names: frozenset[str], asked: str) -> None:
-    held = {n for n in names if n == asked or (asked[-1] == "+" and n.startswith(asked[:-1]))}
-    devices = Devices((), inside=True, names=names)
-    wanted = Ternary.UNKNOWN if held and held < names else Ternary.of(bool(held))
-    assert devices.is_named(asked) is wanted
-    if wanted is Ternary.UNKNOWN:
-        inside, outside = devices.parted(asked)
-        assert inside.names == frozenset(held)
-        assert outside.names == frozenset(names - held)
-        assert inside.is_named(asked) is Ternary.TRUE
-        assert outside.is_named(asked) is Ternary.FALSE
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from analyzer.model.iptables.targets import (
 )
 from analyzer.model.packet import UNKNOWN_MARK, UNKNOWN_PACKET, Mark, Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
-from analyzer.semantics.shares import bounds, distribution, shares
+from analyzer.semantics.shares import shares
 from analyzer.semantics.tree import Chance, Either, FellThrough, Leaf, Unresolved
 from tests.support.agreement.iptables_table import (
     START,
@@ -37,6 +37,7 @@ from tests.support.agreement.iptables_table import (
     walk,
 )
 from tests.support.naive import table as naive
+from tests.support.odds import bounds, distribution
 from tests.support.strategies.iptables_rules import HERE
 from tests.support.strategies.iptables_walkable import DEAD, looping_tables, walked_tables
 
@@ -202,7 +203,7 @@ def test_a_kube_proxy_chain_of_5000_endpoints_is_one_chance_node() -> None:
     tree = walk(table(**chains))
     assert isinstance(tree, Chance)
     assert all(isinstance(child, Leaf) for _, child in tree.branches)
-    weights = distribution(tree).weights
+    weights = distribution(tree)
     assert len(weights) == n
     assert sum(weights.values(), NEVER) == ALWAYS
 
@@ -230,7 +231,7 @@ def test_a_kube_proxy_chain_of_5000_endpoints_is_one_chance_node() -> None:
     ],
 )
 def test_a_walk_ends_where_the_kernel_ends_it(made: Table, outcome: object) -> None:
-    assert dict(distribution(walk(made)).weights) == {outcome: ALWAYS}
+    assert distribution(walk(made)) == {outcome: ALWAYS}
 
 
 @pytest.mark.parametrize("mark", [0, 1, 0x4000, 0xFFFFFFFF])
@@ -264,7 +265,7 @@ def test_a_mark_that_is_not_known_is_known_once_all_of_it_is_set() -> None:
 def test_random_marks_are_remembered_apart() -> None:
     marked = MatchMark(Masked(1, 1))
     made = table(A=[([HALF], SetMark(1, 1)), ([marked], DEAD), ([HALF], Drop())])
-    weights = distribution(walk(made)).weights
+    weights = distribution(walk(made))
     quarter = Dyadic.of(1, 2)
     assert weights == {DEAD: HALF.probability, Drop(): quarter, FellThrough(): quarter}
 

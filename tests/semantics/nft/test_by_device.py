@@ -19,9 +19,9 @@ from analyzer.semantics.assumed import DEFAULTS, Assumed
 from analyzer.semantics.devices import NodeDevices
 from analyzer.semantics.nft.said import AlikeChains
 from analyzer.semantics.nft.traverse import NftTraversal
-from analyzer.semantics.shares import bounds
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import FellThrough, Tree
+from tests.support.odds import bounds
 
 DEVICES: Final = ("cali1a", "cali1b", "cali2", "cali3")
 EVENTS: Final[tuple[type, ...]] = (Accept, Drop, FellThrough)

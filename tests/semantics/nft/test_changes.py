@@ -13,9 +13,9 @@ from analyzer.model.packet import UNKNOWN_MARK, Mark, Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
 from analyzer.model.value import replace
 from analyzer.semantics.nft.traverse import NftTraversal
-from analyzer.semantics.shares import bounds, shares
+from analyzer.semantics.shares import shares
 from analyzer.semantics.situation import Situation
-from analyzer.semantics.tree import FellThrough, Leaf, Tree, Unresolved, leaves
+from analyzer.semantics.tree import FellThrough, Leaf, Tree, Unresolved
 from tests.support.nft.packets import (
     BEFORE,
     HERE,
@@ -31,6 +31,7 @@ from tests.support.nft.packets import (
     dropped,
     table_of,
 )
+from tests.support.odds import bounds, leaves
 
 HALF: Final = Dyadic.of(1, 1)
 

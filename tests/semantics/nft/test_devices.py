@@ -12,8 +12,8 @@ from analyzer.parsers import nft_text
 from analyzer.semantics.assumed import Assumed
 from analyzer.semantics.devices import NodeDevices
 from analyzer.semantics.nft.traverse import NftTraversal
-from analyzer.semantics.shares import bounds
 from analyzer.semantics.situation import Situation
+from tests.support.odds import bounds
 
 RULESET = """\
 table ip t {{

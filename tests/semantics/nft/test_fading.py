@@ -16,8 +16,8 @@ from analyzer.parsers import nft_text
 from analyzer.semantics.conditions import from_source
 from analyzer.semantics.nft.fading import MOST_FADING, changes, is_filled_by_rules, lasting
 from analyzer.semantics.nft.traverse import NftTraversal
-from analyzer.semantics.shares import bounds
 from analyzer.semantics.situation import Situation
+from tests.support.odds import bounds
 
 HELD, NOT, OPEN = Bounds(ALWAYS, ALWAYS), Bounds(NEVER, NEVER), Bounds(NEVER, ALWAYS)
 GOING: Final = "10.0.0.1 timeout 1h expires 59m"

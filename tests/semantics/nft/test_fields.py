@@ -12,7 +12,7 @@ from analyzer.model.packet import Packet
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.semantics.nft.fields import constant_number, number, read
-from analyzer.semantics.nft.held import Draw, Held, Type
+from analyzer.semantics.nft.values import Draw, Type, Value
 from analyzer.semantics.situation import Situation
 from tests.support.nft.packets import (
     BACK,
@@ -43,7 +43,7 @@ NAMELESS: Final = 0xFFFFFFFF & ~sum(names.CT_STATUSES.values())
 
 def held(
     given: e.Expression, packet: Packet = PACKET, situation: Situation = HERE
-) -> tuple[Ternary, Held]:
+) -> tuple[Ternary, Value]:
     source = packet.source or packet.destination
     found = read(given, packet, "ip6" if source and source.version == 6 else "ip", situation)
     return found.applies, found.held
@@ -87,7 +87,7 @@ def held(
     ],
 )
 def test_a_header_that_a_packet_has_not_yields_nothing(
-    given: e.Expression, packet: Packet, want: tuple[Ternary, Held]
+    given: e.Expression, packet: Packet, want: tuple[Ternary, Value]
 ) -> None:
     assert held(given, packet) == want
 
@@ -117,7 +117,7 @@ def test_the_first_packet_of_tcp_is_a_syn_of_which_urg_and_ecn_are_open() -> Non
         ("random", PACKET, Draw(1 << 32)),
     ],
 )
-def test_meta_knows_the_packet(key: str, packet: Packet, want: Held) -> None:
+def test_meta_knows_the_packet(key: str, packet: Packet, want: Value) -> None:
     assert held(e.Meta(key), packet) == (TRUE, want)
 
 
@@ -154,7 +154,7 @@ def test_only_a_packet_made_here_may_have_a_socket() -> None:
     ],
 )
 def test_conntrack_knows_the_flow(
-    given: e.Expression, packet: Packet, situation: Situation, want: tuple[Ternary, Held]
+    given: e.Expression, packet: Packet, situation: Situation, want: tuple[Ternary, Value]
 ) -> None:
     assert held(given, packet, situation) == want
 
@@ -215,7 +215,7 @@ def test_a_route_is_looked_up_in_no_dump() -> None:
         (e.Binary("|", e.Meta("random"), 1), ANY),
     ],
 )
-def test_numbers_are_drawn(given: e.Expression, want: Held) -> None:
+def test_numbers_are_drawn(given: e.Expression, want: Value) -> None:
     assert held(given) == (TRUE, want)
 
 
@@ -234,7 +234,7 @@ def test_numbers_are_drawn(given: e.Expression, want: Held) -> None:
         (e.Binary("&", e.Payload("ip", "daddr"), IPv4Address("255.255.0.0")), Bits(0x0A020000)),
     ],
 )
-def test_bits_are_computed(given: e.Expression, want: Held) -> None:
+def test_bits_are_computed(given: e.Expression, want: Value) -> None:
     assert held(given, MARKED) == (TRUE, want)
 
 

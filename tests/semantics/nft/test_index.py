@@ -10,8 +10,8 @@ from analyzer.model.bits import ANY, Bits
 from analyzer.model.nft import names
 from analyzer.model.nft.expressions import Concat, Element, Expression, Prefix, Range, Wildcard
 from analyzer.model.ternary import Ternary
-from analyzer.semantics.nft.held import Held, Read, Type
 from analyzer.semantics.nft.index import Index
+from analyzer.semantics.nft.values import Evaluated, Type, Value
 from tests.support.effort import examples
 from tests.support.naive.values import covers
 
@@ -28,15 +28,15 @@ keys = st.builds(
 sets = st.lists(keys, max_size=8, unique=True).map(lambda keys: [Element(key=k) for k in keys])
 
 
-def looked_up(*held: Held) -> Read:
-    return Read(Ternary.TRUE, held, ({}, names.PROTOCOLS))
+def looked_up(*held: Value) -> Evaluated:
+    return Evaluated(Ternary.TRUE, held, ({}, names.PROTOCOLS))
 
 
-def single(held: Held) -> Read:
-    return Read(Ternary.TRUE, held)
+def single(held: Value) -> Evaluated:
+    return Evaluated(Ternary.TRUE, held)
 
 
-def candidates(index: Index, key: Read) -> list[Element]:
+def candidates(index: Index, key: Evaluated) -> list[Element]:
     return [index.elements[at] for at in index.candidates(key)]
 
 
@@ -94,5 +94,5 @@ def test_a_name_without_a_number_is_always_a_candidate() -> None:
 
 def test_a_word_is_looked_up_as_its_number() -> None:
     index = Index(of("tcp", "udp", 17))
-    key = Read(Ternary.TRUE, Bits(17), names.PROTOCOLS)
+    key = Evaluated(Ternary.TRUE, Bits(17), names.PROTOCOLS)
     assert candidates(index, key) == of("udp", 17)

@@ -288,10 +288,6 @@ NUMBERS: Final[list[Row]] = [
 ]
 
 
-def drops(rule: str) -> str:
-    return f"{rule} drop"
-
-
 @pytest.mark.parametrize(
     ("rule", "packet", "want"),
     [*PAYLOADS, *METAS, *FLOWS, *NODES, *SETS_AND_MAPS, *NUMBERS],
@@ -299,7 +295,7 @@ def drops(rule: str) -> str:
 def test_an_expression_holds_as_often_as_in_the_kernel(
     rule: str, packet: Packet, want: Bounds
 ) -> None:
-    assert dropped(drops(rule), packet, HERE) == want
+    assert dropped(f"{rule} drop", packet, HERE) == want
 
 
 #: Traffic within the rates of limits and beyond; the reverse-path check that passes, and fails.
@@ -399,4 +395,4 @@ TO_CLUSTER_IP = replace(PACKET, cluster_ip=PACKET.destination)
 def test_what_is_assumed_of_the_flow_decides(
     rule: str, packet: Packet, situation: Situation, want: Bounds
 ) -> None:
-    assert dropped(drops(rule), packet, situation) == want
+    assert dropped(f"{rule} drop", packet, situation) == want

@@ -12,11 +12,11 @@ from analyzer.model.iptables.targets import Drop, Reject
 from analyzer.model.packet import ALL_BITS, Packet
 from analyzer.model.probability import ALWAYS, Bounds
 from analyzer.semantics.hooks import Hooks
-from analyzer.semantics.shares import bounds
 from analyzer.semantics.situation import Situation
-from analyzer.semantics.tree import Delivered, Leaf, PolicyDrop, Tree, leaves
+from analyzer.semantics.tree import Delivered, Leaf, PolicyDrop, Tree
 from tests.support.naive import hooks as naive
 from tests.support.naive.table import Start, explored, reachable
+from tests.support.odds import bounds, leaves
 from tests.support.strategies.iptables_tables import NODE, POD, PORT, SERVICE
 
 OWN: Final = frozenset({NODE})

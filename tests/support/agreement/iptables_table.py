@@ -11,7 +11,6 @@ from analyzer.model.iptables.targets import SetMark
 from analyzer.model.packet import Packet
 from analyzer.semantics.assumed import Assumed
 from analyzer.semantics.iptables.traverse import Traversal
-from analyzer.semantics.shares import bounds
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import (
     AnyRule,
@@ -27,6 +26,7 @@ from analyzer.semantics.tree import (
     Unresolved,
 )
 from tests.support.naive import table as naive
+from tests.support.odds import bounds
 from tests.support.strategies.iptables_walkable import DEAD
 
 #: The chain where packets enter.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from analyzer.semantics.shares import bounds
 from tests.support.agreement.nft_table import Forgotten
 from tests.support.naive.node import Fate
 from tests.support.nft.asked import ways
 from tests.support.nft.nodes import Question, fate_of, may_be, must_be
+from tests.support.odds import bounds
 
 
 def agrees_exactly(question: Question) -> None:

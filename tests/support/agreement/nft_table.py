@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 
 from analyzer.model.nft.ruleset import Table
 from analyzer.semantics.nft.traverse import NftTraversal
-from analyzer.semantics.shares import bounds
 from analyzer.semantics.tree import Leaf
-from tests.support.naive.nft import Flow, Script, Walk, distribution
+from tests.support.naive.draws import Script, distribution
+from tests.support.naive.nft import Flow, Walk
 from tests.support.nft.asked import (
     agree,
     as_iptables,
@@ -24,6 +24,7 @@ from tests.support.nft.asked import (
     verdict_of,
     ways,
 )
+from tests.support.odds import bounds
 
 #: What is forgotten of a packet and its node, by the names in `asked`.
 Forgotten: TypeAlias = frozenset[str]

@@ -14,9 +14,9 @@ from analyzer.kubeproxy.view import View
 from analyzer.model.addresses import Address, Network
 from analyzer.model.cluster import Cluster
 from analyzer.parsers.formats import read_ruleset
-from analyzer.parsers.kubernetes import parse_objects
 from analyzer.semantics.base_chains import Rules
 from tests.support.captures import FIXTURES
+from tests.support.parsed_objects import parse_objects
 from tests.support.reading import recogniser
 
 #: Cases whose dumps are small enough for an interpreter that follows each draw.

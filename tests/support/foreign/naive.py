@@ -18,7 +18,8 @@ from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.nft.ruleset import NftRuleset, Table
 from analyzer.semantics.base_chains import Rules
 from tests.support.naive import hooks
-from tests.support.naive.nft import Flow, Script, Verdict, distribution
+from tests.support.naive.draws import Script, distribution
+from tests.support.naive.nft import Flow, Verdict
 from tests.support.naive.node import Ended, Node, registrations
 
 #: Where nat changes destinations; what is called later is met behind it.

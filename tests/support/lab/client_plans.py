@@ -19,10 +19,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
-from analyzer.clients.fates import FlowResponse
 from analyzer.clients.operations import judge
 from analyzer.clients.outcome import Outcome
 from analyzer.clients.plan import Result
+from analyzer.clients.responses import FlowResponse
 from analyzer.failure.agreement import DELAY, STARTING
 from analyzer.failure.binomial import holm, p_value_within
 from analyzer.inputs.recognised import read_input
@@ -168,7 +168,7 @@ def run(
         at_once=min(program.at_once, _AT_ONCE) if fate is FlowResponse.REFUSED else program.at_once,
         deadline=program.deadline,
     )
-    servers = lab.serve(lambda _: dns.knowing({FULL_NAME}))
+    servers = lab.serve(lambda _: dns.telling({FULL_NAME: (bytes([192, 0, 2, 1]),)}))
     try:
         done = clients.run_client(lab, client, servers, runs, program.words(*target, folder))
     finally:

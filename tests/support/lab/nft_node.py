@@ -13,13 +13,38 @@ from analyzer.model.nft.ruleset import NftRuleset, Rule
 from analyzer.parsers import nft_json, nft_text
 from netns_lab.errors import LabError
 from netns_lab.nft import Nft
-from netns_lab.trace import TRACING, NftEvent, NftTrace
-from tests.support.lab.nodes import Asked, Seen, Wired
+from netns_lab.trace import TRACING_TABLE, NftEvent, NftTrace
+from tests.support.lab.nodes import TRACED, Asked, Seen, Wired
 
 #: What says where a packet goes on; other statements only change it or count.
 _LEADING: Final = (
     s.Vmap | s.Reject | s.Dnat | s.Snat | s.Masquerade | s.Redirect | e.Accept | e.Drop | e.Return
 ) | (e.Jump | e.Goto)
+#: Before anything else sees packets. No packet reaches the rule that matches on conntrack: it
+#: enables conntrack, without which the kernel evaluates no nat chain. Rules with NAT enable it too,
+#: so only rulesets with empty nat chains could notice this table. Source: Linux,
+#: net/netfilter/nft_nat.c, ``nft_nat_init``; nf_nat_core.c, ``nf_nat_inet_fn``.
+TRACING: Final = f"""
+table inet {TRACING_TABLE} {{
+    chain prerouting {{
+        type filter hook prerouting priority -2000000000;
+        jump trace
+    }}
+    chain output {{
+        type filter hook output priority -2000000000;
+        jump trace
+    }}
+    chain trace {{
+        meta l4proto icmp return
+        meta l4proto ipv6-icmp return
+        ip id {TRACED} meta nftrace set 1
+        ip6 flowlabel {TRACED} meta nftrace set 1
+    }}
+    chain conntrack {{
+        ct state new
+    }}
+}}
+"""
 #: Seconds in which a busy kernel takes up what it has put off.
 _LATE: Final = 0.05
 #: A rule: family, table, chain, and its number in the chain, from 1.

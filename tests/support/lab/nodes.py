@@ -20,10 +20,12 @@ from analyzer.model.routing import Routes
 from analyzer.parsers.iproute import parse_addresses, parse_routes
 from netns_lab.command import ip_batch, run
 from netns_lab.namespace import Namespace
-from netns_lab.trace import TRACED
 from tests.support.lab.random_rules import ADDRESSES, NODE, OTHER_POD
 
 OUTSIDE: Final = IPv4Address("203.0.113.7")
+#: Mark of packets to trace: the IPv4 identification, the IPv6 flow label. Packets sent in reply,
+#: such as those of a reject, are not traced; nor is ICMP, which may have the same value by chance.
+TRACED: Final = 0x6B6F
 SERVICE6, POD6, OTHER_POD6, NODE6 = map(
     IPv6Address, ("fd00:10:2::4", "fd00:10:1::9", "fd00:10:1::8", "fd00:172::1")
 )

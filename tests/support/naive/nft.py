@@ -10,64 +10,23 @@ nft_masq.c, nft_redir.c, nft_reject.c, nft_dynset.c, nft_objref.c.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from ipaddress import IPv4Address, IPv6Address
-from itertools import pairwise
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias
 
 from analyzer.model.addresses import Address
 from analyzer.model.nft import expressions as e
 from analyzer.model.nft import statements as s
 from analyzer.model.nft.ruleset import Rule, Table
+from tests.support.naive.draws import Script, scaled
 from tests.support.naive.values import NUMBERS, STATES, Sample, covers, number
 
 ALL_BITS: Final = 0xFFFFFFFF
 
 
-class Draw(Exception):  # noqa: N818  # a question, not an error
-    """Nature draws one of these."""
-
-    def __init__(self, weights: tuple[Fraction, ...]) -> None:
-        self.weights = weights
-
-
 class Break(Exception):  # noqa: N818  # NFT_BREAK, no error
     """The rule ends here."""
-
-
-@dataclass
-class Script:
-    """What is drawn, in order; what it does not say is asked."""
-
-    answers: tuple[int, ...] = ()
-    asked: int = 0
-
-    def draw(self, weights: tuple[Fraction, ...]) -> int:
-        if self.asked == len(self.answers):
-            raise Draw(weights)
-        self.asked += 1
-        return self.answers[self.asked - 1]
-
-
-K = TypeVar("K", bound=Hashable)
-
-
-def distribution(start: Callable[[Script], K]) -> dict[K, Fraction]:
-    """What comes out of all draws, each with its exact weight."""
-    found: dict[K, Fraction] = {}
-    rest: list[tuple[tuple[int, ...], Fraction]] = [((), Fraction(1))]
-    while rest:
-        answers, weight = rest.pop()
-        try:
-            end = start(Script(answers))
-        except Draw as draw:
-            rest += [((*answers, at), weight * w) for at, w in enumerate(draw.weights) if w]
-        else:
-            found[end] = found.get(end, Fraction(0)) + weight
-    assert sum(found.values()) == 1
-    return found
 
 
 #: The direction for which a zone of the other one is not.
@@ -414,9 +373,3 @@ _FIELDS: Final = {
     "sport": "source_port",
     "dport": "destination_port",
 }
-
-
-def scaled(modulus: int) -> tuple[Fraction, ...]:
-    """How often ``numgen random mod`` gives each number: reciprocal_scale() of 32 bits."""
-    edges = [-(-(at << 32) // modulus) for at in range(modulus + 1)]
-    return tuple(Fraction(high - low, 1 << 32) for low, high in pairwise(edges))

@@ -18,7 +18,8 @@ from analyzer.model.iptables import targets as t
 from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.nft.ruleset import Chain, Table
 from tests.support.naive import hooks as naive_hooks
-from tests.support.naive.nft import Flow, Script, Verdict, Walk
+from tests.support.naive.draws import Script
+from tests.support.naive.nft import Flow, Verdict, Walk
 from tests.support.naive.table import Draw as YesOrNo
 
 HOOKS: Final = ("PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING")

@@ -19,7 +19,8 @@ from analyzer.model.value import replace
 from analyzer.parsers.nft.rendering import render
 from analyzer.semantics.hooks import Hooks
 from analyzer.semantics.tree import Delivered, Leaf, PolicyDrop, Tree
-from tests.support.naive.nft import Flow, Script, distribution
+from tests.support.naive.draws import Script, distribution
+from tests.support.naive.nft import Flow
 from tests.support.naive.node import Fate, Node, Registration, registrations
 from tests.support.nft.asked import agree, asked, forgetting
 from tests.support.strategies.iptables_tables import WAYS, whole_rulesets

@@ -13,8 +13,8 @@ from analyzer.model.value import replace
 from analyzer.parsers import nft_text
 from analyzer.semantics.base_chains import before_conntrack
 from analyzer.semantics.nft.traverse import NftTraversal
-from analyzer.semantics.shares import bounds
 from analyzer.semantics.situation import Situation
+from tests.support.odds import bounds
 
 SERVICE, POD, NODE = map(ip_address, ("10.2.3.4", "10.1.0.9", "172.16.0.1"))
 PACKET: Final = Packet(

@@ -15,8 +15,8 @@ from analyzer.semantics.nft import fields as nft_fields
 from analyzer.semantics.nft import header_fields
 from analyzer.semantics.nft import matching as nft_matching
 from analyzer.semantics.nft.found import Found, Hit
-from analyzer.semantics.nft.held import Draw
 from analyzer.semantics.nft.matching import Lookups
+from analyzer.semantics.nft.values import Draw
 from analyzer.semantics.situation import Situation
 from tests.support.seeded.fault import Fault, method
 

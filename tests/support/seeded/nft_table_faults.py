@@ -13,18 +13,19 @@ from analyzer.model.probability import NUMGEN_BITS, Dyadic
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.semantics.match_result import MatchResult
-from analyzer.semantics.nft import changes as nft_changes
 from analyzer.semantics.nft import covering as nft_covering
 from analyzer.semantics.nft import ct_fields
 from analyzer.semantics.nft import fields as nft_fields
 from analyzer.semantics.nft import found as nft_found
 from analyzer.semantics.nft import matching as nft_matching
+from analyzer.semantics.nft import nat as nft_nat
 from analyzer.semantics.nft import rule as nft_rule
 from analyzer.semantics.nft.changes import Changed, Changes
 from analyzer.semantics.nft.found import Found
-from analyzer.semantics.nft.held import Draw, Read
 from analyzer.semantics.nft.matching import Lookups
+from analyzer.semantics.nft.nat import NatStatements
 from analyzer.semantics.nft.rule import RuleWalk
+from analyzer.semantics.nft.values import Draw, Evaluated
 from analyzer.semantics.path import Path
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import Leaf
@@ -79,8 +80,8 @@ def when(kind: Any, change: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def applying(right: Any) -> Any:
-    def faulty(*arguments: Any) -> Read:
-        found: Read = right(*arguments)
+    def faulty(*arguments: Any) -> Evaluated:
+        found: Evaluated = right(*arguments)
         return replace(found, applies=TRUE) if found.applies is FALSE else found
 
     return faulty
@@ -288,12 +289,12 @@ FAULTS: Final[dict[str, Fault]] = {
     "draw cut wrong": method(
         nft_fields, "_cut", lambda right: lambda op, draw, other: right(op, draw, other >> 1)
     ),
-    "translations of another family": method(Changes, "translation", of_any_family),
+    "translations of another family": method(NatStatements, "translation", of_any_family),
     "DNAT leaves the destination": method(
-        nft_changes, "translated", lambda _: lambda packet, _: packet
+        nft_nat, "translated", lambda _: lambda packet, _: packet
     ),
     "port of a translation ignored": method(
-        nft_changes,
+        nft_nat,
         "translated",
         lambda right: lambda packet, to: right(packet, replace(to, first_port=None)),
     ),

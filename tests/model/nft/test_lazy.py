@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from analyzer.parsers.nft.lazy import Lazy
+from analyzer.model.nft.lazy import Lazy
 
 
 class Counting:

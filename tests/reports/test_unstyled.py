@@ -3,12 +3,12 @@ from __future__ import annotations
 import pytest
 
 from analyzer.reports.document import Column, Document, Line, Span, Style, TextTable
-from analyzer.reports.plain import render_plain
+from analyzer.reports.unstyled import render_unstyled
 
 
 def table(*rows: tuple[str, ...]) -> list[str]:
     columns = (Column("NAME"), Column("SHARE", right=True), Column("NODE"))
-    return render_plain(Document([TextTable(columns, rows)])).splitlines()
+    return render_unstyled(Document([TextTable(columns, rows)])).splitlines()
 
 
 def test_columns_stand_below_each_other_and_numbers_to_the_right() -> None:
@@ -47,12 +47,12 @@ def test_a_table_without_rows_has_its_headings() -> None:
 def test_pieces_of_a_line_and_of_a_cell_are_joined() -> None:
     line = Line(("a ", Span("b", Style.BAD)))
     rows = ((("x", Span("y")),),)
-    shown = render_plain(Document([line, Line(), TextTable((Column("H"),), rows)]))
+    shown = render_unstyled(Document([line, Line(), TextTable((Column("H"),), rows)]))
     assert shown == "a b\n\nH\nxy\n"
 
 
 @pytest.mark.parametrize("text", ["a\nb", "a\x1b[31mb", "a\x07b", "a\N{RIGHT-TO-LEFT OVERRIDE}b"])
 def test_a_control_character_becomes_one_sign(text: str) -> None:
-    (line,) = render_plain(Document([Line((text,))])).splitlines()
+    (line,) = render_unstyled(Document([Line((text,))])).splitlines()
     assert len(line) == len(text)
     assert line.replace("\n", "").isprintable()

@@ -11,7 +11,7 @@ from analyzer.reports.document import Cell, Column, Document, Line, Span, TextTa
 _GAP = "  "
 
 
-def render_plain(document: Document) -> str:
+def render_unstyled(document: Document) -> str:
     """Return the document with aligned tables, without colour or line wrapping."""
     lines: list[str] = []
     for block in document.blocks:

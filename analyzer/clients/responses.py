@@ -3,11 +3,11 @@
 Theory of operation
 ===================
 
-A `Lot` holds bounds on the chance of each fate of one draw. Where the dump tells all, they are
-points. Where it does not, any chances within them are possible that sum to 1, and at each draw
-others: so what is computed of a lot holds whatever is true.
+A `Lot` holds bounds on the chance of each response to one draw. If the dump decides them, the
+bounds are points. If not, any chances within them that sum to 1 are possible, and different ones at
+each draw: so what is computed from a lot holds in every case.
 
-A lot of thousands of digits is rounded outwards: its bounds then are 2**-256 apart.
+The bounds of a lot with thousands of digits are rounded outwards, by up to 2**-256.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ class FlowResponse(enum.Enum):
     UNREACHABLE = "unreachable"
 
 
-FATES: Final = tuple(FlowResponse)
+RESPONSES: Final = tuple(FlowResponse)
 #: How a dead endpoint may behave; silence is the default.
-FATES_OF_THE_DEAD: Final = (FlowResponse.SILENT, FlowResponse.REFUSED, FlowResponse.UNREACHABLE)
+RESPONSES_OF_THE_DEAD: Final = (FlowResponse.SILENT, FlowResponse.REFUSED, FlowResponse.UNREACHABLE)
 _ANY: Final = frozenset(FlowResponse)
-_NO_ANSWER: Final = frozenset(FATES_OF_THE_DEAD)
+_NO_ANSWER: Final = frozenset(RESPONSES_OF_THE_DEAD)
 
 #: What kube-proxy's rules do with flows for which there is no endpoint.
 _REFUSALS: Final[Mapping[str | None, frozenset[FlowResponse]]] = {
@@ -64,12 +64,12 @@ Piece = tuple[Fraction, Fraction, frozenset[FlowResponse]]
 
 @value
 class Lot:
-    """Bounds on the chance of each fate, in the order of `FATES`."""
+    """Bounds on the chance of each fate, in the order of `RESPONSES`."""
 
     bounds: tuple[tuple[Fraction, Fraction], ...]
 
     def __post_init__(self) -> None:
-        assert len(self.bounds) == len(FATES)
+        assert len(self.bounds) == len(RESPONSES)
         assert sum(lower for lower, _ in self.bounds) <= 1 <= sum(upper for _, upper in self.bounds)
 
     @property
@@ -85,7 +85,7 @@ class Lot:
 
     def possible(self) -> tuple[FlowResponse, ...]:
         """Return the possible fates."""
-        return tuple(f for f, (_, upper) in zip(FATES, self.bounds, strict=True) if upper)
+        return tuple(f for f, (_, upper) in zip(RESPONSES, self.bounds, strict=True) if upper)
 
     def least(self, values: Sequence[Fraction]) -> Fraction:
         """Return the least mean of `values`, one for each fate, over all possible chances."""
@@ -103,13 +103,7 @@ class Lot:
         return found
 
 
-def certain(fate: FlowResponse) -> Lot:
-    """Return the lot of a known fate."""
-    one = (Fraction(1), Fraction(1))
-    return Lot(tuple(one if each is fate else (Fraction(0), Fraction(0)) for each in FATES))
-
-
-def of_fates(fates: Iterable[FlowResponse]) -> Lot:
+def of_responses(fates: Iterable[FlowResponse]) -> Lot:
     """Return the lot if only the set of possible fates is known."""
     some = frozenset(fates)
     return lot([(Fraction(0), Fraction(1), some)])
@@ -118,14 +112,16 @@ def of_fates(fates: Iterable[FlowResponse]) -> Lot:
 def lot(pieces: Iterable[Piece]) -> Lot:
     """Return the lot of flows that consist of pieces: shares with the same possible fates."""
     every = [*pieces]
-    least = {f: sum((lo for lo, _, may in every if may == {f}), Fraction(0)) for f in FATES}
-    most = {f: sum((up for _, up, may in every if f in may), Fraction(0)) for f in FATES}
+    least = {f: sum((lo for lo, _, may in every if may == {f}), Fraction(0)) for f in RESPONSES}
+    most = {f: sum((up for _, up, may in every if f in may), Fraction(0)) for f in RESPONSES}
     # No fate has what certainly is that of others: of the pieces that cannot be its.
-    others = {f: sum((lo for lo, _, may in every if f not in may), Fraction(0)) for f in FATES}
+    others = {f: sum((lo for lo, _, may in every if f not in may), Fraction(0)) for f in RESPONSES}
     # And each has at least what the others leave.
-    cannot = {f: sum((up for _, up, may in every if may != {f}), Fraction(0)) for f in FATES}
+    cannot = {f: sum((up for _, up, may in every if may != {f}), Fraction(0)) for f in RESPONSES}
     return Lot(
-        tuple(_rounded(max(least[f], 1 - cannot[f]), min(most[f], 1 - others[f])) for f in FATES)
+        tuple(
+            _rounded(max(least[f], 1 - cannot[f]), min(most[f], 1 - others[f])) for f in RESPONSES
+        )
     )
 
 
@@ -147,7 +143,7 @@ def mixed(lots: Iterable[tuple[Fraction, Lot]]) -> Lot:
                 sum((chance * each.bounds[at][0] for chance, each in every), Fraction(0)),
                 sum((chance * each.bounds[at][1] for chance, each in every), Fraction(0)),
             )
-            for at in range(len(FATES))
+            for at in range(len(RESPONSES))
         )
     )
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from analyzer.model.nft import names
 from analyzer.model.probability import ALWAYS, NEVER, Dyadic
 from analyzer.model.ternary import Ternary
-from analyzer.semantics.nft.held import Draw, Type
+from analyzer.semantics.nft.values import Draw, Type
 from tests.support.effort import examples
 
 WORDS = 1 << 32

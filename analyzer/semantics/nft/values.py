@@ -80,13 +80,13 @@ class Draw:
 
 
 #: None: an unknown name; devices: the name of one of them; a region: one of its addresses.
-Held: TypeAlias = (
-    "Bits | str | Devices | Type | ReplyRoute | Draw | Region | tuple[Held, ...] | None"
+Value: TypeAlias = (
+    "Bits | str | Devices | Type | ReplyRoute | Draw | Region | tuple[Value, ...] | None"
 )
 
 
 @value
-class Read:
+class Evaluated:
     """The value of an expression.
 
     Attributes:
@@ -95,5 +95,5 @@ class Read:
     """
 
     applies: Ternary
-    held: Held
+    held: Value
     words: Mapping[str, int] | tuple[Mapping[str, int], ...] = {}

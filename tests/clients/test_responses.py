@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.clients.fates import FATES, FATES_OF_THE_DEAD, FlowResponse, Lot, lot, lot_of, mixed
+from analyzer.clients.responses import (
+    RESPONSES,
+    RESPONSES_OF_THE_DEAD,
+    FlowResponse,
+    Lot,
+    lot,
+    lot_of,
+    mixed,
+)
 from analyzer.failure.models import dead
 from analyzer.failure.route_loss import route_loss
 from analyzer.kubeproxy.iptables import Recogniser
@@ -21,24 +29,24 @@ from tests.support.dumps import dump, two_endpoints
 from tests.support.effort import examples
 
 CAPTURES = [Capture(path) for path in sorted(FIXTURES.glob("*/*/iptables-*-save.txt"))]
-_SETS = st.frozensets(st.sampled_from(FATES), min_size=1)
+_SETS = st.frozensets(st.sampled_from(RESPONSES), min_size=1)
 
 
 @st.composite
 def truths(draw: st.DrawFn) -> tuple[list[tuple[Fraction, Fraction, frozenset[FlowResponse]]], Lot]:
     """Pieces, and the lot of which they tell: each piece's share is divided among its fates."""
     weights = draw(st.lists(st.integers(0, 5), min_size=1, max_size=4).filter(any))
-    pieces, true = [], dict.fromkeys(FATES, Fraction(0))
+    pieces, true = [], dict.fromkeys(RESPONSES, Fraction(0))
     for weight in weights:
         share, may = Fraction(weight, sum(weights)), draw(_SETS)
         slack = Fraction(draw(st.integers(0, 2)), 10)
         pieces.append((max(Fraction(0), share - slack), min(Fraction(1), share + slack), may))
-        each = sorted(may, key=FATES.index)
+        each = sorted(may, key=RESPONSES.index)
         parts = draw(st.lists(st.integers(0, 3), min_size=len(each), max_size=len(each)))
         parts[0] += not any(parts)
         for fate, part in zip(each, parts, strict=True):
             true[fate] += share * Fraction(part, sum(parts))
-    return pieces, Lot(tuple((true[f], true[f]) for f in FATES))
+    return pieces, Lot(tuple((true[f], true[f]) for f in RESPONSES))
 
 
 @given(truths())
@@ -96,14 +104,14 @@ def test_of_one_flow_it_is_what_loss_says(capture: Capture) -> None:
     assert seen or not view.services
 
 
-@pytest.mark.parametrize("fate", FATES_OF_THE_DEAD)
+@pytest.mark.parametrize("fate", RESPONSES_OF_THE_DEAD)
 def test_the_dead_have_the_fate_that_was_said(fate: FlowResponse) -> None:
     view = Recogniser(parse(dump(*two_endpoints()), "dump.txt"), Cluster()).view()
     died = dead(view, Cluster(), endpoints=["10.0.0.1"])
     (service,) = view.services
     found = lot_of(route_loss(service.routes[0], died), died, lambda _: fate, None)
     half = (Fraction(1, 2), Fraction(1, 2))
-    assert {f for f, each in zip(FATES, found.bounds, strict=True) if each == half} == {
+    assert {f for f, each in zip(RESPONSES, found.bounds, strict=True) if each == half} == {
         FlowResponse.ANSWERED, fate,
     }  # fmt: skip
 
@@ -145,5 +153,5 @@ def test_what_the_node_itself_stops_is_drawn_anew() -> None:
     found = lot_of(route_loss(route, died), died, lambda _: FlowResponse.SILENT, None)
     half = Fraction(1, 2)
     # Half is silent for good; of the other half a packet that is sent again may do better.
-    assert found.bounds[FATES.index(FlowResponse.SILENT)] == (half, Fraction(1))
+    assert found.bounds[RESPONSES.index(FlowResponse.SILENT)] == (half, Fraction(1))
     assert found.bounds[0] == (Fraction(0), half)
