@@ -70,6 +70,19 @@ def test_a_walk_of_nft_tells_of_each_source(text: str, situation: Situation) -> 
     check_walk(text, "PREROUTING", situation)
 
 
+def test_matches_of_one_rule_are_on_the_same_sources() -> None:
+    rules = (
+        "ip saddr 10.0.0.1 ip saddr 10.0.0.0 meta mark set meta mark | 0x1",  # of no source
+        'xt match "made-up" meta mark set meta mark ^ 0x2',
+    )
+    text = "\n".join(
+        ["table ip nat {", "chain main {", "type nat hook prerouting priority 0; policy accept;"]
+        + ["jump C"] * 4
+        + ["}", "chain C {", *rules, "}", "}", ""]
+    )
+    assert check_walk(text, "PREROUTING", KNOWN) == 1
+
+
 def test_sources_are_parted_where_a_rule_asks() -> None:
     rows = ["-A PREROUTING -s 10.0.0.2/31 -j DNAT --to-destination 10.0.0.9:80"]
     text = "\n".join(["*nat", ":PREROUTING ACCEPT [0:0]", *rows, "COMMIT", ""])

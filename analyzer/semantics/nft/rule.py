@@ -131,11 +131,13 @@ class RuleWalk:
                 return packet
         for at in range(first, len(statements)):
             each = statements[at]
+            if at > first and not isinstance(each, Match):  # matches of a rule split them together
+                packet = packet.from_all()
             try:
                 reached = self._meet(each, at, packet)
             except Parted as by:
                 if isinstance(each, Match) and self._changes_nothing(at + 1, packet):
-                    return packet
+                    return packet.from_all()
                 again = partial(self._walks.rest_of, self, at)
                 parted = self._walks.parted(by, packet, again)
                 if parted is not None:
@@ -144,7 +146,7 @@ class RuleWalk:
                 reached = self._meet(each, at, packet)
             match reached:
                 case None:
-                    return packet
+                    return packet.from_all()
                 case _Behind(behind):
                     self.joined = True
                     return behind
@@ -153,7 +155,7 @@ class RuleWalk:
                 case _:
                     packet = reached
         self._path.passes(self._rule)
-        return packet
+        return packet.from_all()
 
     def _meet(
         self, given: Statement, at: int, packet: Packet
@@ -164,7 +166,7 @@ class RuleWalk:
             case Match():
                 walks.judged |= asks(given.left)
                 walks.judged |= asks_affinity(given.right, walks.situation)
-                return self._matched(walks.lookups.judge(given, packet), at, packet.from_all())
+                return self._matched(walks.lookups.judge(given, packet), at, packet)
             case ObjectRef("synproxy"):
                 # It answers by itself and keeps the packet, or lets it pass.
                 return self._ends(Unresolved(self._because), None)
@@ -291,16 +293,18 @@ class RuleWalk:
             return packet
         if self._changes_nothing(at + 1, packet):
             return None  # whether it matches or not, the walk goes on alike
-        marked = self._marked(at + 1, packet)
-        if marked is not None and marked != packet:
+        marked = self._marked(at + 1, packet.from_all())
+        if marked is not None and marked != packet.from_all():
             drawn = result.known is Ternary.TRUE
             both = self._walks.effort.joined(
-                (id(self._walks), self.place), packet, marked, drawn=drawn
+                (id(self._walks), self.place), packet.from_all(), marked, drawn=drawn
             )
             if both is not None:
                 return _Behind(both)
         self.forked = True
-        taken = self._walks.rest_of(self, at + 1, packet)
+        follows = self._rule.statements[at + 1 : at + 2]
+        same = packet if any(isinstance(s, Match) for s in follows) else packet.from_all()
+        taken = self._walks.rest_of(self, at + 1, same)
         if result.known is Ternary.UNKNOWN:
             self._path.may_branch(result.chance, taken, self._because)
         else:
