@@ -27,7 +27,7 @@ from analyzer.kubeproxy.iptables_notes import Notes
 from analyzer.kubeproxy.routes.sources import pod_networks, source_addresses
 from analyzer.kubeproxy.rows.holes import has_holes, without_holes
 from analyzer.kubeproxy.rows.plain import PlainTable
-from analyzer.kubeproxy.rows.plain_shares import PlainRoutes
+from analyzer.kubeproxy.rows.plain_shares import PlainRoutes, settle
 from analyzer.kubeproxy.view import Frontend, FrontendKind, Route, ServicePort, Source, View
 from analyzer.model.addresses import VERSIONS, Address, Network
 from analyzer.model.cluster import Cluster
@@ -197,9 +197,7 @@ class Recogniser:
         services = tuple(self._services()) if mode == "iptables" else ()
         if "_walks" in vars(self):
             # What rules after nat match on, and so what has to be assumed, is known only then.
-            for each in services:
-                if isinstance(each.routes, PlainRoutes):
-                    each.routes.settle()
+            settle(services)
         diagnostics += [notes.unfilled(s) for s in services if s.unfilled]
         diagnostics += notes.exempted(services)
         diagnostics += notes.odd_rules(self._entrances.odd)

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
 from analyzer.kubeproxy.rows.shapes import host
 from analyzer.kubeproxy.source_part import SourcePart, as_one
-from analyzer.kubeproxy.view import Endpoint, LazyRoutes, LazyShares, Route, Share, Source
+from analyzer.kubeproxy.view import (
+    Endpoint,
+    LazyRoutes,
+    LazyShares,
+    Route,
+    ServicePort,
+    Share,
+    Source,
+)
 from analyzer.model.addresses import Address
 from analyzer.model.endings import Endings
 from analyzer.model.probability import Bounds
@@ -243,7 +251,16 @@ class PlainRoutes(LazyRoutes):
             differ in nothing but frontend and draws.
     """
 
-    __slots__ = ("_alike", "_found", "_from_source", "_is_quiet", "_made", "drawn", "fares")
+    __slots__ = (
+        "_alike",
+        "_class",
+        "_found",
+        "_from_source",
+        "_is_quiet",
+        "_made",
+        "drawn",
+        "fares",
+    )
 
     def __init__(
         self,
@@ -260,6 +277,7 @@ class PlainRoutes(LazyRoutes):
         self._is_quiet = is_quiet
         self._made: tuple[Route, ...] | None = None
         self._alike: tuple[Route, ...] | None = None
+        self._class: Hashable = None
 
     def from_source(self, source: Source) -> Iterator[Route]:
         """Yield the routes from one kind of source, without making the others."""
@@ -294,8 +312,10 @@ class PlainRoutes(LazyRoutes):
 
         Compared by identity: only valid as long as the dump's routes exist.
         """
-        found = self._found()
-        return None if self.drawn is None or found is None else (id(self.drawn.draws), found)
+        if self._class is None and self.drawn is not None:
+            found = self._found()
+            self._class = None if found is None else (id(self.drawn.draws), found)
+        return self._class
 
     def _all(self) -> tuple[Route, ...]:
         if self._made is None:
@@ -326,3 +346,19 @@ class PlainRoutes(LazyRoutes):
 
     def __hash__(self) -> int:
         return hash(self._all())
+
+
+def settle(services: Iterable[ServicePort]) -> None:
+    """Evaluate what happens to flows after DNAT, before the routes are read.
+
+    One Service represents all of its class: nothing is looked up for their endpoints one by one.
+    """
+    settled: set[Hashable] = set()
+    for each in services:
+        routes = each.routes
+        if not isinstance(routes, PlainRoutes):
+            continue
+        alike = None if routes.is_quiet else routes.class_of()
+        if alike is None or alike not in settled:
+            settled.add(alike)
+            routes.settle()
