@@ -31,8 +31,8 @@ def add_assumed_options(parser: ArgumentParser) -> None:
         type=_assumptions,
         default=DEFAULTS,
         help=(
-            f"what to assume where the rules do not tell (default: {defaults}); each may also be "
-            "unknown, reverse-path also fail, limits also over; printed if a result depends on it"
+            f"what to assume about facts that no dump contains (default: {defaults}); each may be "
+            "unknown, too, reverse-path fail, limits over; printed if a result depends on it"
         ),
     )
     parser.add_argument(
@@ -51,7 +51,7 @@ def add_assumed_options(parser: ArgumentParser) -> None:
         action=_AssumeNothing,
         nargs=0,
         default=DEFAULTS,
-        help="assume only what --assume names: answers are bounds, which hold whatever is true",
+        help="assume only what --assume names; where an answer depends on more, it is bounds",
     )
 
 

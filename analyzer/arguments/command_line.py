@@ -346,7 +346,10 @@ _VERBS: Final[dict[str, tuple[str, Callable[[ArgumentParser], None] | None]]] = 
     "trace": ("where one packet can end, and the rules on its way", _trace_options),
     "loss": ("the share of new flows that is lost: on dead endpoints, or to rules", _loss_options),
     "whatif": ("what every node, zone and pair of nodes would cost", _whatif_options),
-    "timeline": ("what an outage costs over time: frozen, or healing", _timeline_options),
+    "timeline": (
+        "what an outage costs over time, with or without a control plane",
+        _timeline_options,
+    ),
     "advise": ("what each known measure would gain, before and after", _advise_options),
     "gate": (
         "the worst-case loss of manifests, before they are deployed",

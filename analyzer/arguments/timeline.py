@@ -62,12 +62,15 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
     **CONTROL_PLANE,
     "--frozen": {
         "action": "store_true",
-        "help": "the control plane is gone: nothing heals (default: depends on what is dead)",
+        "help": (
+            "the control plane is down: no dead endpoint is removed (default: depends on what is "
+            "dead)"
+        ),
     },
     "--healing": {
         "action": "store_true",
         "help": (
-            "the control plane is alive: what it removes heals (default: depends on what is dead)"
+            "the control plane is up and removes dead endpoints (default: depends on what is dead)"
         ),
     },
     "--api-back-after": {
