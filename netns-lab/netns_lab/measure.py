@@ -308,10 +308,13 @@ class RouteRun:
         fates: Counter[tuple[Door, bool | None]] = Counter()
         landed: Counter[Door] = Counter()
         rejected = 0
-        predicted, by_rules = self._predicted.shares, self._predicted.by_rules
+        predicted = self._predicted.shares
+        own = () if self._predicted.by_rules else self._lab.topology.plan.node_addresses
+        # What other ports of the node do, the dump does not show.
+        unshown = set(map(int, own))
         for (raw, fate), number in self._fates.items():
             to = None if raw is None else door_of(raw)
-            if to is not None and (by_rules or to in predicted or raw == self._door):
+            if to and (to[0] not in unshown or to in predicted or raw == self._door):
                 fates[to, fate] += number
                 landed[to] += number
             elif fate is False:  # what is dropped is not reported: None

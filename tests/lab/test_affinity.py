@@ -100,6 +100,25 @@ ENDING = {
 }
 
 
+def test_second_flows_that_the_node_refuses_to_send_are_no_first_ones(tmp_path: Path) -> None:
+    folder = FIXTURES.parent / "check" / "1.36.2-iptables-legacy" / "dual-stack"
+    text = (folder / "iptables-legacy-save.txt").read_text()
+    first = text.index("-A ")
+    row = (
+        "-A OUTPUT -p tcp -m conntrack --ctstate NEW -j REJECT --reject-with icmp-port-unreachable"
+    )
+    path = tmp_path / "dump.txt"
+    path.write_text(f"{text[:first]}{row}\n{text[first:]}")
+    words = [str(path), "--objects", str(folder / "objects.json"), "--node", "node-a1"]
+    words += ["--service", "ds/affinity", "--from", "node", "--flows", "60"]
+    status, found, _ = lab_run(*words)
+    assert (status, found["agrees"]) == (0, True)
+    assert found["measurements"]
+    for each in found["measurements"]:
+        assert (each["rejected"], each["unaccounted"], each["repeated_ended"]) == (60, 0, 60)
+        assert sum(by["packets"] for by in each["ended_by"]) == 120
+
+
 @pytest.mark.parametrize("ends", ENDING)
 def test_second_flows_that_rules_end_are_no_difference(ends: str, tmp_path: Path) -> None:
     folder = FIXTURES.parent / "check" / "1.36.2-iptables-legacy" / "dual-stack"
