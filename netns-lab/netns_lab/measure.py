@@ -259,7 +259,8 @@ class RouteRun:
 
     def _wait_for_the_rest(self, flows: int) -> None:
         """Give late packets and answers a chance; none is late as a rule."""
-        dead = {_raw(each) for each in self._lab.question.dead.endpoints if each.port is not None}
+        died = self._lab.question.dead.endpoints
+        dead = {raw_door(each.address.packed, each.port) for each in died if each.port is not None}
         answer = self._service.protocol in ANSWERED
         # Flows that rules drop send no sign, and neither do those of which they drop the answers.
         unanswered = any(each.upper for each in self._predicted.unanswered.values())
@@ -395,8 +396,3 @@ def without_collector() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
-
-
-def _raw(endpoint: Endpoint) -> RawDoor:
-    assert endpoint.port is not None
-    return raw_door(endpoint.address.packed, endpoint.port)
