@@ -49,17 +49,18 @@ def dead(
     endpoints: Collection[str] = (),
     nodes: Collection[str] = (),
     zones: Collection[str] = (),
+    unshown: Collection[Endpoint] = (),
 ) -> Dead:
     """Return what dies when all of these fail together.
 
     With `may_be_gone`, a named endpoint that no Service has is taken to have been removed from the
-    rules.
+    rules. `unshown` are endpoints that the dump does not show, and that may die too.
 
     Raises:
         UsageError: a name that occurs neither in the dump nor in the objects.
     """
     named = {"endpoint": endpoints, "node": nodes, "zone": zones}
-    known = view.endpoints
+    known = tuple(dict.fromkeys((*view.endpoints, *unshown)))
     shown = KnownEndpoints(view, known, cluster, may_be_gone)
     dying = frozenset(
         [e for kind, each in named.items() if each for e in MODELS[kind](each, shown)]
