@@ -136,7 +136,7 @@ def test_one_dump_may_come_from_standard_input(
     done = command("diff", "-", "-")
     assert (done.status, done.err) == (
         2,
-        "kubeodds: A and B are both -: only one of them can be standard input\n",
+        "kubeodds: - is standard input, which can be read only once: pass the others as files\n",
     )
 
 
