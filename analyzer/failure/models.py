@@ -137,9 +137,9 @@ def _endpoints(names: Collection[str], known: KnownEndpoints) -> list[Endpoint]:
         meant = _named(name)
         found = [each for each in known.endpoints if meant(each)]
         if not found and not known.may_be_gone and not known.hides_some:
+            both = {word for e in known.endpoints for word in (str(e), str(e.address))}
             raise UsageError(
-                f"--dead {name}: no Service of this dump has that endpoint"
-                + suggestion(name, {str(e.address) for e in known.endpoints})
+                f"--dead {name}: no Service of this dump has that endpoint" + suggestion(name, both)
             )
         dying += found
     return dying
