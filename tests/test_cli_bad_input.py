@@ -198,6 +198,7 @@ def test_objects_that_are_none_are_refused(command: Command, content: str, error
         (["services"], "the following arguments are required: DUMP"),
         (["loss", "--objects", "a", "b", "c"], "unclear which word is DUMP; repeat"),
         (["los", DUMP], "no verb 'los'; did you mean loss?"),
+        (["nodump.txt"], "nodump.txt: no such file, and no verb of that name"),
         (["service", DUMP], "no verb 'service'; did you mean services?"),
         (
             ["nonsense"],

@@ -143,6 +143,11 @@ class Parser(argparse.ArgumentParser):
         super().__init__(allow_abbrev=False, formatter_class=HelpFormatter, **kinds)
         self.examples, self.statuses = examples, statuses
 
+    @property
+    def takes_lists(self) -> bool:
+        """Whether any option takes several values."""
+        return any(isinstance(each, argparse._ExtendAction) for each in self._actions)  # noqa: SLF001  # no other name
+
     def format_help(self) -> str:
         """Return the help, which ends with exit statuses and examples where there are any."""
         statuses = "".join(f"  {status:<4}{means}\n" for status, means in self.statuses)

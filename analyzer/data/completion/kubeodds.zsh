@@ -107,7 +107,7 @@ _shtab_kubeodds_advise_options=(
   "--topology[how the control plane was built, instead of --etcd and --api-load-balancer]:topology:(kubeadm-stacked external-etcd k3s one-load-balancer client-side-load-balancer)"
   "--top[judge measures for the N worst Services (default\: 3)]:N:"
   "--all[judge every Service, and also show measures that do not help or are refused]"
-  "(*)::output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content\; loss, and client with --balancer, also take those of several nodes:_files"
+  "(*)::output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -166,7 +166,7 @@ _shtab_kubeodds_client_options=(
   "--tries[at most this many connection attempts (default\: each client\'s own)]:N:"
   "--max-failure[exit with 1 if an operation may fail more often (for example 10\%)]:PERCENT:"
   "--all[also show every way in which an operation may end]"
-  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content\; loss, and client with --balancer, also take those of several nodes:_files"
+  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content\; with --balancer, those of several nodes may be given, too:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -418,7 +418,7 @@ _shtab_kubeodds_explore_options=(
   "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or the name of a chain]:NAME:"
   "*"{-n,--namespace}"[only Services of these namespaces]:NAME:"
   "--count[which flows count as lost, as with loss (default\: all)]:count:(all dead)"
-  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content\; loss, and client with --balancer, also take those of several nodes:_files"
+  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -495,7 +495,7 @@ _shtab_kubeodds_lab_clients_options=(
   "*--like[what COMMAND does, in sequence, by names of clients that \`kubeodds client\` knows, for example glibc,tcp (default\: nothing is predicted)]:NAME:"
   "--timeout[give up each connection attempt after this time (default\: each client\'s own)]:TIME:"
   "--tries[at most this many connection attempts (default\: each client\'s own)]:N:"
-  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content\; loss, and client with --balancer, also take those of several nodes:_files"
+  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -544,7 +544,7 @@ _shtab_kubeodds_lab_repair_options=(
   "--no-color[--color never]"
   "--flows[new flows for each route, before the repair, with it, and after a sync on top (default\: 10000)]:flows:"
   "*--from[where the flows come from (default\: pod)]:{pod,pod-elsewhere,node,external,hairpin}:"
-  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content\; loss, and client with --balancer, also take those of several nodes:_files"
+  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -591,7 +591,7 @@ _shtab_kubeodds_lab_run_options=(
   "--pcap[replay the flows to Services in a capture taken elsewhere, pcap or pcapng\: each from the lab address that stands for its client, and from its own port]:FILE:_files"
   "--timing[kept\: flows leave at the captured intervals\; flat\: one right after another (default\: flat)]:timing:(kept flat)"
   "*--from[where the flows come from (default\: pod\; of a capture, all of them)]:{pod,pod-elsewhere,node,external,hairpin}:"
-  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content\; loss, and client with --balancer, also take those of several nodes:_files"
+  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -622,7 +622,7 @@ _shtab_kubeodds_lab_shell_options=(
   "--lenient[leave out rules that cannot be loaded, and name each (default\: refuse the dump)]"
   "--backend[what loads the rules\: iptables-legacy, iptables-nft, or, for nft rulesets, nft itself (default\: what wrote the dump)]:backend:(legacy nft nftables)"
   "--in[client (a pod that is not an endpoint), node (where the rules are), pods (this node\'s endpoints), another node, outside, world, or a pod by its address or its name (default\: client)]:PLACE:"
-  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content\; loss, and client with --balancer, also take those of several nodes:_files"
+  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -659,7 +659,7 @@ _shtab_kubeodds_lab_verify_options=(
   "--no-color[--color never]"
   "--resolution[detect shares that are off by this much\; it sends as many flows as that takes (default\: 5\%)]:PERCENT:"
   "*--from[where the flows come from (default\: all of them)]:{pod,pod-elsewhere,node,external,hairpin}:"
-  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content\; loss, and client with --balancer, also take those of several nodes:_files"
+  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -704,7 +704,7 @@ _shtab_kubeodds_loss_options=(
   {-q,--quiet}"[leave out what to do now]"
   "--max-loss[exit with 1 if a ServicePort may lose more (for example 10\%), or is not judged]:PERCENT:"
   "--count[which flows count as lost\: all that reach no living endpoint, whatever the rule, or only those that go to dead endpoints (default\: all)]:count:(all dead)"
-  "(*)::output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content\; loss, and client with --balancer, also take those of several nodes:_files"
+  "(*)::output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content\; those of several nodes may be given, too:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -738,7 +738,7 @@ _shtab_kubeodds_pinned_options=(
   "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or the name of a chain]:NAME:"
   "*"{-n,--namespace}"[only Services of these namespaces]:NAME:"
   "*--conntrack[output of \`conntrack -L\` on the node, unless DUMP is a bundle that contains it]:FILE:_files"
-  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content\; loss, and client with --balancer, also take those of several nodes:_files"
+  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -774,7 +774,7 @@ _shtab_kubeodds_repair_options=(
   "--print[the change, its undo, or the commands that free pinned flows (default\: patch)]:prints:(patch undo conntrack)"
   "--family[the IP version whose rules to change, if there are dumps of both]:family:(ip ip6)"
   "--max-age[warn if the dump is older (default\: 15)]:MINUTES:"
-  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content\; loss, and client with --balancer, also take those of several nodes:_files"
+  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -813,7 +813,7 @@ _shtab_kubeodds_services_options=(
   "--sort[by name, by number of endpoints, or by loss, which is what losing its busiest endpoint costs\; greatest first]:sort:(name endpoints loss)"
   "--all[list every endpoint of Services that have many]"
   "--check[also report where the rules differ from what kube-proxy writes, or from --objects\; exit with 1 if they do]"
-  "(*)::output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content\; loss, and client with --balancer, also take those of several nodes:_files"
+  "(*)::output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -849,7 +849,7 @@ _shtab_kubeodds_suspects_options=(
   "*--rules-again[output of \`iptables-save -c\` taken some seconds after DUMP, as \`collect --twice\` does\: how many new flows were drawn for each endpoint in between]:FILE:_files"
   "--error-rate[the highest chance of naming any endpoint that answers like the others (default\: 0.1\%)]:PERCENT:"
   "--all[show all endpoints that conntrack has flows to]"
-  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content\; loss, and client with --balancer, also take those of several nodes:_files"
+  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -915,7 +915,7 @@ _shtab_kubeodds_timeline_options=(
   "--settle[how long until living nodes that could not reach the API are ready again (default\: 0s-60s)]:TIME:"
   "--api-lease[how long an API server stays an endpoint of default\/kubernetes (default\: 15s)]:TIME:"
   "--api-reconcile[how often API servers renew that, and check the others\' (default\: 10s)]:TIME:"
-  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content\; loss, and client with --balancer, also take those of several nodes:_files"
+  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -956,7 +956,7 @@ _shtab_kubeodds_trace_options=(
   "*--dead[an endpoint that no longer answers\; or a CIDR, or a pod\'s ns\/name]:IP[:PORT]:"
   "*--dead-node[a node that is gone (needs --objects or --node-of)]:NODE:"
   "*--dead-zone[a zone that is gone (needs --objects)]:ZONE:"
-  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content\; loss, and client with --balancer, also take those of several nodes:_files"
+  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -990,7 +990,7 @@ _shtab_kubeodds_tree_options=(
   "*--dead[an endpoint that no longer answers\; or a CIDR, or a pod\'s ns\/name]:IP[:PORT]:"
   "*--dead-node[a node that is gone (needs --objects or --node-of)]:NODE:"
   "*--dead-zone[a zone that is gone (needs --objects)]:ZONE:"
-  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content\; loss, and client with --balancer, also take those of several nodes:_files"
+  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content:_files"
   ":ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or the name of a chain:"
 )
 
@@ -1083,7 +1083,7 @@ _shtab_kubeodds_whatif_options=(
   "--sort[by worst loss, by mean over all ServicePorts, or by name (default\: loss)]:sort:(loss mean name)"
   "--max-loss[exit with 1 if a failure may cost a ServicePort more (for example 60\%), or not everything is judged]:PERCENT:"
   "--min-survives[exit with 1 if a ServicePort may not survive the loss of any K nodes, or not everything is judged]:K:"
-  "(*)::output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content\; loss, and client with --balancer, also take those of several nodes:_files"
+  "(*)::output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
