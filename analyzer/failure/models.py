@@ -86,7 +86,7 @@ def dead(
     )
 
 
-def _named(name: str) -> Callable[[Endpoint], bool]:
+def _named(name: str, cluster: Cluster) -> Callable[[Endpoint], bool]:
     """Return a function that says whether an endpoint has this name.
 
     Raises:
@@ -98,6 +98,11 @@ def _named(name: str) -> Callable[[Endpoint], bool]:
         return lambda each: each.address.version == version and each.address in ends
     given = address_and_port_from_text(name)
     if given is None:
+        for kind, others in (("node", cluster.node_names), ("zone", cluster.zones)):
+            if name in others:
+                raise UsageError(
+                    f"--dead {name}: that is a {kind}; did you mean --dead-{kind} {name}?"
+                )
         raise UsageError(
             f"--dead {name}: expected an address, for example 10.1.0.1 or 10.1.0.1:53, a network, "
             "for example 10.1.0.0/24, or with --objects a pod (namespace/name)"
@@ -134,7 +139,7 @@ def _endpoints(names: Collection[str], known: KnownEndpoints) -> list[Endpoint]:
     """``--dead IP[:PORT]``: a pod, or one port of it; ``--dead CIDR``: all in a network."""
     dying: list[Endpoint] = []
     for name in names:
-        meant = _named(name)
+        meant = _named(name, known.cluster)
         found = [each for each in known.endpoints if meant(each)]
         if not found and not known.may_be_gone and not known.hides_some:
             both = {word for e in known.endpoints for word in (str(e), str(e.address))}
