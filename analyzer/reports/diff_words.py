@@ -22,7 +22,7 @@ _FROM: Final = {
 }
 _PODS: Final = frozenset({Source.POD, Source.POD_ELSEWHERE})
 _ENDS: Final = {
-    "endpoint": "sent on",
+    "endpoint": "sent to endpoints",
     "drop": "dropped",
     "reject": "rejected",
     "no-service": "forwarded unchanged",
@@ -79,7 +79,7 @@ def sources(kinds: set[Source]) -> list[str]:
 def ends(found: Otherwise) -> str:
     """Return how flows end: ``dropped``, ``33.3% rejected``; no ends: at endpoints."""
     if not found:
-        return "sent on"
+        return _ENDS["endpoint"]
     return ", ".join(
         _ENDS[kind] if share.lower == ALWAYS else f"{bounds_percent(share)} {_ENDS[kind]}"
         for kind, share in found

@@ -50,7 +50,8 @@ def render(answer: LossClusterAnswer) -> Document:
         which = " hit" if answer.in_order else ", none worse"
         says = f"{count(len(rows) - len(shown), 'more ServicePort')}{which}: --summary"
         blocks.append(Line((Span(says, Style.FAINT),)))
-    return Document([*blocks, Line(), *ending(answer)])
+    notes = [*ending(answer)]
+    return Document([*blocks, *([Line(), *notes] if notes else [])])
 
 
 def summary(answer: LossClusterAnswer) -> Iterator[Line]:

@@ -80,10 +80,10 @@ def test_a_network_of_sources_is_named() -> None:
 @pytest.mark.parametrize(
     ("found", "words"),
     [
-        ((), "sent on"),
+        ((), "sent to endpoints"),
         ((("drop", SURE),), "dropped"),
         ((("reject", HALF),), "50.0% rejected"),
-        ((("drop", HALF), ("endpoint", HALF)), "50.0% dropped, 50.0% sent on"),
+        ((("drop", HALF), ("endpoint", HALF)), "50.0% dropped, 50.0% sent to endpoints"),
     ],
 )
 def test_a_share_is_told_unless_it_is_all(found: Otherwise, words: str) -> None:

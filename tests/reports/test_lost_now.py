@@ -21,7 +21,7 @@ from tests.support.commands import Command
 NOISE = ROOT / "fixtures" / "noise"
 NEW = "-m conntrack --ctstate NEW"
 KNOWN = "--objects", str(NOISE / "objects.json"), "--node", "worker1"
-DNS = r"kube-system/kube-dns:dns: 100.0% of new flows from pod, pod-elsewhere, external are never "
+DNS = r"kube-system/kube-dns:dns: 100.0% of new flows from pod, pod-elsewhere, external bypass "
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ DNS = r"kube-system/kube-dns:dns: 100.0% of new flows from pod, pod-elsewhere, e
         ),
         (
             "nodelocaldns",
-            DNS + r"translated now \(NodeLocal DNSCache, table raw, \S+: -A PREROUTING -d 10\.96",
+            DNS + r"conntrack and nat now \(NodeLocal DNSCache, table raw, \S+: -A PREROUTING -d 10\.96",
         ),
     ],
 )
