@@ -60,7 +60,7 @@ def test_without_thresholds_the_worst_is_told_and_the_status_is_0(command: Comma
         (("m.yaml", "--nodes", "3x", "--control-plane", "m"), "no such node; there are node-1"),
         (("m.yaml", "--nodes", "3x", "--depth", "3"), "one must be left"),
         (("m.yaml", "--nodes", "3x", "--only", "set"), "with --depth"),
-        (("m.yaml", "--nodes", "3x", "--service", "wbe"), "there are default/web"),
+        (("m.yaml", "--nodes", "3x", "--service", "wbe"), "did you mean default/web?"),
         (("m.yaml", "--nodes", "3x", "--kube-proxy", "1.2"), "--kube-proxy"),
     ],
 )

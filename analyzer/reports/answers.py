@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from analyzer.clients.callers import Callers
     from analyzer.clients.operations import JudgedOperation
     from analyzer.cluster.from_dumps import FromDumps
+    from analyzer.failure.limits import Threshold
     from analyzer.failure.loss import ServiceLoss
     from analyzer.failure.loss_at_nodes import WorstLoss
     from analyzer.failure.models import Dead
@@ -103,7 +104,7 @@ class LossAnswer:
         repair: the command that prints how to remove the dead; empty if none is known.
         quiet: whether to leave out what to do next.
         place: the node, if dumps of several nodes are judged.
-        freshness: of when the rules and the objects are.
+        threshold: the limit on losses, and what exceeds it; None without one.
     """
 
     cluster: Cluster
@@ -123,6 +124,7 @@ class LossAnswer:
     repair: str = ""
     quiet: bool = False
     place: str = ""
+    threshold: Threshold | None = None
 
     @property
     def not_judged(self) -> tuple[str, ...]:
@@ -145,8 +147,7 @@ class LossNode:
         name: unique among the nodes: its own name, or that of a file.
         node: its own name, if known.
         is_dead: whether it is among the dead, so that no flows of it count.
-        answer: None where none of its Services can be judged.
-        why: the reason for that.
+        answer: None where none of its Services can be judged; `why` is the reason.
     """
 
     name: str
@@ -163,7 +164,7 @@ class LossNodesAnswer:
 
     Attributes:
         worst: what each loses at worst, at the nodes that are judged.
-        in_order, every, brief, narrowed, quiet: as of `LossAnswer`.
+        in_order, every, brief, narrowed, quiet, threshold: as of `LossAnswer`.
     """
 
     nodes: tuple[LossNode, ...]
@@ -176,6 +177,7 @@ class LossNodesAnswer:
     brief: bool = False
     narrowed: bool = False
     quiet: bool = False
+    threshold: Threshold | None = None
 
     @property
     def answers(self) -> Mapping[str, LossAnswer]:

@@ -40,7 +40,7 @@ DNS = r"kube-system/kube-dns:dns: 100.0% of new flows from pod, pod-elsewhere, e
         ),
         (
             "nodelocaldns",
-            DNS + r"conntrack and nat now \(NodeLocal DNSCache, table raw, \S+: -A PREROUTING -d 10\.96",
+            DNS + r"conntrack and nat now \(NodeLocal DNSCache, table raw, \S+: -A PREROUTING ",
         ),
     ],
 )
