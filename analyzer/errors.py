@@ -37,7 +37,9 @@ def suggestion(name: str, known: Iterable[str], short: Mapping[str, str] | None 
 
     names = sorted(known)
     forms = {**(short or {}), **{each: each for each in names}}
-    close = dict.fromkeys(forms[each] for each in difflib.get_close_matches(name, forms, n=3))
+    near = difflib.get_close_matches(name, forms, n=3)
+    near = near or [each for each in names if name and name in each][:3]
+    close = dict.fromkeys(forms[each] for each in near)
     if close:
         return f"; did you mean {' or '.join(close)}?"
     more = ", ..." if names[_MOST_NAMED:] else ""

@@ -150,7 +150,7 @@ def add_service_option(parser: ArgumentParser) -> None:
         "--service",
         metavar="NAME",
         **several(),
-        help="only these: ns/name:port, a part of that, IP[:PORT], kube*, or the name of a chain",
+        help="only these: [ns/]name[:port], IP[:PORT], kube*, or the name of a chain",
     )
 
 
@@ -189,7 +189,7 @@ def _tree_options(parser: ArgumentParser) -> None:
         "service",
         metavar="SERVICE",
         type=lambda text: text.split(","),
-        help="ns/name:port, a part of that, IP[:PORT], kube*, or the name of a chain",
+        help="[ns/]name[:port], IP[:PORT], kube*, or the name of a chain",
     )
     parser.add_argument(
         "--from",

@@ -30,7 +30,7 @@ def several(read: Callable[[str], Any] = str) -> dict[str, Any]:
     def values(text: str) -> list[Any]:
         # A file may have a comma in its name.
         words = [text] if os.path.exists(text) else text.split(",")  # noqa: PTH110  # is loaded
-        return [read(word) for word in words if word or len(words) == 1]
+        return [read(word) for word in [each for each in words if each] or [text]]
 
     return {"type": values, "action": "extend", "default": []}
 
