@@ -241,7 +241,7 @@ def test_who_notices_a_change_is_told(command: Command) -> None:
     )
     assert "new flows are sent to endpoints -> forwarded unchanged" in lines
     assert (
-        "a NodePort at the loopback address the node sent to endpoints forwarded unchanged differs"
+        "a NodePort at the loopback address node sent to endpoints forwarded unchanged differs"
         in lines
     )
 

@@ -34,8 +34,8 @@ DNS = r"kube-system/kube-dns:dns: 100.0% of new flows from pod, pod-elsewhere, e
         ),
         (
             "kube-router",
-            r"default/app: 50.0% of new flows from pod, pod-elsewhere, external, an endpoint to "
-            r"itself are rejected now "
+            r"default/app: 50.0% of new flows from pod, pod-elsewhere, external, hairpin "
+            r"are rejected now "
             r"\(kube-router, table filter, \S+/kube-router.txt:\d+: -A KUBE-POD-FW-ABC .*\)\.",
         ),
         (
