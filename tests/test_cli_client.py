@@ -10,7 +10,7 @@ import pytest
 
 from analyzer.arguments.client import CLIENTS
 from analyzer.clients.connectors import CONNECTORS
-from tests.support.commands import CAPTURE, DUMP, OBJECTS, Command
+from tests.support.commands import DUMP, OBJECTS, Command
 from tests.support.dumps import dump, two_endpoints
 
 ASKED = (DUMP, *OBJECTS, "--node", "worker1")
@@ -68,33 +68,6 @@ def test_connections_go_to_what_loses_most_or_to_what_is_named(command: Command)
     assert found["tcp"] == found["affinity"] == found["proxy-by-service-ip"] == point(1, 2)
     assert found["http-retry"] == point(1, 16)
     assert found["headless"] == found["proxy-by-pod-ip"] == found["userspace-proxy"] == point(0, 1)
-
-
-def test_who_chooses_an_endpoint_knows_those_that_the_api_lists_as_ready(command: Command) -> None:
-    objects = json.loads((CAPTURE / "objects.json").read_text())
-    ready = {"10.244.0.7": True, "10.244.1.9": False, "10.244.1.77": True}
-    for item in objects["items"]:
-        if item["kind"] == "EndpointSlice" and item["metadata"]["name"].startswith("app-"):
-            item["endpoints"] = [
-                {"addresses": [each], "conditions": {"ready": so}, "nodeName": "worker1"}
-                for each, so in ready.items()
-            ]
-    objects["items"] = [each for each in objects["items"] if each["kind"] != "Endpoints"]
-    command.file("ready.json", json.dumps(objects))
-    asked = (DUMP, "--objects", "ready.json", *APP, "--client", "tcp,proxy-by-pod-ip,headless")
-    # The rules draw 10.244.0.7 and 10.244.1.9; one that is ready is in no rule of this node.
-    found = fails(document(command, *asked, "--dead", "10.244.0.7,10.244.1.77"))
-    assert found["tcp"] == point(1, 2)
-    assert found["proxy-by-pod-ip"] == found["headless"] == point(1, 1)
-    found = fails(document(command, *asked, "--dead", "10.244.1.77", "--tries", "1"))
-    assert found["tcp"] == point(0, 1)
-    assert found["proxy-by-pod-ip"] == found["headless"] == point(1, 2)
-    # Without the API nothing says which are ready, so what is taken for them is said.
-    without = (DUMP, "--dead", "10.244.0.7", *APP, "--client", "headless")
-    assert "Assumed: clients that choose among endpoints themselves know those that the rules" in (
-        command("client", *without).out
-    )
-    assert "that choose" not in command("client", *DEAD, *APP, "--client", "headless").out
 
 
 def test_nothing_dead_nothing_fails(command: Command) -> None:
