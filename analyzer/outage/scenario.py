@@ -254,7 +254,7 @@ def _events(
         found.append(Event("another controller manager is elected, if necessary", clocks.election))
     if causes.nodes:
         ready, tolerates = causes.not_ready, clocks.of("toleration")
-        found.append(Event("pods of dead nodes are not ready", ready))
+        found.append(Event("pods of dead nodes are marked not ready", ready))
         leave = NEVER if outage.proxy_dead else ready + clocks.reaches_rules
         found.append(Event("their endpoints leave this node's rules", leave))
         evicted = [causes.evicted(node, tolerates) for node in sorted(causes.nodes)]
