@@ -155,7 +155,10 @@ def _check(
     found: list[Diagnostic] = []
     for part in given.parts or (given,):
         if not isinstance(part.ruleset, Ruleset):
-            raise UsageError("--check: only for iptables mode")
+            raise UsageError(
+                f"{part.ruleset.file}: --check is only for output of iptables-save; kubeodds watch "
+                "and kubeodds cluster drift compare nftables mode with objects"
+            )
         checked = check(
             part.ruleset,
             part.view.mode,
