@@ -1,8 +1,9 @@
-"""Clients that choose among endpoints themselves: which ones they know."""
+"""Which endpoints and Services clients know: what is ready, and what is not judged."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -56,3 +57,16 @@ def test_without_the_api_what_is_taken_for_ready_is_said(command: Command) -> No
     says = "Assumed: clients that choose among endpoints themselves know those that the rules draw"
     assert says in command("client", DUMP, *asked).out
     assert says not in command("client", DUMP, *OBJECTS, *asked).out
+
+
+def test_the_service_that_loses_most_may_be_one_that_is_not_judged(command: Command) -> None:
+    rows = Path(DUMP).read_text().splitlines(keepends=True)
+    file = command.file("dump.txt", "".join(row for row in rows if "default/app" not in row))
+    asked = file, *OBJECTS, "--dead", "10.244.0.3", "--client", "tcp", "--max-failure"
+    done = command("client", *asked, "50%")
+    assert done.status == 1
+    says = "Not everything was judged: that breaks --max-failure; --service names what counts.\n"
+    assert says in done.out
+    assert command("client", *asked, "50%", "--service", "kube-dns:dns-tcp").status == 0
+    # A look-up needs no other Service than that of DNS.
+    assert command("client", *asked[:-2], "glibc", "--max-failure", "75%").status == 0

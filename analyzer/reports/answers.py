@@ -313,12 +313,11 @@ class ClientAnswer:
 
     Attributes:
         fates: what the dead were declared to do, by name.
-        source: where clients are.
         balanced: the nodes among which a balancer draws, with the chance of each; empty without it.
-        callers: who calls; None if not given.
         assumed: what it assumes besides the dump.
         absent: ServicePorts of the objects that the dump does not show, of those asked for.
         max_failure: the limit on the chance to fail.
+        is_open: whether a Service that is not judged may lose more than the one that was chosen.
         every: whether to show each way in which an operation may end.
     """
 
@@ -334,6 +333,7 @@ class ClientAnswer:
     absent: Absent
     diagnostics: tuple[Diagnostic, ...]
     max_failure: Fraction | None = None
+    is_open: bool = False
     every: bool = False
 
     @property
@@ -346,8 +346,8 @@ class ClientAnswer:
     @property
     def is_broken(self) -> bool:
         """Whether some operation may fail more often than the limit."""
-        most = self.max_failure
-        return most is not None and any(each.outcome.fails[1] > most for each in self.found)
+        fails, most = [each.outcome.fails[1] for each in self.found], self.max_failure
+        return most is not None and (self.is_open or max(fails) > most)
 
 
 @value(kw_only=True)

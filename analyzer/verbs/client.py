@@ -23,6 +23,7 @@ from analyzer.model.value import replace, value
 from analyzer.output import finish
 from analyzer.questions.judging import dead_of, judged, warnings_of_dead
 from analyzer.reports.answers import ClientAnswer
+from analyzer.reports.not_judged import not_judged
 from analyzer.verbs.client_names import Names
 
 TYPE_CHECKING = False
@@ -60,6 +61,7 @@ def client(options: SimpleNamespace) -> int:
         absent=asked.absent,
         diagnostics=asked.diagnostics,
         max_failure=options.max_failure,
+        is_open=asked.is_open,
         every=options.all,
     )
     return finish(options, options.verb, answer, answer.diagnostics, no=answer.is_broken)
@@ -88,6 +90,7 @@ class _Asked:
         self._options = options
         self._objects = ApiObjects(options)
         self.assumed: list[str] = []
+        self.is_open = False  # until a Service is chosen among those that are judged
         source = options.source or ("external" if options.balancer else "pod")
         if options.balancer:
             if source != "external":
@@ -308,6 +311,7 @@ class _Asked:
                 each.name.text,
             ),
         )
+        self.is_open = bool(not_judged(self.given.view, self.absent) or self.given.view.cut)
         return worst[:1]
 
     def _journeys(self) -> Iterator[Journey]:
