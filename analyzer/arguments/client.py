@@ -108,8 +108,8 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
     "--max-failure": {
         "metavar": "PERCENT",
         "type": percentage,
-        "help": "exit with 1 if an operation may fail more often (for example 10%%), or if one without "
-        "--service cannot be chosen because some Service is not judged",
+        "help": "exit with 1 if an operation may fail more often (for example 10%%); without "
+        "--service also if some Service is not judged",
     },
     "--all": {"action": "store_true", "help": "also show every way in which an operation may end"},
 }
