@@ -19,6 +19,7 @@ from analyzer.failure.limits import allowed
 from analyzer.failure.loss import service_losses
 from analyzer.failure.models import Dead
 from analyzer.inputs.whole import read_whole, rules_of
+from analyzer.model.probability import Bounds, capped_sum
 from analyzer.model.value import replace, value
 from analyzer.questions.judging import dead_of, judged
 from analyzer.reports.json_values import family
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from analyzer.failure.loss import ServiceLoss
+    from analyzer.failure.route_loss import RouteLoss
     from analyzer.inputs.api_objects import ApiObjects
     from analyzer.inputs.files import Member
     from analyzer.inputs.recognised import Input
@@ -128,7 +130,8 @@ class Judge:
             old = before.get(key)
             digest = digests[key]
             since = old.seen.since if old is not None and old.digest == digest else at
-            known[key] = LastResult(digest, _of(lost, most, since))
+            unread = () if died.is_anything else _unread(lost)
+            known[key] = LastResult(digest, _of(lost, most, since, unread))
         self.known, self.died = known, died
         return tuple([known[key].seen for key in dict.fromkeys(map(_key, services))])
 
@@ -190,8 +193,20 @@ def _key(service: ServicePort) -> Key:
     return service.name.text, service.protocol, service.version
 
 
-def _of(lost: ServiceLoss, most: Fraction, since: float | None) -> Seen:
-    service = lost.service
+def _unread(lost: ServiceLoss) -> Sequence[RouteLoss]:
+    """Return the routes of which the rules leave open where some flows end.
+
+    If anything is dead, their losses contain what may be lost there. With nothing dead nobody
+    asked what is lost: but flows that may end anywhere are not known to be answered.
+    """
+    return [each for each in lost.routes if each.route.unresolved]
+
+
+def _of(
+    lost: ServiceLoss, most: Fraction, since: float | None, unread: Sequence[RouteLoss]
+) -> Seen:
+    service, loss = lost.service, lost.worst
+    uppers = [capped_sum((each.loss.upper, each.route.unresolved)) for each in unread]
     return Seen(
         name=service.name.text,
         namespace=service.name.namespace or "",
@@ -200,8 +215,9 @@ def _of(lost: ServiceLoss, most: Fraction, since: float | None) -> Seen:
         state=lost.state,
         endpoints=len(service.endpoints),
         dead=len(lost.dead),
-        loss=lost.worst,
-        beyond=any(each.is_lost_beyond(most) for each in lost.routes),
+        loss=Bounds(loss.lower, max(loss.upper, *uppers)) if uppers else loss,
+        beyond=any(each.is_lost_beyond(most) for each in lost.routes)
+        or any(upper.as_fraction() > most for upper in uppers),
         surely=any(
             each.loss.lower.as_fraction() > allowed(most, len(each.route.shares))
             for each in lost.routes
