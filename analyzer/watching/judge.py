@@ -196,8 +196,8 @@ def _key(service: ServicePort) -> Key:
 def _unread(lost: ServiceLoss) -> Sequence[RouteLoss]:
     """Return the routes of which the rules leave open where some flows end.
 
-    If anything is dead, their losses contain what may be lost there. With nothing dead nobody
-    asked what is lost: but flows that may end anywhere are not known to be answered.
+    If anything is dead, their losses contain what may be lost there. If nothing is, they do not:
+    but flows that may end anywhere are not known to be answered.
     """
     return [each for each in lost.routes if each.route.unresolved]
 
