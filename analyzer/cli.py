@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from analyzer.arguments.command_line import parse
 from analyzer.errors import AnalyzerError, InputError, UsageError
 from analyzer.inputs.api_objects import ApiObjects
+from analyzer.inputs.files import refuse_to_read_twice
 from analyzer.inputs.recognised import Input, read_input
 from analyzer.model.diagnostics import Diagnostic
 from analyzer.output import BAD_INPUT, DONE, INTERRUPTED, complain, finish, say
@@ -56,7 +57,7 @@ def main(arguments: Sequence[str]) -> int:
             return _lab([*arguments[2:], "--help"])
         options = parse(arguments)
         options.typed = arguments
-        _refuse_to_read_twice(options)
+        refuse_to_read_twice(options)
         if options.verb.startswith("cluster "):
             from analyzer.verbs.cluster import run_verb
 
@@ -78,24 +79,6 @@ def main(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         say("kubeodds: interrupted")
         return INTERRUPTED
-
-
-def _refuse_to_read_twice(options: SimpleNamespace) -> None:
-    """Refuse several files that are all ``-``.
-
-    Raises:
-        UsageError: there are several.
-    """
-    given = [
-        each
-        for name, value in vars(options).items()
-        if name not in {"output", "typed"}
-        for each in (value if isinstance(value, list) else [value])
-    ]
-    if given.count("-") > 1:
-        raise UsageError(
-            "- is standard input, which can be read only once: pass the others as files"
-        )
 
 
 def _services(options: SimpleNamespace) -> int:

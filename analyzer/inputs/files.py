@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 
-from analyzer.errors import InputError
+from analyzer.errors import InputError, UsageError
 from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.value import replace
 from analyzer.parsers.contents import too_large
@@ -14,6 +14,7 @@ from analyzer.parsers.formats import read_ruleset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # only loaded when needed
+    from types import SimpleNamespace
     from typing import Final, Self
 
     from analyzer.parsers.rows import Skim
@@ -82,6 +83,24 @@ def read_rules(
         return read_ruleset(sys.stdin.buffer, "<stdin>", *given, most=most)
     with open(name, "rb") as file:  # noqa: PTH123  # pathlib is slow to load
         return read_ruleset(file, name, *given, most=most)
+
+
+def refuse_to_read_twice(options: SimpleNamespace) -> None:
+    """Refuse several files that are all ``-``.
+
+    Raises:
+        UsageError: there are several.
+    """
+    given = [
+        each
+        for name, value in vars(options).items()
+        if name not in {"output", "typed"}
+        for each in (value if isinstance(value, list) else [value])
+    ]
+    if given.count("-") > 1:
+        raise UsageError(
+            "- is standard input, which can be read only once: pass the others as files"
+        )
 
 
 def files_of_objects(names: Sequence[str], most: int) -> Iterator[tuple[str, bytes]]:

@@ -28,8 +28,6 @@ def read_all(
     """
     most = options.max_input
     names = options.dumps, options.others
-    if [*names[0], *names[1]].count("-") > 1:
-        raise UsageError("-: only one dump can be standard input")
     given = options.input_format, options.table, advance, skim
     dumps = [read_rules(name, *given, most=most) for name in names[0]]
     # What else the node has is read for its rules, not for its Services.

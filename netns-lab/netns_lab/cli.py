@@ -14,6 +14,7 @@ from analyzer.failure.agreement import FALSE_ALARM_RATE, clients_agree, judge_al
 from analyzer.failure.binomial import flows_needed
 from analyzer.inputs.api_objects import ApiObjects
 from analyzer.inputs.bundle import opened
+from analyzer.inputs.files import refuse_to_read_twice
 from analyzer.inputs.recognised import Input
 from analyzer.kubeproxy.view import Route, ServicePort, Source, each_network
 from analyzer.model.diagnostics import Diagnostic, partial_warning
@@ -45,6 +46,7 @@ def main(words: Sequence[str]) -> int:
     """
     words, command = _parted(words)
     options = parser().parse_args(words, SimpleNamespace())
+    refuse_to_read_twice(options)
     options.command = command
     is_opened = options.verb in {"run", "clients", "repair", "shell"}
     return _VERBS[options.verb](opened(options, say) if is_opened else options)

@@ -147,13 +147,6 @@ def test_a_dump_may_be_standard_input(folder: Path, monkeypatch: pytest.MonkeyPa
     data = (folder / "dump.txt").read_bytes()
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(data)))
     assert len(read_input(parse(["services", "-"])).view.services) == 1
-    with pytest.raises(UsageError, match="only one dump can be standard input"):
-        read_input(parse(["services", "-", "-"]))
-
-
-def test_of_two_dumps_only_one_is_standard_input() -> None:
-    with pytest.raises(UsageError, match="only one of them"):
-        read_two(parse(["diff", "-", "-"]))
 
 
 def test_of_two_dumps_each_has_its_own_node(folder: Path) -> None:
