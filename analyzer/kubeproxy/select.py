@@ -67,7 +67,12 @@ def narrow(
     """
     found = view.services
     if services:
-        meant = {id(each) for wanted in services for each in select(view, wanted, place)}
+        named = {wanted: select(view, wanted, place) for wanted in services}
+        for wanted, every in named.items():
+            if namespaces and not any(_is_in(e, name) for e in every for name in namespaces):
+                within = " or ".join(namespaces)
+                raise UsageError(f"no Service named {wanted} in namespace {within} of {place}")
+        meant = {id(each) for every in named.values() for each in every}
         found = tuple(each for each in found if id(each) in meant)
     if not namespaces:
         return found

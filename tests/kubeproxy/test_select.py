@@ -107,6 +107,9 @@ def test_several_names_are_shown_in_the_order_of_the_dump() -> None:
         narrow(VIEW, ["bare", "zzz"])
     with pytest.raises(UsageError, match="no Service named bare in namespace dev"):
         narrow(VIEW, ["bare"], ["dev"])
+    # Not dropped without a word, as if it had been judged.
+    with pytest.raises(UsageError, match="no Service named bare in namespace dev"):
+        narrow(VIEW, ["app", "bare"], ["dev"])
 
 
 def test_each_name_has_to_be_in_one_of_several_dumps() -> None:
