@@ -154,6 +154,33 @@ def test_nobody_dead_and_nothing_stale_is_no_finding(command: Command) -> None:
     assert "Nothing marked dead" in done.out
 
 
+def test_an_endpoint_that_a_cut_dump_does_not_show_is_not_stale(command: Command) -> None:
+    """To free flows of living endpoints would do harm."""
+    text = Path(DUMP).read_text()
+    cut = command.file("cut.txt", text[: text.index("-A KUBE-SVC-")])
+    done = command("pinned", cut, "--conntrack", CONNTRACK)
+    assert done.status == 0
+    assert done.out.startswith("0 flows known to be pinned, of 200 to Services")
+    assert "conntrack -D" not in done.out
+    assert "200 flows to kube-system/kube-dns:dns, default/app not judged: the dump" in done.err
+    assert command("pinned", cut, "--conntrack", CONNTRACK, "--strict").status == 3
+    # One that is known to be dead is, though only conntrack shows it.
+    (found,) = document(
+        command, "pinned", cut, "--conntrack", CONNTRACK, "--dead", "10.244.0.7", status=1
+    )["pinned"]
+    assert (found["endpoint"]["address"], found["why"], found["flows"]) == (
+        "10.244.0.7", "dead", 50,
+    )  # fmt: skip
+
+
+def test_flows_at_endpoints_of_unknown_nodes_are_not_judged(command: Command) -> None:
+    asked = DUMP, "--conntrack", CONNTRACK, "--node-of", "10.244.1.0/24=worker1"
+    done = command("pinned", *asked, "--dead-node", "worker1")
+    assert done.status == 1
+    assert done.out.startswith("105 flows known to be pinned")
+    assert "95 flows to kube-system/kube-dns:dns, default/app not judged: the node of" in done.err
+
+
 def test_an_address_that_is_another_pods_is_a_wrong_door(command: Command) -> None:
     objects = json.loads((CAPTURE / "objects.json").read_text())
     for item in objects["items"]:

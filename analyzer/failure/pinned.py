@@ -75,7 +75,10 @@ def pinned(
     dead: Collection[Endpoint],
     foreign: Mapping[Endpoint, str],
 ) -> tuple[Pinned, ...]:
-    """Return the flows that stay at dead, stale or foreign endpoints: DNS first, then UDP."""
+    """Return the flows that stay at dead, stale or foreign endpoints: DNS first, then UDP.
+
+    An endpoint that the rules do not show is stale only if they show all of the Service's.
+    """
     groups: dict[tuple[int, Endpoint, Endpoint], list[Owned]] = {}
     for each in flows:
         door = Endpoint(each.flow.destination, each.flow.destination_port)
@@ -86,6 +89,8 @@ def pinned(
         if endpoint in dead:
             why = Why.DEAD
         elif endpoint not in service.endpoints:
+            if not _shows_all(service):
+                continue
             why = Why.STALE
         elif endpoint in foreign:
             why = Why.FOREIGN
@@ -105,6 +110,22 @@ def pinned(
             )
         )
     return tuple(sorted(found, key=_order))
+
+
+def left_open(flows: Iterable[Owned], dead: Collection[Endpoint]) -> tuple[Owned, ...]:
+    """Return the flows at endpoints of which the rules leave open whether they are drawn."""
+    return tuple(
+        each
+        for each in flows
+        if each.endpoint not in dead
+        and each.endpoint not in each.service.endpoints
+        and not _shows_all(each.service)
+    )
+
+
+def _shows_all(service: ServicePort) -> bool:
+    """Return whether the rules show all endpoints of a ServicePort."""
+    return not service.unfilled and not any(each.unresolved for each in service.routes)
 
 
 def _last(seconds: Iterable[int | None]) -> int | None:

@@ -21,6 +21,8 @@ _COLUMNS = (
     Column("FOR", right=True),
     Column("WHY"),
 )
+#: Codes of the notes that some flows are not judged.
+_OPEN = frozenset({"open-endpoints", "unplaced-endpoints"})
 _WORDS = {
     Why.DEAD: "dead",
     Why.STALE: "no longer one of its endpoints",
@@ -35,9 +37,11 @@ def render(answer: PinnedAnswer) -> Document:
 
 def _blocks(answer: PinnedAnswer) -> Iterator[Block]:
     stays = sum(each.flows for each in answer.pinned)
+    is_open = any(each.code in _OPEN for each in answer.diagnostics)
+    style = Style.BAD if stays else Style.WARNING if is_open else Style.GOOD
     yield Line(
         (
-            Span(f"{count(stays, 'flow')} pinned", Style.BAD if stays else Style.GOOD),
+            Span(f"{count(stays, 'flow')} {'known to be ' if is_open else ''}pinned", style),
             f", of {answer.owned:,} to Services ({answer.flows:,} that conntrack has).",
         )
     )

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
+from analyzer.failure.pinned import left_open
 from analyzer.failure.pinned import pinned as pinned_flows
 from analyzer.failure.suspects import suspects as suspect_endpoints
 from analyzer.inputs.recognised import read_input
+from analyzer.model.diagnostics import Diagnostic, partial_warning
 from analyzer.output import finish
 from analyzer.questions.judging import dead_of
 from analyzer.questions.tracking import drawn_between, owned_flows, proposal, reached, wrong_doors
 from analyzer.reports.flow_answers import PinnedAnswer, SuspectsAnswer
+from analyzer.reports.phrases import count, listed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import SimpleNamespace
+
+    from analyzer.failure.tracked import Owned
+    from analyzer.inputs.recognised import Input
 
 
 def suspects(options: SimpleNamespace) -> int:
@@ -41,9 +49,12 @@ def pinned(options: SimpleNamespace) -> int:
     """Show which flows are pinned to endpoints that do not answer; return the exit status."""
     given = read_input(options)
     flows, owned, unread = owned_flows(options, given)
-    died = dead_of(options, given)
+    # An endpoint may be dead that only conntrack still shows.
+    died = dead_of(options, given, unshown=[each.endpoint for each in owned])
     doors = wrong_doors(given)
     found = pinned_flows(owned, died.endpoints, doors)
+    open_ = left_open(owned, died.endpoints)
+    unplaced = [each for each in owned if each.endpoint in died.uncertain and each not in open_]
     answer = PinnedAnswer(
         cluster=given.cluster,
         view=given.view,
@@ -52,6 +63,27 @@ def pinned(options: SimpleNamespace) -> int:
         owned=len(owned),
         pinned=found,
         doors=doors,
-        diagnostics=(*given.view.diagnostics, *unread),
+        diagnostics=(*given.view.diagnostics, *unread, *_open(open_, unplaced, given)),
     )
     return finish(options, options.verb, answer, answer.diagnostics, no=bool(found or doors))
+
+
+def _open(flows: Sequence[Owned], unplaced: Sequence[Owned], given: Input) -> Iterator[Diagnostic]:
+    """Yield which flows are not judged, and why."""
+    for code, some, why in (
+        (
+            "open-endpoints",
+            flows,
+            "the dump does not show all endpoints there, so it is not known whether these are "
+            "still among them; --dead IP names those that are dead",
+        ),
+        (
+            "unplaced-endpoints",
+            unplaced,
+            "the node of their endpoints is not known; pass --objects or --node-of",
+        ),
+    ):
+        if some:
+            names = listed([*dict.fromkeys(each.service.name.text for each in some)])
+            says = f"{count(len(some), 'flow')} to {names} not judged: {why}"
+            yield partial_warning(code, says, given.ruleset.file)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from analyzer.failure.pinned import Why, pinned
+from analyzer.failure.pinned import Why, left_open, pinned
 from analyzer.failure.tracked import FlowServices
 from analyzer.kubeproxy.view import Endpoint
+from analyzer.model.probability import ALWAYS
 from analyzer.model.value import replace
 from tests.support.dumps import at, many_endpoints, view_of
 from tests.support.flows import entry
@@ -31,6 +32,17 @@ def test_each_group_says_why_how_many_for_how_long_and_what_frees_it() -> None:
         "conntrack -D -p tcp --orig-dst 10.96.0.1 --orig-port-dst 80 "
         f"--reply-src {ONE.address} --reply-port-src {ONE.port}"
     )
+
+
+def test_without_all_endpoints_none_is_stale() -> None:
+    (first, *others) = SERVICE.routes
+    cut = replace(SERVICE, routes=(replace(first, unresolved=ALWAYS), *others))
+    for service in (cut, replace(SERVICE, unfilled=SERVICE.frontends)):
+        flows = [entry(n, end, replied=False) for n, end in enumerate([ONE, GONE])]
+        owned = [*FlowServices([service], ()).owned(flows)]
+        assert [(e.endpoint, e.why) for e in pinned(owned, {ONE}, {})] == [(ONE, Why.DEAD)]
+        assert [each.endpoint for each in left_open(owned, {ONE})] == [GONE]
+        assert left_open(owned, {ONE, GONE}) == ()
 
 
 def test_what_dnat_left_alone_or_sent_for_no_service_is_not_asked_about() -> None:
