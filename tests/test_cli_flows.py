@@ -173,6 +173,16 @@ def test_an_endpoint_that_a_cut_dump_does_not_show_is_not_stale(command: Command
     )  # fmt: skip
 
 
+def test_flows_that_are_not_tested_are_counted(command: Command) -> None:
+    text = Path(DUMP).read_text()
+    cut = command.file("cut.txt", text[: text.index("-A KUBE-SVC-")])
+    done = command("suspects", cut, "--conntrack", CONNTRACK)
+    assert done.status == 0
+    assert done.out.startswith("200 flows to Services of 200 that conntrack has; 95 unanswered.")
+    assert "200 flows not tested, 95 of them unanswered: they are at endpoints that" in done.out
+    assert "not tested" not in command("suspects", *ASKED).out
+
+
 def test_flows_at_endpoints_of_unknown_nodes_are_not_judged(command: Command) -> None:
     asked = DUMP, "--conntrack", CONNTRACK, "--node-of", "10.244.1.0/24=worker1"
     done = command("pinned", *asked, "--dead-node", "worker1")

@@ -25,6 +25,8 @@ class SuspectsAnswer:
         rate: how often, at most, any is named that answers like the others.
         proposal: the command that asks what those cost that are named; empty where none is.
         every: whether a person wants those, too, that are not named.
+        elsewhere: how many of `owned` are at endpoints that the rules do not show, so that they
+            are not tested; and how many of these are unanswered.
     """
 
     cluster: Cluster
@@ -36,6 +38,7 @@ class SuspectsAnswer:
     proposal: str
     diagnostics: tuple[Diagnostic, ...]
     every: bool = False
+    elsewhere: tuple[int, int] = (0, 0)
 
 
 @value(kw_only=True)

@@ -36,7 +36,8 @@ def render(answer: SuspectsAnswer) -> Document:
 
 def _blocks(answer: SuspectsAnswer) -> Iterator[Block]:
     named = [each for each in answer.suspects if each.is_suspect]
-    unanswered = sum(each.unanswered for each in answer.suspects)
+    elsewhere, silent = answer.elsewhere
+    unanswered = sum(each.unanswered for each in answer.suspects) + silent
     yield Line(
         (
             f"{count(answer.owned, 'flow')} to Services of {answer.flows:,} that conntrack has; "
@@ -56,6 +57,12 @@ def _blocks(answer: SuspectsAnswer) -> Iterator[Block]:
         )
     )
     yield from _without_any_answer(answer.suspects)
+    if elsewhere:
+        says = (
+            f"{count(elsewhere, 'flow')} not tested, {silent:,} of them unanswered: they are at "
+            "endpoints that the rules do not show (kubeodds pinned)."
+        )
+        yield Line((Span(says, Style.WARNING),))
     shown = answer.suspects if answer.every else [e for e in answer.suspects if _is_odd(e)]
     if shown:
         yield Line()

@@ -30,6 +30,7 @@ def suspects(options: SimpleNamespace) -> int:
     found = suspect_endpoints(
         owned, options.error_rate, reached(options, given), drawn_between(options, given)
     )
+    elsewhere = [each for each in owned if each.endpoint not in each.service.endpoints]
     answer = SuspectsAnswer(
         cluster=given.cluster,
         view=given.view,
@@ -40,6 +41,7 @@ def suspects(options: SimpleNamespace) -> int:
         proposal=proposal(found, given, options),
         diagnostics=(*given.view.diagnostics, *unread),
         every=options.all,
+        elsewhere=(len(elsewhere), sum(not each.flow.replied for each in elsewhere)),
     )
     no = any(each.is_suspect for each in found)
     return finish(options, options.verb, answer, answer.diagnostics, no=no)
