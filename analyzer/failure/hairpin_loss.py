@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from analyzer.failure.models import Dead
 from analyzer.failure.route_loss import DrawnLosses, RouteLoss, greatness
 from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, Source
 from analyzer.model.endings import Endings
@@ -53,6 +54,20 @@ def hairpin_losses(service: ServicePort, drawn: DrawnLosses) -> Iterator[RouteLo
             most = max(losses, key=lambda each: greatness(each.loss), default=None)
             if most is not None:
                 yield replace(most, route=hairpin)
+
+
+def flows_of_senders(service: ServicePort) -> Iterator[Route]:
+    """Yield the routes of all flows of endpoints that lose hairpin flows, with what is lost."""
+    pods: list[Route] | None = None
+    for hairpin in service.routes_from(Source.HAIRPIN):
+        if lost := hairpin.losses():
+            pods = [*service.routes_from(Source.POD)] if pods is None else pods
+            drawn = DrawnLosses(Dead(endpoints=frozenset()))
+            for sender in _senders(hairpin, lost, pods, drawn):
+                shares = list(sender.route.shares)
+                if sender.at is not None:
+                    shares[sender.at] = replace(shares[sender.at], lost=sender.lost)
+                yield replace(sender.route, shares=tuple(shares))
 
 
 def route_of_sender(endpoint: Endpoint, hairpin: Route, pods: Iterable[Route]) -> Route:

@@ -114,5 +114,8 @@ def test_hairpin_and_dead_halves_are_all(command: Command, most: str, status: in
     row = "-A FORWARD -s 10.244.1.9/32 -d 10.244.1.9/32 -j DROP\n-A FORWARD"
     text = (NOISE / "base.txt").read_text().replace("-A FORWARD", row, 1)
     asked = command.file("itself.txt", text), *KNOWN, "--service", "app"
+    alone = command("whatif", *asked, "--depth", "1", "--max-loss", most)
+    assert alone.status == status
+    assert bool(status) == ("losing master may cost default/app 100.0%" in alone.out)
     done = command("loss", *asked, "--dead", "10.244.0.7", "--max-loss", most)
     assert done.status == status
