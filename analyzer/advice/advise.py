@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from analyzer.advice.behind import Behind, behind
-from analyzer.advice.measure import API, ClusterState, Key, Measure, Refused, is_for
+from analyzer.advice.measure import API, ClusterState, Measure, NamespacedName, Refused, is_for
 from analyzer.advice.objects import key_of, nodes_of
 from analyzer.advice.placing import places_of
 from analyzer.advice.proxied import proxied
@@ -103,7 +103,7 @@ class Advice:
         predicted: its results now by its objects alone, if dumps give others; otherwise None.
     """
 
-    key: Key
+    key: NamespacedName
     ports: tuple[str, ...]
     now: Outcome
     measures: tuple[JudgedMeasure, ...]
@@ -138,7 +138,11 @@ class Adviser:
         self.checked = 0
 
     def advice(
-        self, key: Key, now: Sequence[EveryNode], cluster: Cluster, measures: Iterable[Measure]
+        self,
+        key: NamespacedName,
+        now: Sequence[EveryNode],
+        cluster: Cluster,
+        measures: Iterable[Measure],
     ) -> Advice | None:
         """Return what measures gain a Service, whose ServicePorts now are `now`.
 
@@ -164,7 +168,9 @@ class Adviser:
             predicted=None if predicted.score == first.score else predicted,
         )
 
-    def _after(self, measure: Measure, key: Key, ports: Collection[object]) -> Outcome | Refused:
+    def _after(
+        self, measure: Measure, key: NamespacedName, ports: Collection[object]
+    ) -> Outcome | Refused:
         changed = measure.change(self._situation, key)
         if isinstance(changed, Refused):
             return changed
@@ -174,7 +180,7 @@ class Adviser:
         return found
 
     def judged(
-        self, situation: ClusterState, key: Key, ports: Collection[object] | None = None
+        self, situation: ClusterState, key: NamespacedName, ports: Collection[object] | None = None
     ) -> Outcome | Refused:
         """Return the losses of a Service in a situation, for all or some of its ports."""
         scores = []
@@ -194,7 +200,11 @@ class Adviser:
         return replace(scores[0], score=either_of([each.score for each in scores]))
 
     def _outcome(
-        self, situation: ClusterState, key: Key, services: Sequence[EveryNode], cluster: Cluster
+        self,
+        situation: ClusterState,
+        key: NamespacedName,
+        services: Sequence[EveryNode],
+        cluster: Cluster,
     ) -> Outcome | None:
         names = sorted(cluster.node_names)
         failures = self._failures.of(names)
@@ -222,12 +232,12 @@ def _topology(situation: ClusterState) -> Topology | None:
     return topology(situation.said, roles_of(situation.items), names)
 
 
-def items_of(items: Sequence[Object], key: Key) -> list[Object]:
+def items_of(items: Sequence[Object], key: NamespacedName) -> list[Object]:
     """Return the objects that decide what one Service's rules are: its own, and all nodes."""
     return [item for item in items if _is_of(item, key)]
 
 
-def _is_of(item: Object, key: Key) -> bool:
+def _is_of(item: Object, key: NamespacedName) -> bool:
     match item.get("kind"):
         case "Service" | "Endpoints":
             return key_of(item) == key
@@ -240,7 +250,7 @@ def _is_of(item: Object, key: Key) -> bool:
             return False
 
 
-def keys_of(services: Iterable[EveryNode], items: Sequence[Object]) -> Iterator[Key]:
+def keys_of(services: Iterable[EveryNode], items: Sequence[Object]) -> Iterator[NamespacedName]:
     """Yield the Services of ServicePorts, each once, if the objects include them."""
     there = {key_of(item) for item in items if item.get("kind") == "Service"}
     names = (each.service.name for each in services)
