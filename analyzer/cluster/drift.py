@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from analyzer.model.addresses import Address
 
-    Key: TypeAlias = tuple[str, str, int | None]
+    ServicePortKey: TypeAlias = tuple[str, str, int | None]
 
 #: Of nodes where these are found Services are not looked at: each would differ.
 _CAUSES: Final = frozenset({Drift.NO_SERVICES, Drift.OTHER_MODE, Drift.MISSING_JUMP})
@@ -94,7 +94,7 @@ def drift(
     )
 
 
-def _key(service: ServicePort) -> Key:
+def _key(service: ServicePort) -> ServicePortKey:
     return service.name.text, service.protocol, service.version
 
 
@@ -137,8 +137,8 @@ class _Comparison:
 
     def all(
         self,
-        found: Mapping[Key, EveryNode],
-        expected: Mapping[Key, EveryNode] | None,
+        found: Mapping[ServicePortKey, EveryNode],
+        expected: Mapping[ServicePortKey, EveryNode] | None,
         masked: set[str],
     ) -> Iterator[Finding]:
         """Yield the differences of all ServicePorts."""
@@ -179,7 +179,7 @@ class _Comparison:
 
     def _of(
         self,
-        key: Key,
+        key: ServicePortKey,
         at: Sequence[tuple[ServicePort, frozenset[str]]],
         should: Sequence[tuple[ServicePort, frozenset[str]]],
     ) -> Iterator[Finding]:
@@ -202,7 +202,7 @@ class _Comparison:
             yield from self._at(key, [(Drift.MISSING_SERVICE, "")], (places & unasked) - there)
 
     def _at(
-        self, key: Key, told: Sequence[tuple[Drift, str]], nodes: frozenset[str]
+        self, key: ServicePortKey, told: Sequence[tuple[Drift, str]], nodes: frozenset[str]
     ) -> Iterator[Finding]:
         for node in sorted(nodes) if told else ():
             if (node, key[0]) in self._odd:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from types import SimpleNamespace
     from typing import Final
 
-    from analyzer.cluster.reference import Key
+    from analyzer.cluster.reference import ServicePortKey
     from analyzer.inputs.api_objects import ApiObjects
     from analyzer.model.diagnostics import Diagnostic
     from analyzer.semantics.base_chains import Rules
@@ -140,7 +140,7 @@ class Alike:
         self,
         options: SimpleNamespace,
         given: Input,
-        digests: Mapping[Key, str],
+        digests: Mapping[ServicePortKey, str],
     ) -> None:
         """Keep dumps that were parsed in full, to compare others with them.
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from typing import Any, Final
 
     from analyzer.cluster.content import Row
-    from analyzer.cluster.reference import Key
+    from analyzer.cluster.reference import ServicePortKey
     from analyzer.kubeproxy.view import ServicePort
     from analyzer.model.diagnostics import Diagnostic
 
@@ -226,7 +226,7 @@ class Reader:
         read = None if self.alike is None else self.alike.read(options, self._objects)
         if read is None:
             given = read_whole(options, self._objects)
-            digests: dict[Key, str] = {}
+            digests: dict[ServicePortKey, str] = {}
             blocks: dict[int, set[str]] = {}
             for service in given.view.services:
                 found = digests[key_of(service)] = self._encoder.encode(service)

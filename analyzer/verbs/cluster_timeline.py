@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from analyzer.model.probability import Bounds
 
     #: Name, protocol and IP version of a ServicePort.
-    Key: TypeAlias = tuple[str, str, int | None]
+    ServicePortKey: TypeAlias = tuple[str, str, int | None]
 
 #: Dumps between two collections of cycles: the program runs without a collector.
 _COLLECTS: Final = 8
@@ -97,7 +97,7 @@ class _State:
     """
 
     at: Fraction
-    digests: Mapping[Key, str]
+    digests: Mapping[ServicePortKey, str]
     drift: tuple[Drift | str, ...]
     not_judged: tuple[str, ...]
 
@@ -329,13 +329,13 @@ def _lacks(digests: Sequence[str | None]) -> Callable[[int, int], bool]:
     return lambda rule, _: digests[rule] is None
 
 
-def _key(service: ServicePort) -> Key:
+def _key(service: ServicePort) -> ServicePortKey:
     return service.name.text, service.protocol, service.version
 
 
 def _as_changed(
     node: str,
-    key: Key,
+    key: ServicePortKey,
     change: ServiceChange | None,
     times: tuple[Fraction, Fraction],
     *,

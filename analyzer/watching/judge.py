@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from analyzer.watching.drifting import Name
 
     #: Name, protocol and IP version of a ServicePort.
-    Key: TypeAlias = tuple[str, str, int | None]
+    ServicePortKey: TypeAlias = tuple[str, str, int | None]
 
 
 class LookError(AnalyzerError):
@@ -71,7 +71,7 @@ class Judge:
         self,
         options: SimpleNamespace,
         objects: ApiObjects,
-        known: Mapping[Key, LastResult],
+        known: Mapping[ServicePortKey, LastResult],
         died: Dead | None,
     ) -> None:
         self._options = options
@@ -108,13 +108,17 @@ class Judge:
         return self._with_drift(given, absent, seen, digests, died)
 
     def _seen(
-        self, services: Sequence[ServicePort], digests: Mapping[Key, str], died: Dead, at: float
+        self,
+        services: Sequence[ServicePort],
+        digests: Mapping[ServicePortKey, str],
+        died: Dead,
+        at: float,
     ) -> tuple[Seen, ...]:
         """Return the results of each ServicePort, except for drift."""
         most = Fraction(0) if self._options.max_loss is None else self._options.max_loss
         is_same = self.died == died
         before = self.known
-        known: dict[Key, LastResult] = {}
+        known: dict[ServicePortKey, LastResult] = {}
         anew: list[ServicePort] = []
         for each in services:
             key = _key(each)
@@ -137,7 +141,7 @@ class Judge:
         given: Input,
         absent: Absent,
         seen: Sequence[Seen],
-        digests: Mapping[Key, str],
+        digests: Mapping[ServicePortKey, str],
         died: Dead,
     ) -> Judgement:
         of_names: dict[Name, dict[int | None, str]] = {}
@@ -186,7 +190,7 @@ def _in_a_line(error: BaseException) -> str:
     return " ".join(str(error).split())
 
 
-def _key(service: ServicePort) -> Key:
+def _key(service: ServicePort) -> ServicePortKey:
     return service.name.text, service.protocol, service.version
 
 
