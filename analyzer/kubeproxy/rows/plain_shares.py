@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Unmarked = str
 
 #: Address, protocol and port of a frontend, as written.
-Key = tuple[str, str, str]
+FrontendTexts = tuple[str, str, str]
 
 
 @value
@@ -106,7 +106,7 @@ class Drawn:
 
     def __init__(
         self,
-        marks_for: Key | None,
+        marks_for: FrontendTexts | None,
         unmarked: str,
         texts: tuple[str, ...],
         draws: tuple[Bounds, ...],
