@@ -20,6 +20,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from analyzer.cluster.drift_kinds import Drift, Finding
 from analyzer.cluster.drift_nodes import drift_of_nodes
 from analyzer.cluster.drift_services import ObjectFacts, behind, differences
+from analyzer.cluster.reference import service_port_key
 from analyzer.cluster.store import NodeRow
 from analyzer.kubeproxy.predict.every_node import EveryNode
 from analyzer.kubeproxy.view import ServicePort
@@ -27,11 +28,10 @@ from analyzer.model.value import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Final, TypeAlias
+    from typing import Final
 
+    from analyzer.cluster.reference import ServicePortKey
     from analyzer.model.addresses import Address
-
-    ServicePortKey: TypeAlias = tuple[str, str, int | None]
 
 #: Of nodes where these are found Services are not looked at: each would differ.
 _CAUSES: Final = frozenset({Drift.NO_SERVICES, Drift.OTHER_MODE, Drift.MISSING_JUMP})
@@ -78,8 +78,8 @@ def drift(
     odd = {(each.node, name) for each in done for name in (*each.left_out, *each.unled)}
     run = _Comparison(names, told, odd, is_nodes, untold)
     masked = {each.node for each in of_nodes if each.drift in _BEHIND}
-    found = {_key(each.service): each for each in services}
-    expected = None if wanted is None else {_key(each.service): each for each in wanted}
+    found = {service_port_key(each.service): each for each in services}
+    expected = None if wanted is None else {service_port_key(each.service): each for each in wanted}
     of_nodes += run.families(found.values())
     findings = [*of_nodes, *run.all(found, expected, masked)]
     order = [*Drift]
@@ -92,10 +92,6 @@ def drift(
         not_judged=tuple(dict.fromkeys(run.not_judged)),
         by_objects=wanted is not None,
     )
-
-
-def _key(service: ServicePort) -> ServicePortKey:
-    return service.name.text, service.protocol, service.version
 
 
 class _Comparison:

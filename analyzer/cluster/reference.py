@@ -54,7 +54,7 @@ _TARGET: Final = re.compile(rb" -[jg] (\S+)")
 _TO_HOST: Final = re.compile(rb"(?<!! )-d ([^ /]+)/(?:32|128) ")
 
 
-def key_of(service: ServicePort) -> ServicePortKey:
+def service_port_key(service: ServicePort) -> ServicePortKey:
     """Return what distinguishes a ServicePort from the others of its node."""
     return service.name.text, service.protocol, service.version
 
@@ -181,7 +181,7 @@ class Reference:
                 or any(led.get(each) != 1 or each not in self._groups for each in chains)
             ):
                 continue
-            key = key_of(service)
+            key = service_port_key(service)
             spans = [self._groups[each] for each in chains]
             yield _Plain(
                 key=key,

@@ -24,7 +24,7 @@ from types import SimpleNamespace
 from analyzer.cluster.content import Encoder, New, block_of
 from analyzer.cluster.facts import as_text, facts_of
 from analyzer.cluster.node_names import NodeNames
-from analyzer.cluster.reference import key_of
+from analyzer.cluster.reference import service_port_key
 from analyzer.cluster.store import DONE, FAILED, NodeRow
 from analyzer.errors import AnalyzerError, InputError
 from analyzer.inputs.api_objects import ApiObjects
@@ -229,7 +229,7 @@ class Reader:
             digests: dict[ServicePortKey, str] = {}
             blocks: dict[int, set[str]] = {}
             for service in given.view.services:
-                found = digests[key_of(service)] = self._encoder.encode(service)
+                found = digests[service_port_key(service)] = self._encoder.encode(service)
                 blocks.setdefault(block_of(service), set()).add(found)
             name = self._encoder.map(map(self._encoder.block, blocks.values()))
             rules = rules_of(given)

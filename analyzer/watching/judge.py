@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from analyzer.cluster.content import Encoder
+from analyzer.cluster.reference import service_port_key
 from analyzer.errors import AnalyzerError, InputError, UsageError
 from analyzer.failure.limits import allowed
 from analyzer.failure.loss import service_losses
@@ -29,8 +30,8 @@ from analyzer.watching.drifting import Drifting
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import SimpleNamespace
-    from typing import TypeAlias
 
+    from analyzer.cluster.reference import ServicePortKey
     from analyzer.failure.loss import ServiceLoss
     from analyzer.inputs.api_objects import ApiObjects
     from analyzer.inputs.files import Member
@@ -38,9 +39,6 @@ if TYPE_CHECKING:
     from analyzer.kubeproxy.absent import Absent
     from analyzer.kubeproxy.view import ServicePort
     from analyzer.watching.drifting import Name
-
-    #: Name, protocol and IP version of a ServicePort.
-    ServicePortKey: TypeAlias = tuple[str, str, int | None]
 
 
 class LookError(AnalyzerError):
@@ -103,7 +101,7 @@ class Judge:
         except (InputError, UsageError) as error:
             raise LookError("dead", _in_a_line(error)) from None
         encoder = Encoder()
-        digests = {_key(each): encoder.encode(each) for each in given.view.services}
+        digests = {service_port_key(each): encoder.encode(each) for each in given.view.services}
         seen = self._seen(services, digests, died, at)
         return self._with_drift(given, absent, seen, digests, died)
 
@@ -121,20 +119,20 @@ class Judge:
         known: dict[ServicePortKey, LastResult] = {}
         anew: list[ServicePort] = []
         for each in services:
-            key = _key(each)
+            key = service_port_key(each)
             old = before.get(key)
             if is_same and old is not None and old.digest == digests[key] and key not in known:
                 known[key] = old
             else:
                 anew.append(each)
         for lost in service_losses(anew, died):
-            key = _key(lost.service)
+            key = service_port_key(lost.service)
             old = before.get(key)
             digest = digests[key]
             since = old.seen.since if old is not None and old.digest == digest else at
             known[key] = LastResult(digest, _of(lost, most, since))
         self.known, self.died = known, died
-        return tuple([known[key].seen for key in dict.fromkeys(map(_key, services))])
+        return tuple([known[key].seen for key in dict.fromkeys(map(service_port_key, services))])
 
     def _with_drift(
         self,
@@ -188,10 +186,6 @@ _NOBODY = Dead(endpoints=frozenset())
 
 def _in_a_line(error: BaseException) -> str:
     return " ".join(str(error).split())
-
-
-def _key(service: ServicePort) -> ServicePortKey:
-    return service.name.text, service.protocol, service.version
 
 
 def _of(lost: ServiceLoss, most: Fraction, since: float | None) -> Seen:
