@@ -12,7 +12,7 @@ from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, Share
 from analyzer.model.endings import PASSES, EndKind, total
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic, capped_sum
 from analyzer.model.value import replace
-from netns_lab.backend import Door
+from netns_lab.backend import SocketAddress
 
 #: Ends caused by a rule. At the others, the packet goes on unchanged.
 _ENDED: Final = frozenset({EndKind.REFUSED, EndKind.DROPPED, EndKind.REJECTED})
@@ -36,18 +36,18 @@ class Arriving:
             example a port of the node to which a rule redirects them.
     """
 
-    shares: Mapping[Door, Bounds]
-    lost: Mapping[Door, Bounds]
+    shares: Mapping[SocketAddress, Bounds]
+    lost: Mapping[SocketAddress, Bounds]
     ended: Bounds
-    unanswered: Mapping[Door, Bounds] = field(default_factory=dict)
+    unanswered: Mapping[SocketAddress, Bounds] = field(default_factory=dict)
     by_rules: bool = True
 
 
 def arriving(route: Route, beyond: Beyond = lambda _: NOTHING) -> Arriving:
     """Return the prediction for a route's flows, given what ends them beyond this node."""
-    shares: dict[Door, Bounds] = {}
-    lost: dict[Door, Bounds] = {}
-    unanswered: dict[Door, Bounds] = {}
+    shares: dict[SocketAddress, Bounds] = {}
+    lost: dict[SocketAddress, Bounds] = {}
+    unanswered: dict[SocketAddress, Bounds] = {}
     arrive, behind = [], []
     for each in route.shares:
         answers = tuple([e for e in each.lost if e[0].kind is EndKind.UNANSWERED])
@@ -137,7 +137,7 @@ def of_sender(
     return Arriving(shares, lost, ended, unanswered, own.by_rules and rest.by_rules)
 
 
-def door_of_endpoint(endpoint: Endpoint) -> Door:
+def door_of_endpoint(endpoint: Endpoint) -> SocketAddress:
     """Return an endpoint's address, as an integer, and its port."""
     assert endpoint.port is not None
     return int(endpoint.address), endpoint.port

@@ -13,7 +13,7 @@ from analyzer.model.measurement import ANSWERED, Measurement
 from analyzer.model.probability import Bounds, capped_sum
 from netns_lab.affinity import strayed
 from netns_lab.arriving import NOTHING
-from netns_lab.backend import Door
+from netns_lab.backend import SocketAddress
 from netns_lab.columns import RawDoor, door_of, tag_of
 from netns_lab.count import BATCH
 from netns_lab.layout import Layout
@@ -168,11 +168,11 @@ class CapturedRun(RouteRun):
         self._strayed = strayed((fates[first][0], fates[n][0]) for n, first in again.items())
         return self._measurement(len(drawn), None, dropped, seconds)
 
-    def landed(self) -> Counter[Door]:
+    def landed(self) -> Counter[SocketAddress]:
         """Return how many flows arrived at each endpoint."""
         doors = (self.fate(number)[0] for number in range(len(self.standing.flows)))
         return Counter(door_of(d) for d in doors if d is not None and not self._is_own(d))
 
-    def lost(self) -> set[Door]:
+    def lost(self) -> set[SocketAddress]:
         """Return the endpoints of which rules after the DNAT end some flows."""
         return {door for door, share in self._predicted.lost.items() if share.upper}

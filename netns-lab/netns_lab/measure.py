@@ -15,7 +15,7 @@ from analyzer.model.addresses import Address
 from analyzer.model.measurement import ANSWERED, EndpointCount, Measurement
 from analyzer.model.probability import NEVER, Bounds
 from netns_lab.arriving import NOTHING, Arriving, arriving, of_sender
-from netns_lab.backend import Door
+from netns_lab.backend import SocketAddress
 from netns_lab.columns import RawDoor, door_of, raw_door
 from netns_lab.count import BATCH, Answered, Landed
 from netns_lab.layout import Layout
@@ -85,7 +85,7 @@ class RouteRun:
         self._duplicates = 0
         self._kept_back = 0
         #: Of second flows of clients with session affinity: where they came to.
-        self._repeated: Counter[Door] = Counter()
+        self._repeated: Counter[SocketAddress] = Counter()
         #: Those that came nowhere.
         self._repeated_ended = 0
         self._strayed = 0
@@ -93,7 +93,7 @@ class RouteRun:
         self._predicted = self._expected(host)
         self._dead = lab.question.dead.endpoints
         #: Flows to which no answer is owed any more, by where they came to.
-        self._in_flight: Counter[Door] = Counter()
+        self._in_flight: Counter[SocketAddress] = Counter()
         self._ended_by: Counter[str] | None = None
         #: Rules may end flows, and some did not come in the time that late ones have.
         self._waited_in_vain = False
@@ -304,10 +304,10 @@ class RouteRun:
         answered.clear()
 
     def _measurement(
-        self, flows: int, counted: Counter[Door] | None, dropped: int, seconds: float
+        self, flows: int, counted: Counter[SocketAddress] | None, dropped: int, seconds: float
     ) -> Measurement:
-        fates: Counter[tuple[Door, bool | None]] = Counter()
-        landed: Counter[Door] = Counter()
+        fates: Counter[tuple[SocketAddress, bool | None]] = Counter()
+        landed: Counter[SocketAddress] = Counter()
         rejected = 0
         predicted = self._predicted.shares
         own = () if self._predicted.by_rules else self._lab.topology.plan.node_addresses
@@ -357,11 +357,11 @@ class RouteRun:
 
     def _count(
         self,
-        door: Door,
+        door: SocketAddress,
         predicted: Bounds,
-        landed: Counter[Door],
-        counted: Counter[Door] | None,
-        fates: Counter[tuple[Door, bool | None]],
+        landed: Counter[SocketAddress],
+        counted: Counter[SocketAddress] | None,
+        fates: Counter[tuple[SocketAddress, bool | None]],
     ) -> EndpointCount:
         question = self._lab.question
         endpoint = Endpoint(type(self._to[0])(door[0]), door[1])

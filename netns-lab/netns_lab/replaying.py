@@ -25,7 +25,7 @@ from analyzer.model.probability import ALWAYS, NEVER, Bounds
 from analyzer.model.value import replace
 from analyzer.parsers.conntrack import parse_conntrack
 from netns_lab.arriving import NOTHING
-from netns_lab.backend import Door
+from netns_lab.backend import SocketAddress
 from netns_lab.captured_run import CapturedRun
 from netns_lab.columns import RawDoor, door_of
 from netns_lab.command import program, run
@@ -89,7 +89,7 @@ class Replay:
             each.share_in(*heard.setdefault(each.layout, ({}, {})))
         self._tracked: dict[Ends, tuple[Address, int]] | None = {}
         self._pending: list[tuple[CapturedRun, int]] = []
-        self._counted: Counter[Door] = Counter()
+        self._counted: Counter[SocketAddress] = Counter()
         self._dropped = 0
         self._seconds = 0.0
 
@@ -197,8 +197,8 @@ class Replay:
 
     def _counter_difference(self) -> int | None:
         """Return the difference of all routes together: endpoints are of several."""
-        landed: Counter[Door] = Counter()
-        lost: set[Door] = set()
+        landed: Counter[SocketAddress] = Counter()
+        lost: set[SocketAddress] = set()
         for each in self.runs:
             landed += each.landed()
             lost |= each.lost()

@@ -22,7 +22,7 @@ from analyzer.model.iptables.rules import Chain, Rule, Ruleset, Table
 from analyzer.model.iptables.targets import Dnat, Goto, Jump, TargetUnknown
 from analyzer.parsers.rows import RuleRows
 from analyzer.parsers.xt.rule import render_rule
-from netns_lab.backend import Door
+from netns_lab.backend import SocketAddress
 from netns_lab.errors import LabError
 
 #: A rule's counters, before it.
@@ -66,7 +66,7 @@ class Wanted:
         self._kept: dict[tuple[str, str], list[int]] = {}
         self.rows: dict[tuple[str, str], list[str]] = {}
         self.special: list[Rule] = []
-        self.destinations: dict[tuple[str, int], Door | None] = {}
+        self.destinations: dict[tuple[str, int], SocketAddress | None] = {}
         self._as_they_stand: dict[str, bool] = {}
         for table in ruleset.tables.values():
             for chain in table.chains.values():
@@ -181,7 +181,7 @@ class Wanted:
                     self.destinations[chain, at] = _door(target)
 
 
-def _door(target: Dnat) -> Door | None:
+def _door(target: Dnat) -> SocketAddress | None:
     address, port = target.to.first_address, target.to.first_port
     return None if address is None or port is None else (int(address), port)
 
