@@ -34,7 +34,7 @@ from analyzer.kubeproxy.fastpath.alike import (
 )
 from analyzer.kubeproxy.fastpath.around import Around, as_host
 from analyzer.kubeproxy.rows.plain import shares_of
-from analyzer.kubeproxy.rows.plain_shares import Drawn, Judge, Judged, PlainShares
+from analyzer.kubeproxy.rows.plain_shares import AfterDnat, AfterDnatOf, Drawn, PlainShares
 from analyzer.kubeproxy.view import Endpoint, Frontend, Route, Share, Source
 from analyzer.model.addresses import Address
 from analyzer.model.probability import NEVER, Bounds
@@ -307,7 +307,7 @@ class FamilyRoute:
     route: Route
     address: Address | None
     leads: Leads
-    judged: Mapping[Hashable, Judged]
+    judged: Mapping[Hashable, AfterDnat]
 
     def of(self, frontend: Frontend, protocol: str, family: Family) -> Way:
         """Return the same route to another frontend of the family."""
@@ -319,7 +319,7 @@ class FamilyRoute:
         told = route.unresolved, route.network, route.astray, route.also
         return Route(frontend, route.source, shares, *told), self.address
 
-    def _judge(self, drawn: Drawn, family: Family) -> Judge:
+    def _judge(self, drawn: Drawn, family: Family) -> AfterDnatOf:
         every = list(self.judged.values())
         if all(each == every[0] for each in every):
             return every[0]
@@ -357,9 +357,9 @@ def _told(route: Route, address: Address | None, family: Family) -> FamilyRoute 
     fitting = [leads for leads in family.leads if _pairs(family.drawn(leads)) == drawn]
     if len(fitting) != 1:
         return None
-    judged: dict[Hashable, Judged] = {}
+    judged: dict[Hashable, AfterDnat] = {}
     for share, text in zip(route.shares, family.drawn(fitting[0]).texts, strict=True):
-        one, sort = Judged(share.masquerade, share.lost), family.sorts[text]
+        one, sort = AfterDnat(share.masquerade, share.lost), family.sorts[text]
         if judged.setdefault(sort, one) != one:
             return None
     return FamilyRoute(route, address, fitting[0], judged)

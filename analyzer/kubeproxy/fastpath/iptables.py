@@ -35,7 +35,7 @@ if TYPE_CHECKING:  # only loaded for dumps that need it
     from analyzer.kubeproxy.routes.packets import First
     from analyzer.kubeproxy.routes.source_parts import SourceParts
     from analyzer.kubeproxy.routes.walks import NatWalks
-    from analyzer.kubeproxy.rows.plain_shares import Fares, Judge, JudgedPart
+    from analyzer.kubeproxy.rows.plain_shares import AfterDnatOf, Fares, PartAfterDnat
     from analyzer.model.region import Intervals
 
     #: The network that a Service's rule does not mark, and what is known of flows before DNAT.
@@ -71,7 +71,7 @@ class PlainWays:
         self._parts = parts
         self.addresses: dict[RouteKey, Address] = {}
         #: Which plain flows are masqueraded, by the network that a Service's rule does not mark.
-        self._judges_of: dict[Source, dict[_Asked, list[JudgedPart]]] = {s: {} for s in Source}
+        self._judges_of: dict[Source, dict[_Asked, list[PartAfterDnat]]] = {s: {} for s in Source}
         self._fares: dict[_Asked, Fares] = {}
         #: By protocol, the destinations whose flows reach KUBE-SERVICES unchanged; None: of any.
         self._directly: dict[str | None, Intervals] = {}
@@ -209,7 +209,7 @@ class PlainWays:
 
     def _judges_from(
         self, source: Source, entrance: Entrance, unmarked: str | None
-    ) -> list[JudgedPart]:
+    ) -> list[PartAfterDnat]:
         known = self._judges_of[source]
         asked = unmarked, self._first(entrance, source)
         if asked not in known:
@@ -238,7 +238,7 @@ class PlainWays:
 
     def _judges(
         self, source: Source, unmarked: str | None, first: First | None
-    ) -> Iterator[JudgedPart]:
+    ) -> Iterator[PartAfterDnat]:
         """Yield each part of a source, its address, and the judge of its flows' masquerade."""
         if source is Source.HAIRPIN:
             yield ALL_SOURCES, self._masquerade.judge_hairpin(first)
@@ -252,7 +252,7 @@ class PlainWays:
             parts = self._parts().alike(source, behind | more)
         else:
             parts = self._parts().each(source, [] if spared is None else [spared])
-        judges: dict[Hashable, Judge] = {}
+        judges: dict[Hashable, AfterDnatOf] = {}
         for part in parts:
             if part.key not in judges:
                 judges[part.key] = self._masquerade.judge(source, part.address, unmarked, first)

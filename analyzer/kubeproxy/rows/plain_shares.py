@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias, overload
 
     #: Sources that rules do not distinguish, and their judge.
-    JudgedPart: TypeAlias = tuple[SourcePart, "Judge"]
+    PartAfterDnat: TypeAlias = tuple[SourcePart, "AfterDnatOf"]
 
 #: ``-s`` of the rule that marks flows from outside; an empty text: it marks all.
 Unmarked = str
@@ -52,7 +52,7 @@ class PlainService:
     unmarked: Unmarked | None
     drawn: Drawn
 
-    def is_judged_alike(self, one: Judge, other: Judge, address: Address) -> bool:
+    def is_judged_alike(self, one: AfterDnatOf, other: AfterDnatOf, address: Address) -> bool:
         """Return whether two judges agree on its flows.
 
         For those from `address` to itself, masquerade may differ: only losses are compared.
@@ -60,14 +60,14 @@ class PlainService:
         if not callable(one) and not callable(other):
             return one == other
 
-        def told(judge: Judge, end: Endpoint) -> Judged | Endings:
+        def told(judge: AfterDnatOf, end: Endpoint) -> AfterDnat | Endings:
             found = _answer(judge, self.protocol, end)
             return found.lost if end.address == address else found
 
         return all(told(one, end) == told(other, end) for end in self.drawn.endpoints)
 
 
-def told_by(judge: Judge, service: PlainService) -> Hashable:
+def told_by(judge: AfterDnatOf, service: PlainService) -> Hashable:
     """Return the identities of a judge's results, of all endpoints or of each.
 
     Only valid as long as the judge exists, which keeps its results.
@@ -77,7 +77,9 @@ def told_by(judge: Judge, service: PlainService) -> Hashable:
     return tuple([id(judge(service.protocol, each)) for each in service.drawn.endpoints])
 
 
-def told_otherwise(service: PlainService, parts: Sequence[JudgedPart]) -> Iterator[JudgedPart]:
+def told_otherwise(
+    service: PlainService, parts: Sequence[PartAfterDnat]
+) -> Iterator[PartAfterDnat]:
     """Yield the parts of a source whose flows have other results than those around them."""
     if len(parts) == 1:
         yield from parts
@@ -141,7 +143,7 @@ def endpoint_of(text: str) -> Endpoint:
 
 
 @value
-class Judged:
+class AfterDnat:
     """What happens to flows after DNAT: see `Share`."""
 
     masquerade: bool | None
@@ -150,15 +152,15 @@ class Judged:
 
 #: What happens to flows after DNAT: one result for all endpoints of a route, or a function that
 #: returns it for a protocol and an endpoint.
-Judge = Judged | Callable[[str, Endpoint], Judged]
+AfterDnatOf = AfterDnat | Callable[[str, Endpoint], AfterDnat]
 
 
 #: What happens to flows from each source, by parts; None: it depends on the endpoint.
 Fares = tuple[object, ...] | None
 
 
-def _answer(judge: Judge, protocol: str, endpoint: Endpoint) -> Judged:
-    return judge if isinstance(judge, Judged) else judge(protocol, endpoint)
+def _answer(judge: AfterDnatOf, protocol: str, endpoint: Endpoint) -> AfterDnat:
+    return judge if isinstance(judge, AfterDnat) else judge(protocol, endpoint)
 
 
 class PlainShares(LazyShares):
@@ -173,7 +175,7 @@ class PlainShares(LazyShares):
         self,
         drawn: Drawn,
         protocol: str,
-        judge: Judge,
+        judge: AfterDnatOf,
         is_quiet: Callable[[], bool] | None = None,
     ) -> None:
         self._drawn = drawn
@@ -204,7 +206,7 @@ class PlainShares(LazyShares):
 
     def masquerades(self) -> Sequence[bool | None]:
         """Return for each endpoint whether its flows are masqueraded, without making a `Share`."""
-        if isinstance(self._judge, Judged):
+        if isinstance(self._judge, AfterDnat):
             return (self._judge.masquerade,) * len(self)
         if self._lost is None:
             self._ask()
@@ -212,7 +214,7 @@ class PlainShares(LazyShares):
 
     def losses(self) -> Sequence[Endings]:
         """Return for each endpoint how its flows are lost; empty if none of any are."""
-        if isinstance(self._judge, Judged):
+        if isinstance(self._judge, AfterDnat):
             return (self._judge.lost,) * len(self) if self._judge.lost else ()
         if self._lost is None:
             if self._is_quiet is not None and self._is_quiet():
@@ -231,7 +233,7 @@ class PlainShares(LazyShares):
     def __eq__(self, other: object) -> bool:
         if isinstance(other, PlainShares) and self._drawn is other._drawn:
             one, two = self._judge, other._judge
-            if one is two or (isinstance(one, Judged) and isinstance(two, Judged)):
+            if one is two or (isinstance(one, AfterDnat) and isinstance(two, AfterDnat)):
                 return one == two
         return super().__eq__(other)
 
