@@ -91,7 +91,7 @@ class Case:
         return [(problem.nodes[v].name, number) for v, number in enumerate(self.held) if number]
 
 
-class Judge:
+class CaseEvaluator:
     """Evaluates cases of one cluster.
 
     Attributes:

@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from analyzer.gate.cases import Judge
+from analyzer.gate.cases import CaseEvaluator
 from analyzer.gate.failing import Failing
 from analyzer.gate.nodes import HOSTNAME, ZONE
 from analyzer.gate.problem import Problem
@@ -77,7 +77,7 @@ def fix_of(
     templates: Sequence[Template],
     compile_: Compile,
     failing: Failing,
-    judge: Judge,
+    judge: CaseEvaluator,
     thresholds: Thresholds,
 ) -> Fix | None:
     """Return the first change that meets all thresholds, else the one with the least loss.

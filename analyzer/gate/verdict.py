@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from analyzer.failure.thresholds import Breach, breaches
 from analyzer.failure.whatif import Kind
-from analyzer.gate.cases import Case, Judge
+from analyzer.gate.cases import Case, CaseEvaluator
 from analyzer.gate.every import Ended
 from analyzer.gate.expected import expected_end
 from analyzer.gate.failing import Failing
@@ -100,7 +100,7 @@ def judged(
     problem: Problem,
     services: Sequence[GatedService],
     failing: Failing,
-    judge: Judge,
+    judge: CaseEvaluator,
     thresholds: Thresholds,
 ) -> list[JudgedService]:
     """Return the verdict on each Service."""
@@ -126,7 +126,7 @@ def judged_with(
     found: Placements,
     problem: Problem,
     failing: Failing,
-    judge: Judge,
+    judge: CaseEvaluator,
     thresholds: Thresholds,
 ) -> JudgedService:
     """Return the verdict on one Service with these placements."""

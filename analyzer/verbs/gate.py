@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from analyzer.errors import UsageError, suggestion
 from analyzer.failure.whatif import Kind
 from analyzer.gate.bounds import most_on
-from analyzer.gate.cases import Judge
+from analyzer.gate.cases import CaseEvaluator
 from analyzer.gate.expected import expected_end
 from analyzer.gate.failing import Failing, failing_of
 from analyzer.gate.fixes import fix_of
@@ -76,7 +76,7 @@ def answer_of(options: SimpleNamespace, given: Given) -> GateAnswer:
     )
 
 
-def _world(options: SimpleNamespace, given: Given) -> tuple[Problem, Failing, Judge]:
+def _world(options: SimpleNamespace, given: Given) -> tuple[Problem, Failing, CaseEvaluator]:
     problem = given.problem(given.templates)
     failing = _failing(options, given, problem)
     return problem, failing, _judge(options, given, problem, failing)
@@ -113,7 +113,9 @@ _LACKING = {
 }
 
 
-def _judge(options: SimpleNamespace, given: Given, problem: Problem, failing: Failing) -> Judge:
+def _judge(
+    options: SimpleNamespace, given: Given, problem: Problem, failing: Failing
+) -> CaseEvaluator:
     control_plane = [problem.nodes[v].name for v in sorted(failing.control_plane)]
     said = GivenSettings(
         version=options.kube_proxy,
@@ -127,7 +129,9 @@ def _judge(options: SimpleNamespace, given: Given, problem: Problem, failing: Fa
 
         seed = SystemRandom().randrange(1 << 32)
     try:
-        return Judge(problem, given.templates, given.services, failing, control_plane, said, seed)
+        return CaseEvaluator(
+            problem, given.templates, given.services, failing, control_plane, said, seed
+        )
     except ValueError as error:
         raise UsageError(f"--kube-proxy: {error}") from None
 
@@ -211,7 +215,7 @@ def _has_claims(item: object, spec: object) -> bool:
     return any(at(v, "persistentVolumeClaim") or at(v, "ephemeral") for v in volumes)
 
 
-def _diagnostics(given: Given, judge: Judge) -> Iterator[Diagnostic]:
+def _diagnostics(given: Given, judge: CaseEvaluator) -> Iterator[Diagnostic]:
     for each in given.unjudged:
         if each.matters:
             name = "/".join(each.manifest.key)

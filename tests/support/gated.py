@@ -12,7 +12,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from analyzer.failure.whatif import Kind
-from analyzer.gate.cases import Judge
+from analyzer.gate.cases import CaseEvaluator
 from analyzer.gate.failing import Failing, failing_of
 from analyzer.gate.fixes import Fix, fix_of
 from analyzer.gate.problem import Problem
@@ -227,7 +227,7 @@ def verdict_of(
     problem = given.problem(given.templates)
     failing = failing_of(problem, (), _KINDS, 1)
     (gated,) = given.services
-    judge = Judge(problem, given.templates, [gated], failing, (), GivenSettings(), 1)
+    judge = CaseEvaluator(problem, given.templates, [gated], failing, (), GivenSettings(), 1)
     asked = thresholds or Thresholds()
     (verdict,) = judged(problem, [gated], failing, judge, asked)
     assert not judge.differing
