@@ -57,7 +57,7 @@ class LastResult:
     seen: Seen
 
 
-class Judge:
+class Checker:
     """Repeatedly evaluates rules with the same options and objects.
 
     Attributes:

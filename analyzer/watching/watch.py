@@ -26,7 +26,7 @@ from analyzer.inputs.api_objects import ApiObjects
 from analyzer.inputs.files import Member, read_file
 from analyzer.reports.watch_answer import Ages, Judgement, Watched
 from analyzer.watching.commands import printed
-from analyzer.watching.judge import Judge, LookError, names_of_dead
+from analyzer.watching.judge import Checker, LookError, names_of_dead
 from analyzer.watching.taken import digest, modified, of_file, signature, taken
 
 TYPE_CHECKING = False
@@ -58,7 +58,7 @@ class Watch:
         self._options = options
         self._signals = signals
         self._now = now
-        self._judge: Judge | None = None
+        self._judge: Checker | None = None
         self._objects: Signature | None = None
         self._key: object = None
         #: Signatures of the files of the last look, if they show whether these have changed.
@@ -219,9 +219,9 @@ class Watch:
                 options.node = NodeNames(known.cluster.node_names).called(os.uname().nodename)
             before = self._judge
             if before is None:
-                self._judge = Judge(options, known, {}, None)
+                self._judge = Checker(options, known, {}, None)
             else:
-                self._judge = Judge(options, known, before.known, before.died)
+                self._judge = Checker(options, known, before.known, before.died)
             self._objects = objects
         self.judgement = None  # not kept in memory together with the next one
         try:
