@@ -67,7 +67,7 @@ class Failures:
 
 
 @value(kw_only=True)
-class Outcome:
+class ServiceCosts:
     """The losses of a Service.
 
     Attributes:
@@ -87,11 +87,11 @@ class Outcome:
 
 
 @value(kw_only=True)
-class JudgedMeasure:
+class EvaluatedMeasure:
     """A measure with its outcome, or with the reason why there is none."""
 
     measure: Measure
-    outcome: Outcome | Refused
+    outcome: ServiceCosts | Refused
 
 
 @value(kw_only=True)
@@ -105,10 +105,10 @@ class Advice:
 
     key: NamespacedName
     ports: tuple[str, ...]
-    now: Outcome
-    measures: tuple[JudgedMeasure, ...]
+    now: ServiceCosts
+    measures: tuple[EvaluatedMeasure, ...]
     behind: Behind
-    predicted: Outcome | None = None
+    predicted: ServiceCosts | None = None
 
     @property
     def name(self) -> str:
@@ -153,9 +153,9 @@ class Adviser:
             return None
         ports = frozenset(map(port_of, now))
         predicted = self.judged(self._situation, key, ports)
-        assert isinstance(predicted, Outcome)  # it has the endpoints that it has
+        assert isinstance(predicted, ServiceCosts)  # it has the endpoints that it has
         found = [
-            JudgedMeasure(measure=m, outcome=self._after(m, key, ports))
+            EvaluatedMeasure(measure=m, outcome=self._after(m, key, ports))
             for m in measures
             if is_for(m, key)
         ]
@@ -170,7 +170,7 @@ class Adviser:
 
     def _after(
         self, measure: Measure, key: NamespacedName, ports: Collection[object]
-    ) -> Outcome | Refused:
+    ) -> ServiceCosts | Refused:
         changed = measure.change(self._situation, key)
         if isinstance(changed, Refused):
             return changed
@@ -181,7 +181,7 @@ class Adviser:
 
     def judged(
         self, situation: ClusterState, key: NamespacedName, ports: Collection[object] | None = None
-    ) -> Outcome | Refused:
+    ) -> ServiceCosts | Refused:
         """Return the losses of a Service in a situation, for all or some of its ports."""
         scores = []
         for each in situation.either or (key,):
@@ -205,7 +205,7 @@ class Adviser:
         key: NamespacedName,
         services: Sequence[EveryNode],
         cluster: Cluster,
-    ) -> Outcome | None:
+    ) -> ServiceCosts | None:
         names = sorted(cluster.node_names)
         failures = self._failures.of(names)
         found = score(services, cluster, failures)
@@ -214,7 +214,7 @@ class Adviser:
         if situation.client is not None:
             found = proxied(situation.client, found, services, cluster, failures)
         plane = _topology(situation) if key == API else None
-        return Outcome(
+        return ServiceCosts(
             score=found,
             places=tuple(places_of(situation.items, key, cluster)),
             api=None if plane is None else survives(plane),
@@ -222,7 +222,7 @@ class Adviser:
         )
 
 
-def _order(judged: JudgedMeasure) -> tuple[bool, tuple[int, ...]]:
+def _order(judged: EvaluatedMeasure) -> tuple[bool, tuple[int, ...]]:
     outcome = judged.outcome
     return (True, ()) if isinstance(outcome, Refused) else (False, outcome.key())
 

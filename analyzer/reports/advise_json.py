@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from analyzer.advice.advise import Advice, JudgedMeasure, Outcome
+from analyzer.advice.advise import Advice, EvaluatedMeasure, ServiceCosts
 from analyzer.advice.measure import Refused
 from analyzer.failure.incidence import ONE, rank
 from analyzer.reports import json_values as values
@@ -63,7 +63,7 @@ def _service(each: Advice) -> str:
     )
 
 
-def _measure(judged: JudgedMeasure, now: Outcome) -> dict[str, Any]:
+def _measure(judged: EvaluatedMeasure, now: ServiceCosts) -> dict[str, Any]:
     measure, outcome = judged.measure, judged.outcome
     found: dict[str, Any] = {"measure": measure.name, "says": measure.says}
     if isinstance(outcome, Refused):
@@ -74,7 +74,7 @@ def _measure(judged: JudgedMeasure, now: Outcome) -> dict[str, Any]:
     return {**found, "then": _outcome(outcome), "refused": None, "is": is_, "unsaid": unsaid}
 
 
-def _outcome(outcome: Outcome) -> dict[str, Any]:
+def _outcome(outcome: ServiceCosts) -> dict[str, Any]:
     found = outcome.score
     lower, upper = rounded(found.worst.loss.lower), rounded(found.worst.loss.upper, up=True)
     return {

@@ -10,7 +10,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from analyzer.advice.advise import Adviser, Failures, Outcome
+from analyzer.advice.advise import Adviser, Failures, ServiceCosts
 from analyzer.advice.measure import ClusterState, NamespacedName, Refused
 from analyzer.advice.measures import measure_of
 from analyzer.kubeproxy.predict.settings import Mode, Settings
@@ -98,7 +98,9 @@ OTHER: NamespacedName = ("shop", "other")
 SETTINGS = Settings(mode=Mode.IPTABLES)
 
 
-def judged(items: Sequence[Any], key: NamespacedName = KEY, **failures: Any) -> Outcome | Refused:
+def judged(
+    items: Sequence[Any], key: NamespacedName = KEY, **failures: Any
+) -> ServiceCosts | Refused:
     """Return how a Service fares by its objects."""
     adviser = Adviser(ClusterState(items=items), SETTINGS, Failures(**failures), 1)
     found = adviser.judged(ClusterState(items=items), key)
