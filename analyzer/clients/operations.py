@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from analyzer.clients.connect import connect, connect_to_pods
 from analyzer.clients.connectors import Connector, To
 from analyzer.clients.look_up import Candidate, Finish, candidates, look_up, with_options
-from analyzer.clients.outcome import Outcome, fails, outcome
+from analyzer.clients.outcome import OperationOutcome, fails, outcome
 from analyzer.clients.plan import Either, Finished, Plan, Result
 from analyzer.clients.resolvers import Port, Resolver
 from analyzer.clients.target import ClientTarget, Pins
@@ -193,7 +193,7 @@ class JudgedOperation:
     """
 
     operation: Operation
-    outcome: Outcome
+    outcome: OperationOutcome
     flow: Range | None
     affine: Ternary
     alternatives: dict[str, Range]

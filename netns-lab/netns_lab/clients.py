@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 
 from analyzer.clients.connectors import CONNECTORS
 from analyzer.clients.operations import Connection, LookUp, Operation, judge
-from analyzer.clients.outcome import Outcome
+from analyzer.clients.outcome import OperationOutcome
 from analyzer.clients.resolvers import RESOLVERS
 from analyzer.clients.walk import Range
 from analyzer.clients.world import EntryNode, World
@@ -211,20 +211,22 @@ def _trial(
     runs: int,
     progress: Progress | None,
     target: tuple[str, str, int],
-    predicted: Outcome | Bounds | None,
+    predicted: OperationOutcome | Bounds | None,
 ) -> ClientTrial:
     """Run a client against a target; `predicted` is the chance of success, an outcome, or None."""
     name, address, port = target
     arguments = client.arguments(address, port)
     done = run_client(lab, client, servers, runs, arguments, progress)
-    takes = predicted.failing() if isinstance(predicted, Outcome) else None
+    takes = predicted.failing() if isinstance(predicted, OperationOutcome) else None
     return ClientTrial(
         command=" ".join(arguments),
         target=name,
         family="ip6" if ":" in address else "ip",
         runs=runs,
         succeeded=sum(each.succeeded for each in done),
-        succeeds=succeeds(predicted.fails) if isinstance(predicted, Outcome) else predicted,
+        succeeds=succeeds(predicted.fails)
+        if isinstance(predicted, OperationOutcome)
+        else predicted,
         # Judged as a document has them.
         failure_seconds=tuple(sorted(round(e.seconds, 3) for e in done if not e.succeeded)),
         failure_takes=None if takes is None else (float(takes.least), float(takes.most)),

@@ -20,7 +20,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from analyzer.clients.operations import judge
-from analyzer.clients.outcome import Outcome
+from analyzer.clients.outcome import OperationOutcome
 from analyzer.clients.plan import Result
 from analyzer.clients.responses import FlowResponse
 from analyzer.failure.agreement import DELAY, STARTING
@@ -176,7 +176,7 @@ def run(
     return told(predicted, done, clients.succeeds)
 
 
-def told(predicted: Outcome, done: Sequence[Any], chance: Any) -> dict[str, Any]:
+def told(predicted: OperationOutcome, done: Sequence[Any], chance: Any) -> dict[str, Any]:
     """Return each group of endings with its chance and its count, and whether they agree."""
     groups: list[tuple[bool, float, float, list[tuple[Any, Any]]]] = []
     for each in predicted.endings:
