@@ -34,7 +34,12 @@ from analyzer.kubeproxy.fastpath.alike import (
 )
 from analyzer.kubeproxy.fastpath.around import Around, as_host
 from analyzer.kubeproxy.rows.plain import shares_of
-from analyzer.kubeproxy.rows.plain_shares import AfterDnat, AfterDnatOf, Drawn, PlainShares
+from analyzer.kubeproxy.rows.plain_shares import (
+    Drawn,
+    MasqueradeAndLoss,
+    MasqueradeAndLossOf,
+    PlainShares,
+)
 from analyzer.kubeproxy.view import Endpoint, Frontend, Route, Share, Source
 from analyzer.model.addresses import Address
 from analyzer.model.probability import NEVER, Bounds
@@ -307,7 +312,7 @@ class FamilyRoute:
     route: Route
     address: Address | None
     leads: Leads
-    judged: Mapping[Hashable, AfterDnat]
+    judged: Mapping[Hashable, MasqueradeAndLoss]
 
     def of(self, frontend: Frontend, protocol: str, family: Family) -> Way:
         """Return the same route to another frontend of the family."""
@@ -319,7 +324,7 @@ class FamilyRoute:
         told = route.unresolved, route.network, route.astray, route.also
         return Route(frontend, route.source, shares, *told), self.address
 
-    def _judge(self, drawn: Drawn, family: Family) -> AfterDnatOf:
+    def _judge(self, drawn: Drawn, family: Family) -> MasqueradeAndLossOf:
         every = list(self.judged.values())
         if all(each == every[0] for each in every):
             return every[0]
@@ -357,9 +362,9 @@ def _told(route: Route, address: Address | None, family: Family) -> FamilyRoute 
     fitting = [leads for leads in family.leads if _pairs(family.drawn(leads)) == drawn]
     if len(fitting) != 1:
         return None
-    judged: dict[Hashable, AfterDnat] = {}
+    judged: dict[Hashable, MasqueradeAndLoss] = {}
     for share, text in zip(route.shares, family.drawn(fitting[0]).texts, strict=True):
-        one, sort = AfterDnat(share.masquerade, share.lost), family.sorts[text]
+        one, sort = MasqueradeAndLoss(share.masquerade, share.lost), family.sorts[text]
         if judged.setdefault(sort, one) != one:
             return None
     return FamilyRoute(route, address, fitting[0], judged)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:  # only loaded for dumps that need it
     from analyzer.kubeproxy.routes.packets import First
     from analyzer.kubeproxy.routes.source_parts import SourceParts
     from analyzer.kubeproxy.routes.walks import NatWalks
-    from analyzer.kubeproxy.rows.plain_shares import AfterDnatOf, Fares, PartAfterDnat
+    from analyzer.kubeproxy.rows.plain_shares import Fares, MasqueradeAndLossOf, PartAfterDnat
     from analyzer.model.region import Intervals
 
     #: The network that a Service's rule does not mark, and what is known of flows before DNAT.
@@ -252,7 +252,7 @@ class PlainWays:
             parts = self._parts().alike(source, behind | more)
         else:
             parts = self._parts().each(source, [] if spared is None else [spared])
-        judges: dict[Hashable, AfterDnatOf] = {}
+        judges: dict[Hashable, MasqueradeAndLossOf] = {}
         for part in parts:
             if part.key not in judges:
                 judges[part.key] = self._masquerade.judge(source, part.address, unmarked, first)

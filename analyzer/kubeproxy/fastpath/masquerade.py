@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, cached_property
 
 from analyzer.kubeproxy.rows.plain import PlainTable
-from analyzer.kubeproxy.rows.plain_shares import AfterDnat, AfterDnatOf
+from analyzer.kubeproxy.rows.plain_shares import MasqueradeAndLoss, MasqueradeAndLossOf
 from analyzer.kubeproxy.view import Endpoint, Source
 from analyzer.model.addresses import Address, network_from_text
 from analyzer.model.ternary import Ternary
@@ -55,7 +55,7 @@ class MasqueradeJudges:
         address: Address | None,
         unmarked: str | None,
         first: First | None = None,
-    ) -> AfterDnatOf:
+    ) -> MasqueradeAndLossOf:
         """Return a judge of whether flows from `address` are masqueraded; None: address not known.
 
         `unmarked` is the network whose flows the Service's rule does not mark: None if no rule
@@ -73,9 +73,9 @@ class MasqueradeJudges:
         if not any(map(self._table.endpoints.has_address, special)):
             return self.usual(source, address, unmarked)
 
-        def judge(_: str, endpoint: Endpoint) -> AfterDnat:
+        def judge(_: str, endpoint: Endpoint) -> MasqueradeAndLoss:
             if endpoint.address in self._own and not made_here:
-                return AfterDnat(False)
+                return MasqueradeAndLoss(False)
             hairpin = Ternary.of(endpoint.address == address)
             certain = marked | hairpin
             if certain is not Ternary.FALSE and not self._own and not made_here:
@@ -84,7 +84,9 @@ class MasqueradeJudges:
 
         return judge
 
-    def usual(self, source: Source, address: Address | None, unmarked: str | None) -> AfterDnat:
+    def usual(
+        self, source: Source, address: Address | None, unmarked: str | None
+    ) -> MasqueradeAndLoss:
         """Return what happens to flows to endpoints with neither a node's address nor `address`.
 
         It holds if the table `is_plain`.
@@ -95,14 +97,14 @@ class MasqueradeJudges:
         known = self._own or source is Source.NODE or marked is Ternary.FALSE
         return _known(marked if known else Ternary.UNKNOWN)
 
-    def judge_hairpin(self, first: First | None = None) -> AfterDnatOf:
+    def judge_hairpin(self, first: First | None = None) -> MasqueradeAndLossOf:
         """Return a judge of whether flows that return to their endpoint are masqueraded.
 
         The KUBE-SEP chain marks them. One from the node's own address the node has made, so it
         traverses POSTROUTING too.
         """
         if self.is_plain:
-            return AfterDnat(True)
+            return MasqueradeAndLoss(True)
 
         constant = self._of_all(Source.HAIRPIN, None, [self._walks().mark_of_masquerade], first)
         if constant is not None and constant.masquerade is True:
@@ -112,13 +114,13 @@ class MasqueradeJudges:
         mark = walks.mark_of_masquerade
         hairpins = walks.hairpins
         #: By the results of the traversals, which keep them: one object for many endpoints.
-        known: dict[tuple[int, Ternary | None], AfterDnat] = {}
+        known: dict[tuple[int, Ternary | None], MasqueradeAndLoss] = {}
 
         @cache
         def to_itself(protocol: str) -> Callable[[Endpoint], Onward]:
             return walks.after_dnat.to_itself(protocol, mark, first)
 
-        def judge(protocol: str, endpoint: Endpoint) -> AfterDnat:
+        def judge(protocol: str, endpoint: Endpoint) -> MasqueradeAndLoss:
             if endpoint.address in self._own:  # the node has made the flow
                 way = Source.NODE, protocol, mark, endpoint.address
                 onward = walks.after_dnat.to_each(*way, first)(endpoint)
@@ -146,7 +148,7 @@ class MasqueradeJudges:
         address: Address | None,
         marked: Ternary,
         first: First | None,
-    ) -> AfterDnatOf:
+    ) -> MasqueradeAndLossOf:
         from analyzer.semantics.onward import one_of
 
         walks = self._walks()
@@ -165,7 +167,7 @@ class MasqueradeJudges:
                 return constant
 
         #: By the results of the traversals, which keep them: one object for many endpoints.
-        known: dict[tuple[int, ...], AfterDnat] = {}
+        known: dict[tuple[int, ...], MasqueradeAndLoss] = {}
 
         @cache
         def onward_of(protocol: str, own: bool) -> list[Callable[[Endpoint], Onward]]:
@@ -173,7 +175,7 @@ class MasqueradeJudges:
             way = source, protocol
             return [walks.after_dnat.to_each(*way, m, address, first) for m in marks_of(certain)]
 
-        def judge(protocol: str, endpoint: Endpoint) -> AfterDnat:
+        def judge(protocol: str, endpoint: Endpoint) -> MasqueradeAndLoss:
             onward = onward_of(protocol, endpoint.address == address)
             answers = [tell(endpoint) for tell in onward]
             key = tuple(map(id, answers))
@@ -189,7 +191,7 @@ class MasqueradeJudges:
         address: Address | None,
         marks: Sequence[Mark | None],
         first: First | None = None,
-    ) -> AfterDnat | None:
+    ) -> MasqueradeAndLoss | None:
         """Return what happens to flows to any endpoint with one of some marks, if it is the same.
 
         `address` is their source; for a hairpin flow it is that of its endpoint. None if it is not
@@ -225,9 +227,9 @@ def _is_marked(address: Address | None, unmarked: str | None) -> Ternary:
     return Ternary.of(address not in network)
 
 
-def _known(answer: Ternary) -> AfterDnat:
-    return AfterDnat(None if answer is Ternary.UNKNOWN else answer is Ternary.TRUE)
+def _known(answer: Ternary) -> MasqueradeAndLoss:
+    return MasqueradeAndLoss(None if answer is Ternary.UNKNOWN else answer is Ternary.TRUE)
 
 
-def _judged(onward: Onward) -> AfterDnat:
+def _judged(onward: Onward) -> MasqueradeAndLoss:
     return replace(_known(onward.masquerade), lost=onward.lost)

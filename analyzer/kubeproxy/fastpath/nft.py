@@ -19,9 +19,9 @@ from analyzer.kubeproxy.routes.flows import FlowWalks
 from analyzer.kubeproxy.routes.source_parts import SourceParts
 from analyzer.kubeproxy.rows.nft import PlainChain
 from analyzer.kubeproxy.rows.plain_shares import (
-    AfterDnat,
-    AfterDnatOf,
     Drawn,
+    MasqueradeAndLoss,
+    MasqueradeAndLossOf,
     PlainRoutes,
     PlainService,
     PlainShares,
@@ -121,7 +121,7 @@ class PlainServices:
         self._plain: dict[Kind, Mapping[Source, frozenset[Mark]]] = {}
         self._odd: dict[Kind, int] = {}
         self._hairpins = PlainHairpins(walks, own, self._asked_of)
-        self._to_itself: dict[tuple[object, ...], AfterDnat] = {}
+        self._to_itself: dict[tuple[object, ...], MasqueradeAndLoss] = {}
         self._draws: dict[int, tuple[Bounds, ...]] = {}
         self._quiet = QuietServices(walks, self._hairpins)
         #: Of all Services so far, by kind.
@@ -284,7 +284,7 @@ class PlainServices:
     ) -> Iterator[Route]:
         if source is Source.HAIRPIN:
 
-            def judge_hairpin(_: str, endpoint: Endpoint) -> AfterDnat:
+            def judge_hairpin(_: str, endpoint: Endpoint) -> MasqueradeAndLoss:
                 return self._hairpins.judged(kind, place.frontend, place.protocol, endpoint)
 
             shares = PlainShares(service.drawn, service.protocol, judge_hairpin, is_quiet)
@@ -298,8 +298,8 @@ class PlainServices:
 
     # --- after DNAT ---
 
-    def _judge(self, source: Source, way: _MarkedPart, place: PlainFrontend) -> AfterDnatOf:
-        def judge(protocol: str, endpoint: Endpoint) -> AfterDnat:
+    def _judge(self, source: Source, way: _MarkedPart, place: PlainFrontend) -> MasqueradeAndLossOf:
+        def judge(protocol: str, endpoint: Endpoint) -> MasqueradeAndLoss:
             if endpoint.address == way.address:
                 return self._of_itself(source, place, endpoint)
             to = source, protocol, endpoint, way.marks, way.address
@@ -307,7 +307,9 @@ class PlainServices:
 
         return judge
 
-    def _of_itself(self, source: Source, place: PlainFrontend, endpoint: Endpoint) -> AfterDnat:
+    def _of_itself(
+        self, source: Source, place: PlainFrontend, endpoint: Endpoint
+    ) -> MasqueradeAndLoss:
         """Return the result for the endpoint that is the source itself."""
         key = source, place.protocol, place.frontend, endpoint
         if key not in self._to_itself:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias, overload
 
     #: Sources that rules do not distinguish, and their judge.
-    PartAfterDnat: TypeAlias = tuple[SourcePart, "AfterDnatOf"]
+    PartAfterDnat: TypeAlias = tuple[SourcePart, "MasqueradeAndLossOf"]
 
 #: ``-s`` of the rule that marks flows from outside; an empty text: it marks all.
 Unmarked = str
@@ -52,7 +52,9 @@ class PlainService:
     unmarked: Unmarked | None
     drawn: Drawn
 
-    def is_judged_alike(self, one: AfterDnatOf, other: AfterDnatOf, address: Address) -> bool:
+    def is_judged_alike(
+        self, one: MasqueradeAndLossOf, other: MasqueradeAndLossOf, address: Address
+    ) -> bool:
         """Return whether two judges agree on its flows.
 
         For those from `address` to itself, masquerade may differ: only losses are compared.
@@ -60,14 +62,14 @@ class PlainService:
         if not callable(one) and not callable(other):
             return one == other
 
-        def told(judge: AfterDnatOf, end: Endpoint) -> AfterDnat | Endings:
+        def told(judge: MasqueradeAndLossOf, end: Endpoint) -> MasqueradeAndLoss | Endings:
             found = _answer(judge, self.protocol, end)
             return found.lost if end.address == address else found
 
         return all(told(one, end) == told(other, end) for end in self.drawn.endpoints)
 
 
-def told_by(judge: AfterDnatOf, service: PlainService) -> Hashable:
+def told_by(judge: MasqueradeAndLossOf, service: PlainService) -> Hashable:
     """Return the identities of a judge's results, of all endpoints or of each.
 
     Only valid as long as the judge exists, which keeps its results.
@@ -143,7 +145,7 @@ def endpoint_of(text: str) -> Endpoint:
 
 
 @value
-class AfterDnat:
+class MasqueradeAndLoss:
     """What happens to flows after DNAT: see `Share`."""
 
     masquerade: bool | None
@@ -152,15 +154,15 @@ class AfterDnat:
 
 #: What happens to flows after DNAT: one result for all endpoints of a route, or a function that
 #: returns it for a protocol and an endpoint.
-AfterDnatOf = AfterDnat | Callable[[str, Endpoint], AfterDnat]
+MasqueradeAndLossOf = MasqueradeAndLoss | Callable[[str, Endpoint], MasqueradeAndLoss]
 
 
 #: What happens to flows from each source, by parts; None: it depends on the endpoint.
 Fares = tuple[object, ...] | None
 
 
-def _answer(judge: AfterDnatOf, protocol: str, endpoint: Endpoint) -> AfterDnat:
-    return judge if isinstance(judge, AfterDnat) else judge(protocol, endpoint)
+def _answer(judge: MasqueradeAndLossOf, protocol: str, endpoint: Endpoint) -> MasqueradeAndLoss:
+    return judge if isinstance(judge, MasqueradeAndLoss) else judge(protocol, endpoint)
 
 
 class PlainShares(LazyShares):
@@ -175,7 +177,7 @@ class PlainShares(LazyShares):
         self,
         drawn: Drawn,
         protocol: str,
-        judge: AfterDnatOf,
+        judge: MasqueradeAndLossOf,
         is_quiet: Callable[[], bool] | None = None,
     ) -> None:
         self._drawn = drawn
@@ -206,7 +208,7 @@ class PlainShares(LazyShares):
 
     def masquerades(self) -> Sequence[bool | None]:
         """Return for each endpoint whether its flows are masqueraded, without making a `Share`."""
-        if isinstance(self._judge, AfterDnat):
+        if isinstance(self._judge, MasqueradeAndLoss):
             return (self._judge.masquerade,) * len(self)
         if self._lost is None:
             self._ask()
@@ -214,7 +216,7 @@ class PlainShares(LazyShares):
 
     def losses(self) -> Sequence[Endings]:
         """Return for each endpoint how its flows are lost; empty if none of any are."""
-        if isinstance(self._judge, AfterDnat):
+        if isinstance(self._judge, MasqueradeAndLoss):
             return (self._judge.lost,) * len(self) if self._judge.lost else ()
         if self._lost is None:
             if self._is_quiet is not None and self._is_quiet():
@@ -233,7 +235,9 @@ class PlainShares(LazyShares):
     def __eq__(self, other: object) -> bool:
         if isinstance(other, PlainShares) and self._drawn is other._drawn:
             one, two = self._judge, other._judge
-            if one is two or (isinstance(one, AfterDnat) and isinstance(two, AfterDnat)):
+            if one is two or (
+                isinstance(one, MasqueradeAndLoss) and isinstance(two, MasqueradeAndLoss)
+            ):
                 return one == two
         return super().__eq__(other)
 
