@@ -84,10 +84,10 @@ class Hooks:
         self._began = UNKNOWN_PACKET
 
     @property
-    def judged(self) -> set[type]:
+    def evaluated(self) -> set[type]:
         """Kinds of matches that were evaluated so far."""
         walkers = [walker for each in self._calls.chains() for walker in (each.walker, each.again)]
-        return {kind for walker in walkers for kind in walker.judged}
+        return {kind for walker in walkers for kind in walker.evaluated}
 
     def _note(self, field: str) -> None:
         times = self.asked_fields[field] = self.asked_fields.get(field, 0) + 1

@@ -59,7 +59,7 @@ class Walks(ABC):
         #: Limits on the work for one question.
         self.effort = effort or Effort()
         #: What was evaluated so far, as equivalent iptables matches.
-        self.judged: set[type] = set()
+        self.evaluated: set[type] = set()
 
     @property
     @abstractmethod

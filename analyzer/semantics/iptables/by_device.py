@@ -26,7 +26,7 @@ from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
-from analyzer.semantics.iptables.matching import judge
+from analyzer.semantics.iptables.matching import evaluate_match
 from analyzer.semantics.situation import Situation
 
 TYPE_CHECKING = False
@@ -250,7 +250,7 @@ def _only_device(rule: Rule) -> MatchInInterface | MatchOutInterface | None:
 
 
 def _is_certain(match: object, packet: Packet, situation: Situation) -> bool:
-    result = judge(match, packet, situation)  # type: ignore[arg-type]  # one of a rule's matches
+    result = evaluate_match(match, packet, situation)  # type: ignore[arg-type]  # one of a rule's matches
     return result.known is Ternary.TRUE and result.chance == ALWAYS
 
 

@@ -154,7 +154,7 @@ class Traversal(Walks):
             for at in index.candidates(packet, position):
                 rule = rules[at]
                 try:
-                    result = match_all(rule.matches, packet, self._situation, self.judged)
+                    result = match_all(rule.matches, packet, self._situation, self.evaluated)
                 except Parted as by:
                     marked = self._marked_by_source(by, packet, rule)
                     if marked is not None:
