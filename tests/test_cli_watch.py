@@ -177,7 +177,7 @@ def test_hostile_names_stay_in_their_labels(names: list[str]) -> None:
         )
         for at, name in enumerate(names)
     ]
-    judgement = Judgement(
+    plane = Judgement(
         rules=1,
         services=tuple(seen),
         not_judged=(),
@@ -189,7 +189,7 @@ def test_hostile_names_stay_in_their_labels(names: list[str]) -> None:
         dead=0,
         gone=(),
     )
-    found = parse(body(judgement, "all", since=False))
+    found = parse(body(plane, "all", since=False))
     assert max(found["kubeodds_service_endpoints"].samples.values()) == len(names) - 1
 
 

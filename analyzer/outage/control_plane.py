@@ -152,7 +152,7 @@ def quorum(members: int) -> int:
     return members // 2 + 1
 
 
-def judge(
+def control_plane_after(
     topology: Topology, dead: Collection[str], processes: Collection[str] = ()
 ) -> ControlPlaneState:
     """Return what still works of a control plane with these nodes dead.

@@ -252,14 +252,16 @@ class WhatIfAnswer:
     def judged(self, failure: Failure) -> ControlPlaneState | None:
         """Return what a failure leaves of the control plane; None if not known."""
         from analyzer.failure.whatif import Kind
-        from analyzer.outage.control_plane import judge
+        from analyzer.outage.control_plane import control_plane_after
 
         if self.topology is None:
             return None
         if failure.kind is not Kind.ZONE:
-            return judge(self.topology, failure.names)
+            return control_plane_after(self.topology, failure.names)
         zones = {name: self.cluster.zone_of(name) for name in self.topology.nodes}
-        return judge(self.topology, [n for n, zone in zones.items() if zone in failure.names])
+        return control_plane_after(
+            self.topology, [n for n, zone in zones.items() if zone in failure.names]
+        )
 
     @property
     def is_broken(self) -> bool:

@@ -141,7 +141,7 @@ class Watched:
         at: when that was, in seconds since 1970.
         failure: why it came to nothing, one of FAILURES; empty where it did not.
         why: the same in words.
-        judgement: of the rules as they are now; None where the look failed.
+        plane: of the rules as they are now; None where the look failed.
         looks: so far, by what they came to: judged, unchanged, failed.
         took: seconds of this look.
         every: seconds from one to the next; None if there is one alone.
@@ -151,7 +151,7 @@ class Watched:
     at: float
     failure: str
     why: str
-    judgement: Judgement | None
+    plane: Judgement | None
     ages: Ages
     looks: Mapping[str, int]
     took: float

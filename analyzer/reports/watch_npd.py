@@ -25,17 +25,17 @@ MOST: Final = 80
 
 def verdict(found: Watched, *, allow_drift: bool) -> tuple[int, str]:
     """Return exit status and line; what is not evaluated is never OK."""
-    judgement = found.judgement
-    if judgement is None:
+    plane = found.plane
+    if plane is None:
         return UNKNOWN, fitted(f"unknown: {found.why}")
-    said = _faults(judgement, allow_drift=allow_drift)
+    said = _faults(plane, allow_drift=allow_drift)
     if said:
         return NOT_OK, fitted("; ".join(said))
     if not found.is_ok:
-        return UNKNOWN, fitted(f"unknown: {_why_unknown(judgement)}")
-    drift = "" if judgement.drift is None or allow_drift else ", as the objects say"
-    judged = count(len(judgement.services), "ServicePort")
-    may = "none loses more than allowed" if judgement.worst else "none loses new flows"
+        return UNKNOWN, fitted(f"unknown: {_why_unknown(plane)}")
+    drift = "" if plane.drift is None or allow_drift else ", as the objects say"
+    judged = count(len(plane.services), "ServicePort")
+    may = "none loses more than allowed" if plane.worst else "none loses new flows"
     return OK, fitted(f"{judged}: {may}{drift}")
 
 

@@ -28,8 +28,8 @@ PER_SERVICE: Final = ("all", "affected", "no")
 def render(found: Watched, per_service: str) -> Iterator[str]:
     """Yield the whole page; `per_service` is a value of PER_SERVICE."""
     yield head(found)
-    if found.judgement is not None:
-        yield body(found.judgement, per_service, since=found.every is not None)
+    if found.plane is not None:
+        yield body(found.plane, per_service, since=found.every is not None)
 
 
 def head(found: Watched) -> str:

@@ -229,7 +229,7 @@ def _worst(options: SimpleNamespace, nodes: Sequence[LossNode]) -> tuple[WorstLo
 
 
 def _judged_or_why(node: NodeInput) -> AbsentAndEvaluated | InputError | UsageError:
-    """Return the judgement of a node's dumps, or why there is none: other nodes may have one."""
+    """Return the plane of a node's dumps, or why there is none: other nodes may have one."""
     try:
         return judged(node.options, node.given)
     except (InputError, UsageError) as error:

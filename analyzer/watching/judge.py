@@ -78,7 +78,7 @@ class Checker:
         self.known = known
         self.died = died
 
-    def judgement(
+    def plane(
         self, found: Sequence[Member], dead: Mapping[str, Sequence[str]], at: float
     ) -> Judgement:
         """Return the result for rules; `dead` are values of the options that mark as dead.

@@ -3,12 +3,12 @@
 Theory of operation ===================
 
 A check reads the bytes of the rules, and judges them only if something has changed since the last
-judgement: the rules (not their counters or the time of the dump), the objects, or what is dead. If
-anything cannot be read or judged, the check has failed: there is no judgement then, and no old one
+plane: the rules (not their counters or the time of the dump), the objects, or what is dead. If
+anything cannot be read or judged, the check has failed: there is no plane then, and no old one
 in its place. A failure is forgotten as soon as a check succeeds.
 
 The program runs without Python's cyclic garbage collector, and a watch runs for months: it collects
-after each judgement.
+after each plane.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Watch:
     """Checks rules; `now` returns the time in seconds since 1970.
 
     Attributes:
-        judgement: the last one, of the rules as they were at the last look that succeeded.
+        plane: the last one, of the rules as they were at the last look that succeeded.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Watch:
         self._rules = ""
         self._changed: float | None = None
         self._success: float | None = None
-        self.judgement: Judgement | None = None
+        self.plane: Judgement | None = None
         self._looks = {"judged": 0, "unchanged": 0, "failed": 0}
 
     def forget(self) -> None:
@@ -94,7 +94,7 @@ class Watch:
             self._success = at
         except LookError as error:
             failure, why = error.failure, str(error)
-            self.judgement, self._key, self._last = None, None, None
+            self.plane, self._key, self._last = None, None, None
             self._looks["failed"] += 1
         told = Ages(
             success=self._success,
@@ -108,12 +108,12 @@ class Watch:
             at=at,
             failure=failure,
             why=why,
-            judgement=self.judgement,
+            plane=self.plane,
             ages=told,
             looks=dict(self._looks),
             took=time.monotonic() - begun,
             every=None if self._options.once else float(self._options.every),
-            is_ok=self.judgement is not None and self.is_ok(self.judgement),
+            is_ok=self.plane is not None and self.is_ok(self.plane),
             cpu=usage.ru_utime + usage.ru_stime,
             resident=_resident(),
             version=__version__,
@@ -205,7 +205,7 @@ class Watch:
         rules = digest(found)
         if rules != self._rules:
             self._rules, self._changed = rules, at
-        if (rules, objects, others) == self._key and self.judgement is not None:
+        if (rules, objects, others) == self._key and self.plane is not None:
             self._looks["unchanged"] += 1
             return
         if self._judge is None or objects != self._objects:
@@ -223,9 +223,9 @@ class Watch:
             else:
                 self._judge = Checker(options, known, before.known, before.died)
             self._objects = objects
-        self.judgement = None  # not kept in memory together with the next one
+        self.plane = None  # not kept in memory together with the next one
         try:
-            self.judgement = self._judge.judgement(found, self._dead(), at)
+            self.plane = self._judge.plane(found, self._dead(), at)
         finally:
             gc.collect()
         self._key = rules, objects, others
