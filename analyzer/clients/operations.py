@@ -182,7 +182,7 @@ Operation = Step | Journey
 
 
 @value(kw_only=True)
-class JudgedOperation:
+class PredictedOperation:
     """An operation with its outcome.
 
     Attributes:
@@ -204,11 +204,11 @@ def ends(result: Result, _: Pins) -> Plan:
     return Finished(result)
 
 
-def judge(operation: Operation, world: World) -> JudgedOperation:
+def predicted_operation(operation: Operation, world: World) -> PredictedOperation:
     """Return the outcome of an operation."""
     targets = _targets(operation, world)
     one = targets[0] if len(targets) == 1 else None
-    return JudgedOperation(
+    return PredictedOperation(
         operation=operation,
         outcome=outcome(operation.plan(world, (), ends)),
         flow=None if one is None else one.lot.fails,

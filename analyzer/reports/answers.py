@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from analyzer.clients.callers import Callers
-    from analyzer.clients.operations import JudgedOperation
+    from analyzer.clients.operations import PredictedOperation
     from analyzer.cluster.from_dumps import FromDumps
     from analyzer.failure.loss import ServiceLoss
     from analyzer.failure.loss_at_nodes import WorstLoss
@@ -328,7 +328,7 @@ class ClientAnswer:
     fates: tuple[tuple[str, str], ...]
     source: Source
     balanced: tuple[tuple[str, Fraction], ...]
-    found: tuple[JudgedOperation, ...]
+    found: tuple[PredictedOperation, ...]
     callers: Callers | None
     assumed: tuple[str, ...]
     absent: Absent

@@ -18,7 +18,7 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from analyzer.clients.connectors import CONNECTORS
-from analyzer.clients.operations import Connection, LookUp, Operation, judge
+from analyzer.clients.operations import Connection, LookUp, Operation, predicted_operation
 from analyzer.clients.outcome import OperationOutcome
 from analyzer.clients.resolvers import RESOLVERS
 from analyzer.clients.walk import Range
@@ -172,7 +172,7 @@ def trials(
             target = f"{frontend.kind.value} of {service.name.text}", str(address), port
             predicted = None
             if client.operation is not None:
-                predicted = judge(client.operation(service, frontend), world).outcome
+                predicted = predicted_operation(client.operation(service, frontend), world).outcome
                 longest = max((float(e.time.most) for e in predicted.endings), default=0.0)
                 patience = max(client.deadline, longest + _DEADLINE)
                 client = replace(client, deadline=patience)  # noqa: PLW2901  # the same, for longer

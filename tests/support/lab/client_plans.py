@@ -19,7 +19,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
-from analyzer.clients.operations import judge
+from analyzer.clients.operations import predicted_operation
 from analyzer.clients.outcome import OperationOutcome
 from analyzer.clients.plan import Result
 from analyzer.clients.responses import FlowResponse
@@ -154,7 +154,7 @@ def run(
     conf = conf_of(program.options, servers_asked)
     operation = program.operation(conf, name_asked, service)
     world = replace(clients.world_of(lab, route), fate_of=lambda _: fate)
-    predicted = judge(operation, world).outcome
+    predicted = predicted_operation(operation, world).outcome
     is_connection = operation.says.startswith("reach")
     target = (str(route.frontend.address), _WEB) if is_connection else (name_asked, 0)
     client = clients.Client(
