@@ -254,7 +254,7 @@ ANALYZER: Final = (
         "looks as a monitoring system sees them, and signals",
     ),
     Row(
-        "watching/judge watching/drifting watching/taken",
+        "watching/checks watching/drifting watching/taken",
         "watching/test_watch.py",
         "parts of one look, beside looks that keep nothing",
     ),

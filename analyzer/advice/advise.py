@@ -152,7 +152,7 @@ class Adviser:
         if first is None:
             return None
         ports = frozenset(map(port_of, now))
-        predicted = self.judged(self._situation, key, ports)
+        predicted = self.evaluated(self._situation, key, ports)
         assert isinstance(predicted, ServiceCosts)  # it has the endpoints that it has
         found = [
             EvaluatedMeasure(measure=m, outcome=self._after(m, key, ports))
@@ -174,12 +174,12 @@ class Adviser:
         changed = measure.change(self._situation, key)
         if isinstance(changed, Refused):
             return changed
-        found = self.judged(changed, key, ports)
+        found = self.evaluated(changed, key, ports)
         if self._advance is not None:
             self._advance(1, None)
         return found
 
-    def judged(
+    def evaluated(
         self, situation: ClusterState, key: NamespacedName, ports: Collection[object] | None = None
     ) -> ServiceCosts | Refused:
         """Return the losses of a Service in a situation, for all or some of its ports."""
@@ -222,8 +222,8 @@ class Adviser:
         )
 
 
-def _order(judged: EvaluatedMeasure) -> tuple[bool, tuple[int, ...]]:
-    outcome = judged.outcome
+def _order(evaluated: EvaluatedMeasure) -> tuple[bool, tuple[int, ...]]:
+    outcome = evaluated.outcome
     return (True, ()) if isinstance(outcome, Refused) else (False, outcome.key())
 
 

@@ -1,4 +1,4 @@
-"""What a measure is, what it changes, and whether it can be judged."""
+"""What a measure is, what it changes, and whether it can be evaluated."""
 
 from __future__ import annotations
 

@@ -58,13 +58,13 @@ def _service(each: Advice) -> str:
                 "owners": list(each.behind.owners),
                 "held": each.behind.held,
             },
-            "measures": [_measure(judged, each.now) for judged in each.measures],
+            "measures": [_measure(evaluated, each.now) for evaluated in each.measures],
         }
     )
 
 
-def _measure(judged: EvaluatedMeasure, now: ServiceCosts) -> dict[str, Any]:
-    measure, outcome = judged.measure, judged.outcome
+def _measure(evaluated: EvaluatedMeasure, now: ServiceCosts) -> dict[str, Any]:
+    measure, outcome = evaluated.measure, evaluated.outcome
     found: dict[str, Any] = {"measure": measure.name, "says": measure.says}
     if isinstance(outcome, Refused):
         return {**found, "then": None, "refused": outcome.why, "is": None, "unsaid": []}

@@ -153,9 +153,9 @@ def _service(answer: AdviseAnswer, advice: Advice) -> Iterator[Block]:
     yield from _pods(advice)
 
 
-def _key(judged: EvaluatedMeasure) -> tuple[int, ...]:
-    assert isinstance(judged.outcome, ServiceCosts)  # what is refused has none
-    return judged.outcome.key()
+def _key(evaluated: EvaluatedMeasure) -> tuple[int, ...]:
+    assert isinstance(evaluated.outcome, ServiceCosts)  # what is refused has none
+    return evaluated.outcome.key()
 
 
 def _now(advice: Advice) -> str:

@@ -249,7 +249,7 @@ class WhatIfAnswer:
         is_read = self.prediction is None or self.prediction.is_whole
         return is_read and not (self.not_judged or self.view.cut or self.found.is_interrupted)
 
-    def judged(self, failure: Failure) -> ControlPlaneState | None:
+    def control_plane_after(self, failure: Failure) -> ControlPlaneState | None:
         """Return what a failure leaves of the control plane; None if not known."""
         from analyzer.failure.whatif import Kind
         from analyzer.outage.control_plane import control_plane_after

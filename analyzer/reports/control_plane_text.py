@@ -58,7 +58,7 @@ def _doubts(answer: WhatIfAnswer, shown: Sequence[Failure]) -> Iterator[Line]:
     """Yield why the API is neither up nor down, of the first failure of each such kind."""
     told: set[ApiState] = set()
     for failure in shown:
-        plane = answer.judged(failure)
+        plane = answer.control_plane_after(failure)
         if plane is None or plane.state not in {ApiState.READ_ONLY, ApiState.UNKNOWN}:
             continue
         if plane.state not in told:

@@ -80,7 +80,7 @@ def _where(answer: WhatIfAnswer, failure: Failure) -> str:
 
 def _left(answer: WhatIfAnswer, failure: Failure) -> str:
     """Return what is left of the control plane."""
-    plane = answer.judged(failure)
+    plane = answer.control_plane_after(failure)
     if plane is None:
         return ""
     heals = _HEALS[plane.heals]

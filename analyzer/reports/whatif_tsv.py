@@ -68,7 +68,7 @@ def _columns(answer: WhatIfAnswer, failure: Failure) -> Iterator[str]:
     yield from map(repr, mean_loss(answer, cost))
     yield from map(str, (len(cost.silenced), cost.degraded, cost.unknown))
     yield cell(",".join(names_at(answer, cost.row, dead_nodes(answer, failure)) or ()))
-    plane = answer.judged(failure)
+    plane = answer.control_plane_after(failure)
     if plane is None:
         yield from ("", "", "")
     else:

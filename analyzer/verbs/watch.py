@@ -92,11 +92,11 @@ def _loop(options: SimpleNamespace, signals: Signals, looking: Watch, page: _Pag
 
 
 def _status(options: SimpleNamespace, found: Watched) -> int:
-    if found.plane is None:
+    if found.result is None:
         return BAD_INPUT
     if options.max_loss is None:
         return DONE
-    return NO if found.plane.beyond or not found.plane.is_whole else DONE
+    return NO if found.result.beyond or not found.result.is_whole else DONE
 
 
 class _Page:
@@ -120,12 +120,12 @@ class _Page:
             else:
                 say("kubeodds: the rules can be judged again")
             self._failed = found.why
-        plane = found.plane
-        if plane is None:
+        result = found.result
+        if result is None:
             self._number, self._body = 0, b""
-        elif plane.number != self._number:
-            self._number = plane.number
-            of_rules = body(plane, self._options.per_service, since=found.every is not None)
+        elif result.number != self._number:
+            self._number = result.number
+            of_rules = body(result, self._options.per_service, since=found.every is not None)
             self._body = of_rules.encode("utf-8", "backslashreplace")
         page = head(found).encode("utf-8", "backslashreplace"), self._body
         if self._options.into is None:

@@ -48,7 +48,7 @@ def test_what_masters_buy_the_api(names: str, api: int, survives: int) -> None:
     if names:
         found = after(names, _api("master"), API)
     assert isinstance(found, ClusterState)
-    outcome = Adviser(found, SETTINGS, Failures(), 1).judged(found, API)
+    outcome = Adviser(found, SETTINGS, Failures(), 1).evaluated(found, API)
     assert isinstance(outcome, ServiceCosts)
     assert (outcome.api, outcome.score.survives) == (api, survives)
 
@@ -93,7 +93,7 @@ def test_a_cache_on_each_node_asks_the_dns_that_there_was() -> None:
     found = after("node-local-dns", items, key)
     assert isinstance(found, ClusterState)
     assert found.either == (key, ("kube-system", "kube-dns-upstream"))
-    outcome = Adviser(found, SETTINGS, Failures(), 1).judged(found, key)
+    outcome = Adviser(found, SETTINGS, Failures(), 1).evaluated(found, key)
     assert isinstance(outcome, ServiceCosts)
     loss = outcome.score.worst.loss
     assert (float(loss.lower), float(loss.upper)) == (0.0, 0.5)
@@ -104,7 +104,7 @@ def test_a_cache_on_each_node_asks_the_dns_that_there_was() -> None:
 def test_a_proxy_fails_when_three_pods_in_turn_are_dead(ends: tuple[int, ...], lost: float) -> None:
     found = after("pod-ips", cluster(*ends))
     assert isinstance(found, ClusterState)
-    outcome = Adviser(found, SETTINGS, Failures(), 1).judged(found, KEY)
+    outcome = Adviser(found, SETTINGS, Failures(), 1).evaluated(found, KEY)
     assert isinstance(outcome, ServiceCosts)
     assert float(outcome.score.worst.loss.upper) == pytest.approx(lost, abs=1e-12)
 
@@ -148,7 +148,9 @@ def test_a_proxy_may_fail_by_pods_that_nobody_places() -> None:
     items[-1]["endpoints"][1] = {"addresses": ["198.51.100.7"], "conditions": {"ready": True}}
     found = after("pod-ips", items)
     assert isinstance(found, ClusterState)
-    outcome = Adviser(found, SETTINGS, Failures(dead=("worker0", "worker1")), 1).judged(found, KEY)
+    outcome = Adviser(found, SETTINGS, Failures(dead=("worker0", "worker1")), 1).evaluated(
+        found, KEY
+    )
     assert isinstance(outcome, ServiceCosts)
     loss = outcome.score.worst.loss
     assert (float(loss.lower), float(loss.upper)) == (0.0, 1.0)

@@ -103,7 +103,7 @@ def judged(
 ) -> ServiceCosts | Refused:
     """Return how a Service fares by its objects."""
     adviser = Adviser(ClusterState(items=items), SETTINGS, Failures(**failures), 1)
-    found = adviser.judged(ClusterState(items=items), key)
+    found = adviser.evaluated(ClusterState(items=items), key)
     assert not adviser.differing
     return found
 

@@ -24,7 +24,7 @@ from analyzer.model.value import replace, value
 from analyzer.questions.judging import dead_of, judged
 from analyzer.reports.json_values import family
 from analyzer.reports.not_judged import not_judged
-from analyzer.reports.watch_answer import Judgement, Seen, numbered
+from analyzer.reports.watch_answer import CheckResult, Seen, numbered
 from analyzer.watching.drifting import Drifting
 
 TYPE_CHECKING = False
@@ -78,9 +78,9 @@ class Checker:
         self.known = known
         self.died = died
 
-    def plane(
+    def check(
         self, found: Sequence[Member], dead: Mapping[str, Sequence[str]], at: float
-    ) -> Judgement:
+    ) -> CheckResult:
         """Return the result for rules; `dead` are values of the options that mark as dead.
 
         Raises:
@@ -141,7 +141,7 @@ class Checker:
         seen: Sequence[Seen],
         digests: Mapping[ServicePortKey, str],
         died: Dead,
-    ) -> Judgement:
+    ) -> CheckResult:
         of_names: dict[Name, dict[int | None, str]] = {}
         for (name, protocol, version), digest in digests.items():
             of_names.setdefault((name, protocol), {})[version] = digest
@@ -159,7 +159,7 @@ class Checker:
                     drifted[whose] = len(of_service)
             unknown = tuple(each for each in found.not_judged if every or each in shown)
         left_out = not_judged(given.view, absent)
-        return Judgement(
+        return CheckResult(
             rules=rules_of(given),
             services=tuple(
                 [
