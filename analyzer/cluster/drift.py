@@ -1,6 +1,7 @@
 """Nodes whose rules differ from those of their cluster.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 The reference for a node is the API objects, if there are any: `kubeproxy.predict` gives the rules
 that kube-proxy writes at every node. For what objects do not determine (flags of kube-proxy, other

@@ -1,6 +1,7 @@
 """Dumps that are almost the same as one read before: only the difference is parsed.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 Nodes of a cluster have nearly the same rules. The first dump is read as usual, and kept with its
 digests. In a second one the rules of plain Services (a ClusterIP, its draws, its endpoints) that

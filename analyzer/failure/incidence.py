@@ -1,6 +1,7 @@
 """The share of each ServicePort's new flows that goes to each node, or each zone.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 A group is a node or a zone. What a route loses when groups fail is a sum over them, so one number
 for each group and route answers for every set of groups; sets need not be tried one by one. If a

@@ -1,6 +1,7 @@
 """The worst pairs of nodes, without evaluating every pair.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 The cost of a pair mostly follows from its two nodes: the worst loss is the greater of theirs, sums
 of losses add up, and so do ServicePorts in total loss. It is higher for two kinds of pairs only: if

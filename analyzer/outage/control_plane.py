@@ -1,6 +1,7 @@
 """Whether the control plane survives node failures: etcd, API, controllers, scheduler.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 etcd answers writes, and linearizable reads, while more than half of its members are alive; without
 that kube-apiserver may still answer reads from its cache, but nothing is written. A living API

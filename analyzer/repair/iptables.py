@@ -1,6 +1,7 @@
 """A repair of iptables rules, as input for ``iptables-restore --noflush``.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 Chain KODDS-SERVICES is evaluated right before KUBE-SERVICES. It contains a copy of each rule by
 which flows reach a dead endpoint, in kube-proxy's order; the chains that they jump to are copied

@@ -1,6 +1,7 @@
 """A repair in nftables mode: a table of our own evaluated before kube-proxy's.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 Table ``kubeodds`` has nat chains one priority before those of table ``kube-proxy``. They contain
 copies of the chains by which flows reach dead endpoints, under the same names, since another table

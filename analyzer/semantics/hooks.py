@@ -1,6 +1,7 @@
 """A packet's traversal of the hooks, and of the base chains registered at each.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 A hook calls the base chains of several tables one after another (`calls`); a packet that one of
 them accepts goes to the next, and one that all accept is routed.

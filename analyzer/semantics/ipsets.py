@@ -1,6 +1,7 @@
 """Whether a packet matches an ipset whose contents ``ipset save`` gives.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 The kernel looks a packet up in a set of networks by their prefixes, the longest first, and the
 first entry that contains it decides: it is in the set, or not (``nomatch``). The same is done here

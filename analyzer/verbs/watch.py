@@ -1,6 +1,7 @@
 """``watch``: checks a node's rules periodically and reports what they lose.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 Checks begin at intervals of `every` by the monotonic clock; one that takes longer, or more than its
 share of CPU, makes the next ones be skipped, so that they never pile up. The page of metrics is

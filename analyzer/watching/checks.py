@@ -1,6 +1,7 @@
 """One check of a node's rules: losses, and differences from the objects.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 Rules are read as a whole at each check that finds them changed. Each ServicePort then has a digest
 (`cluster.content`); as long as that and what is dead stay the same, so does its loss, and the last

@@ -1,6 +1,7 @@
 """An nft ruleset in a namespace, with our own counters of the endpoints drawn.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 kube-proxy's nft chains have no counters. So a table of ours counts after DNAT: two chains, right
 after all nat chains of prerouting and of output, record the destination of each new flow with DNAT

@@ -1,6 +1,7 @@
 """A repair tested on the kernel: applied to the rules while flows continue.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 The lab has the rules of the dump, and the dead are silent. First each route to them is measured, to
 confirm the loss. Then flows are sent that conntrack keeps. The repair is applied and undone, which

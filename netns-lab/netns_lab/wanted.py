@@ -1,6 +1,7 @@
 """The rules to be loaded, each understood, and the check that the kernel holds exactly these.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 No rule is loaded that is not understood: it could have an option that makes iptables run a program.
 Nearly all of 100,000 rules have a few shapes, which differ only in numbers, addresses, quoted

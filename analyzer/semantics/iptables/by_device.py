@@ -1,6 +1,7 @@
 """Rules that dispatch flows by device, if the device of a flow is not known.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 A network plugin may write a chain for each pod, and a rule that jumps there by the pod's device. If
 all that is known of a flow is that its device is one of many, each of these rules may match, and

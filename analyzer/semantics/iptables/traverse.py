@@ -1,6 +1,7 @@
 """Traverses the chains of an iptables table, mirroring ipt_do_table.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 The traversal from a position is cached: see `positions`.
 
