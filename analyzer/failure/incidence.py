@@ -20,8 +20,7 @@ the exact sum (`RouteRow.loss`), and whether anything is lost at all is never ro
 
 If every node is considered, only some may have a route in their rules: its vantages. When all of
 them fail, no client uses the route, and nothing is lost on it. So a node's route to its own
-endpoints never loses anything: it has no row, but its groups count for total loss
-(`Incidence.own`).
+endpoints never loses anything: without a row, its groups count for total loss (`Incidence.own`).
 """
 
 from __future__ import annotations

@@ -74,7 +74,9 @@ def _control_plane(answer: WhatIfAnswer, failures: list[Failure]) -> Iterator[st
     """Yield what failures leave of the control plane, where one is known."""
     if answer.topology is None:
         return
-    planes = [(_failing(f), j) for f in failures if (j := answer.planes(f)) is not None]
+    planes = [
+        (_failing(f), j) for f in failures if (j := answer.control_plane_after(f)) is not None
+    ]
     says = "Whether the API can certainly read and write."
     yield from _metric("api_up", says, [(f, int(j.state is ApiState.UP)) for f, j in planes], min)
     says = "Whether dead endpoints certainly leave the rules in time."
