@@ -31,8 +31,8 @@ if TYPE_CHECKING:  # only loaded for dumps that need it
 MANY: Final = 64
 
 
-class MasqueradeJudges:
-    """The judges of plain routes; `own` are the node's addresses, if known.
+class PlainMasquerade:
+    """What happens after DNAT to flows of plain routes; `own` are the node's addresses, if known.
 
     `quiet` returns whether rules outside of nat let all plain flows pass unchanged.
     """
@@ -49,14 +49,14 @@ class MasqueradeJudges:
         self._own = own
         self._quiet = quiet
 
-    def judge(
+    def after_dnat(
         self,
         source: Source,
         address: Address | None,
         unmarked: str | None,
         first: First | None = None,
     ) -> MasqueradeAndLossOf:
-        """Return a judge of whether flows from `address` are masqueraded; None: address not known.
+        """Return what happens to flows from `address` after DNAT; None: address not known.
 
         `unmarked` is the network whose flows the Service's rule does not mark: None if no rule
         marks, an empty text if all flows are marked. `first` is what is known of the flows before
@@ -73,7 +73,7 @@ class MasqueradeJudges:
         if not any(map(self._table.endpoints.has_address, special)):
             return self.usual(source, address, unmarked)
 
-        def judge(_: str, endpoint: Endpoint) -> MasqueradeAndLoss:
+        def after(_: str, endpoint: Endpoint) -> MasqueradeAndLoss:
             if endpoint.address in self._own and not made_here:
                 return MasqueradeAndLoss(False)
             hairpin = Ternary.of(endpoint.address == address)
@@ -82,7 +82,7 @@ class MasqueradeJudges:
                 certain = Ternary.UNKNOWN
             return _known(certain)
 
-        return judge
+        return after
 
     def usual(
         self, source: Source, address: Address | None, unmarked: str | None
@@ -97,8 +97,8 @@ class MasqueradeJudges:
         known = self._own or source is Source.NODE or marked is Ternary.FALSE
         return _known(marked if known else Ternary.UNKNOWN)
 
-    def judge_hairpin(self, first: First | None = None) -> MasqueradeAndLossOf:
-        """Return a judge of whether flows that return to their endpoint are masqueraded.
+    def after_dnat_of_hairpin(self, first: First | None = None) -> MasqueradeAndLossOf:
+        """Return what happens after DNAT to flows that return to their endpoint.
 
         The KUBE-SEP chain marks them. One from the node's own address the node has made, so it
         traverses POSTROUTING too.
@@ -120,22 +120,22 @@ class MasqueradeJudges:
         def to_itself(protocol: str) -> Callable[[Endpoint], Onward]:
             return walks.after_dnat.to_itself(protocol, mark, first)
 
-        def judge(protocol: str, endpoint: Endpoint) -> MasqueradeAndLoss:
+        def after(protocol: str, endpoint: Endpoint) -> MasqueradeAndLoss:
             if endpoint.address in self._own:  # the node has made the flow
                 way = Source.NODE, protocol, mark, endpoint.address
                 onward = walks.after_dnat.to_each(*way, first)(endpoint)
             else:
                 onward = to_itself(protocol)(endpoint)
             is_masked = onward.masquerade is Ternary.TRUE
-            key = id(onward), None if is_masked else hairpins.are_judged(endpoint.address)
+            key = id(onward), None if is_masked else hairpins.is_pod_here(endpoint.address)
             found = known.get(key)
             if found is None:
-                told = _judged(onward)
+                told = _of_onward(onward)
                 lost = hairpins.lost(endpoint.address, told.masquerade, told.lost)
                 found = known[key] = replace(told, lost=lost)
             return found
 
-        return judge
+        return after
 
     @cached_property
     def is_plain(self) -> bool:
@@ -175,15 +175,15 @@ class MasqueradeJudges:
             way = source, protocol
             return [walks.after_dnat.to_each(*way, m, address, first) for m in marks_of(certain)]
 
-        def judge(protocol: str, endpoint: Endpoint) -> MasqueradeAndLoss:
+        def after(protocol: str, endpoint: Endpoint) -> MasqueradeAndLoss:
             onward = onward_of(protocol, endpoint.address == address)
             answers = [tell(endpoint) for tell in onward]
             key = tuple(map(id, answers))
             if key not in known:
-                known[key] = _judged(one_of(answers))
+                known[key] = _of_onward(one_of(answers))
             return known[key]
 
-        return judge
+        return after
 
     def _of_all(
         self,
@@ -212,7 +212,7 @@ class MasqueradeJudges:
             answers = [each for each in told if each is not None]
             found.add(one_of(answers) if len(answers) == len(told) else None)
         same = found.pop() if len(found) == 1 else None
-        return None if same is None else _judged(same)
+        return None if same is None else _of_onward(same)
 
 
 def _is_marked(address: Address | None, unmarked: str | None) -> Ternary:
@@ -231,5 +231,5 @@ def _known(answer: Ternary) -> MasqueradeAndLoss:
     return MasqueradeAndLoss(None if answer is Ternary.UNKNOWN else answer is Ternary.TRUE)
 
 
-def _judged(onward: Onward) -> MasqueradeAndLoss:
+def _of_onward(onward: Onward) -> MasqueradeAndLoss:
     return replace(_known(onward.masquerade), lost=onward.lost)
