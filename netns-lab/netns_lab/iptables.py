@@ -230,9 +230,9 @@ class Iptables(Backend):
     def _newly_drawn(self) -> Counter[SocketAddress]:
         found: Counter[SocketAddress] = Counter()
         for where, packets in self._counted_rules.new():
-            door = self._destinations[where]
-            if door is not None:
-                found[door] += packets
+            sockaddr = self._destinations[where]
+            if sockaddr is not None:
+                found[sockaddr] += packets
         return found
 
     def endings(self) -> Counter[str] | None:

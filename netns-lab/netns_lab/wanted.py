@@ -179,10 +179,10 @@ class Wanted:
                     address = IPv4Address(found[1]) if found[1] else IPv6Address(found[2])
                     self.destinations[chain, at] = int(address), int(found[3])
                 elif isinstance(target := self.rule((table, chain), at).target, Dnat):
-                    self.destinations[chain, at] = _door(target)
+                    self.destinations[chain, at] = _sockaddr(target)
 
 
-def _door(target: Dnat) -> SocketAddress | None:
+def _sockaddr(target: Dnat) -> SocketAddress | None:
     address, port = target.to.first_address, target.to.first_port
     return None if address is None or port is None else (int(address), port)
 
