@@ -155,7 +155,7 @@ ANALYZER: Final = (
     ),
     Row(
         "gate/adversary gate/bounds gate/cases gate/every gate/failing gate/problem gate/state "
-        "gate/verdict gate/compiling gate/scaling gate/relations gate/spreads gate/templates "
+        "gate/evaluation gate/compiling gate/scaling gate/relations gate/spreads gate/templates "
         "gate/wishes",
         "gate/test_worst.py gate/test_manifests.py",
         "no placement is worse than the worst, by a program that tries them all",
@@ -254,7 +254,7 @@ ANALYZER: Final = (
         "looks as a monitoring system sees them, and signals",
     ),
     Row(
-        "watching/judge watching/drifting watching/taken",
+        "watching/checks watching/drifting watching/taken",
         "watching/test_watch.py",
         "parts of one look, beside looks that keep nothing",
     ),

@@ -1,4 +1,4 @@
-"""What a measure is, what it changes, and whether it can be judged."""
+"""What a measure is, what it changes, and whether it can be evaluated."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from analyzer.parsers.api_objects import Object
 
 #: A Service: its namespace and its name.
-Key = tuple[str, str]
+NamespacedName = tuple[str, str]
 
 
 @value(kw_only=True)
@@ -34,7 +34,7 @@ class ClusterState:
     said: GivenTopology = GivenTopology()
     client: str | None = None
     minor: int = NEWEST.minor
-    either: tuple[Key, ...] = ()
+    either: tuple[NamespacedName, ...] = ()
 
 
 @value
@@ -52,7 +52,7 @@ def too_old(situation: ClusterState, since: int, what: str) -> Refused | None:
 
 
 #: What is changed for a Service, or why it is not.
-Change = Callable[[ClusterState, Key], ClusterState | Refused]
+Change = Callable[[ClusterState, NamespacedName], ClusterState | Refused]
 
 
 @enum.unique
@@ -80,7 +80,7 @@ class Measure:
     unsaid: tuple[str, ...] = ()
 
 
-def is_for(measure: Measure, key: Key) -> bool:
+def is_for(measure: Measure, key: NamespacedName) -> bool:
     """Return whether a measure is for a Service at all."""
     match measure.subject:
         case Subject.API:
@@ -91,7 +91,7 @@ def is_for(measure: Measure, key: Key) -> bool:
             return key != API
 
 
-def is_dns(key: Key) -> bool:
+def is_dns(key: NamespacedName) -> bool:
     """Return whether a Service is the cluster's DNS, named kube-dns with CoreDNS too."""
     return key == ("kube-system", "kube-dns")
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from analyzer.clients.connect import connect, connect_to_pods
 from analyzer.clients.connectors import Connector, To
 from analyzer.clients.look_up import Candidate, Finish, candidates, look_up, with_options
-from analyzer.clients.outcome import Outcome, fails, outcome
+from analyzer.clients.outcome import OperationOutcome, fails, outcome
 from analyzer.clients.plan import Either, Finished, Plan, Result
 from analyzer.clients.resolvers import Port, Resolver
 from analyzer.clients.target import ClientTarget, Pins
@@ -182,7 +182,7 @@ Operation = Step | Journey
 
 
 @value(kw_only=True)
-class JudgedOperation:
+class PredictedOperation:
     """An operation with its outcome.
 
     Attributes:
@@ -193,7 +193,7 @@ class JudgedOperation:
     """
 
     operation: Operation
-    outcome: Outcome
+    outcome: OperationOutcome
     flow: Range | None
     affine: Ternary
     alternatives: dict[str, Range]
@@ -204,11 +204,11 @@ def ends(result: Result, _: Pins) -> Plan:
     return Finished(result)
 
 
-def judge(operation: Operation, world: World) -> JudgedOperation:
+def predicted_operation(operation: Operation, world: World) -> PredictedOperation:
     """Return the outcome of an operation."""
     targets = _targets(operation, world)
     one = targets[0] if len(targets) == 1 else None
-    return JudgedOperation(
+    return PredictedOperation(
         operation=operation,
         outcome=outcome(operation.plan(world, (), ends)),
         flow=None if one is None else one.lot.fails,

@@ -18,7 +18,7 @@ QUANTILES: Final = (Fraction(1, 2), Fraction(9, 10), Fraction(99, 100))
 
 
 @value(kw_only=True)
-class Ending:
+class OperationEnd:
     """One way in which an operation may end.
 
     Attributes:
@@ -32,7 +32,7 @@ class Ending:
 
 
 @value(kw_only=True)
-class Outcome:
+class OperationOutcome:
     """How often an operation fails, and how long it takes.
 
     Attributes:
@@ -45,7 +45,7 @@ class Outcome:
     fails: Range
     delay: Range
     quantiles: tuple[Range, ...]
-    endings: tuple[Ending, ...]
+    endings: tuple[OperationEnd, ...]
 
     def failing(self) -> Time | None:
         """Return the durations of operations that fail; None if none does."""
@@ -55,16 +55,16 @@ class Outcome:
         return Time(min(t.least for t in found), max(t.most for t in found))
 
 
-def outcome(plan: Plan) -> Outcome:
+def outcome(plan: Plan) -> OperationOutcome:
     """Return the outcome of a plan."""
     walk = Walk(plan)
     found = walk.ends()
-    return Outcome(
+    return OperationOutcome(
         fails=walk.fails(),
         delay=walk.delay(),
         quantiles=_quantiles(walk, [time for _, time in found]),
         endings=tuple(
-            Ending(result=result, time=time, chance=walk.chance(result, time))
+            OperationEnd(result=result, time=time, chance=walk.chance(result, time))
             for result, time in found
         ),
     )

@@ -1,6 +1,7 @@
 """What a client does, as a plan: each draw and each wait until it ends, with the outcome.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 A plan is an acyclic graph. A `Draw` is a new flow, whose fate decides how the plan continues: there
 is one only if conntrack has no entry yet, since packets of a tracked flow go where the first one

@@ -1,6 +1,7 @@
 """Means over all ends of a plan, as bounds.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 The result is the mean of a quantity at the end: whether it failed, when it ended. A traversal back
 from the ends bounds it: at a draw by the least and the greatest mean that the lot allows, at an

@@ -1,6 +1,7 @@
 """Nodes whose rules differ from those of their cluster.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 The reference for a node is the API objects, if there are any: `kubeproxy.predict` gives the rules
 that kube-proxy writes at every node. For what objects do not determine (flags of kube-proxy, other
@@ -20,6 +21,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from analyzer.cluster.drift_kinds import Drift, Finding
 from analyzer.cluster.drift_nodes import drift_of_nodes
 from analyzer.cluster.drift_services import ObjectFacts, behind, differences
+from analyzer.cluster.reference import service_port_key
 from analyzer.cluster.store import NodeRow
 from analyzer.kubeproxy.predict.every_node import EveryNode
 from analyzer.kubeproxy.view import ServicePort
@@ -27,11 +29,10 @@ from analyzer.model.value import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Final, TypeAlias
+    from typing import Final
 
+    from analyzer.cluster.reference import ServicePortKey
     from analyzer.model.addresses import Address
-
-    Key: TypeAlias = tuple[str, str, int | None]
 
 #: Of nodes where these are found Services are not looked at: each would differ.
 _CAUSES: Final = frozenset({Drift.NO_SERVICES, Drift.OTHER_MODE, Drift.MISSING_JUMP})
@@ -78,8 +79,8 @@ def drift(
     odd = {(each.node, name) for each in done for name in (*each.left_out, *each.unled)}
     run = _Comparison(names, told, odd, is_nodes, untold)
     masked = {each.node for each in of_nodes if each.drift in _BEHIND}
-    found = {_key(each.service): each for each in services}
-    expected = None if wanted is None else {_key(each.service): each for each in wanted}
+    found = {service_port_key(each.service): each for each in services}
+    expected = None if wanted is None else {service_port_key(each.service): each for each in wanted}
     of_nodes += run.families(found.values())
     findings = [*of_nodes, *run.all(found, expected, masked)]
     order = [*Drift]
@@ -92,10 +93,6 @@ def drift(
         not_judged=tuple(dict.fromkeys(run.not_judged)),
         by_objects=wanted is not None,
     )
-
-
-def _key(service: ServicePort) -> Key:
-    return service.name.text, service.protocol, service.version
 
 
 class _Comparison:
@@ -137,8 +134,8 @@ class _Comparison:
 
     def all(
         self,
-        found: Mapping[Key, EveryNode],
-        expected: Mapping[Key, EveryNode] | None,
+        found: Mapping[ServicePortKey, EveryNode],
+        expected: Mapping[ServicePortKey, EveryNode] | None,
         masked: set[str],
     ) -> Iterator[Finding]:
         """Yield the differences of all ServicePorts."""
@@ -179,7 +176,7 @@ class _Comparison:
 
     def _of(
         self,
-        key: Key,
+        key: ServicePortKey,
         at: Sequence[tuple[ServicePort, frozenset[str]]],
         should: Sequence[tuple[ServicePort, frozenset[str]]],
     ) -> Iterator[Finding]:
@@ -202,7 +199,7 @@ class _Comparison:
             yield from self._at(key, [(Drift.MISSING_SERVICE, "")], (places & unasked) - there)
 
     def _at(
-        self, key: Key, told: Sequence[tuple[Drift, str]], nodes: frozenset[str]
+        self, key: ServicePortKey, told: Sequence[tuple[Drift, str]], nodes: frozenset[str]
     ) -> Iterator[Finding]:
         for node in sorted(nodes) if told else ():
             if (node, key[0]) in self._odd:

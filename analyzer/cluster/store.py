@@ -1,6 +1,7 @@
 """A folder that keeps a cluster's dumps as recognised: written piece by piece, and queried.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 A build writes parts: for each table a Parquet file with the new rows, under a temporary name, then
 moved to its place. The part of the table of nodes is the last: only what it names counts as done.

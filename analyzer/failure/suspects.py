@@ -1,6 +1,7 @@
 """Which endpoints look dead in conntrack, when it is not known what is dead.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 The rules' draws spread flows regardless of what is dead. So among the unanswered flows of one
 ServicePort, those at an endpoint that answers like the others are a binomial count with the

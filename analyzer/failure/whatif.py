@@ -196,22 +196,22 @@ def what_if(
     found = found or [ways(service) for service in services]
     nodes, zones = incidences(found, cluster, vantages)
     _check(nodes, zones, cluster, asked)
-    judge = _Judge(nodes, zones, cluster, asked)
+    evaluation = _Evaluation(nodes, zones, cluster, asked)
     answer = WhatIf(
         asked=asked,
         services=tuple(services),
         nodes=nodes,
         zones=zones,
-        own=judge.own,
-        of_nodes=judge.of_nodes() if Kind.NODE in asked.kinds else (),
-        of_zones=judge.of_zones() if Kind.ZONE in asked.kinds else (),
-        control_plane=judge.control_plane() if Kind.CONTROL_PLANE in asked.kinds else None,
+        own=evaluation.own,
+        of_nodes=evaluation.of_nodes() if Kind.NODE in asked.kinds else (),
+        of_zones=evaluation.of_zones() if Kind.ZONE in asked.kinds else (),
+        control_plane=evaluation.control_plane() if Kind.CONTROL_PLANE in asked.kinds else None,
         unplaced=_unplaced(nodes),
         unzoned=() if zones is None else _unplaced(zones),
         vantages=tuple(sorted(vantages)),
         from_endpoints=incidences(map(ways, from_endpoints), cluster) if from_endpoints else None,
     )
-    return judge.with_sets(answer, advance) if Kind.SET in asked.kinds else answer
+    return evaluation.with_sets(answer, advance) if Kind.SET in asked.kinds else answer
 
 
 def control_plane_of(cluster: Cluster, asked: WhatIfOptions) -> tuple[str, ...]:
@@ -271,7 +271,7 @@ def _check(
         raise UsageError("--only set: there is no set of two nodes with --depth 1, or of one node")
 
 
-class _Judge:
+class _Evaluation:
     """Judges failures of one cluster."""
 
     def __init__(

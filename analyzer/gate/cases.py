@@ -1,7 +1,7 @@
 """Placements evaluated: each becomes API objects for `predict` and `what_if`.
 
-A Service with one of its placements is a case. Cases are judged together, each as a Service of its
-own, since rules of one Service do not depend on those of another.
+A Service with one of its placements is a case. Cases are evaluated together, each as a Service
+of its own, since rules of one Service do not depend on those of another.
 """
 
 from __future__ import annotations
@@ -91,11 +91,11 @@ class Case:
         return [(problem.nodes[v].name, number) for v, number in enumerate(self.held) if number]
 
 
-class Judge:
+class CaseEvaluator:
     """Evaluates cases of one cluster.
 
     Attributes:
-        prediction: of the cases that were judged last.
+        prediction: of the cases that were evaluated last.
         checked: how many predictions were compared with evaluations of generated rules.
     """
 

@@ -1,4 +1,4 @@
-"""Which nodes fail together, for each kind of failure that is judged."""
+"""Which nodes fail together, for each kind of failure that is evaluated."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Failing:
     """Failures of each kind, as sets of node indices.
 
     Attributes:
-        kinds: those that are judged, in the order of reports.
+        kinds: those that are evaluated, in the order of reports.
         depth: how many nodes are lost together as a set.
         zones: the nodes of each zone.
         control_plane: its nodes.

@@ -10,14 +10,14 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from analyzer.gate.cases import Judge
+from analyzer.gate.cases import CaseEvaluator
+from analyzer.gate.evaluation import EvaluatedService, Thresholds, WorstCase, evaluated_with
 from analyzer.gate.failing import Failing
 from analyzer.gate.nodes import HOSTNAME, ZONE
 from analyzer.gate.problem import Problem
 from analyzer.gate.scaling import scaled_placements
 from analyzer.gate.services import GatedService
 from analyzer.gate.templates import Template, remade
-from analyzer.gate.verdict import JudgedService, Thresholds, WorstCase, judged_with
 from analyzer.gate.workloads import Workload
 from analyzer.model.value import replace, value
 from analyzer.parsers.api_objects import at, elements
@@ -51,12 +51,12 @@ class Fix:
 
     Attributes:
         says: what to change, in few words.
-        then: the verdict on it.
+        then: its evaluation.
     """
 
     says: str
     patches: tuple[Patch, ...]
-    then: JudgedService
+    then: EvaluatedService
 
     @property
     def is_enough(self) -> bool:
@@ -73,11 +73,11 @@ class _Change:
 
 
 def fix_of(
-    broken: JudgedService,
+    broken: EvaluatedService,
     templates: Sequence[Template],
     compile_: Compile,
     failing: Failing,
-    judge: Judge,
+    evaluator: CaseEvaluator,
     thresholds: Thresholds,
 ) -> Fix | None:
     """Return the first change that meets all thresholds, else the one with the least loss.
@@ -95,7 +95,7 @@ def fix_of(
             want_every=service.prefers_places,
             work=_MOST_WORK,
         )
-        then = judged_with(service, found, problem, failing, judge, thresholds)
+        then = evaluated_with(service, found, problem, failing, evaluator, thresholds)
         fix = Fix(says=change.says, patches=change.patches, then=then)
         if fix.is_enough:
             return fix
@@ -104,7 +104,7 @@ def fix_of(
     return min(tried, key=lambda each: _rank(each.then), default=None)
 
 
-def _is_better(then: JudgedService, broken: JudgedService) -> bool:
+def _is_better(then: EvaluatedService, broken: EvaluatedService) -> bool:
     """Return whether what breaks a threshold is less for sure, and no failure costs more."""
     pairs = [*zip(then.worst, broken.worst, strict=True)]
     if any(_at_most(now) > _loss(before) for now, before in pairs):
@@ -116,8 +116,8 @@ def _is_better(then: JudgedService, broken: JudgedService) -> bool:
     return more and id(broken.fewest) in violated
 
 
-def _rank(found: JudgedService) -> tuple[int, Fraction, int]:
-    """Return what verdicts are ordered by, the best first."""
+def _rank(found: EvaluatedService) -> tuple[int, Fraction, int]:
+    """Return what evaluations are ordered by, the best first."""
     return (
         len(found.violations),
         max(map(_at_most, found.worst), default=Fraction(0)),
@@ -147,7 +147,7 @@ def _survived(found: WorstCase) -> int:
 
 
 def _changes(
-    broken: JudgedService, templates: Sequence[Template], failing: Failing
+    broken: EvaluatedService, templates: Sequence[Template], failing: Failing
 ) -> Iterator[_Change]:
     """Yield changes, the mildest first."""
     service = broken.service

@@ -142,7 +142,7 @@ class Problem:
 
     Attributes:
         scales: workloads with variable replica counts; groups have the least of them.
-        room: allocatable amounts of each node, for the resources that are judged.
+        room: allocatable amounts of each node, for the resources that are evaluated.
         classes: nodes that differ only in their names have the same number.
     """
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _MOST_SURVIVED: Final = 4
 #: Pods of all groups together of which all placements are tried, where room is scarce.
 _MOST_CROWDED: Final = 12
-#: Ends that are judged one by one.
+#: Ends that are evaluated one by one.
 MOST_ENDS: Final = 400
 
 
@@ -91,15 +91,15 @@ def placements(
     if not is_closed:
         found += _crowded(problem, ends, failing)
     known = _Known(problem, ends, failing, found)
-    judged = known.judged(groups)
-    least, most = judged.pending
-    is_known = _is_proven(judged) and least == known.least_left and most is not None
+    evaluated = known.evaluated(groups)
+    least, most = evaluated.pending
+    is_known = _is_proven(evaluated) and least == known.least_left and most is not None
     if is_known and not want_every:
-        return judged
+        return evaluated
     every = groups if is_closed else tuple(range(len(problem.groups)))
     all_ends = every_end(problem, every, None if is_closed else _MOST_CROWDED)
     if all_ends is None:
-        return judged
+        return evaluated
     return _Known(problem, ends, failing, all_ends).judged_of_all(every)
 
 
@@ -185,7 +185,7 @@ class _Known:
         self._found = found
         self._number = sum(problem.groups[g].asked for g in ends)
 
-    def judged(self, groups: tuple[int, ...]) -> Placements:
+    def evaluated(self, groups: tuple[int, ...]) -> Placements:
         """Return what is known if only some placements were evaluated."""
         least = sum(least_placed(self._problem, g) for g in self._ends)
         worst = {}

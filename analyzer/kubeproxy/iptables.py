@@ -44,7 +44,7 @@ if TYPE_CHECKING:  # only loaded for dumps that need it
     from analyzer.kubeproxy.dispatch.object_names import ObjectNames
     from analyzer.kubeproxy.fastpath.classes import Classes
     from analyzer.kubeproxy.fastpath.grounds import PlainGrounds
-    from analyzer.kubeproxy.grouping import Key, Refusals
+    from analyzer.kubeproxy.grouping import NameAndProtocol, Refusals
     from analyzer.kubeproxy.routes.source_parts import SourceParts
     from analyzer.kubeproxy.routes.source_routes import SourceRoutes, Way
     from analyzer.kubeproxy.routes.walks import NatWalks
@@ -298,7 +298,9 @@ class Recogniser:
             if isinstance(each, Ruleset) and each.family == self._ruleset.family:
                 yield each
 
-    def _service(self, key: Key, entrances: list[Entrance], refusals: Refusals) -> ServicePort:
+    def _service(
+        self, key: NameAndProtocol, entrances: list[Entrance], refusals: Refusals
+    ) -> ServicePort:
         if len(entrances) == 1 and not refusals and entrances[0].plain is not None:
             return plain_port(entrances[0], self._routes(entrances))
         routes = self._refused(self._routes(first_of(entrances)), refusals)
@@ -320,7 +322,9 @@ class Recogniser:
 
         return as_refused(routes, refusals)
 
-    def _past(self, key: Key, entrances: list[Entrance], refusals: Refusals) -> Iterator[Route]:
+    def _past(
+        self, key: NameAndProtocol, entrances: list[Entrance], refusals: Refusals
+    ) -> Iterator[Route]:
         """Yield routes of frontends without endpoints whose flows others' rules take first."""
         from analyzer.kubeproxy.routes.past_refusal import has_others, past_refusal
 

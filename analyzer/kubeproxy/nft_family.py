@@ -39,7 +39,7 @@ from analyzer.semantics.tree import Tree
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from analyzer.kubeproxy.dispatch.object_names import ObjectNames
-    from analyzer.kubeproxy.grouping import Key, Refusals
+    from analyzer.kubeproxy.grouping import NameAndProtocol, Refusals
 
 
 class Family:
@@ -182,7 +182,7 @@ class Family:
 
     def services(self) -> Iterator[ServicePort]:
         """Yield all ServicePorts with their routes."""
-        refused: dict[Key, Refusals] = {}
+        refused: dict[NameAndProtocol, Refusals] = {}
         known = {(e.protocol, e.frontend.address, e.frontend.port): e for e in self.entrances}
         for place, answer in self._read.refused:
             entrance_of = known.get((str(place.protocol), place.address, place.port))
@@ -244,7 +244,9 @@ class Family:
         way = route.frontend, service.protocol, route.source
         return self._walks.whole(*way, self._addresses.get((*way, route.network), USUAL))
 
-    def _service(self, key: Key, entrances: list[Entrance], refusals: Refusals) -> ServicePort:
+    def _service(
+        self, key: NameAndProtocol, entrances: list[Entrance], refusals: Refusals
+    ) -> ServicePort:
         if len(entrances) == 1 and not refusals:
             routes = self._plain_routes(entrances[0])
             if routes is not None:

@@ -1,6 +1,7 @@
 """``cluster build``: every dump read once, even if workers fail on the way.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 Tasks are submitted to an executor, a few more than it has workers, and results are stored at
 intervals (`cluster.store`). When a worker dies, its pool breaks, and all tasks of its workers are

@@ -24,7 +24,7 @@ from types import SimpleNamespace
 from analyzer.cluster.content import Encoder, New, block_of
 from analyzer.cluster.facts import as_text, facts_of
 from analyzer.cluster.node_names import NodeNames
-from analyzer.cluster.reference import key_of
+from analyzer.cluster.reference import service_port_key
 from analyzer.cluster.store import DONE, FAILED, NodeRow
 from analyzer.errors import AnalyzerError, InputError
 from analyzer.inputs.api_objects import ApiObjects
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from typing import Any, Final
 
     from analyzer.cluster.content import Row
-    from analyzer.cluster.reference import Key
+    from analyzer.cluster.reference import ServicePortKey
     from analyzer.kubeproxy.view import ServicePort
     from analyzer.model.diagnostics import Diagnostic
 
@@ -226,10 +226,10 @@ class Reader:
         read = None if self.alike is None else self.alike.read(options, self._objects)
         if read is None:
             given = read_whole(options, self._objects)
-            digests: dict[Key, str] = {}
+            digests: dict[ServicePortKey, str] = {}
             blocks: dict[int, set[str]] = {}
             for service in given.view.services:
-                found = digests[key_of(service)] = self._encoder.encode(service)
+                found = digests[service_port_key(service)] = self._encoder.encode(service)
                 blocks.setdefault(block_of(service), set()).add(found)
             name = self._encoder.map(map(self._encoder.block, blocks.values()))
             rules = rules_of(given)

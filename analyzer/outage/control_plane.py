@@ -1,6 +1,7 @@
 """Whether the control plane survives node failures: etcd, API, controllers, scheduler.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 etcd answers writes, and linearizable reads, while more than half of its members are alive; without
 that kube-apiserver may still answer reads from its cache, but nothing is written. A living API
@@ -152,7 +153,7 @@ def quorum(members: int) -> int:
     return members // 2 + 1
 
 
-def judge(
+def control_plane_after(
     topology: Topology, dead: Collection[str], processes: Collection[str] = ()
 ) -> ControlPlaneState:
     """Return what still works of a control plane with these nodes dead.

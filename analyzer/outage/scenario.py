@@ -15,7 +15,7 @@ from analyzer.model.workloads import Workloads
 from analyzer.outage.api_servers import is_api
 from analyzer.outage.causes import Causes, Outage, Reconciler, dead_nodes
 from analyzer.outage.clocks import AT_ONCE, NEVER, Clocks, TimeBounds
-from analyzer.outage.control_plane import ApiState, ControlPlaneState, Topology, judge
+from analyzer.outage.control_plane import ApiState, ControlPlaneState, Topology, control_plane_after
 from analyzer.outage.eviction import Rates
 from analyzer.outage.timeline import Reboot
 
@@ -65,7 +65,7 @@ class Scenario:
 
     Attributes:
         died: what is dead, including what dies with the API.
-        judgement: what is left of the control plane; None if not known, or if the options say it.
+        plane: what is left of the control plane; None if not known, or if the options say it.
         unsettled: from when to when living nodes may count as not ready, and their endpoints be
             missing from the rules.
         why: why it does not heal, or is not known to; empty if it does.
@@ -76,7 +76,7 @@ class Scenario:
     outage: Outage
     causes: Causes
     clocks: Clocks
-    judgement: ControlPlaneState | None
+    plane: ControlPlaneState | None
     reboot: Reboot | None
     unsettled: tuple[TimeBounds, ...]
     why: tuple[str, ...]
@@ -98,11 +98,11 @@ def scenario(
         UsageError: what was said needs an API that is gone, and it is not.
     """
     nodes = dead_nodes(died, cluster)
-    judgement = None
+    plane = None
     if topology is not None:
         processes = _processes(services, died, cluster)
-        judgement = judge(topology, nodes, processes)
-    outage, why = _outage(asked, judgement, services, died)
+        plane = control_plane_after(topology, nodes, processes)
+    outage, why = _outage(asked, plane, services, died)
     _check(asked, outage)
     carrying = _api_nodes(services, cluster) if topology is None else topology.nodes
     stuck = outage.writes is not Ternary.FALSE and bool(nodes)
@@ -122,7 +122,7 @@ def scenario(
         outage=outage,
         causes=causes,
         clocks=clocks,
-        judgement=judgement,
+        plane=plane,
         reboot=reboot,
         unsettled=_unsettled(outage, clocks),
         why=why,
@@ -133,7 +133,7 @@ def scenario(
 
 def _outage(
     asked: OutageOptions,
-    judgement: ControlPlaneState | None,
+    plane: ControlPlaneState | None,
     services: Sequence[ServicePort],
     died: Dead,
 ) -> tuple[Outage, tuple[str, ...]]:
@@ -142,7 +142,7 @@ def _outage(
         writes=Ternary.TRUE,
         heals=Ternary.TRUE,
         replaces=Ternary.TRUE,
-        may_elect=judgement.may_elect if judgement is not None else bool(died.nodes or died.zones),
+        may_elect=plane.may_elect if plane is not None else bool(died.nodes or died.zones),
         api_back=back,
         proxy_dead=asked.proxy_dead,
         with_api=asked.with_api,
@@ -156,16 +156,16 @@ def _outage(
         return outage, ()
     if asked.heals is False:
         return _with(outage, Ternary.FALSE), ("--frozen says so",)
-    if judgement is not None:
+    if plane is not None:
         found = replace(
             outage,
-            writes=judgement.writes,
-            heals=judgement.heals,
-            replaces=judgement.replaces,
+            writes=plane.writes,
+            heals=plane.heals,
+            replaces=plane.replaces,
         )
         # Without an API the rest does not matter.
-        is_down = judgement.state is ApiState.DOWN
-        return found, judgement.reasons[:1] if is_down else judgement.reasons
+        is_down = plane.state is ApiState.DOWN
+        return found, plane.reasons[:1] if is_down else plane.reasons
     if is_gone:
         return _with(outage, Ternary.FALSE), ("every endpoint of default/kubernetes is dead",)
     return _with(outage, Ternary.UNKNOWN), (_NOT_KNOWN,)

@@ -1,6 +1,7 @@
 """``nft list ruleset`` and ``nft list table``, with or without handles.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 `splitting` finds tables and blocks. Sets, maps and the headers of chains are parsed at once, since
 they are short; rules and elements are parsed when they are first looked at.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from analyzer.failure.models import Dead
     from analyzer.inputs.api_objects import ApiObjects
     from analyzer.kubeproxy.view import Endpoint, ServicePort
-    from analyzer.repair.patch import Door, Patch
+    from analyzer.repair.patch import FrontendMatch, Patch
     from analyzer.semantics.base_chains import Rules
 
 _API: Final = "default/kubernetes:"
@@ -65,7 +65,7 @@ def repair_of(options: SimpleNamespace, given: Input, died: Dead, objects: ApiOb
     wanted = frozenset(end for each in before if each not in alone for end in each.dead)
     lost = {_key(each.service) for each in before if each not in alone}
     # Several Services may have the same endpoints, and some of these must not be changed.
-    doors: dict[bool, set[Door]] = {True: set(), False: set()}
+    doors: dict[bool, set[FrontendMatch]] = {True: set(), False: set()}
     for each in given.view.services:
         doors[_key(each) in lost] |= {(each.protocol, f.address, f.port) for f in each.frontends}
     patches, rulesets = made(given, wanted, doors[False] - doors[True])
@@ -98,7 +98,7 @@ def _api(before: Sequence[ServiceLoss]) -> Iterator[ServiceLoss]:
 
 
 def made(
-    given: Input, dead: frozenset[Endpoint], spared: Collection[Door]
+    given: Input, dead: frozenset[Endpoint], spared: Collection[FrontendMatch]
 ) -> tuple[tuple[Patch, ...], list[Rules]]:
     """Return the changes, and the rules of each dump with them.
 

@@ -12,7 +12,7 @@ from analyzer.failure.suspects import Suspect, suspects
 from analyzer.failure.tracked import FlowServices, Owned
 from analyzer.inputs.files import Member, read_file
 from analyzer.inputs.recognised import Input
-from analyzer.kubeproxy.rows.drawn import Door, drawn_in_rows, drawn_in_texts
+from analyzer.kubeproxy.rows.drawn import ProtocolAndEndpoint, drawn_in_rows, drawn_in_texts
 from analyzer.kubeproxy.view import Endpoint
 from analyzer.model.diagnostics import Diagnostic, partial_warning
 from analyzer.model.value import replace
@@ -102,7 +102,7 @@ def reached(options: SimpleNamespace, given: Input) -> Reached:
     return Reached(lost, routes_of(options), given.cluster, places)
 
 
-def drawn_between(options: SimpleNamespace, given: Input) -> Mapping[Door, int]:
+def drawn_between(options: SimpleNamespace, given: Input) -> Mapping[ProtocolAndEndpoint, int]:
     """Return how many new flows each endpoint's DNAT counted between two dumps.
 
     None of those whose rules were taken once, or without counters, or in nftables mode, where they

@@ -1,6 +1,7 @@
 """A repair of iptables rules, as input for ``iptables-restore --noflush``.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 Chain KODDS-SERVICES is evaluated right before KUBE-SERVICES. It contains a copy of each rule by
 which flows reach a dead endpoint, in kube-proxy's order; the chains that they jump to are copied
@@ -34,7 +35,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-    from analyzer.repair.patch import Door
+    from analyzer.repair.patch import FrontendMatch
 
 _SERVICES: Final = f"{PREFIX}SERVICES"
 _NODE_PORTS: Final = f"{PREFIX}NODEPORTS"
@@ -64,7 +65,9 @@ class _Group:
     empty: bool
 
 
-def patch_of(ruleset: Ruleset, dead: Collection[Endpoint], spared: Collection[Door] = ()) -> Patch:
+def patch_of(
+    ruleset: Ruleset, dead: Collection[Endpoint], spared: Collection[FrontendMatch] = ()
+) -> Patch:
     """Return the change that removes `dead` from the rules; without text if there is none.
 
     Flows that come by one of `spared` go on as they did, to the dead too.
@@ -100,7 +103,7 @@ class _Maker:
         ruleset: Ruleset,
         nat: Table,
         dead: Collection[Endpoint],
-        spared: Collection[Door],
+        spared: Collection[FrontendMatch],
     ) -> None:
         # As rules match on them; one of the other IP version never matches.
         self._spared: set[_Key] = {

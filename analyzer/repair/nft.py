@@ -1,6 +1,7 @@
 """A repair in nftables mode: a table of our own evaluated before kube-proxy's.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 Table ``kubeodds`` has nat chains one priority before those of table ``kube-proxy``. They contain
 copies of the chains by which flows reach dead endpoints, under the same names, since another table
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 
     from analyzer.model.nft.expressions import Expression
     from analyzer.model.nft.statements import Statement
-    from analyzer.repair.patch import Door
+    from analyzer.repair.patch import FrontendMatch
 
 _KUBE_PROXY: Final = "kube-proxy"
 _HOOKS: Final = ("prerouting", "output")
@@ -61,7 +62,7 @@ _DEEPEST: Final = 30
 
 
 def repaired_tables(
-    ruleset: NftRuleset, dead: Collection[Endpoint], spared: Collection[Door] = ()
+    ruleset: NftRuleset, dead: Collection[Endpoint], spared: Collection[FrontendMatch] = ()
 ) -> tuple[tuple[Table, ...], tuple[Patch, ...]]:
     """Return the table that removes `dead`, for each IP version that has some; and text.
 
@@ -94,7 +95,7 @@ def repaired_tables(
 
 
 def table_of(
-    table: Table, dead: Collection[Endpoint], spared: Collection[Door] = ()
+    table: Table, dead: Collection[Endpoint], spared: Collection[FrontendMatch] = ()
 ) -> tuple[Table | None, tuple[str, ...]]:
     """Return the table to put in front, None if there is nothing to repair; and problems."""
     where = f"table {table.family} {table.name}"
@@ -111,7 +112,9 @@ def table_of(
 class _Maker:
     """Makes the table of one family."""
 
-    def __init__(self, table: Table, dead: Collection[Endpoint], spared: Collection[Door]) -> None:
+    def __init__(
+        self, table: Table, dead: Collection[Endpoint], spared: Collection[FrontendMatch]
+    ) -> None:
         self._table = table
         self._spared = {
             (by, port) if address is None else (address, by, port) for by, address, port in spared

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from analyzer.model.addresses import Address
 
     #: A frontend of a Service: protocol, address, and port; no address: a NodePort.
-    Door = tuple[str, "Address | None", "int | None"]
+    FrontendMatch = tuple[str, "Address | None", "int | None"]
 
 #: Prefix of the names of our own chains in iptables: KUBE-SVC-X becomes KODDS-SVC-X.
 PREFIX: Final = "KODDS-"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from analyzer.clients.callers import Callers
-    from analyzer.clients.operations import JudgedOperation
+    from analyzer.clients.operations import PredictedOperation
     from analyzer.cluster.from_dumps import FromDumps
     from analyzer.failure.loss import ServiceLoss
     from analyzer.failure.loss_at_nodes import WorstLoss
@@ -249,17 +249,19 @@ class WhatIfAnswer:
         is_read = self.prediction is None or self.prediction.is_whole
         return is_read and not (self.not_judged or self.view.cut or self.found.is_interrupted)
 
-    def judged(self, failure: Failure) -> ControlPlaneState | None:
+    def control_plane_after(self, failure: Failure) -> ControlPlaneState | None:
         """Return what a failure leaves of the control plane; None if not known."""
         from analyzer.failure.whatif import Kind
-        from analyzer.outage.control_plane import judge
+        from analyzer.outage.control_plane import control_plane_after
 
         if self.topology is None:
             return None
         if failure.kind is not Kind.ZONE:
-            return judge(self.topology, failure.names)
+            return control_plane_after(self.topology, failure.names)
         zones = {name: self.cluster.zone_of(name) for name in self.topology.nodes}
-        return judge(self.topology, [n for n, zone in zones.items() if zone in failure.names])
+        return control_plane_after(
+            self.topology, [n for n, zone in zones.items() if zone in failure.names]
+        )
 
     @property
     def is_broken(self) -> bool:
@@ -326,7 +328,7 @@ class ClientAnswer:
     fates: tuple[tuple[str, str], ...]
     source: Source
     balanced: tuple[tuple[str, Fraction], ...]
-    found: tuple[JudgedOperation, ...]
+    found: tuple[PredictedOperation, ...]
     callers: Callers | None
     assumed: tuple[str, ...]
     absent: Absent

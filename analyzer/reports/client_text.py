@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from analyzer.clients.operations import Connection, Journey, JudgedOperation, LookUp
+from analyzer.clients.operations import Connection, Journey, LookUp, PredictedOperation
 from analyzer.clients.plan import Result, Time
 from analyzer.clients.walk import Range
 from analyzer.reports.answers import ClientAnswer
@@ -87,8 +87,8 @@ def _fate(fates: dict[str, str], name: str) -> str:
     return f" ({fates[name]})" if name in fates else ""
 
 
-def _row(judged: JudgedOperation) -> tuple[Cell, ...]:
-    operation, outcome = judged.operation, judged.outcome
+def _row(predicted: PredictedOperation) -> tuple[Cell, ...]:
+    operation, outcome = predicted.operation, predicted.outcome
     return (
         Span(operation.client, Style.STRONG),
         operation.says,
@@ -96,13 +96,13 @@ def _row(judged: JudgedOperation) -> tuple[Cell, ...]:
         _length(*outcome.delay),
         _length(*outcome.quantiles[1]),
         _time(outcome.failing()),
-        known_from(judged),
+        known_from(predicted),
     )
 
 
-def known_from(judged: JudgedOperation) -> str:
+def known_from(predicted: PredictedOperation) -> str:
     """Return whether a client's plan was measured, or read from its source."""
-    match judged.operation:
+    match predicted.operation:
         case LookUp(resolver=resolver):
             return "measured" if resolver.measured else "source"
         case Connection(connector=connector):
@@ -141,12 +141,12 @@ def _why(answer: ClientAnswer) -> Iterator[Line]:
             yield Line((Span(each.operation.client, Style.STRONG), says))
 
 
-def _endings(judged: JudgedOperation) -> Iterator[Block]:
+def _endings(predicted: PredictedOperation) -> Iterator[Block]:
     columns = (Column("RESULT"), Column("CHANCE", right=True), Column("AFTER", right=True))
-    operation = judged.operation
+    operation = predicted.operation
     rows = tuple(
         (_RESULTS[each.result], share(*each.chance), _length(each.time.least, each.time.most))
-        for each in judged.outcome.endings
+        for each in predicted.outcome.endings
         if each.chance[1]
     )
     yield Line()

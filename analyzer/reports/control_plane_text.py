@@ -12,7 +12,7 @@ from analyzer.outage.control_plane import (
     Etcd,
     LoadBalancer,
     Topology,
-    judge,
+    control_plane_after,
     survives,
 )
 from analyzer.reports.answers import WhatIfAnswer
@@ -32,11 +32,11 @@ _WORDS: Final = {
 }
 
 
-def word(judgement: ControlPlaneState | None) -> Span | str:
+def word(plane: ControlPlaneState | None) -> Span | str:
     """Return how much of the API still works, in a word; nothing if not known."""
-    if judgement is None:
+    if plane is None:
         return ""
-    text, style = _WORDS[judgement.state]
+    text, style = _WORDS[plane.state]
     return Span(text, style)
 
 
@@ -58,14 +58,14 @@ def _doubts(answer: WhatIfAnswer, shown: Sequence[Failure]) -> Iterator[Line]:
     """Yield why the API is neither up nor down, of the first failure of each such kind."""
     told: set[ApiState] = set()
     for failure in shown:
-        judgement = answer.judged(failure)
-        if judgement is None or judgement.state not in {ApiState.READ_ONLY, ApiState.UNKNOWN}:
+        plane = answer.control_plane_after(failure)
+        if plane is None or plane.state not in {ApiState.READ_ONLY, ApiState.UNKNOWN}:
             continue
-        if judgement.state not in told:
-            told.add(judgement.state)
-            text, _ = _WORDS[judgement.state]
+        if plane.state not in told:
+            told.add(plane.state)
+            text, _ = _WORDS[plane.state]
             who = failure.names[0] if len(failure.names) == 1 else " + ".join(failure.names)
-            yield Line((f"  {text} with {who} gone: {'; '.join(judgement.reasons)}.",))
+            yield Line((f"  {text} with {who} gone: {'; '.join(plane.reasons)}.",))
 
 
 def made_of(found: Topology) -> str:
@@ -101,7 +101,9 @@ def survival(found: Topology) -> str:
     open_ends = found.load_balancer is LoadBalancer.UNKNOWN or found.etcd is Etcd.UNKNOWN
     if open_ends and len(found.api) > 1:
         return "it is not known to survive the loss of any node"
-    points = [name for name in found.nodes if judge(found, (name,)).heals is Ternary.FALSE]
+    points = [
+        name for name in found.nodes if control_plane_after(found, (name,)).heals is Ternary.FALSE
+    ]
     return f"it does not survive the loss of {listed(points)}"
 
 

@@ -13,7 +13,7 @@ from analyzer.kubeproxy.diff.changes import (
     EndpointChange,
     ServiceChange,
 )
-from analyzer.kubeproxy.diff.difference import Verdict
+from analyzer.kubeproxy.diff.difference import Conclusion
 from analyzer.kubeproxy.diff.dumps import Dump
 from analyzer.kubeproxy.diff.pairs import version_of
 from analyzer.kubeproxy.view import ServicePort
@@ -278,9 +278,9 @@ def _counted(answer: DiffAnswer) -> str:
     return ", ".join(f"{count(number, noun)} {what}" for number, noun, what in counted if number)
 
 
-_SENTENCES: Final[dict[Verdict, Callable[[DiffAnswer], Span]]] = {
-    Verdict.SAME: _same,
-    Verdict.INTENDED: _intended,
-    Verdict.UNKNOWN: _unknown,
-    Verdict.DIFFERENT: _different,
+_SENTENCES: Final[dict[Conclusion, Callable[[DiffAnswer], Span]]] = {
+    Conclusion.SAME: _same,
+    Conclusion.INTENDED: _intended,
+    Conclusion.UNKNOWN: _unknown,
+    Conclusion.DIFFERENT: _different,
 }

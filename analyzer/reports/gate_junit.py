@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analyzer.gate.verdict import JudgedService, WorstCase
+from analyzer.gate.evaluation import EvaluatedService, WorstCase
 from analyzer.reports.gate_answer import (
     GateAnswer,
     allowed_words,
@@ -25,15 +25,15 @@ def render(answer: GateAnswer) -> Iterator[str]:
     yield '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="kubeodds gate">\n'
     for kind in answer.failing.kinds:
         cases = [
-            _case(answer, number, judged, found)
-            for number, judged in enumerate(answer.judged)
-            for found in judged.worst
+            _case(answer, number, evaluated, found)
+            for number, evaluated in enumerate(answer.evaluated)
+            for found in evaluated.worst
             if found.kind is kind
         ]
         yield from suite(f"loss with a failure of {kind.value}", cases)
     yield from suite(
         "nodes survived",
-        [_case(answer, number, each, each.fewest) for number, each in enumerate(answer.judged)],
+        [_case(answer, number, each, each.fewest) for number, each in enumerate(answer.evaluated)],
     )
     yield from suite(
         "pods placed",
@@ -56,14 +56,14 @@ def render(answer: GateAnswer) -> Iterator[str]:
     yield "</testsuites>\n"
 
 
-def _case(answer: GateAnswer, number: int, judged: JudgedService, found: WorstCase) -> Case:
-    name = judged.service.name
-    broken = next((each for each in judged.violations if each.found is found), None)
+def _case(answer: GateAnswer, number: int, evaluated: EvaluatedService, found: WorstCase) -> Case:
+    name = evaluated.service.name
+    broken = next((each for each in evaluated.violations if each.found is found), None)
     where = placed_words(answer, found.case)
     if broken is None:
         return Case(name, "", f"{_fares(found)}; pods on {where or 'no node'}")
-    says = f"{violation_words(answer, judged, broken)}; pods on {where}"
-    says += f"; {'; '.join(allowed_words(answer, judged))}"
+    says = f"{violation_words(answer, evaluated, broken)}; pods on {where}"
+    says += f"; {'; '.join(allowed_words(answer, evaluated))}"
     if number in answer.fixes:
         says += f"; fix: {fix_words(answer.fixes[number])}"
     return Case(name, "failure", says)

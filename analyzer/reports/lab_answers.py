@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analyzer.failure.agreement import Verdict
+from analyzer.failure.agreement import JudgedMeasurement
 from analyzer.model.diagnostics import Diagnostic
 from analyzer.model.flow_trace import FlowTrace
 from analyzer.model.measurement import ClientTrial
@@ -34,7 +34,7 @@ class LabAnswer:
     """
 
     dead: str
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[JudgedMeasurement, ...]
     traces: tuple[FlowTrace, ...] = ()
     routes: int | None = None
     left_out: tuple[LeftOut, ...] = ()
@@ -54,9 +54,9 @@ class LabAnswer:
 class RepairedRoute:
     """A route to dead endpoints, measured: before a repair, with it, and after a sync on top."""
 
-    before: Verdict
-    after: Verdict
-    synced: Verdict
+    before: JudgedMeasurement
+    after: JudgedMeasurement
+    synced: JudgedMeasurement
 
 
 @value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analyzer.failure.agreement import Verdict
+from analyzer.failure.agreement import JudgedMeasurement
 from analyzer.model.diagnostics import Diagnostic
 from analyzer.model.lab_pcap import PassedOver, ReplayedFlow, StandIn
 from analyzer.model.value import value
@@ -27,7 +27,7 @@ class LabPcapAnswer:
     dead: str
     timing: str
     node: str | None
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[JudgedMeasurement, ...]
     flows: tuple[ReplayedFlow, ...]
     stand_ins: tuple[StandIn, ...]
     passed_over: tuple[PassedOver, ...]

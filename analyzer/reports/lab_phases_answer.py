@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analyzer.failure.agreement import Verdict
+from analyzer.failure.agreement import JudgedMeasurement
 from analyzer.model.diagnostics import Diagnostic
 from analyzer.model.lab_phases import Bucket, Connection, Event
 from analyzer.model.measurement import Measurement
@@ -42,7 +42,7 @@ class Phase:
     at_event: bool
     dead: str
     rules: str
-    verdict: Verdict
+    verdict: JudgedMeasurement
     lost_predicted: Bounds | None
     interval: tuple[float, float] | None
     route: int = 0

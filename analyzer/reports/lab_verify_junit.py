@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from analyzer.failure.agreement import Verdict
+from analyzer.failure.agreement import JudgedMeasurement
 from analyzer.model.value import replace
 from analyzer.reports.junit import Case, suite
 from analyzer.reports.lab_answers import LabAnswer
@@ -45,7 +45,7 @@ def _numbered(cases: list[Case]) -> list[Case]:
     return found
 
 
-def _case(verdict: Verdict) -> Case:
+def _case(verdict: JudgedMeasurement) -> Case:
     measured = verdict.measurement
     name = f"{measured.frontend} from {measured.source}"
     if verdict.agrees:

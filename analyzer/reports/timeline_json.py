@@ -42,7 +42,7 @@ def render(answer: TimelineAnswer) -> Iterator[str]:
             ),
             "heals": values.encode(TERNARY[outage.heals]),
             "why": values.encode(list(scenario.why)),
-            "control_plane": values.encode(control_plane(scenario.judgement)),
+            "control_plane": values.encode(control_plane(scenario.plane)),
             "kube_proxy_dead": values.encode(outage.proxy_dead),
             "until": values.encode(number(answer.until)),
             "rate": values.encode(None if answer.rate is None else number(answer.rate)),

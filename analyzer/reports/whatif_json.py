@@ -87,7 +87,7 @@ class _Writer:
                 "silenced": [services[each].name.text for each in cost.silenced],
                 "degraded": cost.degraded,
                 "unknown": cost.unknown,
-                "control_plane": control_plane(self._answer.judged(failure)),
+                "control_plane": control_plane(self._answer.control_plane_after(failure)),
             }
         )
 

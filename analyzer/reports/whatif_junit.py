@@ -80,11 +80,11 @@ def _where(answer: WhatIfAnswer, failure: Failure) -> str:
 
 def _left(answer: WhatIfAnswer, failure: Failure) -> str:
     """Return what is left of the control plane."""
-    judgement = answer.judged(failure)
-    if judgement is None:
+    plane = answer.control_plane_after(failure)
+    if plane is None:
         return ""
-    heals = _HEALS[judgement.heals]
-    return f"; API {judgement.state.value}, {heals}"
+    heals = _HEALS[plane.heals]
+    return f"; API {plane.state.value}, {heals}"
 
 
 def _control_plane(answer: WhatIfAnswer) -> Case:

@@ -74,11 +74,13 @@ def _control_plane(answer: WhatIfAnswer, failures: list[Failure]) -> Iterator[st
     """Yield what failures leave of the control plane, where one is known."""
     if answer.topology is None:
         return
-    judged = [(_failing(f), j) for f in failures if (j := answer.judged(f)) is not None]
+    planes = [
+        (_failing(f), j) for f in failures if (j := answer.control_plane_after(f)) is not None
+    ]
     says = "Whether the API can certainly read and write."
-    yield from _metric("api_up", says, [(f, int(j.state is ApiState.UP)) for f, j in judged], min)
+    yield from _metric("api_up", says, [(f, int(j.state is ApiState.UP)) for f, j in planes], min)
     says = "Whether dead endpoints certainly leave the rules in time."
-    healing = [(f, int(j.heals is Ternary.TRUE)) for f, j in judged]
+    healing = [(f, int(j.heals is Ternary.TRUE)) for f, j in planes]
     yield from _metric("heals", says, healing, min)
     says = "How many node failures the control plane survives, whichever nodes fail."
     yield from _metric("control_plane_survives_nodes", says, [({}, survives(answer.topology))])

@@ -235,7 +235,7 @@ def _failure(answer: WhatIfAnswer, failure: Failure) -> tuple[Cell, ...]:
         mean(answer, cost),
         Span(f"{len(cost.silenced):,}", Style.BAD if cost.silenced else Style.PLAIN),
         f"{cost.degraded:,}" + (f" to {cost.degraded + cost.unknown:,}" if cost.unknown else ""),
-        word(answer.judged(failure)),
+        word(answer.control_plane_after(failure)),
     )
 
 

@@ -68,12 +68,12 @@ def _columns(answer: WhatIfAnswer, failure: Failure) -> Iterator[str]:
     yield from map(repr, mean_loss(answer, cost))
     yield from map(str, (len(cost.silenced), cost.degraded, cost.unknown))
     yield cell(",".join(names_at(answer, cost.row, dead_nodes(answer, failure)) or ()))
-    judgement = answer.judged(failure)
-    if judgement is None:
+    plane = answer.control_plane_after(failure)
+    if plane is None:
         yield from ("", "", "")
     else:
-        yield judgement.state.value
-        yield from (_TERNARY[judgement.heals], _TERNARY[judgement.replaces])
+        yield plane.state.value
+        yield from (_TERNARY[plane.heals], _TERNARY[plane.replaces])
 
 
 def _where(answer: WhatIfAnswer, row: RouteRow) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """The devices by which pods' flows arrive and leave: what is assumed about them.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 A dump names devices, but does not say whose they are. Each network plugin names those of pods in
 its own way (`USUAL`); a node has one plugin, so its pods are behind the devices with such names

@@ -1,6 +1,7 @@
 """A packet's traversal of the hooks, and of the base chains registered at each.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 A hook calls the base chains of several tables one after another (`calls`); a packet that one of
 them accepts goes to the next, and one that all accept is routed.
@@ -84,10 +85,10 @@ class Hooks:
         self._began = UNKNOWN_PACKET
 
     @property
-    def judged(self) -> set[type]:
+    def evaluated(self) -> set[type]:
         """Kinds of matches that were evaluated so far."""
         walkers = [walker for each in self._calls.chains() for walker in (each.walker, each.again)]
-        return {kind for walker in walkers for kind in walker.judged}
+        return {kind for walker in walkers for kind in walker.evaluated}
 
     def _note(self, field: str) -> None:
         times = self.asked_fields[field] = self.asked_fields.get(field, 0) + 1

@@ -1,13 +1,13 @@
 """Whether a packet matches an ipset whose contents ``ipset save`` gives.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 The kernel looks a packet up in a set of networks by their prefixes, the longest first, and the
-first entry that contains it decides: it is in the set, or not (``nomatch``). The same is done here
-with what is known of the packet. Known parts (a port, a device) select the entries that may contain
-it. If one other part is a region of addresses, all of these entries are overlaid, the widest first,
-which gives the addresses that are in the set and those that may be (an entry with a timeout may
-have expired). A set that rules fill is not known.
+first entry that contains it decides: it is in the set, or not (``nomatch``). So here, with what is
+known of the packet. Known parts (a port, a device) select the entries that may contain it. If one
+other part is a region of addresses, these entries are overlaid, the widest first: which addresses
+are in the set, and which may be (a timeout may have expired). A set that rules fill is not known.
 
 Source: Linux, net/netfilter/xt_set.c, ``match_set``; net/netfilter/ipset/ip_set_core.c,
 ``ip_set_test``; ip_set_hash_gen.h, ``mtype_test_cidrs``; ip_set_list_set.c, ``list_set_ktest``.

@@ -210,17 +210,17 @@ class Situation:
         return self._devices(side, leaving=True)
 
     def told_by_devices(
-        self, device: Devices, found: Ternary, judge: Callable[[Devices], Ternary] | None = None
+        self, device: Devices, found: Ternary, evaluate: Callable[[Devices], Ternary] | None = None
     ) -> Ternary:
         """Return a match's result on a device; if known, record that an answer depends on it.
 
-        `judge` returns the result for other devices; without it, it depends on all of `device`.
+        `evaluate` returns the result for other devices; without it, it depends on all of `device`.
         """
         if found is Ternary.UNKNOWN:
             return found
         self.assume(POD_INTERFACE)
         if device.beside and (
-            judge is None or judge(replace(device, beside=())) is Ternary.UNKNOWN
+            evaluate is None or evaluate(replace(device, beside=())) is Ternary.UNKNOWN
         ):
             self.assume(OUTSIDE_INTERFACE)
         return found

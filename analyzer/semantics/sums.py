@@ -1,6 +1,7 @@
 """Bounds on many keys at once, combined from those of a tree's branches.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 A node of a tree names few keys that the largest of its branches does not. So its bounds are kept as
 a layer over those of that branch: separate bounds for the keys that other branches name, and one

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from analyzer.clients.callers import Callers, callers
 from analyzer.clients.connectors import CONNECTORS, Connector, To
-from analyzer.clients.operations import Connection, Journey, Operation, Step, judge
+from analyzer.clients.operations import Connection, Journey, Operation, Step, predicted_operation
 from analyzer.clients.resolvers import RESOLVERS
 from analyzer.clients.responses import FlowResponse
 from analyzer.clients.world import EntryNode, World, dns_at
@@ -44,7 +44,7 @@ def client(options: SimpleNamespace) -> int:
     """Show what clients see, and return the exit status."""
     asked = _Asked(options)
     operations = asked.operations()
-    found = tuple(judge(each, asked.world) for each in operations)
+    found = tuple(predicted_operation(each, asked.world) for each in operations)
     answer = ClientAnswer(
         view=asked.given.view,
         cluster=asked.given.cluster,

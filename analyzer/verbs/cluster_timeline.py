@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from analyzer.cluster.content import Contents
 from analyzer.cluster.course import Moment, Stood, lost_over, moments, stood, time_of
 from analyzer.cluster.node_names import NodeNames
+from analyzer.cluster.reference import service_port_key
 from analyzer.errors import AnalyzerError, InputError, UsageError
 from analyzer.inputs.api_objects import ApiObjects
 from analyzer.inputs.whole import read_whole
@@ -40,16 +41,13 @@ from analyzer.watching.drifting import Drift, Drifting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Final, TypeAlias
+    from typing import Final
 
     from analyzer.cluster.drift_kinds import Finding
+    from analyzer.cluster.reference import ServicePortKey
     from analyzer.inputs.recognised import Input
     from analyzer.kubeproxy.diff.changes import ServiceChange
-    from analyzer.kubeproxy.view import ServicePort
     from analyzer.model.probability import Bounds
-
-    #: Name, protocol and IP version of a ServicePort.
-    Key: TypeAlias = tuple[str, str, int | None]
 
 #: Dumps between two collections of cycles: the program runs without a collector.
 _COLLECTS: Final = 8
@@ -97,7 +95,7 @@ class _State:
     """
 
     at: Fraction
-    digests: Mapping[Key, str]
+    digests: Mapping[ServicePortKey, str]
     drift: tuple[Drift | str, ...]
     not_judged: tuple[str, ...]
 
@@ -201,7 +199,9 @@ class _Courses:
 
     def _state(self, each: Dumped, given: Input, drifting: Sequence[Drifting]) -> _State:
         services = given.view.services
-        digests = dict(zip(map(_key, services), self._contents.keep(services), strict=True))
+        digests = dict(
+            zip(map(service_port_key, services), self._contents.keep(services), strict=True)
+        )
         by_name: dict[tuple[str, str], dict[int | None, str]] = {}
         for (name, protocol, version), digest in digests.items():
             by_name.setdefault((name, protocol), {})[version] = digest
@@ -329,13 +329,9 @@ def _lacks(digests: Sequence[str | None]) -> Callable[[int, int], bool]:
     return lambda rule, _: digests[rule] is None
 
 
-def _key(service: ServicePort) -> Key:
-    return service.name.text, service.protocol, service.version
-
-
 def _as_changed(
     node: str,
-    key: Key,
+    key: ServicePortKey,
     change: ServiceChange | None,
     times: tuple[Fraction, Fraction],
     *,

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 from analyzer.errors import UsageError, suggestion
 from analyzer.failure.whatif import Kind
 from analyzer.gate.bounds import most_on
-from analyzer.gate.cases import Judge
+from analyzer.gate.cases import CaseEvaluator
+from analyzer.gate.evaluation import EvaluatedService, Thresholds, evaluated
 from analyzer.gate.expected import expected_end
 from analyzer.gate.failing import Failing, failing_of
 from analyzer.gate.fixes import fix_of
 from analyzer.gate.problem import Group, Problem
 from analyzer.gate.reasons import why_pending
-from analyzer.gate.verdict import JudgedService, Thresholds, judged
 from analyzer.kubeproxy.predict.assumptions import GivenSettings
 from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.output import DONE, finish, show
@@ -45,20 +45,20 @@ def answer_of(options: SimpleNamespace, given: Given) -> GateAnswer:
     Raises:
         AnalyzerError: a manifest is malformed, or a selected name is not there.
     """
-    problem, failing, judge = _world(options, given)
+    problem, failing, evaluator = _world(options, given)
     thresholds = Thresholds(options.max_loss, options.min_survives)
     with progress("Services") as advance:
-        found = judged(problem, given.services, failing, judge, thresholds)
+        found = evaluated(problem, given.services, failing, evaluator, thresholds)
         fixes = {}
         for number, each in enumerate(found):
             if each.violations or each.pending:
-                fix = fix_of(each, given.templates, given.problem, failing, judge, thresholds)
+                fix = fix_of(each, given.templates, given.problem, failing, evaluator, thresholds)
                 if fix is not None:
                     fixes[number] = fix
             if advance is not None:
                 advance(1, len(found))
     return GateAnswer(
-        judged=tuple(found),
+        evaluated=tuple(found),
         fixes=fixes,
         unjudged=given.unjudged,
         pending=tuple(_pending(problem, found)),
@@ -68,18 +68,18 @@ def answer_of(options: SimpleNamespace, given: Given) -> GateAnswer:
         unknown=given.unknown,
         ignored=given.ignored,
         assumed=tuple(_assumed(given, problem)),
-        prediction=judge.prediction,
-        checked=judge.checked,
-        diagnostics=tuple(_diagnostics(given, judge)),
-        is_faulty=bool(judge.differing),
+        prediction=evaluator.prediction,
+        checked=evaluator.checked,
+        diagnostics=tuple(_diagnostics(given, evaluator)),
+        is_faulty=bool(evaluator.differing),
         every=options.all,
     )
 
 
-def _world(options: SimpleNamespace, given: Given) -> tuple[Problem, Failing, Judge]:
+def _world(options: SimpleNamespace, given: Given) -> tuple[Problem, Failing, CaseEvaluator]:
     problem = given.problem(given.templates)
     failing = _failing(options, given, problem)
-    return problem, failing, _judge(options, given, problem, failing)
+    return problem, failing, _evaluator(options, given, problem, failing)
 
 
 def _failing(options: SimpleNamespace, given: Given, problem: Problem) -> Failing:
@@ -113,7 +113,9 @@ _LACKING = {
 }
 
 
-def _judge(options: SimpleNamespace, given: Given, problem: Problem, failing: Failing) -> Judge:
+def _evaluator(
+    options: SimpleNamespace, given: Given, problem: Problem, failing: Failing
+) -> CaseEvaluator:
     control_plane = [problem.nodes[v].name for v in sorted(failing.control_plane)]
     said = GivenSettings(
         version=options.kube_proxy,
@@ -127,28 +129,30 @@ def _judge(options: SimpleNamespace, given: Given, problem: Problem, failing: Fa
 
         seed = SystemRandom().randrange(1 << 32)
     try:
-        return Judge(problem, given.templates, given.services, failing, control_plane, said, seed)
+        return CaseEvaluator(
+            problem, given.templates, given.services, failing, control_plane, said, seed
+        )
     except ValueError as error:
         raise UsageError(f"--kube-proxy: {error}") from None
 
 
 def _objects_of(options: SimpleNamespace, given: Given) -> int:
     """Print the objects of the worst placement of each Service, or of the expected one."""
-    problem, failing, judge = _world(options, given)
+    problem, failing, evaluator = _world(options, given)
     thresholds = Thresholds(options.max_loss, options.min_survives)
     asked = []
-    for each in judged(problem, given.services, failing, judge, thresholds):
+    for each in evaluated(problem, given.services, failing, evaluator, thresholds):
         case = each.expected
         if options.objects_of == "worst":
             broken = [v.found for v in each.violations]
             case = (broken or [*each.worst, each.fewest])[0].case
         asked.append((each.service, case.end))
-    document = {"apiVersion": "v1", "kind": "List", "items": judge.objects(asked)}
+    document = {"apiVersion": "v1", "kind": "List", "items": evaluator.objects(asked)}
     show(json.dumps(document, indent=1) + "\n", options)
     return DONE
 
 
-def _pending(problem: Problem, found: Sequence[JudgedService]) -> Iterator[Pending]:
+def _pending(problem: Problem, found: Sequence[EvaluatedService]) -> Iterator[Pending]:
     """Yield the workloads whose pods find no node, certainly or where the scores lead.
 
     Of those that an autoscaler makes more of also how many more of these find none.
@@ -211,7 +215,7 @@ def _has_claims(item: object, spec: object) -> bool:
     return any(at(v, "persistentVolumeClaim") or at(v, "ephemeral") for v in volumes)
 
 
-def _diagnostics(given: Given, judge: Judge) -> Iterator[Diagnostic]:
+def _diagnostics(given: Given, evaluator: CaseEvaluator) -> Iterator[Diagnostic]:
     for each in given.unjudged:
         if each.matters:
             name = "/".join(each.manifest.key)
@@ -242,13 +246,13 @@ def _diagnostics(given: Given, judge: Judge) -> Iterator[Diagnostic]:
             line=place.line,
             partial=True,
         )
-    if judge.differing:
+    if evaluator.differing:
         yield Diagnostic(
             severity=Severity.WARNING,
             code="prediction",
             message=(
                 "the generated rules give other results than predicted for "
-                f"{listed(judge.differing)}: a bug in kubeodds, please report it"
+                f"{listed(evaluator.differing)}: a bug in kubeodds, please report it"
             ),
             file="rules",
             partial=True,

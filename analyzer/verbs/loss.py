@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from analyzer.model.diagnostics import Diagnostic
 
     #: What `judged` returns.
-    Judged = tuple[Absent, tuple[ServicePort, ...]]
+    AbsentAndEvaluated = tuple[Absent, tuple[ServicePort, ...]]
 
 #: Options of `loss` that `repair` takes too, and the names under which they are kept.
 _OF_REPAIR: Final = {
@@ -103,7 +103,7 @@ def _answer(
     options: SimpleNamespace,
     given: Input,
     died: Dead,
-    found: Judged,
+    found: AbsentAndEvaluated,
     diagnostics: tuple[Diagnostic, ...],
 ) -> LossAnswer:
     absent, services = found
@@ -228,8 +228,8 @@ def _worst(options: SimpleNamespace, nodes: Sequence[LossNode]) -> tuple[WorstLo
     return tuple(at[id(each)] for each in ordered)
 
 
-def _judged_or_why(node: NodeInput) -> Judged | InputError | UsageError:
-    """Return the judgement of a node's dumps, or why there is none: other nodes may have one."""
+def _judged_or_why(node: NodeInput) -> AbsentAndEvaluated | InputError | UsageError:
+    """Return the plane of a node's dumps, or why there is none: other nodes may have one."""
     try:
         return judged(node.options, node.given)
     except (InputError, UsageError) as error:
@@ -250,7 +250,11 @@ def _together(given: Sequence[Input]) -> Input:
 
 
 def _node(
-    node: NodeInput, died: Dead, found: Judged | InputError | UsageError, *, is_dead: bool
+    node: NodeInput,
+    died: Dead,
+    found: AbsentAndEvaluated | InputError | UsageError,
+    *,
+    is_dead: bool,
 ) -> LossNode:
     answer = why = None
     if isinstance(found, (InputError, UsageError)):

@@ -14,7 +14,7 @@ from analyzer.semantics.base_chains import Rules
 from netns_lab.namespace import Namespace
 
 #: An address, as an integer, and a port.
-Door: TypeAlias = tuple[int, int]
+SocketAddress: TypeAlias = tuple[int, int]
 
 
 class Backend(ABC):
@@ -30,7 +30,7 @@ class Backend(ABC):
         self.tables = tuple(ruleset.tables)
         #: What of the dump was not loaded as it stands.
         self.notes: list[Diagnostic] = []
-        self._so_far: Counter[Door] = Counter()
+        self._so_far: Counter[SocketAddress] = Counter()
         self.load(ruleset)
 
     @abstractmethod
@@ -89,7 +89,7 @@ class Backend(ABC):
             LabError: it is not.
         """
 
-    def counters(self) -> Counter[Door]:
+    def counters(self) -> Counter[SocketAddress]:
         """Return how many new flows were sent to each endpoint since the rules were loaded.
 
         The kernel counts them, independently of the captures.
@@ -97,14 +97,14 @@ class Backend(ABC):
         self.drawn()
         return self._so_far.copy()
 
-    def drawn(self) -> Counter[Door]:
+    def drawn(self) -> Counter[SocketAddress]:
         """Return how many were sent to each since the last call of this, or of `counters`."""
         found = self._newly_drawn()
         self._so_far.update(found)
         return found
 
     @abstractmethod
-    def _newly_drawn(self) -> Counter[Door]:
+    def _newly_drawn(self) -> Counter[SocketAddress]:
         """Read the kernel's counters, and return what is new in them."""
 
     def endings(self) -> Counter[str] | None:

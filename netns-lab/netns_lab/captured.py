@@ -49,7 +49,7 @@ NOT_FROM: Final = "from sources that --from does not name"
 FORGOTTEN: Final = (
     f"of more than {AFFINE_CLIENTS} clients with session affinity, of which iptables forgets some"
 )
-TWO_DOORS: Final = "of a client that session affinity knows from another frontend or network"
+OTHER_FRONTEND: Final = "of a client that session affinity knows from another frontend or network"
 LISTENING: Final = "from an endpoint, and from a port on which endpoints listen"
 
 _Place = tuple[str, bytes, int]
@@ -102,7 +102,7 @@ class Capture:
         self._asked = {id(service) for service in narrow(given.view, options.service)}
         self._sources = set(options.sources or [source.value for source in Source])
         self._behind = behind_rules(options, given)
-        self._doors = dict(_doors(given))
+        self._sockaddrs = dict(_sockaddrs(given))
         endpoints = {id(service): service.endpoints for service in given.view.services}
         self._endpoints = {
             (service.protocol, each.address.packed, each.port)
@@ -156,7 +156,7 @@ class Capture:
 
     def leave_out(self, flow: CapturedFlow, of: CapturedRoute, reason: str) -> None:
         """Count a flow under a reason after all; the caller removes it from its route."""
-        place = f"{_door(*flow.to)} ({of.service.protocol}, {of.service.name.text})"
+        place = f"{_sockaddr(*flow.to)} ({of.service.protocol}, {of.service.name.text})"
         self._pass(reason, place, is_judged=False)
 
     def _pass(self, reason: str, place: str | None = None, *, is_judged: bool = True) -> None:
@@ -168,9 +168,9 @@ class Capture:
     def _segment(self, packet: Packet, found: Segment) -> None:
         to: _Place = (found.protocol, *found.destination)
         of: _Place = (found.protocol, *found.source)
-        if to in self._doors:
-            self._to_service(packet, found, *self._doors[to])
-        elif of in self._doors:
+        if to in self._sockaddrs:
+            self._to_service(packet, found, *self._sockaddrs[to])
+        elif of in self._sockaddrs:
             self._pass(ANSWERS)
         elif to in self._endpoints:
             self._pass(TO_ENDPOINTS, _named(to))
@@ -231,7 +231,7 @@ class Capture:
         if service.affinity is not None:
             known = self._affine.setdefault(id(service), {})
             if known.setdefault(flow.client, key) != key:
-                return TWO_DOORS
+                return OTHER_FRONTEND
             if self._forgets and len(known) > AFFINE_CLIENTS:
                 del known[flow.client]
                 return FORGOTTEN
@@ -294,7 +294,7 @@ def source_of(given: Input, client: Address) -> Source:
     return Source.EXTERNAL if is_outside else Source.POD
 
 
-def _doors(given: Input) -> Iterator[tuple[_Place, tuple[ServicePort, Frontend]]]:
+def _sockaddrs(given: Input) -> Iterator[tuple[_Place, tuple[ServicePort, Frontend]]]:
     """Yield the addresses and ports of Services; for NodePorts, the node's addresses."""
     for service in given.view.services:
         for frontend in service.frontends:
@@ -325,8 +325,8 @@ def _share_of(route: Route, client: Address) -> Share:
 
 def _named(place: _Place) -> str:
     protocol, address, port = place
-    return f"{_door(ip_address(address), port)} ({protocol})"
+    return f"{_sockaddr(ip_address(address), port)} ({protocol})"
 
 
-def _door(address: Address, port: int) -> str:
+def _sockaddr(address: Address, port: int) -> str:
     return f"[{address}]:{port}" if ":" in str(address) else f"{address}:{port}"

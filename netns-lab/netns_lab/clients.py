@@ -18,8 +18,8 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from analyzer.clients.connectors import CONNECTORS
-from analyzer.clients.operations import Connection, LookUp, Operation, judge
-from analyzer.clients.outcome import Outcome
+from analyzer.clients.operations import Connection, LookUp, Operation, predicted_operation
+from analyzer.clients.outcome import OperationOutcome
 from analyzer.clients.resolvers import RESOLVERS
 from analyzer.clients.walk import Range
 from analyzer.clients.world import EntryNode, World
@@ -172,7 +172,7 @@ def trials(
             target = f"{frontend.kind.value} of {service.name.text}", str(address), port
             predicted = None
             if client.operation is not None:
-                predicted = judge(client.operation(service, frontend), world).outcome
+                predicted = predicted_operation(client.operation(service, frontend), world).outcome
                 longest = max((float(e.time.most) for e in predicted.endings), default=0.0)
                 patience = max(client.deadline, longest + _DEADLINE)
                 client = replace(client, deadline=patience)  # noqa: PLW2901  # the same, for longer
@@ -211,20 +211,22 @@ def _trial(
     runs: int,
     progress: Progress | None,
     target: tuple[str, str, int],
-    predicted: Outcome | Bounds | None,
+    predicted: OperationOutcome | Bounds | None,
 ) -> ClientTrial:
     """Run a client against a target; `predicted` is the chance of success, an outcome, or None."""
     name, address, port = target
     arguments = client.arguments(address, port)
     done = run_client(lab, client, servers, runs, arguments, progress)
-    takes = predicted.failing() if isinstance(predicted, Outcome) else None
+    takes = predicted.failing() if isinstance(predicted, OperationOutcome) else None
     return ClientTrial(
         command=" ".join(arguments),
         target=name,
         family="ip6" if ":" in address else "ip",
         runs=runs,
         succeeded=sum(each.succeeded for each in done),
-        succeeds=succeeds(predicted.fails) if isinstance(predicted, Outcome) else predicted,
+        succeeds=succeeds(predicted.fails)
+        if isinstance(predicted, OperationOutcome)
+        else predicted,
         # Judged as a document has them.
         failure_seconds=tuple(sorted(round(e.seconds, 3) for e in done if not e.succeeded)),
         failure_takes=None if takes is None else (float(takes.least), float(takes.most)),

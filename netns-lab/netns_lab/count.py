@@ -15,7 +15,7 @@ from typing import Final
 
 from analyzer.model.addresses import IPV4
 from netns_lab import filters
-from netns_lab.columns import Columns, RawDoor
+from netns_lab.columns import Columns, RawSocketAddress
 from netns_lab.gates import Gate
 from netns_lab.layout import ANSWER, Layout
 from netns_lab.messages import Messages
@@ -40,7 +40,7 @@ _SYN_ACK: Final = 0x12
 _RST_ACK: Final = 0x14
 
 #: Tags of flows, and of each where it arrived.
-Landed = tuple[list[int], Sequence[RawDoor]]
+Landed = tuple[list[int], Sequence[RawSocketAddress]]
 #: Tags of flows, and whether they were answered; False: refused.
 Answered = tuple[list[int], bool]
 
@@ -87,20 +87,20 @@ class Answers:
         self._columns = Columns(self._ring.slots, layout)
         self._quoted = self._columns.quoted()
 
-    def take(self, *doors: RawDoor) -> Iterator[tuple[RawDoor, Answered]]:
-        """Give what has come since from the doors that were asked, and from which."""
+    def take(self, *sockaddrs: RawSocketAddress) -> Iterator[tuple[RawSocketAddress, Answered]]:
+        """Give what has come since from the socket addresses asked for, and from which."""
         for first, last in self._ring.take():
             protocols = self._columns.protocols(first, last)
             of_icmp = protocols.count(self._layout.icmp)
-            for door in doors:
+            for sockaddr in sockaddrs:
                 if not of_icmp:
-                    found = _answered(self._columns, self._layout, first, last, door)
+                    found = _answered(self._columns, self._layout, first, last, sockaddr)
                 elif of_icmp == len(protocols):
-                    found = self._refused(first, last, door)
+                    found = self._refused(first, last, sockaddr)
                 else:
-                    found = self._one_by_one(first, protocols, door)
+                    found = self._one_by_one(first, protocols, sockaddr)
                 for each in found:
-                    yield door, each
+                    yield sockaddr, each
 
     def forget(self) -> None:
         """Pass over what was heard so far: of other routes, with which the ring may be full."""
@@ -108,17 +108,19 @@ class Answers:
             pass
         self.dropped()
 
-    def _one_by_one(self, first: int, protocols: bytes, door: RawDoor) -> Iterator[Answered]:
+    def _one_by_one(
+        self, first: int, protocols: bytes, sockaddr: RawSocketAddress
+    ) -> Iterator[Answered]:
         for at, protocol in enumerate(protocols, first):
             if protocol != self._layout.icmp:
-                yield from _answered(self._columns, self._layout, at, at + 1, door)
+                yield from _answered(self._columns, self._layout, at, at + 1, sockaddr)
             else:
-                yield from self._refused(at, at + 1, door)
+                yield from self._refused(at, at + 1, sockaddr)
 
-    def _refused(self, first: int, last: int, door: RawDoor) -> Iterator[Answered]:
+    def _refused(self, first: int, last: int, sockaddr: RawSocketAddress) -> Iterator[Answered]:
         """Give the flows that errors of ICMP quote."""
-        doors, tags = self._quoted
-        told, were_for_it = tags[first:last].tolist(), doors.which_are(door, first, last)
+        sockaddrs, tags = self._quoted
+        told, were_for_it = tags[first:last].tolist(), sockaddrs.which_are(sockaddr, first, last)
         yield told if were_for_it is None else _where(told, were_for_it), False
 
     def dropped(self) -> int:
@@ -131,28 +133,28 @@ class Answers:
 
 
 def _answered(
-    columns: Columns, layout: Layout, first: int, last: int, door: RawDoor
+    columns: Columns, layout: Layout, first: int, last: int, sockaddr: RawSocketAddress
 ) -> Iterator[Answered]:
     """Give the answers among some packets that are no errors of ICMP."""
-    from_door = columns.of.which_are(door, first, last)
+    from_there = columns.of.which_are(sockaddr, first, last)
     if layout.protocol != "tcp":
         tags = columns.tags(first, last)
         if layout.protocol == "udp":  # at the node, the first packets of flows are here too
             marks = columns.marks(first, last)
             if marks.count(ANSWER) != len(marks):
-                of = from_door or [True] * len(marks)
-                from_door = [a and b == ANSWER for a, b in zip(of, marks, strict=True)]
-        yield tags if from_door is None else _where(tags, from_door), True
+                of = from_there or [True] * len(marks)
+                from_there = [a and b == ANSWER for a, b in zip(of, marks, strict=True)]
+        yield tags if from_there is None else _where(tags, from_there), True
         return
     flags, tags = columns.flags(first, last), columns.acknowledged(first, last)
-    if from_door is None and flags.count(_SYN_ACK) == len(flags):
+    if from_there is None and flags.count(_SYN_ACK) == len(flags):
         yield tags, True
         return
-    from_door = from_door or [True] * len(flags)
+    from_there = from_there or [True] * len(flags)
     is_open = [each & _SYN_ACK == _SYN_ACK for each in flags]
-    yield _where(tags, [a and b for a, b in zip(from_door, is_open, strict=True)]), True
+    yield _where(tags, [a and b for a, b in zip(from_there, is_open, strict=True)]), True
     is_refused = [each & _RST_ACK == _RST_ACK for each in flags]
-    yield _where(tags, [a and b for a, b in zip(from_door, is_refused, strict=True)]), False
+    yield _where(tags, [a and b for a, b in zip(from_there, is_refused, strict=True)]), False
 
 
 def _where(tags: list[int], holds: list[bool]) -> list[int]:
@@ -189,15 +191,17 @@ class LocalDelivery:
         packets = Slots(memoryview(buffer), _SHORT, -layout.header)
         self._columns = Columns(packets, layout, ends)
 
-    def take(self, *doors: RawDoor) -> Iterator[tuple[Landed, list[tuple[RawDoor, Answered]]]]:
-        """Give what has come since: to doors of this host, and from the doors that were asked."""
+    def take(
+        self, *sockaddrs: RawSocketAddress
+    ) -> Iterator[tuple[Landed, list[tuple[RawSocketAddress, Answered]]]]:
+        """Give what has come since: to this host, and from the socket addresses asked for."""
         while count := self._messages.receive(self._socket.fileno()):
             yield (
                 self._landed(count),
                 [
-                    (door, each)
-                    for door in doors
-                    for each in _answered(self._columns, self._layout, 0, count, door)
+                    (sockaddr, each)
+                    for sockaddr in sockaddrs
+                    for each in _answered(self._columns, self._layout, 0, count, sockaddr)
                 ],
             )
 

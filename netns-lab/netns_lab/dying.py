@@ -1,6 +1,7 @@
 """How deaths are brought about, and undone: at the host of what dies.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 Each host of the lab owns the addresses of its endpoints, so packets to them reach its INPUT chain,
 where a filter rule ends them: DROP, REJECT, or NFQUEUE, which queues them to us for some

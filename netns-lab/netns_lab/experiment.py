@@ -21,7 +21,7 @@ from analyzer.model.value import replace
 from analyzer.semantics.base_chains import Rules
 from netns_lab.affinity import AffineRun
 from netns_lab.arriving import Beyond
-from netns_lab.backend import Backend, Door
+from netns_lab.backend import Backend, SocketAddress
 from netns_lab.backends import BACKENDS, backend_of, load_beside
 from netns_lab.beyond import OtherNode, lost_beyond
 from netns_lab.count import BATCH, Answers, Captures, close_all
@@ -317,7 +317,7 @@ class Lab:
         if not (self._in_a_row and self._has_counted):
             self.backend.drawn()
 
-    def drawn(self) -> Counter[Door]:
+    def drawn(self) -> Counter[SocketAddress]:
         """Return what the rules have counted since then."""
         self._has_counted = True
         return self.backend.drawn()

@@ -15,8 +15,8 @@ from analyzer.kubeproxy.view import Endpoint, Route, ServicePort
 from analyzer.model.addresses import Address
 from analyzer.model.measurement import ANSWERED, Measurement
 from analyzer.model.probability import Bounds, capped_sum
-from netns_lab.arriving import NOTHING, Arriving, arriving, door_of_endpoint, either, hull
-from netns_lab.columns import RawDoor, door_of, raw_door, tag_of
+from netns_lab.arriving import NOTHING, Arriving, arriving, either, hull, sockaddr_of_endpoint
+from netns_lab.columns import RawSocketAddress, raw_sockaddr, sockaddr_of, tag_of
 from netns_lab.count import Answered, Captures, Landed
 from netns_lab.deaths import Death, Kind
 from netns_lab.errors import LabError
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _UNKNOWN = Arriving({}, {}, NOTHING)
 RouteOf = tuple[ServicePort, Route]
 #: Where a flow arrived, and whether its client was answered.
-FlowResult = tuple[RawDoor | None, bool | None]
+FlowResult = tuple[RawSocketAddress | None, bool | None]
 
 
 @dataclass(slots=True)
@@ -68,32 +68,32 @@ class Ear:
     def __init__(self, lab: Lab, captures: Captures) -> None:
         self._lab, self.captures = lab, captures
         self._echoes: dict[socket, None] = {}
-        self.landed: dict[int, RawDoor] = {}
+        self.landed: dict[int, RawSocketAddress] = {}
         #: By the address and port that flows are sent to, from where alone answers can come.
-        self.answered: dict[RawDoor, dict[int, bool]] = {}
+        self.answered: dict[RawSocketAddress, dict[int, bool]] = {}
         self._duplicates = 0
 
-    def add(self, door: RawDoor, echoes: Sequence[socket]) -> None:
+    def add(self, sockaddr: RawSocketAddress, echoes: Sequence[socket]) -> None:
         """Record a route's answers too, and let its endpoints echo."""
-        self.answered.setdefault(door, {})
+        self.answered.setdefault(sockaddr, {})
         self._echoes.update(dict.fromkeys(echoes))
 
     def drain(self) -> None:
         """Record what has arrived."""
-        captures, doors = self.captures, tuple(self.answered)
+        captures, sockaddrs = self.captures, tuple(self.answered)
         for host in captures.all_hosts:
             for landed in host.take():
                 self._arrived(landed)
         self._lab.echo(tuple(self._echoes))
-        for at_node, answers in captures.node.take(*doors):
+        for at_node, answers in captures.node.take(*sockaddrs):
             self._arrived(at_node)
             for each in answers:
                 self._answers(*each)
         for gate in captures.gates:
-            for landed, _ in gate.take(*doors):
+            for landed, _ in gate.take(*sockaddrs):
                 self._arrived(landed)
         for client in captures.clients:
-            for each in client.take(*doors):
+            for each in client.take(*sockaddrs):
                 self._answers(*each)
 
     def told_once(self) -> tuple[int, int]:
@@ -102,14 +102,14 @@ class Ear:
         return duplicates, self.captures.dropped()
 
     def _arrived(self, found: Landed) -> None:
-        tags, doors = found
+        tags, sockaddrs = found
         before = len(self.landed)
-        self.landed.update(zip(tags, doors, strict=True))
+        self.landed.update(zip(tags, sockaddrs, strict=True))
         self._duplicates += before + len(tags) - len(self.landed)
 
-    def _answers(self, door: RawDoor, found: Answered) -> None:
+    def _answers(self, sockaddr: RawSocketAddress, found: Answered) -> None:
         tags, accepted = found
-        self.answered[door].update(dict.fromkeys(tags, accepted))
+        self.answered[sockaddr].update(dict.fromkeys(tags, accepted))
 
 
 class Followed(RouteRun):
@@ -141,7 +141,7 @@ class Followed(RouteRun):
             ears[self._layout] = Ear(lab, self._captures)
         self._ear = ears[self._layout]
         for place in places.values():  # also endpoints that the first dump lacks
-            self._ear.add(self._door, () if place is None else lab.answering(place[0]))
+            self._ear.add(self._frontend, () if place is None else lab.answering(place[0]))
         self.service, self.route = service, route
         #: Whether the rules know clients again: they have to forget each before its next flow.
         self.has_affinity = any(
@@ -201,7 +201,7 @@ class Followed(RouteRun):
 
     def _fate(self, number: int) -> FlowResult:
         tag = tag_of(self._at, self._flows.ports[number])
-        return self._ear.landed.get(tag), self._ear.answered[self._door].get(tag)
+        return self._ear.landed.get(tag), self._ear.answered[self._frontend].get(tag)
 
     def unanswered(self) -> frozenset[int]:
         """Return the flows of the last phase that still wait for a living endpoint's answer."""
@@ -209,17 +209,17 @@ class Followed(RouteRun):
         return frozenset(
             number
             for number in range(span.first, self.sent)
-            for door, answered in [self._fate(number)]
-            if door in living and answered is None
+            for sockaddr, answered in [self._fate(number)]
+            if sockaddr in living and answered is None
         )
 
-    def _living(self) -> set[RawDoor]:
+    def _living(self) -> set[RawSocketAddress]:
         """Return the addresses and ports of living endpoints, if those of the protocol answer."""
         if self.service.protocol not in ANSWERED:
             return set()
         dead = self.spans[-1].dead
         return {
-            raw_door(share.endpoint.address.packed, share.endpoint.port)
+            raw_sockaddr(share.endpoint.address.packed, share.endpoint.port)
             for route in self._rulings.values()
             for share in (() if route is None else route.shares)
             if share.endpoint.port is not None
@@ -278,9 +278,13 @@ class Followed(RouteRun):
         self._kinds = span.dead
         self._fates = Counter(fates[span.first : span.last])
         waiting = [
-            door for door, answer in map(fates.__getitem__, span.in_flight) if answer is None
+            sockaddr
+            for sockaddr, answer in map(fates.__getitem__, span.in_flight)
+            if answer is None
         ]
-        self._in_flight = Counter(door_of(door) for door in waiting if door is not None)
+        self._in_flight = Counter(
+            sockaddr_of(sockaddr) for sockaddr in waiting if sockaddr is not None
+        )
         self._duplicates, dropped = self._ear.told_once()
         return self._measurement(span.last - span.first, None, dropped, span.ends - span.begins)
 
@@ -288,9 +292,9 @@ class Followed(RouteRun):
         kind = self._kinds.get(endpoint)
         return None if kind is None else str(kind)
 
-    def endpoint_of(self, door: RawDoor) -> Endpoint:
+    def endpoint_of(self, sockaddr: RawSocketAddress) -> Endpoint:
         """Return the endpoint of an address and port in network byte order."""
-        address, port = door_of(door)
+        address, port = sockaddr_of(sockaddr)
         return Endpoint(type(self._to[0])(address), port)
 
 
@@ -311,7 +315,9 @@ def check_room(runs: Sequence[Followed]) -> None:
 
 def _lost(expected: Arriving, dead: Mapping[Endpoint, Kind]) -> Bounds:
     """Return the share of the flows that reach no living endpoint."""
-    gone = {door_of_endpoint(e) for e, kind in dead.items() if kind.is_dead and e.port is not None}
-    living = [share for door, share in expected.shares.items() if door not in gone]
+    gone = {
+        sockaddr_of_endpoint(e) for e, kind in dead.items() if kind.is_dead and e.port is not None
+    }
+    living = [share for sockaddr, share in expected.shares.items() if sockaddr not in gone]
     lower, upper = capped_sum(b.lower for b in living), capped_sum(b.upper for b in living)
     return Bounds(~upper, ~lower)

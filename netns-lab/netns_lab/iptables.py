@@ -22,7 +22,7 @@ from analyzer.model.iptables.rules import Chain, Rule, Ruleset, Table
 from analyzer.parsers.iptables_save import parse
 from analyzer.reports.phrases import listed
 from analyzer.semantics.base_chains import Rules
-from netns_lab.backend import Backend, Door
+from netns_lab.backend import Backend, SocketAddress
 from netns_lab.command import lines_of, run
 from netns_lab.errors import LabError
 from netns_lab.ipsets import make_sets
@@ -227,12 +227,12 @@ class Iptables(Backend):
     def _program(self) -> str:
         return f"{'iptables' if self.family == 'ip' else 'ip6tables'}-{self.variant}"
 
-    def _newly_drawn(self) -> Counter[Door]:
-        found: Counter[Door] = Counter()
+    def _newly_drawn(self) -> Counter[SocketAddress]:
+        found: Counter[SocketAddress] = Counter()
         for where, packets in self._counted_rules.new():
-            door = self._destinations[where]
-            if door is not None:
-                found[door] += packets
+            sockaddr = self._destinations[where]
+            if sockaddr is not None:
+                found[sockaddr] += packets
         return found
 
     def endings(self) -> Counter[str] | None:

@@ -46,7 +46,7 @@ class Muting:
 
 
 def deaf_to(
-    host: Host, layout: Layout, door: tuple[Address, int], ports: Collection[int]
+    host: Host, layout: Layout, sockaddr: tuple[Address, int], ports: Collection[int]
 ) -> AbstractContextManager[None]:
     """Let an endpoint's kernel pass over what comes from an address and port.
 
@@ -54,10 +54,10 @@ def deaf_to(
     reset passes all rules. Packet sockets hear the answers before they are routed.
 
     What comes to `ports`, on which endpoints listen and from which none asks, is a flow: the node
-    may have given it the door's own address and port when it masqueraded.
+    may have given it the address and port that was asked when it masqueraded.
     """
     asked = Netlink(host.namespace)
-    of, family = (layout.number, *door), FAMILIES[layout.version]
+    of, family = (layout.number, *sockaddr), FAMILIES[layout.version]
     flows = [
         partial(asked.rule, 0, TABLE_LOCAL, family=family, of=of, to=(layout.number, None, port))
         for port in sorted(ports)
@@ -67,7 +67,7 @@ def deaf_to(
 
 
 def no_resets_to(
-    node: Namespace, layout: Layout, door: tuple[Address, int]
+    node: Namespace, layout: Layout, sockaddr: tuple[Address, int]
 ) -> AbstractContextManager[None]:
     """Let a node's kernel send no resets to an address and port.
 
@@ -76,7 +76,7 @@ def no_resets_to(
     (raw(7), IPPROTO_RAW).
     """
     asked = Netlink(node)
-    to, family = (layout.number, *door), FAMILIES[layout.version]
+    to, family = (layout.number, *sockaddr), FAMILIES[layout.version]
     return _in_force(asked, partial(asked.rule, 0, family=family, to=to, made_here=True))
 
 

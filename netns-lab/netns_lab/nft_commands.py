@@ -1,6 +1,7 @@
 """The commands that load an nft ruleset, in an order that the kernel accepts.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 What ``nft list ruleset`` prints does not load as it stands: verdict maps come before the chains
 that their elements name. So all tables come first, with empty chains, sets and maps, then the rules

@@ -1,6 +1,7 @@
 """An nft ruleset in a namespace, with our own counters of the endpoints drawn.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 kube-proxy's nft chains have no counters. So a table of ours counts after DNAT: two chains, right
 after all nat chains of prerouting and of output, record the destination of each new flow with DNAT
@@ -27,7 +28,7 @@ from analyzer.model.nft.ruleset import Chain, NftRuleset, Set
 from analyzer.model.value import replace
 from analyzer.parsers import nft_text
 from analyzer.semantics.base_chains import Rules
-from netns_lab.backend import Backend, Door
+from netns_lab.backend import Backend, SocketAddress
 from netns_lab.command import ip_batch, run
 from netns_lab.errors import LabError
 from netns_lab.nft import Nft
@@ -208,9 +209,9 @@ class Nftables(Backend):
         """Let rules forget a few clients without a transaction."""
         return self._known().forgetting(clients)
 
-    def _newly_drawn(self) -> Counter[Door]:
+    def _newly_drawn(self) -> Counter[SocketAddress]:
         """Return the counters in our sets, and reset these."""
-        found: Counter[Door] = Counter()
+        found: Counter[SocketAddress] = Counter()
         filled = []
         for name in _DRAWN:
             for item in self._nft.listed(f"set inet {self._table} {name}"):

@@ -1,6 +1,7 @@
 """New flows at a steady rate while things die and revive, and rules are replaced.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 Flows are sent some milliseconds apart, in turn on each route. Each has arrived when the call that
 sends it returns, so its outcome depends only on what is dead and which rules are loaded at that

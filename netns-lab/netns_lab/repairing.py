@@ -1,6 +1,7 @@
 """A repair tested on the kernel: applied to the rules while flows continue.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 The lab has the rules of the dump, and the dead are silent. First each route to them is measured, to
 confirm the loss. Then flows are sent that conntrack keeps. The repair is applied and undone, which
@@ -25,7 +26,7 @@ from analyzer.model.measurement import Measurement
 from analyzer.questions.repairing import Made
 from analyzer.repair.chains import Graph
 from analyzer.reports.lab_answers import Check, RepairedRoute
-from netns_lab.columns import RawDoor, raw_door
+from netns_lab.columns import RawSocketAddress, raw_sockaddr
 from netns_lab.command import run
 from netns_lab.errors import LabError
 from netns_lab.established import Established
@@ -48,7 +49,7 @@ class Proof:
         self._flows = flows
         self.checks: list[Check] = []
         self._dead = {
-            raw_door(each.address.packed, each.port)
+            raw_sockaddr(each.address.packed, each.port)
             for each in lab.question.dead.endpoints
             if each.port is not None
         }
@@ -128,7 +129,9 @@ class Proof:
 
     # --- flows that go on ----------------------------------------------------------
 
-    def _begun(self, places: Sequence[_Place]) -> list[tuple[Established, Mapping[int, RawDoor]]]:
+    def _begun(
+        self, places: Sequence[_Place]
+    ) -> list[tuple[Established, Mapping[int, RawSocketAddress]]]:
         """Send flows that conntrack keeps, and return where they arrived."""
         self._lab.forget_flows()
         runs = [
@@ -138,16 +141,20 @@ class Proof:
         ]
         return [(each, each.send()) for each in runs]
 
-    def _go_on(self, kept: Sequence[tuple[Established, Mapping[int, RawDoor]]]) -> None:
+    def _go_on(self, kept: Sequence[tuple[Established, Mapping[int, RawSocketAddress]]]) -> None:
         living = stayed = pinned = freed = lost = 0
         for each, first in kept:
             then = each.send()
-            living += sum(door not in self._dead for door in first.values())
+            living += sum(sockaddr not in self._dead for sockaddr in first.values())
             stayed += sum(
-                then.get(tag) == door for tag, door in first.items() if door not in self._dead
+                then.get(tag) == sockaddr
+                for tag, sockaddr in first.items()
+                if sockaddr not in self._dead
             )
             pinned += sum(
-                then.get(tag) == door for tag, door in first.items() if door in self._dead
+                then.get(tag) == sockaddr
+                for tag, sockaddr in first.items()
+                if sockaddr in self._dead
             )
         for command in self._made.pinned:
             # It fails if it finds none to delete.
@@ -155,11 +162,13 @@ class Proof:
         for each, first in kept:
             then = each.send()
             freed += sum(
-                door in self._dead and then.get(tag) not in self._dead
-                for tag, door in first.items()
+                sockaddr in self._dead and then.get(tag) not in self._dead
+                for tag, sockaddr in first.items()
             )
             lost += sum(
-                then.get(tag) != door for tag, door in first.items() if door not in self._dead
+                then.get(tag) != sockaddr
+                for tag, sockaddr in first.items()
+                if sockaddr not in self._dead
             )
         if kept:
             says = (

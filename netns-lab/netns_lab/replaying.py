@@ -25,9 +25,9 @@ from analyzer.model.probability import ALWAYS, NEVER, Bounds
 from analyzer.model.value import replace
 from analyzer.parsers.conntrack import parse_conntrack
 from netns_lab.arriving import NOTHING
-from netns_lab.backend import Door
+from netns_lab.backend import SocketAddress
 from netns_lab.captured_run import CapturedRun
-from netns_lab.columns import RawDoor, door_of
+from netns_lab.columns import RawSocketAddress, sockaddr_of
 from netns_lab.command import program, run
 from netns_lab.count import BATCH
 from netns_lab.errors import LabError
@@ -84,12 +84,12 @@ class Replay:
             CapturedRun(lab, each, numbers)
             for each, numbers in zip(standing, _numbers(standing), strict=True)
         ]
-        heard: dict[Layout, tuple[dict[int, RawDoor], dict[int, bool]]] = {}
+        heard: dict[Layout, tuple[dict[int, RawSocketAddress], dict[int, bool]]] = {}
         for each in self.runs:
             each.share_in(*heard.setdefault(each.layout, ({}, {})))
         self._tracked: dict[Ends, tuple[Address, int]] | None = {}
         self._pending: list[tuple[CapturedRun, int]] = []
-        self._counted: Counter[Door] = Counter()
+        self._counted: Counter[SocketAddress] = Counter()
         self._dropped = 0
         self._seconds = 0.0
 
@@ -197,25 +197,25 @@ class Replay:
 
     def _counter_difference(self) -> int | None:
         """Return the difference of all routes together: endpoints are of several."""
-        landed: Counter[Door] = Counter()
-        lost: set[Door] = set()
+        landed: Counter[SocketAddress] = Counter()
+        lost: set[SocketAddress] = set()
         for each in self.runs:
             landed += each.landed()
             lost |= each.lost()
         found = tuple(
             EndpointCount(
-                address=str(door[0]),
-                port=door[1],
+                address=str(sockaddr[0]),
+                port=sockaddr[1],
                 node=None,
                 dead=False,
                 predicted=NOTHING,
-                landed=landed[door],
-                counted=self._counted[door],
+                landed=landed[sockaddr],
+                counted=self._counted[sockaddr],
                 answered=0,
                 refused=0,
-                lost=Bounds(NEVER, ALWAYS) if door in lost else NOTHING,
+                lost=Bounds(NEVER, ALWAYS) if sockaddr in lost else NOTHING,
             )
-            for door in {*landed, *self._counted}
+            for sockaddr in {*landed, *self._counted}
         )
         some = [each.measured(0, 0) for each in self.runs]
         return replace(
@@ -237,13 +237,13 @@ class Replay:
 
     def _agrees(self, each: CapturedRun, number: int) -> bool:
         assert self._tracked is not None
-        door, _ = each.fate(number)
-        if door is None:  # what rules end conntrack may have known, or never have seen
+        sockaddr, _ = each.fate(number)
+        if sockaddr is None:  # what rules end conntrack may have known, or never have seen
             return True
         flow, address = each.standing.flows[number]
         ends = each.layout.protocol, address, flow.port, *each.to
         known = self._tracked.get(ends)
-        return known is not None and (int(known[0]), known[1]) == door_of(door)
+        return known is not None and (int(known[0]), known[1]) == sockaddr_of(sockaddr)
 
 
 def _times(route: int, standing: Standing) -> Iterator[tuple[float, int, int]]:

@@ -1,6 +1,7 @@
 """The rules to be loaded, each understood, and the check that the kernel holds exactly these.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 No rule is loaded that is not understood: it could have an option that makes iptables run a program.
 Nearly all of 100,000 rules have a few shapes, which differ only in numbers, addresses, quoted
@@ -22,7 +23,7 @@ from analyzer.model.iptables.rules import Chain, Rule, Ruleset, Table
 from analyzer.model.iptables.targets import Dnat, Goto, Jump, TargetUnknown
 from analyzer.parsers.rows import RuleRows
 from analyzer.parsers.xt.rule import render_rule
-from netns_lab.backend import Door
+from netns_lab.backend import SocketAddress
 from netns_lab.errors import LabError
 
 #: A rule's counters, before it.
@@ -66,7 +67,7 @@ class Wanted:
         self._kept: dict[tuple[str, str], list[int]] = {}
         self.rows: dict[tuple[str, str], list[str]] = {}
         self.special: list[Rule] = []
-        self.destinations: dict[tuple[str, int], Door | None] = {}
+        self.destinations: dict[tuple[str, int], SocketAddress | None] = {}
         self._as_they_stand: dict[str, bool] = {}
         for table in ruleset.tables.values():
             for chain in table.chains.values():
@@ -178,10 +179,10 @@ class Wanted:
                     address = IPv4Address(found[1]) if found[1] else IPv6Address(found[2])
                     self.destinations[chain, at] = int(address), int(found[3])
                 elif isinstance(target := self.rule((table, chain), at).target, Dnat):
-                    self.destinations[chain, at] = _door(target)
+                    self.destinations[chain, at] = _sockaddr(target)
 
 
-def _door(target: Dnat) -> Door | None:
+def _sockaddr(target: Dnat) -> SocketAddress | None:
     address, port = target.to.first_address, target.to.first_port
     return None if address is None or port is None else (int(address), port)
 

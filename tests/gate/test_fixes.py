@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 
 from analyzer.failure.whatif import Kind
+from analyzer.gate.evaluation import EvaluatedService, Thresholds
 from analyzer.gate.fixes import Fix, Patch
-from analyzer.gate.verdict import JudgedService, Thresholds
 from tests.support.effort import examples
 from tests.support.gated import APP, HOST, ZONE, World, node, service, template, verdict_of, worlds
 
@@ -47,7 +47,7 @@ def _patched(items: Sequence[Any], patches: Sequence[Patch]) -> list[Any]:
     return found
 
 
-def _losses(found: JudgedService) -> list[tuple[Fraction, bool]]:
+def _losses(found: EvaluatedService) -> list[tuple[Fraction, bool]]:
     return [
         (
             each.case.loss(each.kind).upper.as_fraction() if each.case.found else Fraction(1),

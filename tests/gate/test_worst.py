@@ -7,15 +7,15 @@ from fractions import Fraction
 from hypothesis import given
 
 from analyzer.failure.whatif import Kind
+from analyzer.gate.evaluation import EvaluatedService
 from analyzer.gate.scaling import scaled_placements
-from analyzer.gate.verdict import JudgedService
 from tests.support.effort import examples
 from tests.support.gated import APP, HOST, ZONE, World, node, service, template, worlds
 
 _ROUNDED = Fraction(1, 1 << 20)
 
 
-def _check(world: World) -> JudgedService:
+def _check(world: World) -> EvaluatedService:
     verdict = world.verdict()
     by_numbers = [world.ends(each) for each in world.numbers()]
     ends = [held for found in by_numbers for held, _ in found]

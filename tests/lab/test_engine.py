@@ -16,7 +16,7 @@ PROGRAM = """
 import json, os, socket
 from ipaddress import IPv4Address, IPv4Network
 from netns_lab import filters
-from netns_lab.columns import door_of
+from netns_lab.columns import sockaddr_of
 from netns_lab.layout import Layout
 from netns_lab.messages import Messages
 from netns_lab.namespace import Namespace, leave_host

@@ -107,8 +107,8 @@ def test_the_line_that_is_refused_is_the_rule_that_is_left_out(rows: list[str]) 
     numbers = [rule.location.line for rule, _ in wanted.left_out]
     lines = EXAMPLE.read_text().split("\n")
     assert [lines[number - 1] for number in numbers] == rows
-    doors = {row for row in wanted.text.split("\n") if "-j DNAT" in row}
-    assert len(wanted.destinations) == len(doors)
+    sockaddrs = {row for row in wanted.text.split("\n") if "-j DNAT" in row}
+    assert len(wanted.destinations) == len(sockaddrs)
     heads = [at for at, line in enumerate(expected, 1) if not line.startswith("-A")]
     assert not any(wanted.leave_out(at, "no rule") for at in heads)
 

@@ -38,12 +38,12 @@ def saved(path: Path, packets: list[Any], *, ng: bool = False) -> str:
     return str(path)
 
 
-def tcp(client: str, port: int, to: str, door: int, flags: str = "S") -> Any:
-    return inet.IP(src=client, dst=to) / inet.TCP(sport=port, dport=door, flags=flags)
+def tcp(client: str, port: int, to: str, sockaddr: int, flags: str = "S") -> Any:
+    return inet.IP(src=client, dst=to) / inet.TCP(sport=port, dport=sockaddr, flags=flags)
 
 
-def udp(client: str, port: int, to: str, door: int) -> Any:
-    return inet.IP(src=client, dst=to) / inet.UDP(sport=port, dport=door) / b"query"
+def udp(client: str, port: int, to: str, sockaddr: int) -> Any:
+    return inet.IP(src=client, dst=to) / inet.UDP(sport=port, dport=sockaddr) / b"query"
 
 
 def mixed() -> list[Any]:

@@ -13,8 +13,7 @@ from typing import Any, Final
 
 from analyzer.clients.callers import callers
 from analyzer.clients.connectors import CONNECTORS
-from analyzer.clients.operations import Connection, LookUp, Operation
-from analyzer.clients.operations import judge as judge_client
+from analyzer.clients.operations import Connection, LookUp, Operation, predicted_operation
 from analyzer.clients.resolvers import RESOLVERS
 from analyzer.clients.responses import FlowResponse as ClientFate
 from analyzer.clients.world import EntryNode, World
@@ -601,7 +600,7 @@ def client_answer(text: str, cluster: Cluster = PLACED) -> ClientAnswer:
         fates=(("n1", "silent"),),
         source=Source.POD,
         balanced=(("n2", Fraction(1)),),
-        found=tuple(judge_client(each, world) for each in operations),
+        found=tuple(predicted_operation(each, world) for each in operations),
         callers=callers({"ns/a": "n1", "ns/b": "n2", "ns/c": None}, died, cluster),
         assumed=("nothing else",),
         absent=Absent(),

@@ -80,15 +80,15 @@ def test_ipsets_and_routes_that_change_are_judged_again(tmp_path: Path, signals:
     create = "create gone hash:net family inet\n"
     node.write("sets.txt", create)
     none = node.look()
-    assert none.judgement is not None
+    assert none.result is not None
     assert looks(none) == (1, 0, 1)
-    assert not any(each.loss.upper for each in none.judgement.services)
+    assert not any(each.loss.upper for each in none.result.services)
     assert looks(node.look()) == (1, 1, 1)
     node.write("sets.txt", create + "add gone 0.0.0.0/1\nadd gone 128.0.0.0/1\n")
     every = node.look()
-    assert every.judgement is not None
+    assert every.result is not None
     assert looks(every) == (2, 1, 1)
-    assert any(each.loss.lower for each in every.judgement.services)
+    assert any(each.loss.lower for each in every.result.services)
 
 
 @pytest.mark.deep
@@ -102,7 +102,7 @@ def test_counters_and_times_are_no_change(tmp_path: Path, signals: Signals) -> N
     node.write("dump.txt", HEAD.format(7) + counted)
     found = node.look()
     assert looks(found) == (1, 2, 0)
-    assert found.judgement is first.judgement
+    assert found.result is first.result
     assert found.ages.changed == first.at
     node.write("dump.txt", HEAD.format(7) + counted.replace(" -j DNAT ", " -j DNAT ", 1) + "\n")
     assert looks(node.look())[0] == 2
@@ -146,10 +146,10 @@ def test_a_look_that_fails_leaves_no_numbers_and_the_next_has_them(
 ) -> None:
     node = Node(tmp_path, signals)
     first = node.look()
-    assert first.judgement is not None
+    assert first.result is not None
     node.write("dump.txt", "nonsense\n")
     found = node.look()
-    assert (found.judgement, found.failure, found.is_ok) == (None, "rules", False)
+    assert (found.result, found.failure, found.is_ok) == (None, "rules", False)
     assert found.ages.success == first.at
     node.write("dump.txt", "*filter\n:INPUT ACCEPT [0:0]\nCOMMIT\n")
     assert node.look().failure == "no-services"
@@ -162,9 +162,9 @@ def test_a_look_that_fails_leaves_no_numbers_and_the_next_has_them(
     node.write("dump.txt", HEAD.format(0) + DUMP)
     found = node.look()
     assert found.failure == ""
-    assert found.judgement is not None
-    assert replace(found.judgement, number=0) == replace(first.judgement, number=0, services=tuple(
-        replace(each, since=found.judgement.services[0].since) for each in first.judgement.services
+    assert found.result is not None
+    assert replace(found.result, number=0) == replace(first.result, number=0, services=tuple(
+        replace(each, since=found.result.services[0].since) for each in first.result.services
     ))  # fmt: skip
 
 
@@ -180,13 +180,13 @@ def test_files_are_read_again_when_they_change(tmp_path: Path, signals: Signals)
     assert node.look().is_ok
     node.write("dead", f"node {node_name(1)} # since 3\n")
     found = node.look()
-    assert found.judgement is not None
-    assert found.judgement.dead
-    assert found.judgement.beyond
+    assert found.result is not None
+    assert found.result.dead
+    assert found.result.beyond
     node.write("dead", "10.9.9.9\n")
     found = node.look()
-    assert found.judgement is not None
-    assert (found.judgement.gone, found.is_ok) == (("10.9.9.9",), True)
+    assert found.result is not None
+    assert (found.result.gone, found.is_ok) == (("10.9.9.9",), True)
     for text, says in (
         ("node nobody\n", "no such node is known"),
         ("a b c\n", "line 1: 'a b c' is not IP"),
@@ -204,9 +204,9 @@ def test_files_are_read_again_when_they_change(tmp_path: Path, signals: Signals)
     gone = [each for each in ITEMS if each["kind"] != "EndpointSlice"]
     node.write("objects.json", json.dumps({"kind": "List", "items": gone}))
     found = node.look()
-    assert found.judgement is not None
-    assert found.judgement.drift is None
-    assert "no EndpointSlices" in found.judgement.why_no_drift
+    assert found.result is not None
+    assert found.result.drift is None
+    assert "no EndpointSlices" in found.result.why_no_drift
     assert not found.is_ok  # who gives objects asks for drift, which nobody knows
 
 
@@ -236,11 +236,11 @@ def test_since_when_a_service_is_as_it_is(tmp_path: Path, signals: Signals) -> N
     text = f"{DUMP[:at]}--to-destination 10.244.9.9:99{DUMP[end:]}"
     node.write("dump.txt", text)
     second = node.look()
-    assert first.judgement is not None
-    assert second.judgement is not None
-    changed = [each.name for each in second.judgement.services if each.since == second.at]
+    assert first.result is not None
+    assert second.result is not None
+    changed = [each.name for each in second.result.services if each.since == second.at]
     assert len(changed) == 1
-    others = {each.since for each in second.judgement.services if each.name not in changed}
+    others = {each.since for each in second.result.services if each.name not in changed}
     assert others == {first.at}
 
 
@@ -253,9 +253,9 @@ EDITS = st.lists(
 
 
 def _plain(found: Watched) -> Any:
-    assert found.judgement is not None, found.why
-    services = tuple(replace(each, since=None) for each in found.judgement.services)
-    return replace(found.judgement, services=services, number=0)
+    assert found.result is not None, found.why
+    services = tuple(replace(each, since=None) for each in found.result.services)
+    return replace(found.result, services=services, number=0)
 
 
 @examples(4, 200)
@@ -308,7 +308,7 @@ def test_drift_is_what_cluster_drift_says(
     text = DUMP.replace(ENDS[0], "10.244.9.9:99").replace(ENDS[-1], "10.244.9.8:99")
     node.write("dump.txt", text)
     found = node.look()
-    assert found.judgement is not None
+    assert found.result is not None
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / f"{NODE}.txt").write_text(text)
     into = str(tmp_path / "made")
@@ -321,4 +321,4 @@ def test_drift_is_what_cluster_drift_says(
     for row in rows:
         kinds[row[1]] = kinds.get(row[1], 0) + 1
     assert kinds
-    assert found.judgement.drift == kinds
+    assert found.result.drift == kinds

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from analyzer.advice.measure import API, Change, ClusterState, Key, Refused
+from analyzer.advice.measure import API, Change, ClusterState, NamespacedName, Refused
 from analyzer.advice.measures.new_node import node_like, unused
 from analyzer.advice.objects import address_of, mapping, nodes_of, slices_of, with_slices
 from analyzer.advice.takers import Addresses
@@ -21,7 +21,7 @@ _COMPONENTS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-schedu
 def masters(number: int) -> Change:
     """Return a measure that gives the cluster `number` control-plane nodes."""
 
-    def change(situation: ClusterState, _key: Key) -> ClusterState | Refused:
+    def change(situation: ClusterState, _key: NamespacedName) -> ClusterState | Refused:
         roles = roles_of(situation.items)
         now = sorted(set(situation.said.control_plane or roles.api or roles.control_plane))
         nodes = nodes_of(situation.items)

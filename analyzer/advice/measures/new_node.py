@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from analyzer.advice.measure import ClusterState, Key, Measure, Refused, Subject
+from analyzer.advice.measure import ClusterState, Measure, NamespacedName, Refused, Subject
 from analyzer.advice.objects import nodes_of
 from analyzer.advice.takers import Addresses
 from analyzer.model.addresses import address_from_text
@@ -12,7 +12,7 @@ from analyzer.model.value import replace
 from analyzer.parsers.api_objects import Object, at, elements
 
 
-def change(situation: ClusterState, _key: Key) -> ClusterState | Refused:
+def change(situation: ClusterState, _key: NamespacedName) -> ClusterState | Refused:
     """Return a situation with one more node, in no zone."""
     nodes = nodes_of(situation.items)
     if not nodes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from analyzer.advice.measure import ClusterState, Key, Measure, Refused, Subject
+from analyzer.advice.measure import ClusterState, Measure, NamespacedName, Refused, Subject
 from analyzer.advice.objects import (
     address_of,
     is_usable,
@@ -28,7 +28,7 @@ from analyzer.parsers.api_objects import Object, addresses, at, elements
 _UPSTREAM = "kube-dns-upstream"
 
 
-def change(situation: ClusterState, key: Key) -> ClusterState | Refused:
+def change(situation: ClusterState, key: NamespacedName) -> ClusterState | Refused:
     """Return a state in which each node answers for the Service itself.
 
     The caches are not really endpoints: they take the Service's address on each node. They are

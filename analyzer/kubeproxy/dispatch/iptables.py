@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # only loaded for dumps that need it
     from analyzer.kubeproxy.dispatch.entries import Entry, OddRule
     from analyzer.kubeproxy.dispatch.host_ports import HostPort
     from analyzer.kubeproxy.dispatch.object_names import ObjectNames
-    from analyzer.kubeproxy.grouping import Key, Refusals
+    from analyzer.kubeproxy.grouping import NameAndProtocol, Refusals
 
 #: Faster than calling the enumeration, once for each Service of a dump.
 _KINDS: Final = {kind.value: kind for kind in FrontendKind}
@@ -181,14 +181,14 @@ class Entrances:
                     return found
         return None
 
-    def refused(self, rulesets: Iterable[Ruleset]) -> dict[Key, Refusals]:
+    def refused(self, rulesets: Iterable[Ruleset]) -> dict[NameAndProtocol, Refusals]:
         """Return the frontends that table filter of `rulesets` refuses, by ServicePort."""
         refusing = [each for each in rulesets if _may_refuse(each)]
         if not refusing:
             return {}
         from analyzer.kubeproxy.dispatch.entries import refusals
 
-        found: dict[Key, Refusals] = {}
+        found: dict[NameAndProtocol, Refusals] = {}
         known = {_place(each): each.frontend for each in self.found}
         for entry, how in (e for rules in refusing for e in refusals(rules, self._object_names)):
             # A refusal's comment does not have the kind; that of the rule in nat does.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from analyzer.kubeproxy.dispatch.object_names import ObjectNames
 
     #: Protocol, address and port.
-    Key: TypeAlias = tuple[str | None, Address | None, int | None]
+    DestinationKey: TypeAlias = tuple[str | None, Address | None, int | None]
 
 #: Hooks at which flows are sent to endpoints.
 NAT_HOOKS: Final = frozenset({"prerouting", "output"})
@@ -90,7 +90,7 @@ class Entrances:
             for table in ruleset.tables.values()
             if table.family in {family, "inet"} and "dormant" not in table.flags
         ]
-        self.guessed: set[Key] = set()
+        self.guessed: set[DestinationKey] = set()
         self.plain_map: str | None = None
         self.plain_maps: set[tuple[str, str, str]] = set()
         self.plain_addresses: set[str] = set()
@@ -209,9 +209,9 @@ class Entrances:
             found = self._chains[key] = list(reached_by(table, [name]))
         return found
 
-    def _read_guarded(self) -> set[Key]:
+    def _read_guarded(self) -> set[DestinationKey]:
         """Return the places whose flows rules in the filter hooks may refuse, but not all."""
-        found: set[Key] = set()
+        found: set[DestinationKey] = set()
         for table in self.tables:
             walk = NftTraversal(table, self._family, Situation())
             answers: dict[object, str | None] = {}
@@ -227,7 +227,7 @@ class Entrances:
         return found
 
 
-def _key(place: PacketPattern) -> Key:
+def _key(place: PacketPattern) -> DestinationKey:
     return place.protocol, place.address, place.port
 
 

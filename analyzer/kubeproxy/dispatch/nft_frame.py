@@ -194,7 +194,7 @@ class SurroundingRules:
 def _answer(asked: _Asked, packet: Packet) -> object:
     question = asked.question
     if isinstance(question, Match):
-        result = asked.lookups.judge(question, packet)
+        result = asked.lookups.evaluate(question, packet)
         return result.known, result.chance
     # A packet that no element covers goes on as if there were no map.
     return _LED_AWAY if asked.lookups.find(question, packet).hits else False

@@ -34,7 +34,12 @@ from analyzer.kubeproxy.fastpath.alike import (
 )
 from analyzer.kubeproxy.fastpath.around import Around, as_host
 from analyzer.kubeproxy.rows.plain import shares_of
-from analyzer.kubeproxy.rows.plain_shares import Drawn, Judge, Judged, PlainShares
+from analyzer.kubeproxy.rows.plain_shares import (
+    Drawn,
+    MasqueradeAndLoss,
+    MasqueradeAndLossOf,
+    PlainShares,
+)
 from analyzer.kubeproxy.view import Endpoint, Frontend, Route, Share, Source
 from analyzer.model.addresses import Address
 from analyzer.model.probability import NEVER, Bounds
@@ -300,14 +305,14 @@ class FamilyRoute:
 
     Attributes:
         leads: where its flows go.
-        judged: what happens to them after DNAT, by the sort of the endpoint.
+        after: what happens to them after DNAT, by the sort of the endpoint.
         address: the one that represents its sources.
     """
 
     route: Route
     address: Address | None
     leads: Leads
-    judged: Mapping[Hashable, Judged]
+    after: Mapping[Hashable, MasqueradeAndLoss]
 
     def of(self, frontend: Frontend, protocol: str, family: Family) -> Way:
         """Return the same route to another frontend of the family."""
@@ -315,16 +320,16 @@ class FamilyRoute:
         shares: Sequence[Share] = ()
         if self.leads != (None,):
             drawn = family.drawn(self.leads)
-            shares = PlainShares(drawn, protocol, self._judge(drawn, family))
+            shares = PlainShares(drawn, protocol, self._after(drawn, family))
         told = route.unresolved, route.network, route.astray, route.also
         return Route(frontend, route.source, shares, *told), self.address
 
-    def _judge(self, drawn: Drawn, family: Family) -> Judge:
-        every = list(self.judged.values())
+    def _after(self, drawn: Drawn, family: Family) -> MasqueradeAndLossOf:
+        every = list(self.after.values())
         if all(each == every[0] for each in every):
             return every[0]
         sorts = [family.sorts[text] for text in drawn.texts]
-        of = {e: self.judged[sort] for e, sort in zip(drawn.endpoints, sorts, strict=True)}
+        of = {e: self.after[sort] for e, sort in zip(drawn.endpoints, sorts, strict=True)}
         return lambda _, endpoint: of[endpoint]
 
 
@@ -357,12 +362,12 @@ def _told(route: Route, address: Address | None, family: Family) -> FamilyRoute 
     fitting = [leads for leads in family.leads if _pairs(family.drawn(leads)) == drawn]
     if len(fitting) != 1:
         return None
-    judged: dict[Hashable, Judged] = {}
+    after: dict[Hashable, MasqueradeAndLoss] = {}
     for share, text in zip(route.shares, family.drawn(fitting[0]).texts, strict=True):
-        one, sort = Judged(share.masquerade, share.lost), family.sorts[text]
-        if judged.setdefault(sort, one) != one:
+        one, sort = MasqueradeAndLoss(share.masquerade, share.lost), family.sorts[text]
+        if after.setdefault(sort, one) != one:
             return None
-    return FamilyRoute(route, address, fitting[0], judged)
+    return FamilyRoute(route, address, fitting[0], after)
 
 
 def _pairs(drawn: Drawn) -> list[tuple[Endpoint, Bounds]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from analyzer.kubeproxy.fastpath.masquerade import MasqueradeJudges
+from analyzer.kubeproxy.fastpath.masquerade import PlainMasquerade
 from analyzer.kubeproxy.fastpath.quiet import Quiet
 from analyzer.kubeproxy.routes.sources import PodNetworks
 from analyzer.kubeproxy.rows.endpoints import EndpointRows
@@ -80,7 +80,7 @@ class PlainGrounds:
 
 def usual_ways(
     parts: Mapping[Source, Sequence[tuple[Network | None, Address | None]]],
-    masquerade: MasqueradeJudges,
+    masquerade: PlainMasquerade,
     unmarked: str | None,
 ) -> Iterator[SourceMasquerade]:
     """Yield the parts of each source with other results than those around them.

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterator
 from functools import cached_property
 
 from analyzer.kubeproxy.dispatch.iptables import Entrance
-from analyzer.kubeproxy.fastpath.masquerade import MANY, MasqueradeJudges
+from analyzer.kubeproxy.fastpath.masquerade import MANY, PlainMasquerade
 from analyzer.kubeproxy.routes.sources import PodNetworks
 from analyzer.kubeproxy.rows.plain import PlainTable
 from analyzer.kubeproxy.rows.plain_shares import (
@@ -35,7 +35,7 @@ if TYPE_CHECKING:  # only loaded for dumps that need it
     from analyzer.kubeproxy.routes.packets import First
     from analyzer.kubeproxy.routes.source_parts import SourceParts
     from analyzer.kubeproxy.routes.walks import NatWalks
-    from analyzer.kubeproxy.rows.plain_shares import Fares, Judge, JudgedPart
+    from analyzer.kubeproxy.rows.plain_shares import Fares, MasqueradeAndLossOf, PartAfterDnat
     from analyzer.model.region import Intervals
 
     #: The network that a Service's rule does not mark, and what is known of flows before DNAT.
@@ -71,11 +71,13 @@ class PlainWays:
         self._parts = parts
         self.addresses: dict[RouteKey, Address] = {}
         #: Which plain flows are masqueraded, by the network that a Service's rule does not mark.
-        self._judges_of: dict[Source, dict[_Asked, list[JudgedPart]]] = {s: {} for s in Source}
+        self._after_dnat_of: dict[Source, dict[_Asked, list[PartAfterDnat]]] = {
+            s: {} for s in Source
+        }
         self._fares: dict[_Asked, Fares] = {}
         #: By protocol, the destinations whose flows reach KUBE-SERVICES unchanged; None: of any.
         self._directly: dict[str | None, Intervals] = {}
-        self._masquerade = MasqueradeJudges(plain, walks, own, lambda: self._is_quiet)
+        self._masquerade = PlainMasquerade(plain, walks, own, lambda: self._is_quiet)
 
     @cached_property
     def _asked_behind(self) -> dict[Source, set[Intervals]] | None:
@@ -191,10 +193,10 @@ class PlainWays:
             return id(fares)
         return tuple(
             [
-                (part.network, part.also, told_by(judge, plain))
+                (part.network, part.also, told_by(after, plain))
                 for source in Source
-                for part, judge in told_otherwise(
-                    plain, self._judges_from(source, entrance, plain.unmarked)
+                for part, after in told_otherwise(
+                    plain, self._after_dnat_from(source, entrance, plain.unmarked)
                 )
             ]
         )
@@ -202,18 +204,18 @@ class PlainWays:
     def _fares_of(self, entrance: Entrance, unmarked: str | None) -> Fares:
         asked = unmarked, self._first(entrance, Source.NODE)
         if asked not in self._fares:
-            every = tuple(tuple(self._judges_from(s, entrance, unmarked)) for s in Source)
-            by_endpoint = any(callable(judge) for parts in every for *_, judge in parts)
+            every = tuple(tuple(self._after_dnat_from(s, entrance, unmarked)) for s in Source)
+            by_endpoint = any(callable(after) for parts in every for *_, after in parts)
             self._fares[asked] = None if by_endpoint else every
         return self._fares[asked]
 
-    def _judges_from(
+    def _after_dnat_from(
         self, source: Source, entrance: Entrance, unmarked: str | None
-    ) -> list[JudgedPart]:
-        known = self._judges_of[source]
+    ) -> list[PartAfterDnat]:
+        known = self._after_dnat_of[source]
         asked = unmarked, self._first(entrance, source)
         if asked not in known:
-            known[asked] = list(self._judges(source, *asked))
+            known[asked] = list(self._after_dnat(source, *asked))
         return known[asked]
 
     def _first(self, entrance: Entrance, source: Source) -> First | None:
@@ -227,21 +229,21 @@ class PlainWays:
         for entrance in entrances:
             plain = entrance.plain
             assert plain is not None
-            judges = self._judges_from(source, entrance, plain.unmarked)
-            for part, judge in told_otherwise(plain, judges):
+            by_part = self._after_dnat_from(source, entrance, plain.unmarked)
+            for part, after in told_otherwise(plain, by_part):
                 network = part.network
                 if network is not None and part.address is not None:
                     way = entrance.frontend, entrance.protocol, source, network
                     self.addresses[way] = part.address
-                shares = PlainShares(plain.drawn, plain.protocol, judge)
+                shares = PlainShares(plain.drawn, plain.protocol, after)
                 yield Route(entrance.frontend, source, shares, NEVER, network, (), part.also)
 
-    def _judges(
+    def _after_dnat(
         self, source: Source, unmarked: str | None, first: First | None
-    ) -> Iterator[JudgedPart]:
-        """Yield each part of a source, its address, and the judge of its flows' masquerade."""
+    ) -> Iterator[PartAfterDnat]:
+        """Yield each part of a source, its address, and what happens to its flows after DNAT."""
         if source is Source.HAIRPIN:
-            yield ALL_SOURCES, self._masquerade.judge_hairpin(first)
+            yield ALL_SOURCES, self._masquerade.after_dnat_of_hairpin(first)
             return
         spared = network_from_text(unmarked) if unmarked else None
         behind = (self._asked_behind or {}).get(source)
@@ -252,11 +254,13 @@ class PlainWays:
             parts = self._parts().alike(source, behind | more)
         else:
             parts = self._parts().each(source, [] if spared is None else [spared])
-        judges: dict[Hashable, Judge] = {}
+        by_part: dict[Hashable, MasqueradeAndLossOf] = {}
         for part in parts:
-            if part.key not in judges:
-                judges[part.key] = self._masquerade.judge(source, part.address, unmarked, first)
-            yield part, judges[part.key]
+            if part.key not in by_part:
+                by_part[part.key] = self._masquerade.after_dnat(
+                    source, part.address, unmarked, first
+                )
+            yield part, by_part[part.key]
 
     def grounds(self, written: Network | None, pods: PodNetworks) -> PlainGrounds | None:
         """Return what the routes rest on; None: not on plain rows alone.

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from analyzer.kubeproxy.dispatch.nft_frame import SurroundingRules
-from analyzer.kubeproxy.fastpath.nft_hairpins import PlainHairpins, judged_of
+from analyzer.kubeproxy.fastpath.nft_hairpins import PlainHairpins, masquerade_and_loss
 from analyzer.kubeproxy.fastpath.nft_quiet import Asked, QuietServices
 from analyzer.kubeproxy.routes.explored import Explored
 from analyzer.kubeproxy.routes.flows import FlowWalks
@@ -20,8 +20,8 @@ from analyzer.kubeproxy.routes.source_parts import SourceParts
 from analyzer.kubeproxy.rows.nft import PlainChain
 from analyzer.kubeproxy.rows.plain_shares import (
     Drawn,
-    Judge,
-    Judged,
+    MasqueradeAndLoss,
+    MasqueradeAndLossOf,
     PlainRoutes,
     PlainService,
     PlainShares,
@@ -121,7 +121,7 @@ class PlainServices:
         self._plain: dict[Kind, Mapping[Source, frozenset[Mark]]] = {}
         self._odd: dict[Kind, int] = {}
         self._hairpins = PlainHairpins(walks, own, self._asked_of)
-        self._to_itself: dict[tuple[object, ...], Judged] = {}
+        self._to_itself: dict[tuple[object, ...], MasqueradeAndLoss] = {}
         self._draws: dict[int, tuple[Bounds, ...]] = {}
         self._quiet = QuietServices(walks, self._hairpins)
         #: Of all Services so far, by kind.
@@ -284,34 +284,36 @@ class PlainServices:
     ) -> Iterator[Route]:
         if source is Source.HAIRPIN:
 
-            def judge_hairpin(_: str, endpoint: Endpoint) -> Judged:
-                return self._hairpins.judged(kind, place.frontend, place.protocol, endpoint)
+            def of_hairpin(_: str, endpoint: Endpoint) -> MasqueradeAndLoss:
+                return self._hairpins.after_dnat(kind, place.frontend, place.protocol, endpoint)
 
-            shares = PlainShares(service.drawn, service.protocol, judge_hairpin, is_quiet)
+            shares = PlainShares(service.drawn, service.protocol, of_hairpin, is_quiet)
             yield Route(place.frontend, source, shares, NEVER)
             return
         ways = self._ways_of(kind, source, place, service.drawn)
-        parts = [(way.part, self._judge(source, way, place)) for way in ways]
-        for part, judge in told_otherwise(service, parts):
-            shares = PlainShares(service.drawn, service.protocol, judge, is_quiet)
+        parts = [(way.part, self._after(source, way, place)) for way in ways]
+        for part, after in told_otherwise(service, parts):
+            shares = PlainShares(service.drawn, service.protocol, after, is_quiet)
             yield Route(place.frontend, source, shares, NEVER, part.network, (), part.also)
 
     # --- after DNAT ---
 
-    def _judge(self, source: Source, way: _MarkedPart, place: PlainFrontend) -> Judge:
-        def judge(protocol: str, endpoint: Endpoint) -> Judged:
+    def _after(self, source: Source, way: _MarkedPart, place: PlainFrontend) -> MasqueradeAndLossOf:
+        def after(protocol: str, endpoint: Endpoint) -> MasqueradeAndLoss:
             if endpoint.address == way.address:
                 return self._of_itself(source, place, endpoint)
             to = source, protocol, endpoint, way.marks, way.address
-            return judged_of(self._walks.after_dnat.to(*to))
+            return masquerade_and_loss(self._walks.after_dnat.to(*to))
 
-        return judge
+        return after
 
-    def _of_itself(self, source: Source, place: PlainFrontend, endpoint: Endpoint) -> Judged:
+    def _of_itself(
+        self, source: Source, place: PlainFrontend, endpoint: Endpoint
+    ) -> MasqueradeAndLoss:
         """Return the result for the endpoint that is the source itself."""
         key = source, place.protocol, place.frontend, endpoint
         if key not in self._to_itself:
             way = place.frontend, place.protocol, source
             alone = self._walks.explored(*way, endpoint.address)
-            self._to_itself[key] = judged_of(alone.onward(endpoint, endpoint.address))
+            self._to_itself[key] = masquerade_and_loss(alone.onward(endpoint, endpoint.address))
         return self._to_itself[key]

@@ -106,7 +106,7 @@ class QuietServices:
         marks = {hairpins.marks(*way) for way in ways}
         for mark in frozenset[Mark]().union(*marks):
             if not self._spares_hairpins(like.protocol, mark, at):
-                return not any(hairpins.judged(*way).lost for way in ways)
+                return not any(hairpins.after_dnat(*way).lost for way in ways)
         return True
 
     def _ways(self, asked: Asked) -> dict[Towards, tuple[Source, str, Mark]]:

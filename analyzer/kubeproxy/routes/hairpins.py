@@ -52,7 +52,7 @@ class Hairpins:
         self._knows_sides = knows_sides
         self._find_listed = listed
 
-    def are_judged(self, address: Address) -> Ternary:
+    def is_pod_here(self, address: Address) -> Ternary:
         """Return whether an address is that of a pod of this node."""
         if address in self._own:
             return Ternary.FALSE
@@ -69,7 +69,7 @@ class Hairpins:
             of_ipv4 = {str(each) for each in listed if each.version == IPV4}
             if len(of_ipv4) == len(listed):  # an address of IPv6 has more than one spelling
                 return hosts & of_ipv4 - set(map(str, self._own))
-        return {each for each in hosts if self.are_judged(host(each)) is not Ternary.FALSE}
+        return {each for each in hosts if self.is_pod_here(host(each)) is not Ternary.FALSE}
 
     @cached_property
     def _listed(self) -> Collection[Address] | None:
@@ -82,7 +82,7 @@ class Hairpins:
         """
         if masquerade is True:
             return lost
-        is_here = self.are_judged(address)
+        is_here = self.is_pod_here(address)
         gone = total(lost)
         if is_here is Ternary.FALSE or gone.lower == ALWAYS:
             return lost

@@ -134,7 +134,7 @@ def trace(
     return Trace(
         tree=tree,
         ends=ends(tree),
-        assumptions=tuple(assumptions(rulesets, situation, tree, hooks.judged)),
+        assumptions=tuple(assumptions(rulesets, situation, tree, hooks.evaluated)),
         visited=tuple(hooks.visited(number) for number in range(len(rulesets))),
         exceeded=hooks.exceeded,
         used=frozenset(assumed.used),

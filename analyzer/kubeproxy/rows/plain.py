@@ -22,7 +22,7 @@ from ipaddress import IPv4Address
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.rows.endpoints import PROTOCOLS, ROWS_OF_ENDPOINT, EndpointRows
-from analyzer.kubeproxy.rows.plain_shares import Drawn, Key, PlainService
+from analyzer.kubeproxy.rows.plain_shares import Drawn, FrontendTexts, PlainService
 from analyzer.kubeproxy.rows.shapes import (
     NODE_PORTS,
     Shapes,
@@ -69,7 +69,7 @@ class _Entries:
     """
 
     entries: dict[int, re.Match[str]]
-    marks: dict[Key, tuple[int, str]]
+    marks: dict[FrontendTexts, tuple[int, str]]
     harmless: set[int]
 
 
@@ -245,7 +245,7 @@ class PlainTable:
         """Return the rows that are certain to send on all flows to their address and port."""
         entry, other = self._shapes.entry, self._shapes.other_host
         found = _Entries({}, {}, set())
-        seen: set[Key] = set()
+        seen: set[FrontendTexts] = set()
         strange: set[str] = set()
         hosts: set[str] = set()
         for at, row in enumerate(rows):

@@ -24,14 +24,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeAlias, overload
 
-    #: Sources that rules do not distinguish, and their judge.
-    JudgedPart: TypeAlias = tuple[SourcePart, "Judge"]
+    #: Sources that rules do not distinguish, and what happens to their flows after DNAT.
+    PartAfterDnat: TypeAlias = tuple[SourcePart, "MasqueradeAndLossOf"]
 
 #: ``-s`` of the rule that marks flows from outside; an empty text: it marks all.
 Unmarked = str
 
 #: Address, protocol and port of a frontend, as written.
-Key = tuple[str, str, str]
+FrontendTexts = tuple[str, str, str]
 
 
 @value
@@ -52,45 +52,49 @@ class PlainService:
     unmarked: Unmarked | None
     drawn: Drawn
 
-    def is_judged_alike(self, one: Judge, other: Judge, address: Address) -> bool:
-        """Return whether two judges agree on its flows.
+    def is_treated_alike(
+        self, one: MasqueradeAndLossOf, other: MasqueradeAndLossOf, address: Address
+    ) -> bool:
+        """Return whether the same happens to its flows from two parts of a source.
 
         For those from `address` to itself, masquerade may differ: only losses are compared.
         """
         if not callable(one) and not callable(other):
             return one == other
 
-        def told(judge: Judge, end: Endpoint) -> Judged | Endings:
-            found = _answer(judge, self.protocol, end)
+        def told(after: MasqueradeAndLossOf, end: Endpoint) -> MasqueradeAndLoss | Endings:
+            found = _answer(after, self.protocol, end)
             return found.lost if end.address == address else found
 
         return all(told(one, end) == told(other, end) for end in self.drawn.endpoints)
 
 
-def told_by(judge: Judge, service: PlainService) -> Hashable:
-    """Return the identities of a judge's results, of all endpoints or of each.
+def told_by(after: MasqueradeAndLossOf, service: PlainService) -> Hashable:
+    """Return the identities of what happens to flows, to all endpoints or to each.
 
-    Only valid as long as the judge exists, which keeps its results.
+    Only valid as long as `after` exists, which keeps its results.
     """
-    if not callable(judge):
-        return id(judge)
-    return tuple([id(judge(service.protocol, each)) for each in service.drawn.endpoints])
+    if not callable(after):
+        return id(after)
+    return tuple([id(after(service.protocol, each)) for each in service.drawn.endpoints])
 
 
-def told_otherwise(service: PlainService, parts: Sequence[JudgedPart]) -> Iterator[JudgedPart]:
+def told_otherwise(
+    service: PlainService, parts: Sequence[PartAfterDnat]
+) -> Iterator[PartAfterDnat]:
     """Yield the parts of a source whose flows have other results than those around them."""
     if len(parts) == 1:
         yield from parts
         return
-    judges = {part.key: judge for part, judge in parts}
+    by_part = {part.key: after for part, after in parts}
     kept: list[SourcePart] = []
-    for part, judge in parts:
+    for part, after in parts:
         if part.around is not None and part.address is not None:
-            around = judges[part.around]
-            if service.is_judged_alike(judge, around, part.address):
+            around = by_part[part.around]
+            if service.is_treated_alike(after, around, part.address):
                 continue
         kept.append(part)
-    yield from ((part, judges[part.key]) for part in as_one(kept))
+    yield from ((part, by_part[part.key]) for part in as_one(kept))
 
 
 class Drawn:
@@ -106,7 +110,7 @@ class Drawn:
 
     def __init__(
         self,
-        marks_for: Key | None,
+        marks_for: FrontendTexts | None,
         unmarked: str,
         texts: tuple[str, ...],
         draws: tuple[Bounds, ...],
@@ -141,7 +145,7 @@ def endpoint_of(text: str) -> Endpoint:
 
 
 @value
-class Judged:
+class MasqueradeAndLoss:
     """What happens to flows after DNAT: see `Share`."""
 
     masquerade: bool | None
@@ -150,15 +154,15 @@ class Judged:
 
 #: What happens to flows after DNAT: one result for all endpoints of a route, or a function that
 #: returns it for a protocol and an endpoint.
-Judge = Judged | Callable[[str, Endpoint], Judged]
+MasqueradeAndLossOf = MasqueradeAndLoss | Callable[[str, Endpoint], MasqueradeAndLoss]
 
 
 #: What happens to flows from each source, by parts; None: it depends on the endpoint.
 Fares = tuple[object, ...] | None
 
 
-def _answer(judge: Judge, protocol: str, endpoint: Endpoint) -> Judged:
-    return judge if isinstance(judge, Judged) else judge(protocol, endpoint)
+def _answer(after: MasqueradeAndLossOf, protocol: str, endpoint: Endpoint) -> MasqueradeAndLoss:
+    return after if isinstance(after, MasqueradeAndLoss) else after(protocol, endpoint)
 
 
 class PlainShares(LazyShares):
@@ -167,25 +171,25 @@ class PlainShares(LazyShares):
     `is_quiet` returns, faster than evaluating all of them, whether no flow is lost after its DNAT.
     """
 
-    __slots__ = ("_drawn", "_is_quiet", "_judge", "_lost", "_masquerades", "_protocol")
+    __slots__ = ("_after", "_drawn", "_is_quiet", "_lost", "_masquerades", "_protocol")
 
     def __init__(
         self,
         drawn: Drawn,
         protocol: str,
-        judge: Judge,
+        after: MasqueradeAndLossOf,
         is_quiet: Callable[[], bool] | None = None,
     ) -> None:
         self._drawn = drawn
         self._protocol = protocol
-        self._judge = judge
+        self._after = after
         self._is_quiet = is_quiet
         # Reports use both, and more than once.
         self._lost: Sequence[Endings] | None = None
         self._masquerades: Sequence[bool | None] = ()
 
     def _share(self, endpoint: Endpoint, draw: Bounds) -> Share:
-        found = _answer(self._judge, self._protocol, endpoint)
+        found = _answer(self._after, self._protocol, endpoint)
         return Share(endpoint, draw, found.masquerade, found.lost)
 
     def __len__(self) -> int:
@@ -204,16 +208,16 @@ class PlainShares(LazyShares):
 
     def masquerades(self) -> Sequence[bool | None]:
         """Return for each endpoint whether its flows are masqueraded, without making a `Share`."""
-        if isinstance(self._judge, Judged):
-            return (self._judge.masquerade,) * len(self)
+        if isinstance(self._after, MasqueradeAndLoss):
+            return (self._after.masquerade,) * len(self)
         if self._lost is None:
             self._ask()
         return self._masquerades
 
     def losses(self) -> Sequence[Endings]:
         """Return for each endpoint how its flows are lost; empty if none of any are."""
-        if isinstance(self._judge, Judged):
-            return (self._judge.lost,) * len(self) if self._judge.lost else ()
+        if isinstance(self._after, MasqueradeAndLoss):
+            return (self._after.lost,) * len(self) if self._after.lost else ()
         if self._lost is None:
             if self._is_quiet is not None and self._is_quiet():
                 return ()
@@ -222,16 +226,18 @@ class PlainShares(LazyShares):
 
     def _ask(self) -> None:
         """Evaluate for each endpoint what happens to its flows."""
-        judge, protocol = self._judge, self._protocol
-        every = [_answer(judge, protocol, each) for each in self._drawn.endpoints]
+        after, protocol = self._after, self._protocol
+        every = [_answer(after, protocol, each) for each in self._drawn.endpoints]
         lost = tuple([each.lost for each in every])
         self._lost = lost if any(lost) else ()
         self._masquerades = tuple([each.masquerade for each in every])
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, PlainShares) and self._drawn is other._drawn:
-            one, two = self._judge, other._judge
-            if one is two or (isinstance(one, Judged) and isinstance(two, Judged)):
+            one, two = self._after, other._after
+            if one is two or (
+                isinstance(one, MasqueradeAndLoss) and isinstance(two, MasqueradeAndLoss)
+            ):
                 return one == two
         return super().__eq__(other)
 

@@ -1,6 +1,7 @@
 """A ruleset's text split into tables, their blocks, and the statements of a block.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 In unedited output of nft, blocks follow each other, with each line after two tabs: one regular
 expression matches a whole block. Anything else (other indents, several statements on a line,

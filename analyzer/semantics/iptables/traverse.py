@@ -1,6 +1,7 @@
 """Traverses the chains of an iptables table, mirroring ipt_do_table.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 The traversal from a position is cached: see `positions`.
 
@@ -154,7 +155,7 @@ class Traversal(Walks):
             for at in index.candidates(packet, position):
                 rule = rules[at]
                 try:
-                    result = match_all(rule.matches, packet, self._situation, self.judged)
+                    result = match_all(rule.matches, packet, self._situation, self.evaluated)
                 except Parted as by:
                     marked = self._marked_by_source(by, packet, rule)
                     if marked is not None:

@@ -164,9 +164,9 @@ class RuleWalk:
         walks = self._walks
         match given:
             case Match():
-                walks.judged |= asks(given.left)
-                walks.judged |= asks_affinity(given.right, walks.situation)
-                return self._matched(walks.lookups.judge(given, packet), at, packet)
+                walks.evaluated |= asks(given.left)
+                walks.evaluated |= asks_affinity(given.right, walks.situation)
+                return self._matched(walks.lookups.evaluate(given, packet), at, packet)
             case ObjectRef("synproxy"):
                 # It answers by itself and keeps the packet, or lets it pass.
                 return self._ends(Unresolved(self._because), None)
@@ -174,11 +174,11 @@ class RuleWalk:
                 Limit() | Quota() | CtCount() | ObjectRef() | SetUpdate() | FlowAdd() | Xt("match")
             ):
                 if isinstance(given, SetUpdate) and not self._only_passes(at + 1):
-                    walks.judged.add(SetUpdate)
+                    walks.evaluated.add(SetUpdate)
                 held = MatchResult(self._holds(given, packet))
                 return self._matched(held, at, packet.from_all())
             case Vmap():
-                walks.judged |= asks(given.key)
+                walks.evaluated |= asks(given.key)
                 found = walks.lookups.find(given, packet)
                 packet = packet.from_all()
                 ways = walks.said.once([(hit.element.value, hit.chance) for hit in found.hits])
@@ -256,7 +256,7 @@ class RuleWalk:
         for each in self._rule.statements[first:]:
             if isinstance(each, Match):
                 try:
-                    result = self._walks.lookups.judge(each, packet)
+                    result = self._walks.lookups.evaluate(each, packet)
                 except Parted:
                     continue  # of some sources it holds
                 if result.known is Ternary.FALSE or not result.chance:

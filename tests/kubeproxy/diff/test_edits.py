@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzer.kubeproxy.diff.changes import Change
-from analyzer.kubeproxy.diff.difference import Difference, Verdict
+from analyzer.kubeproxy.diff.difference import Conclusion, Difference
 from analyzer.kubeproxy.diff.side import DumpSide
 from analyzer.kubeproxy.generate import Layout
 from analyzer.kubeproxy.view import FrontendKind, Source, each_network
@@ -55,7 +55,7 @@ def test_a_cluster_does_not_differ_from_itself(layout: Layout) -> None:
     @given(clusters(layout))
     def check(cluster: GeneratedCluster) -> None:
         found = difference_of(cluster, cluster)
-        assert (found.changes, found.verdict) == ((), Verdict.SAME)
+        assert (found.changes, found.verdict) == ((), Conclusion.SAME)
 
     check()
 
@@ -144,7 +144,7 @@ def without_hints(cluster: GeneratedCluster, layout: Layout) -> GeneratedCluster
 @given(clusters(Layout.V1_30))
 def test_without_hints_two_later_versions_are_the_same(cluster: GeneratedCluster) -> None:
     a, b = (without_hints(cluster, layout) for layout in (Layout.V1_30, Layout.V1_36))
-    assert difference_of(a, b).verdict is Verdict.SAME
+    assert difference_of(a, b).verdict is Conclusion.SAME
 
 
 def tame(cluster: GeneratedCluster) -> set[str]:

@@ -120,7 +120,7 @@ ODD_TEXTS += [
 
 
 @pytest.mark.parametrize("odd", ODD_TEXTS)
-def test_many_addresses_are_judged_as_few_are(odd: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_addresses_are_treated_as_few_are(odd: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for few in (0, 1_000):
         monkeypatch.setattr(shapes, "_FEW", few)
         assert are_hosts(TEXTS, "ip")

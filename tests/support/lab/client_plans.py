@@ -19,8 +19,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
-from analyzer.clients.operations import judge
-from analyzer.clients.outcome import Outcome
+from analyzer.clients.operations import predicted_operation
+from analyzer.clients.outcome import OperationOutcome
 from analyzer.clients.plan import Result
 from analyzer.clients.responses import FlowResponse
 from analyzer.failure.agreement import DELAY, STARTING
@@ -154,7 +154,7 @@ def run(
     conf = conf_of(program.options, servers_asked)
     operation = program.operation(conf, name_asked, service)
     world = replace(clients.world_of(lab, route), fate_of=lambda _: fate)
-    predicted = judge(operation, world).outcome
+    predicted = predicted_operation(operation, world).outcome
     is_connection = operation.says.startswith("reach")
     target = (str(route.frontend.address), _WEB) if is_connection else (name_asked, 0)
     client = clients.Client(
@@ -176,7 +176,7 @@ def run(
     return told(predicted, done, clients.succeeds)
 
 
-def told(predicted: Outcome, done: Sequence[Any], chance: Any) -> dict[str, Any]:
+def told(predicted: OperationOutcome, done: Sequence[Any], chance: Any) -> dict[str, Any]:
     """Return each group of endings with its chance and its count, and whether they agree."""
     groups: list[tuple[bool, float, float, list[tuple[Any, Any]]]] = []
     for each in predicted.endings:

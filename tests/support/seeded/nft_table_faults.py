@@ -229,7 +229,7 @@ FAULTS: Final[dict[str, Fault]] = {
     "accept as drop": verdicts(when(e.Accept, lambda _: e.Drop())),
     "return of a base chain as accept": method(RuleWalk, "_taken", returning),
     "wrong header read": method(nft_matching, "read", applying),
-    "!= of what is not there holds": method(Lookups, "judge", broken_is_not_equal),
+    "!= of what is not there holds": method(Lookups, "evaluate", broken_is_not_equal),
     "numbers drawn uniformly": method(Draw, "chance", uniform),
     "offset of numgen ignored": method(
         Draw, "chance", lambda right: lambda d, a, b: right(replace(d, offset=0), a, b)
