@@ -98,7 +98,7 @@ class SourceParts:
         own = self._numbers(version, self._known.own)
         if source is Source.NODE:
             return Region.of(version, own)
-        others = [*own, *self._numbers(version, self._known.frontends)]
+        others = [*own, *self._frontends]
         if source is not Source.EXTERNAL:
             within = self._pods_of(source)
             held = Region.of(version, [span(n) for n in within if n.version == version])
@@ -107,6 +107,12 @@ class SourceParts:
             others += [span(n) for n in self._pods if n.version == version]
             others += map(span, _NO_SOURCES[version])
         return None if held is None else Region.of(version, held.without(joined(others)))
+
+    @cached_property
+    def _frontends(self) -> Sequence[Interval]:
+        from analyzer.model.region import joined
+
+        return joined(self._numbers(self.version, self._known.frontends))
 
     def _numbers(self, version: int, addresses: Iterable[Address | None]) -> list[Interval]:
         return [(int(a), int(a)) for a in addresses if a is not None and a.version == version]
@@ -186,7 +192,7 @@ class SourceParts:
 
         # If a network has no addresses but endpoints', these are its pods.
         asked = parts(networks, theirs)
-        return _each_first(asked, usuals, (is_free, is_pod), self._nodes)
+        return _each_first(asked, usuals, (is_free, is_pod), self._excluded())
 
     def is_outside(self, address: Address) -> bool:
         """Return whether an address is certainly that of a client outside, or of another node.
@@ -230,14 +236,12 @@ class SourceParts:
             and (usual in n or not self._is_of_services(n))
         ]
         # Other nodes are clients too, if a network has no other clients.
-        excluded = [*_NO_SOURCES[usual.version], *self._pods, *self._nodes]
+        excluded = self._excluded(*_NO_SOURCES[usual.version], *self._pods)
         return _each_first(asked, [usual], (self._is_free_client, self._is_client), excluded)
 
-    @cached_property
-    def _nodes(self) -> list[Network]:
-        """The addresses that `_is_nodes` accepts, but for loopback."""
-        every = (*self._known.own, *self._known.frontends)
-        return [_host_network(each) for each in every if each]
+    def _excluded(self, *networks: Network) -> _Excluded:
+        """Return networks, and the addresses that `_is_nodes` accepts, but for loopback."""
+        return _Excluded(networks, (self._known.own, self._known.frontends))
 
     def _is_of_pods(self, network: Network) -> bool:
         """Return whether a network has only pods."""
@@ -301,6 +305,20 @@ def _has_one(addresses: Sequence[int], network: Network) -> bool:
     return at < len(addresses) and addresses[at] <= int(network[-1])
 
 
+class _Excluded(Iterable[Network]):
+    """Networks, and addresses as networks, which are made only where they are looked at."""
+
+    def __init__(
+        self, networks: Sequence[Network], addresses: Sequence[Collection[Address | None]]
+    ) -> None:
+        self._networks = networks
+        self._addresses = addresses
+
+    def __iter__(self) -> Iterator[Network]:
+        yield from self._networks
+        yield from (_host_network(a) for each in self._addresses for a in each if a is not None)
+
+
 class _Nested:
     """Keys of networks, of which those that hold others come first."""
 
@@ -331,7 +349,7 @@ def _each_first(
     asked: Iterable[Network],
     usual: Sequence[Address],
     tests: Sequence[Callable[[Address], bool]],
-    excluded: Collection[Network],
+    excluded: Iterable[Network],
 ) -> list[tuple[Network | None, Address]]:
     """Return an address for each set of sources, one that the first of `tests` accepts.
 
