@@ -222,7 +222,7 @@ ANALYZER: Final = (
         "which dumps are read, by whom, and what happens when a worker dies",
     ),
     Row(
-        "kubeproxy/fastpath/nft_hairpins",
+        "kubeproxy/fastpath/nft_hairpins kubeproxy/fastpath/nft_hosts",
         "kubeproxy/routes/test_hairpins.py",
         "what pods of nftables mode get back from themselves",
     ),
