@@ -27,6 +27,7 @@ from analyzer.kubeproxy.rows.plain_shares import (
     PlainRoutes,
     PlainService,
     PlainShares,
+    any_of_them,
     told_otherwise,
 )
 from analyzer.kubeproxy.rows.shapes import written
@@ -36,7 +37,7 @@ from analyzer.model.addresses import Address
 from analyzer.model.packet import Mark, Packet
 from analyzer.model.probability import NEVER, Bounds, numgen_weights
 from analyzer.model.region import Intervals, Region, everything, joined
-from analyzer.model.value import value
+from analyzer.model.value import replace, value
 from analyzer.semantics.onward import asked_of_others
 
 TYPE_CHECKING = False
@@ -67,10 +68,13 @@ class _MarkedPart:
 
     Attributes:
         marks: of flows that do not return to their endpoint.
+        each_own: the same for each of the node's own addresses, if rules tell them apart: then it
+            is not known which one is the source.
     """
 
     part: SourcePart
     marks: frozenset[Mark]
+    each_own: tuple[_MarkedPart, ...] = ()
 
     @property
     def address(self) -> Address | None:
@@ -244,8 +248,17 @@ class PlainServices:
             marks = [(part, walked.marks_from(part.address)) for part in parts]
             # If the only endpoint is the source itself, the marks are those of all others.
             known = [_MarkedPart(part, walked.marks if m is None else m) for part, m in marks]
+            if source is Source.NODE:
+                known = [self._with_each_own(way, walked) for way in known]
             self._ways[key] = tuple(known)
         return self._ways[key]
+
+    def _with_each_own(self, way: _MarkedPart, walked: _Walked) -> _MarkedPart:
+        if way.address is not None:
+            return way
+        every = [(replace(way.part, address=each), each) for each in sorted(self._own, key=int)]
+        own = [_MarkedPart(part, walked.marks_from(a) or walked.marks) for part, a in every]
+        return replace(way, each_own=tuple(own))
 
     @cached_property
     def asks_behind(self) -> bool:
@@ -325,6 +338,8 @@ class PlainServices:
     # --- after DNAT ---
 
     def _after(self, source: Source, way: _MarkedPart, place: PlainFrontend) -> MasqueradeAndLossOf:
+        if way.each_own:
+            return any_of_them([self._after(source, each, place) for each in way.each_own])
         chain, address = place.chain, way.address
         same = self._same.to(source, place.protocol, way.marks, chain.port, address)
         is_endpoint = address is None or written(address) in chain.hosts
