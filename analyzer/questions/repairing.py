@@ -65,10 +65,12 @@ def repair_of(options: SimpleNamespace, given: Input, died: Dead, objects: ApiOb
     wanted = frozenset(end for each in before if each not in alone for end in each.dead)
     lost = {_key(each.service) for each in before if each not in alone}
     # Several Services may have the same endpoints, and some of these must not be changed.
-    doors: dict[bool, set[FrontendMatch]] = {True: set(), False: set()}
+    frontends: dict[bool, set[FrontendMatch]] = {True: set(), False: set()}
     for each in given.view.services:
-        doors[_key(each) in lost] |= {(each.protocol, f.address, f.port) for f in each.frontends}
-    patches, rulesets = made(given, wanted, doors[False] - doors[True])
+        frontends[_key(each) in lost] |= {
+            (each.protocol, f.address, f.port) for f in each.frontends
+        }
+    patches, rulesets = made(given, wanted, frontends[False] - frontends[True])
     after = input_of(options, rulesets, _others(given), objects, None)
     wide = losses(given.view.services, died, Count.ALL)
     then = losses(after.view.services, died, Count.ALL)

@@ -131,13 +131,13 @@ def proposal(found: Sequence[Suspect], given: Input, options: SimpleNamespace) -
     gone = [node for node in nodes if node is not None and _all_of(node, found, given)]
     for node in sorted(gone):
         words += ["--dead-node", node]
-    rest = sorted(str(e) for n, rows in nodes.items() if n not in gone for e in _doors(rows))
+    rest = sorted(str(e) for n, rows in nodes.items() if n not in gone for e in _endpoints(rows))
     if rest:
         words += ["--dead", ",".join(rest)]
     return shlex.join(words)
 
 
-def _doors(rows: Sequence[Suspect]) -> Iterator[Endpoint]:
+def _endpoints(rows: Sequence[Suspect]) -> Iterator[Endpoint]:
     yield from dict.fromkeys(each.endpoint for each in rows)
 
 
@@ -148,7 +148,7 @@ def _all_of(node: str, found: Sequence[Suspect], given: Input) -> bool:
     return len(addresses) > 1 and not any(each.answered for each in there)
 
 
-def wrong_doors(given: Input) -> Mapping[Endpoint, str]:
+def foreign_endpoints(given: Input) -> Mapping[Endpoint, str]:
     """Return endpoints in the rules whose address now belongs to another pod, and which.
 
     One that a Service's EndpointSlices list, or that is a pod of its own namespace where none

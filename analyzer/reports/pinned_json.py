@@ -20,8 +20,8 @@ def render(answer: PinnedAnswer) -> Iterator[str]:
                 "name": each.service.name.text,
                 "protocol": each.service.protocol,
                 "frontend": each.frontend.kind.value,
-                "address": str(each.door.address),
-                "port": each.door.port,
+                "address": str(each.destination.address),
+                "port": each.destination.port,
                 "endpoint": {
                     "address": str(each.endpoint.address),
                     "port": each.endpoint.port,
@@ -53,7 +53,7 @@ def render(answer: PinnedAnswer) -> Iterator[str]:
             "pinned": map(row, answer.pinned),
             "wrong_doors": (
                 values.encode({"address": str(e.address), "port": e.port, "owner": owner})
-                for e, owner in answer.doors.items()
+                for e, owner in answer.foreign.items()
             ),
             "diagnostics": values.diagnostics(answer.diagnostics),
         },

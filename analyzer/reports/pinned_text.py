@@ -47,7 +47,7 @@ def _blocks(answer: PinnedAnswer) -> Iterator[Block]:
             "pods, are listed."
         )
         yield Line((Span(says, Style.FAINT),))
-    for endpoint, owner in answer.doors.items():
+    for endpoint, owner in answer.foreign.items():
         says = (
             f"Wrong pod: {endpoint} now belongs to {owner} in the objects; new flows go there too."
         )
@@ -65,7 +65,7 @@ def _blocks(answer: PinnedAnswer) -> Iterator[Block]:
 def _row(each: Pinned, cluster: Cluster) -> Iterator[Cell]:
     yield each.service.name.text
     yield each.service.protocol
-    yield str(each.door)
+    yield str(each.destination)
     yield Span(str(each.endpoint), Style.BAD)
     yield cluster.placement(each.endpoint.address).node or "?"
     yield f"{each.flows:,}"

@@ -74,7 +74,7 @@ def flows_answer(verb: str, view: View, dead: Dead) -> SuspectsAnswer | PinnedAn
             flows=len(flows),
             owned=len(owned),
             pinned=pinned(owned, dead.endpoints, {two: "other/pod"}),
-            doors={two: "other/pod"},
+            foreign={two: "other/pod"},
             diagnostics=view.diagnostics,
         )
     return SuspectsAnswer(
