@@ -13,7 +13,7 @@ from analyzer.failure.reaching import reaching_at_every_node
 from analyzer.failure.whatif import Failure, Kind, WhatIf, WhatIfOptions, what_if
 from analyzer.gate.every import Ended
 from analyzer.gate.failing import Failing
-from analyzer.gate.objects import Addresses, alone, completed_service, families_of, slices
+from analyzer.gate.objects import IndexedAddresses, alone, completed_service, families_of, slices
 from analyzer.gate.problem import Problem
 from analyzer.gate.services import GatedService
 from analyzer.gate.templates import Template
@@ -117,7 +117,7 @@ class CaseEvaluator:
         self._problem = problem
         self._templates = templates
         families = sorted({f for each in services for f in families_of(each.item)}) or [4]
-        self._addresses = Addresses(problem.nodes, families)
+        self._addresses = IndexedAddresses(problem.nodes, families)
         found = assumed(self._addresses.nodes, said)
         self._settings = found.settings
         self._seed = seed

@@ -41,7 +41,7 @@ _FIRST: Final = 2
 _MOST_OF_NODE: Final = 250
 
 
-class Addresses:
+class IndexedAddresses:
     """Gives nodes and pods addresses that depend on their index only.
 
     Attributes:
@@ -137,7 +137,7 @@ def slices(
     service: Object,
     templates: Sequence[Template],
     counts: Mapping[int, Sequence[int]],
-    addresses: Addresses,
+    addresses: IndexedAddresses,
 ) -> Iterator[Object]:
     """Yield the EndpointSlices of a Service, `counts` being its pods by group and node.
 
@@ -176,7 +176,7 @@ def slices(
 
 
 def _endpoint(
-    spec: Mapping[str, Any], v: int, number: int, family: int, addresses: Addresses
+    spec: Mapping[str, Any], v: int, number: int, family: int, addresses: IndexedAddresses
 ) -> Object | None:
     node = addresses.nodes[v]
     is_host = spec.get("hostNetwork") is True

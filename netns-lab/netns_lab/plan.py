@@ -16,7 +16,7 @@ from netns_lab.errors import LabError
 from netns_lab.sources import (
     AFFINE_CLIENTS,
     CLIENT_PORTS,
-    Addresses,
+    ClientAddresses,
     Sending,
     sending_of,
     version_of,
@@ -163,7 +163,7 @@ def plan(
         others.append(replace(host, pod_device=device))
     own_pods = tuple(a for a in here if a not in own)
     taken = {*used, *own, *(a for each in others for a in each.addresses), *WORLD.values()}
-    choosing = Addresses(view, cluster, taken, -(-flows // len(CLIENT_PORTS)))
+    choosing = ClientAddresses(view, cluster, taken, -(-flows // len(CLIENT_PORTS)))
     return Plan(
         node=node,
         node_addresses=own,

@@ -76,7 +76,7 @@ def version_of(service: ServicePort, route: Route) -> int:
     return address.version if address is not None else service.version or 4
 
 
-class Addresses:
+class ClientAddresses:
     """The client addresses of a lab at one node.
 
     Args:

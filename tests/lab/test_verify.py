@@ -30,7 +30,7 @@ from netns_lab.arguments import parser
 from netns_lab.errors import LabError
 from netns_lab.layout import Layout as WireLayout
 from netns_lab.replay import Flows
-from netns_lab.sources import Addresses, Sending
+from netns_lab.sources import ClientAddresses, Sending
 from tests.support.lab.running import FIXTURES, NFT_CASES, ROOT, SWAPPED, case, kubeodds, python
 
 pytestmark = pytest.mark.lab
@@ -222,7 +222,7 @@ def test_flows_of_which_a_part_goes_to_a_port_of_the_node_are_measured(tmp_path:
 
 def test_many_kinds_of_clients_outside_find_room() -> None:
     """Affinity takes a hundred addresses for each: more than one network of documentation has."""
-    addresses = Addresses(View(services=(), mode="iptables", node=None), Cluster(), (), 1)
+    addresses = ClientAddresses(View(services=(), mode="iptables", node=None), Cluster(), (), 1)
     apart = [ip_network(f"10.{at}.0.0/16") for at in range(4)]
     kinds = [Sending(Source.EXTERNAL, 4, None, frozenset(apart[:at])) for at in range(5)]
     found = [addresses.of(each, 100) for each in kinds]
