@@ -32,7 +32,7 @@ from analyzer.inputs.files import Member
 from analyzer.inputs.recognised import Input
 from analyzer.inputs.whole import read_whole, rules_of
 from analyzer.model.value import value
-from analyzer.node_dumps.alike import Alike
+from analyzer.node_dumps.alike import RecentDumps
 from analyzer.node_dumps.sources import Task
 
 TYPE_CHECKING = False
@@ -149,7 +149,7 @@ class Reader:
         self._known = self._objects.cluster.node_names
         self._names = NodeNames(self._known)
         self._encoder = Encoder()
-        self.alike = Alike(self._encoder) if settings.shares else None
+        self.alike = RecentDumps(self._encoder) if settings.shares else None
         self._read = 0
         self._given: tuple[NodeRow, ...] = ()
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @value(kw_only=True)
-class Alike:
+class SharedDifference:
     """One difference, with all nodes that have it."""
 
     drift: Drift
@@ -46,7 +46,7 @@ class DriftAnswer:
     every: bool = False
 
     @property
-    def alike(self) -> tuple[Alike, ...]:
+    def alike(self) -> tuple[SharedDifference, ...]:
         """The differences, each once with its nodes; those of nodes first, then the most common."""
         found: dict[tuple[Drift, str, str, str], list[str]] = {}
         for each in self.drifted.findings:
@@ -54,7 +54,9 @@ class DriftAnswer:
             found.setdefault(key, []).append(each.node)
         order = [*Drift]
         every = [
-            Alike(drift=drift, service=service, protocol=protocol, what=what, nodes=tuple(nodes))
+            SharedDifference(
+                drift=drift, service=service, protocol=protocol, what=what, nodes=tuple(nodes)
+            )
             for (drift, service, protocol, what), nodes in found.items()
         ]
         return tuple(
