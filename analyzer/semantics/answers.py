@@ -81,7 +81,7 @@ class _Known:
     wanted: frozenset[str]
 
 
-class Answers:
+class FlowAnswers:
     """The answers to flows of one family; `situation` is that of the flows.
 
     Attributes:

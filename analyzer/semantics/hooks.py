@@ -24,7 +24,7 @@ from analyzer.model.region import Intervals
 from analyzer.model.routing import LOOPBACK, Routes
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
-from analyzer.semantics.answers import Answers
+from analyzer.semantics.answers import FlowAnswers
 from analyzer.semantics.assumed import POD_INTERFACE
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.calling_order import behind_nat, up_to_nat, without_nat
@@ -78,9 +78,9 @@ class Hooks:
         self._routes = routes or Routes()
         self._effort = Effort(asked_bits)
         self._calls = Calls(rulesets, family, situation, self._effort)
-        self._answers: Answers | None = None
+        self._answers: FlowAnswers | None = None
         if follows_answers:
-            self._answers = Answers(rulesets, family, situation, asked_bits, self._routes)
+            self._answers = FlowAnswers(rulesets, family, situation, asked_bits, self._routes)
         #: The packet with which the traversal began.
         self._began = UNKNOWN_PACKET
 

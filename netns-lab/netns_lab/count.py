@@ -75,7 +75,7 @@ class Arrivals:
         self._ring.close()
 
 
-class Answers:
+class ReturnedPackets:
     """What comes back to one device of the client."""
 
     def __init__(self, host: Host, layout: Layout) -> None:
@@ -241,8 +241,8 @@ class Captures:
         self._silent: dict[Namespace, Arrivals] = {}
         self._lost = 0
         ends = (topology.client, topology.outside, topology.elsewhere)
-        self.clients = [Answers(host, layout) for host in ends]
-        self._rings: list[Arrivals | Answers] = [*self.hosts, *self.clients]
+        self.clients = [ReturnedPackets(host, layout) for host in ends]
+        self._rings: list[Arrivals | ReturnedPackets] = [*self.hosts, *self.clients]
 
     @property
     def all_hosts(self) -> list[Arrivals]:
@@ -281,7 +281,7 @@ class Captures:
         close_all([*self._rings, *self._silent.values()])
 
 
-def close_all(rings: Iterable[Arrivals | Answers]) -> None:
+def close_all(rings: Iterable[Arrivals | ReturnedPackets]) -> None:
     """Stop hearing; each socket in a thread of its own, since each has to wait."""
     threads = [threading.Thread(target=each.close) for each in rings]
     for each in threads:

@@ -24,7 +24,7 @@ from netns_lab.arriving import Beyond
 from netns_lab.backend import Backend, SocketAddress
 from netns_lab.backends import BACKENDS, backend_of, load_beside
 from netns_lab.beyond import OtherNode, lost_beyond
-from netns_lab.count import BATCH, Answers, Captures, close_all
+from netns_lab.count import BATCH, Captures, ReturnedPackets, close_all
 from netns_lab.deaths import FATES, Death, Kind, without
 from netns_lab.dying import Dying
 from netns_lab.ending import with_rule
@@ -121,7 +121,7 @@ class Lab:
         self._where = self._namespaces()
         #: Captures of the flows, by protocol and IP version.
         self.hearers: dict[Layout, Captures] = {}
-        self._hearing: dict[tuple[Namespace, Layout], Answers] = {}
+        self._hearing: dict[tuple[Namespace, Layout], ReturnedPackets] = {}
         self._sockets: dict[tuple[Namespace, str], socket] = {}
         self._echoes = Echoes(BATCH, PAYLOAD)
         self._answering: dict[tuple[Namespace, str, int, int], socket] = {}
@@ -383,11 +383,11 @@ class Lab:
         own = host is topology.own_pods
         return host, topology.pods_mac if own else topology.uplink_mac
 
-    def hearing(self, host: Host, layout: Layout) -> Answers:
+    def hearing(self, host: Host, layout: Layout) -> ReturnedPackets:
         """Return the capture of the answers to an endpoint that is a client."""
         key = host.namespace, layout
         if key not in self._hearing:
-            self._hearing[key] = Answers(host, layout)
+            self._hearing[key] = ReturnedPackets(host, layout)
         self._hearing[key].forget()
         return self._hearing[key]
 
