@@ -34,7 +34,7 @@ from analyzer.semantics.depth import deep
 from analyzer.semantics.devices import NOT_LOOPBACK
 from analyzer.semantics.effort import Effort
 from analyzer.semantics.onward import OnwardBySource, onward
-from analyzer.semantics.parts import Asked
+from analyzer.semantics.parts import MatchedSources
 from analyzer.semantics.situation import PORT, Situation
 from analyzer.semantics.tree import (
     Delivered,
@@ -308,6 +308,6 @@ class Hooks:
         parts: list[Label] = [(where, None) for where, _ in found if where is not None]
         return found, frozenset(telling(questions(tree), packet.sources.intervals, parts))
 
-    def asked(self, packet: Packet, *, made_here: bool) -> Asked:
+    def asked(self, packet: Packet, *, made_here: bool) -> MatchedSources:
         """Return the same matches, and those that make no difference to this packet; or raise."""
         return frozenset(questions(self.behind_nat(packet, made_here=made_here)))

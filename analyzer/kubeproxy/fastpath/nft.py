@@ -13,7 +13,7 @@ from functools import cached_property
 
 from analyzer.kubeproxy.dispatch.nft_frame import SurroundingRules
 from analyzer.kubeproxy.fastpath.nft_hairpins import PlainHairpins, masquerade_and_loss
-from analyzer.kubeproxy.fastpath.nft_quiet import Asked, QuietServices
+from analyzer.kubeproxy.fastpath.nft_quiet import PlainFlows, QuietServices
 from analyzer.kubeproxy.routes.explored import Explored
 from analyzer.kubeproxy.routes.flows import FlowWalks
 from analyzer.kubeproxy.routes.source_parts import SourceParts
@@ -142,7 +142,7 @@ class PlainServices:
             marks = {source: self._known[kind, source].marks for source in Source}
             self._plain[kind] = marks
         service = PlainService("", "", place.protocol, place.frontend.port or 0, "", None, drawn)
-        asked = Asked(kind, place.frontend, place.protocol, drawn, marks)
+        asked = PlainFlows(kind, place.frontend, place.protocol, drawn, marks)
         is_quiet = self._quiet.add(asked)
         routes = PlainRoutes(
             lambda source: self._made(kind, source, place, service, is_quiet), is_quiet

@@ -22,7 +22,7 @@ from analyzer.model.value import value
 
 
 @value
-class Asked:
+class PlainFlows:
     """A plain Service, and its flows.
 
     Attributes:
@@ -49,22 +49,22 @@ class QuietServices:
         #: For how many of `_every` a few traversals found that no flow is lost; None: they do not
         #: decide. By what they were asked.
         self._spared: dict[Hashable, int | None] = {}
-        self._every: list[Asked] = []
+        self._every: list[PlainFlows] = []
         #: How many of them the following are of.
         self._done = 0
         #: By kind, each endpoint as written, with a Service that has it.
-        self._users: dict[Hashable, dict[str, Asked]] = {}
+        self._users: dict[Hashable, dict[str, PlainFlows]] = {}
         #: Their addresses as written, and those that may be of pods of this node.
         self._hosts: set[str] = set()
         self._here: set[str] = set()
 
-    def add(self, asked: Asked) -> Callable[[], bool]:
+    def add(self, asked: PlainFlows) -> Callable[[], bool]:
         """Return a function that returns whether no flow to a Service may be lost."""
         at = len(self._every)
         self._every.append(asked)
         return lambda: self._is_kind_quiet(asked, at) or self._is_quiet(asked, at)
 
-    def _is_kind_quiet(self, asked: Asked, at: int) -> bool:
+    def _is_kind_quiet(self, asked: PlainFlows, at: int) -> bool:
         """Return whether a few traversals find no loss for all Services of a kind."""
 
         def are_quiet() -> bool:
@@ -75,7 +75,7 @@ class QuietServices:
 
         return self._is_spared(asked.kind, are_quiet, at)
 
-    def _is_quiet(self, asked: Asked, at: int) -> bool:
+    def _is_quiet(self, asked: PlainFlows, at: int) -> bool:
         self._read()
         if not self._are_hairpins_quiet(((text, asked) for text in asked.drawn.texts), asked, at):
             return False
@@ -92,7 +92,9 @@ class QuietServices:
                     return False
         return True
 
-    def _are_hairpins_quiet(self, every: Iterable[tuple[str, Asked]], like: Asked, at: int) -> bool:
+    def _are_hairpins_quiet(
+        self, every: Iterable[tuple[str, PlainFlows]], like: PlainFlows, at: int
+    ) -> bool:
         """Return whether no flow of some endpoints to themselves may be lost.
 
         Each is of a Service of the kind of `like`, which is the one at `at`.
@@ -109,7 +111,7 @@ class QuietServices:
                 return not any(hairpins.after_dnat(*way).lost for way in ways)
         return True
 
-    def _ways(self, asked: Asked) -> dict[Towards, tuple[Source, str, Mark]]:
+    def _ways(self, asked: PlainFlows) -> dict[Towards, tuple[Source, str, Mark]]:
         """Return what flows may be after DNAT; one function for flows that differ in nothing."""
         towards = self._walks.after_dnat.towards
         ways = [(s, asked.protocol, mark) for s, marks in asked.marks.items() for mark in marks]

@@ -33,7 +33,7 @@ from analyzer.model.value import fields_of, replace
 from analyzer.semantics.conditions import questions
 from analyzer.semantics.hooks import Hooks, PortsAsked
 from analyzer.semantics.onward import ALL_UNKNOWN, Onward, OnwardBySource, spares_all
-from analyzer.semantics.parts import Asked, Parts
+from analyzer.semantics.parts import MatchedSources, Parts
 from analyzer.semantics.situation import PORT, PROTOCOL
 from analyzer.semantics.tree import Tree
 
@@ -86,7 +86,7 @@ class Leaving:
         )
         self._apart = Apart(version, (everything(version),), self._everywhere)
         self._cuts: list[Intervals] = []
-        self._at_once: dict[Packet, Asked | None] = {}
+        self._at_once: dict[Packet, MatchedSources | None] = {}
         #: Whether all such packets reach their destinations, as far as a traversal has told.
         self._spared: dict[Packet, bool] = {}
         self._known: dict[Packet, Destinations | Paired] = {}
@@ -246,7 +246,7 @@ class Leaving:
         pairs = ((to, where) for to, (_, asked) in every for where in asked)
         return {where for to, where in pairs if loses or not (where == to and is_one(where))}
 
-    def _asked_at_once(self, wide: Packet, most: int) -> Asked | None:
+    def _asked_at_once(self, wide: Packet, most: int) -> MatchedSources | None:
         """Return the sources that rules match on, whatever they match on of destinations.
 
         These may be more than for any one destination. It is one traversal; None: it does not
