@@ -36,14 +36,14 @@ class GivenSettings:
 
 
 @value
-class Assumed:
+class AssumedSettings:
     """Settings, and in words which of them are assumed."""
 
     settings: Settings
     words: tuple[str, ...]
 
 
-def assumed(objects: Sequence[Object], said: GivenSettings) -> Assumed:
+def assumed(objects: Sequence[Object], said: GivenSettings) -> AssumedSettings:
     """Return the settings of all kube-proxies of a cluster.
 
     Raises:
@@ -74,7 +74,7 @@ def assumed(objects: Sequence[Object], said: GivenSettings) -> Assumed:
     words.append("all other flags and feature gates at their defaults")
     words.append("no other rules on the nodes")
     settings = Settings(version=version, mode=mode, local_mode=local_mode, cluster_cidrs=cidrs)
-    return Assumed(settings, tuple(words))
+    return AssumedSettings(settings, tuple(words))
 
 
 def _version(objects: Iterable[Object], said: GivenSettings, words: list[str]) -> Version:
