@@ -24,7 +24,7 @@ from analyzer.model.hooks import POLICIES
 from analyzer.model.iptables.rules import Chain, Ruleset, Table
 from analyzer.model.value import replace
 from analyzer.parsers.header import family_of, headers, taken
-from analyzer.parsers.rows import Block, Chains, RowReader, Skim, Skimmed, SlicedRows
+from analyzer.parsers.rows import Chains, RowBlock, RowReader, Skim, Skimmed, SlicedRows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -244,7 +244,7 @@ def _chains(
         or not all(map(declared.__contains__, groups))
     ):
         return None
-    rows = Block(
+    rows = RowBlock(
         text,
         groups,
         (start, at),

@@ -203,7 +203,7 @@ class Skimmed:
 Skim = Callable[[str, int, str, str], Skimmed]
 
 
-class Block:
+class RowBlock:
     """The rows of one table that are contiguous in the input, chain after chain.
 
     `groups` has the start and end of each chain's rows in `text`, except for those in `skimmed`;
@@ -272,7 +272,7 @@ class SlicedRows(RuleRows):
 
     __slots__ = ("_block", "_name")
 
-    def __init__(self, file: str, table: str, block: Block, name: str) -> None:
+    def __init__(self, file: str, table: str, block: RowBlock, name: str) -> None:
         super().__init__(file, block.reader, table)
         self._block = block
         self._name = name
@@ -317,7 +317,7 @@ class Chains(LazyChains):
     __slots__ = ("_made", "_make", "_names", "_rules", "block")
 
     def __init__(
-        self, names: Mapping[str, object], make: Callable[[str], Chain], block: Block
+        self, names: Mapping[str, object], make: Callable[[str], Chain], block: RowBlock
     ) -> None:
         self._names = names
         self._make = make

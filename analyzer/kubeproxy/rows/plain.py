@@ -42,7 +42,7 @@ from analyzer.model.probability import (
     threshold_from_text,
 )
 from analyzer.model.value import value
-from analyzer.parsers.rows import Block, Chains
+from analyzer.parsers.rows import Chains, RowBlock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ class PlainTable:
             if self._rows(hook) == [f"-A {hook} -j {names.SERVICES}"]:
                 yield hook
 
-    def _read_endpoints(self, block: Block) -> None:
+    def _read_endpoints(self, block: RowBlock) -> None:
         """Find the plain KUBE-SEP chains that were not skimmed."""
         if self._advance is not None:
             self._advance(ROWS_OF_ENDPOINT * len(self.endpoints))
@@ -210,7 +210,7 @@ class PlainTable:
                     if self._advance is not None:
                         self._advance(ROWS_OF_ENDPOINT)
 
-    def _read_services(self, block: Block) -> None:
+    def _read_services(self, block: RowBlock) -> None:
         start, end = block.groups.get(names.SERVICES, (0, 0))
         rows = block.text[start:end].split("\n")[:-1]
         found = self._entries(rows)
@@ -277,7 +277,7 @@ class PlainTable:
         plain = {at: row for at, row in found.entries.items() if row[2] not in strange}
         return _Entries(plain, found.marks, found.harmless)
 
-    def _drawn(self, block: Block, chain: str, protocol: str) -> Drawn | None:
+    def _drawn(self, block: RowBlock, chain: str, protocol: str) -> Drawn | None:
         start, end = block.groups.get(chain, (0, 0))
         text, shapes = block.text, self._shapes
         marks = shapes.mark_outside.match(text, start - 1, end)
