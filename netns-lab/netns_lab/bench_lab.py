@@ -37,7 +37,7 @@ _RULES: Final = 32
 _SMALL: Final = 31
 _FEW: Final = 256
 
-Case = Callable[[Path], Iterator[str]]
+BenchCase = Callable[[Path], Iterator[str]]
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -230,7 +230,7 @@ def _large(folder: Path, rules: int) -> Iterator[str]:
 
 
 _DUMPS: Final = ("iptables-legacy-save.txt", "iptables-nft-save.txt", "nft-list-ruleset.txt")
-CASES: Final[dict[str, Case]] = {
+CASES: Final[dict[str, BenchCase]] = {
     "engine": _engine,
     "scapy": _scapy,
     "nodes": _nodes,
