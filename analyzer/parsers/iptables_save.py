@@ -24,7 +24,7 @@ from analyzer.model.hooks import POLICIES
 from analyzer.model.iptables.rules import Chain, Ruleset, Table
 from analyzer.model.value import replace
 from analyzer.parsers.header import family_of, headers, taken
-from analyzer.parsers.rows import Chains, RowBlock, RowReader, Skim, Skimmed, SlicedRows
+from analyzer.parsers.rows import RowBlock, RowChains, RowReader, Skim, Skimmed, SlicedRows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ def _is_count(text: str) -> bool:
 
 def _chains(
     text: str, lines: tuple[int, int], file: str, table: str, skim: Skimmed | None
-) -> Chains | None:
+) -> RowChains | None:
     """Return the chains of a table, declared at `lines`; None if one of them is odd."""
     start = lines[1]
     skimmed, spans = ({}, []) if skim is None else (skim.chains, skim.spans)
@@ -257,7 +257,7 @@ def _chains(
         policy, counters = declared[name] or (None, (0, 0))
         return Chain(name, SlicedRows(file, table, rows, name), policy, counters)
 
-    return Chains(declared, make, rows)
+    return RowChains(declared, make, rows)
 
 
 def _groups(

@@ -311,7 +311,7 @@ class SlicedRows(RuleRows):
         return self._block.text.count("\n", *self._block.span_of(self._name))
 
 
-class Chains(LazyChains):
+class RowChains(LazyChains):
     """Chains by name, each created on first access."""
 
     __slots__ = ("_made", "_make", "_names", "_rules", "block")

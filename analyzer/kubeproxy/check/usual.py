@@ -13,7 +13,7 @@ from analyzer.kubeproxy import names
 from analyzer.kubeproxy.matched.chain_rule import ChainRule, rules_of
 from analyzer.model.iptables.rules import Table
 from analyzer.model.value import value
-from analyzer.parsers.rows import Chains
+from analyzer.parsers.rows import RowChains
 
 _ROW: Final = r"(?:\[\d+:\d+\] )?-A"
 _ENDPOINT: Final = re.compile(
@@ -55,10 +55,10 @@ class Usual:
     def __init__(self, table: Table) -> None:
         self.endpoints: dict[str, EndpointWords] = {}
         self.drawing: dict[str, Drawing] = {}
-        if isinstance(table.chains, Chains):
+        if isinstance(table.chains, RowChains):
             self._read(table.chains)
 
-    def _read(self, chains: Chains) -> None:
+    def _read(self, chains: RowChains) -> None:
         block, text = chains.block, chains.block.text
         for span in block.skimmed.spans if block.skimmed is not None else ():
             self.endpoints.update({words[0]: words for words in _ENDPOINT.findall(text, *span)})

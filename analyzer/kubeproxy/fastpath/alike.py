@@ -36,7 +36,7 @@ from analyzer.model.addresses import (
 )
 from analyzer.model.iptables.rules import Ruleset, Table
 from analyzer.model.value import value
-from analyzer.parsers.rows import Chains, RuleRows
+from analyzer.parsers.rows import RowChains, RuleRows
 
 _PREFIXES: Final = "|".join((names.ENDPOINT_PREFIX, *names.SERVICE_PREFIXES))
 CHAIN: Final = rf"(?:{_PREFIXES})[^\s\"]+"
@@ -102,7 +102,7 @@ class Closures:
     ) -> None:
         self._tells = tells
         nat = ruleset.tables.get("nat")
-        whole = nat is not None and nat.complete and isinstance(nat.chains, Chains)
+        whole = nat is not None and nat.complete and isinstance(nat.chains, RowChains)
         self._nat = nat if whole else None
         self._ruleset = ruleset
         self._own = frozenset(own)

@@ -42,7 +42,7 @@ from analyzer.model.probability import (
     threshold_from_text,
 )
 from analyzer.model.value import value
-from analyzer.parsers.rows import Chains, RowBlock
+from analyzer.parsers.rows import RowBlock, RowChains
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,8 +94,8 @@ class PlainTable:
         self._has_node_ports = names.NODE_PORTS in table.chains
         self.understood: set[str] = set()
         self._draws: dict[tuple[str, ...], tuple[Bounds, ...] | None] = {}
-        whole = isinstance(table.chains, Chains) and names.MARK_MASQUERADE in table.chains
-        self._block = table.chains.block if whole and isinstance(table.chains, Chains) else None
+        whole = isinstance(table.chains, RowChains) and names.MARK_MASQUERADE in table.chains
+        self._block = table.chains.block if whole and isinstance(table.chains, RowChains) else None
         skimmed = None if self._block is None else self._block.skimmed
         self.endpoints = skimmed if isinstance(skimmed, EndpointRows) else EndpointRows()
         if self._block is not None:
