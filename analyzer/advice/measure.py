@@ -52,7 +52,7 @@ def too_old(situation: ClusterState, since: int, what: str) -> Refused | None:
 
 
 #: What is changed for a Service, or why it is not.
-Change = Callable[[ClusterState, NamespacedName], ClusterState | Refused]
+ChangeObjects = Callable[[ClusterState, NamespacedName], ClusterState | Refused]
 
 
 @enum.unique
@@ -76,7 +76,7 @@ class Measure:
     name: str
     says: str
     subject: Subject
-    change: Change
+    change: ChangeObjects
     unsaid: tuple[str, ...] = ()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from analyzer.advice.measure import API, Change, ClusterState, NamespacedName, Refused
+from analyzer.advice.measure import API, ChangeObjects, ClusterState, NamespacedName, Refused
 from analyzer.advice.measures.new_node import node_like, unused
 from analyzer.advice.objects import address_of, mapping, nodes_of, slices_of, with_slices
 from analyzer.advice.takers import FreeAddresses
@@ -18,7 +18,7 @@ _ROLES = "node-role.kubernetes.io/"
 _COMPONENTS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 
 
-def masters(number: int) -> Change:
+def masters(number: int) -> ChangeObjects:
     """Return a measure that gives the cluster `number` control-plane nodes."""
 
     def change(situation: ClusterState, _key: NamespacedName) -> ClusterState | Refused:
