@@ -29,7 +29,7 @@ class Look:
 
 
 @value(kw_only=True)
-class Changed:
+class ChangedService:
     """A ServicePort that differs from the dump before.
 
     Attributes:
@@ -120,7 +120,7 @@ class TimelineOfDumpsAnswer:
 
     nodes: tuple[NodeCourse, ...]
     objects: tuple[Look, ...]
-    changes: tuple[Changed, ...]
+    changes: tuple[ChangedService, ...]
     wrong: tuple[Wrong, ...] | None
     why_not_compared: str
     lost: tuple[LostAt, ...] | None

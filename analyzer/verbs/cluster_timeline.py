@@ -26,7 +26,7 @@ from analyzer.node_dumps.worker import why_not
 from analyzer.output import finish
 from analyzer.parsers.clock_times import seconds_of
 from analyzer.reports.cluster_timeline_answer import (
-    Changed,
+    ChangedService,
     Look,
     LostAt,
     NodeCourse,
@@ -118,7 +118,7 @@ class _Courses:
         for each in dumped(self._options, self._names):
             by_node.setdefault(each.node, []).append(each)
         courses, states = [], {}
-        changes: list[Changed] = []
+        changes: list[ChangedService] = []
         with progress("dumps") as advance:
             for node, dumps in sorted(by_node.items()):
                 looks: list[Look] = []
@@ -157,7 +157,7 @@ class _Courses:
     # --- reading ------------------------------------------------------------------
 
     def _course(
-        self, node: str, dumps: Sequence[Dumped], looks: list[Look], changes: list[Changed]
+        self, node: str, dumps: Sequence[Dumped], looks: list[Look], changes: list[ChangedService]
     ) -> list[_State]:
         """Return what the dumps of one node say, and add what changed from one to the next."""
         found: list[_State] = []
@@ -215,7 +215,7 @@ class _Courses:
 
     def _changed(
         self, node: str, states: Sequence[_State], a: Input, b: Input
-    ) -> Iterator[Changed]:
+    ) -> Iterator[ChangedService]:
         """Yield the ServicePorts that are not the same in the last two states of a node."""
         times = [each.at for each in states]
         one, other = states[-2].digests, states[-1].digests
@@ -337,7 +337,7 @@ def _as_changed(
     *,
     whole: str,
     before: Stood,
-) -> Changed:
+) -> ChangedService:
     gone: dict[str, None] = {}
     added: dict[str, None] = {}
     moved: dict[str, None] = {}
@@ -352,7 +352,7 @@ def _as_changed(
         other += [f"perhaps {each}" for each in route.change.unknown]
     if change is not None and change.affinity is not None:
         other.append("session affinity")
-    return Changed(
+    return ChangedService(
         node=node,
         after=times[0],
         before=times[1],

@@ -15,7 +15,7 @@ from analyzer.model.probability import NEVER, Bounds, Dyadic
 from analyzer.reports.cluster_build_answer import BuildAnswer
 from analyzer.reports.cluster_drift_answer import DriftAnswer
 from analyzer.reports.cluster_timeline_answer import (
-    Changed,
+    ChangedService,
     Look,
     LostAt,
     NodeCourse,
@@ -113,7 +113,7 @@ def course_answer(text: str) -> TimelineOfDumpsAnswer:
         ),
         objects=(Look(at=times[0], clock="objects", source="objects.json"),),
         changes=(
-            Changed(
+            ChangedService(
                 node="worker1",
                 after=times[0],
                 before=times[1],
@@ -129,7 +129,7 @@ def course_answer(text: str) -> TimelineOfDumpsAnswer:
                 is_certain=False,
                 stood=Stood(lower=Fraction(60), upper=None),
             ),
-            Changed(
+            ChangedService(
                 node="worker2",
                 after=times[0],
                 before=times[1],
