@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Final, TypeAlias
 
     #: Looks at a value with its path; adds the paths of unknown fields, with those that are known.
-    Check: TypeAlias = Callable[[object, str, "Unknown"], None]
+    ShapeCheck: TypeAlias = Callable[[object, str, "Unknown"], None]
     Unknown: TypeAlias = list[tuple[str, Collection[str]]]
 
 _MOST_SHOWN: Final = 40
@@ -48,7 +48,7 @@ def shown(given: object) -> str:
     return told if len(told) <= _MOST_SHOWN else f"{told[:_MOST_SHOWN]}..."
 
 
-def fields(needed: Collection[str] = (), /, **known: Check) -> Check:
+def fields(needed: Collection[str] = (), /, **known: ShapeCheck) -> ShapeCheck:
     """Return the check of a map with these fields; `needed` ones are required."""
 
     def check(given: object, path: str, unknown: Unknown) -> None:
@@ -66,7 +66,7 @@ def fields(needed: Collection[str] = (), /, **known: Check) -> Check:
     return check
 
 
-def list_of(check: Check) -> Check:
+def list_of(check: ShapeCheck) -> ShapeCheck:
     """Return the check of a list of such values."""
 
     def check_all(given: object, path: str, unknown: Unknown) -> None:
@@ -79,7 +79,7 @@ def list_of(check: Check) -> Check:
     return check_all
 
 
-def map_of(check: Check) -> Check:
+def map_of(check: ShapeCheck) -> ShapeCheck:
     """Return the check of a map of such values with any keys; null is not allowed."""
 
     def check_all(given: object, path: str, unknown: Unknown) -> None:
@@ -92,7 +92,7 @@ def map_of(check: Check) -> Check:
     return check_all
 
 
-def one_of(*words: str) -> Check:
+def one_of(*words: str) -> ShapeCheck:
     """Return the check of a string that is one of these."""
 
     def check(given: object, path: str, _: Unknown) -> None:
@@ -102,7 +102,7 @@ def one_of(*words: str) -> Check:
     return check
 
 
-def number(least: int, most: int = (1 << 31) - 1) -> Check:
+def number(least: int, most: int = (1 << 31) - 1) -> ShapeCheck:
     """Return the check of an integer within bounds."""
 
     def check(given: object, path: str, _: Unknown) -> None:
@@ -157,7 +157,7 @@ def address(given: object, path: str, unknown: Unknown) -> None:
         fail(path, "an IP address", given)
 
 
-def expression(*operators: str) -> Check:
+def expression(*operators: str) -> ShapeCheck:
     """Return the check of one of ``matchExpressions`` with one of these operators."""
     check_fields = fields(
         ("key", "operator"), key=name, operator=one_of(*operators), values=list_of(text)

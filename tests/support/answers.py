@@ -62,11 +62,11 @@ from analyzer.reports.answers import (
 from analyzer.reports.cluster_sql_answer import SqlAnswer
 from analyzer.reports.document import Document
 from analyzer.reports.lab_answers import (
-    Check,
     ClientsAnswer,
     LabAnswer,
     LabRepairAnswer,
     LeftOut,
+    RepairCheck,
     RepairedRoute,
 )
 from analyzer.reports.renderers import renderer
@@ -553,7 +553,7 @@ LAB_REPAIR = LabRepairAnswer(
             synced=judge(measured(replace(ALIVE, landed=9_999), passed=1)),
         ),
     ),
-    checks=(Check("the undo leaves the rules byte for byte as they were", False),),
+    checks=(RepairCheck("the undo leaves the rules byte for byte as they were", False),),
     left_out=LAB.left_out,
     rate=1e-6,
 )
