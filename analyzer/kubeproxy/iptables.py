@@ -168,11 +168,11 @@ class Recogniser:
         """The routes of frontends that are alike; None: each is evaluated by itself."""
         if not self._by_class or self._are_few or self._walks.are_told_by_ports_of_sets:
             return None
-        from analyzer.kubeproxy.fastpath.alike import Closures
+        from analyzer.kubeproxy.fastpath.alike import IptablesClosures
         from analyzer.kubeproxy.fastpath.classes import Classes
         from analyzer.kubeproxy.fastpath.families import Families
 
-        closures = Closures(self._ruleset, self._own, self._pods, self._walks.tells)
+        closures = IptablesClosures(self._ruleset, self._own, self._pods, self._walks.tells)
         families = Families(closures)
         given = closures, self._is_taken, families
         return Classes(*given, lambda: self._walks.of_sets, self._own)

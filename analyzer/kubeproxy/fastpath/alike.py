@@ -86,7 +86,7 @@ class Closure:
     around: frozenset[str]
 
 
-class Closures:
+class IptablesClosures:
     """The closures of a dump's frontends.
 
     `own` are the node's addresses, if known; `pods` are the networks of pods. `tells` returns what

@@ -29,7 +29,7 @@ from analyzer.kubeproxy.fastpath.alike import (
     COUNTS,
     TO,
     TOKENS,
-    Closures,
+    IptablesClosures,
     endpoint_of,
 )
 from analyzer.kubeproxy.fastpath.around import Around, as_host
@@ -131,7 +131,7 @@ def _texts(blocks: Iterable[Drawn]) -> tuple[str, ...]:
 class Families:
     """Finds out which frontends are alike but for the number of their endpoints."""
 
-    def __init__(self, closures: Closures) -> None:
+    def __init__(self, closures: IptablesClosures) -> None:
         self._closures = closures
         self._ends: dict[str, _End | None] = {}
         self._literals: dict[str, Around] = {}
