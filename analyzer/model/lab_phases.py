@@ -66,7 +66,7 @@ class Outage:
 
 
 @value(kw_only=True)
-class Connection:
+class OpenConnection:
     """A TCP connection that was opened before any event, and sends a byte at a time.
 
     Attributes:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from analyzer.kubeproxy.view import Endpoint
-from analyzer.model.lab_phases import Connection, Event, Hang, Outage
+from analyzer.model.lab_phases import Event, Hang, OpenConnection, Outage
 from analyzer.model.value import replace
 from netns_lab.connections import HANGS, Kept, hangs
 from netns_lab.schedule import Planned
@@ -36,7 +36,7 @@ def connection_of(
     *,
     is_told: bool,
     slowest: float = 0.0,
-) -> Connection:
+) -> OpenConnection:
     """Return how a connection fared, and whether it should have.
 
     Of rules that may drop what goes on nothing is predicted: `is_told` says that none do.
@@ -49,7 +49,7 @@ def connection_of(
     if is_told and kept.endpoint is not None:
         outages = tuple(_outages(kept.endpoint, happened))
     ended = kept.ended if kept.endpoint is not None else None
-    connection = Connection(
+    connection = OpenConnection(
         number=kept.number,
         route=kept.route,
         endpoint=None if kept.endpoint is None else str(kept.endpoint),
@@ -61,7 +61,7 @@ def connection_of(
     return judged(connection, end)
 
 
-def judged(each: Connection, end: float) -> Connection:
+def judged(each: OpenConnection, end: float) -> OpenConnection:
     """Return a connection with what was expected of it until the `end`, and whether that holds."""
     if each.outages is None:
         return replace(each, expected=None, agrees=None)

@@ -7,7 +7,7 @@ from typing import Any
 
 from analyzer.failure.agreement import FALSE_ALARM_RATE, judge, rate_of_each
 from analyzer.failure.binomial import interval
-from analyzer.model.lab_phases import Arrival, Bucket, Connection, Event, Hang, Outage
+from analyzer.model.lab_phases import Arrival, Bucket, Event, Hang, OpenConnection, Outage
 from analyzer.parsers.measurement import (
     bounds_of,
     count_of,
@@ -109,9 +109,9 @@ def _bucket(value: dict[str, Any]) -> Bucket:
     )
 
 
-def _connection(value: dict[str, Any]) -> Connection:
+def _connection(value: dict[str, Any]) -> OpenConnection:
     ended, outages = value["ended"], value["outages"]
-    return Connection(
+    return OpenConnection(
         number=count_of(value["number"]),
         route=count_of(value["route"]),
         endpoint=text_of(value["endpoint"]),

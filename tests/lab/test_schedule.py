@@ -15,7 +15,7 @@ from analyzer.errors import AnalyzerError, UsageError
 from analyzer.failure.binomial import interval
 from analyzer.inputs.recognised import Input, read_input
 from analyzer.kubeproxy.view import Endpoint
-from analyzer.model.lab_phases import Connection, Event
+from analyzer.model.lab_phases import Event, OpenConnection
 from netns_lab.arguments import parser
 from netns_lab.asked import other_nodes
 from netns_lab.connections import Kept
@@ -227,7 +227,7 @@ def happened(*, kill: float, revive: float | None, kind: Kind = SILENT) -> list[
 
 def followed(
     endpoint: Endpoint, answers: list[float], events: list[Any], **more: Any
-) -> Connection:
+) -> OpenConnection:
     kept = Kept(0, None, endpoint, answers, **more)  # type: ignore[arg-type]  # it is not asked
     return connection_of(kept, events, RUN, [], is_told=True)
 

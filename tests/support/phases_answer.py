@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from analyzer.failure.agreement import judge
-from analyzer.model.lab_phases import Arrival, Bucket, Connection, Event, Hang, Outage
+from analyzer.model.lab_phases import Arrival, Bucket, Event, Hang, OpenConnection, Outage
 from analyzer.model.measurement import EndpointCount, Measurement
 from analyzer.model.probability import NEVER, Bounds, Dyadic
 from analyzer.model.value import replace
@@ -107,21 +107,21 @@ PHASES: Final = LabPhasesAnswer(
         ),
     ),
     connections=(
-        Connection(
+        OpenConnection(
             number=0, endpoint="10.0.0.2:80", answered=400, outages=(), expected="survives",
             agrees=True,
         ),
-        Connection(
+        OpenConnection(
             number=1, endpoint="10.0.0.1:80", answered=100,
             hangs=(Hang(5.0, 6.0), Hang(7.0, None)), expected="hangs from 5.0s", agrees=False,
             outages=(Outage(begun=5.01, by=5.04, ends=None),),
         ),
-        Connection(
+        OpenConnection(
             number=2, endpoint="10.0.0.1:80", answered=100, ended=5.1,
             expected="reset at 5.0s", agrees=True,
             outages=(Outage(begun=5.01, by=5.04, ends=(9.0, 9.1), is_reset=True),),
         ),
-        Connection(number=3, endpoint=None, answered=0),
+        OpenConnection(number=3, endpoint=None, answered=0),
     ),
     false_alarm_rate=1e-6,
     ended=20.0123,
