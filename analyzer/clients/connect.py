@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     _Behind: TypeAlias = Callable[[Result], Plan]
 
 #: How many endpoints have each fate.
-Counts = Mapping[FlowResponse, int]
+ResponseCounts = Mapping[FlowResponse, int]
 
 
 def connect(connector: Connector, target: ClientTarget, pins: Pins, finish: Finish) -> Plan:
@@ -32,7 +32,7 @@ def connect(connector: Connector, target: ClientTarget, pins: Pins, finish: Fini
 
 
 def connect_to_pods(
-    connector: Connector, sure: Counts, perhaps: Counts, pins: Pins, finish: Finish
+    connector: Connector, sure: ResponseCounts, perhaps: ResponseCounts, pins: Pins, finish: Finish
 ) -> Plan:
     """Return the plan of connecting to endpoints one by one, in an order drawn once.
 
@@ -45,7 +45,7 @@ def connect_to_pods(
     return plans[0] if len(plans) == 1 else Either(plans)
 
 
-def _every(sure: Counts, perhaps: Counts) -> Iterator[dict[FlowResponse, int]]:
+def _every(sure: ResponseCounts, perhaps: ResponseCounts) -> Iterator[dict[FlowResponse, int]]:
     """Yield all that the numbers of endpoints may be."""
     found = [dict(sure)]
     for fate, number in perhaps.items():
@@ -139,7 +139,9 @@ class _Connect:
 class _Pick:
     """Endpoints one after the other, none twice before all were tried."""
 
-    def __init__(self, connector: Connector, counts: Counts, pins: Pins, finish: Finish) -> None:
+    def __init__(
+        self, connector: Connector, counts: ResponseCounts, pins: Pins, finish: Finish
+    ) -> None:
         self._connector = connector
         self._counts = counts
         self._pins = pins

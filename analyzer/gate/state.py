@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     #: How many pods of each group are on each node.
-    Counts: TypeAlias = tuple[tuple[int, ...], ...]
+    PodCounts: TypeAlias = tuple[tuple[int, ...], ...]
 
 
 class SchedulerState:
@@ -121,6 +121,6 @@ class SchedulerState:
             if numbers.get(spread.domains[v], 0) + spread.own - least <= spread.most:
                 yield v
 
-    def frozen(self) -> Counts:
+    def frozen(self) -> PodCounts:
         """Return the counts as an immutable value."""
         return tuple(tuple(row) for row in self.counts)
