@@ -27,7 +27,7 @@ _ENTRY: Final = 300
 
 
 @value
-class Draws:
+class ConsecutiveDraws:
     """Consecutive draws.
 
     Attributes:
@@ -40,7 +40,7 @@ class Draws:
     thresholds: tuple[int, ...]
 
 
-def draws_of(shares: Sequence[Dyadic]) -> Draws | None:
+def draws_of(shares: Sequence[Dyadic]) -> ConsecutiveDraws | None:
     """Return the draws that give exactly these shares; None if none do."""
     if not shares:
         return None
@@ -54,7 +54,7 @@ def draws_of(shares: Sequence[Dyadic]) -> Draws | None:
     # What is written is what is read again, and nothing less than equal will do.
     again = shares_of(found, len(order))
     same = all(shares[at] == share for at, share in zip(order, again, strict=True))
-    return Draws(order, found) if same else None
+    return ConsecutiveDraws(order, found) if same else None
 
 
 def shares_of(thresholds: Sequence[int], size: int) -> tuple[Dyadic, ...]:

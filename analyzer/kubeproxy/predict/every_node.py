@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from analyzer.kubeproxy.generate.config import ProxyConfig
 from analyzer.kubeproxy.generate.specs import ServicePortSpec
 from analyzer.kubeproxy.names import service_name
-from analyzer.kubeproxy.predict.lists import DrawnEndpoints, Draws, ListedShares
+from analyzer.kubeproxy.predict.lists import DrawnEndpoints, DrawnShares, ListedShares
 from analyzer.kubeproxy.predict.reaches import Reached, Reaches
 from analyzer.kubeproxy.predict.relations import Relations
 from analyzer.kubeproxy.predict.settings import Mode
@@ -103,7 +103,7 @@ class _Predicted:
         self._cluster = cluster
         self._every = frozenset(proxies)
         self._relations = Relations(self._proxies, cluster)
-        self._draws = Draws(mode, next(iter(proxies.values())).layout.digits)
+        self._draws = DrawnShares(mode, next(iter(proxies.values())).layout.digits)
 
     def of(
         self,

@@ -116,7 +116,7 @@ class ListedShares(LazyShares):
         )
 
 
-class Draws:
+class DrawnShares:
     """The shares of endpoints by their number, as the rules of a mode draw them."""
 
     def __init__(self, mode: Mode, digits: int) -> None:
