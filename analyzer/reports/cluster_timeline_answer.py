@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from analyzer.cluster.course import Length, Lost, Stood
-from analyzer.cluster.drift_kinds import Drift
+from analyzer.cluster.drift_kinds import DriftKind
 from analyzer.model.diagnostics import Diagnostic
 from analyzer.model.value import value
 
@@ -64,7 +64,7 @@ class Wrong:
     node: str
     service: str
     protocol: str
-    drift: Drift
+    drift: DriftKind
     what: str
     lasted: Length
 

@@ -43,7 +43,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-    from analyzer.cluster.drift_kinds import Finding
+    from analyzer.cluster.drift_kinds import DriftFinding
     from analyzer.cluster.reference import ServicePortKey
     from analyzer.inputs.recognised import Input
     from analyzer.kubeproxy.diff.changes import ServiceChange
@@ -320,7 +320,7 @@ class _Courses:
 
 
 def _holds(
-    facts: Sequence[Sequence[frozenset[Finding]]], each: Finding
+    facts: Sequence[Sequence[frozenset[DriftFinding]]], each: DriftFinding
 ) -> Callable[[int, int], bool]:
     return lambda rule, of_objects: each in facts[rule][of_objects]
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from types import SimpleNamespace
     from typing import TypeAlias
 
-    from analyzer.cluster.drift_kinds import Finding
+    from analyzer.cluster.drift_kinds import DriftFinding
     from analyzer.inputs.api_objects import ApiObjects
     from analyzer.inputs.recognised import Input
     from analyzer.kubeproxy.view import ServicePort
@@ -46,11 +46,11 @@ class Drift:
         not_judged: names of ServicePorts of which that is not known.
     """
 
-    of_node: tuple[Finding, ...]
-    of_services: Mapping[Name, tuple[Finding, ...]]
+    of_node: tuple[DriftFinding, ...]
+    of_services: Mapping[Name, tuple[DriftFinding, ...]]
     not_judged: tuple[str, ...]
 
-    def findings(self) -> tuple[Finding, ...]:
+    def findings(self) -> tuple[DriftFinding, ...]:
         """Return all differences."""
         of_services = [each for found in self.of_services.values() for each in found]
         return (*self.of_node, *of_services)
@@ -61,7 +61,7 @@ class _Known:
     """Of one ServicePort at the last look: what it was, its differences, and if these are known."""
 
     token: tuple[str, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[DriftFinding, ...]
     is_judged: bool
 
 
@@ -165,7 +165,7 @@ class Drifting:
             self._own.__contains__,
             left_out,
         )
-        findings: dict[Name, list[Finding]] = {}
+        findings: dict[Name, list[DriftFinding]] = {}
         for each in seen.findings:
             findings.setdefault((each.service, each.protocol), []).append(each)
         unknown = frozenset([*seen.not_judged, *left_out])

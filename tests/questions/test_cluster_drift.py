@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from analyzer import cli
-from analyzer.cluster.drift_kinds import WORDS, Drift
+from analyzer.cluster.drift_kinds import WORDS, DriftKind
 from analyzer.kubeproxy.generate import FLAGS, Layout, mixed, node_name
 from tests.support.clusters import GeneratedCluster
 from tests.support.commands import Command
@@ -54,14 +54,14 @@ def test_nothing_else_is_found(rows: list[Row]) -> None:
 
 
 def test_every_kind_of_difference_is_seeded_or_has_a_test_of_its_own() -> None:
-    others = {Drift.MISSING_FAMILY, Drift.EXTRA_ENDPOINT}
-    assert {each.drift for each in SEEDED} | others == set(Drift)
-    assert set(WORDS) == set(Drift)
+    others = {DriftKind.MISSING_FAMILY, DriftKind.EXTRA_ENDPOINT}
+    assert {each.drift for each in SEEDED} | others == set(DriftKind)
+    assert set(WORDS) == set(DriftKind)
 
 
 def test_the_page_lists_just_the_kinds_that_there_are() -> None:
-    told = rows_of_page("Drift", "cluster.md")
-    assert told == {each.value: WORDS[each] for each in Drift}
+    told = rows_of_page("DriftKind", "cluster.md")
+    assert told == {each.value: WORDS[each] for each in DriftKind}
 
 
 def test_without_objects_most_nodes_tell(folder: Path, command: Command) -> None:
