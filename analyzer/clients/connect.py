@@ -7,7 +7,17 @@ from fractions import Fraction
 
 from analyzer.clients.connectors import DATA, SYNS, Connector
 from analyzer.clients.look_up import Finish
-from analyzer.clients.plan import AT_ONCE, ZERO, Either, Plan, Result, Time, after, draw, exactly
+from analyzer.clients.plan import (
+    AT_ONCE,
+    ZERO,
+    EitherPlan,
+    Plan,
+    Result,
+    Time,
+    after,
+    draw,
+    exactly,
+)
 from analyzer.clients.responses import RESPONSES, FlowResponse, Lot
 from analyzer.clients.target import ClientTarget, Pins, new_flow
 from analyzer.model.ternary import Ternary
@@ -42,7 +52,7 @@ def connect_to_pods(
     plans = tuple(
         _Pick(connector, counts, pins, finish).begin() for counts in _every(sure, perhaps)
     )
-    return plans[0] if len(plans) == 1 else Either(plans)
+    return plans[0] if len(plans) == 1 else EitherPlan(plans)
 
 
 def _every(sure: ResponseCounts, perhaps: ResponseCounts) -> Iterator[dict[FlowResponse, int]]:
@@ -83,7 +93,7 @@ class _Tries:
             case FlowResponse.UNREACHABLE:
                 # Hosts limit how much ICMP they send. Measured, for nc beside 15 others: 0 to 11 s.
                 told = after(Time(ZERO, timeout.most), stays(Result.UNREACHABLE))
-                return Either((told, waits))
+                return EitherPlan((told, waits))
             case _:
                 return waits
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
-from analyzer.clients.plan import ZERO, Either, Plan, Result, Time, after, exactly
+from analyzer.clients.plan import ZERO, EitherPlan, Plan, Result, Time, after, exactly
 from analyzer.clients.resolvers import Port, Resolver, Search
 from analyzer.clients.responses import FlowResponse
 from analyzer.clients.target import ClientTarget, Pins, new_flow
@@ -178,7 +178,7 @@ class _LookUp:
                     return told
                 case FlowResponse.UNREACHABLE if resolver.hears_unreachable:
                     # Hosts and routers limit how much ICMP they send.
-                    return Either((told, waits))
+                    return EitherPlan((told, waits))
                 case _:
                     return waits
 
@@ -192,7 +192,7 @@ class _LookUp:
             case Port.SAME:
                 return goes_on(earlier, pins)
             case Port.EITHER:
-                return Either((goes_on(earlier, pins), fresh))
+                return EitherPlan((goes_on(earlier, pins), fresh))
 
     def _again(self) -> Port:
         """Return whether what is sent again to a silent server is the same flow to conntrack."""
@@ -263,7 +263,7 @@ class _LookUp:
                     over(pins, ok=True, passed=resolver.timeout * each)
                     for each in range(number + 1, self._most if some_live else 0)
                 ]
-                return Either(tuple(ways))
+                return EitherPlan(tuple(ways))
             later = passed if told else passed + resolver.timeout
             return self._once(self._chain, at, first, number + 1, later, pins, errors)
 
@@ -281,7 +281,7 @@ class _LookUp:
             if turn + 1 == resolver.attempts or self._again() is Port.SAME:
                 return ends
             fresh = after(exactly(gap), self._once(self._burst, at, turn + 1, 0, pins, errors))
-            return fresh if self._again() is Port.NEW else Either((ends, fresh))
+            return fresh if self._again() is Port.NEW else EitherPlan((ends, fresh))
 
         def goes_on(fate: FlowResponse, pins: Pins) -> Plan:
             if fate is FlowResponse.ANSWERED:

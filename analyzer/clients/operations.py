@@ -8,7 +8,7 @@ from analyzer.clients.connect import connect, connect_to_pods
 from analyzer.clients.connectors import Connector, To
 from analyzer.clients.look_up import Candidate, Finish, candidates, look_up, with_options
 from analyzer.clients.outcome import OperationOutcome, fails, outcome
-from analyzer.clients.plan import Either, Finished, Plan, Result
+from analyzer.clients.plan import EitherPlan, Finished, Plan, Result
 from analyzer.clients.resolvers import Port, Resolver
 from analyzer.clients.target import ClientTarget, Pins
 from analyzer.clients.walk import Range
@@ -67,7 +67,7 @@ class LookUp:
         plans = tuple(
             look_up(resolver, self.asked, each, pins, finish) for each in self._orders(servers)
         )
-        return plans[0] if len(plans) == 1 else Either(plans)
+        return plans[0] if len(plans) == 1 else EitherPlan(plans)
 
     def _orders(self, servers: Sequence[ClientTarget]) -> Iterator[Sequence[ClientTarget]]:
         """Yield the orders in which servers may be asked: with `rotate` any may be the first."""

@@ -18,7 +18,7 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
-from analyzer.clients.plan import ZERO, Draw, Either, Finished, Plan, Result, Time, Wait
+from analyzer.clients.plan import ZERO, EitherPlan, Finished, NewFlow, Plan, Result, Time, Wait
 from analyzer.clients.responses import RESPONSES, Lot
 from analyzer.model.value import value
 
@@ -78,11 +78,11 @@ class Walk:
                 return _Ended(result)
             case Wait(time, then):
                 return _Waits(self._whole(time.least), self._whole(time.most), numbers[id(then)])
-            case Draw(lot, then):
+            case NewFlow(lot, then):
                 return _Draws(
                     lot, tuple(numbers[id(then[f])] if f in then else None for f in RESPONSES)
                 )
-            case Either(plans):
+            case EitherPlan(plans):
                 return _Forks(tuple(numbers[id(each)] for each in plans))
 
     def _whole(self, seconds: Fraction) -> int:
@@ -192,9 +192,9 @@ def _sorted(plan: Plan) -> list[Plan]:
                 pass
             case Wait(_, then):
                 todo.append((then, False))
-            case Draw(_, branches):
+            case NewFlow(_, branches):
                 todo += [(then, False) for then in branches.values()]
-            case Either(plans):
+            case EitherPlan(plans):
                 todo += [(then, False) for then in plans]
     return [*found.values()]
 

@@ -16,7 +16,7 @@ from typing import Final
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.check.probabilities import is_one_of
-from analyzer.kubeproxy.check.usual import Draw, Drawing, Usual
+from analyzer.kubeproxy.check.usual import Drawing, DrawWords, Usual
 from analyzer.kubeproxy.matched.chain_rule import ChainRule
 from analyzer.kubeproxy.names import plain_name
 
@@ -59,7 +59,7 @@ def settled(
     return found
 
 
-def _ends(draws: list[Draw], usual: Usual, key: NameAndProtocol) -> dict[str, str]:
+def _ends(draws: list[DrawWords], usual: Usual, key: NameAndProtocol) -> dict[str, str]:
     """Return the endpoints' chains, if they are exactly those of a ServicePort; otherwise none."""
     name, protocol = key
     plain = plain_name(name)

@@ -30,7 +30,7 @@ _DRAW: Final = re.compile(
 _DRAWING: Final = ("KUBE-SVC-", "KUBE-SVL-")
 
 #: Comment, probability and chain; empty texts if a row has none.
-Draw: TypeAlias = tuple[str, str, str]
+DrawWords: TypeAlias = tuple[str, str, str]
 #: Chain, address, comment, protocol, and address and port: flows from there are marked, all flows
 #: are sent there.
 EndpointWords: TypeAlias = tuple[str, str, str, str, str]
@@ -40,7 +40,7 @@ EndpointWords: TypeAlias = tuple[str, str, str, str, str]
 class Drawing:
     """A chain that draws endpoints, and before that may mark the flows of a frontend."""
 
-    draws: list[Draw]
+    draws: list[DrawWords]
     marks: list[ChainRule]
 
 
