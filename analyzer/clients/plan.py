@@ -3,8 +3,9 @@
 Theory of operation
 ===================
 
-A plan is an acyclic graph. A `NewFlow` is a flow whose fate decides how the plan continues: there is
-one only if conntrack has no entry yet, since packets of a tracked flow go where the first one went. An `EitherPlan` is a choice of unknown probability.
+A plan is an acyclic graph. A `NewFlow` is a flow whose fate decides how the plan continues: there
+is one only if conntrack has no entry yet, since packets of a tracked flow go where the first one
+went. An `EitherPlan` is a choice of unknown probability.
 
 `outcome` computes the outcome of a plan. Nodes are shared: of a thousand paths most are the same
 after some draw.
