@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from analyzer.outage.scenario import Scenario
     from analyzer.outage.timeline import Played
     from analyzer.semantics.base_chains import Rules
-    from analyzer.semantics.fate import End, Fate
+    from analyzer.semantics.fate import Fate, PacketEnd
     from analyzer.semantics.tree import Tree
 
 
@@ -365,7 +365,7 @@ class TraceAnswer:
     packet: Packet
     state: str
     tree: Tree
-    ends: tuple[End, ...]
+    ends: tuple[PacketEnd, ...]
     assumptions: tuple[str, ...]
     diagnostics: tuple[Diagnostic, ...]
     every: bool = False

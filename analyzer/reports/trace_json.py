@@ -13,7 +13,7 @@ from analyzer.model.packet import Packet
 from analyzer.reports import json_values as values
 from analyzer.reports.answers import TraceAnswer
 from analyzer.reports.json_distributions import distribution
-from analyzer.semantics.fate import End
+from analyzer.semantics.fate import PacketEnd
 
 
 def render(answer: TraceAnswer) -> Iterator[str]:
@@ -52,7 +52,7 @@ def _packet(packet: Packet) -> dict[str, Any]:
     }
 
 
-def _end(end: End, answer: TraceAnswer, rules: values.RuleNumbers) -> dict[str, Any]:
+def _end(end: PacketEnd, answer: TraceAnswer, rules: values.RuleNumbers) -> dict[str, Any]:
     fate = end.fate
     placement = None if fate.address is None else answer.cluster.placement(fate.address)
     return {

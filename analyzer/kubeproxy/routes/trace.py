@@ -34,7 +34,7 @@ from analyzer.semantics.assumed import (
 from analyzer.semantics.assumptions import assumptions
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.devices import NodeDevices, PodPlaces
-from analyzer.semantics.fate import End, ends
+from analyzer.semantics.fate import PacketEnd, ends
 from analyzer.semantics.hooks import Hooks
 from analyzer.semantics.situation import FIRST, Situation
 from analyzer.semantics.tree import Tree
@@ -79,7 +79,7 @@ class Trace:
     """
 
     tree: Tree
-    ends: tuple[End, ...]
+    ends: tuple[PacketEnd, ...]
     assumptions: tuple[str, ...]
     visited: tuple[Mapping[str, Sequence[str]], ...]
     exceeded: tuple[str, ...] = ()
