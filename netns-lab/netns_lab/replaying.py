@@ -54,7 +54,7 @@ _TIMEOUTS: Final = (
 )
 
 #: The ends of a flow as the lab sends it: protocol, client and port, address and port.
-Ends = tuple[str, Address, int, Address, int]
+FlowEnds = tuple[str, Address, int, Address, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Replay:
         heard: dict[Layout, tuple[dict[int, RawSocketAddress], dict[int, bool]]] = {}
         for each in self.runs:
             each.share_in(*heard.setdefault(each.layout, ({}, {})))
-        self._tracked: dict[Ends, tuple[Address, int]] | None = {}
+        self._tracked: dict[FlowEnds, tuple[Address, int]] | None = {}
         self._pending: list[tuple[CapturedRun, int]] = []
         self._counted: Counter[SocketAddress] = Counter()
         self._dropped = 0
