@@ -6,7 +6,7 @@ from analyzer.model.value import value
 
 
 @value(kw_only=True)
-class Event:
+class RunEvent:
     """Something that was done during a run.
 
     Attributes:

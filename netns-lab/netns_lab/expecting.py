@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from analyzer.kubeproxy.view import Endpoint
-from analyzer.model.lab_phases import Event, Hang, OpenConnection, Outage
+from analyzer.model.lab_phases import Hang, OpenConnection, Outage, RunEvent
 from analyzer.model.value import replace
 from netns_lab.connections import HANGS, Kept, hangs
 from netns_lab.schedule import Planned
@@ -30,7 +30,7 @@ _EVENTS_TO: Final = 4
 
 def connection_of(
     kept: Kept,
-    happened: Sequence[tuple[Planned, Event]],
+    happened: Sequence[tuple[Planned, RunEvent]],
     end: float,
     pauses: Sequence[tuple[float, float]],
     *,
@@ -73,8 +73,8 @@ def judged(each: OpenConnection, end: float) -> OpenConnection:
     )
 
 
-def _outages(endpoint: Endpoint, happened: Sequence[tuple[Planned, Event]]) -> Iterator[Outage]:
-    dead: tuple[Planned, Event] | None = None
+def _outages(endpoint: Endpoint, happened: Sequence[tuple[Planned, RunEvent]]) -> Iterator[Outage]:
+    dead: tuple[Planned, RunEvent] | None = None
     for planned, event in happened:
         if planned.death is None or endpoint not in planned.death.endpoints:
             continue
@@ -87,7 +87,7 @@ def _outages(endpoint: Endpoint, happened: Sequence[tuple[Planned, Event]]) -> I
         yield _outage(dead, None)
 
 
-def _outage(dead: tuple[Planned, Event], ends: tuple[float, float] | None) -> Outage:
+def _outage(dead: tuple[Planned, RunEvent], ends: tuple[float, float] | None) -> Outage:
     planned, event = dead
     assert planned.death is not None
     return Outage(

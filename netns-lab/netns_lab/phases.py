@@ -25,7 +25,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Final
 
-from analyzer.model.lab_phases import Event
+from analyzer.model.lab_phases import RunEvent
 from analyzer.semantics.base_chains import Rules
 from netns_lab.command import Meanwhile
 from netns_lab.connections import Connections
@@ -115,7 +115,7 @@ class Course:
         self._connect = connections
         self._waiting = list(plan.events)
         self._changing: tuple[Planned, list[tuple[RunningLab, Meanwhile]], float] | None = None
-        self.events: list[Event] = []
+        self.events: list[RunEvent] = []
         #: When the last flow was sent, seconds from the start.
         self.ended = 0.0
         #: Whether Ctrl-C ended it early.
@@ -265,7 +265,7 @@ class Course:
     def _over(self, event: Planned, begun: float) -> None:
         now = self.clock()
         self._end(now)
-        self.events.append(Event(at=event.at, begun=begun, ended=now, says=event.says))
+        self.events.append(RunEvent(at=event.at, begun=begun, ended=now, says=event.says))
 
     def _begin(self, now: float) -> None:
         for side in self.sides:

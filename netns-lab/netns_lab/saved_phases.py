@@ -7,7 +7,7 @@ from typing import Any
 
 from analyzer.failure.agreement import FALSE_ALARM_RATE, judge, rate_of_each
 from analyzer.failure.binomial import interval
-from analyzer.model.lab_phases import Arrival, Bucket, Event, Hang, OpenConnection, Outage
+from analyzer.model.lab_phases import Arrival, Bucket, Hang, OpenConnection, Outage, RunEvent
 from analyzer.parsers.measurement import (
     bounds_of,
     count_of,
@@ -67,8 +67,8 @@ def _route(value: dict[str, Any]) -> FollowedRoute:
     )
 
 
-def _event(value: dict[str, Any]) -> Event:
-    return Event(
+def _event(value: dict[str, Any]) -> RunEvent:
+    return RunEvent(
         at=seconds_of(value["at"]),
         begun=seconds_of(value["begun"]),
         ended=seconds_of(value["ended"]),

@@ -15,7 +15,7 @@ from analyzer.errors import AnalyzerError, UsageError
 from analyzer.failure.binomial import interval
 from analyzer.inputs.recognised import Input, read_input
 from analyzer.kubeproxy.view import Endpoint
-from analyzer.model.lab_phases import Event, OpenConnection
+from analyzer.model.lab_phases import OpenConnection, RunEvent
 from netns_lab.arguments import parser
 from netns_lab.asked import other_nodes
 from netns_lab.connections import Kept
@@ -219,7 +219,7 @@ def happened(*, kill: float, revive: float | None, kind: Kind = SILENT) -> list[
     return [
         (
             Planned(at=at, verb="kill" if verb == "kill" else "revive", death=death),
-            Event(at=at, begun=at, ended=at + 0.03, says=verb),
+            RunEvent(at=at, begun=at, ended=at + 0.03, says=verb),
         )
         for at, verb in events
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from analyzer.failure.agreement import judge
-from analyzer.model.lab_phases import Arrival, Bucket, Event, Hang, OpenConnection, Outage
+from analyzer.model.lab_phases import Arrival, Bucket, Hang, OpenConnection, Outage, RunEvent
 from analyzer.model.measurement import EndpointCount, Measurement
 from analyzer.model.probability import NEVER, Bounds, Dyadic
 from analyzer.model.value import replace
@@ -81,8 +81,8 @@ PHASES: Final = LabPhasesAnswer(
         ),
     ),
     events=(
-        Event(at=5.0, begun=5.01, ended=5.04, says="kill 10.0.0.1 (silent)"),
-        Event(at=10.0, begun=10.0, ended=10.1, says="replace-rules later.txt"),
+        RunEvent(at=5.0, begun=5.01, ended=5.04, says="kill 10.0.0.1 (silent)"),
+        RunEvent(at=10.0, begun=10.0, ended=10.1, says="replace-rules later.txt"),
     ),
     phases=(
         _PHASE,
