@@ -32,7 +32,7 @@ _NAMED: Final = 2
 LARGE_CLUSTER: Final = 1000
 
 
-class Facts:
+class DumpFacts:
     """The rules of one dump, and `wanted`: the Services of the API, empty if not given.
 
     Attributes:

@@ -12,7 +12,7 @@ from analyzer.kubeproxy.check.draws import draws
 from analyzer.kubeproxy.check.endpoints import endpoints
 from analyzer.kubeproxy.check.entry import entry
 from analyzer.kubeproxy.check.external import external
-from analyzer.kubeproxy.check.facts import Facts
+from analyzer.kubeproxy.check.facts import DumpFacts
 from analyzer.kubeproxy.check.findings import Checked, Finding, gathered
 from analyzer.kubeproxy.check.frontends import frontends
 from analyzer.kubeproxy.check.hashes import hashes
@@ -23,7 +23,7 @@ from analyzer.kubeproxy.check.refusal import refusal
 from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.services import ApiServicePort
 
-Invariant = Callable[[Facts], Iterator[Finding]]
+Invariant = Callable[[DumpFacts], Iterator[Finding]]
 
 #: The checks of the rules of iptables mode. A new invariant is one file and one line.
 INVARIANTS: Final[dict[str, Invariant]] = {
@@ -92,7 +92,7 @@ def check(
     """
     if mode != "iptables":
         return gathered([_unchecked(mode)], ruleset.file)
-    facts = Facts(ruleset, wanted, node, zone)
+    facts = DumpFacts(ruleset, wanted, node, zone)
     found = [finding for invariant in INVARIANTS.values() for finding in invariant(facts)]
     if not (facts.nat.complete and facts.filter.complete):
         found = [finding for finding in found if finding.code not in _OF_ABSENCE]
