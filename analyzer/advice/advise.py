@@ -11,7 +11,7 @@ from analyzer.advice.measure import API, ClusterState, Measure, NamespacedName, 
 from analyzer.advice.objects import key_of, nodes_of
 from analyzer.advice.placing import places_of
 from analyzer.advice.proxied import proxied
-from analyzer.advice.scores import Failing, Score, either_of, of_service, port_of, score
+from analyzer.advice.scores import FailedNodes, Score, either_of, of_service, port_of, score
 from analyzer.errors import UsageError, suggestion
 from analyzer.kubeproxy.predict.cluster import predict
 from analyzer.kubeproxy.predict.every_node import EveryNode
@@ -42,10 +42,10 @@ class Failures:
         depth: how many nodes fail together, if none is named.
     """
 
-    dead: Failing = ()
+    dead: FailedNodes = ()
     depth: int = 1
 
-    def of(self, names: Sequence[str]) -> Sequence[Failing]:
+    def of(self, names: Sequence[str]) -> Sequence[FailedNodes]:
         """Return the sets of nodes, among those named, that fail together.
 
         Raises:

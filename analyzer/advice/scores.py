@@ -14,7 +14,7 @@ from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
 from analyzer.model.value import replace, value
 
 #: Names of nodes that fail together.
-Failing = tuple[str, ...]
+FailedNodes = tuple[str, ...]
 _NOTHING = Bounds(NEVER, NEVER)
 
 
@@ -99,7 +99,7 @@ def found_of(services: Sequence[EveryNode], cluster: Cluster) -> WhatIf:
 
 
 def score(
-    services: Sequence[EveryNode], cluster: Cluster, failures: Iterable[Failing]
+    services: Sequence[EveryNode], cluster: Cluster, failures: Iterable[FailedNodes]
 ) -> Score | None:
     """Return what failures cost the ServicePorts of one Service.
 
