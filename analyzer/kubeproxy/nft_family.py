@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from analyzer.kubeproxy.grouping import NameAndProtocol, Refusals
 
 
-class Family:
+class NftFamily:
     """The Services of one family: ``ip`` or ``ip6``.
 
     `rulesets` are those of the node; the Services are those of the first; `own` are the node's

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.assumed import rests_on
-from analyzer.kubeproxy.nft_family import Family
+from analyzer.kubeproxy.nft_family import NftFamily
 from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Source, View
 from analyzer.model.addresses import IPV4, VERSIONS, Address, Network
 from analyzer.model.cluster import Cluster
@@ -81,7 +81,7 @@ class NftRecogniser:
         self._ruleset = ruleset
         self._node = node
         self._families = [
-            Family(
+            NftFamily(
                 family,
                 (ruleset, *others),
                 cluster,
@@ -165,7 +165,7 @@ class NftRecogniser:
         """Return where addresses of an IP version are, as far as known."""
         return self._of(version).places()
 
-    def _of(self, version: int) -> Family:
+    def _of(self, version: int) -> NftFamily:
         return self._families[0 if version == IPV4 else 1]
 
     def _left_out(self) -> Iterator[str]:

@@ -75,7 +75,7 @@ _MOST_BLOCKS: Final = 3
 _NEVER: Final = Bounds(NEVER, NEVER)
 
 
-class Family:
+class FrontendFamily:
     """What flows to a frontend may hit, apart from its blocks.
 
     Attributes:
@@ -137,7 +137,7 @@ class Families:
         self._literals: dict[str, Around] = {}
         self._draws: dict[tuple[str, ...], tuple[Bounds, ...] | None] = {}
 
-    def of(self, frontend: Frontend, protocol: str) -> Family | None:
+    def of(self, frontend: Frontend, protocol: str) -> FrontendFamily | None:
         """Return the frontend's own rows that its flows may hit; None: it is in no family."""
         met, around = self._closures.met(frontend), self._closures.around
         if met is None or around is None:
@@ -192,7 +192,7 @@ class Families:
             tuple([drawn.index(each) for each in drawn]),
             frozenset(sorts.values()),
         )
-        return Family(key, literals.told, sorts, *known)
+        return FrontendFamily(key, literals.told, sorts, *known)
 
     def _kinds(
         self, ends: Mapping[str, _End], around: Around, named: Iterable[str]
@@ -314,7 +314,7 @@ class FamilyRoute:
     leads: Leads
     after: Mapping[Hashable, MasqueradeAndLoss]
 
-    def of(self, frontend: Frontend, protocol: str, family: Family) -> Way:
+    def of(self, frontend: Frontend, protocol: str, family: FrontendFamily) -> Way:
         """Return the same route to another frontend of the family."""
         route = self.route
         shares: Sequence[Share] = ()
@@ -324,7 +324,7 @@ class FamilyRoute:
         told = route.unresolved, route.network, route.astray, route.also
         return Route(frontend, route.source, shares, *told), self.address
 
-    def _after(self, drawn: Drawn, family: Family) -> MasqueradeAndLossOf:
+    def _after(self, drawn: Drawn, family: FrontendFamily) -> MasqueradeAndLossOf:
         every = list(self.after.values())
         if all(each == every[0] for each in every):
             return every[0]
@@ -333,7 +333,7 @@ class FamilyRoute:
         return lambda _, endpoint: of[endpoint]
 
 
-def read_off(ways: Sequence[Way], family: Family) -> tuple[FamilyRoute, ...] | None:
+def read_off(ways: Sequence[Way], family: FrontendFamily) -> tuple[FamilyRoute, ...] | None:
     """Return the routes of a frontend for all in its family; None: they hold for it alone."""
     if len(family.sorts) > _MOST:
         return None
@@ -352,7 +352,7 @@ def read_off(ways: Sequence[Way], family: Family) -> tuple[FamilyRoute, ...] | N
     return tuple(found)
 
 
-def _told(route: Route, address: Address | None, family: Family) -> FamilyRoute | None:
+def _told(route: Route, address: Address | None, family: FrontendFamily) -> FamilyRoute | None:
     """Return a route without its endpoints; None: it is not drawn from some of the blocks alone."""
     if route.unresolved != NEVER:
         return None
