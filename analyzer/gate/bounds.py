@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from analyzer.gate.problem import Group, Problem, Spread, Term
+from analyzer.gate.problem import PodGroup, Problem, Spread, Term
 
 
 def most_on(problem: Problem, g: int, nodes: Collection[int]) -> int:
@@ -107,7 +107,7 @@ def _domains(term: Term, nodes: Iterable[int]) -> int:
     return len({each for each in told if each >= 0}) + sum(each < 0 for each in told) * len(told)
 
 
-def _is_always_open(group: Group, spread: Spread, g: int) -> bool:
+def _is_always_open(group: PodGroup, spread: Spread, g: int) -> bool:
     """Return whether the emptiest domain of a constraint takes a pod however others stand."""
     if spread.groups - {g} or not spread.own:
         return False

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from analyzer.gate.labels import Labels
 from analyzer.gate.needs import conflicts, host_ports, requests, why_not
 from analyzer.gate.nodes import HOSTNAME, SchedulingNode
-from analyzer.gate.problem import Group, Problem, Scale, Term
+from analyzer.gate.problem import PodGroup, Problem, Scale, Term
 from analyzer.gate.relations import Relations
 from analyzer.gate.spreads import spreads
 from analyzer.gate.templates import Template
@@ -106,7 +106,7 @@ class _Compiler:
     def _anti(self, number: int) -> tuple[Term, ...]:
         return self._relations.terms(self._templates[number], "podAntiAffinity")
 
-    def _group(self, number: int, anti: Sequence[tuple[Term, ...]]) -> Group:
+    def _group(self, number: int, anti: Sequence[tuple[Term, ...]]) -> PodGroup:
         template = self._templates[number]
         spec = template.spec
         refused = {n.name: why for n in self._nodes if (why := why_not(spec, n))}
@@ -136,7 +136,7 @@ class _Compiler:
             count = 0 if fixed else count
         elif spec.get("schedulingGates"):
             stuck = "held back by schedulingGates"
-        return Group(
+        return PodGroup(
             name=template.name,
             workload=template.workload,
             number=count,
@@ -168,7 +168,7 @@ class _Compiler:
         return node.room.get(resource, 0) < need
 
     def _classes(
-        self, groups: Sequence[Group], room: Sequence[Mapping[str, int]]
+        self, groups: Sequence[PodGroup], room: Sequence[Mapping[str, int]]
     ) -> tuple[int, ...]:
         """Number nodes by everything that distinguishes them; names do only if they are used."""
         numbers: dict[object, int] = {}

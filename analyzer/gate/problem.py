@@ -64,7 +64,7 @@ class Wishes:
 
 
 @value(kw_only=True)
-class Group:
+class PodGroup:
     """Pods that are equivalent to the scheduler.
 
     Attributes:
@@ -147,7 +147,7 @@ class Problem:
     """
 
     nodes: tuple[SchedulingNode, ...]
-    groups: tuple[Group, ...]
+    groups: tuple[PodGroup, ...]
     room: tuple[Mapping[str, int], ...]
     classes: tuple[int, ...]
     scales: tuple[Scale, ...] = ()

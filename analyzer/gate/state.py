@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from analyzer.gate.problem import Group, Problem, Spread, Term
+from analyzer.gate.problem import PodGroup, Problem, Spread, Term
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class SchedulerState:
         self.left[g] += 1
         self._take(self.problem.groups[g], v, -1)
 
-    def _take(self, group: Group, v: int, number: int) -> None:
+    def _take(self, group: PodGroup, v: int, number: int) -> None:
         free = self._free[v]
         for key, need in group.requests.items():
             if key in free:
@@ -85,7 +85,7 @@ class SchedulerState:
             found = [*self._within(spread, found)]
         return found
 
-    def _has_room(self, group: Group, v: int) -> bool:
+    def _has_room(self, group: PodGroup, v: int) -> bool:
         free = self._free[v]
         return all(free.get(key, need) >= need for key, need in group.requests.items())
 
@@ -98,7 +98,7 @@ class SchedulerState:
             )
         return held
 
-    def _beside(self, g: int, group: Group, found: list[int]) -> list[int]:
+    def _beside(self, g: int, group: PodGroup, found: list[int]) -> list[int]:
         affine = group.affine or frozenset()
         held = [self._held(Term(term.domains, affine)) for term in group.affinity]
         if not any(held):

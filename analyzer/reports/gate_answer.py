@@ -11,7 +11,7 @@ from analyzer.gate.cases import Case
 from analyzer.gate.evaluation import EvaluatedService, Thresholds, Violation, WorstCase
 from analyzer.gate.failing import Failing
 from analyzer.gate.fixes import Fix
-from analyzer.gate.problem import Group, Problem
+from analyzer.gate.problem import PodGroup, Problem
 from analyzer.gate.reasons import why_allowed
 from analyzer.gate.services import GatedService, Unjudged
 from analyzer.gate.workloads import Workload
@@ -34,7 +34,7 @@ class Pending:
         expected: how many are if the scheduler follows its scores.
     """
 
-    group: Group
+    group: PodGroup
     least: int
     expected: int
     why: str

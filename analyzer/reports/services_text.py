@@ -11,7 +11,7 @@ from analyzer.model.probability import ALWAYS, Bounds, capped_sum
 from analyzer.model.value import value
 from analyzer.reports.affinity import affinity_note, duration
 from analyzer.reports.answers import ServicesAnswer
-from analyzer.reports.distributions import Group, groups
+from analyzer.reports.distributions import FrontendGroup, groups
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.freshness import freshness_line
 from analyzer.reports.lost_now import sentences
@@ -89,7 +89,7 @@ class _Rows:
         # others get theirs.
         self._numbers: dict[int, tuple[Sequence[Bounds], _Numbers]] = {}
 
-    def of(self, told: Iterable[tuple[ServicePort, list[Group]]]) -> tuple[list[_Row], int]:
+    def of(self, told: Iterable[tuple[ServicePort, list[FrontendGroup]]]) -> tuple[list[_Row], int]:
         """Return all rows, and how many frontends have shares known only within bounds."""
         rows: list[_Row] = []
         unknown = 0
@@ -100,7 +100,10 @@ class _Rows:
         return rows, unknown
 
     def _service(
-        self, service: ServicePort, parts: list[Group], states: Mapping[Frontend, FrontendState]
+        self,
+        service: ServicePort,
+        parts: list[FrontendGroup],
+        states: Mapping[Frontend, FrontendState],
     ) -> Iterator[_Row]:
         head: _Row = (Span(service.name.text, Style.STRONG), service.protocol)
         pinned: tuple[Span, ...] = ()

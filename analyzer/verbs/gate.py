@@ -13,7 +13,7 @@ from analyzer.gate.evaluation import EvaluatedService, Thresholds, evaluated
 from analyzer.gate.expected import expected_end
 from analyzer.gate.failing import Failing, failing_of
 from analyzer.gate.fixes import fix_of
-from analyzer.gate.problem import Group, Problem
+from analyzer.gate.problem import PodGroup, Problem
 from analyzer.gate.reasons import why_pending
 from analyzer.kubeproxy.predict.assumptions import GivenSettings
 from analyzer.model.diagnostics import Diagnostic, Severity
@@ -172,7 +172,7 @@ def _pending(problem: Problem, found: Sequence[EvaluatedService]) -> Iterator[Pe
                 yield Pending(group, 0, max(least, left), why_pending(fullest, group))
 
 
-def _waiting(problem: Problem) -> Iterator[tuple[int, Group, int, int]]:
+def _waiting(problem: Problem) -> Iterator[tuple[int, PodGroup, int, int]]:
     """Yield groups of pods with how many find no node for sure, and where the scores lead."""
     expected = expected_end(problem)
     every = range(len(problem.nodes))
