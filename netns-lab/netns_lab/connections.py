@@ -52,7 +52,7 @@ class RouteConnections:
 
 
 @dataclass(slots=True)
-class Kept:
+class KeptConnection:
     """One connection, seen from its client."""
 
     number: int
@@ -80,7 +80,7 @@ class Connections:
         self._targets, self._clock = targets, clock
         self._selector = selectors.DefaultSelector()
         self._unnamed: dict[socket.socket, Endpoint] = {}
-        self.all: list[Kept] = []
+        self.all: list[KeptConnection] = []
         #: Intervals in which this process did not run: from, to.
         self.pauses: list[tuple[float, float]] = []
         self._last: float | None = None
@@ -115,7 +115,7 @@ class Connections:
             client.bind((str(address), 0))
         with suppress(OSError):  # that it is on its way, or cannot be
             client.connect((str(target.to[0]), target.to[1]))
-        kept = Kept(len(self.all), client, route=target.route)
+        kept = KeptConnection(len(self.all), client, route=target.route)
         self.all.append(kept)
         self._selector.register(client, selectors.EVENT_WRITE, self._opened(kept))
 
@@ -148,7 +148,7 @@ class Connections:
         for each in (*(k.socket for k in self.all), *self._unnamed):
             each.close()
 
-    def _opened(self, kept: Kept) -> Callable[[socket.socket], None]:
+    def _opened(self, kept: KeptConnection) -> Callable[[socket.socket], None]:
         def opened(client: socket.socket) -> None:
             if client.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
                 self._end(kept)
@@ -158,7 +158,7 @@ class Connections:
 
         return opened
 
-    def _answered(self, kept: Kept) -> Callable[[socket.socket], None]:
+    def _answered(self, kept: KeptConnection) -> Callable[[socket.socket], None]:
         def answered(client: socket.socket) -> None:
             try:
                 said = client.recv(64)
@@ -175,13 +175,13 @@ class Connections:
 
         return answered
 
-    def _send(self, kept: Kept, data: bytes) -> None:
+    def _send(self, kept: KeptConnection, data: bytes) -> None:
         try:
             kept.socket.send(data)
         except OSError:
             self._end(kept)
 
-    def _end(self, kept: Kept) -> None:
+    def _end(self, kept: KeptConnection) -> None:
         if kept.ended is None:
             kept.ended = self._clock()
             self._selector.unregister(kept.socket)
@@ -220,7 +220,7 @@ class Connections:
 
 
 def hangs(
-    kept: Kept, end: float, pauses: Sequence[tuple[float, float]], slowest: float = 0.0
+    kept: KeptConnection, end: float, pauses: Sequence[tuple[float, float]], slowest: float = 0.0
 ) -> Iterator[tuple[float, float | None]]:
     """Yield from when to when a connection hung, without our own pauses; None: until the `end`.
 

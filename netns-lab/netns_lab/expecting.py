@@ -16,7 +16,7 @@ from typing import Final
 from analyzer.kubeproxy.view import Endpoint
 from analyzer.model.lab_phases import Hang, OpenConnection, Outage, RunEvent
 from analyzer.model.value import replace
-from netns_lab.connections import HANGS, Kept, hangs
+from netns_lab.connections import HANGS, KeptConnection, hangs
 from netns_lab.schedule import Planned
 
 #: Seconds by which what is seen may be late: a byte's turn, the first time that it is sent again.
@@ -29,7 +29,7 @@ _EVENTS_TO: Final = 4
 
 
 def connection_of(
-    kept: Kept,
+    kept: KeptConnection,
     happened: Sequence[tuple[Planned, RunEvent]],
     end: float,
     pauses: Sequence[tuple[float, float]],

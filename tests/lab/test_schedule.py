@@ -18,7 +18,7 @@ from analyzer.kubeproxy.view import Endpoint
 from analyzer.model.lab_phases import OpenConnection, RunEvent
 from netns_lab.arguments import parser
 from netns_lab.asked import other_nodes
-from netns_lab.connections import Kept
+from netns_lab.connections import KeptConnection
 from netns_lab.deaths import (
     FATES,
     SILENT,
@@ -228,7 +228,7 @@ def happened(*, kill: float, revive: float | None, kind: Kind = SILENT) -> list[
 def followed(
     endpoint: Endpoint, answers: list[float], events: list[Any], **more: Any
 ) -> OpenConnection:
-    kept = Kept(0, None, endpoint, answers, **more)  # type: ignore[arg-type]  # it is not asked
+    kept = KeptConnection(0, None, endpoint, answers, **more)  # type: ignore[arg-type]  # it is not asked
     return connection_of(kept, events, RUN, [], is_told=True)
 
 
