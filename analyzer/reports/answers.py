@@ -251,12 +251,12 @@ class WhatIfAnswer:
 
     def control_plane_after(self, failure: Failure) -> ControlPlaneState | None:
         """Return what a failure leaves of the control plane; None if not known."""
-        from analyzer.failure.whatif import Kind
+        from analyzer.failure.whatif import FailureKind
         from analyzer.outage.control_plane import control_plane_after
 
         if self.topology is None:
             return None
-        if failure.kind is not Kind.ZONE:
+        if failure.kind is not FailureKind.ZONE:
             return control_plane_after(self.topology, failure.names)
         zones = {name: self.cluster.zone_of(name) for name in self.topology.nodes}
         return control_plane_after(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyzer.failure.thresholds import Exceeding, exceeding
-from analyzer.failure.whatif import Failure, Kind
+from analyzer.failure.whatif import Failure, FailureKind
 from analyzer.model.ternary import Ternary
 from analyzer.reports.answers import WhatIfAnswer
 from analyzer.reports.control_plane_text import made_of, survival
@@ -31,10 +31,10 @@ _HEALS: Final = {
     Ternary.UNKNOWN: "not known whether anything heals",
 }
 _SUITES: Final = {
-    Kind.CONTROL_PLANE: "control plane",
-    Kind.ZONE: "zones",
-    Kind.NODE: "nodes",
-    Kind.SET: "sets of nodes",
+    FailureKind.CONTROL_PLANE: "control plane",
+    FailureKind.ZONE: "zones",
+    FailureKind.NODE: "nodes",
+    FailureKind.SET: "sets of nodes",
 }
 
 
@@ -44,7 +44,7 @@ def render(answer: WhatIfAnswer) -> Iterator[str]:
     for kind, name in _SUITES.items():
         failures = [each for each in answer.found.failures() if each.kind is kind]
         cases = [_failure(answer, each) for each in failures]
-        if kind is Kind.SET:
+        if kind is FailureKind.SET:
             cases += _other_sets(answer, failures)
         yield from suite(name, cases)
     yield from suite("ServicePorts", [*_services(answer)])
@@ -105,7 +105,11 @@ def _other_sets(answer: WhatIfAnswer, shown: list[Failure]) -> Iterator[JunitCas
     """Yield the set that breaks the threshold, where it is not among those that are listed."""
     listed = {frozenset(each.names) for each in shown}
     for each in answer.breaches:
-        if each.kind is Kind.SET and each.none is not None and frozenset(each.names) not in listed:
+        if (
+            each.kind is FailureKind.SET
+            and each.none is not None
+            and frozenset(each.names) not in listed
+        ):
             says = f"{each.service.name.text} may lose {percent(each.none)}"
             yield JunitCase(" + ".join(each.names), "failure", says)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from analyzer.failure.whatif import Failure, Kind
+from analyzer.failure.whatif import Failure, FailureKind
 from analyzer.model.ternary import Ternary
 from analyzer.outage.control_plane import ApiState, survives
 from analyzer.reports.answers import WhatIfAnswer
@@ -51,7 +51,7 @@ def render(answer: WhatIfAnswer) -> Iterator[str]:
             lambda f: f.cost.degraded + f.cost.unknown,
         ),
     )
-    failures = [each for each in answer.found.failures() if each.kind is not Kind.SET]
+    failures = [each for each in answer.found.failures() if each.kind is not FailureKind.SET]
     for name, says, number in by_failure:
         samples = [(_failing(each), number(each)) for each in failures]
         yield from _metric(name, says, samples)

@@ -37,7 +37,7 @@ def whatif_of(options: SimpleNamespace, objects: ApiObjects, every: Everywhere |
     """Show what each failure would cost, on every node of `every` if it is given."""
     from analyzer.failure.reaching import is_lost_beyond, reaching, reaching_at_every_node
     from analyzer.failure.thresholds import breaches
-    from analyzer.failure.whatif import Kind, WhatIfOptions, control_plane_of, what_if
+    from analyzer.failure.whatif import FailureKind, WhatIfOptions, control_plane_of, what_if
     from analyzer.kubeproxy.absent import Absent
     from analyzer.outage.api_servers import api_processes
     from analyzer.questions.judging import freshness, judged, warnings_of_places
@@ -63,7 +63,7 @@ def whatif_of(options: SimpleNamespace, objects: ApiObjects, every: Everywhere |
     asked = WhatIfOptions(
         node=options.node if every is None else None,
         control_plane=tuple(options.control_plane),
-        kinds=frozenset(map(Kind, options.only)) or frozenset(Kind),
+        kinds=frozenset(map(FailureKind, options.only)) or frozenset(FailureKind),
         depth=options.depth,
         top=top,
         by_mean=options.sort == "mean",

@@ -25,7 +25,7 @@ from netns_lab.backend import Backend, SocketAddress
 from netns_lab.backends import BACKENDS, backend_of, load_beside
 from netns_lab.beyond import OtherNode, lost_beyond
 from netns_lab.count import BATCH, Captures, ReturnedPackets, close_all
-from netns_lab.deaths import FATES, Death, Kind, without
+from netns_lab.deaths import FATES, Death, DeathKind, without
 from netns_lab.dying import Dying
 from netns_lab.ending import with_rule
 from netns_lab.errors import LabError
@@ -192,7 +192,7 @@ class Lab:
             found += counted
         return found
 
-    def kind_of(self, endpoint: Endpoint) -> Kind | None:
+    def kind_of(self, endpoint: Endpoint) -> DeathKind | None:
         """Return how an endpoint is dead or slow; None if no kind was given, or it is neither."""
         death = self._kinds.get(endpoint)
         return None if death is None else death.kind

@@ -18,7 +18,7 @@ from analyzer.model.probability import Bounds, capped_sum
 from netns_lab.arriving import NOTHING, Arriving, arriving, either, hull, sockaddr_of_endpoint
 from netns_lab.columns import RawSocketAddress, raw_sockaddr, sockaddr_of, tag_of
 from netns_lab.count import Answered, Captures, Landed
-from netns_lab.deaths import Death, Kind
+from netns_lab.deaths import Death, DeathKind
 from netns_lab.errors import LabError
 from netns_lab.layout import Layout
 from netns_lab.measure import MASQUERADE_ROOM, RouteRun
@@ -50,7 +50,7 @@ class RouteSpan:
 
     begins: float
     first: int
-    dead: dict[Endpoint, Kind]
+    dead: dict[Endpoint, DeathKind]
     names: tuple[str, ...]
     rules: str
     route: Route | None
@@ -152,7 +152,7 @@ class Followed(RouteRun):
         #: Times at which flows were sent, and how many had been sent by then.
         self.marks: list[tuple[float, int]] = []
         self.spans: list[RouteSpan] = []
-        self._kinds: dict[Endpoint, Kind] = {}
+        self._kinds: dict[Endpoint, DeathKind] = {}
 
     def _clients(self) -> tuple[tuple[Address, ...], Host, str]:
         clients, host, gateway = super()._clients()
@@ -313,7 +313,7 @@ def check_room(runs: Sequence[Followed]) -> None:
         )
 
 
-def _lost(expected: Arriving, dead: Mapping[Endpoint, Kind]) -> Bounds:
+def _lost(expected: Arriving, dead: Mapping[Endpoint, DeathKind]) -> Bounds:
     """Return the share of the flows that reach no living endpoint."""
     gone = {
         sockaddr_of_endpoint(e) for e, kind in dead.items() if kind.is_dead and e.port is not None

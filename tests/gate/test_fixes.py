@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from analyzer.failure.whatif import Kind
+from analyzer.failure.whatif import FailureKind
 from analyzer.gate.evaluation import EvaluatedService, Thresholds
 from analyzer.gate.fixes import Fix, Patch
 from tests.support.effort import examples
@@ -58,7 +58,7 @@ def _losses(found: EvaluatedService) -> list[tuple[Fraction, bool]]:
     ]
 
 
-def _naive(world: World, kind: Kind) -> Fraction:
+def _naive(world: World, kind: FailureKind) -> Fraction:
     return max(
         world.loss(held, gone)
         for numbers in world.numbers()

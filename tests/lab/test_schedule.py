@@ -23,7 +23,7 @@ from netns_lab.deaths import (
     FATES,
     SILENT,
     Death,
-    Kind,
+    DeathKind,
     deaths_of,
     kind_from_text,
     parted,
@@ -133,7 +133,7 @@ def test_events_are_in_the_order_of_time_and_what_revives_is_what_died() -> None
     ]
     revived = found.events[4].death
     assert revived is not None
-    assert revived.kind == Kind(name="reject")
+    assert revived.kind == DeathKind(name="reject")
 
 
 def test_of_a_single_port_the_process_dies_and_of_a_pod_all() -> None:
@@ -213,7 +213,7 @@ OTHER = Endpoint(ip_address("10.244.1.9"), 8080)
 RUN = 30.0
 
 
-def happened(*, kill: float, revive: float | None, kind: Kind = SILENT) -> list[Any]:
+def happened(*, kill: float, revive: float | None, kind: DeathKind = SILENT) -> list[Any]:
     death = Death(what="it", kind=kind, endpoints=frozenset({END}))
     events = [(kill, "kill"), *([] if revive is None else [(revive, "revive")])]
     return [
@@ -270,7 +270,7 @@ def test_a_connection_that_does_not_do_as_it_should_disagrees(
 
 
 def test_a_process_that_is_gone_resets() -> None:
-    events = happened(kill=2, revive=None, kind=Kind(name="process"))
+    events = happened(kill=2, revive=None, kind=DeathKind(name="process"))
     assert followed(END, every(0, 2), events, ended=2.1).agrees is True
     assert followed(END, every(0, 2), events).agrees is False
     assert followed(OTHER, every(0, RUN), events).fate == "survived"

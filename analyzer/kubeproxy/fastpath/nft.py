@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from typing import Final, TypeAlias
 
     #: Two Services with equal kinds have the same results.
-    Kind: TypeAlias = tuple[object, ...]
+    ServiceKind: TypeAlias = tuple[object, ...]
 
 #: Most Services of a kind that turn out to be odd, until all of the kind count as odd.
 _MOST_ODD: Final = 8
@@ -115,17 +115,19 @@ class PlainServices:
         self._before = before
         self._own = frozenset(own)
         self._parts = parts
-        self._known: dict[tuple[Kind, Source], _Walked] = {}
-        self._ways: dict[tuple[Kind, Source, frozenset[Intervals]], tuple[_MarkedPart, ...]] = {}
+        self._known: dict[tuple[ServiceKind, Source], _Walked] = {}
+        self._ways: dict[
+            tuple[ServiceKind, Source, frozenset[Intervals]], tuple[_MarkedPart, ...]
+        ] = {}
         #: Kinds that have been evaluated from all sources, with the marks of flows from each.
-        self._plain: dict[Kind, Mapping[Source, frozenset[Mark]]] = {}
-        self._odd: dict[Kind, int] = {}
+        self._plain: dict[ServiceKind, Mapping[Source, frozenset[Mark]]] = {}
+        self._odd: dict[ServiceKind, int] = {}
         self._hairpins = PlainHairpins(walks, own, self._asked_of)
         self._to_itself: dict[tuple[object, ...], MasqueradeAndLoss] = {}
         self._draws: dict[int, tuple[Bounds, ...]] = {}
         self._quiet = QuietServices(walks, self._hairpins)
         #: Of all Services so far, by kind.
-        self._routes: dict[Kind, list[PlainRoutes]] = {}
+        self._routes: dict[ServiceKind, list[PlainRoutes]] = {}
 
     def routes(self, place: PlainFrontend) -> Sequence[Route] | None:
         """Return the routes of a frontend, made when they are used; None: it is not plain."""
@@ -163,7 +165,7 @@ class PlainServices:
                 if not (routes.is_quiet and number):
                     routes.settle()
 
-    def _kind(self, place: PlainFrontend) -> Kind | None:
+    def _kind(self, place: PlainFrontend) -> ServiceKind | None:
         address, port = place.frontend.address, place.frontend.port
         answers = self._before.answers(
             str(address),
@@ -189,7 +191,7 @@ class PlainServices:
     # --- sources ---
 
     def _walked(
-        self, kind: Kind, source: Source, place: PlainFrontend, drawn: Drawn
+        self, kind: ServiceKind, source: Source, place: PlainFrontend, drawn: Drawn
     ) -> _Walked | None:
         key = kind, source
         if key in self._known:
@@ -215,14 +217,14 @@ class PlainServices:
         self._known[key] = found
         return found
 
-    def _asked_of(self, kind: Kind) -> set[Intervals]:
+    def _asked_of(self, kind: ServiceKind) -> set[Intervals]:
         return {each for source in Source for each in self._known[kind, source].asked}
 
     def _all_marks(self, ways: Explored, drawn: Drawn) -> frozenset[Mark]:
         return frozenset(m for endpoint in drawn.endpoints for m in ways.marks(endpoint, None))
 
     def _ways_of(
-        self, kind: Kind, source: Source, place: PlainFrontend, drawn: Drawn
+        self, kind: ServiceKind, source: Source, place: PlainFrontend, drawn: Drawn
     ) -> tuple[_MarkedPart, ...]:
         """Return the parts of a source with ways of their own to a Service's endpoints."""
         walked = self._known[kind, source]
@@ -276,7 +278,7 @@ class PlainServices:
 
     def _made(
         self,
-        kind: Kind,
+        kind: ServiceKind,
         source: Source,
         place: PlainFrontend,
         service: PlainService,
