@@ -22,7 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-    from analyzer.reports.prometheus import Labels, Sample
+    from analyzer.reports.prometheus import MetricLabels, Sample
 
 _PREFIX: Final = "kubeodds_whatif"
 
@@ -89,7 +89,7 @@ def _control_plane(answer: WhatIfAnswer, failures: list[Failure]) -> Iterator[st
 _SURVIVES: Final = "How many node failures a ServicePort survives, whichever nodes fail."
 
 
-def _survivals(answer: WhatIfAnswer) -> Iterator[tuple[Labels, float]]:
+def _survivals(answer: WhatIfAnswer) -> Iterator[tuple[MetricLabels, float]]:
     for at, service in enumerate(answer.found.services):
         survives = answer.found.survives(at)
         if survives is not None:
@@ -101,13 +101,13 @@ def _survivals(answer: WhatIfAnswer) -> Iterator[tuple[Labels, float]]:
             yield labels, survives
 
 
-def _silencing(answer: WhatIfAnswer) -> Iterator[tuple[Labels, float]]:
+def _silencing(answer: WhatIfAnswer) -> Iterator[tuple[MetricLabels, float]]:
     for sets in answer.found.sets:
         if sets.silencing is not None:
             yield {"size": str(sets.size)}, sets.silencing
 
 
-def _failing(failure: Failure) -> Labels:
+def _failing(failure: Failure) -> MetricLabels:
     return {"kind": failure.kind.value, "failure": ",".join(failure.names)}
 
 
