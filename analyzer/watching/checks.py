@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from analyzer.inputs.recognised import Input
     from analyzer.kubeproxy.absent import Absent
     from analyzer.kubeproxy.view import ServicePort
-    from analyzer.watching.drifting import Name
+    from analyzer.watching.drifting import NameAndProtocol
 
 
 class LookError(AnalyzerError):
@@ -143,12 +143,12 @@ class Checker:
         digests: Mapping[ServicePortKey, str],
         died: Dead,
     ) -> CheckResult:
-        of_names: dict[Name, dict[int | None, str]] = {}
+        of_names: dict[NameAndProtocol, dict[int | None, str]] = {}
         for (name, protocol, version), digest in digests.items():
             of_names.setdefault((name, protocol), {})[version] = digest
         found = self._drifting.of(given, of_names)
         kinds: Counter[str] = Counter()
-        drifted: dict[Name, int] = {}
+        drifted: dict[NameAndProtocol, int] = {}
         unknown: tuple[str, ...] = ()
         if not isinstance(found, str):
             shown = {each.name for each in seen} | {each.name.text for each in absent.lacking}

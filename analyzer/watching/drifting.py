@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from analyzer.kubeproxy.view import ServicePort
 
     #: Name and protocol of a ServicePort, of whichever IP version.
-    Name: TypeAlias = tuple[str, str]
+    NameAndProtocol: TypeAlias = tuple[str, str]
     #: What kube-proxy would write, by name, and the names for which that is not known.
-    Wanted: TypeAlias = tuple[Mapping[Name, Sequence[EveryNode]], tuple[str, ...]]
+    Wanted: TypeAlias = tuple[Mapping[NameAndProtocol, Sequence[EveryNode]], tuple[str, ...]]
     #: The same of all nodes, by mode; text is why it is not known. Several nodes may share it.
     Predictions: TypeAlias = dict[str, tuple[Sequence[EveryNode], tuple[str, ...]] | str]
 
@@ -47,7 +47,7 @@ class Drift:
     """
 
     of_node: tuple[DriftFinding, ...]
-    of_services: Mapping[Name, tuple[DriftFinding, ...]]
+    of_services: Mapping[NameAndProtocol, tuple[DriftFinding, ...]]
     not_judged: tuple[str, ...]
 
     def findings(self) -> tuple[DriftFinding, ...]:
@@ -78,10 +78,12 @@ class Drifting:
         self._own = {a for each in objects.cluster.nodes.values() for a in each.addresses}
         #: By the mode of the rules that were found; text is why it is not known.
         self._wanted: dict[str, Wanted | str] = {}
-        self._known: Mapping[Name, _Known] = {}
+        self._known: Mapping[NameAndProtocol, _Known] = {}
         self._mode = ""
 
-    def of(self, given: Input, digests: Mapping[Name, Mapping[int | None, str]]) -> Drift | str:
+    def of(
+        self, given: Input, digests: Mapping[NameAndProtocol, Mapping[int | None, str]]
+    ) -> Drift | str:
         """Return how rules differ, or why that is unknown; `digests` are those of ServicePorts."""
         if self._options.no_drift:
             return "--no-drift"
@@ -101,7 +103,7 @@ class Drifting:
 
     def _predicted(
         self, mode: str
-    ) -> tuple[Mapping[Name, Sequence[EveryNode]], tuple[str, ...]] | str:
+    ) -> tuple[Mapping[NameAndProtocol, Sequence[EveryNode]], tuple[str, ...]] | str:
         """Return what kube-proxy would write at the node, and what of it is not known."""
         node = self._options.node
         if mode not in self._predictions:
@@ -115,7 +117,7 @@ class Drifting:
         if isinstance(predicted, str):
             return predicted
         wanted, left_out = predicted
-        here: dict[Name, list[EveryNode]] = {}
+        here: dict[NameAndProtocol, list[EveryNode]] = {}
         for each in wanted:
             service = each.at_node(node)
             if service is not None:
@@ -125,8 +127,8 @@ class Drifting:
     def _compared(
         self,
         given: Input,
-        digests: Mapping[Name, Mapping[int | None, str]],
-        wanted: Mapping[Name, Sequence[EveryNode]],
+        digests: Mapping[NameAndProtocol, Mapping[int | None, str]],
+        wanted: Mapping[NameAndProtocol, Sequence[EveryNode]],
         left_out: tuple[str, ...],
     ) -> Drift:
         view, node = given.view, self._options.node
@@ -165,7 +167,7 @@ class Drifting:
             self._own.__contains__,
             left_out,
         )
-        findings: dict[Name, list[DriftFinding]] = {}
+        findings: dict[NameAndProtocol, list[DriftFinding]] = {}
         for each in seen.findings:
             findings.setdefault((each.service, each.protocol), []).append(each)
         unknown = frozenset([*seen.not_judged, *left_out])
@@ -188,7 +190,7 @@ class Drifting:
         )
 
 
-def _name(service: ServicePort) -> Name:
+def _name(service: ServicePort) -> NameAndProtocol:
     return service.name.text, service.protocol
 
 

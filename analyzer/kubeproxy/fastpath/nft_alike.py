@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     #: A chain: its table's family and name, and its own name.
-    Name: TypeAlias = tuple[str, str, str]
+    ChainName: TypeAlias = tuple[str, str, str]
 
 
 @value
@@ -107,7 +107,7 @@ class NftClosures:
         self._tables = list(tables)
         self._own = frozenset(own)
         self._pods = pods
-        self._templates: dict[Name, tuple[Template, ...] | None] = {}
+        self._templates: dict[ChainName, tuple[Template, ...] | None] = {}
 
     def of(self, frontend: Frontend, protocol: str) -> Closure | None:
         """Return the frontend's own rows that its flows may hit; None: it is in no class."""
@@ -175,9 +175,9 @@ class NftClosures:
                 found += listed.by_host.get(str(own), ())
         return _in_order(found)
 
-    def _behind(self, rows: Sequence[_Row]) -> tuple[dict[Name, int], list[Template]] | None:
+    def _behind(self, rows: Sequence[_Row]) -> tuple[dict[ChainName, int], list[Template]] | None:
         """Return the chains that rows lead to, numbered, and the templates of their rules."""
-        numbers: dict[Name, int] = {}
+        numbers: dict[ChainName, int] = {}
         found: list[Template] = []
         rest = [_name(row.table, chain) for row in rows for chain in row.template.chains][::-1]
         while rest:
@@ -192,7 +192,7 @@ class NftClosures:
             rest += [(*name[:2], chain) for each in templates for chain in each.chains][::-1]
         return numbers, found
 
-    def _of_chain(self, name: Name) -> tuple[Template, ...] | None:
+    def _of_chain(self, name: ChainName) -> tuple[Template, ...] | None:
         if name not in self._templates:
             table = self._by_name[name[:2]]
             chain = table.chains.get(name[2])
@@ -273,7 +273,7 @@ class _Numbers:
     def __init__(
         self,
         hosts: dict[str, int],
-        chains: dict[Name, int],
+        chains: dict[ChainName, int],
         asked: str,
         ports: Iterable[int],
     ) -> None:
@@ -338,7 +338,7 @@ def _addresses(endpoints: Iterable[Endpoint]) -> Iterator[Address]:
     yield from dict.fromkeys(each.address for each in endpoints)
 
 
-def _name(table: Table, chain: str) -> Name:
+def _name(table: Table, chain: str) -> ChainName:
     return table.family, table.name, chain
 
 
