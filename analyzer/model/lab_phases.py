@@ -50,7 +50,7 @@ class Hang:
 
 
 @value(kw_only=True)
-class Outage:
+class EndpointOutage:
     """When the endpoint of a connection was dead.
 
     Attributes:
@@ -85,7 +85,7 @@ class OpenConnection:
     answered: int
     hangs: tuple[Hang, ...] = ()
     ended: float | None = None
-    outages: tuple[Outage, ...] | None = None
+    outages: tuple[EndpointOutage, ...] | None = None
     expected: str | None = None
     agrees: bool | None = None
     route: int = 0

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from analyzer.kubeproxy.view import Endpoint
-from analyzer.model.lab_phases import Hang, OpenConnection, Outage, RunEvent
+from analyzer.model.lab_phases import EndpointOutage, Hang, OpenConnection, RunEvent
 from analyzer.model.value import replace
 from netns_lab.connections import HANGS, KeptConnection, hangs
 from netns_lab.schedule import Planned
@@ -73,7 +73,9 @@ def judged(each: OpenConnection, end: float) -> OpenConnection:
     )
 
 
-def _outages(endpoint: Endpoint, happened: Sequence[tuple[Planned, RunEvent]]) -> Iterator[Outage]:
+def _outages(
+    endpoint: Endpoint, happened: Sequence[tuple[Planned, RunEvent]]
+) -> Iterator[EndpointOutage]:
     dead: tuple[Planned, RunEvent] | None = None
     for planned, event in happened:
         if planned.death is None or endpoint not in planned.death.endpoints:
@@ -87,10 +89,10 @@ def _outages(endpoint: Endpoint, happened: Sequence[tuple[Planned, RunEvent]]) -
         yield _outage(dead, None)
 
 
-def _outage(dead: tuple[Planned, RunEvent], ends: tuple[float, float] | None) -> Outage:
+def _outage(dead: tuple[Planned, RunEvent], ends: tuple[float, float] | None) -> EndpointOutage:
     planned, event = dead
     assert planned.death is not None
-    return Outage(
+    return EndpointOutage(
         begun=round(event.begun, _EVENTS_TO),
         by=round(event.ended, _EVENTS_TO),
         ends=None if ends is None else (round(ends[0], _EVENTS_TO), round(ends[1], _EVENTS_TO)),
@@ -98,7 +100,7 @@ def _outage(dead: tuple[Planned, RunEvent], ends: tuple[float, float] | None) ->
     )
 
 
-def _expected(outages: Sequence[Outage], end: float) -> str:
+def _expected(outages: Sequence[EndpointOutage], end: float) -> str:
     """Return in words what should happen to a connection."""
     for each in outages:
         if each.is_reset:
@@ -119,7 +121,7 @@ def _latest(begun: float, revived: float) -> float:
 
 
 def _agrees(
-    found: Sequence[Hang], ended: float | None, outages: Sequence[Outage], end: float
+    found: Sequence[Hang], ended: float | None, outages: Sequence[EndpointOutage], end: float
 ) -> bool:
     reset = next((each for each in outages if each.is_reset), None)
     if (ended is None) != (reset is None):
@@ -131,7 +133,7 @@ def _agrees(
     )
 
 
-def _is_explained(hang: Hang, outages: Sequence[Outage], end: float) -> bool:
+def _is_explained(hang: Hang, outages: Sequence[EndpointOutage], end: float) -> bool:
     """Return whether a hang began when the endpoint died, and ended when it should."""
     if not any(o.begun - _SLACK <= hang.begins <= o.by + _SLACK for o in outages):
         return False
@@ -142,7 +144,7 @@ def _is_explained(hang: Hang, outages: Sequence[Outage], end: float) -> bool:
     return over <= max(_latest(hang.begins, last.ends[1]), 0)
 
 
-def _is_seen(outage: Outage, found: Sequence[Hang], end: float) -> bool:
+def _is_seen(outage: EndpointOutage, found: Sequence[Hang], end: float) -> bool:
     """Return whether nothing arrived while the endpoint was dead, if that was long enough."""
     revived = end if outage.ends is None else outage.ends[0]
     if revived - outage.by <= 2 * HANGS:

@@ -7,7 +7,14 @@ from typing import Any
 
 from analyzer.failure.agreement import FALSE_ALARM_RATE, judge, rate_of_each
 from analyzer.failure.binomial import interval
-from analyzer.model.lab_phases import Arrival, Bucket, Hang, OpenConnection, Outage, RunEvent
+from analyzer.model.lab_phases import (
+    Arrival,
+    Bucket,
+    EndpointOutage,
+    Hang,
+    OpenConnection,
+    RunEvent,
+)
 from analyzer.parsers.measurement import (
     bounds_of,
     count_of,
@@ -126,8 +133,8 @@ def _times(begins: object, ends: object) -> tuple[float, float | None]:
     return seconds_of(begins), None if ends is None else seconds_of(ends)
 
 
-def _outage(value: dict[str, Any]) -> Outage:
-    return Outage(
+def _outage(value: dict[str, Any]) -> EndpointOutage:
+    return EndpointOutage(
         begun=seconds_of(value["begun"]),
         by=seconds_of(value["by"]),
         ends=None if value["ends"] is None else _both(value["ends"]),

@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from analyzer.failure.agreement import judge
-from analyzer.model.lab_phases import Arrival, Bucket, Hang, OpenConnection, Outage, RunEvent
+from analyzer.model.lab_phases import (
+    Arrival,
+    Bucket,
+    EndpointOutage,
+    Hang,
+    OpenConnection,
+    RunEvent,
+)
 from analyzer.model.measurement import EndpointCount, Measurement
 from analyzer.model.probability import NEVER, Bounds, Dyadic
 from analyzer.model.value import replace
@@ -114,12 +121,12 @@ PHASES: Final = LabPhasesAnswer(
         OpenConnection(
             number=1, endpoint="10.0.0.1:80", answered=100,
             hangs=(Hang(5.0, 6.0), Hang(7.0, None)), expected="hangs from 5.0s", agrees=False,
-            outages=(Outage(begun=5.01, by=5.04, ends=None),),
+            outages=(EndpointOutage(begun=5.01, by=5.04, ends=None),),
         ),
         OpenConnection(
             number=2, endpoint="10.0.0.1:80", answered=100, ended=5.1,
             expected="reset at 5.0s", agrees=True,
-            outages=(Outage(begun=5.01, by=5.04, ends=(9.0, 9.1), is_reset=True),),
+            outages=(EndpointOutage(begun=5.01, by=5.04, ends=(9.0, 9.1), is_reset=True),),
         ),
         OpenConnection(number=3, endpoint=None, answered=0),
     ),
