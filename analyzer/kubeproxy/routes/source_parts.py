@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from analyzer.model.region import Interval, Intervals, Region
 
     #: A network, and an address that represents it.
-    Part: TypeAlias = tuple[Network | None, Address | None]
+    NetworkAndAddress: TypeAlias = tuple[Network | None, Address | None]
 
 
 #: Addresses of the widest network that kube-apiserver takes for ClusterIPs. Source: Kubernetes,
@@ -111,7 +111,7 @@ class SourceParts:
     def _numbers(self, version: int, addresses: Iterable[Address | None]) -> list[Interval]:
         return [(int(a), int(a)) for a in addresses if a is not None and a.version == version]
 
-    def of(self, source: Source, asked: Iterable[Network]) -> Sequence[Part]:
+    def of(self, source: Source, asked: Iterable[Network]) -> Sequence[NetworkAndAddress]:
         """Return the network and an address of each part; None: the addresses are not known.
 
         If rules distinguish the node's own addresses, it is not known which one is the source.
