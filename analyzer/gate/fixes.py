@@ -38,7 +38,7 @@ _MOST_WORK = 8_000
 
 
 @value
-class Patch:
+class ManifestPatch:
     """A change to one manifest, as a JSON merge patch (RFC 7386)."""
 
     manifest: Manifest
@@ -55,7 +55,7 @@ class Fix:
     """
 
     says: str
-    patches: tuple[Patch, ...]
+    patches: tuple[ManifestPatch, ...]
     then: EvaluatedService
 
     @property
@@ -69,7 +69,7 @@ class _Change:
     says: str
     templates: Sequence[Template]
     service: GatedService
-    patches: tuple[Patch, ...]
+    patches: tuple[ManifestPatch, ...]
 
 
 def fix_of(
@@ -170,7 +170,7 @@ def _changes(
             says=f"without trafficDistribution {near}",
             templates=templates,
             service=replace(service, item={**service.item, "spec": spec}),
-            patches=(Patch(service.manifest, {"spec": {"trafficDistribution": None}}),),
+            patches=(ManifestPatch(service.manifest, {"spec": {"trafficDistribution": None}}),),
         )
     if not own or not all(each.kind in _SCALABLE for each in own):
         return
@@ -203,7 +203,7 @@ def _spread(
     more: int,
 ) -> _Change:
     """Return the change that gives workloads constraints on these keys, and replicas more."""
-    patches: list[Patch] = []
+    patches: list[ManifestPatch] = []
     for each in own:
         constraints = _constraints(each, keys) if keys else None
         spec = each.spec if constraints is None else _with(each, constraints)
@@ -256,14 +256,14 @@ def _with(workload: Workload, constraints: Sequence[Any]) -> Mapping[str, Any]:
     return {**workload.spec, "topologySpreadConstraints": constraints}
 
 
-def _patch_of(workload: Workload, constraints: Sequence[Any] | None, more: int) -> Patch:
+def _patch_of(workload: Workload, constraints: Sequence[Any] | None, more: int) -> ManifestPatch:
     spec: dict[str, Any] = {"replicas": (workload.replicas or 0) + more} if more else {}
     if constraints is not None:
         template = {"spec": {"topologySpreadConstraints": constraints}}
         is_pod = workload.kind == "Pod"
         spec = {**spec, **(template["spec"] if is_pod else {"template": template})}
-    return Patch(workload.manifest, {"spec": spec})
+    return ManifestPatch(workload.manifest, {"spec": spec})
 
 
-def _patch_of_scaler(scaler: Manifest, least: int, most: int) -> Patch:
-    return Patch(scaler, {"spec": {"minReplicas": least, "maxReplicas": most}})
+def _patch_of_scaler(scaler: Manifest, least: int, most: int) -> ManifestPatch:
+    return ManifestPatch(scaler, {"spec": {"minReplicas": least, "maxReplicas": most}})

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from analyzer.failure.models import Dead
     from analyzer.inputs.api_objects import ApiObjects
     from analyzer.kubeproxy.view import Endpoint, ServicePort
-    from analyzer.repair.patch import FrontendMatch, Patch
+    from analyzer.repair.patch import FrontendMatch, RulesPatch
     from analyzer.semantics.base_chains import Rules
 
 _API: Final = "default/kubernetes:"
@@ -42,7 +42,7 @@ class Made:
         alone: the API's own Service, if it has no living endpoint and was not selected.
     """
 
-    patches: tuple[Patch, ...]
+    patches: tuple[RulesPatch, ...]
     after: Input
     services: tuple[Repaired, ...]
     pinned: tuple[str, ...]
@@ -101,12 +101,12 @@ def _api(before: Sequence[ServiceLoss]) -> Iterator[ServiceLoss]:
 
 def made(
     given: Input, dead: frozenset[Endpoint], spared: Collection[FrontendMatch]
-) -> tuple[tuple[Patch, ...], list[Rules]]:
+) -> tuple[tuple[RulesPatch, ...], list[Rules]]:
     """Return the changes, and the rules of each dump with them.
 
     What comes by one of `spared` is left alone, though it may be sent to the same endpoints.
     """
-    patches: list[Patch] = []
+    patches: list[RulesPatch] = []
     rulesets: list[Rules] = []
     for part in given.parts or (given,):
         ruleset = part.ruleset

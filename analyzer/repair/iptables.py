@@ -29,7 +29,7 @@ from analyzer.model.iptables.targets import Goto, Jump, Return
 from analyzer.model.value import replace, value
 from analyzer.parsers.xt.rule import render_rule
 from analyzer.repair.chains import STABLE, Copies, Graph, copied, target_in, texts
-from analyzer.repair.patch import PREFIX, Patch, Refused
+from analyzer.repair.patch import PREFIX, Refused, RulesPatch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,14 +67,16 @@ class _Group:
 
 def patch_of(
     ruleset: Ruleset, dead: Collection[Endpoint], spared: Collection[FrontendMatch] = ()
-) -> Patch:
+) -> RulesPatch:
     """Return the change that removes `dead` from the rules; without text if there is none.
 
     Flows that come by one of `spared` go on as they did, to the dead too.
     """
     program = f"{'iptables' if ruleset.family == 'ip' else 'ip6tables'}"
     program += f"-{ruleset.backend}-restore" if ruleset.backend else "-restore"
-    nothing = Patch(family=ruleset.family, program=f"{program} -w 5 --noflush", apply="", undo="")
+    nothing = RulesPatch(
+        family=ruleset.family, program=f"{program} -w 5 --noflush", apply="", undo=""
+    )
     nat = ruleset.tables.get("nat")
     if nat is None or names.SERVICES not in nat.chains:
         return nothing

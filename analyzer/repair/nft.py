@@ -40,7 +40,7 @@ from analyzer.model.nft.expressions import (
 from analyzer.model.nft.ruleset import Chain, NftRuleset, Rule, Set, Table
 from analyzer.model.value import fields_of, is_value, replace
 from analyzer.repair.nft_text import transaction
-from analyzer.repair.patch import TABLE, Patch, Refused
+from analyzer.repair.patch import TABLE, Refused, RulesPatch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,13 +63,13 @@ _DEEPEST: Final = 30
 
 def repaired_tables(
     ruleset: NftRuleset, dead: Collection[Endpoint], spared: Collection[FrontendMatch] = ()
-) -> tuple[tuple[Table, ...], tuple[Patch, ...]]:
+) -> tuple[tuple[Table, ...], tuple[RulesPatch, ...]]:
     """Return the table that removes `dead`, for each IP version that has some; and text.
 
     Flows that come by one of `spared` go on as they did, to the dead too.
     """
     tables: list[Table] = []
-    patches: list[Patch] = []
+    patches: list[RulesPatch] = []
     for family in ("ip", "ip6"):
         table = ruleset.tables.get((family, _KUBE_PROXY))
         if table is None:
@@ -83,7 +83,7 @@ def repaired_tables(
             except Refused as why:
                 problems = (*problems, f"table {family} {_KUBE_PROXY}: {why}")
         patches.append(
-            Patch(
+            RulesPatch(
                 family=family,
                 program="nft -f -",
                 apply=text,

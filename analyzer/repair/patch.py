@@ -20,7 +20,7 @@ TABLE: Final = "kubeodds"
 
 
 @value(kw_only=True)
-class Patch:
+class RulesPatch:
     """A change to one table set, ready for the program that applies it atomically.
 
     Attributes:

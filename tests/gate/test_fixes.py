@@ -13,7 +13,7 @@ from hypothesis import given
 
 from analyzer.failure.whatif import FailureKind
 from analyzer.gate.evaluation import EvaluatedService, Thresholds
-from analyzer.gate.fixes import Fix, Patch
+from analyzer.gate.fixes import Fix, ManifestPatch
 from tests.support.effort import examples
 from tests.support.gated import APP, HOST, ZONE, World, node, service, template, verdict_of, worlds
 
@@ -34,7 +34,7 @@ def _merged(into: Any, patch: Any) -> Any:
     return made
 
 
-def _patched(items: Sequence[Any], patches: Sequence[Patch]) -> list[Any]:
+def _patched(items: Sequence[Any], patches: Sequence[ManifestPatch]) -> list[Any]:
     found = [*items]
     for patch in patches:
         (at,) = [
