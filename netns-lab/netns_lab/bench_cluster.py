@@ -27,7 +27,7 @@ from analyzer.cluster.engines import Engine
 from analyzer.cluster.store import DONE, NodeRow, Store
 from analyzer.kubeproxy.generate import (
     FLAGS,
-    Layout,
+    RulesLayout,
     mixed,
     node_name,
     proxy_config,
@@ -77,8 +77,8 @@ class Dumps:
 
     def __init__(self, rules: int, nodes: int) -> None:
         self.items = plain_objects(max(1, rules // _RULES_OF_SERVICE), nodes)
-        config = proxy_config(self.items, FLAGS, node=node_name(0), layout=Layout.V1_36)
-        text = render_rules(service_ports(self.items, Layout.V1_36), config)
+        config = proxy_config(self.items, FLAGS, node=node_name(0), layout=RulesLayout.V1_36)
+        text = render_rules(service_ports(self.items, RulesLayout.V1_36), config)
         self._lines = text[text.index("*") :].split("\n")
         dispatch = "-A KUBE-SERVICES -d "
         self._led = [at for at, line in enumerate(self._lines) if line.startswith(dispatch)]

@@ -100,7 +100,7 @@ def _engine(folder: Path) -> Iterator[str]:
 def _scapy(folder: Path) -> Iterator[str]:
     """Compare one route with the same measured by scapy."""
     from netns_lab import bench_scapy
-    from netns_lab.layout import Layout
+    from netns_lab.layout import PacketLayout
     from netns_lab.replay import Flows
 
     _, given = services(2)
@@ -114,7 +114,7 @@ def _scapy(folder: Path) -> Iterator[str]:
     clients = tuple(topology.plan.clients_from(Source.POD))
     macs = topology.gateway_mac, topology.client.mac
     to = given.address, given.port
-    flows = Flows(Layout(4, "udp"), to, clients, macs, _SCAPY_FLOWS)
+    flows = Flows(PacketLayout(4, "udp"), to, clients, macs, _SCAPY_FLOWS)
     sends = _SCAPY_FLOWS / bench_scapy.sends(lab, flows, _SCAPY_FLOWS)
     cpu, landed = bench_scapy.measures(lab, flows, _SCAPY_FLOWS)
     measures = _SCAPY_FLOWS / cpu

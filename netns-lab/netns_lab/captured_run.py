@@ -16,7 +16,7 @@ from netns_lab.arriving import NOTHING
 from netns_lab.backend import SocketAddress
 from netns_lab.columns import RawSocketAddress, sockaddr_of, tag_of
 from netns_lab.count import BATCH
-from netns_lab.layout import Layout
+from netns_lab.layout import PacketLayout
 from netns_lab.measure import RouteRun
 from netns_lab.replay import ChosenFlows, Flows
 from netns_lab.standing import Standing
@@ -52,7 +52,7 @@ class CapturedRun(RouteRun):
         return ChosenFlows(self._layout, self._to, macs, self._chosen, to)
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> PacketLayout:
         """Layout of the flows' packets."""
         return self._layout
 

@@ -13,7 +13,7 @@ from functools import cache, lru_cache
 from typing import Final, TypeAlias
 
 from analyzer.model.addresses import IPV4
-from netns_lab.layout import Layout
+from netns_lab.layout import PacketLayout
 from netns_lab.ring import Slots
 
 #: Of an IPv4 address.
@@ -114,7 +114,7 @@ class Columns:
     """
 
     def __init__(
-        self, slots: Slots, layout: Layout, ends: tuple[Sequence[memoryview], ...] = ()
+        self, slots: Slots, layout: PacketLayout, ends: tuple[Sequence[memoryview], ...] = ()
     ) -> None:
         self._slots = slots
         self._layout = layout

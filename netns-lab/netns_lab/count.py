@@ -17,7 +17,7 @@ from analyzer.model.addresses import IPV4
 from netns_lab import filters
 from netns_lab.columns import Columns, RawSocketAddress
 from netns_lab.gates import Gate
-from netns_lab.layout import ANSWER, Layout
+from netns_lab.layout import ANSWER, PacketLayout
 from netns_lab.messages import Messages
 from netns_lab.namespace import Namespace
 from netns_lab.ring import Ring, Slots
@@ -48,7 +48,7 @@ Answered = tuple[list[int], bool]
 class Arrivals:
     """The first packets of flows that come to one host."""
 
-    def __init__(self, host: Host, layout: Layout) -> None:
+    def __init__(self, host: Host, layout: PacketLayout) -> None:
         program = filters.arrivals(layout)
         slot = _SHORT if layout.version == IPV4 else _LONG
         self._ring = Ring(
@@ -78,7 +78,7 @@ class Arrivals:
 class ReturnedPackets:
     """What comes back to one device of the client."""
 
-    def __init__(self, host: Host, layout: Layout) -> None:
+    def __init__(self, host: Host, layout: PacketLayout) -> None:
         self._layout = layout
         program = filters.answers(layout)
         self._ring = Ring(
@@ -133,7 +133,7 @@ class ReturnedPackets:
 
 
 def _answered(
-    columns: Columns, layout: Layout, first: int, last: int, sockaddr: RawSocketAddress
+    columns: Columns, layout: PacketLayout, first: int, last: int, sockaddr: RawSocketAddress
 ) -> Iterator[Answered]:
     """Give the answers among some packets that are no errors of ICMP."""
     from_there = columns.of.which_are(sockaddr, first, last)
@@ -169,7 +169,7 @@ class LocalDelivery:
     beside the packet (ipv6(7)).
     """
 
-    def __init__(self, namespace: Namespace, layout: Layout) -> None:
+    def __init__(self, namespace: Namespace, layout: PacketLayout) -> None:
         self._layout = layout
         self._socket = namespace.socket(FAMILIES[layout.version], socket.SOCK_RAW, layout.number)
         make_room(self._socket)
@@ -232,7 +232,7 @@ class Captures:
     To close a packet socket takes the kernel a grace period of RCU: they serve for all routes.
     """
 
-    def __init__(self, topology: Topology, layout: Layout) -> None:
+    def __init__(self, topology: Topology, layout: PacketLayout) -> None:
         self.hosts = [Arrivals(host, layout) for host in topology.hosts]
         self.node = LocalDelivery(topology.node, layout)
         #: Of other nodes with rules of their own: what comes to the nodes themselves.

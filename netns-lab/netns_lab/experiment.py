@@ -30,7 +30,7 @@ from netns_lab.dying import Dying
 from netns_lab.ending import with_rule
 from netns_lab.errors import LabError
 from netns_lab.hairpins import hairpins
-from netns_lab.layout import Layout
+from netns_lab.layout import PacketLayout
 from netns_lab.measure import CONNTRACK_ROOM, Progress, RouteRun
 from netns_lab.muting import Muting
 from netns_lab.namespace import Namespace
@@ -120,8 +120,8 @@ class Lab:
         self._elsewhere = list(self._load_nodes())
         self._where = self._namespaces()
         #: Captures of the flows, by protocol and IP version.
-        self.hearers: dict[Layout, Captures] = {}
-        self._hearing: dict[tuple[Namespace, Layout], ReturnedPackets] = {}
+        self.hearers: dict[PacketLayout, Captures] = {}
+        self._hearing: dict[tuple[Namespace, PacketLayout], ReturnedPackets] = {}
         self._sockets: dict[tuple[Namespace, str], socket] = {}
         self._echoes = Echoes(BATCH, PAYLOAD)
         self._answering: dict[tuple[Namespace, str, int, int], socket] = {}
@@ -287,7 +287,7 @@ class Lab:
         self.dying.serve()
         self._echoes.serve(sockets)
 
-    def captures(self, layout: Layout) -> Captures:
+    def captures(self, layout: PacketLayout) -> Captures:
         """Return the captures for a protocol, with nothing recorded."""
         if layout not in self.hearers:
             self.hearers[layout] = Captures(self.topology, layout)
@@ -383,7 +383,7 @@ class Lab:
         own = host is topology.own_pods
         return host, topology.pods_mac if own else topology.uplink_mac
 
-    def hearing(self, host: Host, layout: Layout) -> ReturnedPackets:
+    def hearing(self, host: Host, layout: PacketLayout) -> ReturnedPackets:
         """Return the capture of the answers to an endpoint that is a client."""
         key = host.namespace, layout
         if key not in self._hearing:

@@ -20,7 +20,7 @@ from netns_lab.columns import RawSocketAddress, raw_sockaddr, sockaddr_of, tag_o
 from netns_lab.count import Answered, Captures, Landed
 from netns_lab.deaths import Death, DeathKind
 from netns_lab.errors import LabError
-from netns_lab.layout import Layout
+from netns_lab.layout import PacketLayout
 from netns_lab.measure import MASQUERADE_ROOM, RouteRun
 from netns_lab.replay import Flows
 from netns_lab.topology import Host
@@ -127,7 +127,7 @@ class Followed(RouteRun):
         lab: Lab,
         places: Mapping[str, RouteOf | None],
         flows: int,
-        ears: dict[Layout, Ear],
+        ears: dict[PacketLayout, Ear],
         at: int = 0,
     ) -> None:
         self._at = at

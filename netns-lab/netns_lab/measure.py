@@ -18,7 +18,7 @@ from netns_lab.arriving import NOTHING, Arriving, arriving, of_sender
 from netns_lab.backend import SocketAddress
 from netns_lab.columns import RawSocketAddress, raw_sockaddr, sockaddr_of
 from netns_lab.count import BATCH, Answered, Landed
-from netns_lab.layout import Layout
+from netns_lab.layout import PacketLayout
 from netns_lab.messages import struct_sockaddr
 from netns_lab.muting import deaf_to, no_resets_to
 from netns_lab.replay import Flows
@@ -63,7 +63,7 @@ class RouteRun:
         assert route.frontend.port is not None  # a route of which the dump has lost it
         self._to = address, route.frontend.port
         self._frontend = raw_sockaddr(address.packed, route.frontend.port)
-        self._layout = Layout(address.version, service.protocol)
+        self._layout = PacketLayout(address.version, service.protocol)
         clients, host, gateway = self._clients()
         self._room = self._flows_at_once(len(clients))
         from_node = route.source is Source.NODE

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from analyzer.model.addresses import Address
-from netns_lab.layout import Layout
+from netns_lab.layout import PacketLayout
 from netns_lab.namespace import Namespace
 from netns_lab.netlink import Netlink
 from netns_lab.servers import FAMILIES
@@ -46,7 +46,7 @@ class Muting:
 
 
 def deaf_to(
-    host: Host, layout: Layout, sockaddr: tuple[Address, int], ports: Collection[int]
+    host: Host, layout: PacketLayout, sockaddr: tuple[Address, int], ports: Collection[int]
 ) -> AbstractContextManager[None]:
     """Let an endpoint's kernel pass over what comes from an address and port.
 
@@ -67,7 +67,7 @@ def deaf_to(
 
 
 def no_resets_to(
-    node: Namespace, layout: Layout, sockaddr: tuple[Address, int]
+    node: Namespace, layout: PacketLayout, sockaddr: tuple[Address, int]
 ) -> AbstractContextManager[None]:
     """Let a node's kernel send no resets to an address and port.
 

@@ -33,7 +33,7 @@ from netns_lab.deaths import Death
 from netns_lab.experiment import Lab
 from netns_lab.followed import Ear, Followed
 from netns_lab.interrupting import interruptible
-from netns_lab.layout import Layout
+from netns_lab.layout import PacketLayout
 from netns_lab.measure import Progress
 from netns_lab.schedule import Planned, Schedule
 
@@ -57,7 +57,7 @@ class RunningLab:
     lab: Lab
     runs: tuple[Followed, ...]
     rulesets: Mapping[str, Rules]
-    ears: Mapping[Layout, Ear]
+    ears: Mapping[PacketLayout, Ear]
     now: str = ""
     listings: list[tuple[Rules, Meanwhile]] = field(default_factory=list)
 

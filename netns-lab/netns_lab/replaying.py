@@ -31,7 +31,7 @@ from netns_lab.columns import RawSocketAddress, sockaddr_of
 from netns_lab.command import program, run
 from netns_lab.count import BATCH
 from netns_lab.errors import LabError
-from netns_lab.layout import Layout
+from netns_lab.layout import PacketLayout
 from netns_lab.measure import MASQUERADE_ROOM, Progress, without_collector
 from netns_lab.standing import Standing
 
@@ -84,7 +84,7 @@ class Replay:
             CapturedRun(lab, each, numbers)
             for each, numbers in zip(standing, _numbers(standing), strict=True)
         ]
-        heard: dict[Layout, tuple[dict[int, RawSocketAddress], dict[int, bool]]] = {}
+        heard: dict[PacketLayout, tuple[dict[int, RawSocketAddress], dict[int, bool]]] = {}
         for each in self.runs:
             each.share_in(*heard.setdefault(each.layout, ({}, {})))
         self._tracked: dict[FlowEnds, tuple[Address, int]] | None = {}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from analyzer.cluster.drift import Drifted, drift
 from analyzer.cluster.drift_services import ObjectFacts
 from analyzer.cluster.store import DONE, NodeRow
-from analyzer.kubeproxy.generate import Layout
+from analyzer.kubeproxy.generate import RulesLayout
 from analyzer.kubeproxy.predict.cluster import predict
 from analyzer.kubeproxy.predict.every_node import At, EveryNode
 from analyzer.kubeproxy.predict.settings import Mode, Settings
@@ -25,7 +25,7 @@ from tests.support.cluster_reading import objects_file, reader
 from tests.support.clusters import NODES, GeneratedCluster, clusters
 from tests.support.effort import examples
 
-LAYOUTS = (Layout.V1_20, Layout.V1_24, Layout.V1_30, Layout.V1_36)
+LAYOUTS = (RulesLayout.V1_20, RulesLayout.V1_24, RulesLayout.V1_30, RulesLayout.V1_36)
 
 
 def drifted(cluster: GeneratedCluster, mode: Mode) -> Drifted:

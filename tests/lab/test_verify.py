@@ -16,7 +16,7 @@ import pytest
 from analyzer.inputs.recognised import read_input
 from analyzer.kubeproxy.generate import (
     FLAGS,
-    Layout,
+    RulesLayout,
     mixed,
     node_name,
     proxy_config,
@@ -28,7 +28,7 @@ from analyzer.kubeproxy.view import Source, View
 from analyzer.model.cluster import Cluster
 from netns_lab.arguments import parser
 from netns_lab.errors import LabError
-from netns_lab.layout import Layout as WireLayout
+from netns_lab.layout import PacketLayout
 from netns_lab.replay import Flows
 from netns_lab.sources import ClientAddresses, Sending
 from tests.support.lab.running import FIXTURES, NFT_CASES, ROOT, SWAPPED, case, kubeodds, python
@@ -43,8 +43,8 @@ FLOWS = "20%"
 def generated(folder: Path, kind: str) -> list[str]:
     """Write a dump with Services of all kinds, and the objects that they are of."""
     items = mixed(SERVICES, 4, sizes=(1, 2, 3))
-    config = proxy_config(items, FLAGS, node=node_name(1), layout=Layout.V1_36)
-    ports = list(service_ports(items, Layout.V1_36))
+    config = proxy_config(items, FLAGS, node=node_name(1), layout=RulesLayout.V1_36)
+    ports = list(service_ports(items, RulesLayout.V1_36))
     text = render_nft(ports, config) if kind == "nft" else render_rules(ports, config)
     dump, objects = folder / "dump.txt", folder / "objects.json"
     dump.write_text(text, encoding="ascii")
@@ -232,7 +232,7 @@ def test_many_kinds_of_clients_outside_find_room() -> None:
 
 def test_a_route_without_clients_is_an_error_with_a_message() -> None:
     with pytest.raises(LabError, match="rules tell apart all addresses"):
-        Flows(WireLayout(4, "udp"), (ip_address("10.96.0.10"), 53), (), ("", ""), 1)
+        Flows(PacketLayout(4, "udp"), (ip_address("10.96.0.10"), 53), (), ("", ""), 1)
 
 
 def test_text_counts_the_routes_and_judges_them_together() -> None:

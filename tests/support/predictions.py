@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from analyzer.kubeproxy.generate import Layout, service_ports
+from analyzer.kubeproxy.generate import RulesLayout, service_ports
 from analyzer.kubeproxy.predict.every_node import EveryNode, every_node
 from analyzer.kubeproxy.predict.settings import Mode, Settings, proxies
 from analyzer.kubeproxy.predict.versions import Version
@@ -17,7 +17,7 @@ from analyzer.model.cluster import Cluster
 from tests.support.parsed_objects import parse_objects
 
 
-def settings_of(layout: Layout, flags: Sequence[str], mode: Mode) -> Settings:
+def settings_of(layout: RulesLayout, flags: Sequence[str], mode: Mode) -> Settings:
     """Return what the flags of a kube-proxy say of all."""
     given = dict(flag.lstrip("-").partition("=")[::2] for flag in flags)
     texts = [text for text in given.get("cluster-cidr", "").split(",") if text]

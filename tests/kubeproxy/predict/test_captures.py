@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from analyzer.kubeproxy.generate import Layout
+from analyzer.kubeproxy.generate import RulesLayout
 from analyzer.kubeproxy.nftables import NftRecogniser
 from analyzer.kubeproxy.predict.settings import Mode
 from analyzer.model.nft.ruleset import NftRuleset
@@ -25,7 +25,7 @@ _LARGE = ("scale-5000", "scale-10000")
 
 
 def dumps(root: Path) -> list[Path]:
-    known = tuple(layout.value for layout in Layout)
+    known = tuple(layout.value for layout in RulesLayout)
     found = [path for pattern in _PATTERNS for path in root.glob(pattern)]
     return sorted(
         path
@@ -40,7 +40,7 @@ def check(dump: Path) -> int:
     version = ".".join(dump.parent.parent.name.split(".")[:2])
     mode = Mode.NFTABLES if dump.name.startswith("nft") else Mode.IPTABLES
     settings = replace(
-        settings_of(Layout(version), run["flags"], mode),
+        settings_of(RulesLayout(version), run["flags"], mode),
         kubelet=dump.parent.name.endswith("+kubelet"),
     )
     cluster, node = cluster_of(items), run["node"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analyzer.kubeproxy.generate import FLAGS, Layout, mixed, service_ports
+from analyzer.kubeproxy.generate import FLAGS, RulesLayout, mixed, service_ports
 from analyzer.kubeproxy.predict.every_node import At, EveryNode
 from analyzer.kubeproxy.predict.sampled import sampled
 from analyzer.kubeproxy.predict.settings import Mode, proxies
@@ -11,8 +11,8 @@ from analyzer.model.value import replace
 from tests.support.predictions import cluster_of, predicted, settings_of
 
 ITEMS = mixed(12, 4)
-SETTINGS = settings_of(Layout.V1_36, FLAGS, Mode.IPTABLES)
-SERVICES = list(service_ports(ITEMS, Layout.V1_36))
+SETTINGS = settings_of(RulesLayout.V1_36, FLAGS, Mode.IPTABLES)
+SERVICES = list(service_ports(ITEMS, RulesLayout.V1_36))
 FOUND = predicted(ITEMS, SETTINGS, 4)
 PROXIES = proxies(ITEMS, SETTINGS, 4)
 

@@ -11,7 +11,7 @@ import pytest
 
 from analyzer.kubeproxy.generate import (
     FLAGS,
-    Layout,
+    RulesLayout,
     iptables_save,
     mixed,
     nft_text,
@@ -43,8 +43,8 @@ DUMPS = sorted(
 def generated() -> dict[str, str]:
     given = list(services(40, endpoints=(1, 2, 3, 10)))
     items = mixed(30, 4)
-    config = proxy_config(items, FLAGS, node=node_name(1), layout=Layout.V1_36)
-    ports = list(service_ports(items, Layout.V1_36))
+    config = proxy_config(items, FLAGS, node=node_name(1), layout=RulesLayout.V1_36)
+    ports = list(service_ports(items, RulesLayout.V1_36))
     return {
         "plain": iptables_save(given),
         "plain nft": nft_text(given),

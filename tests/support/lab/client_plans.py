@@ -26,7 +26,7 @@ from analyzer.clients.responses import FlowResponse
 from analyzer.failure.agreement import DELAY, STARTING
 from analyzer.failure.binomial import holm, p_value_within
 from analyzer.inputs.recognised import read_input
-from analyzer.kubeproxy.generate import Layout
+from analyzer.kubeproxy.generate import RulesLayout
 from analyzer.kubeproxy.select import narrow
 from analyzer.model.value import replace
 from analyzer.questions.judging import dead_of
@@ -99,7 +99,7 @@ def cluster(endpoints: int) -> GeneratedCluster:
                 "ports": listed,
             }
         )
-    return GeneratedCluster(items, ("--cluster-cidr=10.244.0.0/16",), Layout.V1_36, 4, "node0")
+    return GeneratedCluster(items, ("--cluster-cidr=10.244.0.0/16",), RulesLayout.V1_36, 4, "node0")
 
 
 def run(
