@@ -59,7 +59,7 @@ _REFUSALS: Final[Mapping[str | None, frozenset[FlowResponse]]] = {
 _STOPPED: Final = frozenset((EndKind.REFUSED, EndKind.DROPPED, EndKind.REJECTED))
 
 #: A share of flows, at least and at most, and the fates that it may have.
-Piece = tuple[Fraction, Fraction, frozenset[FlowResponse]]
+ResponseShare = tuple[Fraction, Fraction, frozenset[FlowResponse]]
 
 
 @value
@@ -109,7 +109,7 @@ def of_responses(fates: Iterable[FlowResponse]) -> Lot:
     return lot([(Fraction(0), Fraction(1), some)])
 
 
-def lot(pieces: Iterable[Piece]) -> Lot:
+def lot(pieces: Iterable[ResponseShare]) -> Lot:
     """Return the lot of flows that consist of pieces: shares with the same possible fates."""
     every = [*pieces]
     least = {f: sum((lo for lo, _, may in every if may == {f}), Fraction(0)) for f in RESPONSES}
@@ -159,7 +159,7 @@ def lot_of(lost: RouteLoss, dead: Dead, fate_of: FateOf, refusal: str | None) ->
     is not known what flows meet that reach none.
     """
     route = lost.route
-    pieces: list[Piece] = []
+    pieces: list[ResponseShare] = []
     endpoints, shares = route.draws()
     gone = route.losses() or [()] * len(shares)
     for endpoint, share, endings in zip(endpoints, shares, gone, strict=True):
@@ -200,7 +200,7 @@ def _fates_of_none(route: Route, refusal: str | None, *, is_all: bool) -> frozen
     return _NO_ANSWER if stopped or nobodys else _ANY
 
 
-def _grouped(pieces: Iterable[Piece]) -> list[Piece]:
+def _grouped(pieces: Iterable[ResponseShare]) -> list[ResponseShare]:
     """Return the pieces, those with the same fates as one: of thousands there are few."""
     found: dict[frozenset[FlowResponse], list[Fraction]] = {}
     for lower, upper, may in pieces:
