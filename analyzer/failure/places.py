@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _DOTTED: Final = "%d.%d.%d.%d"
 
 
-class Places:
+class EndpointPlaces:
     """Looks up lists of endpoints, which several routes may share."""
 
     def __init__(self, cluster: Cluster) -> None:

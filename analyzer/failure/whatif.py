@@ -14,7 +14,7 @@ from analyzer.failure.costs import Cost, cost, singles
 from analyzer.failure.incidence import UNPLACED, Incidence, RouteRow, incidence, rank
 from analyzer.failure.most_silenced import MostSilenced, most_silenced
 from analyzer.failure.pairs import worst_pairs
-from analyzer.failure.places import Places
+from analyzer.failure.places import EndpointPlaces
 from analyzer.failure.sets import sets_to_look_at
 from analyzer.failure.smallest import Survival, rows_that_count, survival, survives
 from analyzer.failure.ways import ways, ways_of_every_node
@@ -186,7 +186,7 @@ def what_if(
     Raises:
         UsageError: the nodes of endpoints are not known, or a name was not found.
     """
-    places = Places(cluster)
+    places = EndpointPlaces(cluster)
     vantages = frozenset(name for each in every_node for at in each.at for name in at.nodes)
     found = [ways_of_every_node(each, vantages) for each in every_node]
     found = found or [ways(service) for service in services]

@@ -34,7 +34,7 @@ from netns_lab.errors import LabError
 from netns_lab.experiment import Lab
 from netns_lab.measure import Progress
 from netns_lab.naming import responder
-from netns_lab.places import Places
+from netns_lab.places import LabPlaces
 from netns_lab.servers import Servers
 from netns_lab.sources import version_of
 
@@ -163,7 +163,7 @@ def trials(
     if own is None:
         servers = lab.serve(lambda _: respond)
     else:
-        servers = lab.serve(responder(lab.question.view), Places(lab).talk)
+        servers = lab.serve(responder(lab.question.view), LabPlaces(lab).talk)
     try:
         for client in fitting:
             alive = [e for e in service.endpoints if e not in dead]
