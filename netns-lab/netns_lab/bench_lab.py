@@ -133,7 +133,7 @@ def replace_port(given: GeneratedService) -> GeneratedService:
 
 def _nodes(folder: Path) -> Iterator[str]:
     """Report the time to build labs of 20 and of 100 nodes."""
-    from netns_lab.plan import HostPlan, Plan
+    from netns_lab.plan import HostPlan, LabPlan
     from netns_lab.ready import wait_until_ready
     from netns_lab.sources import Sending
     from netns_lab.topology import build
@@ -151,7 +151,7 @@ def _nodes(folder: Path) -> Iterator[str]:
             )
             for at in range(count)
         )
-        wanted = Plan(
+        wanted = LabPlan(
             node="node",
             node_addresses=(IPv4Address("192.168.0.1"),),
             own_pods=HostPlan(name="pods", addresses=(), endpoints=(), networks=()),

@@ -22,7 +22,7 @@ from analyzer.model.addresses import IPV4, Address, address_from_text
 from netns_lab.command import run
 from netns_lab.namespace import Namespace
 from netns_lab.servers import FAMILIES
-from netns_lab.topology import Host, Topology
+from netns_lab.topology import Host, LabTopology
 
 #: Seconds: from an answer to the next byte; without an answer, until a connection hangs;
 #: for opening one.
@@ -238,7 +238,7 @@ def hangs(
 
 
 def client_of(
-    topology: Topology, source: Source, address: Address
+    topology: LabTopology, source: Source, address: Address
 ) -> tuple[Namespace, Address | None]:
     """Return where connections from a kind of source are opened, and set that place up.
 
@@ -264,7 +264,7 @@ def client_of(
     return host.namespace, address
 
 
-def _device(topology: Topology, source: Source) -> tuple[Host, str]:
+def _device(topology: LabTopology, source: Source) -> tuple[Host, str]:
     match source:
         case Source.EXTERNAL:
             return topology.outside, topology.outer_mac

@@ -22,7 +22,7 @@ from netns_lab.messages import Messages
 from netns_lab.namespace import Namespace
 from netns_lab.ring import Ring, Slots
 from netns_lab.servers import FAMILIES, PACKET_INFO, make_room
-from netns_lab.topology import Host, Topology
+from netns_lab.topology import Host, LabTopology
 
 #: Packets sent before every ring is read; what the rings and an ordinary user's sockets hold is
 #: more.
@@ -232,7 +232,7 @@ class Captures:
     To close a packet socket takes the kernel a grace period of RCU: they serve for all routes.
     """
 
-    def __init__(self, topology: Topology, layout: PacketLayout) -> None:
+    def __init__(self, topology: LabTopology, layout: PacketLayout) -> None:
         self.hosts = [Arrivals(host, layout) for host in topology.hosts]
         self.node = LocalDelivery(topology.node, layout)
         #: Of other nodes with rules of their own: what comes to the nodes themselves.

@@ -13,7 +13,7 @@ from netns_lab.layout import PacketLayout
 from netns_lab.namespace import Namespace
 from netns_lab.netlink import Netlink
 from netns_lab.servers import FAMILIES
-from netns_lab.topology import MUTE, TABLE_LOCAL, Host, Topology
+from netns_lab.topology import MUTE, TABLE_LOCAL, Host, LabTopology
 
 #: What limits errors of ICMP: while packets are counted, and usually (ip-sysctl.rst).
 _ICMP_LIMITS: Final = {
@@ -27,7 +27,7 @@ _ICMP_LIMITS: Final = {
 class Muting:
     """When the client is mute: while any caller wants it to be."""
 
-    def __init__(self, lab: Topology) -> None:
+    def __init__(self, lab: LabTopology) -> None:
         self._lab = lab
         self._wanted = 0
 
@@ -95,7 +95,7 @@ def _in_force(asked: Netlink, *rules: Callable[..., None]) -> Iterator[None]:
         asked.close()
 
 
-def _mute(lab: Topology, *, on: bool) -> None:
+def _mute(lab: LabTopology, *, on: bool) -> None:
     """Let the client's kernel be silent, or answer what comes as a client would.
 
     While packets are counted it would answer each reply with a reset or an error of ICMP, and each

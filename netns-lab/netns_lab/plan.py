@@ -60,7 +60,7 @@ class HostPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class LabPlan:
     """All namespaces of a lab and their addresses; nothing is created yet.
 
     Attributes:
@@ -133,7 +133,7 @@ def plan(
     visitors: Sequence[Source] = (),
     pod_devices: Mapping[str, str] = MappingProxyType({}),
     node_ports: Iterable[Address] = (),
-) -> Plan:
+) -> LabPlan:
     """Return the namespaces that a lab at the node of `view` needs for `flows` flows.
 
     There are `clients` addresses of each kind of source, as far as there is room. With `routes`,
@@ -164,7 +164,7 @@ def plan(
     own_pods = tuple(a for a in here if a not in own)
     taken = {*used, *own, *(a for each in others for a in each.addresses), *WORLD.values()}
     choosing = ClientAddresses(view, cluster, taken, -(-flows // len(CLIENT_PORTS)))
-    return Plan(
+    return LabPlan(
         node=node,
         node_addresses=own,
         own_pods=HostPlan(
