@@ -18,7 +18,7 @@ from analyzer.kubeproxy.predict.every_node import EveryNode
 from analyzer.kubeproxy.predict.settings import Settings
 from analyzer.model.cluster import Cluster
 from analyzer.model.value import replace, value
-from analyzer.outage.control_plane import Topology, survives
+from analyzer.outage.control_plane import ControlPlaneTopology, survives
 from analyzer.outage.topologies import topology
 from analyzer.parsers.api_objects import Object, at, text
 from analyzer.parsers.kubernetes import cluster_of
@@ -79,7 +79,7 @@ class ServiceCosts:
     score: Score
     places: tuple[str | None, ...]
     api: int | None = None
-    topology: Topology | None = None
+    topology: ControlPlaneTopology | None = None
 
     def key(self) -> tuple[int, ...]:
         """Return the sort key of outcomes, best first."""
@@ -227,7 +227,7 @@ def _order(evaluated: EvaluatedMeasure) -> tuple[bool, tuple[int, ...]]:
     return (True, ()) if isinstance(outcome, Refused) else (False, outcome.key())
 
 
-def _topology(situation: ClusterState) -> Topology | None:
+def _topology(situation: ClusterState) -> ControlPlaneTopology | None:
     names = nodes_of(situation.items)
     return topology(situation.said, roles_of(situation.items), names)
 

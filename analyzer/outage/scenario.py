@@ -15,7 +15,12 @@ from analyzer.model.workloads import Workloads
 from analyzer.outage.api_servers import is_api
 from analyzer.outage.causes import Causes, Outage, Reconciler, dead_nodes
 from analyzer.outage.clocks import AT_ONCE, NEVER, Clocks, TimeBounds
-from analyzer.outage.control_plane import ApiState, ControlPlaneState, Topology, control_plane_after
+from analyzer.outage.control_plane import (
+    ApiState,
+    ControlPlaneState,
+    ControlPlaneTopology,
+    control_plane_after,
+)
 from analyzer.outage.eviction import Rates
 from analyzer.outage.timeline import Reboot
 
@@ -89,7 +94,7 @@ def scenario(
     died: Dead,
     services: Sequence[ServicePort],
     cluster: Cluster,
-    topology: Topology | None,
+    topology: ControlPlaneTopology | None,
     workloads: Workloads,
 ) -> Scenario:
     """Return the outage to simulate.

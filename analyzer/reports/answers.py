@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from analyzer.model.packet import Packet
     from analyzer.model.services import ApiServicePort
     from analyzer.outage.api_servers import ApiProcess
-    from analyzer.outage.control_plane import ControlPlaneState, Topology
+    from analyzer.outage.control_plane import ControlPlaneState, ControlPlaneTopology
     from analyzer.outage.scenario import Scenario
     from analyzer.outage.timeline import Played
     from analyzer.semantics.base_chains import Rules
@@ -229,7 +229,7 @@ class WhatIfAnswer:
     is_lost_now: bool = False
     prediction: Prediction | FromDumps | None = None
     every_node: tuple[EveryNode, ...] = ()
-    topology: Topology | None = None
+    topology: ControlPlaneTopology | None = None
     api_processes: tuple[ApiProcess, ...] = ()
     top: int = 3
     every: bool = False

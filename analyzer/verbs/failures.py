@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from analyzer.inputs.recognised import Input
     from analyzer.kubeproxy.view import Endpoint
-    from analyzer.outage.control_plane import Topology
+    from analyzer.outage.control_plane import ControlPlaneTopology
     from analyzer.outage.scenario import OutageOptions
     from analyzer.outage.topologies import GivenTopology
     from analyzer.questions.predicting import Everywhere
@@ -98,7 +98,7 @@ def whatif_of(options: SimpleNamespace, objects: ApiObjects, every: Everywhere |
     return INTERRUPTED if found.is_interrupted else status
 
 
-def topology_of(options: SimpleNamespace, objects: ApiObjects) -> Topology | None:
+def topology_of(options: SimpleNamespace, objects: ApiObjects) -> ControlPlaneTopology | None:
     """Return the control plane, from options, else from objects; None if not known.
 
     Raises:

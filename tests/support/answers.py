@@ -42,7 +42,7 @@ from analyzer.model.value import replace
 from analyzer.model.workloads import Workloads
 from analyzer.outage.api_servers import ApiProcess
 from analyzer.outage.components import COMPONENTS
-from analyzer.outage.control_plane import Etcd, LoadBalancer, Topology
+from analyzer.outage.control_plane import ControlPlaneTopology, Etcd, LoadBalancer
 from analyzer.outage.scenario import OutageOptions as ScenarioAsked
 from analyzer.outage.scenario import scenario
 from analyzer.outage.timeline import play
@@ -179,7 +179,7 @@ PLACED = Cluster(
     },
 )
 #: A control plane on a node of them, with a word for each thing that may be said of it.
-STACKED = Topology(
+STACKED = ControlPlaneTopology(
     api=("n1",),
     etcd=Etcd.NODES,
     members=("n1",),

@@ -18,7 +18,7 @@ from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.model.workloads import NodeFacts, ServiceFacts, Workload, Workloads
 from analyzer.outage.clocks import TimeBounds
-from analyzer.outage.control_plane import Etcd, LoadBalancer, Topology
+from analyzer.outage.control_plane import ControlPlaneTopology, Etcd, LoadBalancer
 from analyzer.outage.scenario import OutageOptions, Scenario, scenario
 from analyzer.outage.timeline import Played, play
 from analyzer.parsers.iptables_save import parse
@@ -29,7 +29,7 @@ NAME = "ns/a:http"
 PLAIN = Workload(owner="ReplicaSet", tolerates=300, is_bound=Ternary.FALSE)
 MANAGED = ServiceFacts(has_selector=True, publishes_not_ready=False)
 #: A control plane on a node that no endpoint is on.
-APART = Topology(
+APART = ControlPlaneTopology(
     api=("m",),
     etcd=Etcd.NODES,
     members=("m",),
@@ -118,7 +118,7 @@ def outage(
     number: int,
     nodes: Collection[int],
     behind: Workloads | None = None,
-    topology: Topology | None = APART,
+    topology: ControlPlaneTopology | None = APART,
     alone: Collection[Endpoint] = (),
     **asked: Any,
 ) -> Scenario:
