@@ -11,7 +11,7 @@ from analyzer.clients.outcome import OperationOutcome, fails, outcome
 from analyzer.clients.plan import EitherPlan, Finished, Plan, Result
 from analyzer.clients.resolvers import Port, Resolver
 from analyzer.clients.target import ClientTarget, Pins
-from analyzer.clients.walk import Range
+from analyzer.clients.walk import FractionRange
 from analyzer.clients.world import World
 from analyzer.kubeproxy.view import Frontend, ServicePort
 from analyzer.model.resolv_conf import ResolvConf
@@ -75,7 +75,7 @@ class LookUp:
         for turn in range(turns):
             yield [*servers[turn:], *servers[:turn]]
 
-    def alternatives(self, world: World) -> dict[str, Range]:
+    def alternatives(self, world: World) -> dict[str, FractionRange]:
         """Return the chance of failure with one attempt, or with new source ports, by change."""
         resolver = with_options(self.resolver, self.conf)
         others = {}
@@ -123,7 +123,7 @@ class Connection:
         sure, perhaps = world.pods(self.service)
         return connect_to_pods(connector, sure, perhaps, pins, finish)
 
-    def alternatives(self, world: World) -> dict[str, Range]:
+    def alternatives(self, world: World) -> dict[str, FractionRange]:
         """Return the chance of failure with a single attempt, if it has more, by change."""
         if self.connector.tries == 1:
             return {}
@@ -170,7 +170,7 @@ class Journey:
 
         return begin(0, pins)
 
-    def alternatives(self, world: World) -> dict[str, Range]:
+    def alternatives(self, world: World) -> dict[str, FractionRange]:
         """Return the chance of failure of each step alone."""
         return {
             f"{number}. {each.says}": fails(each.plan(world, (), ends))
@@ -194,9 +194,9 @@ class PredictedOperation:
 
     operation: Operation
     outcome: OperationOutcome
-    flow: Range | None
+    flow: FractionRange | None
     affine: Ternary
-    alternatives: dict[str, Range]
+    alternatives: dict[str, FractionRange]
 
 
 def ends(result: Result, _: Pins) -> Plan:

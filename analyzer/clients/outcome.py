@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from analyzer.clients.plan import Plan, Result, Time
-from analyzer.clients.walk import Range, Walk
+from analyzer.clients.walk import FractionRange, Walk
 from analyzer.model.value import value
 
 TYPE_CHECKING = False
@@ -28,7 +28,7 @@ class OperationEnd:
 
     result: Result
     time: Time
-    chance: Range
+    chance: FractionRange
 
 
 @value(kw_only=True)
@@ -42,9 +42,9 @@ class OperationOutcome:
         endings: each way in which it may end, the soonest first.
     """
 
-    fails: Range
-    delay: Range
-    quantiles: tuple[Range, ...]
+    fails: FractionRange
+    delay: FractionRange
+    quantiles: tuple[FractionRange, ...]
     endings: tuple[OperationEnd, ...]
 
     def failing(self) -> Time | None:
@@ -70,12 +70,12 @@ def outcome(plan: Plan) -> OperationOutcome:
     )
 
 
-def fails(plan: Plan) -> Range:
+def fails(plan: Plan) -> FractionRange:
     """Return the chance that a plan ends without an answer."""
     return Walk(plan).fails()
 
 
-def _quantiles(walk: Walk, times: Sequence[Time]) -> tuple[Range, ...]:
+def _quantiles(walk: Walk, times: Sequence[Time]) -> tuple[FractionRange, ...]:
     # The share that may be over by a time, and that certainly is.
     may = [(at, walk.over_by(at)[1]) for at in sorted({time.least for time in times})]
     sure = [(at, walk.over_by(at)[0]) for at in sorted({time.most for time in times})]

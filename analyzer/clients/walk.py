@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 ONE: Final = Fraction(1)
 #: The least and the greatest.
-Range: TypeAlias = tuple[Fraction, Fraction]
+FractionRange: TypeAlias = tuple[Fraction, Fraction]
 _SURE: Final = (ONE, ONE)
 _NEVER: Final = (ZERO, ZERO)
 
@@ -70,7 +70,7 @@ class Walk:
         self._unit = math.lcm(*(t.denominator for w in waits for t in (w.least, w.most)))
         numbers = {id(each): at for at, each in enumerate(every)}
         self._nodes = [self._node(each, numbers) for each in every]
-        self._known: dict[tuple[object, ...], Range] = {}
+        self._known: dict[tuple[object, ...], FractionRange] = {}
 
     def _node(self, plan: Plan, numbers: dict[int, int]) -> _Node:
         match plan:
@@ -88,9 +88,9 @@ class Walk:
     def _whole(self, seconds: Fraction) -> int:
         return int(seconds * self._unit)
 
-    def fails(self) -> Range:
+    def fails(self) -> FractionRange:
         """Return the chance that the plan ends without an answer."""
-        found: list[Range] = []
+        found: list[FractionRange] = []
         for node in self._nodes:
             if isinstance(node, _Ended):
                 found.append(_NEVER if node.result is Result.ANSWERED else _SURE)
@@ -98,9 +98,9 @@ class Walk:
                 found.append(_over(node, found.__getitem__))
         return found[-1]
 
-    def delay(self) -> Range:
+    def delay(self) -> FractionRange:
         """Return the mean number of seconds until the plan ends."""
-        found: list[Range] = []
+        found: list[FractionRange] = []
         for node in self._nodes:
             if isinstance(node, _Ended):
                 found.append(_NEVER)
@@ -130,12 +130,12 @@ class Walk:
         unit = self._unit
         return [(r, Time(Fraction(a, unit), Fraction(b, unit))) for r, a, b in ends]
 
-    def chance(self, result: Result, time: Time) -> Range:
+    def chance(self, result: Result, time: Time) -> FractionRange:
         """Return the chance of this end at this time."""
         last = len(self._nodes) - 1
         return self._chance(last, result, self._whole(time.least), self._whole(time.most))
 
-    def _chance(self, at: int, result: Result, least: int, most: int) -> Range:
+    def _chance(self, at: int, result: Result, least: int, most: int) -> FractionRange:
         if least < 0 or most < 0:
             return _NEVER
         key = at, result, least, most
@@ -151,12 +151,12 @@ class Walk:
                 )
         return self._known[key]
 
-    def over_by(self, seconds: Fraction) -> Range:
+    def over_by(self, seconds: Fraction) -> FractionRange:
         """Return the share of ends that are certainly over by then, and of those that may be."""
         last, left = len(self._nodes) - 1, seconds * self._unit // 1
         return self._over_by(last, left, slow=True)[0], self._over_by(last, left, slow=False)[1]
 
-    def _over_by(self, at: int, left: int, *, slow: bool) -> Range:
+    def _over_by(self, at: int, left: int, *, slow: bool) -> FractionRange:
         """Return that where each wait is as long as it may be (`slow`), or as short."""
         if left < 0:
             return _NEVER
@@ -199,7 +199,7 @@ def _sorted(plan: Plan) -> list[Plan]:
     return [*found.values()]
 
 
-def _over(node: _Waits | _Draws | _Forks, of: Callable[[int], Range]) -> Range:
+def _over(node: _Waits | _Draws | _Forks, of: Callable[[int], FractionRange]) -> FractionRange:
     """Return the bounds at a node, from those of the nodes after it."""
     match node:
         case _Waits(_, _, then):

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from analyzer.clients.operations import Connection, Journey, LookUp, PredictedOperation
 from analyzer.clients.plan import Result, Time
-from analyzer.clients.walk import Range
+from analyzer.clients.walk import FractionRange
 from analyzer.reports.answers import ClientAnswer
 from analyzer.reports.client_words import why
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
@@ -124,7 +124,7 @@ def _length(lower: Fraction, upper: Fraction) -> str:
     return "<0.1s" if 0 < upper < _LEAST else length(lower, upper)
 
 
-def _style(fails: Range) -> Style:
+def _style(fails: FractionRange) -> Style:
     if not fails[1]:
         return Style.GOOD
     return Style.BAD if fails[0] == 1 else Style.WARNING

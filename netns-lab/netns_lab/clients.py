@@ -21,7 +21,7 @@ from analyzer.clients.connectors import CONNECTORS
 from analyzer.clients.operations import Connection, LookUp, Operation, predicted_operation
 from analyzer.clients.outcome import OperationOutcome
 from analyzer.clients.resolvers import RESOLVERS
-from analyzer.clients.walk import Range
+from analyzer.clients.walk import FractionRange
 from analyzer.clients.world import EntryNode, World
 from analyzer.kubeproxy.view import Endpoint, Frontend, Route, ServicePort
 from analyzer.model.measurement import ClientExit, ClientTrial
@@ -192,7 +192,7 @@ def world_of(lab: Lab, route: Route) -> World:
     )
 
 
-def succeeds(fails: Range) -> Bounds:
+def succeeds(fails: FractionRange) -> Bounds:
     """Return the chance of success, rounded outwards, from the chance of failure."""
     scale = 1 << _BITS
     lower, upper = (1 - fails[1]) * scale // 1, -(-(1 - fails[0]) * scale // 1)
