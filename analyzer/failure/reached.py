@@ -13,7 +13,7 @@ from analyzer.model.cluster import Cluster
 from analyzer.model.routing import Routes
 
 
-class Reached:
+class Connectivity:
     """What is known of one node's connectivity.
 
     Args:

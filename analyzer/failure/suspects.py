@@ -24,7 +24,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from analyzer.failure.binomial import at_least, at_most, holm
-from analyzer.failure.reached import Reached
+from analyzer.failure.reached import Connectivity
 from analyzer.failure.tracked import Owned
 from analyzer.kubeproxy.view import Endpoint, ServicePort
 from analyzer.model.value import replace, value
@@ -70,7 +70,7 @@ class Suspect:
 def suspects(
     flows: Iterable[Owned],
     rate: float,
-    reached: Reached | None = None,
+    reached: Connectivity | None = None,
     counted: Mapping[tuple[str, Endpoint], int] = MappingProxyType({}),
 ) -> tuple[Suspect, ...]:
     """Return each endpoint that conntrack has flows of, the most suspect first.
@@ -79,7 +79,7 @@ def suspects(
     `counted` are new flows to each, by protocol, between two listings, from the rules' counters.
     They are shown and not tested, because rules draw dead endpoints as well as living ones.
     """
-    ways = reached or Reached()
+    ways = reached or Connectivity()
     by_service: dict[int, list[Owned]] = {}
     services: dict[int, ServicePort] = {}
     for each in flows:

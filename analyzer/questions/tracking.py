@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from analyzer.arguments.flow import RATE
 from analyzer.errors import UsageError
-from analyzer.failure.reached import Reached
+from analyzer.failure.reached import Connectivity
 from analyzer.failure.suspects import Suspect, suspects
 from analyzer.failure.tracked import FlowServices, Owned
 from analyzer.inputs.files import Member, read_file
@@ -90,7 +90,7 @@ def _data(name: str, options: SimpleNamespace) -> bytes:
     return name.data if isinstance(name, Member) else read_file(name, options.max_input)
 
 
-def reached(options: SimpleNamespace, given: Input) -> Reached:
+def reached(options: SimpleNamespace, given: Input) -> Connectivity:
     """Return what neighbours and routes show about reaching endpoints, if they are known."""
     from analyzer.inputs.node_files import routes_of
     from analyzer.parsers.neighbours import parse_neighbours
@@ -99,7 +99,7 @@ def reached(options: SimpleNamespace, given: Input) -> Reached:
     if options.neighbours is not None:
         lost = parse_neighbours(_data(options.neighbours, options), options.neighbours)
     places = [each.address for each in given.view.endpoints]
-    return Reached(lost, routes_of(options), given.cluster, places)
+    return Connectivity(lost, routes_of(options), given.cluster, places)
 
 
 def drawn_between(options: SimpleNamespace, given: Input) -> Mapping[ProtocolAndEndpoint, int]:

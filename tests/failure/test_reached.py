@@ -8,7 +8,7 @@ from ipaddress import ip_address, ip_network
 import pytest
 
 from analyzer.errors import InputError
-from analyzer.failure.reached import Reached
+from analyzer.failure.reached import Connectivity
 from analyzer.model.cluster import Cluster, Node, Placement
 from analyzer.parsers.iproute import parse_routes
 
@@ -26,13 +26,15 @@ TO_PODS = {"dst": "10.244.1.0/24", "dev": "cni0", "scope": "link", "flags": []}
 TO_THERE = {"dst": "10.244.2.0/24", "gateway": str(NODE), "dev": "eth0", "flags": []}
 
 
-def reached(*routes: object, lost: tuple[str, ...] = (), cluster: Cluster = CLUSTER) -> Reached:
+def reached(
+    *routes: object, lost: tuple[str, ...] = (), cluster: Cluster = CLUSTER
+) -> Connectivity:
     ways = parse_routes(json.dumps(routes).encode(), "routes.json")
-    return Reached([ip_address(each) for each in lost], ways, cluster, (HERE, THERE, GONE))
+    return Connectivity([ip_address(each) for each in lost], ways, cluster, (HERE, THERE, GONE))
 
 
 def test_without_anything_told_nothing_speaks_against_anybody() -> None:
-    assert Reached().why_not(HERE) == ""
+    assert Connectivity().why_not(HERE) == ""
     assert reached(DEFAULT, TO_PODS, TO_THERE).why_not(THERE) == ""
     # Where all pods are behind one device, or one route, no other tells who lacks his own.
     assert reached(DEFAULT, TO_PODS).why_not(GONE) == ""

@@ -8,7 +8,7 @@ from analyzer.kubeproxy.generate.config import ProxyConfig
 from analyzer.kubeproxy.generate.specs import ServicePortSpec
 from analyzer.kubeproxy.names import service_name
 from analyzer.kubeproxy.predict.lists import DrawnEndpoints, DrawnShares, ListedShares
-from analyzer.kubeproxy.predict.reaches import Reached, Reaches
+from analyzer.kubeproxy.predict.reaches import Reaches, UsedEndpoints
 from analyzer.kubeproxy.predict.relations import Relations
 from analyzer.kubeproxy.predict.settings import Mode
 from analyzer.kubeproxy.predict.templates import (
@@ -76,7 +76,7 @@ class EveryNode:
 class _Class:
     """Nodes at which a ServicePort is the same; if odd, its own rules must be evaluated."""
 
-    reached: Reached
+    reached: UsedEndpoints
     shape: Shape
     first: str
     nodes: frozenset[str]

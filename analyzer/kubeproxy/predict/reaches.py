@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @value
-class Reached:
+class UsedEndpoints:
     """The endpoints that one node uses, in the order of its rules.
 
     Attributes:
@@ -86,7 +86,7 @@ class Reaches:
         """Whether nodes in different zones may differ."""
         return bool(self._by_zone)
 
-    def at(self, proxy: ProxyConfig) -> Reached:
+    def at(self, proxy: ProxyConfig) -> UsedEndpoints:
         """Return the endpoints that a node uses."""
         cluster = self._cluster
         if self._keeps_here:
@@ -96,7 +96,7 @@ class Reaches:
                 self._by_zone.get(proxy.zone) if proxy.zone is not None else None
             )
             cluster = hinted or cluster
-        return Reached(cluster, self._local.get(proxy.node, _NONE))
+        return UsedEndpoints(cluster, self._local.get(proxy.node, _NONE))
 
 
 def _keeps_here(service: ServicePortSpec, layout: RulesLayout) -> bool:
