@@ -29,7 +29,7 @@ from analyzer.model.iptables.targets import Goto, Jump, TargetUnknown
 from analyzer.model.value import replace
 from analyzer.parsers.xt.rule import render_rule
 from analyzer.repair.draws import thresholds
-from analyzer.repair.patch import PREFIX, Refused
+from analyzer.repair.patch import PREFIX, NotCopied
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def copied(chain: str) -> str:
         Refused: it is none of kube-proxy's.
     """
     if not chain.startswith(_OWN):
-        raise Refused(f"it jumps to chain {chain}, which is not kube-proxy's")
+        raise NotCopied(f"it jumps to chain {chain}, which is not kube-proxy's")
     return PREFIX + chain.removeprefix(_OWN)
 
 
@@ -67,7 +67,7 @@ def texts(chain: Chain) -> Sequence[str]:
     found = chain.rules.texts() if isinstance(chain.rules, LazyRules) else None
     if found is None:
         if isinstance(chain.rules, LazyRules):
-            raise Refused(f"chain {chain.name} is incomplete in the dump")
+            raise NotCopied(f"chain {chain.name} is incomplete in the dump")
         found = [rule.raw for rule in chain.rules]
     return found
 
@@ -144,7 +144,7 @@ class Copies:
         rows, empty = dict(self.rows), set(self.empty)
         try:
             return [each() for each in entries]
-        except Refused:
+        except NotCopied:
             self.rows, self.empty, self._open = rows, empty, []
             raise
 
@@ -159,16 +159,16 @@ class Copies:
             case Jump(name) | Goto(name) if name not in STABLE:
                 target = replace(target, chain=to or self.of(name))
             case TargetUnknown(text):
-                raise Refused(f"rule {rule.location} is not understood: {text}")
+                raise NotCopied(f"rule {rule.location} is not understood: {text}")
             case _:
                 pass
         kept = [each for each in rule.matches if not isinstance(each, MatchComment)]
         for each in kept:
             if isinstance(each.match if isinstance(each, MatchNot) else each, MatchUnknown):
-                raise Refused(f"rule {rule.location} has a match that is not understood")
+                raise NotCopied(f"rule {rule.location} has a match that is not understood")
         row = render_rule(chain, replace(rule, matches=tuple(kept), target=target))
         if not row.isprintable():
-            raise Refused(f"rule {rule.location} contains control characters")
+            raise NotCopied(f"rule {rule.location} contains control characters")
         return row
 
     def of(self, chain: str) -> str:
@@ -181,11 +181,11 @@ class Copies:
         if name in self.rows:
             return name
         if chain in self._open or len(self._open) > _DEEPEST:
-            raise Refused(f"chain {chain} jumps to itself")
+            raise NotCopied(f"chain {chain} jumps to itself")
         if chain not in self._chains:
-            raise Refused(f"the dump has no chain {chain}")
+            raise NotCopied(f"the dump has no chain {chain}")
         if chain in self._graph.mixed:
-            raise Refused(f"chain {chain} sends flows to several endpoints by itself")
+            raise NotCopied(f"chain {chain} sends flows to several endpoints by itself")
         self._open.append(chain)
         # Only when all of it is there: a chain that is refused leaves nothing.
         rows = list(self._rows(chain, name))
@@ -245,7 +245,9 @@ class Copies:
             Refused: the draws leave flows over, so that what they mean is not known.
         """
         if _is_drawn(drawn[-1]):
-            raise Refused(f"the draws of chain {chain} leave some flows undrawn: it is incomplete")
+            raise NotCopied(
+                f"the draws of chain {chain} leave some flows undrawn: it is incomplete"
+            )
         living = [each for each in drawn if not self._is_gone(each)]
         if not living:
             self.empty.add(name)

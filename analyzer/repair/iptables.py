@@ -29,7 +29,7 @@ from analyzer.model.iptables.targets import Goto, Jump, Return
 from analyzer.model.value import replace, value
 from analyzer.parsers.xt.rule import render_rule
 from analyzer.repair.chains import STABLE, Copies, Graph, copied, target_in, texts
-from analyzer.repair.patch import PREFIX, Refused, RulesPatch
+from analyzer.repair.patch import PREFIX, NotCopied, RulesPatch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def patch_of(
         )
     try:
         maker = _Maker(ruleset, nat, dead, spared)
-    except Refused as why:
+    except NotCopied as why:
         return replace(nothing, problems=(str(why),))
     apply = maker.apply()
     undo = maker.undo() if apply else ""
@@ -167,7 +167,7 @@ class _Maker:
         rules = [self._nat.chains[chain].rules[at] for at in places]
         try:
             rows = self._copies.entered([partial(self._entry, name, each) for each in rules])
-        except Refused as why:
+        except NotCopied as why:
             self.problems.append(f"{_name_of(rules)}: {why}")
             return None
         return _Group(key, tuple(rows), any(self._is_empty(each) for each in rules))

@@ -40,7 +40,7 @@ from analyzer.model.nft.expressions import (
 from analyzer.model.nft.ruleset import Chain, NftRuleset, Rule, Set, Table
 from analyzer.model.value import fields_of, is_value, replace
 from analyzer.repair.nft_text import transaction
-from analyzer.repair.patch import TABLE, Refused, RulesPatch
+from analyzer.repair.patch import TABLE, NotCopied, RulesPatch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def repaired_tables(
             try:
                 text = transaction(own)
                 tables.append(own)
-            except Refused as why:
+            except NotCopied as why:
                 problems = (*problems, f"table {family} {_KUBE_PROXY}: {why}")
         patches.append(
             RulesPatch(
@@ -104,7 +104,7 @@ def table_of(
     maker = _Maker(table, dead, spared)
     try:
         found = maker.table()
-    except Refused as why:
+    except NotCopied as why:
         return None, (*maker.problems, f"{where}: {why}")
     return found, tuple(dict.fromkeys(maker.problems))
 
@@ -142,7 +142,7 @@ class _Maker:
         for chain in self._table.chains.values():
             if chain.type == "nat" and chain.hook in _HOOKS:
                 if chain.priority is None:
-                    raise Refused(f"chain {chain.name} has no priority")
+                    raise NotCopied(f"chain {chain.name} has no priority")
                 own = replace(chain, priority=chain.priority - 1, comment=None)
                 self._chains[own.name] = replace(own, rules=tuple(self._entry(chain)))
         for name, found in affected.items():
@@ -173,7 +173,7 @@ class _Maker:
                 case Jump(to) | Goto(to) if self._leads_to_dead(to):
                     try:
                         self._copy(to)
-                    except Refused as why:
+                    except NotCopied as why:
                         self.problems.append(f"{names.name_in_chain(to) or to}: {why}")
                         continue
                     found.append(replace(each, comment=None, counter=None))
@@ -244,13 +244,13 @@ class _Maker:
         if name in self._chains:
             return
         if name not in self._table.chains or depth > _DEEPEST:
-            raise Refused(f"chain {name} is not in the dump, or jumps to itself")
+            raise NotCopied(f"chain {name} is not in the dump, or jumps to itself")
         chains, sets = dict(self._chains), dict(self._sets)
         chain = self._table.chains[name]
         self._chains[name] = Chain(name=name, rules=())  # after those that it leads to, by name
         try:
             rules = tuple(self._rules(chain.rules, depth))
-        except Refused:
+        except NotCopied:
             self._chains, self._sets = chains, sets
             raise
         self._chains[name] = Chain(name=name, rules=rules)
@@ -330,7 +330,7 @@ class _Maker:
         if draw.mode != "random" or [e.key for e in elements] != [
             *range(draw.offset, draw.offset + draw.mod)
         ]:
-            raise Refused(f"rule {rule.location} draws differently from kube-proxy's")
+            raise NotCopied(f"rule {rule.location} draws differently from kube-proxy's")
         if not living:
             return self._reject()
         if len(living) == len(elements):
@@ -351,7 +351,7 @@ class _Maker:
         """
         match given:
             case Unknown() | st.Xt() | st.ObjectRef():
-                raise Refused(f"rule {rule.location} is not understood")
+                raise NotCopied(f"rule {rule.location} is not understood")
             case SetRef(name):
                 self._take(name)
             case st.SetUpdate(set=name):
@@ -370,7 +370,7 @@ class _Maker:
             return
         held = self._table.sets.get(name)
         if held is None:
-            raise Refused(f"set {name} is not in the dump")
+            raise NotCopied(f"set {name} is not in the dump")
         elements: Iterable[Element] = held.elements
         if self._is_vmap(name):
             elements = ()  # those that lead to copies come later

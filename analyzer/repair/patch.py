@@ -38,5 +38,5 @@ class RulesPatch:
     problems: tuple[str, ...] = ()
 
 
-class Refused(Exception):  # noqa: N818  # it is no fault: the rules in question stay as they are
+class NotCopied(Exception):  # noqa: N818  # it is no fault: the rules in question stay as they are
     """Rules that cannot be copied; the message says why."""
