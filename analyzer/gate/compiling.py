@@ -8,7 +8,7 @@ from analyzer.gate.labels import Labels
 from analyzer.gate.needs import conflicts, host_ports, requests, why_not
 from analyzer.gate.nodes import HOSTNAME, SchedulingNode
 from analyzer.gate.problem import PodGroup, Problem, Scale, Term
-from analyzer.gate.relations import Relations
+from analyzer.gate.relations import PodRelations
 from analyzer.gate.spreads import spreads
 from analyzer.gate.templates import Template
 from analyzer.gate.wishes import wishes_of
@@ -58,7 +58,7 @@ class _Compiler:
     ) -> None:
         self._templates = templates
         self._nodes = nodes
-        self._relations = Relations(templates, nodes, namespaces)
+        self._relations = PodRelations(templates, nodes, namespaces)
         self._known = frozenset(key for node in nodes for key in node.room or ())
         self._is_described = is_described
         self._ports = [host_ports(each.spec) for each in templates]

@@ -22,7 +22,7 @@ _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _METADATA_NAME: Final = "kubernetes.io/metadata.name"
 
 
-class Relations:
+class PodRelations:
     """Templates, nodes and namespaces that selectors and topology keys are matched against.
 
     Attributes:

@@ -9,7 +9,7 @@ from analyzer.kubeproxy.generate.specs import ServicePortSpec
 from analyzer.kubeproxy.names import service_name
 from analyzer.kubeproxy.predict.lists import DrawnEndpoints, DrawnShares, ListedShares
 from analyzer.kubeproxy.predict.reaches import Reaches, UsedEndpoints
-from analyzer.kubeproxy.predict.relations import Relations
+from analyzer.kubeproxy.predict.relations import NodeRelations
 from analyzer.kubeproxy.predict.settings import Mode
 from analyzer.kubeproxy.predict.templates import (
     From,
@@ -102,7 +102,7 @@ class _Predicted:
         self._mode = mode
         self._cluster = cluster
         self._every = frozenset(proxies)
-        self._relations = Relations(self._proxies, cluster)
+        self._relations = NodeRelations(self._proxies, cluster)
         self._draws = DrawnShares(mode, next(iter(proxies.values())).layout.digits)
 
     def of(

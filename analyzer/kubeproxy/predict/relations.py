@@ -38,7 +38,7 @@ class Related:
         return self.relation if self.by_node is None else self.by_node[node]
 
 
-class Relations:
+class NodeRelations:
     """The addresses and networks of all nodes, as far as they matter to ServicePorts."""
 
     def __init__(self, proxies: Mapping[str, ProxyConfig], cluster: Cluster) -> None:
