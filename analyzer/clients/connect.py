@@ -11,8 +11,8 @@ from analyzer.clients.plan import (
     AT_ONCE,
     ZERO,
     EitherPlan,
+    OperationResult,
     Plan,
-    Result,
     Time,
     after,
     draw,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
     #: What follows a try that failed so.
-    _Behind: TypeAlias = Callable[[Result], Plan]
+    _Behind: TypeAlias = Callable[[OperationResult], Plan]
 
 #: How many endpoints have each fate.
 ResponseCounts = Mapping[FlowResponse, int]
@@ -86,13 +86,13 @@ class _Tries:
         """Return the plan after an attempt that ended in `fate`: a retry, or the end."""
         stays = again if self.connector.goes_on else ends
         timeout = self.timeout(number)
-        waits = after(timeout, again(Result.TIMED_OUT))
+        waits = after(timeout, again(OperationResult.TIMED_OUT))
         match fate:
             case FlowResponse.REFUSED:
-                return stays(Result.REFUSED)
+                return stays(OperationResult.REFUSED)
             case FlowResponse.UNREACHABLE:
                 # Hosts limit how much ICMP they send. Measured, for nc beside 15 others: 0 to 11 s.
-                told = after(Time(ZERO, timeout.most), stays(Result.UNREACHABLE))
+                told = after(Time(ZERO, timeout.most), stays(OperationResult.UNREACHABLE))
                 return EitherPlan((told, waits))
             case _:
                 return waits
@@ -115,7 +115,7 @@ class _Connect:
         def goes_on(fate: FlowResponse) -> Plan:
             match fate:
                 case FlowResponse.ANSWERED:
-                    return self._finish(Result.ANSWERED, pins)
+                    return self._finish(OperationResult.ANSWERED, pins)
                 case FlowResponse.REFUSED:
                     return self._try(0, pins)
                 case _:
@@ -134,9 +134,9 @@ class _Connect:
 
     def _met(self, fate: FlowResponse, number: int, pins: Pins) -> Plan:
         if fate is FlowResponse.ANSWERED:
-            return self._finish(Result.ANSWERED, pins)
+            return self._finish(OperationResult.ANSWERED, pins)
 
-        def again(result: Result) -> Plan:
+        def again(result: OperationResult) -> Plan:
             if number + 1 == self._connector.tries:
                 return self._finish(result, pins)
             pauses = self._connector.pauses
@@ -163,7 +163,7 @@ class _Pick:
     def begin(self) -> Plan:
         """Return the whole plan."""
         if not self._number:
-            return self._finish(Result.REFUSED, self._pins)
+            return self._finish(OperationResult.REFUSED, self._pins)
         return self._try(())
 
     def _try(self, seen: tuple[FlowResponse, ...]) -> Plan:
@@ -181,16 +181,16 @@ class _Pick:
 
     def _met(self, seen: tuple[FlowResponse, ...], fate: FlowResponse) -> Plan:
         if fate is FlowResponse.ANSWERED:
-            return self._finish(Result.ANSWERED, self._pins)
+            return self._finish(OperationResult.ANSWERED, self._pins)
         connector, tried = self._connector, (*seen, fate)
         most = connector.tries or self._number
         if not connector.around:
             most = min(most, self._number)
 
-        def again(result: Result) -> Plan:
+        def again(result: OperationResult) -> Plan:
             if len(tried) < most:
                 return self._try(tried)
             # A proxy in between has taken the connection, and closes it.
-            return self._finish(Result.CLOSED if connector.around else result, self._pins)
+            return self._finish(OperationResult.CLOSED if connector.around else result, self._pins)
 
         return self._tries.failed(fate, len(seen), again, lambda r: self._finish(r, self._pins))

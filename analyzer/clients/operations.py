@@ -8,7 +8,7 @@ from analyzer.clients.connect import connect, connect_to_pods
 from analyzer.clients.connectors import Connector, To
 from analyzer.clients.look_up import Candidate, Finish, candidates, look_up, with_options
 from analyzer.clients.outcome import OperationOutcome, fails, outcome
-from analyzer.clients.plan import EitherPlan, Finished, Plan, Result
+from analyzer.clients.plan import EitherPlan, Finished, OperationResult, Plan
 from analyzer.clients.resolvers import Port, Resolver
 from analyzer.clients.target import ClientTarget, Pins
 from analyzer.clients.walk import FractionRange
@@ -157,13 +157,15 @@ class Journey:
 
         def begin(at: int, pins: Pins) -> Plan:
             if at == len(self.steps):
-                return finish(Result.ANSWERED, pins)
+                return finish(OperationResult.ANSWERED, pins)
             if (at, pins) not in known:
                 known[at, pins] = self.steps[at].plan(
                     world,
                     pins,
                     lambda result, held: (
-                        begin(at + 1, held) if result is Result.ANSWERED else finish(result, held)
+                        begin(at + 1, held)
+                        if result is OperationResult.ANSWERED
+                        else finish(result, held)
                     ),
                 )
             return known[at, pins]
@@ -199,7 +201,7 @@ class PredictedOperation:
     alternatives: dict[str, FractionRange]
 
 
-def ends(result: Result, _: Pins) -> Plan:
+def ends(result: OperationResult, _: Pins) -> Plan:
     """Return the plan that ends here."""
     return Finished(result)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from analyzer.clients.plan import Plan, Result, Time
+from analyzer.clients.plan import OperationResult, Plan, Time
 from analyzer.clients.walk import FractionRange, Walk
 from analyzer.model.value import value
 
@@ -26,7 +26,7 @@ class OperationEnd:
         time: seconds from its beginning.
     """
 
-    result: Result
+    result: OperationResult
     time: Time
     chance: FractionRange
 
@@ -49,7 +49,9 @@ class OperationOutcome:
 
     def failing(self) -> Time | None:
         """Return the durations of operations that fail; None if none does."""
-        found = [e.time for e in self.endings if e.result is not Result.ANSWERED and e.chance[1]]
+        found = [
+            e.time for e in self.endings if e.result is not OperationResult.ANSWERED and e.chance[1]
+        ]
         if not found:
             return None
         return Time(min(t.least for t in found), max(t.most for t in found))

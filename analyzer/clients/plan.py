@@ -28,7 +28,7 @@ ZERO: Final = Fraction(0)
 
 
 @enum.unique
-class Result(enum.Enum):
+class OperationResult(enum.Enum):
     """How an operation ends.
 
     NO_NAME: the answer is that a name does not exist, although it does.
@@ -68,7 +68,7 @@ def exactly(seconds: Fraction) -> Time:
 class Finished:
     """The operation is over."""
 
-    result: Result
+    result: OperationResult
 
 
 @value

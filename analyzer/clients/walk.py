@@ -18,7 +18,16 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
-from analyzer.clients.plan import ZERO, EitherPlan, Finished, NewFlow, Plan, Result, Time, Wait
+from analyzer.clients.plan import (
+    ZERO,
+    EitherPlan,
+    Finished,
+    NewFlow,
+    OperationResult,
+    Plan,
+    Time,
+    Wait,
+)
 from analyzer.clients.responses import RESPONSES, Lot
 from analyzer.model.value import value
 
@@ -35,7 +44,7 @@ _NEVER: Final = (ZERO, ZERO)
 
 @value
 class _Ended:
-    result: Result
+    result: OperationResult
 
 
 @value
@@ -93,7 +102,7 @@ class Walk:
         found: list[FractionRange] = []
         for node in self._nodes:
             if isinstance(node, _Ended):
-                found.append(_NEVER if node.result is Result.ANSWERED else _SURE)
+                found.append(_NEVER if node.result is OperationResult.ANSWERED else _SURE)
             else:
                 found.append(_over(node, found.__getitem__))
         return found[-1]
@@ -112,9 +121,9 @@ class Walk:
         least, most = found[-1]
         return least / self._unit, most / self._unit
 
-    def ends(self) -> list[tuple[Result, Time]]:
+    def ends(self) -> list[tuple[OperationResult, Time]]:
         """Return all possible ends, the earliest first."""
-        found: list[set[tuple[Result, int, int]]] = []
+        found: list[set[tuple[OperationResult, int, int]]] = []
         for node in self._nodes:
             match node:
                 case _Ended(result):
@@ -125,17 +134,17 @@ class Walk:
                     found.append({end for at in then if at is not None for end in found[at]})
                 case _Forks(then):
                     found.append({end for at in then for end in found[at]})
-        order = {result: at for at, result in enumerate(Result)}
+        order = {result: at for at, result in enumerate(OperationResult)}
         ends = sorted(found[-1], key=lambda end: (end[1], end[2], order[end[0]]))
         unit = self._unit
         return [(r, Time(Fraction(a, unit), Fraction(b, unit))) for r, a, b in ends]
 
-    def chance(self, result: Result, time: Time) -> FractionRange:
+    def chance(self, result: OperationResult, time: Time) -> FractionRange:
         """Return the chance of this end at this time."""
         last = len(self._nodes) - 1
         return self._chance(last, result, self._whole(time.least), self._whole(time.most))
 
-    def _chance(self, at: int, result: Result, least: int, most: int) -> FractionRange:
+    def _chance(self, at: int, result: OperationResult, least: int, most: int) -> FractionRange:
         if least < 0 or most < 0:
             return _NEVER
         key = at, result, least, most

@@ -25,7 +25,7 @@ from analyzer.errors import InputError, UsageError
 from analyzer.inputs.api_objects import ApiObjects
 from analyzer.model.value import replace
 from analyzer.node_dumps.sources import Sources, Task, checked_pattern, is_there
-from analyzer.node_dumps.worker import Result, Settings, begin, failed, why_not, work
+from analyzer.node_dumps.worker import Settings, TaskResult, begin, failed, why_not, work
 from analyzer.output import BAD_INPUT, INTERRUPTED, finish, say
 from analyzer.reports.cluster_build_answer import BuildAnswer
 from analyzer.reports.progress import progress
@@ -148,7 +148,7 @@ class _Build:
         is_over = False
         while not is_over or again:
             with self._engine.executor() as executor:
-                waiting: dict[Future[Result], Task] = {}
+                waiting: dict[Future[TaskResult], Task] = {}
                 try:
                     while True:
                         is_over = self._hand_out(executor, tasks, again, waiting) or is_over
@@ -193,7 +193,7 @@ class _Build:
         executor: Executor,
         tasks: Iterator[Task],
         again: deque[Task],
-        waiting: dict[Future[Result], Task],
+        waiting: dict[Future[TaskResult], Task],
     ) -> bool:
         """Submit as many tasks as there is room for; return whether there are no more.
 
@@ -218,19 +218,19 @@ class _Build:
         return False
 
     def _suspects(
-        self, waiting: dict[Future[Result], Task], deaths: dict[str, int]
+        self, waiting: dict[Future[TaskResult], Task], deaths: dict[str, int]
     ) -> Iterator[Task]:
         """Yield the tasks that a broken pool was at and that are to be tried alone."""
         alone = len(waiting) == 1
         for task in waiting.values():
             deaths[task.source] = deaths.get(task.source, 0) + alone
             if deaths[task.source] >= _MOST_DEATHS:
-                self._add(Result.failed(failed(task, task.node, _DIED)))
+                self._add(TaskResult.failed(failed(task, task.node, _DIED)))
             else:
                 self._suspected |= {task.source}
                 yield task
 
-    def _take(self, task: Task, result: Result, again: deque[Task]) -> None:
+    def _take(self, task: Task, result: TaskResult, again: deque[Task]) -> None:
         """Take what a task gave; again, if what it names was lost with another worker."""
         self._new.add(result.new)
         if any(self._store.lacks(each, self._new) for each in result.nodes):
@@ -240,7 +240,7 @@ class _Build:
         self._suspected -= {task.source}
         self._add(result)
 
-    def _add(self, result: Result) -> None:
+    def _add(self, result: TaskResult) -> None:
         for each in result.nodes:
             node = each
             other = self._source_of.setdefault(node.node, node.source) if node.is_done else ""
@@ -270,7 +270,7 @@ class _Build:
         self._kept_at = time.monotonic()
 
 
-def _result(task: Task, future: Future[Result]) -> Result:
+def _result(task: Task, future: Future[TaskResult]) -> TaskResult:
     """Return what a task gave; whatever went wrong with it alone is why its node failed.
 
     Raises:
@@ -285,5 +285,5 @@ def _result(task: Task, future: Future[Result]) -> Result:
     if error is not None:
         why = f"a bug in kubeodds, {type(error).__name__}: {error}"
         why = why_not(error) if isinstance(error, MemoryError) else why
-        return Result.failed(failed(task, task.node, why))
+        return TaskResult.failed(failed(task, task.node, why))
     return future.result()

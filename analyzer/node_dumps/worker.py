@@ -70,7 +70,7 @@ class Settings:
 
 
 @value(kw_only=True)
-class Result:
+class TaskResult:
     """The result of a task: a row for each of its nodes, and new contents.
 
     Attributes:
@@ -87,7 +87,7 @@ class Result:
     cpu: float = 0.0
 
     @classmethod
-    def failed(cls, node: NodeRow) -> Result:
+    def failed(cls, node: NodeRow) -> TaskResult:
         """Return the row of a node that was not read."""
         return cls(nodes=(node,), new=New.nothing(), diagnostics={}, seconds=0.0)
 
@@ -121,7 +121,7 @@ def begin(memory: int) -> None:
         threading.Thread(target=watch, daemon=True).start()
 
 
-def work(settings: Settings, task: Task) -> Result:
+def work(settings: Settings, task: Task) -> TaskResult:
     """Read the dumps of a task in this process, with what it has cached."""
     key = settings.objects, settings.run, repr(sorted(settings.options.items()))
     with _ONE:  # workers of Dask may have several threads
@@ -171,7 +171,7 @@ class Reader:
         }
         return SimpleNamespace(**given)
 
-    def read(self, task: Task, *, forget: bool = False) -> Result:
+    def read(self, task: Task, *, forget: bool = False) -> TaskResult:
         """Return the content of a task's dumps, or why it is not known."""
         if forget:
             self._encoder.forget()
@@ -183,7 +183,7 @@ class Reader:
         self._read += 1
         if self._read % _COLLECTS == 0:
             gc.collect()
-        return Result(
+        return TaskResult(
             nodes=nodes,
             new=self._encoder.taken(),
             diagnostics=told,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from analyzer.clients.operations import Connection, Journey, LookUp, PredictedOperation
-from analyzer.clients.plan import Result, Time
+from analyzer.clients.plan import OperationResult, Time
 from analyzer.clients.walk import FractionRange
 from analyzer.reports.answers import ClientAnswer
 from analyzer.reports.client_words import why
@@ -31,12 +31,12 @@ _COLUMNS: Final = (
     Column("KNOWN FROM", spare=3),
 )
 _RESULTS: Final = {
-    Result.ANSWERED: "answered",
-    Result.TIMED_OUT: "fails: timed out",
-    Result.REFUSED: "fails: refused",
-    Result.UNREACHABLE: "fails: no route to host",
-    Result.NO_NAME: "fails: no such name",
-    Result.CLOSED: "fails: closed by the proxy",
+    OperationResult.ANSWERED: "answered",
+    OperationResult.TIMED_OUT: "fails: timed out",
+    OperationResult.REFUSED: "fails: refused",
+    OperationResult.UNREACHABLE: "fails: no route to host",
+    OperationResult.NO_NAME: "fails: no such name",
+    OperationResult.CLOSED: "fails: closed by the proxy",
 }
 
 

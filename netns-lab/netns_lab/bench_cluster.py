@@ -39,7 +39,7 @@ from analyzer.model.addresses import address_from_text
 from analyzer.model.cluster import Cluster
 from analyzer.model.value import replace
 from analyzer.node_dumps.sources import Task
-from analyzer.node_dumps.worker import Reader, Result, Settings, begin, work
+from analyzer.node_dumps.worker import Reader, Settings, TaskResult, begin, work
 from analyzer.parsers.contents import MOST_BYTES
 from analyzer.semantics.assumed import DEFAULTS
 
@@ -165,7 +165,7 @@ def _cpu(executor: Executor, settings: Settings, tasks: Sequence[Task]) -> tuple
     cpu: dict[str, float] = {}
     first: dict[str, float] = {}
     for future in [executor.submit(work, replace(settings, run="bench"), each) for each in tasks]:
-        result: Result = future.result()
+        result: TaskResult = future.result()
         assert all(each.is_done for each in result.nodes), result.nodes
         cpu[result.process] = max(result.cpu, cpu.get(result.process, 0.0))
         started = result.cpu - result.seconds

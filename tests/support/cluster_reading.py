@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from analyzer.node_dumps.sources import Task
-from analyzer.node_dumps.worker import Reader, Result, Settings
+from analyzer.node_dumps.worker import Reader, Settings, TaskResult
 from analyzer.parsers.contents import MOST_BYTES
 from analyzer.semantics.assumed import DEFAULTS
 
@@ -44,7 +44,7 @@ def objects_file(folder: Path, items: Sequence[Any]) -> Path:
     return path
 
 
-def said(result: Result) -> list[Any]:
+def said(result: TaskResult) -> list[Any]:
     """Return what a result says of nodes, whichever way they were read."""
     rows = [
         (n.node, n.state, n.reason, n.map, n.mode, n.rules, n.cut, n.left_out, n.unled, n.facts)

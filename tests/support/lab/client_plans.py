@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from analyzer.clients.operations import predicted_operation
 from analyzer.clients.outcome import OperationOutcome
-from analyzer.clients.plan import Result
+from analyzer.clients.plan import OperationResult
 from analyzer.clients.responses import FlowResponse
 from analyzer.failure.agreement import DELAY, STARTING
 from analyzer.failure.binomial import holm, p_value_within
@@ -182,7 +182,7 @@ def told(predicted: OperationOutcome, done: Sequence[Any], chance: Any) -> dict[
     for each in predicted.endings:
         if not each.chance[1]:
             continue
-        ok = each.result is Result.ANSWERED
+        ok = each.result is OperationResult.ANSWERED
         low = float(each.time.least) * (1 - DELAY) - 0.01
         high = float(each.time.most) * (1 + DELAY) + STARTING
         same = next((g for g in groups if g[0] == ok and low <= g[2] and g[1] <= high), None)
