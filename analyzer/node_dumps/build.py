@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from types import SimpleNamespace
     from typing import Final
 
-    from analyzer.cluster.content import Row
+    from analyzer.cluster.content import TableRow
     from analyzer.reports.progress import Advance
 
 #: Nodes, or seconds, after which what was read is kept.
@@ -123,7 +123,7 @@ class _Build:
         )
         self._nodes: list[NodeRow] = []
         self._new = New.nothing()
-        self._diagnostics: list[Row] = []
+        self._diagnostics: list[TableRow] = []
         self._kept_at = time.monotonic()
         done = [each for each in store.nodes() if each.is_done]
         self._source_of = {each.node: each.source for each in done if is_there(each.source)}

@@ -39,7 +39,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
-    from analyzer.cluster.content import Row
+    from analyzer.cluster.content import TableRow
     from analyzer.cluster.reference import ServicePortKey
     from analyzer.kubeproxy.view import ServicePort
     from analyzer.model.diagnostics import Diagnostic
@@ -81,7 +81,7 @@ class TaskResult:
 
     nodes: tuple[NodeRow, ...]
     new: New
-    diagnostics: Mapping[str, tuple[Row, ...]]
+    diagnostics: Mapping[str, tuple[TableRow, ...]]
     seconds: float
     process: str = ""
     cpu: float = 0.0
@@ -178,7 +178,7 @@ class Reader:
             if self.alike is not None:
                 self.alike.forget()
         begun = time.process_time()
-        told: dict[str, tuple[Row, ...]] = {}
+        told: dict[str, tuple[TableRow, ...]] = {}
         nodes = tuple(self._nodes(task, told))
         self._read += 1
         if self._read % _COLLECTS == 0:
@@ -198,7 +198,7 @@ class Reader:
         options = self._namespace((held,), node, "objects" if self._has_objects else "")
         return read_whole(options, self._objects).view.services
 
-    def _nodes(self, task: Task, told: dict[str, tuple[Row, ...]]) -> Iterator[NodeRow]:
+    def _nodes(self, task: Task, told: dict[str, tuple[TableRow, ...]]) -> Iterator[NodeRow]:
         """Yield a row for each node of a task."""
         if task.why:
             yield failed(task, task.node, task.why)
@@ -219,7 +219,7 @@ class Reader:
         task: Task,
         node: str,
         files: tuple[str, ...],
-        told: dict[str, tuple[Row, ...]],
+        told: dict[str, tuple[TableRow, ...]],
     ) -> NodeRow:
         named = node if node in self._known or not self._has_objects else None
         options = self._namespace(files, named, "objects" if self._has_objects else "")
@@ -327,7 +327,7 @@ def why_not(error: BaseException) -> str:
     return str(error)
 
 
-def _told(diagnostics: Sequence[Diagnostic]) -> Iterator[Row]:
+def _told(diagnostics: Sequence[Diagnostic]) -> Iterator[TableRow]:
     for each in diagnostics[:_MOST_TOLD]:
         yield (
             each.severity.value,
