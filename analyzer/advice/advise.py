@@ -15,7 +15,7 @@ from analyzer.advice.scores import FailedNodes, Score, either_of, of_service, po
 from analyzer.errors import UsageError, suggestion
 from analyzer.kubeproxy.predict.cluster import predict
 from analyzer.kubeproxy.predict.every_node import EveryNode
-from analyzer.kubeproxy.predict.settings import Settings
+from analyzer.kubeproxy.predict.settings import ClusterSettings
 from analyzer.model.cluster import Cluster
 from analyzer.model.value import replace, value
 from analyzer.outage.control_plane import ControlPlaneTopology, survives
@@ -122,7 +122,7 @@ class Adviser:
     def __init__(
         self,
         situation: ClusterState,
-        settings: Settings,
+        settings: ClusterSettings,
         failures: Failures,
         seed: int,
         advance: Callable[[int, int | None], None] | None = None,

@@ -25,7 +25,7 @@ from analyzer.errors import InputError, UsageError
 from analyzer.inputs.api_objects import ApiObjects
 from analyzer.model.value import replace
 from analyzer.node_dumps.sources import Sources, Task, checked_pattern, is_there
-from analyzer.node_dumps.worker import Settings, TaskResult, begin, failed, why_not, work
+from analyzer.node_dumps.worker import ReadSettings, TaskResult, begin, failed, why_not, work
 from analyzer.output import BAD_INPUT, INTERRUPTED, finish, say
 from analyzer.reports.cluster_build_answer import BuildAnswer
 from analyzer.reports.progress import progress
@@ -115,7 +115,7 @@ class _Build:
         self._cluster = objects.cluster
         self._engine = engine
         given = ("node_of", "assumed", "max_input", "input_format", "table")
-        self._settings = Settings(
+        self._settings = ReadSettings(
             objects=store.objects,
             options={name: getattr(options, name) for name in given},
             run=f"{time.time_ns()}",

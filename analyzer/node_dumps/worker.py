@@ -51,7 +51,7 @@ _MOST_TOLD: Final = 200
 
 
 @value(kw_only=True)
-class Settings:
+class ReadSettings:
     """How dumps are read, the same for a whole build.
 
     Attributes:
@@ -121,7 +121,7 @@ def begin(memory: int) -> None:
         threading.Thread(target=watch, daemon=True).start()
 
 
-def work(settings: Settings, task: Task) -> TaskResult:
+def work(settings: ReadSettings, task: Task) -> TaskResult:
     """Read the dumps of a task in this process, with what it has cached."""
     key = settings.objects, settings.run, repr(sorted(settings.options.items()))
     with _ONE:  # workers of Dask may have several threads
@@ -142,7 +142,7 @@ def work(settings: Settings, task: Task) -> TaskResult:
 class Reader:
     """Reads dumps of one cluster, one after the other."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ReadSettings) -> None:
         self._options = settings.options
         self._objects = ApiObjects(self._namespace((), None, settings.objects))
         self._has_objects = bool(settings.objects)

@@ -39,7 +39,7 @@ from analyzer.model.addresses import address_from_text
 from analyzer.model.cluster import Cluster
 from analyzer.model.value import replace
 from analyzer.node_dumps.sources import Task
-from analyzer.node_dumps.worker import Reader, Settings, TaskResult, begin, work
+from analyzer.node_dumps.worker import Reader, ReadSettings, TaskResult, begin, work
 from analyzer.parsers.contents import MOST_BYTES
 from analyzer.semantics.assumed import DEFAULTS
 
@@ -110,8 +110,8 @@ class Dumps:
         return tasks
 
 
-def _settings(folder: Path, *, shares: bool) -> Settings:
-    return Settings(objects=str(folder / "objects.json"), options=_OPTIONS, shares=shares)
+def _settings(folder: Path, *, shares: bool) -> ReadSettings:
+    return ReadSettings(objects=str(folder / "objects.json"), options=_OPTIONS, shares=shares)
 
 
 # --- the cases ----------------------------------------------------------------------
@@ -159,7 +159,7 @@ def _executor(engine: str) -> Iterator[Executor]:
         made.close()
 
 
-def _cpu(executor: Executor, settings: Settings, tasks: Sequence[Task]) -> tuple[float, float]:
+def _cpu(executor: Executor, settings: ReadSettings, tasks: Sequence[Task]) -> tuple[float, float]:
     """Return the CPU seconds of all processes, and those of the workers' start-up."""
     begun = time.process_time()
     cpu: dict[str, float] = {}

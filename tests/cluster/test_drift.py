@@ -16,7 +16,7 @@ from analyzer.cluster.store import DONE, NodeRow
 from analyzer.kubeproxy.generate import RulesLayout
 from analyzer.kubeproxy.predict.cluster import predict
 from analyzer.kubeproxy.predict.every_node import At, EveryNode
-from analyzer.kubeproxy.predict.settings import Mode, Settings
+from analyzer.kubeproxy.predict.settings import ClusterSettings, Mode
 from analyzer.kubeproxy.predict.versions import version_from_text
 from analyzer.kubeproxy.view import ServicePort
 from analyzer.parsers.kubernetes import cluster_of
@@ -43,7 +43,7 @@ def drifted(cluster: GeneratedCluster, mode: Mode) -> Drifted:
     known = cluster_of(cluster.items, "objects")
     flags = dict(flag.partition("=")[::2] for flag in cluster.flags)
     cidr = flags.get("--cluster-cidr")
-    settings = Settings(
+    settings = ClusterSettings(
         mode=mode,
         version=version_from_text(cluster.layout.value),
         cluster_cidrs=() if cidr is None else (ip_network(cidr),),

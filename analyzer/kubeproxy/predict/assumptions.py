@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from analyzer.kubeproxy.generate.objects import pod_networks_of
-from analyzer.kubeproxy.predict.settings import LocalMode, Mode, Settings
+from analyzer.kubeproxy.predict.settings import ClusterSettings, LocalMode, Mode
 from analyzer.kubeproxy.predict.versions import (
     MENDED_IN,
     NEWEST,
@@ -39,7 +39,7 @@ class GivenSettings:
 class AssumedSettings:
     """Settings, and in words which of them are assumed."""
 
-    settings: Settings
+    settings: ClusterSettings
     words: tuple[str, ...]
 
 
@@ -73,7 +73,9 @@ def assumed(objects: Sequence[Object], said: GivenSettings) -> AssumedSettings:
         words.append("the kubelet's rules that drop what kube-proxy marks")
     words.append("all other flags and feature gates at their defaults")
     words.append("no other rules on the nodes")
-    settings = Settings(version=version, mode=mode, local_mode=local_mode, cluster_cidrs=cidrs)
+    settings = ClusterSettings(
+        version=version, mode=mode, local_mode=local_mode, cluster_cidrs=cidrs
+    )
     return AssumedSettings(settings, tuple(words))
 
 

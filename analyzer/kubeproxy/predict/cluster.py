@@ -8,7 +8,7 @@ from analyzer.kubeproxy.generate.objects import service_ports
 from analyzer.kubeproxy.generate.specs import ServicePortSpec
 from analyzer.kubeproxy.predict.every_node import EveryNode, every_node
 from analyzer.kubeproxy.predict.sampled import Sampled, sampled
-from analyzer.kubeproxy.predict.settings import Settings, names_of_nodes, proxies
+from analyzer.kubeproxy.predict.settings import ClusterSettings, names_of_nodes, proxies
 from analyzer.kubeproxy.predict.walked import rules
 from analyzer.model.cluster import Cluster
 from analyzer.model.value import replace, value
@@ -33,7 +33,7 @@ class Prediction:
         dumps: the nodes whose dumps were given instead of a prediction.
     """
 
-    settings: Settings
+    settings: ClusterSettings
     nodes: tuple[str, ...]
     assumed: tuple[str, ...]
     walked: tuple[Sampled, ...] = ()
@@ -53,7 +53,10 @@ class Prediction:
 
 
 def specifications(
-    objects: Sequence[Object], settings: Settings, family: int, malformed: list[str] | None = None
+    objects: Sequence[Object],
+    settings: ClusterSettings,
+    family: int,
+    malformed: list[str] | None = None,
 ) -> list[ServicePortSpec]:
     """Return the ServicePorts of one family, as kube-proxies of that version use them."""
     found = service_ports(objects, settings.version.layout, family, malformed)
@@ -70,7 +73,7 @@ def specifications(
 def predict(
     objects: Sequence[Object],
     cluster: Cluster,
-    settings: Settings,
+    settings: ClusterSettings,
     seed: int,
     advance: Callable[[int, int | None], None] | None = None,
 ) -> tuple[tuple[EveryNode, ...], Prediction]:
@@ -96,7 +99,7 @@ def predict(
 
 
 def rules_of_node(
-    objects: Sequence[Object], settings: Settings, node: str, malformed: list[str]
+    objects: Sequence[Object], settings: ClusterSettings, node: str, malformed: list[str]
 ) -> list[str]:
     """Return the dumps of one node: for iptables one for each IP version that has Services."""
     of_family = {

@@ -40,7 +40,7 @@ class LocalMode(enum.Enum):
 
 
 @value(kw_only=True)
-class Settings:
+class ClusterSettings:
     """The settings of all kube-proxies.
 
     Attributes:
@@ -63,7 +63,9 @@ def names_of_nodes(objects: Iterable[Object]) -> list[str]:
     return list(dict.fromkeys(name for name in named if name))
 
 
-def proxies(objects: Sequence[Object], settings: Settings, family: int) -> dict[str, ProxyConfig]:
+def proxies(
+    objects: Sequence[Object], settings: ClusterSettings, family: int
+) -> dict[str, ProxyConfig]:
     """Return the kube-proxy of one family at every node, by the node's name."""
     cidrs = [n for n in settings.cluster_cidrs if n.version == family]
     ranges = service_cidrs(objects, family)

@@ -11,7 +11,7 @@ from analyzer.kubeproxy.generate.reach import reach
 from analyzer.kubeproxy.names import service_name
 from analyzer.kubeproxy.predict.every_node import At, EveryNode
 from analyzer.kubeproxy.predict.reaches import Reaches
-from analyzer.kubeproxy.predict.settings import LocalMode, Mode, Settings, proxies
+from analyzer.kubeproxy.predict.settings import ClusterSettings, LocalMode, Mode, proxies
 from analyzer.kubeproxy.view import Frontend, FrontendKind, Route, ServicePort, Source
 from analyzer.model.endings import Ending, EndKind
 from analyzer.model.probability import ALWAYS, NEVER, Bounds
@@ -34,7 +34,7 @@ every_case = pytest.mark.parametrize(
 )
 
 
-def check(cluster: GeneratedCluster, settings: Settings) -> None:
+def check(cluster: GeneratedCluster, settings: ClusterSettings) -> None:
     found = predicted(cluster.items, settings, cluster.family)
     for node, services in read(cluster.items, settings, cluster.family).items():
         told = [*differences(found, node, services)]
