@@ -24,7 +24,7 @@ from analyzer.cluster.store import FAILED, REPLACED, NodeRow, Store
 from analyzer.errors import InputError, UsageError
 from analyzer.inputs.api_objects import ApiObjects
 from analyzer.model.value import replace
-from analyzer.node_dumps.sources import Sources, Task, checked_pattern, is_there
+from analyzer.node_dumps.sources import DumpSources, Task, checked_pattern, is_there
 from analyzer.node_dumps.worker import ReadSettings, TaskResult, begin, failed, why_not, work
 from analyzer.output import BAD_INPUT, INTERRUPTED, finish, say
 from analyzer.reports.cluster_build_answer import BuildAnswer
@@ -68,7 +68,7 @@ def build(options: SimpleNamespace) -> int:
         "name_from": pattern,
         "objects": _told(objects),
     }
-    sources = Sources(options.dumps, objects.cluster.node_names, pattern, options.max_input)
+    sources = DumpSources(options.dumps, objects.cluster.node_names, pattern, options.max_input)
     sources.listed()  # before anything is made
     store = Store.create(options.into, kept, objects.items)
     engine = Engine(options.engine, options.workers or workers_here(), begin, options.worker_memory)
@@ -140,7 +140,7 @@ class _Build:
 
     # --- tasks --------------------------------------------------------------------
 
-    def read(self, sources: Sources, advance: Advance | None) -> None:
+    def read(self, sources: DumpSources, advance: Advance | None) -> None:
         """Read what remains."""
         tasks = self._tasks(sources)
         again: deque[Task] = deque()
@@ -165,7 +165,7 @@ class _Build:
         self.keep()
         self._settle(sources)
 
-    def _settle(self, sources: Sources) -> None:
+    def _settle(self, sources: DumpSources) -> None:
         """Discard the state of dumps that no longer exist."""
         rows = self._store.nodes()
         gone = {id(each) for each in rows if sources.lacks(each.source)}
@@ -177,7 +177,7 @@ class _Build:
                 self._nodes.append(replace(each, state=FAILED, reason=_GONE, map=""))
         self.keep()
 
-    def _tasks(self, sources: Sources) -> Iterator[Task]:
+    def _tasks(self, sources: DumpSources) -> Iterator[Task]:
         """Yield what is to be read, each node once."""
         seen: dict[str, str] = {}
         for task in sources.tasks(self._done):

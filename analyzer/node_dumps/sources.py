@@ -66,7 +66,7 @@ class Task:
     why: str = ""
 
 
-class Sources:
+class DumpSources:
     """What has to be read of the dumps that were named.
 
     `known` are the names of the objects' nodes; `name_from` has one group, or none and is the name.

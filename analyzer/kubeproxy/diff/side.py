@@ -25,7 +25,7 @@ from analyzer.semantics.shares import shares
 from analyzer.semantics.tree import AnyRule, Leaf, Tree
 
 #: Returns the address that represents the sources of a route of an IP version; None: not known.
-Sources: TypeAlias = Callable[[int, Frontend, str, Source, Network | None], Address | None]
+RepresentativeOf: TypeAlias = Callable[[int, Frontend, str, Source, Network | None], Address | None]
 
 #: Whether a source is an address of the node; the address itself may not be known.
 _FROM_NODE: Final = {
@@ -63,7 +63,7 @@ class DumpSide:
         cluster: Cluster,
         *,
         version: int,
-        sources: Sources,
+        sources: RepresentativeOf,
         own: tuple[Address, ...] = (),
         node_port_address: Address | None = None,
         assumed: Mapping[str, str] = DEFAULTS,
