@@ -7,7 +7,13 @@ from fractions import Fraction
 
 from analyzer.clients.callers import Callers, callers
 from analyzer.clients.connectors import CONNECTORS, Connector, To
-from analyzer.clients.operations import Connection, Journey, Operation, Step, predicted_operation
+from analyzer.clients.operations import (
+    Connection,
+    Journey,
+    JourneyStep,
+    Operation,
+    predicted_operation,
+)
 from analyzer.clients.resolvers import RESOLVERS
 from analyzer.clients.responses import FlowResponse
 from analyzer.clients.world import EntryNode, World, dns_at
@@ -311,7 +317,7 @@ class _Asked:
                 steps.append(self._step(step.kind, step.what, step.client, place))
             yield Journey(name=each.name, steps=tuple(steps))
 
-    def _step(self, kind: str, what: str, name: str | None, place: str) -> Step:
+    def _step(self, kind: str, what: str, name: str | None, place: str) -> JourneyStep:
         name = name or _USUAL[kind]
         known: Mapping[str, object] = RESOLVERS if kind == "lookup" else CONNECTORS
         if name not in known:
