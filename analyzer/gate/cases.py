@@ -16,7 +16,7 @@ from analyzer.gate.failing import Failing
 from analyzer.gate.objects import IndexedAddresses, alone, completed_service, families_of, slices
 from analyzer.gate.problem import Problem
 from analyzer.gate.services import GatedService
-from analyzer.gate.templates import Template
+from analyzer.gate.templates import PodTemplate
 from analyzer.kubeproxy.predict.assumptions import GivenSettings, assumed
 from analyzer.kubeproxy.predict.cluster import Prediction, predict
 from analyzer.model.probability import NEVER, Bounds
@@ -102,7 +102,7 @@ class CaseEvaluator:
     def __init__(
         self,
         problem: Problem,
-        templates: Sequence[Template],
+        templates: Sequence[PodTemplate],
         services: Sequence[GatedService],
         failing: Failing,
         control_plane: Collection[str],

@@ -10,7 +10,7 @@ from analyzer.gate.nodes import HOSTNAME, SchedulingNode
 from analyzer.gate.problem import PodGroup, Problem, Scale, Term
 from analyzer.gate.relations import PodRelations
 from analyzer.gate.spreads import spreads
-from analyzer.gate.templates import Template
+from analyzer.gate.templates import PodTemplate
 from analyzer.gate.wishes import wishes_of
 from analyzer.parsers.api_objects import text
 
@@ -27,7 +27,7 @@ _COMMON: Final = frozenset({"cpu", "memory", "pods", "ephemeral-storage"})
 
 
 def problem_of(
-    templates: Sequence[Template],
+    templates: Sequence[PodTemplate],
     nodes: Sequence[SchedulingNode],
     namespaces: Mapping[str, Labels],
     *,
@@ -50,7 +50,7 @@ class _Compiler:
 
     def __init__(
         self,
-        templates: Sequence[Template],
+        templates: Sequence[PodTemplate],
         nodes: Sequence[SchedulingNode],
         namespaces: Mapping[str, Labels],
         *,

@@ -17,7 +17,7 @@ from analyzer.gate.nodes import HOSTNAME, ZONE
 from analyzer.gate.problem import Problem
 from analyzer.gate.scaling import scaled_placements
 from analyzer.gate.services import GatedService
-from analyzer.gate.templates import Template, remade
+from analyzer.gate.templates import PodTemplate, remade
 from analyzer.gate.workloads import Workload
 from analyzer.model.value import replace, value
 from analyzer.parsers.api_objects import at, elements
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     #: Makes the problem that changed templates make.
-    Compile = Callable[[Sequence[Template]], Problem]
+    Compile = Callable[[Sequence[PodTemplate]], Problem]
 
 _SCALABLE = frozenset({"Deployment", "ReplicaSet", "StatefulSet"})
 #: As many more replicas are tried.
@@ -67,14 +67,14 @@ class Fix:
 @value(kw_only=True)
 class _Change:
     says: str
-    templates: Sequence[Template]
+    templates: Sequence[PodTemplate]
     service: GatedService
     patches: tuple[ManifestPatch, ...]
 
 
 def fix_of(
     broken: EvaluatedService,
-    templates: Sequence[Template],
+    templates: Sequence[PodTemplate],
     compile_: Compile,
     failing: Failing,
     evaluator: CaseEvaluator,
@@ -147,7 +147,7 @@ def _survived(found: WorstCase) -> int:
 
 
 def _changes(
-    broken: EvaluatedService, templates: Sequence[Template], failing: Failing
+    broken: EvaluatedService, templates: Sequence[PodTemplate], failing: Failing
 ) -> Iterator[_Change]:
     """Yield changes, the mildest first."""
     service = broken.service
@@ -197,7 +197,7 @@ def _honouring(workload: Workload) -> list[Any]:
 
 def _spread(
     service: GatedService,
-    templates: Sequence[Template],
+    templates: Sequence[PodTemplate],
     own: Sequence[Workload],
     keys: Sequence[str],
     more: int,

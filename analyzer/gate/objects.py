@@ -23,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
-    from analyzer.gate.templates import Template
+    from analyzer.gate.templates import PodTemplate
 
 _OF_SERVICE: Final = "kubernetes.io/service-name"
 _FAMILIES: Final = {"IPv4": 4, "IPv6": 6}
@@ -135,7 +135,7 @@ def completed_service(service: Object, number: int) -> Object:
 
 def slices(
     service: Object,
-    templates: Sequence[Template],
+    templates: Sequence[PodTemplate],
     counts: Mapping[int, Sequence[int]],
     addresses: IndexedAddresses,
 ) -> Iterator[Object]:

@@ -13,9 +13,9 @@ from analyzer.kubeproxy.predict.relations import NodeRelations
 from analyzer.kubeproxy.predict.settings import Mode
 from analyzer.kubeproxy.predict.templates import (
     From,
+    RouteTemplate,
     Shape,
     ShapeRequest,
-    Template,
     Templates,
     frontend_at,
     kind_of,
@@ -186,7 +186,7 @@ class _Predicted:
         self,
         spec: ServicePortSpec,
         of: _Class,
-        template: Template | None,
+        template: RouteTemplate | None,
         lists: dict[object, DrawnEndpoints],
     ) -> ServicePort:
         if template is None or of.is_odd:
