@@ -10,7 +10,7 @@ from analyzer.model.addresses import Address
 from analyzer.model.services import ApiServicePort
 
 #: A ServicePort's name and the kind of frontend; None: not in the objects.
-Told = tuple[str | None, str | None]
+NameAndKind = tuple[str | None, str | None]
 
 
 class ObjectNames:
@@ -37,7 +37,7 @@ class ObjectNames:
             for kind, address, port in spec.frontends
         }
 
-    def of(self, chain: str, address: Address | None, port: int, protocol: str) -> Told:
+    def of(self, chain: str, address: Address | None, port: int, protocol: str) -> NameAndKind:
         """Return the name and kind that the objects give a frontend leading to `chain`, if any."""
         prefix = next((p for p in names.SERVICE_PREFIXES if chain.startswith(p)), "")
         by_chain = self._by_chain.get(chain.removeprefix(prefix)) if prefix else None
