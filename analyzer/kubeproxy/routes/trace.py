@@ -68,7 +68,7 @@ class Question:
 
 
 @value(kw_only=True)
-class Trace:
+class PacketTrace:
     """The result: all ways, their ends, and what they rest on.
 
     Attributes:
@@ -112,7 +112,7 @@ def trace(
     question: Question,
     family: str,
     known: KnownAddresses = KnownAddresses(),  # noqa: B008  # immutable
-) -> Trace:
+) -> PacketTrace:
     """Evaluate a packet of a family, ``ip`` or ``ip6``, at all hooks of a node with `rulesets`.
 
     `known` is used only if rules match on something for which the same is then assumed as for all
@@ -131,7 +131,7 @@ def trace(
     if packet != question.packet:
         assumed = Assumed(question.assumed)
         hooks, situation, tree = _walk(rulesets, replace(question, packet=packet), family, assumed)
-    return Trace(
+    return PacketTrace(
         tree=tree,
         ends=ends(tree),
         assumptions=tuple(assumptions(rulesets, situation, tree, hooks.evaluated)),
