@@ -35,7 +35,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-    from analyzer.gate.shapes import ShapeCheck, Unknown
+    from analyzer.gate.shapes import ShapeCheck, UnknownFields
 
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -58,7 +58,7 @@ _METADATA: Final = fields(
 )  # fmt: skip
 
 
-def _check_named(given: object, path: str, unknown: Unknown) -> None:
+def _check_named(given: object, path: str, unknown: UnknownFields) -> None:
     """Check the metadata of an object, which has a name, or gets one from the API."""
     _METADATA(given, path, unknown)
     if at(given, "name") is None and at(given, "generateName") is None:
@@ -263,7 +263,7 @@ def check_manifest(given: Manifest) -> Iterator[UnknownField]:
     Raises:
         ParseError: a value in it is none that the API takes.
     """
-    unknown: Unknown = []
+    unknown: UnknownFields = []
     try:
         MANIFESTS[given.kind](given.item, "", unknown)
     except MalformedError as error:
