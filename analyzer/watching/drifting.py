@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     #: Name and protocol of a ServicePort, of whichever IP version.
     NameAndProtocol: TypeAlias = tuple[str, str]
     #: What kube-proxy would write, by name, and the names for which that is not known.
-    Wanted: TypeAlias = tuple[Mapping[NameAndProtocol, Sequence[EveryNode]], tuple[str, ...]]
+    ExpectedServices: TypeAlias = tuple[
+        Mapping[NameAndProtocol, Sequence[EveryNode]], tuple[str, ...]
+    ]
     #: The same of all nodes, by mode; text is why it is not known. Several nodes may share it.
     Predictions: TypeAlias = dict[str, tuple[Sequence[EveryNode], tuple[str, ...]] | str]
 
@@ -77,7 +79,7 @@ class Drifting:
         self._told = told_of(objects)
         self._own = {a for each in objects.cluster.nodes.values() for a in each.addresses}
         #: By the mode of the rules that were found; text is why it is not known.
-        self._wanted: dict[str, Wanted | str] = {}
+        self._wanted: dict[str, ExpectedServices | str] = {}
         self._known: Mapping[NameAndProtocol, _Known] = {}
         self._mode = ""
 
