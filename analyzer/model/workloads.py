@@ -11,7 +11,7 @@ from analyzer.model.value import value
 
 
 @value(kw_only=True)
-class Workload:
+class ManagedPod:
     """One pod, as far as its replacement is concerned.
 
     Attributes:
@@ -65,6 +65,6 @@ class NodeFacts:
 class Workloads:
     """All of these: pods and Services by ``namespace/name``, Nodes by name."""
 
-    pods: Mapping[str, Workload] = MappingProxyType({})
+    pods: Mapping[str, ManagedPod] = MappingProxyType({})
     services: Mapping[str, ServiceFacts] = MappingProxyType({})
     nodes: Mapping[str, NodeFacts] = MappingProxyType({})
