@@ -51,7 +51,7 @@ def copied(chain: str) -> str:
     """Return the name of the copy of a kube-proxy chain, at most 28 characters long.
 
     Raises:
-        Refused: it is none of kube-proxy's.
+        NotCopied: it is none of kube-proxy's.
     """
     if not chain.startswith(_OWN):
         raise NotCopied(f"it jumps to chain {chain}, which is not kube-proxy's")
@@ -62,7 +62,7 @@ def texts(chain: Chain) -> Sequence[str]:
     """Return the rows of a chain.
 
     Raises:
-        Refused: not all of them are there.
+        NotCopied: not all of them are there.
     """
     found = chain.rules.texts() if isinstance(chain.rules, LazyRules) else None
     if found is None:
@@ -86,7 +86,7 @@ class Graph:
         leading: they, and all from which a rule leads there.
 
     Raises:
-        Refused: the table is not whole.
+        NotCopied: the table is not whole.
     """
 
     def __init__(self, table: Table, dead: Collection[Endpoint]) -> None:
@@ -139,7 +139,7 @@ class Copies:
         """Return the rows for all `entries`, whose copies are kept if all succeed.
 
         Raises:
-            Refused: one of them leads to what cannot be copied.
+            NotCopied: one of them leads to what cannot be copied.
         """
         rows, empty = dict(self.rows), set(self.empty)
         try:
@@ -152,7 +152,7 @@ class Copies:
         """Return a rule as a row of `chain`, which jumps to the copy of its target.
 
         Raises:
-            Refused: it holds what is not understood, or leads to what cannot be copied.
+            NotCopied: it holds what is not understood, or leads to what cannot be copied.
         """
         target = rule.target
         match target:
@@ -175,7 +175,7 @@ class Copies:
         """Return the name of the copy of a chain, making it if needed.
 
         Raises:
-            Refused: it cannot be copied.
+            NotCopied: it cannot be copied.
         """
         name = copied(chain)
         if name in self.rows:
@@ -242,7 +242,7 @@ class Copies:
         """Yield draws among the living, or the end of nat's part where none is left.
 
         Raises:
-            Refused: the draws leave flows over, so that what they mean is not known.
+            NotCopied: the draws leave flows over, so that what they mean is not known.
         """
         if _is_drawn(drawn[-1]):
             raise NotCopied(

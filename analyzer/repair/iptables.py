@@ -97,7 +97,7 @@ class _Maker:
     """Makes the rows of one repair.
 
     Raises:
-        Refused: the table is not whole.
+        NotCopied: the table is not whole.
     """
 
     def __init__(

@@ -20,7 +20,7 @@ def undo_of(ruleset: Rules) -> str:
     """Return the commands; empty if there is no repair.
 
     Raises:
-        Refused: a rule that leads to it is not understood.
+        NotCopied: a rule that leads to it is not understood.
     """
     if isinstance(ruleset, NftRuleset):
         own = [family for family, name in ruleset.tables if name == TABLE]

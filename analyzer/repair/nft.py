@@ -131,7 +131,7 @@ class _Maker:
         """Return the table; None if nothing leads to dead endpoints.
 
         Raises:
-            Refused: something on the way is not understood.
+            NotCopied: something on the way is not understood.
         """
         elements = {name: self._led(name) for name in self._table.sets if self._is_vmap(name)}
         affected = {name: found for name, found in elements.items() if found}
@@ -239,7 +239,7 @@ class _Maker:
         """Copy a chain, if that is not done.
 
         Raises:
-            Refused: something in it is not understood.
+            NotCopied: something in it is not understood.
         """
         if name in self._chains:
             return
@@ -325,7 +325,7 @@ class _Maker:
         """Return a draw among the living, or a rejection where none is left.
 
         Raises:
-            Refused: not every number that is drawn has its element.
+            NotCopied: not every number that is drawn has its element.
         """
         if draw.mode != "random" or [e.key for e in elements] != [
             *range(draw.offset, draw.offset + draw.mod)
@@ -347,7 +347,7 @@ class _Maker:
         """Copy the sets that a rule names.
 
         Raises:
-            Refused: it names what is not there, or holds what is not understood.
+            NotCopied: it names what is not there, or holds what is not understood.
         """
         match given:
             case Unknown() | st.Xt() | st.ObjectRef():

@@ -31,7 +31,7 @@ def transaction(table: Table) -> str:
     """Return the commands; nft applies all of a file, or nothing.
 
     Raises:
-        Refused: a name or string in it is none that kube-proxy writes.
+        NotCopied: a name or string in it is none that kube-proxy writes.
     """
     lines = [f"create table {table.family} {table.name}", *_lines(table)]
     for line in lines:
