@@ -131,7 +131,7 @@ class Connection:
         return {"one-attempt": fails(self._plan(one, world, (), ends))}
 
 
-JourneyStep = LookUp | Connection
+SingleOperation = LookUp | Connection
 
 
 @value(kw_only=True)
@@ -139,7 +139,7 @@ class Journey:
     """Steps in sequence, all of which have to succeed."""
 
     name: str
-    steps: tuple[JourneyStep, ...]
+    steps: tuple[SingleOperation, ...]
 
     @property
     def client(self) -> str:
@@ -180,7 +180,7 @@ class Journey:
         }
 
 
-Operation = JourneyStep | Journey
+Operation = SingleOperation | Journey
 
 
 @value(kw_only=True)

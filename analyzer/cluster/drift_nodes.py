@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from analyzer.cluster.drift_kinds import DriftFinding, DriftKind
-from analyzer.cluster.facts import NodeFacts, from_text
+from analyzer.cluster.facts import RuleFacts, from_text
 from analyzer.cluster.store import NodeRow
 
 
@@ -33,7 +33,7 @@ def _usual(counted: Counter[str], number: int) -> str | None:
     return most[0][0] if most and 2 * most[0][1] > number else None
 
 
-def _of_facts(facts: dict[str, NodeFacts]) -> Iterator[DriftFinding]:
+def _of_facts(facts: dict[str, RuleFacts]) -> Iterator[DriftFinding]:
     backends = Counter(" and ".join(each.backends) for each in facts.values())
     usual = _usual(backends, len(facts))
     for node, each in facts.items():
@@ -51,7 +51,7 @@ def _of_facts(facts: dict[str, NodeFacts]) -> Iterator[DriftFinding]:
         yield from _of_sets({n: getattr(f, field) for n, f in facts.items()}, missing, extra)
 
 
-def _marks(facts: dict[str, NodeFacts]) -> Iterator[DriftFinding]:
+def _marks(facts: dict[str, RuleFacts]) -> Iterator[DriftFinding]:
     for family in ("ip", "ip6"):
         own = {
             node: mark

@@ -10,8 +10,8 @@ from analyzer.clients.connectors import CONNECTORS, Connector, To
 from analyzer.clients.operations import (
     Connection,
     Journey,
-    JourneyStep,
     Operation,
+    SingleOperation,
     predicted_operation,
 )
 from analyzer.clients.resolvers import RESOLVERS
@@ -317,7 +317,7 @@ class _Asked:
                 steps.append(self._step(step.kind, step.what, step.client, place))
             yield Journey(name=each.name, steps=tuple(steps))
 
-    def _step(self, kind: str, what: str, name: str | None, place: str) -> JourneyStep:
+    def _step(self, kind: str, what: str, name: str | None, place: str) -> SingleOperation:
         name = name or _USUAL[kind]
         known: Mapping[str, object] = RESOLVERS if kind == "lookup" else CONNECTORS
         if name not in known:

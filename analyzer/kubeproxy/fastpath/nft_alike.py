@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     #: A chain: its table's family and name, and its own name.
-    ChainName: TypeAlias = tuple[str, str, str]
+    ChainOfTable: TypeAlias = tuple[str, str, str]
 
 
 @value
@@ -107,7 +107,7 @@ class NftClosures:
         self._tables = list(tables)
         self._own = frozenset(own)
         self._pods = pods
-        self._templates: dict[ChainName, tuple[RuleTemplate, ...] | None] = {}
+        self._templates: dict[ChainOfTable, tuple[RuleTemplate, ...] | None] = {}
 
     def of(self, frontend: Frontend, protocol: str) -> Closure | None:
         """Return the frontend's own rows that its flows may hit; None: it is in no class."""
@@ -177,9 +177,9 @@ class NftClosures:
 
     def _behind(
         self, rows: Sequence[_Row]
-    ) -> tuple[dict[ChainName, int], list[RuleTemplate]] | None:
+    ) -> tuple[dict[ChainOfTable, int], list[RuleTemplate]] | None:
         """Return the chains that rows lead to, numbered, and the templates of their rules."""
-        numbers: dict[ChainName, int] = {}
+        numbers: dict[ChainOfTable, int] = {}
         found: list[RuleTemplate] = []
         rest = [_name(row.table, chain) for row in rows for chain in row.template.chains][::-1]
         while rest:
@@ -194,7 +194,7 @@ class NftClosures:
             rest += [(*name[:2], chain) for each in templates for chain in each.chains][::-1]
         return numbers, found
 
-    def _of_chain(self, name: ChainName) -> tuple[RuleTemplate, ...] | None:
+    def _of_chain(self, name: ChainOfTable) -> tuple[RuleTemplate, ...] | None:
         if name not in self._templates:
             table = self._by_name[name[:2]]
             chain = table.chains.get(name[2])
@@ -275,7 +275,7 @@ class _Numbers:
     def __init__(
         self,
         hosts: dict[str, int],
-        chains: dict[ChainName, int],
+        chains: dict[ChainOfTable, int],
         asked: str,
         ports: Iterable[int],
     ) -> None:
@@ -340,7 +340,7 @@ def _addresses(endpoints: Iterable[Endpoint]) -> Iterator[Address]:
     yield from dict.fromkeys(each.address for each in endpoints)
 
 
-def _name(table: Table, chain: str) -> ChainName:
+def _name(table: Table, chain: str) -> ChainOfTable:
     return table.family, table.name, chain
 
 
