@@ -11,7 +11,7 @@ from analyzer.model.value import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    _FrontendMatch = tuple[str, "Address | None", "int | None"]
+    from analyzer.kubeproxy.absent import FrontendMatch
 
 
 @value
@@ -29,7 +29,7 @@ class FlowServices:
 
     def __init__(self, services: Iterable[ServicePort], own: Sequence[Address]) -> None:
         self._own = frozenset(own)
-        self._frontends: dict[_FrontendMatch, tuple[ServicePort, Frontend]] = {}
+        self._frontends: dict[FrontendMatch, tuple[ServicePort, Frontend]] = {}
         for service in services:
             for frontend in service.frontends:
                 key = service.protocol, frontend.address, frontend.port

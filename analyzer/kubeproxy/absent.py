@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from analyzer.model.addresses import Address
     from analyzer.semantics.base_chains import Rules
 
-    #: Protocol, address and port.
-    SocketAddress = tuple[str, Address | None, int | None]
+    #: What rules match on of a frontend: protocol, address and port; no address: a NodePort.
+    FrontendMatch = tuple[str, Address | None, int | None]
 
 #: Chains that refuse flows to Services without endpoints.
 _REFUSING: Final = (names.SERVICES, names.EXTERNAL_SERVICES)
@@ -91,7 +91,7 @@ def _service(spec: ApiServicePort) -> ServicePort:
     )
 
 
-def _places(service: ServicePort) -> Iterator[SocketAddress]:
+def _places(service: ServicePort) -> Iterator[FrontendMatch]:
     for frontend in service.frontends:
         if frontend.address is not None:
             yield service.protocol, frontend.address, frontend.port

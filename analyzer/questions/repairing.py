@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
     from analyzer.failure.models import Dead
     from analyzer.inputs.api_objects import ApiObjects
+    from analyzer.kubeproxy.absent import FrontendMatch
     from analyzer.kubeproxy.view import Endpoint, ServicePort
-    from analyzer.repair.patch import FrontendMatch, RulesPatch
+    from analyzer.repair.patch import RulesPatch
     from analyzer.semantics.base_chains import Rules
 
 _API: Final = "default/kubernetes:"

@@ -35,7 +35,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-    from analyzer.repair.patch import FrontendMatch
+    from analyzer.kubeproxy.absent import FrontendMatch
 
 _SERVICES: Final = f"{PREFIX}SERVICES"
 _NODE_PORTS: Final = f"{PREFIX}NODEPORTS"

@@ -46,9 +46,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
+    from analyzer.kubeproxy.absent import FrontendMatch
     from analyzer.model.nft.expressions import Expression
     from analyzer.model.nft.statements import Statement
-    from analyzer.repair.patch import FrontendMatch
 
 _KUBE_PROXY: Final = "kube-proxy"
 _HOOKS: Final = ("prerouting", "output")

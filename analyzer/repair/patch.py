@@ -8,11 +8,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-    from analyzer.model.addresses import Address
-
-    #: A frontend of a Service: protocol, address, and port; no address: a NodePort.
-    FrontendMatch = tuple[str, "Address | None", "int | None"]
-
 #: Prefix of the names of our own chains in iptables: KUBE-SVC-X becomes KODDS-SVC-X.
 PREFIX: Final = "KODDS-"
 #: Our own table of nft.

@@ -14,7 +14,7 @@ from analyzer.model.probability import Bounds, capped_sum
 from netns_lab.affinity import strayed
 from netns_lab.arriving import NOTHING
 from netns_lab.backend import SocketAddress
-from netns_lab.columns import RawSocketAddress, sockaddr_of, tag_of
+from netns_lab.columns import FlowResult, RawSocketAddress, sockaddr_of, tag_of
 from netns_lab.count import BATCH
 from netns_lab.layout import PacketLayout
 from netns_lab.measure import RouteRun
@@ -23,9 +23,6 @@ from netns_lab.standing import Standing
 
 if TYPE_CHECKING:
     from netns_lab.experiment import Lab
-
-#: Where a flow arrived, and whether its client was answered.
-FlowResult = tuple[RawSocketAddress | None, bool | None]
 
 
 class CapturedRun(RouteRun):

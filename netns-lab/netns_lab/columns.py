@@ -30,6 +30,8 @@ NO_PORT: Final = 0xFFFF
 #: An address and a port as they stand in memory. IPv4: one word of address, zeros and port; IPv6:
 #: two words of the address, and the port.
 RawSocketAddress: TypeAlias = int | tuple[int, ...]
+#: Where a flow arrived, and whether its client was answered.
+FlowResult: TypeAlias = tuple[RawSocketAddress | None, bool | None]
 
 
 def raw_sockaddr(address: bytes, port: int) -> RawSocketAddress:

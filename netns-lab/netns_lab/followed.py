@@ -16,7 +16,7 @@ from analyzer.model.addresses import Address
 from analyzer.model.measurement import ANSWERED, Measurement
 from analyzer.model.probability import Bounds, capped_sum
 from netns_lab.arriving import NOTHING, Arriving, arriving, either, hull, sockaddr_of_endpoint
-from netns_lab.columns import RawSocketAddress, raw_sockaddr, sockaddr_of, tag_of
+from netns_lab.columns import FlowResult, RawSocketAddress, raw_sockaddr, sockaddr_of, tag_of
 from netns_lab.count import Answered, Captures, Landed
 from netns_lab.deaths import Death, DeathKind
 from netns_lab.errors import LabError
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 _UNKNOWN = Arriving({}, {}, NOTHING)
 RouteOf = tuple[ServicePort, Route]
-#: Where a flow arrived, and whether its client was answered.
-FlowResult = tuple[RawSocketAddress | None, bool | None]
 
 
 @dataclass(slots=True)

@@ -16,7 +16,7 @@ from analyzer.model.measurement import ANSWERED, EndpointCount, Measurement
 from analyzer.model.probability import NEVER, Bounds
 from netns_lab.arriving import NOTHING, Arriving, arriving, of_sender
 from netns_lab.backend import SocketAddress
-from netns_lab.columns import RawSocketAddress, raw_sockaddr, sockaddr_of
+from netns_lab.columns import FlowResult, RawSocketAddress, raw_sockaddr, sockaddr_of
 from netns_lab.count import BATCH, Answered, Landed
 from netns_lab.layout import PacketLayout
 from netns_lab.messages import struct_sockaddr
@@ -81,7 +81,7 @@ class RouteRun:
         self._echoes = lab.answering(service)
         self._landed: dict[int, RawSocketAddress] = {}
         self._answered: dict[int, bool] = {}
-        self._fates: Counter[tuple[RawSocketAddress | None, bool | None]] = Counter()
+        self._fates: Counter[FlowResult] = Counter()
         self._duplicates = 0
         self._kept_back = 0
         #: Of second flows of clients with session affinity: where they came to.

@@ -21,7 +21,7 @@ from analyzer.model.addresses import Address, address_and_port_from_text, addres
 from analyzer.model.services import ApiEndpoint, ApiServicePort
 
 #: Name, without a colon at its end, and protocol.
-NameAndProtocol: TypeAlias = tuple[str, str]
+PlainNameAndProtocol: TypeAlias = tuple[str, str]
 #: Kind, address (None: any of the node), port.
 ApiFrontend: TypeAlias = tuple[str, Address | None, int]
 
@@ -33,7 +33,7 @@ def objects(facts: DumpFacts) -> Iterator[Finding]:
     """Find Services, frontends and endpoints that are only in the rules or only in the objects."""
     if not facts.wanted:
         return
-    there: dict[NameAndProtocol, list[ChainRule]] = {}
+    there: dict[PlainNameAndProtocol, list[ChainRule]] = {}
     for frontend in (*facts.frontends, *facts.refusals):
         if frontend.service:
             there.setdefault((plain_name(frontend.service), frontend.protocol or ""), []).append(
@@ -75,9 +75,9 @@ def _text(place: ApiFrontend, protocol: str) -> str:
     return f"[{host}]:{port}/{protocol}" if ":" in host else f"{host}:{port}/{protocol}"
 
 
-def _chains(facts: DumpFacts) -> dict[NameAndProtocol, list[str]]:
+def _chains(facts: DumpFacts) -> dict[PlainNameAndProtocol, list[str]]:
     """Return the chains that draw endpoints of each ServicePort."""
-    found: dict[NameAndProtocol, list[str]] = {}
+    found: dict[PlainNameAndProtocol, list[str]] = {}
     for chain, owners in facts.owners.items():
         draws = chain in facts.settled or facts.draws(chain)
         if draws and not chain.startswith(names.ENDPOINT_PREFIX):

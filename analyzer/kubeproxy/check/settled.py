@@ -22,12 +22,8 @@ from analyzer.kubeproxy.names import plain_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TypeAlias
-
+    from analyzer.kubeproxy.grouping import NameAndProtocol
     from analyzer.kubeproxy.matched.chain_rule import FrontendKey
-
-    #: Name and protocol of a ServicePort.
-    NameAndProtocol: TypeAlias = tuple[str, str]
 
 #: In the place of the rows of an endpoint that are not usual.
 _NONE: Final = ("", "", "", "", "")
