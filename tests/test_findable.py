@@ -271,7 +271,7 @@ ANALYZER: Final = (
         "in each format",
     ),
     Row(
-        "questions/judging",
+        "questions/evaluating",
         "test_cli_loss_states.py",
         "its words as they stand on the command line",
     ),

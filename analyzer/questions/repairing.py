@@ -12,7 +12,7 @@ from analyzer.inputs.recognised import Input, input_of
 from analyzer.model.addresses import IPV4
 from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.value import value
-from analyzer.questions.judging import judged
+from analyzer.questions.evaluating import evaluated_services
 from analyzer.repair.witness import Repaired, repaired
 
 TYPE_CHECKING = False
@@ -60,7 +60,7 @@ def repair_of(options: SimpleNamespace, given: Input, died: Dead, objects: ApiOb
         _check(part.ruleset)
     if not died.is_anything:
         raise UsageError("repair: nothing is marked dead; add --dead-node, --dead-zone or --dead")
-    _, services = judged(options, given)
+    _, services = evaluated_services(options, given)
     before = losses(services, died, Count.DEAD)
     alone = () if options.service else tuple(_api(before))
     wanted = frozenset(end for each in before if each not in alone for end in each.dead)

@@ -17,7 +17,7 @@ from analyzer.kubeproxy.view import Endpoint
 from analyzer.model.diagnostics import Diagnostic, partial_warning
 from analyzer.model.value import replace
 from analyzer.parsers.conntrack import parse_conntrack
-from analyzer.questions.judging import judged
+from analyzer.questions.evaluating import evaluated_services
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def owned_flows(
     known = {each.key for each in flows}
     later = {each.key: each for each in read(getattr(options, "again", ()))}
     flows += [replace(each, is_new=True) for key, each in later.items() if key not in known]
-    _, services = judged(options, given)
+    _, services = evaluated_services(options, given)
     return flows, tuple(FlowServices(services, given.own).owned(flows)), told
 
 

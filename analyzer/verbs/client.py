@@ -27,7 +27,7 @@ from analyzer.kubeproxy.select import narrow
 from analyzer.kubeproxy.view import FrontendKind, Source
 from analyzer.model.value import replace, value
 from analyzer.output import finish
-from analyzer.questions.judging import dead_of, judged, warnings_of_dead
+from analyzer.questions.evaluating import dead_of, evaluated_services, warnings_of_dead
 from analyzer.reports.answers import ClientAnswer
 from analyzer.verbs.client_names import Names
 
@@ -105,7 +105,7 @@ class _Asked:
             self.given = next(iter(self._inputs.values()))
         else:
             self.given = read_input(options, self._objects)
-        self.absent, self.services = judged(options, self.given)
+        self.absent, self.services = evaluated_services(options, self.given)
         self.died = self._dead()
         fates = _Fates(said=self._said(), given=self.given)
         self._names = Names(options, self.given.view, self.absent, self.assumed)

@@ -10,7 +10,7 @@ from analyzer.failure.models import Dead
 from analyzer.kubeproxy.view import View
 from analyzer.model.diagnostics import Diagnostic, Severity, partial_warning
 from analyzer.model.value import replace, value
-from analyzer.questions.judging import dead_of
+from analyzer.questions.evaluating import dead_of
 from analyzer.questions.predicting import Shown
 
 TYPE_CHECKING = False

@@ -40,7 +40,7 @@ def whatif_of(options: SimpleNamespace, objects: ApiObjects, every: Everywhere |
     from analyzer.failure.whatif import FailureKind, WhatIfOptions, control_plane_of, what_if
     from analyzer.kubeproxy.absent import Absent
     from analyzer.outage.api_servers import api_processes
-    from analyzer.questions.judging import freshness, judged, warnings_of_places
+    from analyzer.questions.evaluating import evaluated_services, freshness, warnings_of_places
     from analyzer.reports.answers import WhatIfAnswer
     from analyzer.reports.freshness import Freshness
 
@@ -57,7 +57,7 @@ def whatif_of(options: SimpleNamespace, objects: ApiObjects, every: Everywhere |
         view, services, told = every.view, every.asked, every.diagnostics
     else:
         given = read_input(options, objects) if given is None else given
-        absent, services = judged(options, given)
+        absent, services = evaluated_services(options, given)
         view, told = given.view, (*given.view.diagnostics, *warnings_of_places(given))
     top = options.top or (_TOP_OF_TEXT if options.format in {"text", "markdown"} else _TOP)
     asked = WhatIfOptions(
@@ -133,12 +133,12 @@ def timeline(options: SimpleNamespace) -> int:
     from analyzer.failure.reaching import reaching
     from analyzer.outage.scenario import scenario
     from analyzer.outage.timeline import play
-    from analyzer.questions.judging import dead_of, judged, warnings_of_dead
+    from analyzer.questions.evaluating import dead_of, evaluated_services, warnings_of_dead
     from analyzer.reports.answers import TimelineAnswer
 
     objects = ApiObjects(options)
     given = read_input(options, objects)
-    absent, judged_services = judged(options, given)
+    absent, judged_services = evaluated_services(options, given)
     services = reaching(judged_services)
     died = dead_of(options, given)
     asked = _asked(options, given)
@@ -184,7 +184,7 @@ def _asked(options: SimpleNamespace, given: Input) -> OutageOptions:
     from analyzer.outage.clocks import DURATIONS
     from analyzer.outage.eviction import Rates
     from analyzer.outage.scenario import OutageOptions
-    from analyzer.questions.judging import dead_of
+    from analyzer.questions.evaluating import dead_of
 
     if options.frozen and options.healing:
         raise UsageError("--frozen and --healing cannot be combined")

@@ -6,7 +6,7 @@ from analyzer.failure.pinned import pinned as pinned_flows
 from analyzer.failure.suspects import suspects as suspect_endpoints
 from analyzer.inputs.recognised import read_input
 from analyzer.output import finish
-from analyzer.questions.judging import dead_of
+from analyzer.questions.evaluating import dead_of
 from analyzer.questions.tracking import (
     drawn_between,
     foreign_endpoints,

@@ -12,7 +12,7 @@ from analyzer.kubeproxy.absent import Absent
 from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.model.value import replace
 from analyzer.output import finish
-from analyzer.questions.judging import dead_of
+from analyzer.questions.evaluating import dead_of
 from analyzer.questions.predicting import Everywhere, Shown, everywhere
 from analyzer.reports.cluster_answer import LossClusterAnswer
 from analyzer.reports.loss_words import by_harm

@@ -13,7 +13,7 @@ from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.value import replace
 from analyzer.output import DONE, finish, show
-from analyzer.questions.judging import dead_of, freshness, warnings_of_dead
+from analyzer.questions.evaluating import dead_of, freshness, warnings_of_dead
 from analyzer.questions.repairing import Made, repair_of
 from analyzer.repair.leftover import undo_of
 from analyzer.repair.patch import NotCopied

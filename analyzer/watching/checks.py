@@ -22,7 +22,7 @@ from analyzer.failure.loss import service_losses
 from analyzer.failure.models import Dead
 from analyzer.inputs.whole import read_whole, rules_of
 from analyzer.model.value import replace, value
-from analyzer.questions.judging import dead_of, judged
+from analyzer.questions.evaluating import dead_of, evaluated_services
 from analyzer.reports.json_values import family
 from analyzer.reports.not_judged import not_judged
 from analyzer.reports.watch_answer import CheckResult, Seen, numbered
@@ -93,7 +93,7 @@ class Checker:
         except (AnalyzerError, OSError) as error:
             raise LookError("rules", _in_a_line(error)) from None
         try:
-            absent, services = judged(options, given)
+            absent, services = evaluated_services(options, given)
         except (InputError, UsageError) as error:
             raise LookError("no-services", _in_a_line(error)) from None
         try:

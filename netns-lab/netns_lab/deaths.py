@@ -19,7 +19,7 @@ from analyzer.inputs.recognised import Input
 from analyzer.kubeproxy.view import Endpoint
 from analyzer.model.value import replace
 from analyzer.parsers.durations import duration_from_text
-from analyzer.questions.judging import dead_of
+from analyzer.questions.evaluating import dead_of
 from netns_lab.errors import LabError
 
 #: What a client sees of each kind; None if that changes over time.

@@ -16,7 +16,7 @@ from analyzer.kubeproxy.view import Route, ServicePort, Source
 from analyzer.model.diagnostics import Diagnostic, Severity, partial_warning
 from analyzer.model.value import replace
 from analyzer.output import INTERRUPTED, finish
-from analyzer.questions.judging import dead_of
+from analyzer.questions.evaluating import dead_of
 from analyzer.reports.lab_answers import LeftOut
 from analyzer.reports.lab_phases_answer import FollowedRoute, LabPhasesAnswer, Phase, lost_of
 from analyzer.reports.phrases import count

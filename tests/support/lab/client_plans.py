@@ -29,7 +29,7 @@ from analyzer.inputs.recognised import read_input
 from analyzer.kubeproxy.generate import RulesLayout
 from analyzer.kubeproxy.select import narrow
 from analyzer.model.value import replace
-from analyzer.questions.judging import dead_of
+from analyzer.questions.evaluating import dead_of
 from netns_lab.arguments import parser
 from netns_lab.backends import backend_of
 from netns_lab.command import ip_batch
