@@ -11,9 +11,9 @@ from collections.abc import Collection, Iterable, Iterator
 from analyzer.failure.incidence import ONE, Incidence, RouteRow
 from analyzer.failure.limits import allowed
 from analyzer.failure.whatif import FailureKind, WhatIf
-from analyzer.kubeproxy.view import ServicePort
+from analyzer.kubeproxy.view import ServicePort, Source
 from analyzer.model.probability import Dyadic
-from analyzer.model.value import value
+from analyzer.model.value import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,12 +79,27 @@ def breaches(
 def _exceeding(
     found: WhatIf, most: Fraction
 ) -> Iterator[tuple[FailureKind, Incidence, Exceeding | None]]:
-    nodes, asked = found.nodes, found.asked
+    told: set[FailureKind] = set()
+    for kind, where, broken in _exceeding_of(found, found.nodes, found.zones, most):
+        told |= set() if broken is None else {kind}
+        yield kind, where, broken
+    if found.from_endpoints is None:
+        return
+    for kind, where, broken in _exceeding_of(found, *found.from_endpoints, most):
+        if broken is not None and kind not in told:
+            route = replace(broken.row.route, source=Source.HAIRPIN)
+            yield kind, where, replace(broken, row=replace(broken.row, route=route))
+
+
+def _exceeding_of(
+    found: WhatIf, nodes: Incidence, zones: Incidence | None, most: Fraction
+) -> Iterator[tuple[FailureKind, Incidence, Exceeding | None]]:
+    asked = found.asked
     if found.control_plane is not None:
         groups = found.control_plane.groups
         yield FailureKind.CONTROL_PLANE, nodes, exceeding(nodes, groups, most)
-    if FailureKind.ZONE in asked.kinds and found.zones is not None:
-        yield FailureKind.ZONE, found.zones, exceeding_any(found.zones, 1, most)
+    if FailureKind.ZONE in asked.kinds and zones is not None:
+        yield FailureKind.ZONE, zones, exceeding_any(zones, 1, most)
     if FailureKind.NODE in asked.kinds:
         yield FailureKind.NODE, nodes, exceeding_any(nodes, 1, most)
     size = min(asked.depth, len(nodes.groups))

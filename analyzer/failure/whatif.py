@@ -11,10 +11,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from analyzer.errors import UsageError, suggestion
 from analyzer.failure.costs import Cost, cost, singles
-from analyzer.failure.incidence import UNPLACED, Incidence, RouteRow, incidence, rank
+from analyzer.failure.incidence import UNPLACED, Incidence, RouteRow, rank
 from analyzer.failure.most_silenced import MostSilenced, most_silenced
 from analyzer.failure.pairs import worst_pairs
-from analyzer.failure.places import EndpointPlaces
+from analyzer.failure.places import incidences
 from analyzer.failure.sets import sets_to_look_at
 from analyzer.failure.smallest import Survival, rows_that_count, survival, survives
 from analyzer.failure.ways import ways, ways_of_every_node
@@ -115,6 +115,8 @@ class WhatIf:
         unplaced: endpoints, as they are printed, whose node is not known.
         unzoned: the same for zones.
         vantages: the nodes whose rules are considered; empty for one node's rules.
+        from_endpoints: what nodes and zones carry of the flows of endpoints that lose hairpin
+            flows to rules; only thresholds ask for them. None: none does.
         is_interrupted: the user interrupted it; what is missing was not judged.
     """
 
@@ -131,6 +133,7 @@ class WhatIf:
     unzoned: tuple[str, ...] = ()
     vantages: tuple[str, ...] = ()
     is_interrupted: bool = False
+    from_endpoints: tuple[Incidence, Incidence | None] | None = None
 
     def service(self, row: RouteRow) -> ServicePort:
         """Return the ServicePort of a row."""
@@ -178,26 +181,20 @@ def what_if(
     asked: WhatIfOptions,
     advance: Callable[[int, int | None], None] | None = None,
     every_node: Sequence[EveryNode] = (),
+    from_endpoints: Sequence[ServicePort] = (),
 ) -> WhatIf:
     """Return what each failure costs; long computations end if they are interrupted.
 
-    `every_node` are the same ServicePorts at every node, if all nodes are considered.
+    `every_node` are the same ServicePorts at every node, if all nodes are considered;
+    `from_endpoints` the same with the flows of endpoints that lose hairpin flows, if any do.
 
     Raises:
         UsageError: the nodes of endpoints are not known, or a name was not found.
     """
-    places = EndpointPlaces(cluster)
     vantages = frozenset(name for each in every_node for at in each.at for name in at.nodes)
     found = [ways_of_every_node(each, vantages) for each in every_node]
     found = found or [ways(service) for service in services]
-    names = sorted(cluster.node_names)
-    nodes = incidence(found, names, lambda printed: [p.node for p in places.of(printed)])
-    zones = None
-    if of_zone := sorted(cluster.zones):
-        zone_of = {name: cluster.zone_of(name) for name in vantages}
-        zones = incidence(
-            found, of_zone, lambda printed: [p.zone for p in places.of(printed)], zone_of.get
-        )
+    nodes, zones = incidences(found, cluster, vantages)
     _check(nodes, zones, cluster, asked)
     evaluation = _Evaluation(nodes, zones, cluster, asked)
     answer = WhatIf(
@@ -214,6 +211,7 @@ def what_if(
         unplaced=_unplaced(nodes),
         unzoned=() if zones is None else _unplaced(zones),
         vantages=tuple(sorted(vantages)),
+        from_endpoints=incidences(map(ways, from_endpoints), cluster) if from_endpoints else None,
     )
     return evaluation.with_sets(answer, advance) if FailureKind.SET in asked.kinds else answer
 

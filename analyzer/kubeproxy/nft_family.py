@@ -293,6 +293,8 @@ class NftFamily:
         return Classes(closures, self._is_taken, own=self._own)
 
     def _is_empty(self, entrance: Entrance) -> bool:
+        if entrance.plain is not None:
+            return False
         chain = entrance.table.chains.get(entrance.chain)
         return chain is not None and not len(chain.rules)
 

@@ -48,6 +48,8 @@ _SNIFF: Final = (
     r"^[-+ \t>$]*(?:\*\s*[a-z]+\s*$|:\S+ (?:ACCEPT|DROP|-) \[\d+:\d+\]|-P [A-Z]+ (?:ACCEPT|DROP)"
     r"|(?:\[\d+:\d+\]\s*)?-A \S+ )"
 )
+#: One of these is in each line that it finds.
+_MARKS: Final = ("*", "-A ", "-P ", " [")
 
 #: Warning of iptables-nft-save on stderr, which may be mixed into a dump before or after the rules.
 #: Source: iptables/nft-shared.c, ``nft_check_xt_legacy``.
@@ -60,8 +62,11 @@ _Head: TypeAlias = tuple[str | None, tuple[int, int]] | None
 
 def sniff(text: str) -> bool:
     """Return whether `text` has a line that iptables-save or ``iptables -S`` prints."""
-    # The regular expression takes a moment to compile.
-    return text.startswith(_USUAL_HEADS) or re.search(_SNIFF, text, re.MULTILINE) is not None
+    if text.startswith(_USUAL_HEADS):
+        return True
+    # The regular expression takes a moment to compile, and to search a listing of nft.
+    may_be = any(mark in text for mark in _MARKS)
+    return may_be and re.search(_SNIFF, text, re.MULTILINE) is not None
 
 
 def parse(

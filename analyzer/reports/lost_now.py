@@ -166,4 +166,4 @@ def _sources(loss: ServiceLoss, ending: Ending, share: Bounds, total: Bounds) ->
     ]
     if len(routes) == len(loss.routes) and routes[0].route.source is not Source.HAIRPIN:
         return "from everywhere"
-    return f"from {sources_of(routes, loss.routes, 'an endpoint to itself')}"
+    return f"from {sources_of(routes, loss.routes, 'an endpoint itself')}"

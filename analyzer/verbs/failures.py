@@ -35,7 +35,12 @@ def whatif(options: SimpleNamespace) -> int:
 
 def whatif_of(options: SimpleNamespace, objects: ApiObjects, every: Everywhere | None) -> int:
     """Show what each failure would cost, on every node of `every` if it is given."""
-    from analyzer.failure.reaching import is_lost_beyond, reaching, reaching_at_every_node
+    from analyzer.failure.reaching import (
+        is_lost_beyond,
+        reaching,
+        reaching_at_every_node,
+        reaching_from_endpoints,
+    )
     from analyzer.failure.thresholds import breaches
     from analyzer.failure.whatif import FailureKind, WhatIfOptions, control_plane_of, what_if
     from analyzer.kubeproxy.absent import Absent
@@ -74,7 +79,9 @@ def whatif_of(options: SimpleNamespace, objects: ApiObjects, every: Everywhere |
         asked = replace(asked, control_plane=topology.api)
     with progress("failures") as advance:
         at_every_node = () if every is None else tuple(map(reaching_at_every_node, every.services))
-        found = what_if(reaching(services), objects.cluster, asked, advance, at_every_node)
+        own = () if options.max_loss is None else reaching_from_endpoints(services)
+        given_services = reaching(services), objects.cluster, asked
+        found = what_if(*given_services, advance, at_every_node, own)
     thresholds = {"max_loss": options.max_loss, "min_survives": options.min_survives}
     answer = WhatIfAnswer(
         cluster=objects.cluster,

@@ -34,7 +34,7 @@ DNS = r"kube-system/kube-dns:dns: 100.0% of new flows from pod, pod-elsewhere, e
         ),
         (
             "kube-router",
-            r"default/app: 50.0% of new flows from pod, pod-elsewhere, external, an endpoint to "
+            r"default/app: 50.0% of new flows from pod, pod-elsewhere, external, an endpoint "
             r"itself are rejected now "
             r"\(kube-router, table filter, \S+/kube-router.txt:\d+: -A KUBE-POD-FW-ABC .*\)\.",
         ),
@@ -74,7 +74,8 @@ def test_more_that_may_be_lost_is_said_beside_what_is(command: Command) -> None:
     certain, perhaps = done.out.splitlines()[:2]
     assert re.match(r"default/app: 50.0% of new flows from node are dropped now \(", certain)
     most = (
-        r"default/app: up to 100.0% of new flows from pod, pod-elsewhere, external may be dropped "
+        r"default/app: up to 100.0% of new flows from pod, pod-elsewhere, external, an endpoint "
+        r"itself may be dropped "
     )
     assert re.match(most + r"now \(.*: -A FORWARD -m made-up -j DROP\)\.", perhaps)
 

@@ -7,7 +7,7 @@ from collections.abc import Container, Iterator
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.dispatch.nft_chains import reached_by
 from analyzer.kubeproxy.dispatch.nft_places import PacketPattern, places
-from analyzer.kubeproxy.rows.nft import PlainChain, PlainElement, chain_of, rows_of
+from analyzer.kubeproxy.rows.nft import PlainChain, PlainElement, chain_of, numbers_of, rows_of
 from analyzer.kubeproxy.view import Frontend, FrontendKind
 from analyzer.model.addresses import VERSIONS, Address
 from analyzer.model.iptables import targets
@@ -94,12 +94,9 @@ class Entrances:
         self.plain_map: str | None = None
         self.plain_maps: set[tuple[str, str, str]] = set()
         self.plain_addresses: set[str] = set()
-        self._known_ips = {
-            address
-            for table in self.tables
-            if _CLUSTER_IPS in table.sets
-            for address in (element.key for element in table.sets[_CLUSTER_IPS].elements)
-        }
+        held = [table.sets.get(_CLUSTER_IPS) for table in self.tables]
+        sets = [each for each in held if each is not None]
+        self._known_ips = frozenset[int]().union(*[numbers_of(s, self._version) for s in sets])
         self._refusing: dict[tuple[PacketPattern, str, str], Table] = {}
         #: By table and name.
         self._chains: dict[tuple[int, str], list[Chain]] = {}
@@ -153,7 +150,7 @@ class Entrances:
         name, frontend = self.named(place, chain)
         plain = chain_of(table, chain)
         if plain is not None:
-            self.plain_addresses.update(text.rpartition(":")[0] for text in plain.texts)
+            self.plain_addresses.update(plain.hosts)
         return Entrance(
             name=name,
             protocol=protocol,
@@ -190,9 +187,10 @@ class Entrances:
         return name or str(frontend), frontend
 
     def _kind(self, place: PacketPattern, chain: str, told: str | None) -> FrontendKind:
+        address = place.address
         if told is not None:
             return FrontendKind(told)
-        if place.address in self._known_ips:
+        if address is not None and int(address) in self._known_ips:
             return FrontendKind.CLUSTER_IP
         if self._known_ips or chain.startswith(_EXTERNAL):
             self.guessed.add(_key(place))

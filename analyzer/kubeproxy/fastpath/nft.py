@@ -144,7 +144,7 @@ class PlainServices:
             marks = {source: self._known[kind, source].marks for source in Source}
             self._plain[kind] = marks
         service = PlainService("", "", place.protocol, place.frontend.port or 0, "", None, drawn)
-        asked = PlainFlows(kind, place.frontend, place.protocol, drawn, marks)
+        asked = PlainFlows(kind, place.frontend, place.protocol, drawn, place.chain.hosts, marks)
         is_quiet = self._quiet.add(asked)
         routes = PlainRoutes(
             lambda source: self._made(kind, source, place, service, is_quiet), is_quiet
@@ -167,13 +167,16 @@ class PlainServices:
 
     def _kind(self, place: PlainFrontend) -> ServiceKind | None:
         address, port = place.frontend.address, place.frontend.port
+        assert address is not None  # otherwise its rows are not plain
+        text = str(address)
         answers = self._before.answers(
-            str(address),
+            text,
+            int(address),
             lambda: Packet(protocol=place.protocol, destination=address, destination_port=port),
         )
         chain = place.chain
         marks = chain.marks
-        own = None if marks is None else marks[:3] == (str(address), place.protocol, port)
+        own = None if marks is None else marks[:3] == (text, place.protocol, port)
         if answers is None or chain.protocol != place.protocol:
             return None
         # More is assumed of a ClusterIP than of other addresses.

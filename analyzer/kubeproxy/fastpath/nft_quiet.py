@@ -6,7 +6,7 @@ find that, so that no endpoint is looked at. Where they do not, each Service is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 
 from analyzer.kubeproxy.fastpath.nft_hairpins import PlainHairpins
@@ -27,6 +27,7 @@ class PlainFlows:
 
     Attributes:
         kind: equal for Services whose flows the rules before their chains treat alike.
+        hosts: the addresses of its endpoints, as written.
         marks: by source, those that flows may have that do not return to their endpoint.
     """
 
@@ -34,6 +35,7 @@ class PlainFlows:
     frontend: Frontend
     protocol: str
     drawn: Drawn
+    hosts: Sequence[str]
     marks: Mapping[Source, frozenset[Mark]]
 
 
@@ -52,7 +54,7 @@ class QuietServices:
         self._every: list[PlainFlows] = []
         #: How many of them the following are of.
         self._done = 0
-        #: By kind, each endpoint as written, with a Service that has it.
+        #: By kind, each endpoint of this node as written, with a Service that has it.
         self._users: dict[Hashable, dict[str, PlainFlows]] = {}
         #: Their addresses as written, and those that may be of pods of this node.
         self._hosts: set[str] = set()
@@ -70,14 +72,14 @@ class QuietServices:
         def are_quiet() -> bool:
             ways = self._ways(asked).items()
             return all(self._spares(*way, at) for way in ways) and self._are_hairpins_quiet(
-                self._users[asked.kind].items(), asked, at
+                self._users.get(asked.kind, {}).items(), asked, at
             )
 
         return self._is_spared(asked.kind, are_quiet, at)
 
     def _is_quiet(self, asked: PlainFlows, at: int) -> bool:
         self._read()
-        if not self._are_hairpins_quiet(((text, asked) for text in asked.drawn.texts), asked, at):
+        if not self._are_hairpins_quiet(self._here_of(asked), asked, at):
             return False
         for towards, way in self._ways(asked).items():
             if self._spares(towards, way, at):
@@ -95,15 +97,13 @@ class QuietServices:
     def _are_hairpins_quiet(
         self, every: Iterable[tuple[str, PlainFlows]], like: PlainFlows, at: int
     ) -> bool:
-        """Return whether no flow of some endpoints to themselves may be lost.
+        """Return whether no flow of some endpoints of this node to themselves may be lost.
 
         Each is of a Service of the kind of `like`, which is the one at `at`.
         """
         hairpins = self._hairpins
         ways = [
-            (like.kind, asked.frontend, like.protocol, endpoint_of(text))
-            for text, asked in every
-            if text.rpartition(":")[0] in self._here
+            (like.kind, asked.frontend, like.protocol, endpoint_of(text)) for text, asked in every
         ]
         marks = {hairpins.marks(*way) for way in ways}
         for mark in frozenset[Mark]().union(*marks):
@@ -155,18 +155,25 @@ class QuietServices:
             spared = self._spared[key] = len(self._every) if spares() else None
         return spared is not None
 
+    def _here_of(self, asked: PlainFlows) -> list[tuple[str, PlainFlows]]:
+        """Return the endpoints of a Service that may be of pods of this node."""
+        if self._here.isdisjoint(asked.hosts):
+            return []
+        every = zip(asked.drawn.texts, asked.hosts, strict=True)
+        return [(text, asked) for text, host in every if host in self._here]
+
     def _read(self) -> None:
         """Read the endpoints of all Services that are there by now."""
         if self._done == len(self._every):
             return
-        hosts: set[str] = set()
-        for asked in self._every[self._done :]:
-            users = self._users.setdefault(asked.kind, {})
-            users.update(dict.fromkeys(asked.drawn.texts, asked))
-            hosts.update([text.rpartition(":")[0] for text in asked.drawn.texts])
+        new = self._every[self._done :]
         self._done = len(self._every)
+        hosts = set[str]().union(*[asked.hosts for asked in new])
         self._here |= self._walks.hairpins.here(hosts - self._hosts)
         self._hosts |= hosts
+        for asked in new:
+            if here := self._here_of(asked):
+                self._users.setdefault(asked.kind, {}).update(here)
         for made in ("_around", "_addresses", "_those_here"):
             vars(self).pop(made, None)
 
