@@ -30,7 +30,7 @@ from analyzer.cluster.content import block_of
 from analyzer.cluster.pieces import TextPiece, find, lines_but, pieces_of
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.fastpath.grounds import PlainGrounds
-from analyzer.kubeproxy.rows.plain_shares import PlainRoutes
+from analyzer.kubeproxy.rows.plain_shares import Marked, PlainRoutes
 from analyzer.model.value import value
 
 TYPE_CHECKING = False
@@ -168,7 +168,7 @@ class Reference:
                 continue
             first, last = self._groups[chain]
             text = data[first:last]
-            if plain.unmarked is not None and plain.drawn.marks_for is None:
+            if plain.unmarked is not Marked.NONE and plain.drawn.marks_for is None:
                 continue  # a row of its own in KUBE-SERVICES marks its flows
             ends = [
                 each

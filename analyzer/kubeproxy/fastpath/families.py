@@ -36,6 +36,7 @@ from analyzer.kubeproxy.fastpath.around import Around, as_host
 from analyzer.kubeproxy.rows.plain import shares_of
 from analyzer.kubeproxy.rows.plain_shares import (
     Drawn,
+    Marked,
     MasqueradeAndLoss,
     MasqueradeAndLossOf,
     PlainShares,
@@ -120,7 +121,7 @@ class FrontendFamily:
         texts = _texts(blocks)
         drawn = [[each.get(text, _NEVER) for each in every] for text in texts]
         draws = [Bounds(min(b.lower for b in of), max(b.upper for b in of)) for of in drawn]
-        return Drawn(None, "", texts, tuple(draws))
+        return Drawn(None, Marked.NONE, texts, tuple(draws))
 
 
 def _texts(blocks: Iterable[Drawn]) -> tuple[str, ...]:
@@ -238,7 +239,7 @@ class Families:
         draws = self._draws[texts]
         if draws is None:
             return None
-        return Drawn(None, "", tuple([kinds[name][0] for name in rows.chains]), draws)
+        return Drawn(None, Marked.NONE, tuple([kinds[name][0] for name in rows.chains]), draws)
 
 
 @value

@@ -13,7 +13,7 @@ from analyzer.kubeproxy.fastpath.masquerade import PlainMasquerade
 from analyzer.kubeproxy.fastpath.quiet import Quiet
 from analyzer.kubeproxy.routes.sources import PodNetworks
 from analyzer.kubeproxy.rows.endpoints import EndpointRows
-from analyzer.kubeproxy.rows.plain_shares import PlainService
+from analyzer.kubeproxy.rows.plain_shares import PlainService, Unmarked
 from analyzer.kubeproxy.view import Source
 from analyzer.model.addresses import Address, Network, smallest_with
 from analyzer.model.iptables.rules import Ruleset
@@ -45,7 +45,7 @@ class PlainGrounds:
 
     ruleset: Ruleset
     mark: int
-    unmarked: str | None
+    unmarked: Unmarked
     written: Network | None
     pods: PodNetworks
     ways: tuple[SourceMasquerade, ...]
@@ -81,7 +81,7 @@ class PlainGrounds:
 def usual_ways(
     parts: Mapping[Source, Sequence[tuple[Network | None, Address | None]]],
     masquerade: PlainMasquerade,
-    unmarked: str | None,
+    unmarked: Unmarked,
 ) -> Iterator[SourceMasquerade]:
     """Yield the parts of each source with other results than those around them.
 

@@ -18,12 +18,14 @@ from analyzer.kubeproxy.rows.plain_shares import (
     PlainRoutes,
     PlainService,
     PlainShares,
+    Unmarked,
+    network_of,
     told_by,
     told_otherwise,
 )
 from analyzer.kubeproxy.source_part import ALL_SOURCES
 from analyzer.kubeproxy.view import Frontend, Route, Source
-from analyzer.model.addresses import VERSIONS, Address, Network, network_from_text
+from analyzer.model.addresses import VERSIONS, Address, Network
 from analyzer.model.iptables.rules import Ruleset, Table
 from analyzer.model.probability import NEVER
 
@@ -39,7 +41,7 @@ if TYPE_CHECKING:  # only loaded for dumps that need it
     from analyzer.model.region import Intervals
 
     #: The network that a Service's rule does not mark, and what is known of flows before DNAT.
-    _Asked: TypeAlias = tuple[str | None, First | None]
+    _Asked: TypeAlias = tuple[Unmarked, First | None]
     #: A frontend, the protocol, a source, and a network of it.
     RouteKey: TypeAlias = tuple[Frontend, str, Source, Network | None]
 
@@ -201,7 +203,7 @@ class PlainWays:
             ]
         )
 
-    def _fares_of(self, entrance: Entrance, unmarked: str | None) -> Fares:
+    def _fares_of(self, entrance: Entrance, unmarked: Unmarked) -> Fares:
         asked = unmarked, self._first(entrance, Source.NODE)
         if asked not in self._fares:
             every = tuple(tuple(self._after_dnat_from(s, entrance, unmarked)) for s in Source)
@@ -210,7 +212,7 @@ class PlainWays:
         return self._fares[asked]
 
     def _after_dnat_from(
-        self, source: Source, entrance: Entrance, unmarked: str | None
+        self, source: Source, entrance: Entrance, unmarked: Unmarked
     ) -> list[PartAfterDnat]:
         known = self._after_dnat_of[source]
         asked = unmarked, self._first(entrance, source)
@@ -239,13 +241,13 @@ class PlainWays:
                 yield Route(entrance.frontend, source, shares, NEVER, network, (), part.also)
 
     def _after_dnat(
-        self, source: Source, unmarked: str | None, first: First | None
+        self, source: Source, unmarked: Unmarked, first: First | None
     ) -> Iterator[PartAfterDnat]:
         """Yield each part of a source, its address, and what happens to its flows after DNAT."""
         if source is Source.HAIRPIN:
             yield ALL_SOURCES, self._masquerade.after_dnat_of_hairpin(first)
             return
-        spared = network_from_text(unmarked) if unmarked else None
+        spared = network_of(unmarked)
         behind = (self._asked_behind or {}).get(source)
         if behind:
             from analyzer.model.region import span
@@ -277,7 +279,7 @@ class PlainWays:
         if len(texts) > 1 or mark is None:
             return None
         (unmarked,) = texts
-        spared = network_from_text(unmarked) if unmarked else None
+        spared = network_of(unmarked)
         asked = frozenset() if spared is None else frozenset({spared})
         sources: list[Source] = [s for s in Source if s is not Source.HAIRPIN]
         parts = {source: self._parts().of(source, asked) for source in sources}

@@ -20,6 +20,7 @@ from analyzer.kubeproxy.routes.source_parts import SourceParts
 from analyzer.kubeproxy.rows.nft import PlainChain
 from analyzer.kubeproxy.rows.plain_shares import (
     Drawn,
+    Marked,
     MasqueradeAndLoss,
     MasqueradeAndLossOf,
     PlainRoutes,
@@ -143,7 +144,9 @@ class PlainServices:
                 return None
             marks = {source: self._known[kind, source].marks for source in Source}
             self._plain[kind] = marks
-        service = PlainService("", "", place.protocol, place.frontend.port or 0, "", None, drawn)
+        service = PlainService(
+            "", "", place.protocol, place.frontend.port or 0, "", Marked.NONE, drawn
+        )
         asked = PlainFlows(kind, place.frontend, place.protocol, drawn, place.chain.hosts, marks)
         is_quiet = self._quiet.add(asked)
         routes = PlainRoutes(
@@ -189,7 +192,7 @@ class PlainServices:
         if draws is None:
             draws = tuple([Bounds(weight, weight) for weight in numgen_weights(number)])
             self._draws[number] = draws
-        return Drawn(None, "", chain.texts, draws)
+        return Drawn(None, Marked.NONE, chain.texts, draws)
 
     # --- sources ---
 

@@ -22,7 +22,13 @@ from ipaddress import IPv4Address
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.rows.endpoints import PROTOCOLS, ROWS_OF_ENDPOINT, EndpointRows
-from analyzer.kubeproxy.rows.plain_shares import Drawn, FrontendTexts, PlainService
+from analyzer.kubeproxy.rows.plain_shares import (
+    Drawn,
+    FrontendTexts,
+    Marked,
+    PlainService,
+    Unmarked,
+)
 from analyzer.kubeproxy.rows.shapes import (
     NODE_PORTS,
     Shapes,
@@ -64,12 +70,12 @@ class _Entries:
 
     Attributes:
         entries: rows for one address and port, whose flows no other row can match.
-        marks: the rows before them that mark flows from outside a network, and that network.
+        marks: the rows before them that mark flows, and the network whose flows they do not mark.
         harmless: rows that cannot match such flows.
     """
 
     entries: dict[int, re.Match[str]]
-    marks: dict[FrontendTexts, tuple[int, str]]
+    marks: dict[FrontendTexts, tuple[int, Unmarked]]
     harmless: set[int]
 
 
@@ -216,6 +222,7 @@ class PlainTable:
         found = self._entries(rows)
         self.entries = found.entries
         chains: dict[tuple[str, str], Drawn | None] = {}
+        none = Marked.NONE
         for at, row in found.entries.items():
             _, address, protocol, comment, port, chain = row.groups()
             way = chain, protocol
@@ -224,9 +231,9 @@ class PlainTable:
             if drawn is None:
                 continue
             key = (address, protocol, port)
-            mark_at, unmarked = found.marks.get(key, (at, None))
+            mark_at, unmarked = found.marks.get(key, (at, none))
             if drawn.marks_for is not None:
-                if drawn.marks_for != key or unmarked is not None:
+                if drawn.marks_for != key or unmarked is not none:
                     continue
                 unmarked = drawn.unmarked
             self.understood.add(chain)
@@ -266,7 +273,7 @@ class PlainTable:
             if key in seen or protocol not in PROTOCOLS or not is_port(port):
                 strange.add(address)
             elif chain == names.MARK_MASQUERADE and key not in found.marks:
-                found.marks[key] = at, unmarked or ""
+                found.marks[key] = at, unmarked or Marked.ALL
             elif chain.startswith(names.SERVICE_PREFIXES) and unmarked is None:
                 seen.add(key)
                 found.entries[at] = read
@@ -292,9 +299,9 @@ class PlainTable:
         if draws is None or texts is None or len(set(texts)) < len(texts):
             return None
         if marks is None:
-            return Drawn(None, "", texts, draws)
+            return Drawn(None, Marked.NONE, texts, draws)
         network, address, marked_protocol, port = marks.groups()
-        return Drawn((address, marked_protocol, port), network or "", texts, draws)
+        return Drawn((address, marked_protocol, port), network or Marked.ALL, texts, draws)
 
     def _shares(self, texts: tuple[str, ...]) -> tuple[Bounds, ...] | None:
         """Return the exact shares of these draws; one more takes the remaining flows.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
 from analyzer.kubeproxy.rows.shapes import host
@@ -15,7 +16,7 @@ from analyzer.kubeproxy.view import (
     Share,
     Source,
 )
-from analyzer.model.addresses import Address
+from analyzer.model.addresses import Address, Network, network_from_text
 from analyzer.model.endings import Endings
 from analyzer.model.probability import Bounds
 from analyzer.model.value import value
@@ -27,8 +28,20 @@ if TYPE_CHECKING:
     #: Sources that rules do not distinguish, and what happens to their flows after DNAT.
     PartAfterDnat: TypeAlias = tuple[SourcePart, "MasqueradeAndLossOf"]
 
-#: ``-s`` of the rule that marks flows from outside; an empty text: it marks all.
-Unmarked = str
+
+@enum.unique
+class Marked(enum.Enum):
+    """Which flows of a frontend its own rule marks for masquerade, from whichever source."""
+
+    NONE = enum.auto()
+    ALL = enum.auto()
+
+    # Of an object, in C: caches of what happens to flows have it in their keys.
+    __hash__ = object.__hash__
+
+
+#: ``! -s`` of the rule that marks flows from outside, as written, if it has that.
+Unmarked = str | Marked
 
 #: Address, protocol and port of a frontend, as written.
 FrontendTexts = tuple[str, str, str]
@@ -40,8 +53,7 @@ class PlainService:
 
     Attributes:
         comment: of its row in KUBE-SERVICES.
-        unmarked: the network from which flows are not marked for masquerade; None: no flow is
-            marked, an empty text: all are.
+        unmarked: the network from which flows are not marked for masquerade.
     """
 
     comment: str
@@ -49,7 +61,7 @@ class PlainService:
     protocol: str
     port: int
     chain: str
-    unmarked: Unmarked | None
+    unmarked: Unmarked
     drawn: Drawn
 
     def is_treated_alike(
@@ -67,6 +79,11 @@ class PlainService:
             return found.lost if end.address == address else found
 
         return all(told(one, end) == told(other, end) for end in self.drawn.endpoints)
+
+
+def network_of(unmarked: Unmarked) -> Network | None:
+    """Return the network of sources whose flows are not marked; None: there is none such."""
+    return network_from_text(unmarked) if isinstance(unmarked, str) else None
 
 
 def told_by(after: MasqueradeAndLossOf, service: PlainService) -> Hashable:
@@ -111,7 +128,7 @@ class Drawn:
     def __init__(
         self,
         marks_for: FrontendTexts | None,
-        unmarked: str,
+        unmarked: Unmarked,
         texts: tuple[str, ...],
         draws: tuple[Bounds, ...],
     ) -> None:

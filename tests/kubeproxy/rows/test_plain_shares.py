@@ -22,7 +22,7 @@ from analyzer.kubeproxy.generate import (
     service_ports,
     services,
 )
-from analyzer.kubeproxy.rows.plain_shares import Drawn, PlainRoutes
+from analyzer.kubeproxy.rows.plain_shares import Drawn, Marked, PlainRoutes
 from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Source
 from analyzer.model.cluster import Cluster
 from analyzer.model.probability import ALWAYS, Bounds
@@ -109,7 +109,7 @@ NOT_LOST = "not lost"
 
 
 def class_routes(draws: tuple[Bounds, ...] | None, found: str | None) -> PlainRoutes:
-    drawn = None if draws is None else Drawn(None, "", ("10.0.0.1:80",), draws)
+    drawn = None if draws is None else Drawn(None, Marked.NONE, ("10.0.0.1:80",), draws)
     return PlainRoutes(lambda _: iter(()), lambda: False, drawn, found=lambda: found)
 
 
