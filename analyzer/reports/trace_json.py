@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from analyzer.model.packet import Packet
+from analyzer.model.packet import NO_DEVICE, Packet
 from analyzer.reports import json_values as values
 from analyzer.reports.answers import TraceAnswer
 from analyzer.reports.json_distributions import distribution
@@ -46,7 +46,7 @@ def _packet(packet: Packet) -> dict[str, Any]:
         "port": packet.destination_port,
         "protocol": packet.protocol,
         "in_interface": packet.in_interface or None,
-        "made_here": packet.in_interface == "",
+        "made_here": packet.in_interface == NO_DEVICE,
         "mark": packet.mark.value,
         "icmp": None if packet.icmp is None else list(packet.icmp),
     }

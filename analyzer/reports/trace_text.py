@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 
 from analyzer.kubeproxy.view import Endpoint
-from analyzer.model.packet import Packet
+from analyzer.model.packet import NO_DEVICE, Packet
 from analyzer.reports.answers import TraceAnswer
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.numbers import bounds_fraction, bounds_percent
@@ -68,7 +68,7 @@ def render(answer: TraceAnswer) -> Document:
 
 def asked_of(packet: Packet) -> str:
     """Return the description of a packet, as a phrase."""
-    source = "the node" if packet.in_interface == "" else "any source"
+    source = "the node" if packet.in_interface == NO_DEVICE else "any source"
     if packet.source is not None:
         source = str(Endpoint(packet.source, packet.source_port))
     destination = "any destination"

@@ -27,7 +27,7 @@ from typing import Final
 
 from analyzer.model.devices import Devices
 from analyzer.model.iptables.targets import Drop, Reject
-from analyzer.model.packet import NO_ZONES, UNKNOWN_MARK, Packet
+from analyzer.model.packet import NO_DEVICE, NO_ZONES, UNKNOWN_MARK, Packet
 from analyzer.model.region import Parted
 from analyzer.model.routing import LOOPBACK, Routes
 from analyzer.model.value import replace, value
@@ -147,7 +147,7 @@ class FlowAnswers:
         Raises:
             Parted: rules match on some of the flow's destinations.
         """
-        ends = _ENDS[sent.in_interface == "", here]
+        ends = _ENDS[sent.in_interface == NO_DEVICE, here]
         if left.zones == NO_ZONES:
             if ends not in self._never_lost and self._is_lost_first(sent, left, ends):
                 self._never_lost[ends] = None  # since some of all answers are
@@ -201,11 +201,11 @@ class FlowAnswers:
             is_answer=True,
         )
         if ends is AnswerDirection.LOOPED:
-            answer = replace(answer, in_interface="", out_interface=LOOPBACK)
+            answer = replace(answer, in_interface=NO_DEVICE, out_interface=LOOPBACK)
         elif here:
-            answer = _by(replace(answer, in_interface=""), came, leaving=True)
+            answer = _by(replace(answer, in_interface=NO_DEVICE), came, leaving=True)
         else:
-            answer = _by(replace(answer, out_interface=""), went, leaving=False)
+            answer = _by(replace(answer, out_interface=NO_DEVICE), went, leaving=False)
         if left.masqueraded is False:
             answer = put_back(answer, client)
         elif left.masqueraded is True:
@@ -238,8 +238,8 @@ class FlowAnswers:
             made_here = ends in {AnswerDirection.FROM_NODE, AnswerDirection.LOOPED}
             answer = Packet(
                 flow_mark=UNKNOWN_MARK,
-                in_interface="" if made_here else None,
-                out_interface=None if made_here else "",
+                in_interface=NO_DEVICE if made_here else None,
+                out_interface=None if made_here else NO_DEVICE,
                 from_node=made_here,
                 translated=True,
                 masqueraded=None,

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from analyzer.model.packet import ALL_BITS, UNKNOWN_PACKET, Mark, Packet
+from analyzer.model.packet import ALL_BITS, NO_DEVICE, UNKNOWN_PACKET, Mark, Packet
 from analyzer.model.region import Intervals
 from analyzer.model.routing import LOOPBACK, Routes
 from analyzer.model.ternary import Ternary
@@ -141,16 +141,16 @@ class Hooks:
 
     @deep
     def way(self, packet: Packet) -> Tree:
-        """Return all paths of a packet; with ``in_interface=""``, of one that the node sends.
+        """Return all paths of a packet, which the node sends if `in_interface` is `NO_DEVICE`.
 
         Its leaves are Delivered, Drop, PolicyDrop, Reject or Unresolved.
         """
         self._begin()
         self._began = packet
-        return self._out(packet) if packet.in_interface == "" else self._in(packet)
+        return self._out(packet) if packet.in_interface == NO_DEVICE else self._in(packet)
 
     def _in(self, packet: Packet) -> Tree:
-        came = replace(packet, out_interface="")
+        came = replace(packet, out_interface=NO_DEVICE)
         return self._calls.run(self._calls.stages["PREROUTING"], came, self._routed_in)
 
     def _routed_in(self, packet: Packet) -> Tree:
@@ -172,7 +172,7 @@ class Hooks:
         return Either(because, (here(packet), elsewhere(packet)))
 
     def _to_node(self, packet: Packet) -> Tree:
-        came = replace(packet, out_interface="")
+        came = replace(packet, out_interface=NO_DEVICE)
         return self._calls.run(
             self._calls.stages["INPUT"], came, lambda p: self._delivered(p, here=True)
         )
@@ -225,7 +225,7 @@ class Hooks:
         return self._by_destination(packet, self._looped, lambda p: self._delivered(p, here=False))
 
     def _looped(self, packet: Packet) -> Tree:
-        back = replace(packet, in_interface=LOOPBACK, out_interface="", is_routed=False)
+        back = replace(packet, in_interface=LOOPBACK, out_interface=NO_DEVICE, is_routed=False)
         stages = (*self._calls.stages["PREROUTING"], *self._calls.stages["INPUT"])
         return self._calls.run(met_before(stages), back, lambda p: self._delivered(p, here=True))
 
@@ -289,10 +289,10 @@ class Hooks:
         hook = "OUTPUT" if made_here else "PREROUTING"
         stages = without_nat(behind_nat(self._calls.stages[hook], hook))
         if not made_here:
-            came = replace(packet, out_interface="")
+            came = replace(packet, out_interface=NO_DEVICE)
             return self._calls.run(stages, came, self._routed_in)
         # Its first destination decided which device the first routing decision chose.
-        made = replace(packet, in_interface="")
+        made = replace(packet, in_interface=NO_DEVICE)
         return self._calls.run(stages, made, self._routed_out)
 
     def onward(self, packet: Packet, *, made_here: bool) -> OnwardBySource:

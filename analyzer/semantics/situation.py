@@ -5,7 +5,7 @@ from __future__ import annotations
 from analyzer.model.addresses import Address
 from analyzer.model.bits import ANY, Bits
 from analyzer.model.devices import Side
-from analyzer.model.packet import Packet
+from analyzer.model.packet import NO_DEVICE, Packet
 from analyzer.model.region import LOOPBACK, Region, joined
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace, value
@@ -246,7 +246,7 @@ class Situation:
     def is_forwarded(self, packet: Packet) -> bool:
         """Return whether `packet` is known not to have been made by the node."""
         if self.flow is not None:
-            return self.flow.in_interface != ""
+            return self.flow.in_interface != NO_DEVICE
         return packet.from_node is False
 
     def is_own(self, address: Address | None, among: Region | None = None) -> Ternary:

@@ -15,7 +15,7 @@ import enum
 from collections.abc import Callable
 from typing import TypeAlias
 
-from analyzer.model.packet import Packet
+from analyzer.model.packet import NO_DEVICE, Packet
 from analyzer.model.routing import LOOPBACK
 from analyzer.model.value import replace
 from analyzer.semantics.calling_order import Stage, behind_nat, up_to_nat, without_nat
@@ -65,7 +65,7 @@ class WayBack:
 
     def of(self, answer: Packet) -> Tree:
         """Return what happens to an answer that comes to the first hook."""
-        hook = "OUTPUT" if answer.in_interface == "" else "PREROUTING"
+        hook = "OUTPUT" if answer.in_interface == NO_DEVICE else "PREROUTING"
         return self._calls.run(self._until_nat(hook), answer, lambda p: self._restored(p, hook))
 
     def _until_nat(self, hook: str) -> tuple[Stage, ...]:
@@ -114,7 +114,7 @@ class WayBack:
         return self._calls.run(self._after_nat(hook), unknown, then)
 
     def _looped(self, answer: Packet) -> Tree:
-        back = replace(answer, in_interface=LOOPBACK, out_interface="")
+        back = replace(answer, in_interface=LOOPBACK, out_interface=NO_DEVICE)
         stages = (*self._calls.stages["PREROUTING"], *self._calls.stages["INPUT"])
         return self._calls.run(met_before(stages), back, _delivered)
 

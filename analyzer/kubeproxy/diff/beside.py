@@ -22,7 +22,7 @@ from analyzer.kubeproxy.diff.side import DumpSide, PacketEnds
 from analyzer.kubeproxy.routes.packets import SIDES
 from analyzer.kubeproxy.view import Endpoint, FrontendKind, Source, View
 from analyzer.model.addresses import Address
-from analyzer.model.packet import Packet
+from analyzer.model.packet import NO_DEVICE, Packet
 from analyzer.model.probability import NEVER, Bounds
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace, value
@@ -179,7 +179,7 @@ def _from(source: Source, address: Address | None, packet: Packet) -> Packet:
     return replace(
         packet,
         source=address,
-        in_interface="" if made_here else None,
+        in_interface=NO_DEVICE if made_here else None,
         from_node=made_here,
         comes_from=SIDES.get(source),
     )

@@ -13,7 +13,7 @@ from analyzer.kubeproxy.routes.trace import Question, trace, way
 from analyzer.kubeproxy.view import Frontend, FrontendKind, Route, Source, View
 from analyzer.model.addresses import IPV4, Address, Network
 from analyzer.model.cluster import Cluster
-from analyzer.model.packet import Packet
+from analyzer.model.packet import NO_DEVICE, Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
@@ -116,7 +116,7 @@ class DumpSide:
             source=self._sources(self._version, frontend, protocol, source, route.network),
             destination=frontend.address or self.node_port_address,
             destination_port=frontend.port,
-            in_interface="" if source is Source.NODE else None,
+            in_interface=NO_DEVICE if source is Source.NODE else None,
             from_node=_FROM_NODE[source],
             bridge_port=self._bridge_port.get(source),
             comes_from=SIDES.get(source),

@@ -18,7 +18,7 @@ from typing import Final, TypeAlias
 
 from analyzer.kubeproxy.routes.destinations import AskedFields, Destinations, Paired, asked_fields
 from analyzer.model.addresses import VERSIONS
-from analyzer.model.packet import Packet
+from analyzer.model.packet import NO_DEVICE, Packet
 from analyzer.model.region import (
     AnyOf,
     Apart,
@@ -55,7 +55,7 @@ def from_any_side(packet: Packet) -> Packet:
 
     A packet that the node makes does not change.
     """
-    if packet.in_interface == "":
+    if packet.in_interface == NO_DEVICE:
         return packet
     unknown = {"comes_from": None, "bridge_port": None, "from_node": None, "to_node": None}
     return replace(packet, **unknown)
@@ -105,7 +105,7 @@ class Leaving:
         """Return a fast function that returns what happens to packets to an address and a port.
 
         That is said by source, and only the other fields of `packet` matter. With
-        ``in_interface=""`` the node has made it.
+        ``in_interface=NO_DEVICE`` the node has made it.
         """
         # Most packets differ in their destination alone, and to make a packet takes a while.
         like = _BUT_ENDS(packet)
@@ -224,7 +224,7 @@ class Leaving:
     def passing(self, packet: Packet) -> Tree:
         """Return what happens to a packet that no rule of nat sent on, from any source."""
         from_all = replace(packet, source=None, sources=self._sources)
-        return self._hooks.behind_nat(from_all, made_here=packet.in_interface == "")
+        return self._hooks.behind_nat(from_all, made_here=packet.in_interface == NO_DEVICE)
 
     def asked(self, packet: Packet, most: int, *, loses: bool = False) -> set[Intervals] | None:
         """Return the sources that rules match on, of packets to destinations within.
@@ -257,7 +257,7 @@ class Leaving:
             exceeded = self._hooks.exceeded
             to = AnyOf(self._everywhere.version, self.within)
             sent = replace(wide, destinations=to)
-            tree = self._hooks.behind_nat(sent, made_here=sent.in_interface == "")
+            tree = self._hooks.behind_nat(sent, made_here=sent.in_interface == NO_DEVICE)
             asked = frozenset(questions(tree))
             is_within = self._hooks.exceeded == exceeded
             self._spared[wide] = is_within and spares_all(tree, sent)
@@ -311,7 +311,7 @@ class Leaving:
         yield from (onward for _, onward in parts)
 
     def _walked(self, packet: Packet) -> OnwardBySource:
-        found = self._hooks.onward(packet, made_here=packet.in_interface == "")
+        found = self._hooks.onward(packet, made_here=packet.in_interface == NO_DEVICE)
         self._asked_fields[id(found)] = found, frozenset(self._hooks.asked_fields)
         return found
 
@@ -319,7 +319,7 @@ class Leaving:
         # For a packet with another mark a match may make a difference that it does not make here:
         # what happens to this one is not evaluated.
         unknown, _ = ALL_UNKNOWN
-        return unknown, self._hooks.asked(packet, made_here=packet.in_interface == "")
+        return unknown, self._hooks.asked(packet, made_here=packet.in_interface == NO_DEVICE)
 
     def _wide(self, packet: Packet) -> Packet:
         """Return a packet like another one, from and to any address.

@@ -21,7 +21,7 @@ from analyzer.model.iptables.targets import Dnat
 from analyzer.model.nft.ruleset import NftRuleset
 from analyzer.model.nft.statements import Dnat as NftDnat
 from analyzer.model.nft.statements import SetUpdate
-from analyzer.model.packet import UNKNOWN_MARK, Packet
+from analyzer.model.packet import NO_DEVICE, UNKNOWN_MARK, Packet
 from analyzer.model.routing import Routes
 from analyzer.model.value import replace, value
 from analyzer.semantics.assumed import (
@@ -47,7 +47,7 @@ class Question:
     """A packet, and what is known of its flow and of the node.
 
     Attributes:
-        packet: with ``in_interface=""`` the node makes it.
+        packet: with ``in_interface=NO_DEVICE`` the node makes it.
         state: its conntrack state.
         affinity: the endpoint that the client's session affinity has recorded, if any.
         assumed: the assumptions beyond the rules, by name.
@@ -187,7 +187,7 @@ def _walk(
                 f"{address} is not an IPv{version} address, and the rules are for IPv{version}"
             )
     to = packet.destination
-    if to is not None and to.is_loopback and packet.in_interface != "":
+    if to is not None and to.is_loopback and packet.in_interface != NO_DEVICE:
         raise UsageError(
             f"{to}: the kernel drops packets that arrive for loopback; use --from-node"
         )
