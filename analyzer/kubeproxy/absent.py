@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from analyzer.kubeproxy import names
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.kubeproxy.view import Frontend, FrontendKind, ServicePort, View
 from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.services import ApiServicePort
@@ -97,9 +98,9 @@ def _places(service: ServicePort) -> Iterator[FrontendMatch]:
             yield service.protocol, frontend.address, frontend.port
 
 
-def _tells_refusals(ruleset: Rules, mode: str) -> bool:
+def _tells_refusals(ruleset: Rules, mode: ProxyMode) -> bool:
     if not isinstance(ruleset, Ruleset):
-        return mode == "nftables"  # nft does not print REJECT of iptables-nft
+        return mode is ProxyMode.NFTABLES  # nft does not print REJECT of iptables-nft
     table = ruleset.tables.get("filter")
     return table is not None and table.complete and any(each in table.chains for each in _REFUSING)
 

@@ -24,6 +24,7 @@ from analyzer.kubeproxy.dispatch.node_port_address import answering_first
 from analyzer.kubeproxy.fastpath.iptables import PlainWays
 from analyzer.kubeproxy.grouping import first_of, grouped, plain_port, service_port
 from analyzer.kubeproxy.iptables_notes import Notes
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.kubeproxy.routes.sources import pod_networks, source_addresses
 from analyzer.kubeproxy.rows.holes import has_holes, without_holes
 from analyzer.kubeproxy.rows.plain import PlainTable
@@ -194,7 +195,7 @@ class Recogniser:
         notes = Notes(self._ruleset, self._whole)
         mode, diagnostics = notes.mode(self._nat, shown=bool(self._entrances.found))
         unseen = diagnostics[0].message if diagnostics else ""
-        services = tuple(self._services()) if mode == "iptables" else ()
+        services = tuple(self._services()) if mode is ProxyMode.IPTABLES else ()
         if "_walks" in vars(self):
             # What rules after nat match on, and so what has to be assumed, is known only then.
             settle(services)

@@ -251,7 +251,7 @@ class Reader:
             taken=_taken(files, given),
             synced=_synced(files),
             map="" if unseen else name,
-            mode=view.mode,
+            mode=view.mode.value,
             rules=rules,
             unseen=unseen,
             cut=view.cut,

@@ -18,6 +18,7 @@ from analyzer.gate.templates import PodTemplate, templates_of
 from analyzer.gate.unseen import adrift, judged_or_not
 from analyzer.gate.workloads import KINDS, OTHERS, Workload, workloads
 from analyzer.inputs.files import files_of_objects
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.model.value import replace, value
 from analyzer.parsers.api_objects import Object, at, decode, elements, is_ready, text
 from analyzer.parsers.manifests import Manifest, manifests
@@ -315,7 +316,7 @@ def narrowed(given: Given, names: Collection[str], namespaces: Collection[str]) 
             made = ServicePort(name=service_name(told), protocol="tcp", frontends=(), routes=())
             of[id(made)] = each
             ports.append(made)
-    view = View(services=tuple(ports), mode="none", node=None, diagnostics=())
+    view = View(services=tuple(ports), mode=ProxyMode.NONE, node=None, diagnostics=())
     kept = [of[id(each)] for each in narrow(view, names, namespaces, "these manifests")]
     return replace(
         given,

@@ -158,7 +158,7 @@ def everywhere(options: SimpleNamespace, objects: ApiObjects) -> Everywhere:
     shown = tuple(each.service for each in services)
     view = View(
         services=shown,
-        mode=found.settings.mode.value,
+        mode=found.settings.mode,
         node=None,
         diagnostics=tuple(diagnostics),
         left_out=tuple(dict.fromkeys([*prediction.left_out, *lacking])),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.kubeproxy.view import Frontend, FrontendState, Route, ServicePort, Share
 from analyzer.model.addresses import Address
 from analyzer.model.cluster import Cluster
@@ -51,7 +52,8 @@ def render(answer: ServicesAnswer) -> Document:
     services = count(len(answer.services), "ServicePort")
     rules = count(answer.rules, "rule")
     files = " and ".join(each.file for each in (answer.ruleset, *answer.others))
-    mode = "no kube-proxy rules found" if view.mode == "none" else f"{view.mode} mode"
+    is_none = view.mode is ProxyMode.NONE
+    mode = "no kube-proxy rules found" if is_none else f"{view.mode.value} mode"
     head = f"{services} in {rules} of {files}{at_node(view)}, {mode}"
     told = [(service, groups(service)) for service in answer.services]
     differ = any(len(d.distributions) > 1 for _, parts in told for d in parts)

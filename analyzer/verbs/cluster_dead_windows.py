@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 from analyzer.failure.loss import service_loss
 from analyzer.failure.models import Dead
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.kubeproxy.view import View
 from analyzer.model.diagnostics import Diagnostic, Severity, partial_warning
 from analyzer.model.value import replace, value
@@ -106,7 +107,9 @@ class Losses:
             for option, name, _, _ in active:
                 named[option].append(name)
             known = self._objects[at].known
-            view = View(services=tuple(self._contents.services.values()), mode="", node=None)
+            view = View(
+                services=tuple(self._contents.services.values()), mode=ProxyMode.NONE, node=None
+            )
             shown = Shown(view, known.cluster, known.pods)
             options = SimpleNamespace(**{**vars(self._options), **named})
             died = (

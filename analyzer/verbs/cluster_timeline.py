@@ -16,6 +16,7 @@ from analyzer.inputs.api_objects import ApiObjects
 from analyzer.inputs.whole import read_whole
 from analyzer.kubeproxy.diff.difference import difference
 from analyzer.kubeproxy.diff.dumps import Dump, versions_of_both
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.kubeproxy.select import names_in
 from analyzer.kubeproxy.view import View
 from analyzer.model.diagnostics import Diagnostic
@@ -129,7 +130,9 @@ class _Courses:
         if not any(states.values()):
             why = next((f"{e.source}: {e.why}" for c in courses for e in c.looks if e.why), "")
             raise InputError(why or "no dump could be used")
-        every = View(services=tuple(self._contents.services.values()), mode="", node=None)
+        every = View(
+            services=tuple(self._contents.services.values()), mode=ProxyMode.NONE, node=None
+        )
         self._asked = names_in([every], self._options.service, self._options.namespace)
         wrong, why = self._wrong(states)
         diagnostics = [*notes(self._options.dumps[0], courses)]

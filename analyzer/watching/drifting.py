@@ -17,6 +17,7 @@ from analyzer.cluster.facts import as_text, facts_of
 from analyzer.cluster.store import DONE, NodeRow
 from analyzer.errors import AnalyzerError
 from analyzer.kubeproxy.predict.every_node import At, EveryNode
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.model.value import value
 from analyzer.questions.cluster_drift import told_of, wanted_of
 
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
         Mapping[NameAndProtocol, Sequence[EveryNode]], tuple[str, ...]
     ]
     #: The same of all nodes, by mode; text is why it is not known. Several nodes may share it.
-    Predictions: TypeAlias = dict[str, tuple[Sequence[EveryNode], tuple[str, ...]] | str]
+    Predictions: TypeAlias = dict[ProxyMode, tuple[Sequence[EveryNode], tuple[str, ...]] | str]
 
 
 @value(kw_only=True)
@@ -79,9 +80,9 @@ class Drifting:
         self._told = told_of(objects)
         self._own = {a for each in objects.cluster.nodes.values() for a in each.addresses}
         #: By the mode of the rules that were found; text is why it is not known.
-        self._wanted: dict[str, ExpectedServices | str] = {}
+        self._wanted: dict[ProxyMode, ExpectedServices | str] = {}
         self._known: Mapping[NameAndProtocol, _Known] = {}
-        self._mode = ""
+        self._mode: ProxyMode | None = None
 
     def of(
         self, given: Input, digests: Mapping[NameAndProtocol, Mapping[int | None, str]]
@@ -99,19 +100,19 @@ class Drifting:
         wanted = self._wanted[mode]
         if isinstance(wanted, str):
             return wanted
-        if mode != self._mode:
+        if mode is not self._mode:
             self._known, self._mode = {}, mode
         return self._compared(given, digests, *wanted)
 
     def _predicted(
-        self, mode: str
+        self, mode: ProxyMode
     ) -> tuple[Mapping[NameAndProtocol, Sequence[EveryNode]], tuple[str, ...]] | str:
         """Return what kube-proxy would write at the node, and what of it is not known."""
         node = self._options.node
         if mode not in self._predictions:
             own = type(self._options)(**{**vars(self._options), "against": "objects"})
             try:
-                found, _, open_ = wanted_of(own, self._objects, [mode])
+                found, _, open_ = wanted_of(own, self._objects, [mode.value])
                 self._predictions[mode] = found or (), open_
             except AnalyzerError as error:
                 self._predictions[mode] = " ".join(str(error).split())
@@ -155,7 +156,7 @@ class Drifting:
             node=node,
             source="",
             state=DONE,
-            mode=view.mode,
+            mode=view.mode.value,
             unseen=view.unseen,
             left_out=view.left_out,
             unled=view.unled,

@@ -24,6 +24,7 @@ from analyzer.kubeproxy.generate import (
     render_rules,
     service_ports,
 )
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.kubeproxy.view import Source, View
 from analyzer.model.cluster import Cluster
 from netns_lab.arguments import parser
@@ -222,7 +223,9 @@ def test_flows_of_which_a_part_goes_to_a_port_of_the_node_are_measured(tmp_path:
 
 def test_many_kinds_of_clients_outside_find_room() -> None:
     """Affinity takes a hundred addresses for each: more than one network of documentation has."""
-    addresses = ClientAddresses(View(services=(), mode="iptables", node=None), Cluster(), (), 1)
+    addresses = ClientAddresses(
+        View(services=(), mode=ProxyMode.IPTABLES, node=None), Cluster(), (), 1
+    )
     apart = [ip_network(f"10.{at}.0.0/16") for at in range(4)]
     kinds = [Sending(Source.EXTERNAL, 4, None, frozenset(apart[:at])) for at in range(5)]
     found = [addresses.of(each, 100) for each in kinds]

@@ -60,7 +60,7 @@ def test_every_kind_of_difference_is_seeded_or_has_a_test_of_its_own() -> None:
 
 
 def test_the_page_lists_just_the_kinds_that_there_are() -> None:
-    told = rows_of_page("DriftKind", "cluster.md")
+    told = rows_of_page("Drift", "cluster.md")
     assert told == {each.value: WORDS[each] for each in DriftKind}
 
 

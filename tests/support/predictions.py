@@ -8,16 +8,17 @@ from typing import Any
 
 from analyzer.kubeproxy.generate import RulesLayout, service_ports
 from analyzer.kubeproxy.predict.every_node import EveryNode, every_node
-from analyzer.kubeproxy.predict.settings import ClusterSettings, Mode, proxies
+from analyzer.kubeproxy.predict.settings import ClusterSettings, proxies
 from analyzer.kubeproxy.predict.versions import Version
 from analyzer.kubeproxy.predict.walked import walked
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.kubeproxy.view import ServicePort, Source, each_network
 from analyzer.model.addresses import Network, network_from_text
 from analyzer.model.cluster import Cluster
 from tests.support.parsed_objects import parse_objects
 
 
-def settings_of(layout: RulesLayout, flags: Sequence[str], mode: Mode) -> ClusterSettings:
+def settings_of(layout: RulesLayout, flags: Sequence[str], mode: ProxyMode) -> ClusterSettings:
     """Return what the flags of a kube-proxy say of all."""
     given = dict(flag.lstrip("-").partition("=")[::2] for flag in flags)
     texts = [text for text in given.get("cluster-cidr", "").split(",") if text]

@@ -20,6 +20,7 @@ from analyzer.kubeproxy.check.leftovers import leftovers
 from analyzer.kubeproxy.check.masquerade import masquerade
 from analyzer.kubeproxy.check.objects import objects
 from analyzer.kubeproxy.check.refusal import refusal
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.services import ApiServicePort
 
@@ -77,7 +78,7 @@ _OF_ABSENCE: Final = frozenset(
 
 def check(
     ruleset: Ruleset,
-    mode: str,
+    mode: ProxyMode,
     wanted: tuple[ApiServicePort, ...] = (),
     *,
     node: str | None = None,
@@ -90,7 +91,7 @@ def check(
     Raises:
         ParseError: a rule is malformed.
     """
-    if mode != "iptables":
+    if mode is not ProxyMode.IPTABLES:
         return gathered([_unchecked(mode)], ruleset.file)
     facts = DumpFacts(ruleset, wanted, node, zone)
     found = [finding for invariant in INVARIANTS.values() for finding in invariant(facts)]
@@ -110,8 +111,10 @@ _INCOMPLETE: Final = Finding(
 )
 
 
-def _unchecked(mode: str) -> Finding:
-    what = "no rules of kube-proxy" if mode == "none" else f"kube-proxy's {mode} mode"
+def _unchecked(mode: ProxyMode) -> Finding:
+    what = f"kube-proxy's {mode.value} mode"
+    if mode is ProxyMode.NONE:
+        what = "no rules of kube-proxy"
     return Finding(
         code="not-checked",
         message=(

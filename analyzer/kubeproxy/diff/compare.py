@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final, TypeAlias
 
-from analyzer.kubeproxy.diff.beside import NFTABLES, NonServiceFlows
+from analyzer.kubeproxy.diff.beside import NonServiceFlows
 from analyzer.kubeproxy.diff.changes import (
     SHARES,
     Change,
@@ -18,6 +18,7 @@ from analyzer.kubeproxy.diff.networks import by_network
 from analyzer.kubeproxy.diff.pairs import common_frontends, pairs, place, version_of
 from analyzer.kubeproxy.diff.routes import ComparedRoute, RouteComparer
 from analyzer.kubeproxy.diff.side import DumpSide
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.kubeproxy.rows.plain_shares import Fares, PlainRoutes
 from analyzer.kubeproxy.view import Frontend, LazyRoutes, Route, ServicePort, Source
 from analyzer.model.probability import NEVER
@@ -112,7 +113,7 @@ class _Comparer:
         #: kept: whether all is known; such ServicePorts do not differ.
         self._same: dict[tuple[int, int], tuple[Fares, Fares, bool]] = {}
         #: Kinds of frontends from comments take precedence over guessed ones.
-        self._kinds_of_b = a.view.mode == NFTABLES
+        self._kinds_of_b = a.view.mode is ProxyMode.NFTABLES
 
     def service(self, a: ServicePort, b: ServicePort) -> tuple[ServiceChange | None, bool]:
         """Return what differs, if anything, and whether the rest is alike but not fully known."""

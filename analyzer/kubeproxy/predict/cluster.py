@@ -10,6 +10,7 @@ from analyzer.kubeproxy.predict.every_node import EveryNode, every_node
 from analyzer.kubeproxy.predict.sampled import Sampled, sampled
 from analyzer.kubeproxy.predict.settings import ClusterSettings, names_of_nodes, proxies
 from analyzer.kubeproxy.predict.walked import rules
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.model.cluster import Cluster
 from analyzer.model.value import replace, value
 from analyzer.parsers.api_objects import Object
@@ -110,7 +111,7 @@ def rules_of_node(
         rules(of_family[family], proxies(objects, settings, family)[node], settings.mode)
         for family in given
     ]
-    if settings.mode.value == "nftables" and len(texts) > 1:
+    if settings.mode is ProxyMode.NFTABLES and len(texts) > 1:
         from analyzer.kubeproxy.generate.render import render_nft
 
         both = [each for family in given for each in of_family[family]]

@@ -10,7 +10,6 @@ from analyzer.kubeproxy.names import service_name
 from analyzer.kubeproxy.predict.lists import DrawnEndpoints, DrawnShares, ListedShares
 from analyzer.kubeproxy.predict.reaches import Reaches, UsedEndpoints
 from analyzer.kubeproxy.predict.relations import NodeRelations
-from analyzer.kubeproxy.predict.settings import Mode
 from analyzer.kubeproxy.predict.templates import (
     From,
     RouteTemplate,
@@ -21,6 +20,7 @@ from analyzer.kubeproxy.predict.templates import (
     kind_of,
 )
 from analyzer.kubeproxy.predict.walked import walked
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.kubeproxy.view import Route, ServicePort, Source, each_network
 from analyzer.model.addresses import Address, Network
 from analyzer.model.cluster import Cluster
@@ -86,7 +86,7 @@ class _Class:
 def every_node(
     services: Iterable[ServicePortSpec],
     proxies: Mapping[str, ProxyConfig],
-    mode: Mode,
+    mode: ProxyMode,
     cluster: Cluster,
     advance: Callable[[int, int | None], None] | None = None,
 ) -> tuple[EveryNode, ...]:
@@ -97,7 +97,9 @@ def every_node(
 class _Predicted:
     """Predicts the ServicePorts of one family."""
 
-    def __init__(self, proxies: Mapping[str, ProxyConfig], mode: Mode, cluster: Cluster) -> None:
+    def __init__(
+        self, proxies: Mapping[str, ProxyConfig], mode: ProxyMode, cluster: Cluster
+    ) -> None:
         self._proxies = dict(proxies)
         self._mode = mode
         self._cluster = cluster

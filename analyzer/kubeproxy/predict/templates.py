@@ -15,8 +15,8 @@ from collections.abc import Iterable, Sequence
 
 from analyzer.kubeproxy.generate.config import ProxyConfig
 from analyzer.kubeproxy.generate.specs import EndpointSpec, ServicePortSpec
-from analyzer.kubeproxy.predict.settings import Mode
 from analyzer.kubeproxy.predict.walked import walked
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.kubeproxy.view import Frontend, FrontendKind, Route, ServicePort, Source, each_network
 from analyzer.model.addresses import Address, Network
 from analyzer.model.cluster import Cluster
@@ -119,7 +119,7 @@ class ShapeRequest:
 class Templates:
     """Evaluates shapes, those of one node together."""
 
-    def __init__(self, mode: Mode, proxies: dict[str, ProxyConfig], cluster: Cluster) -> None:
+    def __init__(self, mode: ProxyMode, proxies: dict[str, ProxyConfig], cluster: Cluster) -> None:
         self._mode = mode
         self._proxies = proxies
         self._cluster = cluster

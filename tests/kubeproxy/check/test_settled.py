@@ -15,6 +15,7 @@ from analyzer.kubeproxy.check.facts import DumpFacts
 from analyzer.kubeproxy.check.findings import Checked
 from analyzer.kubeproxy.check.invariants import check
 from analyzer.kubeproxy.generate import api_objects, iptables_save, services
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.kubeproxy.rows.endpoints import EndpointRows
 from analyzer.parsers.api_objects import decode
 from analyzer.parsers.iptables_save import parse
@@ -69,7 +70,7 @@ def edited(seed: int, edits: list[int]) -> str:
 
 def found(text: str, *, skims: bool, knows: bool) -> Checked:
     ruleset = parse(text, "dump", skim=EndpointRows.skim if skims else None)
-    return check(ruleset, "iptables", WANTED if knows else ())
+    return check(ruleset, ProxyMode.IPTABLES, WANTED if knows else ())
 
 
 @examples(40, 600)
