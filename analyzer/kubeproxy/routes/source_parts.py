@@ -11,12 +11,10 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from functools import cached_property
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
 
-from analyzer.kubeproxy.routes.sources import PodNetworks, ends_of, node_address, parts, told_apart
+from analyzer.kubeproxy.routes.sources import SourceFacts, ends_of, node_address, parts, told_apart
 from analyzer.kubeproxy.source_part import ALL_SOURCES, SourcePart
-from analyzer.kubeproxy.view import Source
+from analyzer.kubeproxy.view import FrontendKind, Source
 from analyzer.model.addresses import Address, Network
-from analyzer.model.cluster import Cluster
-from analyzer.model.value import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,30 +38,6 @@ _NO_SOURCES: Final[Mapping[int, tuple[Network, ...]]] = {
 }
 
 
-@value(kw_only=True)
-class SourceFacts:
-    """What is known of addresses.
-
-    Attributes:
-        addresses: one of each kind of source, None if none is known.
-        written: the network of pods as the rules write it.
-        own: the node's addresses.
-        frontends: addresses of Services.
-        cluster_ips: those that are ClusterIPs.
-        is_taken: returns whether an address is an endpoint's, a node's or a Service's.
-        cluster: nodes and addresses of the API objects.
-    """
-
-    addresses: Mapping[Source, Address | None]
-    pods: PodNetworks
-    written: Network | None
-    own: tuple[Address, ...]
-    frontends: Collection[Address | None]
-    cluster_ips: Collection[Address | None]
-    is_taken: Callable[[Address], bool]
-    cluster: Cluster
-
-
 class SourceParts:
     """Splits each kind of source by the networks that rules match on."""
 
@@ -73,6 +47,11 @@ class SourceParts:
         self._pods = [network for network in pods if network is not None]
         self._regions: dict[Source, Region | None] = {}
         self._alike: dict[tuple[Source, frozenset[Intervals]], tuple[SourcePart, ...]] = {}
+
+    @cached_property
+    def _frontends(self) -> frozenset[Address | None]:
+        """The addresses of Services."""
+        return frozenset([each.address for each in self._known.frontends()])
 
     @property
     def version(self) -> int:
@@ -98,7 +77,7 @@ class SourceParts:
         own = self._numbers(version, self._known.own)
         if source is Source.NODE:
             return Region.of(version, own)
-        others = [*own, *self._numbers(version, self._known.frontends)]
+        others = [*own, *self._numbers(version, self._frontends)]
         if source is not Source.EXTERNAL:
             within = self._pods_of(source)
             held = Region.of(version, [span(n) for n in within if n.version == version])
@@ -236,7 +215,7 @@ class SourceParts:
     @cached_property
     def _nodes(self) -> list[Network]:
         """The addresses that `_is_nodes` accepts, but for loopback."""
-        every = (*self._known.own, *self._known.frontends)
+        every = (*self._known.own, *self._frontends)
         return [_host_network(each) for each in every if each]
 
     def _is_of_pods(self, network: Network) -> bool:
@@ -258,7 +237,9 @@ class SourceParts:
 
     @cached_property
     def _cluster_ips(self) -> Sequence[int]:
-        return sorted(first for first, _ in self._numbers(self.version, self._known.cluster_ips))
+        frontends = self._known.frontends()
+        found = {each.address for each in frontends if each.kind is FrontendKind.CLUSTER_IP}
+        return sorted(first for first, _ in self._numbers(self.version, found))
 
     @cached_property
     def _hosts(self) -> Sequence[int]:
@@ -279,7 +260,7 @@ class SourceParts:
         """Return whether packets from an address are the node's own, or cannot occur."""
         # A load balancer's address is the node's own, if it is assigned to the node.
         own = address in self._known.own or _is_no_source(address)
-        return own or address in self._known.frontends
+        return own or address in self._frontends
 
 
 def _is_no_source(of: Address | Network) -> bool:
