@@ -196,8 +196,8 @@ def _fates_of_none(route: Route, refusal: str | None, *, is_all: bool) -> frozen
         return _ANY
     stopped = all(ending.kind in _STOPPED for ending, _ in route.astray) and bool(route.astray)
     # No host has a ClusterIP; which host may have another address is not in the dump.
-    nobodys = route.frontend.kind is FrontendKind.CLUSTER_IP
-    return _NO_ANSWER if stopped or nobodys else _ANY
+    is_cluster_ip = route.frontend.kind is FrontendKind.CLUSTER_IP
+    return _NO_ANSWER if stopped or is_cluster_ip else _ANY
 
 
 def _grouped(pieces: Iterable[ResponseShare]) -> list[ResponseShare]:

@@ -166,9 +166,9 @@ class _Search:
 
     def by_sum(self) -> Iterator[tuple[Rank, NodePair]]:
         """Yield pairs by the sum of their nodes' costs."""
-        everybody = sorted(range(len(self._worst)), key=lambda each: -self._sum[each])
+        every = sorted(range(len(self._worst)), key=lambda each: -self._sum[each])
         top = rank(ONE) + len(self._incidence.services)
-        for one, other in descending(everybody, everybody, self._sum.__getitem__):
+        for one, other in descending(every, every, self._sum.__getitem__):
             yield (self._most_of_sum(one, other), top, top), (one, other)
 
     def by_nodes(self) -> Iterator[tuple[Rank, NodePair]]:

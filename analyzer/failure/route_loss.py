@@ -91,13 +91,13 @@ def counted(route: Route) -> Endings:
 
 def _counts(route: Route, ending: Ending) -> Ternary:
     """Return whether flows of a route that end so are lost."""
-    nobodys = route.frontend.kind is FrontendKind.CLUSTER_IP
+    is_cluster_ip = route.frontend.kind is FrontendKind.CLUSTER_IP
     match ending.kind:
         case EndKind.REFUSED:
             return Ternary.FALSE
         case EndKind.DROPPED | EndKind.REJECTED | EndKind.UNANSWERED:
             return Ternary.TRUE
-        case EndKind.LEFT_OVER | EndKind.UNCHANGED if nobodys or ending.how:
+        case EndKind.LEFT_OVER | EndKind.UNCHANGED if is_cluster_ip or ending.how:
             return Ternary.TRUE
         case EndKind.UNCHANGED if not ending.rule:
             return Ternary.FALSE

@@ -249,7 +249,7 @@ def _compile_init(count: int, has_more: bool) -> CodeType:
         lines.append("    self.__post_init__()")
     scope: dict[str, Any] = {}
     head = f"def __init__({', '.join(['self', *fields])}):"
-    exec("\n".join([head, *(lines or ["    pass"])]), scope)  # noqa: S102  # nothing of anybody's
+    exec("\n".join([head, *(lines or ["    pass"])]), scope)  # noqa: S102  # no input's text
     code: CodeType = scope["__init__"].__code__
     return code
 

@@ -98,7 +98,7 @@ class Checker:
             raise LookError("no-services", _in_a_line(error)) from None
         try:
             is_said = any(dead.values())
-            died = dead_of(options, given, may_be_gone=True) if is_said else _NOBODY
+            died = dead_of(options, given, may_be_gone=True) if is_said else _NONE_DEAD
         except (InputError, UsageError) as error:
             raise LookError("dead", _in_a_line(error)) from None
         encoder = Encoder()
@@ -182,7 +182,7 @@ class Checker:
         )
 
 
-_NOBODY = Dead(endpoints=frozenset())
+_NONE_DEAD = Dead(endpoints=frozenset())
 
 
 def _in_a_line(error: BaseException) -> str:

@@ -174,7 +174,7 @@ class RouteRun:
             lab.count_from_here()
             ends = lab.endings() if predicted.ended.upper and predicted.by_rules else None
             begun = time.monotonic()
-            self._send_all(flows, progress or _nobody)
+            self._send_all(flows, progress or _no_progress)
             seconds = time.monotonic() - begun
             counted = lab.drawn()
             if ends is not None:
@@ -384,7 +384,7 @@ class RouteRun:
         )
 
 
-def _nobody(_: int) -> None:
+def _no_progress(_: int) -> None:
     """Report no progress."""
 
 

@@ -223,14 +223,14 @@ def _node_addresses(
     If no object knows the node, one of `by_rules` that is no other node's.
     """
     known = cluster.nodes.get(name)
-    told = known.addresses if known else tuple(_nobodys(by_rules, cluster))
+    told = known.addresses if known else tuple(_unassigned(by_rules, cluster))
     return tuple(
         next((a for a in told if a.version == version), None) or next(invented[version])
         for version in versions
     )
 
 
-def _nobodys(addresses: Iterable[Address], cluster: Cluster) -> Iterator[Address]:
+def _unassigned(addresses: Iterable[Address], cluster: Cluster) -> Iterator[Address]:
     for address in addresses:
         if not any(address in each.addresses for each in cluster.nodes.values()):
             yield address

@@ -217,8 +217,8 @@ def _to_cluster_ips(a: View, b: View, version: int) -> Iterator[tuple[Topic, Pac
         yield Topic.CLUSTER_IP_PING, ping
     highest = (1 << _BITS[version]) - 1
     behind = (address + 1 for address in addresses if int(address) < highest)
-    nobodys = [address for address in behind if address not in known]
-    for address in _some(nobodys):
+    unknown = [address for address in behind if address not in known]
+    for address in _some(unknown):
         to = Packet(protocol="tcp", destination=address, destination_port=free, to_node=False)
         yield Topic.UNALLOCATED, to
 

@@ -204,7 +204,9 @@ class PlainServices:
             return self._known[key]
         if self._odd.get(kind, 0) > _MOST_ODD:
             return None
-        region = self._anybody(place) if source is Source.HAIRPIN else self._parts.region(source)
+        region = (
+            self._endpoint_region(place) if source is Source.HAIRPIN else self._parts.region(source)
+        )
         # If the sources' addresses are not known, rules may match on more of them than there are.
         every = region or Region(self._parts.version, (everything(self._parts.version),))
         ways = self._walks.explored(place.frontend, place.protocol, source, every)
@@ -264,7 +266,7 @@ class PlainServices:
                 found |= asked_of_others(towards(number, endpoint.port), number)
         return found
 
-    def _anybody(self, place: PlainFrontend) -> Region | None:
+    def _endpoint_region(self, place: PlainFrontend) -> Region | None:
         """Return all addresses that an endpoint may have, except the node's own."""
         address = place.frontend.address
         assert address is not None  # otherwise its rows are not plain
