@@ -5,7 +5,7 @@ Theory of operation
 
 A worker is a process, here or on another machine. It keeps what costs time from one node to the
 next: the API objects, which contents it has given already, and the dumps that others of the cluster
-are compared with (`cluster_alike`). Whatever a dump holds, a worker answers: that it was read, or
+are compared with (`alike`). Whatever a dump holds, a worker answers: that it was read, or
 why it could not be. What it cannot answer (the kernel killed it) its caller sees.
 
 The program runs without a collector of cycles; a worker runs for hours, and values do hold cycles.

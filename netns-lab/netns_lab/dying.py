@@ -1,4 +1,4 @@
-"""How deaths are brought about, and undone: at the host of what dies.
+"""Makes endpoints and nodes of the lab fail, and restores them.
 
 Theory of operation
 ===================

@@ -1,4 +1,4 @@
-"""The lab addresses that stand for the clients of a capture.
+"""The lab addresses that represent the clients of a capture.
 
 A client has one lab address in all of its flows from one kind of source, and keeps its ports. If
 there are more clients than addresses, some share one, unless a Service with session affinity could

@@ -1,4 +1,4 @@
-"""Chains in which no invariant finds anything, since their rows fit each other.
+"""Chains that need no further checks, since their rows are consistent with each other.
 
 If only one ServicePort leads to a chain that draws endpoints, each with 1/n when n are left, if
 nothing else leads to the chains of these endpoints, and if all names and comments are what

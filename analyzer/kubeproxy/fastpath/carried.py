@@ -1,4 +1,4 @@
-"""The routes of one frontend of a class, carried over to the others.
+"""The routes of one frontend, applied to the other frontends of its class.
 
 Only frontend and endpoints differ. What is the same for the whole class (draws, masquerade, losses)
 is one list, by whose identity reports notice that they have seen it before.

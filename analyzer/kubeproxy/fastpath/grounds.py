@@ -1,8 +1,8 @@
-"""What the routes of a dump's plain Services rest on besides their own rows.
+"""What the routes of a dump's plain Services depend on besides their own rows.
 
 If nothing but the mark of KUBE-MARK-MASQ decides what happens to a flow after its DNAT, and no rule
 comes before KUBE-SERVICES, two plain Services with the same rows have the same results at two
-nodes if these grounds are alike. `cluster_alike` uses that to read a second dump of a cluster.
+nodes if these grounds are alike. `cluster.reference` uses that to read a second dump of a cluster.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whether iptables rules leave alone the flows that plain rows send to endpoints.
+"""Whether the iptables rules outside nat let pass all flows that plain rows send to endpoints.
 
 After DNAT a flow traverses the chains of INPUT, or of FORWARD and POSTROUTING; what a node sends to
 itself comes back through PREROUTING. Traversing them gives the result (`leaving`). If each row has

@@ -1,4 +1,4 @@
-"""Results for packets that differ only in how they came, from chains that do not match on that.
+"""Reuse of results: packets that differ only in fields on which a chain does not match.
 
 Theory of operation
 ===================

@@ -1,4 +1,4 @@
-"""Sets of nft whose elements go after some time, or that packets change."""
+"""nft sets whose content is not fixed: elements have a timeout, or rules update the set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chains of nft that say the same: a packet that may be sent to any of them is walked once.
+"""nft chains with the same rules: a packet that may jump to any of them is evaluated once.
 
 A network plugin writes a chain for each pod, and sends packets there by the pod's device. Most of
 these chains say the same but for their names, which the rules of nft do not repeat.
