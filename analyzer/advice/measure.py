@@ -23,10 +23,10 @@ class ClusterState:
 
     Attributes:
         items: the API objects, decoded; no measure changes one in place.
-        said: what the options say of the control plane, which no object tells.
+        said: what the options say of the control plane, which is in no object.
         client: the client that reaches the Service without kube-proxy; None: by its ClusterIP.
         minor: of the version of kube-proxy, 36 of 1.36: older ones do not look at all policies.
-        either: of flows to the Service each is to one of these, and no object tells to which; none:
+        either: of flows to the Service each is to one of these, and no object says to which; none:
             they are to the Service itself.
     """
 

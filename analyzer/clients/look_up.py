@@ -4,7 +4,7 @@ Theory of operation
 ===================
 
 Search domains and ndots make candidates of a name. Each is asked for on a new socket, so that the
-rules draw anew for it. All that is sent from one socket to one name server is one flow to
+rules draw again for it. All that is sent from one socket to one name server is one flow to
 conntrack: A and AAAA share its fate, and so does what is sent again, as long as the entry lives
 (nf_conntrack_udp_timeout, 30 s). A refusal makes a resolver close its socket.
 

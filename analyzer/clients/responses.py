@@ -156,7 +156,7 @@ def lot_of(lost: RouteLoss, dead: Dead, fate_of: FateOf, refusal: str | None) ->
     """Return the lot of a new flow on a route.
 
     `refusal` is what the frontend answers with where it has no endpoint: reject or drop; None: it
-    is not known what flows meet that reach none.
+    is not known what happens to flows that reach none.
     """
     route = lost.route
     pieces: list[ResponseShare] = []
@@ -172,8 +172,8 @@ def lot_of(lost: RouteLoss, dead: Dead, fate_of: FateOf, refusal: str | None) ->
         lower, upper = share.lower.as_fraction(), share.upper.as_fraction()
         least, most = away.lower.as_fraction(), away.upper.as_fraction()
         pieces.append((lower * (1 - most), upper * (1 - least), frozenset(may)))
-        # What the node's own rules drop or reject conntrack never keeps: each packet is drawn anew.
-        # Flows whose answers are dropped it does keep.
+        # What the node's own rules drop or reject conntrack never keeps: each packet is drawn
+        # again. Flows whose answers are dropped it does keep.
         kept = may == {FlowResponse.ANSWERED} and all(
             ending.kind is EndKind.UNANSWERED for ending, _ in endings
         )

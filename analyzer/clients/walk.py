@@ -56,7 +56,7 @@ class _Waits:
 
 @value
 class _Draws:
-    """A draw; the first node stands for fates with probability 0."""
+    """A draw; the first node represents fates with probability 0."""
 
     lot: Lot
     then: tuple[int | None, ...]

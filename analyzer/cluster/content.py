@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 #: Bytes of a digest: two contents of one name would take 2**64 of them.
 _BYTES: Final = 16
-#: Blocks of a map: one Service that differs makes one block of them anew.
+#: Blocks of a map: one Service that differs makes one new block of them.
 BLOCKS: Final = 256
 
 

@@ -97,7 +97,7 @@ def is_archive_file(name: str, most: int) -> bool:
 
 
 def _of_stdin(budget: Budget) -> list[BundleFile] | None:
-    """Return the files of an archive that comes by standard input; None if it is a dump.
+    """Return the files of an archive that comes from standard input; None if it is a dump.
 
     That can be read from there again.
     """

@@ -17,7 +17,7 @@ class ManagedPod:
     Attributes:
         owner: the kind of its controller: ReplicaSet, DaemonSet, Node for static pods; None if it
             has none.
-        tolerates: seconds that it stays on an unreachable node; None for ever.
+        tolerates: seconds that it stays on an unreachable node; None forever.
         is_bound: whether it can run only on that node, for example because of a local volume;
             UNKNOWN if something restricts where it may run, or is not among the objects.
     """

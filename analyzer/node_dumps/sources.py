@@ -82,7 +82,7 @@ class DumpSources:
         #: How many there will be, as far as that is known before all is read.
         self.number = 0
         self._listed: list[Task | str] | None = None
-        #: Sources that were come by, and archives that were read to their end.
+        #: Sources that were reached, and archives that were read to their end.
         self._met: set[str] = set()
         self._whole: set[str] = set()
 

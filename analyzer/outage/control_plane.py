@@ -59,7 +59,7 @@ class LoadBalancer(enum.Enum):
 class ApiState(enum.Enum):
     """How much of the API still works.
 
-    READ_ONLY: nothing is written, and at best reads from a cache go on. UNKNOWN: it may be up.
+    READ_ONLY: nothing is written, and at best reads from a cache continue. UNKNOWN: it may be up.
     """
 
     UP = "up"

@@ -8,7 +8,7 @@ when rules change: an endpoint that leaves them gives its share to the others, a
 takes some. When that happens is a `TimeBounds`, so that at each moment there is a set of endpoints
 that certainly are still in the rules, and one of those that may be. The bounds are those over all
 choices between the two: most is lost with as many dead ones as may be there, least with as few.
-Rules that kube-proxy writes anew give n endpoints 1/n each; the kernel draws that to n / 2**31,
+Rules that kube-proxy rewrites give n endpoints 1/n each; the kernel draws that to n / 2**31,
 by which bounds are widened.
 
 A route whose last endpoint has left refuses new flows: they are as lost as before, until a pod has
@@ -238,7 +238,7 @@ class _Route:
             set() if spec is None else {(e.address, e.port) for e in spec.endpoints if e.is_ready}
         )
         more = spec is None or not listed or not listed.issubset((e.address, e.port) for e in drawn)
-        #: Rules that are written anew may draw others than these rules do.
+        #: Rules that are rewritten may draw others than these rules do.
         self._may_widen = hints or (more and not local)
         #: Pods that come in their place are certainly drawn.
         self._draws_new = spec is not None and not (local or hints or more)

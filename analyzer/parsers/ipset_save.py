@@ -179,7 +179,7 @@ def _length(part: Interval, version: int) -> int:
 def _parts(
     kind: str, text: str, made: Ipset, where: tuple[int, int], words: Words
 ) -> Sequence[EntryPart]:
-    """Return the values that a part of an entry stands for."""
+    """Return the values that a part of an entry represents."""
     match kind:
         case "ip" | "net":
             network = network_from_text(text)

@@ -140,7 +140,7 @@ class RuleRows(LazyRules):
             if rule is not None:  # each rule is read again and again
                 return rule
         self._hold()
-        places = range(len(self._understood))[index]  # to count the rows anew takes time
+        places = range(len(self._understood))[index]  # to count the rows again takes time
         return self._rule(places) if isinstance(places, int) else [self._rule(at) for at in places]
 
     def __iter__(self) -> Iterator[Rule]:
@@ -176,7 +176,7 @@ def _key(line: str) -> tuple[str | None, int | None]:
 
 
 def lost_rule(text: str, location: Location) -> Rule:
-    """Return a rule that stands for those that the dump may have lost; it cannot be read."""
+    """Return a rule that represents those that the dump may have lost; it cannot be read."""
     from analyzer.model.iptables.matches import MatchUnknown
     from analyzer.model.iptables.targets import TargetUnknown
 

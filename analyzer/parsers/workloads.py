@@ -68,7 +68,7 @@ def _owner(pod: Object) -> str | None:
 
 
 def _tolerates(tolerations: Iterable[object]) -> int | None:
-    """Return how many seconds a pod stays: the least that its tolerations name; None for ever."""
+    """Return how many seconds a pod stays: the least that its tolerations name; None forever."""
     matching = [each for each in tolerations if _matches(each)]
     if not matching:
         return 0

@@ -105,7 +105,7 @@ def made(
 ) -> tuple[tuple[RulesPatch, ...], list[Rules]]:
     """Return the changes, and the rules of each dump with them.
 
-    What comes by one of `spared` is left alone, though it may be sent to the same endpoints.
+    Flows to one of `spared` are left alone, though they may be sent to the same endpoints.
     """
     patches: list[RulesPatch] = []
     rulesets: list[Rules] = []

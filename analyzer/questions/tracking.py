@@ -106,7 +106,7 @@ def drawn_between(options: SimpleNamespace, given: Input) -> Mapping[ProtocolAnd
     """Return how many new flows each endpoint's DNAT counted between two dumps.
 
     None of those whose rules were taken once, or without counters, or in nftables mode, where they
-    count nothing; or count less than before, as rules do that were written anew.
+    count nothing; or count less than before, as rules do that were rewritten.
     """
     if not options.rules_again:
         return {}

@@ -6,7 +6,7 @@ Theory of operation
 kube-proxy sends a flow through a few chains of its own to the DNAT of an endpoint. A copy of these
 chains under other names does just the same: who is admitted, what is masqueraded, which list keeps
 a client's affinity. In the copy, rules that lead to dead endpoints are left out, and where they
-were draws the others draw anew, each with an equal share. Where no endpoint is left, the copy ends
+were draws the others draw again, each with an equal share. Where no endpoint is left, the copy ends
 nat's part with ACCEPT: the flow keeps its destination, and a rule of the filter table rejects it.
 
 A copy jumps to no chain that kube-proxy deletes when Services change: it could not, while another

@@ -70,7 +70,7 @@ def patch_of(
 ) -> RulesPatch:
     """Return the change that removes `dead` from the rules; without text if there is none.
 
-    Flows that come by one of `spared` go on as they did, to the dead too.
+    Flows to one of `spared` continue as before, to the dead too.
     """
     program = f"{'iptables' if ruleset.family == 'ip' else 'ip6tables'}"
     program += f"-{ruleset.backend}-restore" if ruleset.backend else "-restore"

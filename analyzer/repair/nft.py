@@ -66,7 +66,7 @@ def repaired_tables(
 ) -> tuple[tuple[Table, ...], tuple[RulesPatch, ...]]:
     """Return the table that removes `dead`, for each IP version that has some; and text.
 
-    Flows that come by one of `spared` go on as they did, to the dead too.
+    Flows to one of `spared` continue as before, to the dead too.
     """
     tables: list[Table] = []
     patches: list[RulesPatch] = []

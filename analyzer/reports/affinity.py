@@ -1,7 +1,7 @@
 """Session affinity in reports: where it applies, and how it affects a share.
 
 A share is of clients that no endpoint remembers. One that does gets all of a client's new flows,
-and each of them begins its time anew: the client stays for as long as it goes on asking.
+and each of them restarts the timeout: the client stays for as long as it keeps asking.
 
 Source: kubernetes, pkg/proxy/iptables/proxier.go, ``-m recent --rcheck --seconds N --reap`` before
 the draws and ``--set`` behind them; pkg/proxy/nftables/proxier.go, ``update @affinity-...``. Linux,

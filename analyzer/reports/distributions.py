@@ -64,7 +64,7 @@ def groups(service: ServicePort) -> list[FrontendGroup]:
 
 
 def _sources(alike: Sequence[Route], every: Sequence[Route]) -> tuple[str, ...]:
-    """Return whose flows meet `alike`, in words; a hairpin only where it is not as from a pod."""
+    """Return whose flows have `alike`, in words; a hairpin only where it is not as from a pod."""
     if len(alike) == len(every):
         return ("anywhere",)
     plain = {route.source for route in alike if route.network is None}

@@ -254,7 +254,7 @@ class FlowAnswers:
         return used is not None and (assumed is None or used <= assumed.used)
 
     def _is_lost_first(self, sent: Packet, left: Packet, ends: AnswerDirection) -> bool:
-        """Return whether some of the first answer is lost, as far as that is told at once."""
+        """Return whether some of the first answer is lost, as far as that is known at once."""
         key = *self._answer(sent, left, ends), ends
         try:
             known, is_whole = self._unnoted(key)

@@ -240,7 +240,7 @@ class Hooks:
         if self._answers is None or not packet.translated:
             return Leaf(Delivered(here), packet)
         returns = packet.source is not None and packet.source == packet.destination
-        # Of many packets at once that is told later, by where their endpoint is.
+        # Of many packets at once that is decided later, by where their endpoint is.
         if returns and not here and not self._calls.is_behind and packet.masqueraded is not True:
             by_itself = packet.masqueraded is False
             because = "whether the packet comes from the endpoint's own address"

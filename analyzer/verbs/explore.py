@@ -22,7 +22,7 @@ def explore(options: SimpleNamespace) -> int:
             "explore needs a terminal; kubeodds loss prints the same once, and kubeodds whatif "
             "--format html writes a page with check-boxes"
         )
-    gc.enable()  # it goes on for long, and the program begins without
+    gc.enable()  # it runs for long, and the program begins without
     app(options).run()
     return DONE
 

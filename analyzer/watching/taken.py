@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     DumpParts: TypeAlias = tuple[tuple[re.Pattern[bytes], bytes], ...]
 
-#: By how a dump begins, what in it is no rule, and what stands for that.
+#: By how a dump begins, what in it is no rule, and what represents that.
 #: A comment is in quotes, which counters of iptables are not; nft's strings are passed over.
 _NO_RULES: Final[DumpParts] = (
     (re.compile(rb" \[[0-9]+:[0-9]+\]\n"), b"\n"),

@@ -1,4 +1,4 @@
-"""The flows of a capture that take one route: sent, heard, and told apart at the end."""
+"""The flows of a capture that take one route: sent, received, and distinguished at the end."""
 
 from __future__ import annotations
 
@@ -64,11 +64,11 @@ class CapturedRun(RouteRun):
         return self._predicted.ended
 
     def share_in(self, landed: dict[int, RawSocketAddress], answered: dict[int, bool]) -> None:
-        """Record what is heard in the same tables as all other routes of the protocol."""
+        """Record what is received in the same tables as all other routes of the protocol."""
         self._landed, self._answered = landed, answered
 
     def send(self, first: int, count: int) -> None:
-        """Send some of the flows, and record what is heard meanwhile."""
+        """Send some of the flows, and record what is received meanwhile."""
         most = BATCH if self._sender is None else BATCH // 4  # as of every hairpin route
         for at in range(first, first + count, most):
             self._send(at, min(most, first + count - at))

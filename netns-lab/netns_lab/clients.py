@@ -2,7 +2,7 @@
 
 A client without an answer for some seconds gives its flow up. So the servers answer between the
 starts of clients too. If the machine was too busy to serve them for a good part of that time, no
-one can say that a client was lost, and the whole batch is started anew, with fewer at once. The
+one can say that a client was lost, and the whole batch is restarted, with fewer at once. The
 batch includes clients that had ended: waiting clients are interrupted more often than answered
 ones, so that dropping only the interrupted ones would bias the result towards success. Source:
 nc(1) of netcat-openbsd, dig(1).
@@ -310,7 +310,7 @@ class _Batch:
         running: dict[subprocess.Popen[str], float] = {}
         try:
             for _ in range(number):
-                begun = time.monotonic()  # it runs before this process goes on
+                begun = time.monotonic()  # it runs before this process continues
                 process = command.start(self._lab.topology.client.namespace, self._arguments)
                 running[process] = begun
                 self._serve()

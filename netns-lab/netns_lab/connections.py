@@ -233,7 +233,7 @@ def hangs(
         if after - before - paused > HANGS + 2 * slowest:
             is_last = at == len(times) - 2
             if is_last and kept.ended is not None:
-                continue  # what ended it is told by its end
+                continue  # its end shows what ended it
             yield before, None if is_last else after
 
 

@@ -103,7 +103,7 @@ class ReturnedPackets:
                     yield sockaddr, each
 
     def forget(self) -> None:
-        """Pass over what was heard so far: of other routes, with which the ring may be full."""
+        """Pass over what was received so far: of other routes, with which the ring may be full."""
         for _ in self.take():
             pass
         self.dropped()
@@ -261,7 +261,7 @@ class Captures:
         close_all([ring])
 
     def forget(self) -> None:
-        """Pass over what was heard so far."""
+        """Pass over what was received so far."""
         for host in self.all_hosts:
             for _ in host.take():
                 pass

@@ -2,8 +2,8 @@
 
 conntrack keeps a connection at its endpoint whatever the rules are by then. While that is dead, the
 kernel sends again what was not acknowledged, each time after twice as long as before: so a
-connection that hung for a while may take as long again to go on. An error of ICMP does not end it.
-A process that is gone does: its kernel answers with a reset.
+connection that hung for a while may take as long again to continue. ICMP errors do not end it. A
+process that is gone does: its kernel answers with a reset.
 
 Source: RFC 1122, 4.2.3.9; Linux, net/ipv4/tcp_ipv4.c, ``tcp_v4_err``; tcp_timer.c.
 """
@@ -39,7 +39,7 @@ def connection_of(
 ) -> OpenConnection:
     """Return how a connection fared, and whether it should have.
 
-    Of rules that may drop what goes on nothing is predicted: `is_told` says that none do.
+    Of rules that may drop flows that continue nothing is predicted: `is_told` says that none do.
     """
     found = (
         Hang(round(begins, _HANGS_TO), None if ends is None else round(ends, _HANGS_TO))

@@ -200,7 +200,7 @@ class Iptables(Backend):
         return "\n".join(_COUNTS.sub("", each) for each in lines if not each.startswith("#"))
 
     def resync(self, ruleset: Rules, without: Collection[str] = ()) -> bool:
-        """Write kube-proxy's chains anew as its full sync does, and delete those in `without`."""
+        """Rewrite kube-proxy's chains as its full sync does, and delete those in `without`."""
         return self.change(self.sync(ruleset, without)[1])
 
     def sync(self, ruleset: Rules, without: Collection[str] = ()) -> tuple[list[str], str]:

@@ -9,7 +9,7 @@ must restore the rules byte for byte; applied again; and applied a third time, w
 and change nothing. The loaded rules must then be those the prediction was made from. Flows that
 conntrack keeps must continue to their endpoints; those to dead endpoints are freed with the
 commands that `repair` prints, and must then reach living ones. Each route is measured again, and
-once more after kube-proxy's rules have been written anew on top of the repair.
+again after kube-proxy's rules have been rewritten on top of the repair.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class Proof:
         self._undo()
         self._lab.backend.adopt(self._given.ruleset)
 
-    # --- flows that go on ----------------------------------------------------------
+    # --- flows that continue ----------------------------------------------------------
 
     def _begun(
         self, places: Sequence[_Place]

@@ -1,4 +1,4 @@
-"""The flows of a capture sent through the lab's rules, each from what stands for its client.
+"""The flows of a capture sent through the lab's rules, each from what represents its client.
 
 Theory of operation
 ===================

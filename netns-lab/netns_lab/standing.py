@@ -55,7 +55,7 @@ class StandIns:
 
     @property
     def table(self) -> tuple[StandIn, ...]:
-        """Which address stands for which client."""
+        """Which address represents which client."""
         return tuple(
             StandIn(client=str(client), source=source.value, stands_as=str(to), flows=number)
             for (client, source, to), number in self._flows.items()

@@ -15,7 +15,7 @@ from analyzer.kubeproxy.matched.chain_rule import ChainRule
 
 
 def affinity(facts: DumpFacts) -> Iterator[Finding]:
-    """Find clients that are drawn anew or sent to another endpoint."""
+    """Find clients that are drawn again or sent to another endpoint."""
     for chain in facts.chains(*DRAWING):
         rows = facts.endpoint_rows(chain)
         checks = [row for row in rows if row.recent is not None]

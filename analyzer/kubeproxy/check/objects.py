@@ -139,7 +139,7 @@ def _affinity(facts: DumpFacts, want: ApiServicePort, chains: list[str]) -> Iter
 
 
 def _endpoints(facts: DumpFacts, want: ApiServicePort, chains: list[str]) -> Iterator[Finding]:
-    # Texts are compared first: parsing all addresses of a large dump once more takes long.
+    # Texts are compared first: parsing all addresses of a large dump again takes long.
     by_text = {_of(each): each for each in want.endpoints}
     no_ready = not any(each.is_ready for each in want.endpoints)
     ready = {text for text, each in by_text.items() if each.is_ready}

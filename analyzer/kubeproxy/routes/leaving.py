@@ -87,7 +87,7 @@ class Leaving:
         self._apart = Apart(version, (everything(version),), self._everywhere)
         self._cuts: list[Intervals] = []
         self._at_once: dict[Packet, MatchedSources | None] = {}
-        #: Whether all such packets reach their destinations, as far as a traversal has told.
+        #: Whether all such packets reach their destinations, as far as a traversal has shown.
         self._spared: dict[Packet, bool] = {}
         self._known: dict[Packet, Destinations | Paired] = {}
         self._towards: dict[Packet, Towards] = {}

@@ -73,7 +73,7 @@ class Spared:
             told = self._leaving.masquerades if returns else self._leaving.spares
             found = told(packet, addresses)
             is_sure = assumed.used == before[0] and exceeded == self._hooks.exceeded
-            # No result rests on the assumptions met here yet.
+            # No result rests on the assumptions made here yet.
             assumed.used, assumed.wanted = before
             self._hooks.forget(exceeded)
             self._known[key] = found and is_sure

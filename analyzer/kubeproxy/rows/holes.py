@@ -66,7 +66,7 @@ _FRAME: Final = {
     "KUBE-POSTROUTING": (" -j MASQUERADE",),
     names.MARK_MASQUERADE: (" -j MARK",),
 }
-#: A row after which a flow may go on.
+#: A row after which a flow may continue.
 _DRAWS: Final = re.compile(r" -m (?:statistic|recent) ")
 #: Never in the output of iptables-save: a dump with such a diagnostic has lost lines.
 _NEVER_SAVED: Final = frozenset({"guessed-table", "no-commit", "undeclared-chain"})

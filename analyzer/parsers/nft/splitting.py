@@ -229,7 +229,7 @@ class _Careful:
 def statements(body: str) -> list[tuple[int, str]]:
     """Return the statements of a block, each with its line, from 0.
 
-    Blanks around a statement stay, as they may stand for what nft could not print.
+    Blanks around a statement stay, as they may represent what nft could not print.
     """
     found: list[tuple[int, str]] = []
     for number, line in enumerate(body.split("\n")):

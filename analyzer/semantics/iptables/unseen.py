@@ -142,7 +142,7 @@ class Unseen:
                 self._kept.clear()
             kept = self._kept[key] = KeptResult(packet, tree, joined_on, are_all_sent_on(tree))
         self._effort.joined_on |= kept.joined_on
-        # A packet that goes on has to be its own, since other rules may match on how it came.
+        # A packet that continues has to be its own, since other rules may match on how it came.
         if not self._effort.lends or not kept.is_end:
             return kept.of(packet)
         self._effort.has_lent |= kept.packet is not packet
