@@ -117,7 +117,7 @@ def away(route: Route, astray: Endings, nowhere: Bounds) -> Bounds:
     """Return the share of flows that go astray, as far as that counts as a loss: `counted`.
 
     Of two rules each may be the one that drops them, and one of them certainly is: so what
-    certainly reaches no endpoint is lost but for what may end in a way that does not count.
+    certainly reaches no endpoint is lost except for what may end in a way that does not count.
     """
     each = total(astray)
     open_ = [share.upper for end, share in route.astray if _counts(route, end) is not Ternary.TRUE]

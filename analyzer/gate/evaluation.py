@@ -175,7 +175,7 @@ def _worst(
     if not known.most:
         most = None  # whatever the rules prefer, no pod is on what fails
     elif service.is_local and service.is_inside:
-        # Nodes send flows to endpoints of their own: all is well while one of them lives.
+        # Nodes send flows to endpoints of their own: all is well while one of them is alive.
         most = None if known.is_proven or known.most < 1 else known.most
     elif service.prefers_places:
         most = None if found.every is not None else Fraction(1)

@@ -238,7 +238,7 @@ class LazyRoutes(Sequence[Route]):
 
     @abstractmethod
     def class_of(self) -> Hashable:
-        """Return a key of routes that differ in nothing but frontend and endpoints; or None.
+        """Return a key of routes that differ only in frontend and endpoints; or None.
 
         Compared by identity: only valid as long as the dump's routes exist.
         """

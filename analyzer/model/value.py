@@ -108,7 +108,7 @@ def required_fields_of(cls: type) -> tuple[str, ...]:
 
 
 def _namespace(cls: type, *, kw_only: bool) -> dict[str, Any]:
-    """Return what a value class has, but for what depends on how it keeps its fields."""
+    """Return what a value class has, except for what depends on how it keeps its fields."""
     namespace = dict(cls.__dict__)
     namespace.pop("__dict__", None)
     namespace.pop("__weakref__", None)

@@ -128,7 +128,7 @@ class Causes:
         normal = clocks.not_ready(may_elect=outage.may_elect, is_stuck=stuck)
         #: When pods of dead nodes are not ready, and when default/kubernetes changes.
         self.not_ready = self._healing(outage.heals, normal, clocks.after_outage())
-        # By the time the API is back leases may have expired, or the API servers live again.
+        # By the time the API is back leases may have expired, or the API servers are back.
         gone = TimeBounds(Fraction(0), clocks.api_removed().latest)
         self.api_removed = self._healing(outage.writes, clocks.api_removed(is_stuck=stuck), gone)
 

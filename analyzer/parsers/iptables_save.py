@@ -162,7 +162,7 @@ class _Declared(Mapping[str, "Any"]):
 def _declared(
     text: str, span: tuple[int, int], skimmed: Mapping[str, object]
 ) -> Mapping[str, _Head] | None:
-    """Return the chains that the lines at `span` declare; None if a line is odd.
+    """Return the chains that the lines at `span` declare; None if a line is unusual.
 
     Those in `skimmed` are not examined one by one if they are declared in that order.
     """
@@ -183,7 +183,7 @@ def _declared(
 
 
 def _declarations(lines: str) -> dict[str, _Head] | None:
-    """Return the chains that `lines` declare; None if a line is odd."""
+    """Return the chains that `lines` declare; None if a line is unusual."""
     found: dict[str, _Head] = {}
     if not lines:
         return found
@@ -227,7 +227,7 @@ def _is_count(text: str) -> bool:
 def _chains(
     text: str, lines: tuple[int, int], file: str, table: str, skim: Skimmed | None
 ) -> RowChains | None:
-    """Return the chains of a table, declared at `lines`; None if one of them is odd."""
+    """Return the chains of a table, declared at `lines`; None if one of them is unusual."""
     start = lines[1]
     skimmed, spans = ({}, []) if skim is None else (skim.chains, skim.spans)
     group = re.compile(_COUNTED_GROUP) if text.startswith("[", start) else _GROUP

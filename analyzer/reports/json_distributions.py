@@ -125,7 +125,7 @@ class Distributions:
         """Return the index, from 0, of a distribution over `size` endpoints in `written`.
 
         `places` says of which of them each share is; None: of all, in their order. Who is not
-        among them is never drawn, but for what is `unresolved`.
+        among them is never drawn, except for what is `unresolved`.
         """
         # Those of one Service often are one object, and those of two Services equal.
         where = places if places is None else tuple(places)

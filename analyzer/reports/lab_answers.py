@@ -1,4 +1,4 @@
-"""The answers of the lab, but for those of ``lab run --for`` and ``lab pcap``."""
+"""The answers of the lab, except for those of ``lab run --for`` and ``lab pcap``."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def _failure(answer: WhatIfAnswer, failure: Failure) -> JunitCase:
 
 
 def _where(answer: WhatIfAnswer, failure: Failure) -> str:
-    """Return at which nodes the worst loss is, where not at every one that lives."""
+    """Return at which nodes the worst loss is, where not at every live one."""
     names = names_at(answer, failure.cost.row, dead_nodes(answer, failure))
     return "" if names is None else f", at {some(names)}"
 

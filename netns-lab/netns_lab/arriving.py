@@ -32,7 +32,7 @@ class Arriving:
         ended: the flows that any rule ends, wherever it is.
         unanswered: of each endpoint, of the flows that reach it, those whose answers rules end;
             only of endpoints of which there may be any.
-        by_rules: whether nothing but rules ends flows; else the dump does not show what may, for
+        by_rules: whether only rules end flows; else the dump does not show what may, for
             example a port of the node to which a rule redirects them.
     """
 

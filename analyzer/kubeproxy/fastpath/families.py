@@ -80,7 +80,7 @@ class FrontendFamily:
     """What flows to a frontend may hit, apart from its blocks.
 
     Attributes:
-        key: equal for frontends that are alike but for the length of their blocks.
+        key: equal for frontends that are alike except for the length of their blocks.
         around: as in `Closure`.
         sorts: by endpoint as it is written: its kind, and in which of the blocks it is.
     """
@@ -130,7 +130,7 @@ def _texts(blocks: Iterable[Drawn]) -> tuple[str, ...]:
 
 
 class Families:
-    """Finds out which frontends are alike but for the number of their endpoints."""
+    """Finds out which frontends are alike except for the number of their endpoints."""
 
     def __init__(self, closures: IptablesClosures) -> None:
         self._closures = closures

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 class _Part:
-    """The shares of flows from sources that have the same results but for masquerade."""
+    """The shares of flows from sources that have the same results except for masquerade."""
 
     def __init__(self, shares: Shares[SentTo]) -> None:
         self.shares = shares

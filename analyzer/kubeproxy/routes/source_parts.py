@@ -214,7 +214,7 @@ class SourceParts:
 
     @cached_property
     def _nodes(self) -> list[Network]:
-        """The addresses that `_is_nodes` accepts, but for loopback."""
+        """The addresses that `_is_nodes` accepts, except for loopback."""
         every = (*self._known.own, *self._frontends)
         return [_host_network(each) for each in every if each]
 

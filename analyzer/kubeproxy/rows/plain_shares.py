@@ -271,7 +271,7 @@ class PlainRoutes(LazyRoutes):
     Attributes:
         drawn: the draws, if there is one frontend and all endpoints of a route have one result.
         fares: then returns what happens to flows from each source: the same object for routes that
-            differ in nothing but frontend and draws.
+            differ only in frontend and draws.
     """
 
     __slots__ = (
@@ -331,7 +331,7 @@ class PlainRoutes(LazyRoutes):
         return self._alike if plain else None
 
     def class_of(self) -> Hashable:
-        """Return a key of routes that differ in nothing but frontend and endpoints; or None.
+        """Return a key of routes that differ only in frontend and endpoints; or None.
 
         Compared by identity: only valid as long as the dump's routes exist.
         """

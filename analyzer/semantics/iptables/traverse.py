@@ -144,7 +144,7 @@ class Traversal(Walks):
         index = self._indexes.get(start.chain)
         if index is None:
             index = self._indexes[start.chain] = ChainIndex.of(rules)
-        if not packet.is_answer:  # whose destinations are split where a rule asks for them
+        if not packet.is_answer:  # whose destinations are split where a rule matches on them
             index.tell_apart(packet)
         path = Path()
         #: The results, for the packet as it is now, of chains that rules dispatch to by device.
