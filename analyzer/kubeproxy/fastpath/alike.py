@@ -311,7 +311,7 @@ def _host_and_port(row: str) -> tuple[str | None, int | None]:
 
 
 def _outside(table: Table) -> Iterator[str]:
-    """Yield the rows of a table, except for those of Services' chains and of chains that list these."""
+    """Yield the rows of a table that are in no chain of Services, and in none that lists these."""
     of_services = (names.ENDPOINT_PREFIX, *names.SERVICE_PREFIXES)
     for name in table.chains:
         if table.name == "nat" and name.startswith(of_services):
