@@ -49,8 +49,7 @@ class SourceParts:
         self._alike: dict[tuple[Source, frozenset[Intervals]], tuple[SourcePart, ...]] = {}
 
     @cached_property
-    def _frontends(self) -> frozenset[Address | None]:
-        """The addresses of Services."""
+    def _frontend_addresses(self) -> frozenset[Address | None]:
         return frozenset([each.address for each in self._known.frontends()])
 
     @property
@@ -77,7 +76,7 @@ class SourceParts:
         own = self._numbers(version, self._known.own)
         if source is Source.NODE:
             return Region.of(version, own)
-        others = [*own, *self._numbers(version, self._frontends)]
+        others = [*own, *self._frontends]
         if source is not Source.EXTERNAL:
             within = self._pods_of(source)
             held = Region.of(version, [span(n) for n in within if n.version == version])
@@ -86,6 +85,12 @@ class SourceParts:
             others += [span(n) for n in self._pods if n.version == version]
             others += map(span, _NO_SOURCES[version])
         return None if held is None else Region.of(version, held.without(joined(others)))
+
+    @cached_property
+    def _frontends(self) -> Sequence[Interval]:
+        from analyzer.model.region import joined
+
+        return joined(self._numbers(self.version, self._frontend_addresses))
 
     def _numbers(self, version: int, addresses: Iterable[Address | None]) -> list[Interval]:
         return [(int(a), int(a)) for a in addresses if a is not None and a.version == version]
@@ -165,7 +170,7 @@ class SourceParts:
 
         # If a network has no addresses but endpoints', these are its pods.
         asked = parts(networks, theirs)
-        return _each_first(asked, usuals, (is_free, is_pod), self._nodes)
+        return _each_first(asked, usuals, (is_free, is_pod), self._excluded())
 
     def is_outside(self, address: Address) -> bool:
         """Return whether an address is certainly that of a client outside, or of another node.
@@ -209,14 +214,12 @@ class SourceParts:
             and (usual in n or not self._is_of_services(n))
         ]
         # Other nodes are clients too, if a network has no other clients.
-        excluded = [*_NO_SOURCES[usual.version], *self._pods, *self._nodes]
+        excluded = self._excluded(*_NO_SOURCES[usual.version], *self._pods)
         return _each_first(asked, [usual], (self._is_free_client, self._is_client), excluded)
 
-    @cached_property
-    def _nodes(self) -> list[Network]:
-        """The addresses that `_is_nodes` accepts, except for loopback."""
-        every = (*self._known.own, *self._frontends)
-        return [_host_network(each) for each in every if each]
+    def _excluded(self, *networks: Network) -> _Excluded:
+        """Return networks, and the addresses that `_is_nodes` accepts, except for loopback."""
+        return _Excluded(networks, (self._known.own, self._frontend_addresses))
 
     def _is_of_pods(self, network: Network) -> bool:
         """Return whether a network has only pods."""
@@ -260,7 +263,7 @@ class SourceParts:
         """Return whether packets from an address are the node's own, or cannot occur."""
         # A load balancer's address is the node's own, if it is assigned to the node.
         own = address in self._known.own or _is_no_source(address)
-        return own or address in self._frontends
+        return own or address in self._frontend_addresses
 
 
 def _is_no_source(of: Address | Network) -> bool:
@@ -280,6 +283,20 @@ def _has_one(addresses: Sequence[int], network: Network) -> bool:
     """Return whether a network has one of some sorted addresses."""
     at = bisect_left(addresses, int(network[0]))
     return at < len(addresses) and addresses[at] <= int(network[-1])
+
+
+class _Excluded(Iterable[Network]):
+    """Networks, and addresses as networks, which are made only where they are looked at."""
+
+    def __init__(
+        self, networks: Sequence[Network], addresses: Sequence[Collection[Address | None]]
+    ) -> None:
+        self._networks = networks
+        self._addresses = addresses
+
+    def __iter__(self) -> Iterator[Network]:
+        yield from self._networks
+        yield from (_host_network(a) for each in self._addresses for a in each if a is not None)
 
 
 class _Nested:
@@ -312,7 +329,7 @@ def _each_first(
     asked: Iterable[Network],
     usual: Sequence[Address],
     tests: Sequence[Callable[[Address], bool]],
-    excluded: Collection[Network],
+    excluded: Iterable[Network],
 ) -> list[tuple[Network | None, Address]]:
     """Return an address for each set of sources, one that the first of `tests` accepts.
 

@@ -158,7 +158,7 @@ def told_apart(
     asked: Iterable[Network],
     usual: Sequence[Address],
     is_one: Callable[[Address], bool],
-    excluded: Collection[Network] = (),
+    excluded: Iterable[Network] = (),
 ) -> list[tuple[Network | None, Address]]:
     """Return an address for each set of sources that rules matching on `asked` distinguish.
 

@@ -231,6 +231,17 @@ def statements(body: str) -> list[tuple[int, str]]:
 
     Blanks around a statement stay, as they may represent what nft could not print.
     """
+    flat = _without_elements(body)
+    if flat is not None:
+        outside, first, inside = flat
+        more = inside.count("\n")
+        whole = inside.replace("\n", " ")
+        return [
+            (number + (more if number > first else 0), text)
+            if number != first
+            else (number, text.replace("{}", f"{{{whole}}}", 1))
+            for number, text in statements(outside)
+        ]
     found: list[tuple[int, str]] = []
     for number, line in enumerate(body.split("\n")):
         shown = _HANDLE.sub("", line) if "#" in line else line
@@ -245,6 +256,21 @@ def statements(body: str) -> list[tuple[int, str]]:
         if text and not text.isspace():
             found.append((number, text))
     return _without_indent(body, found)
+
+
+def _without_elements(body: str) -> tuple[str, int, str] | None:
+    """Return a body without the first braces' contents, the line of these, and the contents.
+
+    None: they are on one line, as in most bodies, or contain more than elements.
+    """
+    head, _, rest = body.partition("{")
+    inside, brace, _ = rest.partition("}")
+    if "\n" not in inside or not brace or any(mark in inside for mark in '{;#\\"\r'):
+        return None
+    before = head.rpartition("\n")[2]
+    if any(mark in before for mark in ';#\\"\r'):
+        return None
+    return head + "{" + rest[len(inside) :], head.count("\n"), inside
 
 
 def _without_indent(body: str, found: list[tuple[int, str]]) -> list[tuple[int, str]]:

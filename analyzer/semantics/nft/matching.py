@@ -321,7 +321,7 @@ def _lookup(key: Evaluated, index: Index) -> Found:
     hits: list[Hit] = []
     rest: list[Hit] = []
     for at in candidates:
-        element = index.elements[at]
+        element = index.element(at)
         if isinstance(element.key, Wildcard):
             rest.append(Hit(element))
             continue
