@@ -122,7 +122,7 @@ class _Compiler:
             if node.name not in refused and any(each.domains[v] < 0 for each in affinity):
                 refused[node.name] = "without a label of its podAffinity"
         nodes = tuple(v for v, node in enumerate(self._nodes) if node.name not in refused)
-        stuck = ""
+        stuck = None
         fixed = {
             v: template.fixed[n.name] for v, n in enumerate(self._nodes) if n.name in template.fixed
         }
@@ -132,7 +132,7 @@ class _Compiler:
         if template.workload is not None and (told := text(spec.get("nodeName"))):
             # The kubelet takes it, whatever the scheduler would say.
             fixed = {v: count for v, n in enumerate(self._nodes) if n.name == told}
-            stuck = "" if fixed else f"nodeName {told}: no such node"
+            stuck = None if fixed else f"nodeName {told}: no such node"
             count = 0 if fixed else count
         elif spec.get("schedulingGates"):
             stuck = "held back by schedulingGates"

@@ -49,7 +49,7 @@ def _counts_none(constraint: object) -> bool:
 
 def why_pending(problem: Problem, group: PodGroup) -> str:
     """Return why pods are unschedulable, as an event of the scheduler words it."""
-    if group.stuck:
+    if group.stuck is not None:
         return group.stuck
     every = len(problem.nodes)
     told = Counter(group.refused.values()).most_common()

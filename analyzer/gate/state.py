@@ -34,7 +34,8 @@ class SchedulerState:
         self.counts = [[g.fixed.get(v, 0) for v in range(size)] for g in problem.groups]
         asked = frozenset(range(len(problem.groups)) if groups is None else groups)
         self.left = [
-            0 if g.stuck or n not in asked else g.number for n, g in enumerate(problem.groups)
+            0 if g.stuck is not None or n not in asked else g.number
+            for n, g in enumerate(problem.groups)
         ]
         self._free = [dict(room) for room in problem.room]
         for group in problem.groups:

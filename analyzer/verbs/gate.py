@@ -179,7 +179,7 @@ def _waiting(problem: Problem) -> Iterator[tuple[int, PodGroup, int, int]]:
     for g, group in enumerate(problem.groups):
         if group.workload is not None:
             least = max(0, group.asked - most_on(problem, g, every))
-            yield g, group, least, group.number if group.stuck else expected.left[g]
+            yield g, group, least, group.number if group.stuck is not None else expected.left[g]
 
 
 def _assumed(given: Given, problem: Problem) -> Iterator[str]:
