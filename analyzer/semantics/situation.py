@@ -178,7 +178,7 @@ class Situation:
             self.assume(SEGMENT_SIZE)
 
     def came_by(self, packet: Packet) -> str | Devices | None:
-        """Return the device that `packet` came in by; the empty string: none; None if not known."""
+        """Return the device that `packet` came in by, or `NO_DEVICE`; None if not known."""
         if packet.in_interface is not None or packet.came_by is not None:
             return packet.came_by if packet.in_interface is None else packet.in_interface
         if packet.comes_from is None:
@@ -188,7 +188,7 @@ class Situation:
         return self._devices(packet.comes_from, leaving=False)
 
     def leaves_by(self, packet: Packet) -> str | Devices | None:
-        """Return the device that `packet` leaves by; the empty string: none; None if not known.
+        """Return the device that `packet` leaves by, or `NO_DEVICE`; None if not known.
 
         Raises:
             Parted: it leaves to some destinations by other devices than to others.

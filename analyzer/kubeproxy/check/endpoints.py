@@ -26,7 +26,7 @@ def endpoints(facts: DumpFacts) -> Iterator[Finding]:
         rows = facts.rows(chain)
         if not rows or not facts.callers.get(chain):
             continue
-        sends = [row for row in rows if row.dnat is not None]
+        sends = [row for row in rows if row.has_dnat]
         if sends:
             yield from _sent(facts, chain, sends)
             yield from _hairpin(facts, chain, rows, sends[0])
@@ -45,7 +45,7 @@ def endpoints(facts: DumpFacts) -> Iterator[Finding]:
 
 def _sent(facts: DumpFacts, chain: str, sends: list[ChainRule]) -> Iterator[Finding]:
     places = dict.fromkeys(row.dnat for row in sends)
-    if len(places) > 1 or "" in places:
+    if len(places) > 1 or None in places:
         yield Finding(
             code="odd-dnat",
             message=(

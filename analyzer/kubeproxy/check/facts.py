@@ -227,7 +227,7 @@ class DumpFacts:
         """Address and port that each KUBE-SEP chain sends flows to, if it is just one."""
         found = {chain: to for each in self.settled.values() for chain, to in each.items()}
         for chain in self.chains(names.ENDPOINT_PREFIX):
-            to = {row.dnat for row in self.rows(chain) if row.dnat}
+            to = {row.dnat for row in self.rows(chain) if row.dnat is not None}
             if len(to) == 1:
                 found[chain] = to.pop()
         return found

@@ -87,7 +87,7 @@ def _of_endpoints(facts: DumpFacts) -> Iterator[Finding]:
         ):
             (name, protocol), row = next(iter(owners.items()))
             right = names.ENDPOINT_PREFIX + names.chain_hash(name, protocol, spellings[0])
-            dnat = next(each for each in facts.rows(chain) if each.dnat)
+            dnat = next(each for each in facts.rows(chain) if each.dnat is not None)
             yield Finding(
                 code="chain-hash",
                 message=(

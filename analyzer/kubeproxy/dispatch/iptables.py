@@ -99,6 +99,7 @@ class Entrances:
 
             for each in every_entry(chain, rules, self._object_names):
                 if isinstance(each, Entry):
+                    assert each.chain is not None  # those of nat send flows on
                     self.unnamed += each.name == str(each.frontend)
                     yield Entrance(each.name, each.protocol, each.frontend, each.chain)
                 else:
