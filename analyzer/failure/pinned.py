@@ -43,7 +43,7 @@ class Pinned:
         unanswered: those of `flows` without any reply.
         seconds: until the last entry expires, if no packet comes; one that comes renews it. None
             if one is offloaded, whose timeout is not shown.
-        owner: the pod that has the address now; empty if no object says.
+        owner: the pod that has the address now; None if no object says.
     """
 
     service: ServicePort
@@ -54,7 +54,7 @@ class Pinned:
     flows: int
     unanswered: int
     seconds: int | None
-    owner: str = ""
+    owner: str | None = None
 
     @property
     def command(self) -> str:
@@ -101,7 +101,7 @@ def pinned(
                 flows=len(owned),
                 unanswered=sum(not each.flow.replied for each in owned),
                 seconds=_last(each.flow.seconds for each in owned),
-                owner=foreign.get(endpoint, ""),
+                owner=foreign.get(endpoint),
             )
         )
     return tuple(sorted(found, key=_order))

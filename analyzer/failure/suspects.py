@@ -49,7 +49,7 @@ class Suspect:
         p_value: the probability of counts at least as odd if it answers like the others; None if
             its share says nothing, or none of its flows is unanswered.
         is_suspect: after Holm's procedure over all endpoints of ServicePorts with such flows.
-        way_lost: evidence from neighbours and routes that it cannot be reached; empty if none.
+        way_lost: evidence from neighbours and routes that it cannot be reached; None if none.
         drawn: new flows that its DNAT rule counted between two listings; None if not known.
     """
 
@@ -63,7 +63,7 @@ class Suspect:
     established: int
     p_value: float | None
     is_suspect: bool
-    way_lost: str = ""
+    way_lost: str | None = None
     drawn: int | None = None
 
 

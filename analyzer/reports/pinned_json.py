@@ -28,7 +28,7 @@ def render(answer: PinnedAnswer) -> Iterator[str]:
                     "node": answer.cluster.placement(each.endpoint.address).node,
                 },
                 "why": each.why.value,
-                "owner": each.owner or None,
+                "owner": each.owner,
                 "flows": each.flows,
                 "unanswered": each.unanswered,
                 "seconds": each.seconds,

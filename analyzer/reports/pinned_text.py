@@ -71,4 +71,4 @@ def _row(each: Pinned, cluster: Cluster) -> Iterator[Cell]:
     yield f"{each.flows:,}"
     yield f"{each.unanswered:,}"
     yield "?" if each.seconds is None else f"{each.seconds:,} s"
-    yield f"{_WORDS[each.why]}: {each.owner}" if each.owner else _WORDS[each.why]
+    yield f"{_WORDS[each.why]}: {each.owner}" if each.owner is not None else _WORDS[each.why]
