@@ -31,7 +31,7 @@ from netns_lab.command import Meanwhile
 from netns_lab.connections import Connections
 from netns_lab.deaths import Death
 from netns_lab.experiment import Lab
-from netns_lab.followed import Ear, Followed
+from netns_lab.followed import Followed, Recorder
 from netns_lab.interrupting import interruptible
 from netns_lab.layout import PacketLayout
 from netns_lab.measure import Progress
@@ -49,21 +49,21 @@ class RunningLab:
     """One lab of a run, with its routes.
 
     Attributes:
-        rulesets: the dump loaded first, under "", and those that replace it here, by file.
-        ears: captures of its flows.
-        now: the file whose rules are loaded; empty for the first dump.
+        rulesets: the dump loaded first, under None, and those that replace it here, by file.
+        recorders: captures of its flows.
+        now: the file whose rules are loaded; None for the first dump.
     """
 
     lab: Lab
     runs: tuple[Followed, ...]
-    rulesets: Mapping[str, Rules]
-    ears: Mapping[PacketLayout, Ear]
-    now: str = ""
+    rulesets: Mapping[str | None, Rules]
+    recorders: Mapping[PacketLayout, Recorder]
+    now: str | None = None
     listings: list[tuple[Rules, Meanwhile]] = field(default_factory=list)
 
     def begin(self, now: float, deaths: Sequence[Death]) -> None:
         """Begin a phase of each route."""
-        rules = self.now or str(self.rulesets[""].file)
+        rules = str(self.rulesets[None].file) if self.now is None else self.now
         for each in self.runs:
             each.begin(now, self.now, rules, deaths)
 
@@ -147,8 +147,8 @@ class Course:
                 kept.open(self._plan.slowest, self._serve)
                 for side in self.sides:
                     side.lab.echo(())
-                    for ear in side.ears.values():
-                        ear.captures.forget()
+                    for recorder in side.recorders.values():
+                        recorder.captures.forget()
                 self._zero = time.monotonic()
                 kept.begin()
                 self._begin(0.0)

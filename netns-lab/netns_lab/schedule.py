@@ -32,13 +32,13 @@ class Planned:
     at: float
     verb: Verb
     death: Death | None = None
-    file: str = ""
+    file: str | None = None
 
     @property
     def says(self) -> str:
         """The event, in words."""
         if self.death is None:
-            return f"{self.verb} {self.file}".strip()
+            return self.verb if self.file is None else f"{self.verb} {self.file}"
         kind = f" ({self.death.kind})" if self.verb == "kill" else ""
         return f"{self.verb} {self.death.what}{kind}"
 
