@@ -66,7 +66,7 @@ def _case(
     broken = next((each for each in evaluated.violations if each.found is found), None)
     where = placed_words(answer, found.case)
     if broken is None:
-        return JunitCase(name, "", f"{_fares(found)}; pods on {where or 'no node'}")
+        return JunitCase(name, "", f"{_losses(found)}; pods on {where or 'no node'}")
     says = f"{violation_words(answer, evaluated, broken)}; pods on {where}"
     says += f"; {'; '.join(allowed_words(answer, evaluated))}"
     if number in answer.fixes:
@@ -74,7 +74,7 @@ def _case(
     return JunitCase(name, "failure", says)
 
 
-def _fares(found: WorstCase) -> str:
+def _losses(found: WorstCase) -> str:
     if found.kind is None:
         return f"survives {count(max(0, found.case.survives), 'node')}"
     failing = failing_names(found.case, found.kind)

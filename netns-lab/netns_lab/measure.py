@@ -20,7 +20,7 @@ from netns_lab.columns import FlowResult, RawSocketAddress, raw_sockaddr, sockad
 from netns_lab.count import BATCH, Answered, Landed
 from netns_lab.layout import PacketLayout
 from netns_lab.messages import struct_sockaddr
-from netns_lab.muting import deaf_to, no_resets_to
+from netns_lab.muting import ignoring, no_resets_to
 from netns_lab.replay import Flows
 from netns_lab.sources import CLIENT_PORTS, sending_of, version_of
 from netns_lab.topology import Host
@@ -188,7 +188,7 @@ class RouteRun:
         if self._sender is not None:
             host = lab.place_of(self._sender)[0]
             ports = {e.port for e in self._service.endpoints if e.port is not None}
-            return deaf_to(host, self._layout, self._to, ports)
+            return ignoring(host, self._layout, self._to, ports)
         # To its own address the node may send other answers than these resets.
         is_own = address in lab.topology.plan.node_addresses
         if self._route.source is Source.NODE and self._service.protocol == "tcp" and not is_own:

@@ -48,7 +48,7 @@ class Muting:
                 _mute(self._lab, on=False)
 
 
-def deaf_to(
+def ignoring(
     host: Host, layout: PacketLayout, sockaddr: tuple[Address, int], ports: Collection[int]
 ) -> AbstractContextManager[None]:
     """Make an endpoint's kernel ignore packets from an address and port, within this context.

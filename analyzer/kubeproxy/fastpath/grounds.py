@@ -85,17 +85,17 @@ def usual_ways(
 ) -> Iterator[SourceMasquerade]:
     """Yield the parts of each source with other results than those around them.
 
-    As `plain_shares.told_otherwise` does for a Service whose endpoints have other addresses.
+    As `plain_shares.differing_parts` does for a Service whose endpoints have other addresses.
     """
     for source, of in parts.items():
         known: dict[Network | None, bool | None] = {}
         for network, address in of:
-            fares = masquerade.usual(source, address, unmarked).masquerade
+            masks = masquerade.usual(source, address, unmarked).masquerade
             if len(of) > 1 and address is not None:
                 within = smallest_with(known, address)
                 around = known.get(within)
-                is_alike = within in known and fares is around
-                known[network] = fares
+                is_alike = within in known and masks is around
+                known[network] = masks
                 if is_alike:
                     continue
-            yield source, network, fares
+            yield source, network, masks

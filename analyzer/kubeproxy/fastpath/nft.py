@@ -26,7 +26,7 @@ from analyzer.kubeproxy.rows.plain_shares import (
     PlainRoutes,
     PlainService,
     PlainShares,
-    told_otherwise,
+    differing_parts,
 )
 from analyzer.kubeproxy.source_part import SourcePart
 from analyzer.kubeproxy.view import Endpoint, Frontend, FrontendKind, Route, Source
@@ -302,7 +302,7 @@ class PlainServices:
             return
         ways = self._ways_of(kind, source, place, service.drawn)
         parts = [(way.part, self._after(source, way, place)) for way in ways]
-        for part, after in told_otherwise(service, parts):
+        for part, after in differing_parts(service, parts):
             shares = PlainShares(service.drawn, service.protocol, after, is_quiet)
             yield Route(place.frontend, source, shares, NEVER, part.network, (), part.also)
 

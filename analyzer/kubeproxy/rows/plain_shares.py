@@ -86,7 +86,7 @@ def network_of(unmarked: Unmarked) -> Network | None:
     return network_from_text(unmarked) if isinstance(unmarked, str) else None
 
 
-def told_by(after: MasqueradeAndLossOf, service: PlainService) -> Hashable:
+def result_key(after: MasqueradeAndLossOf, service: PlainService) -> Hashable:
     """Return the identities of what happens to flows, to all endpoints or to each.
 
     Only valid as long as `after` exists, which keeps its results.
@@ -96,7 +96,7 @@ def told_by(after: MasqueradeAndLossOf, service: PlainService) -> Hashable:
     return tuple([id(after(service.protocol, each)) for each in service.drawn.endpoints])
 
 
-def told_otherwise(
+def differing_parts(
     service: PlainService, parts: Sequence[PartAfterDnat]
 ) -> Iterator[PartAfterDnat]:
     """Yield the parts of a source whose flows have other results than those around them."""
@@ -175,7 +175,7 @@ MasqueradeAndLossOf = MasqueradeAndLoss | Callable[[str, Endpoint], MasqueradeAn
 
 
 #: What happens to flows from each source, by parts; None: it depends on the endpoint.
-Fares = tuple[object, ...] | None
+AfterBySource = tuple[object, ...] | None
 
 
 def _answer(after: MasqueradeAndLossOf, protocol: str, endpoint: Endpoint) -> MasqueradeAndLoss:
@@ -270,8 +270,8 @@ class PlainRoutes(LazyRoutes):
 
     Attributes:
         drawn: the draws, if there is one frontend and all endpoints of a route have one result.
-        fares: then returns what happens to flows from each source: the same object for routes that
-            differ only in frontend and draws.
+        after_by_source: then returns what happens to flows from each source: the same object for
+            routes that differ only in frontend and draws.
     """
 
     __slots__ = (
@@ -281,8 +281,8 @@ class PlainRoutes(LazyRoutes):
         "_from_source",
         "_is_quiet",
         "_made",
+        "after_by_source",
         "drawn",
-        "fares",
     )
 
     def __init__(
@@ -290,12 +290,12 @@ class PlainRoutes(LazyRoutes):
         from_source: Callable[[Source], Iterator[Route]],
         is_quiet: Callable[[], bool],
         drawn: Drawn | None = None,
-        fares: Callable[[], Fares] = lambda: None,
+        after_by_source: Callable[[], AfterBySource] = lambda: None,
         found: Callable[[], Hashable] = lambda: None,
     ) -> None:
         self._from_source = from_source
         self.drawn = drawn
-        self.fares = fares
+        self.after_by_source = after_by_source
         self._found = found
         self._is_quiet = is_quiet
         self._made: tuple[Route, ...] | None = None
@@ -313,7 +313,7 @@ class PlainRoutes(LazyRoutes):
 
     def settle(self) -> None:
         """Evaluate what happens to the flows after DNAT, so that what is read later is there."""
-        if self.is_quiet and self.drawn is not None and self.fares() is not None:
+        if self.is_quiet and self.drawn is not None and self.after_by_source() is not None:
             return  # one result for all endpoints
         for route in self:
             if route.masquerades():
