@@ -154,7 +154,7 @@ def test_nobody_dead_and_nothing_stale_is_no_finding(command: Command) -> None:
     assert "Nothing marked dead" in done.out
 
 
-def test_an_address_that_is_another_pods_is_a_wrong_door(command: Command) -> None:
+def test_an_address_that_is_another_pods_is_foreign(command: Command) -> None:
     objects = json.loads((CAPTURE / "objects.json").read_text())
     for item in objects["items"]:
         for each in item.get("endpoints", ()):

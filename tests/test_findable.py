@@ -222,6 +222,11 @@ ANALYZER: Final = (
         "which dumps are read, by whom, and what happens when a worker dies",
     ),
     Row(
+        "kubeproxy/proxy_mode",
+        "kubeproxy/test_iptables.py kubeproxy/test_nftables.py",
+        "which mode rules show, and which they show none of",
+    ),
+    Row(
         "kubeproxy/fastpath/nft_hairpins kubeproxy/fastpath/nft_hosts",
         "kubeproxy/routes/test_hairpins.py",
         "what pods of nftables mode get back from themselves",
@@ -271,7 +276,7 @@ ANALYZER: Final = (
         "in each format",
     ),
     Row(
-        "questions/judging",
+        "questions/evaluating",
         "test_cli_loss_states.py",
         "its words as they stand on the command line",
     ),

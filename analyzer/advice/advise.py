@@ -11,14 +11,14 @@ from analyzer.advice.measure import API, ClusterState, Measure, NamespacedName, 
 from analyzer.advice.objects import key_of, nodes_of
 from analyzer.advice.placing import places_of
 from analyzer.advice.proxied import proxied
-from analyzer.advice.scores import Failing, Score, either_of, of_service, port_of, score
+from analyzer.advice.scores import FailedNodes, Score, either_of, of_service, port_of, score
 from analyzer.errors import UsageError, suggestion
 from analyzer.kubeproxy.predict.cluster import predict
 from analyzer.kubeproxy.predict.every_node import EveryNode
-from analyzer.kubeproxy.predict.settings import Settings
+from analyzer.kubeproxy.predict.settings import ClusterSettings
 from analyzer.model.cluster import Cluster
 from analyzer.model.value import replace, value
-from analyzer.outage.control_plane import Topology, survives
+from analyzer.outage.control_plane import ControlPlaneTopology, survives
 from analyzer.outage.topologies import topology
 from analyzer.parsers.api_objects import Object, at, text
 from analyzer.parsers.kubernetes import cluster_of
@@ -42,10 +42,10 @@ class Failures:
         depth: how many nodes fail together, if none is named.
     """
 
-    dead: Failing = ()
+    dead: FailedNodes = ()
     depth: int = 1
 
-    def of(self, names: Sequence[str]) -> Sequence[Failing]:
+    def of(self, names: Sequence[str]) -> Sequence[FailedNodes]:
         """Return the sets of nodes, among those named, that fail together.
 
         Raises:
@@ -79,7 +79,7 @@ class ServiceCosts:
     score: Score
     places: tuple[str | None, ...]
     api: int | None = None
-    topology: Topology | None = None
+    topology: ControlPlaneTopology | None = None
 
     def key(self) -> tuple[int, ...]:
         """Return the sort key of outcomes, best first."""
@@ -122,7 +122,7 @@ class Adviser:
     def __init__(
         self,
         situation: ClusterState,
-        settings: Settings,
+        settings: ClusterSettings,
         failures: Failures,
         seed: int,
         advance: Callable[[int, int | None], None] | None = None,
@@ -227,7 +227,7 @@ def _order(evaluated: EvaluatedMeasure) -> tuple[bool, tuple[int, ...]]:
     return (True, ()) if isinstance(outcome, Refused) else (False, outcome.key())
 
 
-def _topology(situation: ClusterState) -> Topology | None:
+def _topology(situation: ClusterState) -> ControlPlaneTopology | None:
     names = nodes_of(situation.items)
     return topology(situation.said, roles_of(situation.items), names)
 

@@ -23,10 +23,10 @@ class ClusterState:
 
     Attributes:
         items: the API objects, decoded; no measure changes one in place.
-        said: what the options say of the control plane, which no object tells.
+        said: what the options say of the control plane, which is in no object.
         client: the client that reaches the Service without kube-proxy; None: by its ClusterIP.
         minor: of the version of kube-proxy, 36 of 1.36: older ones do not look at all policies.
-        either: of flows to the Service each is to one of these, and no object tells to which; none:
+        either: of flows to the Service each is to one of these, and no object says to which; none:
             they are to the Service itself.
     """
 
@@ -52,7 +52,7 @@ def too_old(situation: ClusterState, since: int, what: str) -> Refused | None:
 
 
 #: What is changed for a Service, or why it is not.
-Change = Callable[[ClusterState, NamespacedName], ClusterState | Refused]
+ChangeObjects = Callable[[ClusterState, NamespacedName], ClusterState | Refused]
 
 
 @enum.unique
@@ -76,7 +76,7 @@ class Measure:
     name: str
     says: str
     subject: Subject
-    change: Change
+    change: ChangeObjects
     unsaid: tuple[str, ...] = ()
 
 

@@ -17,7 +17,7 @@ from analyzer.advice.objects import (
     with_slices,
     zone_of,
 )
-from analyzer.advice.takers import Addresses, Takers, takers
+from analyzer.advice.takers import FreeAddresses, Takers, takers
 from analyzer.model.value import replace
 from analyzer.parsers.api_objects import Object, elements
 
@@ -44,7 +44,7 @@ def placed(
     situation: ClusterState, key: NamespacedName, placing: Placing
 ) -> ClusterState | Refused:
     """Return a situation in which `placing` has chosen the nodes of a Service's pods."""
-    free = Addresses(situation.items)
+    free = FreeAddresses(situation.items)
     slices = slices_of(situation.items, key)
     pods = _pods(slices)
     if not pods:
@@ -83,7 +83,7 @@ class _Family:
         self,
         pods: dict[Address, list[tuple[int, int, Any]]],
         slices: list[dict[str, Any]],
-        free: Addresses,
+        free: FreeAddresses,
         items: Sequence[Object],
     ) -> None:
         self.pods = pods

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from analyzer.clients.plan import Plan, Result, Time
-from analyzer.clients.walk import Range, Walk
+from analyzer.clients.plan import OperationResult, Plan, Time
+from analyzer.clients.walk import FractionRange, Walk
 from analyzer.model.value import value
 
 TYPE_CHECKING = False
@@ -26,9 +26,9 @@ class OperationEnd:
         time: seconds from its beginning.
     """
 
-    result: Result
+    result: OperationResult
     time: Time
-    chance: Range
+    chance: FractionRange
 
 
 @value(kw_only=True)
@@ -42,14 +42,16 @@ class OperationOutcome:
         endings: each way in which it may end, the soonest first.
     """
 
-    fails: Range
-    delay: Range
-    quantiles: tuple[Range, ...]
+    fails: FractionRange
+    delay: FractionRange
+    quantiles: tuple[FractionRange, ...]
     endings: tuple[OperationEnd, ...]
 
     def failing(self) -> Time | None:
         """Return the durations of operations that fail; None if none does."""
-        found = [e.time for e in self.endings if e.result is not Result.ANSWERED and e.chance[1]]
+        found = [
+            e.time for e in self.endings if e.result is not OperationResult.ANSWERED and e.chance[1]
+        ]
         if not found:
             return None
         return Time(min(t.least for t in found), max(t.most for t in found))
@@ -70,12 +72,12 @@ def outcome(plan: Plan) -> OperationOutcome:
     )
 
 
-def fails(plan: Plan) -> Range:
+def fails(plan: Plan) -> FractionRange:
     """Return the chance that a plan ends without an answer."""
     return Walk(plan).fails()
 
 
-def _quantiles(walk: Walk, times: Sequence[Time]) -> tuple[Range, ...]:
+def _quantiles(walk: Walk, times: Sequence[Time]) -> tuple[FractionRange, ...]:
     # The share that may be over by a time, and that certainly is.
     may = [(at, walk.over_by(at)[1]) for at in sorted({time.least for time in times})]
     sure = [(at, walk.over_by(at)[0]) for at in sorted({time.most for time in times})]

@@ -1,4 +1,4 @@
-"""The history of states that were observed from time to time.
+"""The history of rules and objects that were observed at some times.
 
 Theory of operation
 ===================

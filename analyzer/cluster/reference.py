@@ -27,10 +27,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from analyzer.cluster.content import block_of
-from analyzer.cluster.pieces import Piece, find, lines_but, pieces_of
+from analyzer.cluster.pieces import TextPiece, find, lines_but, pieces_of
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.fastpath.grounds import PlainGrounds
-from analyzer.kubeproxy.rows.plain_shares import PlainRoutes
+from analyzer.kubeproxy.rows.plain_shares import Marked, PlainRoutes
 from analyzer.model.value import value
 
 TYPE_CHECKING = False
@@ -168,7 +168,7 @@ class Reference:
                 continue
             first, last = self._groups[chain]
             text = data[first:last]
-            if plain.unmarked is not None and plain.drawn.marks_for is None:
+            if plain.unmarked is not Marked.NONE and plain.drawn.marks_for is None:
                 continue  # a row of its own in KUBE-SERVICES marks its flows
             ends = [
                 each
@@ -193,7 +193,7 @@ class Reference:
                 rules=1 + sum(data.count(b"\n", *span) for span in spans),
             )
 
-    def _cut(self, data: bytes, start: int) -> Iterator[Piece]:
+    def _cut(self, data: bytes, start: int) -> Iterator[TextPiece]:
         """Yield the declarations and rows of the chains, those together that stand together."""
         behind = start
         for is_declaration, chains in ((True, self._declared(data, start)), (False, self._rows_at)):

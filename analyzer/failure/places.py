@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _DOTTED: Final = "%d.%d.%d.%d"
 
 
-class Places:
+class EndpointPlaces:
     """Looks up lists of endpoints, which several routes may share."""
 
     def __init__(self, cluster: Cluster) -> None:
@@ -71,7 +71,7 @@ def incidences(
 
     `vantages` are the nodes whose rules are considered.
     """
-    places, routes = Places(cluster), list(found)
+    places, routes = EndpointPlaces(cluster), list(found)
     names = sorted(cluster.node_names)
     nodes = incidence(routes, names, lambda printed: [p.node for p in places.of(printed)])
     of_zone = sorted(cluster.zones)

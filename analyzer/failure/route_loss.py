@@ -91,13 +91,13 @@ def counted(route: Route) -> Endings:
 
 def _counts(route: Route, ending: Ending) -> Ternary:
     """Return whether flows of a route that end so are lost."""
-    nobodys = route.frontend.kind is FrontendKind.CLUSTER_IP
+    is_cluster_ip = route.frontend.kind is FrontendKind.CLUSTER_IP
     match ending.kind:
         case EndKind.REFUSED:
             return Ternary.FALSE
         case EndKind.DROPPED | EndKind.REJECTED | EndKind.UNANSWERED:
             return Ternary.TRUE
-        case EndKind.LEFT_OVER | EndKind.UNCHANGED if nobodys or ending.how:
+        case EndKind.LEFT_OVER | EndKind.UNCHANGED if is_cluster_ip or ending.how:
             return Ternary.TRUE
         case EndKind.UNCHANGED if not ending.rule:
             return Ternary.FALSE
@@ -117,7 +117,7 @@ def away(route: Route, astray: Endings, nowhere: Bounds) -> Bounds:
     """Return the share of flows that go astray, as far as that counts as a loss: `counted`.
 
     Of two rules each may be the one that drops them, and one of them certainly is: so what
-    certainly reaches no endpoint is lost but for what may end in a way that does not count.
+    certainly reaches no endpoint is lost except for what may end in a way that does not count.
     """
     each = total(astray)
     open_ = [share.upper for end, share in route.astray if _counts(route, end) is not Ternary.TRUE]

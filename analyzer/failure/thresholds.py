@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from analyzer.failure.incidence import ONE, Incidence, RouteRow
 from analyzer.failure.limits import allowed
-from analyzer.failure.whatif import Kind, WhatIf
+from analyzer.failure.whatif import FailureKind, WhatIf
 from analyzer.kubeproxy.view import ServicePort, Source
 from analyzer.model.probability import Dyadic
 from analyzer.model.value import replace, value
@@ -46,7 +46,7 @@ class Breach:
 
     service: ServicePort
     row: RouteRow
-    kind: Kind | None = None
+    kind: FailureKind | None = None
     names: tuple[str, ...] = ()
     none: Dyadic | None = None
     survives: int | None = None
@@ -76,8 +76,10 @@ def breaches(
             yield Breach(service=service, row=survival.row, survives=survives)
 
 
-def _exceeding(found: WhatIf, most: Fraction) -> Iterator[tuple[Kind, Incidence, Exceeding | None]]:
-    told: set[Kind] = set()
+def _exceeding(
+    found: WhatIf, most: Fraction
+) -> Iterator[tuple[FailureKind, Incidence, Exceeding | None]]:
+    told: set[FailureKind] = set()
     for kind, where, broken in _exceeding_of(found, found.nodes, found.zones, most):
         told |= set() if broken is None else {kind}
         yield kind, where, broken
@@ -91,18 +93,18 @@ def _exceeding(found: WhatIf, most: Fraction) -> Iterator[tuple[Kind, Incidence,
 
 def _exceeding_of(
     found: WhatIf, nodes: Incidence, zones: Incidence | None, most: Fraction
-) -> Iterator[tuple[Kind, Incidence, Exceeding | None]]:
+) -> Iterator[tuple[FailureKind, Incidence, Exceeding | None]]:
     asked = found.asked
     if found.control_plane is not None:
         groups = found.control_plane.groups
-        yield Kind.CONTROL_PLANE, nodes, exceeding(nodes, groups, most)
-    if Kind.ZONE in asked.kinds and zones is not None:
-        yield Kind.ZONE, zones, exceeding_any(zones, 1, most)
-    if Kind.NODE in asked.kinds:
-        yield Kind.NODE, nodes, exceeding_any(nodes, 1, most)
+        yield FailureKind.CONTROL_PLANE, nodes, exceeding(nodes, groups, most)
+    if FailureKind.ZONE in asked.kinds and zones is not None:
+        yield FailureKind.ZONE, zones, exceeding_any(zones, 1, most)
+    if FailureKind.NODE in asked.kinds:
+        yield FailureKind.NODE, nodes, exceeding_any(nodes, 1, most)
     size = min(asked.depth, len(nodes.groups))
-    if Kind.SET in asked.kinds and size > 1:
-        yield Kind.SET, nodes, exceeding_any(nodes, size, most)
+    if FailureKind.SET in asked.kinds and size > 1:
+        yield FailureKind.SET, nodes, exceeding_any(nodes, size, most)
 
 
 def exceeding(incidence: Incidence, groups: Collection[int], most: Fraction) -> Exceeding | None:

@@ -33,7 +33,7 @@ _PAIR: Final = 2
 
 
 @enum.unique
-class Kind(enum.Enum):
+class FailureKind(enum.Enum):
     """What fails: one node, a zone, the control plane's nodes, or several nodes of any kind."""
 
     NODE = "node"
@@ -56,7 +56,7 @@ class WhatIfOptions:
 
     node: str | None = None
     control_plane: tuple[str, ...] = ()
-    kinds: Collection[Kind] = frozenset(Kind)
+    kinds: Collection[FailureKind] = frozenset(FailureKind)
     depth: int = _PAIR
     top: int = 5
     by_mean: bool = False
@@ -72,7 +72,7 @@ class Failure:
             the numbers are what its rules would do.
     """
 
-    kind: Kind
+    kind: FailureKind
     names: tuple[str, ...]
     groups: tuple[int, ...]
     cost: Cost
@@ -141,7 +141,7 @@ class WhatIf:
 
     def incidence_of(self, failure: Failure) -> Incidence:
         """Return the incidence whose indexes the groups of a failure are."""
-        if failure.kind is Kind.ZONE:
+        if failure.kind is FailureKind.ZONE:
             assert self.zones is not None  # it is one of them
             return self.zones
         return self.nodes
@@ -203,15 +203,17 @@ def what_if(
         nodes=nodes,
         zones=zones,
         own=evaluation.own,
-        of_nodes=evaluation.of_nodes() if Kind.NODE in asked.kinds else (),
-        of_zones=evaluation.of_zones() if Kind.ZONE in asked.kinds else (),
-        control_plane=evaluation.control_plane() if Kind.CONTROL_PLANE in asked.kinds else None,
+        of_nodes=evaluation.of_nodes() if FailureKind.NODE in asked.kinds else (),
+        of_zones=evaluation.of_zones() if FailureKind.ZONE in asked.kinds else (),
+        control_plane=evaluation.control_plane()
+        if FailureKind.CONTROL_PLANE in asked.kinds
+        else None,
         unplaced=_unplaced(nodes),
         unzoned=() if zones is None else _unplaced(zones),
         vantages=tuple(sorted(vantages)),
         from_endpoints=incidences(map(ways, from_endpoints), cluster) if from_endpoints else None,
     )
-    return evaluation.with_sets(answer, advance) if Kind.SET in asked.kinds else answer
+    return evaluation.with_sets(answer, advance) if FailureKind.SET in asked.kinds else answer
 
 
 def control_plane_of(cluster: Cluster, asked: WhatIfOptions) -> tuple[str, ...]:
@@ -258,16 +260,16 @@ def _check(
             raise UsageError(
                 f"--control-plane {name}: no such node is known" + suggestion(name, nodes.groups)
             )
-    if asked.kinds == frozenset(Kind):
+    if asked.kinds == frozenset(FailureKind):
         return
     # If it was named and cannot be judged, silence would look like an all-clear.
-    if Kind.ZONE in asked.kinds and zones is None:
+    if FailureKind.ZONE in asked.kinds and zones is None:
         raise UsageError("--only zone: no zone is known; the nodes of --objects have none")
-    if Kind.CONTROL_PLANE in asked.kinds and not control_plane_of(cluster, asked):
+    if FailureKind.CONTROL_PLANE in asked.kinds and not control_plane_of(cluster, asked):
         raise UsageError(
             "--only control-plane: no node has its role label; name them with --control-plane"
         )
-    if Kind.SET in asked.kinds and min(asked.depth, len(nodes.groups)) < _PAIR:
+    if FailureKind.SET in asked.kinds and min(asked.depth, len(nodes.groups)) < _PAIR:
         raise UsageError("--only set: there is no set of two nodes with --depth 1, or of one node")
 
 
@@ -289,7 +291,7 @@ class _Evaluation:
         """Return what each node costs."""
         return self._in_order(
             Failure(
-                kind=Kind.NODE,
+                kind=FailureKind.NODE,
                 names=(name,),
                 groups=(at,),
                 cost=self._singles.cost(at),
@@ -307,7 +309,7 @@ class _Evaluation:
         own = None if node is None else self._cluster.zone_of(node)
         return self._in_order(
             Failure(
-                kind=Kind.ZONE,
+                kind=FailureKind.ZONE,
                 names=(name,),
                 groups=(at,),
                 cost=costs.cost(at),
@@ -320,7 +322,7 @@ class _Evaluation:
         """Return what all nodes of the control plane cost together."""
         names = control_plane_of(self._cluster, self._asked)
         groups = tuple(at for at, name in enumerate(self._nodes.groups) if name in set(names))
-        return self._together(Kind.CONTROL_PLANE, groups) if groups else None
+        return self._together(FailureKind.CONTROL_PLANE, groups) if groups else None
 
     def with_sets(
         self, answer: WhatIf, advance: Callable[[int, int | None], None] | None
@@ -357,7 +359,7 @@ class _Evaluation:
             looked_at, is_complete = sets_to_look_at(self._nodes, size, most.groups, costly)
         found = []
         for groups in looked_at:
-            found.append(self._together(Kind.SET, groups))
+            found.append(self._together(FailureKind.SET, groups))
             if advance is not None:
                 advance(1, None)
             if len(found) > 4 * top:
@@ -371,7 +373,7 @@ class _Evaluation:
             most=most,
         )
 
-    def _together(self, kind: Kind, groups: tuple[int, ...]) -> Failure:
+    def _together(self, kind: FailureKind, groups: tuple[int, ...]) -> Failure:
         return Failure(
             kind=kind,
             names=tuple(self._nodes.groups[each] for each in groups),

@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 
 from analyzer.advice.scores import dropping
 from analyzer.failure.reaching import reaching_at_every_node
-from analyzer.failure.whatif import Failure, Kind, WhatIf, WhatIfOptions, what_if
+from analyzer.failure.whatif import Failure, FailureKind, WhatIf, WhatIfOptions, what_if
 from analyzer.gate.every import Ended
 from analyzer.gate.failing import Failing
-from analyzer.gate.objects import Addresses, alone, completed_service, families_of, slices
+from analyzer.gate.objects import IndexedAddresses, alone, completed_service, families_of, slices
 from analyzer.gate.problem import Problem
 from analyzer.gate.services import GatedService
-from analyzer.gate.templates import Template
+from analyzer.gate.templates import PodTemplate
 from analyzer.kubeproxy.predict.assumptions import GivenSettings, assumed
 from analyzer.kubeproxy.predict.cluster import Prediction, predict
 from analyzer.model.probability import NEVER, Bounds
@@ -52,23 +52,23 @@ class Case:
     found: WhatIf | None
     dropping: int = 0
 
-    def failure(self, kind: Kind) -> Failure | None:
+    def failure(self, kind: FailureKind) -> Failure | None:
         """Return the costliest failure of a kind."""
         found = self.found
         if found is None:
             return None
         match kind:
-            case Kind.NODE:
+            case FailureKind.NODE:
                 return next(iter(found.of_nodes), None)
-            case Kind.ZONE:
+            case FailureKind.ZONE:
                 return next(iter(found.of_zones), None)
-            case Kind.CONTROL_PLANE:
+            case FailureKind.CONTROL_PLANE:
                 return found.control_plane
-            case Kind.SET:
+            case FailureKind.SET:
                 sets = [each for each in found.sets if each.size == found.asked.depth]
                 return sets[0].worst[0] if sets and sets[0].worst else None
 
-    def loss(self, kind: Kind) -> Bounds:
+    def loss(self, kind: FailureKind) -> Bounds:
         """Return the most that it costs, by the worst route on the worst live node."""
         failure = self.failure(kind)
         return (failure.worst if failure is not None else None) or _NOTHING
@@ -102,7 +102,7 @@ class CaseEvaluator:
     def __init__(
         self,
         problem: Problem,
-        templates: Sequence[Template],
+        templates: Sequence[PodTemplate],
         services: Sequence[GatedService],
         failing: Failing,
         control_plane: Collection[str],
@@ -117,12 +117,14 @@ class CaseEvaluator:
         self._problem = problem
         self._templates = templates
         families = sorted({f for each in services for f in families_of(each.item)}) or [4]
-        self._addresses = Addresses(problem.nodes, families)
+        self._addresses = IndexedAddresses(problem.nodes, families)
         found = assumed(self._addresses.nodes, said)
         self._settings = found.settings
         self._seed = seed
         self._asked = WhatIfOptions(
-            control_plane=tuple(control_plane) if Kind.CONTROL_PLANE in failing.kinds else (),
+            control_plane=tuple(control_plane)
+            if FailureKind.CONTROL_PLANE in failing.kinds
+            else (),
             kinds=frozenset(failing.kinds),
             depth=failing.depth,
             top=1,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 
 from analyzer.failure.thresholds import Breach, breaches
-from analyzer.failure.whatif import Kind
+from analyzer.failure.whatif import FailureKind
 from analyzer.gate.cases import Case, CaseEvaluator
 from analyzer.gate.every import Ended
 from analyzer.gate.expected import expected_end
@@ -43,7 +43,7 @@ class WorstCase:
         surely: if that is not proven, how many nodes it survives in any case.
     """
 
-    kind: Kind | None
+    kind: FailureKind | None
     case: Case
     most: Fraction | None = None
     surely: int = 0
@@ -165,7 +165,7 @@ def _evaluated(
 
 
 def _worst(
-    kind: Kind, service: GatedService, found: Placements, cases: Sequence[Case]
+    kind: FailureKind, service: GatedService, found: Placements, cases: Sequence[Case]
 ) -> WorstCase:
     """Return the case that loses most by a kind of failure, as `what_if` says it."""
     case = max(cases, key=lambda each: _rank(each, kind))
@@ -175,7 +175,7 @@ def _worst(
     if not known.most:
         most = None  # whatever the rules prefer, no pod is on what fails
     elif service.is_local and service.is_inside:
-        # Nodes send flows to endpoints of their own: all is well while one of them lives.
+        # Nodes send flows to endpoints of their own: all is well while one of them is alive.
         most = None if known.is_proven or known.most < 1 else known.most
     elif service.prefers_places:
         most = None if found.every is not None else Fraction(1)
@@ -184,7 +184,7 @@ def _worst(
     return WorstCase(kind=kind, case=case, most=most)
 
 
-def _rank(case: Case, kind: Kind) -> tuple[bool, Fraction]:
+def _rank(case: Case, kind: FailureKind) -> tuple[bool, Fraction]:
     return case.found is None, case.loss(kind).upper.as_fraction()
 
 

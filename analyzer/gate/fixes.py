@@ -17,7 +17,7 @@ from analyzer.gate.nodes import HOSTNAME, ZONE
 from analyzer.gate.problem import Problem
 from analyzer.gate.scaling import scaled_placements
 from analyzer.gate.services import GatedService
-from analyzer.gate.templates import Template, remade
+from analyzer.gate.templates import PodTemplate, remade
 from analyzer.gate.workloads import Workload
 from analyzer.model.value import replace, value
 from analyzer.parsers.api_objects import at, elements
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     #: Makes the problem that changed templates make.
-    Compile = Callable[[Sequence[Template]], Problem]
+    Compile = Callable[[Sequence[PodTemplate]], Problem]
 
 _SCALABLE = frozenset({"Deployment", "ReplicaSet", "StatefulSet"})
 #: As many more replicas are tried.
@@ -38,7 +38,7 @@ _MOST_WORK = 8_000
 
 
 @value
-class Patch:
+class ManifestPatch:
     """A change to one manifest, as a JSON merge patch (RFC 7386)."""
 
     manifest: Manifest
@@ -55,7 +55,7 @@ class Fix:
     """
 
     says: str
-    patches: tuple[Patch, ...]
+    patches: tuple[ManifestPatch, ...]
     then: EvaluatedService
 
     @property
@@ -67,14 +67,14 @@ class Fix:
 @value(kw_only=True)
 class _Change:
     says: str
-    templates: Sequence[Template]
+    templates: Sequence[PodTemplate]
     service: GatedService
-    patches: tuple[Patch, ...]
+    patches: tuple[ManifestPatch, ...]
 
 
 def fix_of(
     broken: EvaluatedService,
-    templates: Sequence[Template],
+    templates: Sequence[PodTemplate],
     compile_: Compile,
     failing: Failing,
     evaluator: CaseEvaluator,
@@ -147,7 +147,7 @@ def _survived(found: WorstCase) -> int:
 
 
 def _changes(
-    broken: EvaluatedService, templates: Sequence[Template], failing: Failing
+    broken: EvaluatedService, templates: Sequence[PodTemplate], failing: Failing
 ) -> Iterator[_Change]:
     """Yield changes, the mildest first."""
     service = broken.service
@@ -170,7 +170,7 @@ def _changes(
             says=f"without trafficDistribution {near}",
             templates=templates,
             service=replace(service, item={**service.item, "spec": spec}),
-            patches=(Patch(service.manifest, {"spec": {"trafficDistribution": None}}),),
+            patches=(ManifestPatch(service.manifest, {"spec": {"trafficDistribution": None}}),),
         )
     if not own or not all(each.kind in _SCALABLE for each in own):
         return
@@ -197,13 +197,13 @@ def _honouring(workload: Workload) -> list[Any]:
 
 def _spread(
     service: GatedService,
-    templates: Sequence[Template],
+    templates: Sequence[PodTemplate],
     own: Sequence[Workload],
     keys: Sequence[str],
     more: int,
 ) -> _Change:
     """Return the change that gives workloads constraints on these keys, and replicas more."""
-    patches: list[Patch] = []
+    patches: list[ManifestPatch] = []
     for each in own:
         constraints = _constraints(each, keys) if keys else None
         spec = each.spec if constraints is None else _with(each, constraints)
@@ -256,14 +256,14 @@ def _with(workload: Workload, constraints: Sequence[Any]) -> Mapping[str, Any]:
     return {**workload.spec, "topologySpreadConstraints": constraints}
 
 
-def _patch_of(workload: Workload, constraints: Sequence[Any] | None, more: int) -> Patch:
+def _patch_of(workload: Workload, constraints: Sequence[Any] | None, more: int) -> ManifestPatch:
     spec: dict[str, Any] = {"replicas": (workload.replicas or 0) + more} if more else {}
     if constraints is not None:
         template = {"spec": {"topologySpreadConstraints": constraints}}
         is_pod = workload.kind == "Pod"
         spec = {**spec, **(template["spec"] if is_pod else {"template": template})}
-    return Patch(workload.manifest, {"spec": spec})
+    return ManifestPatch(workload.manifest, {"spec": spec})
 
 
-def _patch_of_scaler(scaler: Manifest, least: int, most: int) -> Patch:
-    return Patch(scaler, {"spec": {"minReplicas": least, "maxReplicas": most}})
+def _patch_of_scaler(scaler: Manifest, least: int, most: int) -> ManifestPatch:
+    return ManifestPatch(scaler, {"spec": {"minReplicas": least, "maxReplicas": most}})

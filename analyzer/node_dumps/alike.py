@@ -46,7 +46,7 @@ class PartlyRead:
     diagnostics: tuple[Diagnostic, ...]
 
 
-class Alike:
+class RecentDumps:
     """The last few dumps of each IP version, with which others are compared."""
 
     def __init__(self, encoder: Encoder) -> None:

@@ -15,7 +15,12 @@ from analyzer.model.workloads import Workloads
 from analyzer.outage.api_servers import is_api
 from analyzer.outage.causes import Causes, Outage, Reconciler, dead_nodes
 from analyzer.outage.clocks import AT_ONCE, NEVER, Clocks, TimeBounds
-from analyzer.outage.control_plane import ApiState, ControlPlaneState, Topology, control_plane_after
+from analyzer.outage.control_plane import (
+    ApiState,
+    ControlPlaneState,
+    ControlPlaneTopology,
+    control_plane_after,
+)
 from analyzer.outage.eviction import Rates
 from analyzer.outage.timeline import Reboot
 
@@ -52,7 +57,7 @@ class OutageOptions:
 
 
 @value
-class Event:
+class OutageEvent:
     """What happens in an outage, and when."""
 
     what: str
@@ -81,7 +86,7 @@ class Scenario:
     unsettled: tuple[TimeBounds, ...]
     why: tuple[str, ...]
     assumed: tuple[str, ...]
-    events: tuple[Event, ...]
+    events: tuple[OutageEvent, ...]
 
 
 def scenario(
@@ -89,7 +94,7 @@ def scenario(
     died: Dead,
     services: Sequence[ServicePort],
     cluster: Cluster,
-    topology: Topology | None,
+    topology: ControlPlaneTopology | None,
     workloads: Workloads,
 ) -> Scenario:
     """Return the outage to simulate.
@@ -236,38 +241,40 @@ def _events(
     services: Iterable[ServicePort],
     dead: frozenset[Endpoint],
     reboot: Reboot | None,
-) -> Iterator[Event]:
+) -> Iterator[OutageEvent]:
     """Yield what happens to nodes and the control plane, in the order in which it may begin."""
-    yield Event("what is marked dead is dead", AT_ONCE)
+    yield OutageEvent("what is marked dead is dead", AT_ONCE)
     found = []
     if reboot is not None:
         found.append(
-            Event("the dump's node restarts, without rules", TimeBounds(reboot.at, reboot.at))
+            OutageEvent("the dump's node restarts, without rules", TimeBounds(reboot.at, reboot.at))
         )
     if outage.api_back.earliest is not None:
-        found.append(Event("the control plane is back", outage.api_back))
+        found.append(OutageEvent("the control plane is back", outage.api_back))
     found += [
-        Event("living nodes too may count as not ready, for a while", each)
+        OutageEvent("living nodes too may count as not ready, for a while", each)
         for each in _unsettled(outage, clocks)
     ]
     if outage.may_elect and outage.heals is not Ternary.FALSE:
-        found.append(Event("another controller manager is elected, if necessary", clocks.election))
+        found.append(
+            OutageEvent("another controller manager is elected, if necessary", clocks.election)
+        )
     if causes.nodes:
         ready, tolerates = causes.not_ready, clocks.of("toleration")
-        found.append(Event("pods of dead nodes are not ready", ready))
+        found.append(OutageEvent("pods of dead nodes are not ready", ready))
         leave = NEVER if outage.proxy_dead else ready + clocks.reaches_rules
-        found.append(Event("their endpoints leave this node's rules", leave))
+        found.append(OutageEvent("their endpoints leave this node's rules", leave))
         evicted = [causes.evicted(node, tolerates) for node in sorted(causes.nodes)]
         first = evicted[0]
         for each in evicted[1:]:
             first = first | each
-        found.append(Event("they are evicted, and replaced where they can be", first))
+        found.append(OutageEvent("they are evicted, and replaced where they can be", first))
     if any(is_api(each) and not dead.isdisjoint(each.endpoints) for each in services):
         lease = outage.reconciler is Reconciler.LEASE and not outage.proxy_dead
         when = causes.api_removed if lease else NEVER
         # Without an API that does not happen; by the time it could they are back.
         if outage.writes is not Ternary.FALSE:
-            found.append(Event("dead API servers leave default/kubernetes", when))
+            found.append(OutageEvent("dead API servers leave default/kubernetes", when))
     yield from sorted(found, key=lambda each: _order(each.when))
 
 

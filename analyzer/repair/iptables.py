@@ -29,13 +29,13 @@ from analyzer.model.iptables.targets import Goto, Jump, Return
 from analyzer.model.value import replace, value
 from analyzer.parsers.xt.rule import render_rule
 from analyzer.repair.chains import STABLE, Copies, Graph, copied, target_in, texts
-from analyzer.repair.patch import PREFIX, Patch, Refused
+from analyzer.repair.patch import PREFIX, NotCopied, RulesPatch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-    from analyzer.repair.patch import FrontendMatch
+    from analyzer.kubeproxy.absent import FrontendMatch
 
 _SERVICES: Final = f"{PREFIX}SERVICES"
 _NODE_PORTS: Final = f"{PREFIX}NODEPORTS"
@@ -67,14 +67,16 @@ class _Group:
 
 def patch_of(
     ruleset: Ruleset, dead: Collection[Endpoint], spared: Collection[FrontendMatch] = ()
-) -> Patch:
+) -> RulesPatch:
     """Return the change that removes `dead` from the rules; without text if there is none.
 
-    Flows that come by one of `spared` go on as they did, to the dead too.
+    Flows to one of `spared` continue as before, to the dead too.
     """
     program = f"{'iptables' if ruleset.family == 'ip' else 'ip6tables'}"
     program += f"-{ruleset.backend}-restore" if ruleset.backend else "-restore"
-    nothing = Patch(family=ruleset.family, program=f"{program} -w 5 --noflush", apply="", undo="")
+    nothing = RulesPatch(
+        family=ruleset.family, program=f"{program} -w 5 --noflush", apply="", undo=""
+    )
     nat = ruleset.tables.get("nat")
     if nat is None or names.SERVICES not in nat.chains:
         return nothing
@@ -84,7 +86,7 @@ def patch_of(
         )
     try:
         maker = _Maker(ruleset, nat, dead, spared)
-    except Refused as why:
+    except NotCopied as why:
         return replace(nothing, problems=(str(why),))
     apply = maker.apply()
     undo = maker.undo() if apply else ""
@@ -95,7 +97,7 @@ class _Maker:
     """Makes the rows of one repair.
 
     Raises:
-        Refused: the table is not whole.
+        NotCopied: the table is not whole.
     """
 
     def __init__(
@@ -165,7 +167,7 @@ class _Maker:
         rules = [self._nat.chains[chain].rules[at] for at in places]
         try:
             rows = self._copies.entered([partial(self._entry, name, each) for each in rules])
-        except Refused as why:
+        except NotCopied as why:
             self.problems.append(f"{_name_of(rules)}: {why}")
             return None
         return _Group(key, tuple(rows), any(self._is_empty(each) for each in rules))

@@ -1,6 +1,6 @@
 """``kubeodds/advise/1``: what measures gain Services, before and after.
 
-Worst losses are exact, but for rounding as in ``whatif``; means are floats, right to 12 digits.
+Worst losses are exact, except for rounding as in ``whatif``; means are floats, right to 12 digits.
 """
 
 from __future__ import annotations

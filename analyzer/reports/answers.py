@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from analyzer.model.packet import Packet
     from analyzer.model.services import ApiServicePort
     from analyzer.outage.api_servers import ApiProcess
-    from analyzer.outage.control_plane import ControlPlaneState, Topology
+    from analyzer.outage.control_plane import ControlPlaneState, ControlPlaneTopology
     from analyzer.outage.scenario import Scenario
     from analyzer.outage.timeline import Played
     from analyzer.semantics.base_chains import Rules
-    from analyzer.semantics.fate import End, Fate
+    from analyzer.semantics.fate import Fate, PacketEnd
     from analyzer.semantics.tree import Tree
 
 
@@ -229,7 +229,7 @@ class WhatIfAnswer:
     is_lost_now: bool = False
     prediction: Prediction | FromDumps | None = None
     every_node: tuple[EveryNode, ...] = ()
-    topology: Topology | None = None
+    topology: ControlPlaneTopology | None = None
     api_processes: tuple[ApiProcess, ...] = ()
     top: int = 3
     every: bool = False
@@ -251,12 +251,12 @@ class WhatIfAnswer:
 
     def control_plane_after(self, failure: Failure) -> ControlPlaneState | None:
         """Return what a failure leaves of the control plane; None if not known."""
-        from analyzer.failure.whatif import Kind
+        from analyzer.failure.whatif import FailureKind
         from analyzer.outage.control_plane import control_plane_after
 
         if self.topology is None:
             return None
-        if failure.kind is not Kind.ZONE:
+        if failure.kind is not FailureKind.ZONE:
             return control_plane_after(self.topology, failure.names)
         zones = {name: self.cluster.zone_of(name) for name in self.topology.nodes}
         return control_plane_after(
@@ -365,7 +365,7 @@ class TraceAnswer:
     packet: Packet
     state: str
     tree: Tree
-    ends: tuple[End, ...]
+    ends: tuple[PacketEnd, ...]
     assumptions: tuple[str, ...]
     diagnostics: tuple[Diagnostic, ...]
     every: bool = False

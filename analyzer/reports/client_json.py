@@ -8,7 +8,7 @@ from typing import Any, Final
 from analyzer.clients.operations import Connection, Journey, LookUp, PredictedOperation
 from analyzer.clients.outcome import QUANTILES
 from analyzer.clients.plan import Time
-from analyzer.clients.walk import Range
+from analyzer.clients.walk import FractionRange
 from analyzer.reports import json_values as values
 from analyzer.reports.answers import ClientAnswer
 from analyzer.reports.client_text import known_from
@@ -116,7 +116,7 @@ def _what(predicted: PredictedOperation) -> dict[str, Any]:
             }
 
 
-def _range(value: Range) -> dict[str, Any]:
+def _range(value: FractionRange) -> dict[str, Any]:
     return {"lower": number(value[0]), "upper": number(value[1], up=True)}
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from analyzer.clients.operations import Connection, Journey, LookUp, PredictedOperation
-from analyzer.clients.plan import Result, Time
-from analyzer.clients.walk import Range
+from analyzer.clients.plan import OperationResult, Time
+from analyzer.clients.walk import FractionRange
 from analyzer.reports.answers import ClientAnswer
 from analyzer.reports.client_words import why
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
@@ -31,12 +31,12 @@ _COLUMNS: Final = (
     Column("KNOWN FROM", spare=3),
 )
 _RESULTS: Final = {
-    Result.ANSWERED: "answered",
-    Result.TIMED_OUT: "fails: timed out",
-    Result.REFUSED: "fails: refused",
-    Result.UNREACHABLE: "fails: no route to host",
-    Result.NO_NAME: "fails: no such name",
-    Result.CLOSED: "fails: closed by the proxy",
+    OperationResult.ANSWERED: "answered",
+    OperationResult.TIMED_OUT: "fails: timed out",
+    OperationResult.REFUSED: "fails: refused",
+    OperationResult.UNREACHABLE: "fails: no route to host",
+    OperationResult.NO_NAME: "fails: no such name",
+    OperationResult.CLOSED: "fails: closed by the proxy",
 }
 
 
@@ -124,7 +124,7 @@ def _length(lower: Fraction, upper: Fraction) -> str:
     return "<0.1s" if 0 < upper < _LEAST else length(lower, upper)
 
 
-def _style(fails: Range) -> Style:
+def _style(fails: FractionRange) -> Style:
     if not fails[1]:
         return Style.GOOD
     return Style.BAD if fails[0] == 1 else Style.WARNING

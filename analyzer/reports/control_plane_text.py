@@ -9,9 +9,9 @@ from analyzer.model.ternary import Ternary
 from analyzer.outage.control_plane import (
     ApiState,
     ControlPlaneState,
+    ControlPlaneTopology,
     Etcd,
     LoadBalancer,
-    Topology,
     control_plane_after,
     survives,
 )
@@ -68,7 +68,7 @@ def _doubts(answer: WhatIfAnswer, shown: Sequence[Failure]) -> Iterator[Line]:
             yield Line((f"  {text} with {who} gone: {'; '.join(plane.reasons)}.",))
 
 
-def made_of(found: Topology) -> str:
+def made_of(found: ControlPlaneTopology) -> str:
     """Return the components of a control plane, in a few words."""
     parts = [f"{count(len(found.api), 'API server')} ({listed(found.api)})"]
     match found.etcd:
@@ -93,7 +93,7 @@ def made_of(found: Topology) -> str:
     return ", ".join(parts)
 
 
-def survival(found: Topology) -> str:
+def survival(found: ControlPlaneTopology) -> str:
     """Return which failures a control plane survives, as a clause."""
     number = survives(found)
     if number > 0:

@@ -59,7 +59,7 @@ def _dump(dump: Dump, ruleset: Rules) -> dict[str, Any]:
     return {
         "file": dump.file,
         "format": ruleset.input_format,
-        "mode": dump.view.mode,
+        "mode": dump.view.mode.value,
         "rules": ruleset.rules,
         "node": dump.view.node,
         "families": _families(dump.versions),

@@ -69,7 +69,7 @@ def render(answer: DiffAnswer) -> Document:
 def _head(letter: str, dump: Dump, answer: DiffAnswer) -> Line:
     services = count(len(dump.view.services), "ServicePort")
     node = f" at node {dump.view.node}" if dump.view.node else ""
-    said = f"{letter}  {dump.file}{node}: {dump.view.mode} mode, {services}"
+    said = f"{letter}  {dump.file}{node}: {dump.view.mode.value} mode, {services}"
     others = [version_of(service) for service in dump.view.services]
     left_out = [version for version in dump.versions if version not in answer.versions]
     for version in left_out:

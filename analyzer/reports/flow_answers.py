@@ -45,7 +45,7 @@ class PinnedAnswer:
     Fields without a line here are as in `SuspectsAnswer`.
 
     Attributes:
-        doors: endpoints of the rules whose address the objects give to another pod, and which.
+        foreign: endpoints of the rules whose address the objects give to another pod, and which.
     """
 
     cluster: Cluster
@@ -54,5 +54,5 @@ class PinnedAnswer:
     flows: int
     owned: int
     pinned: tuple[Pinned, ...]
-    doors: Mapping[Endpoint, str]
+    foreign: Mapping[Endpoint, str]
     diagnostics: tuple[Diagnostic, ...]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from analyzer.errors import suggestion
-from analyzer.failure.whatif import Kind
+from analyzer.failure.whatif import FailureKind
 from analyzer.gate.api_shapes import UnknownField
 from analyzer.gate.cases import Case
 from analyzer.gate.evaluation import EvaluatedService, Thresholds, Violation, WorstCase
 from analyzer.gate.failing import Failing
 from analyzer.gate.fixes import Fix
-from analyzer.gate.problem import Group, Problem
+from analyzer.gate.problem import PodGroup, Problem
 from analyzer.gate.reasons import why_allowed
 from analyzer.gate.services import GatedService, Unjudged
 from analyzer.gate.workloads import Workload
@@ -34,7 +34,7 @@ class Pending:
         expected: how many are if the scheduler follows its scores.
     """
 
-    group: Group
+    group: PodGroup
     least: int
     expected: int
     why: str
@@ -100,14 +100,14 @@ class GateAnswer:
 # --- words that several formats use ------------------------------------------
 
 
-def failing_names(case: Case, kind: Kind) -> str:
+def failing_names(case: Case, kind: FailureKind) -> str:
     """Return what fails, in words: ``node a-1 fails``."""
     failure = case.failure(kind)
     if failure is None:
         return ""
-    if kind is Kind.CONTROL_PLANE:
+    if kind is FailureKind.CONTROL_PLANE:
         return f"the control plane fails ({listed(failure.names)})"
-    if kind is Kind.SET:
+    if kind is FailureKind.SET:
         return f"{listed(failure.names)} fail"
     return f"{kind.value} {failure.names[0]} fails"
 
@@ -214,12 +214,12 @@ def fix_words(fix: Fix) -> str:
     return f"{fix.says}: {left}; {survives}{enough}"
 
 
-def _one(kind: Kind) -> str:
+def _one(kind: FailureKind) -> str:
     return {
-        Kind.NODE: "a node",
-        Kind.ZONE: "a zone",
-        Kind.CONTROL_PLANE: "the control plane",
-        Kind.SET: "the set of nodes",
+        FailureKind.NODE: "a node",
+        FailureKind.ZONE: "a zone",
+        FailureKind.CONTROL_PLANE: "the control plane",
+        FailureKind.SET: "the set of nodes",
     }[kind]
 
 

@@ -1,6 +1,6 @@
 """``kubeodds/gate/1``: what the worst placements of manifests lose, and thresholds exceeded.
 
-Losses are exact, but for rounding as in ``whatif``.
+Losses are exact, except for rounding as in ``whatif``.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analyzer.failure.whatif import Kind
+from analyzer.failure.whatif import FailureKind
 from analyzer.gate.evaluation import EvaluatedService, WorstCase
 from analyzer.model.probability import ALWAYS
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from typing import Final
 
 _HEADINGS: Final = {
-    Kind.NODE: "A NODE",
-    Kind.ZONE: "A ZONE",
-    Kind.CONTROL_PLANE: "CONTROL PLANE",
+    FailureKind.NODE: "A NODE",
+    FailureKind.ZONE: "A ZONE",
+    FailureKind.CONTROL_PLANE: "CONTROL PLANE",
 }
 #: Most Services that are shown in full unless all are requested.
 _MOST: Final = 10
@@ -96,8 +96,8 @@ def _worst_of_all(answer: GateAnswer) -> str:
         return "No Service has a running pod."
     if not every:
         return "There is only one node, so there is no failure to judge."
-    found, evaluated = max(every, key=lambda e: e[0].case.loss(e[0].kind or Kind.NODE).upper)
-    kind = found.kind or Kind.NODE
+    found, evaluated = max(every, key=lambda e: e[0].case.loss(e[0].kind or FailureKind.NODE).upper)
+    kind = found.kind or FailureKind.NODE
     if not found.case.loss(kind).upper:
         return "No failure causes any loss, wherever the pods are."
     what = failing_names(found.case, kind)

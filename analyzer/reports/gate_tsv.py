@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analyzer.failure.whatif import Kind
+from analyzer.failure.whatif import FailureKind
 from analyzer.gate.evaluation import EvaluatedService, WorstCase
 from analyzer.reports.gate_answer import GateAnswer, replicas_of
 from analyzer.reports.tsv import cell
@@ -40,7 +40,9 @@ def render(answer: GateAnswer) -> Iterator[str]:
             yield _row(answer, evaluated, found, found.kind)
 
 
-def _row(answer: GateAnswer, evaluated: EvaluatedService, found: WorstCase, kind: Kind) -> str:
+def _row(
+    answer: GateAnswer, evaluated: EvaluatedService, found: WorstCase, kind: FailureKind
+) -> str:
     lost = found.case.found is None
     loss = found.case.loss(kind)
     most = 1.0 if lost else float(loss.upper if found.most is None else found.most)

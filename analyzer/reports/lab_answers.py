@@ -1,4 +1,4 @@
-"""The answers of the lab, but for those of ``lab run --for`` and ``lab pcap``."""
+"""The answers of the lab, except for those of ``lab run --for`` and ``lab pcap``."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class RepairedRoute:
 
 
 @value
-class Check:
+class RepairCheck:
     """Another property that a repair must have, and whether it had it."""
 
     says: str
@@ -78,7 +78,7 @@ class LabRepairAnswer:
     dead: str
     node: str | None
     routes: tuple[RepairedRoute, ...]
-    checks: tuple[Check, ...]
+    checks: tuple[RepairCheck, ...]
     left_out: tuple[LeftOut, ...] = ()
     rate: float
     diagnostics: tuple[Diagnostic, ...] = ()

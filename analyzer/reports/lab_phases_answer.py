@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from analyzer.failure.agreement import JudgedMeasurement
 from analyzer.model.diagnostics import Diagnostic
-from analyzer.model.lab_phases import Bucket, Connection, Event
+from analyzer.model.lab_phases import Bucket, OpenConnection, RunEvent
 from analyzer.model.measurement import Measurement
 from analyzer.model.probability import Bounds
 from analyzer.model.value import value
@@ -68,10 +68,10 @@ class LabPhasesAnswer:
     seconds: float
     rate: float
     routes: tuple[FollowedRoute, ...]
-    events: tuple[Event, ...]
+    events: tuple[RunEvent, ...]
     phases: tuple[Phase, ...]
     buckets: tuple[Bucket, ...]
-    connections: tuple[Connection, ...]
+    connections: tuple[OpenConnection, ...]
     false_alarm_rate: float
     ended: float
     interrupted: float | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyzer.kubeproxy.view import Source
-from analyzer.model.lab_phases import Bucket, Connection
+from analyzer.model.lab_phases import Bucket, OpenConnection
 from analyzer.model.measurement import ANSWERED
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.lab_phases_answer import FollowedRoute, LabPhasesAnswer, Phase, lost_of
@@ -161,7 +161,7 @@ def _bucket(each: Bucket) -> Iterator[Cell]:
     yield ", ".join(f"{to.name} {to.landed:,}" for to in each.endpoints)
 
 
-def _connection(each: Connection) -> Iterator[Cell]:
+def _connection(each: OpenConnection) -> Iterator[Cell]:
     yield f"{each.number + 1}"
     yield each.endpoint or "?"
     yield f"{each.answered:,}"
@@ -170,7 +170,7 @@ def _connection(each: Connection) -> Iterator[Cell]:
     yield judged(agrees=each.agrees) if each.agrees is not None else "-"
 
 
-def _fared(each: Connection) -> str:
+def _fared(each: OpenConnection) -> str:
     hung = [
         f"hung from {h.begins:.1f}s on"
         if h.ends is None

@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-    from analyzer.reports.prometheus import Labels, Sample
+    from analyzer.reports.prometheus import MetricLabels, Sample
 
 _PREFIX: Final = "kubeodds"
 #: Which ServicePorts have samples of their own: every one, those with something to say, or none.
@@ -153,7 +153,7 @@ def _namespace(name: str) -> str:
     return namespace if sign else ""
 
 
-def _labels(each: Seen) -> Labels:
+def _labels(each: Seen) -> MetricLabels:
     return {
         "service": each.name,
         "namespace": each.namespace,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from analyzer.failure.whatif import Failure, Kind
+from analyzer.failure.whatif import Failure, FailureKind
 from analyzer.model.ternary import Ternary
 from analyzer.outage.control_plane import ApiState, survives
 from analyzer.reports.answers import WhatIfAnswer
@@ -22,7 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-    from analyzer.reports.prometheus import Labels, Sample
+    from analyzer.reports.prometheus import MetricLabels, Sample
 
 _PREFIX: Final = "kubeodds_whatif"
 
@@ -51,7 +51,7 @@ def render(answer: WhatIfAnswer) -> Iterator[str]:
             lambda f: f.cost.degraded + f.cost.unknown,
         ),
     )
-    failures = [each for each in answer.found.failures() if each.kind is not Kind.SET]
+    failures = [each for each in answer.found.failures() if each.kind is not FailureKind.SET]
     for name, says, number in by_failure:
         samples = [(_failing(each), number(each)) for each in failures]
         yield from _metric(name, says, samples)
@@ -89,7 +89,7 @@ def _control_plane(answer: WhatIfAnswer, failures: list[Failure]) -> Iterator[st
 _SURVIVES: Final = "How many node failures a ServicePort survives, whichever nodes fail."
 
 
-def _survivals(answer: WhatIfAnswer) -> Iterator[tuple[Labels, float]]:
+def _survivals(answer: WhatIfAnswer) -> Iterator[tuple[MetricLabels, float]]:
     for at, service in enumerate(answer.found.services):
         survives = answer.found.survives(at)
         if survives is not None:
@@ -101,13 +101,13 @@ def _survivals(answer: WhatIfAnswer) -> Iterator[tuple[Labels, float]]:
             yield labels, survives
 
 
-def _silencing(answer: WhatIfAnswer) -> Iterator[tuple[Labels, float]]:
+def _silencing(answer: WhatIfAnswer) -> Iterator[tuple[MetricLabels, float]]:
     for sets in answer.found.sets:
         if sets.silencing is not None:
             yield {"size": str(sets.size)}, sets.silencing
 
 
-def _failing(failure: Failure) -> Labels:
+def _failing(failure: Failure) -> MetricLabels:
     return {"kind": failure.kind.value, "failure": ",".join(failure.names)}
 
 

@@ -4,7 +4,7 @@ Columns: kind of the failure; the nodes, or the zone, that fail, with commas bet
 upper bound of the worst loss, the ServicePort and its protocol, frontend and source that it is of;
 lower and upper bound of the mean loss; how many ServicePorts are in total loss, how many lose a
 part, and of how many it is not known; the nodes where the worst loss is, with commas between, or
-nothing where that is every node that lives; what is left of the API (up, read-only, down, unknown),
+nothing where that is every live node; what is left of the API (up, read-only, down, unknown),
 whether dead endpoints leave the rules then, and whether pods are replaced (yes, no, unknown), or
 nothing where no control plane is known. Losses are decimal, the nearest numbers with 53 bits; the
 means are right to 12 digits.

@@ -9,6 +9,7 @@ from analyzer.model.iptables import matches as m
 from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.nft.ruleset import NftRuleset
 from analyzer.model.nft.statements import SetUpdate
+from analyzer.model.packet import NO_DEVICE
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.situation import FIRST, Situation
 from analyzer.semantics.tree import Delivered, Leaf, Tree, every_leaf
@@ -55,7 +56,7 @@ def assumptions(
     if situation.local_addresses is not None:
         own = ", ".join(sorted(map(str, situation.local_addresses)))
         yield f"the node's addresses are {own} and those of loopback"
-        if flow is not None and flow.in_interface == "":
+        if flow is not None and flow.in_interface == NO_DEVICE:
             yield f"the node sends from {flow.source or 'an address not known'}"
     for ruleset in rulesets:
         yield from _of_iptables(ruleset) if isinstance(ruleset, Ruleset) else _of_nft(ruleset)

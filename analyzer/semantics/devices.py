@@ -37,7 +37,7 @@ USUAL: Final = (
     *("cali+", "lxc+", "cni0", "veth+", "eni+"),
     *("cbr0", "kube-bridge", "azv+", "gke+"),
 )
-#: The value of the assumption that stands for these.
+#: The value of the assumption that represents these.
 USUALLY: Final = "usual"
 #: Devices that pods' flows share with others, or that only some pods use: Cilium, Weave, Azure's
 #: bridge, Antrea, OVN, AWS's pods with security groups of their own.

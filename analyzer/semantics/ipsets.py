@@ -19,7 +19,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Final
 
 from analyzer.model.addresses import Address
-from analyzer.model.ipsets import NO_SETS, Ipset, IpsetEntry, Ipsets, Opaque, Part, PortKey
+from analyzer.model.ipsets import NO_SETS, EntryPart, Ipset, IpsetEntry, Ipsets, Opaque, PortKey
 from analyzer.model.iptables.matches import MatchSet
 from analyzer.model.packet import Packet
 from analyzer.model.region import Interval, Intervals, Region, holds, joined, without
@@ -45,7 +45,7 @@ class Dimension:
         region: the addresses of which it is one; None if `holds` decides.
     """
 
-    holds: Callable[[Part], Ternary]
+    holds: Callable[[EntryPart], Ternary]
     region: Region | None = None
     key: Hashable = None
 
@@ -365,17 +365,17 @@ def _asked(
 
 
 def _address(number: int) -> Dimension:
-    def inside(part: Part) -> Ternary:
+    def inside(part: EntryPart) -> Ternary:
         return Ternary.of(isinstance(part, tuple) and part[0] <= number <= part[1])
 
     return Dimension(inside, None, number)
 
 
-def _meets(part: Part, region: Region) -> Ternary:
+def _meets(part: EntryPart, region: Region) -> Ternary:
     return Ternary.of(isinstance(part, tuple) and bool(region.common((part,))))
 
 
-def _port(part: Part, protocol: str | None, port: int | None) -> Ternary:
+def _port(part: EntryPart, protocol: str | None, port: int | None) -> Ternary:
     match part:
         case PortKey(None, wanted):
             if protocol is not None and protocol not in _OF_BITMAP:
@@ -392,7 +392,7 @@ def _port(part: Part, protocol: str | None, port: int | None) -> Ternary:
     return here & (Ternary.UNKNOWN if port is None else Ternary.of(port == wanted))
 
 
-def _device(part: Part, name: str | None) -> Ternary:
+def _device(part: EntryPart, name: str | None) -> Ternary:
     if name is None or not isinstance(part, str):
         return Ternary.UNKNOWN
     if part.endswith("+"):

@@ -7,7 +7,13 @@ from fractions import Fraction
 
 from analyzer.clients.callers import Callers, callers
 from analyzer.clients.connectors import CONNECTORS, Connector, To
-from analyzer.clients.operations import Connection, Journey, Operation, Step, predicted_operation
+from analyzer.clients.operations import (
+    Connection,
+    Journey,
+    Operation,
+    SingleOperation,
+    predicted_operation,
+)
 from analyzer.clients.resolvers import RESOLVERS
 from analyzer.clients.responses import FlowResponse
 from analyzer.clients.world import EntryNode, World, dns_at
@@ -21,7 +27,7 @@ from analyzer.kubeproxy.select import narrow
 from analyzer.kubeproxy.view import FrontendKind, Source
 from analyzer.model.value import replace, value
 from analyzer.output import finish
-from analyzer.questions.judging import dead_of, judged, warnings_of_dead
+from analyzer.questions.evaluating import dead_of, evaluated_services, warnings_of_dead
 from analyzer.reports.answers import ClientAnswer
 from analyzer.verbs.client_names import Names
 
@@ -99,7 +105,7 @@ class _Asked:
             self.given = next(iter(self._inputs.values()))
         else:
             self.given = read_input(options, self._objects)
-        self.absent, self.services = judged(options, self.given)
+        self.absent, self.services = evaluated_services(options, self.given)
         self.died = self._dead()
         fates = _Fates(said=self._said(), given=self.given)
         self._names = Names(options, self.given.view, self.absent, self.assumed)
@@ -311,7 +317,7 @@ class _Asked:
                 steps.append(self._step(step.kind, step.what, step.client, place))
             yield Journey(name=each.name, steps=tuple(steps))
 
-    def _step(self, kind: str, what: str, name: str | None, place: str) -> Step:
+    def _step(self, kind: str, what: str, name: str | None, place: str) -> SingleOperation:
         name = name or _USUAL[kind]
         known: Mapping[str, object] = RESOLVERS if kind == "lookup" else CONNECTORS
         if name not in known:

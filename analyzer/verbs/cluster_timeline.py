@@ -16,6 +16,7 @@ from analyzer.inputs.api_objects import ApiObjects
 from analyzer.inputs.whole import read_whole
 from analyzer.kubeproxy.diff.difference import difference
 from analyzer.kubeproxy.diff.dumps import Dump, versions_of_both
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.kubeproxy.select import names_in
 from analyzer.kubeproxy.view import View
 from analyzer.model.diagnostics import Diagnostic
@@ -26,7 +27,7 @@ from analyzer.node_dumps.worker import why_not
 from analyzer.output import finish
 from analyzer.parsers.clock_times import seconds_of
 from analyzer.reports.cluster_timeline_answer import (
-    Changed,
+    ChangedService,
     Look,
     LostAt,
     NodeCourse,
@@ -43,7 +44,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-    from analyzer.cluster.drift_kinds import Finding
+    from analyzer.cluster.drift_kinds import DriftFinding
     from analyzer.cluster.reference import ServicePortKey
     from analyzer.inputs.recognised import Input
     from analyzer.kubeproxy.diff.changes import ServiceChange
@@ -118,7 +119,7 @@ class _Courses:
         for each in dumped(self._options, self._names):
             by_node.setdefault(each.node, []).append(each)
         courses, states = [], {}
-        changes: list[Changed] = []
+        changes: list[ChangedService] = []
         with progress("dumps") as advance:
             for node, dumps in sorted(by_node.items()):
                 looks: list[Look] = []
@@ -129,7 +130,9 @@ class _Courses:
         if not any(states.values()):
             why = next((f"{e.source}: {e.why}" for c in courses for e in c.looks if e.why), "")
             raise InputError(why or "no dump could be used")
-        every = View(services=tuple(self._contents.services.values()), mode="", node=None)
+        every = View(
+            services=tuple(self._contents.services.values()), mode=ProxyMode.NONE, node=None
+        )
         self._asked = names_in([every], self._options.service, self._options.namespace)
         wrong, why = self._wrong(states)
         diagnostics = [*notes(self._options.dumps[0], courses)]
@@ -157,7 +160,7 @@ class _Courses:
     # --- reading ------------------------------------------------------------------
 
     def _course(
-        self, node: str, dumps: Sequence[Dumped], looks: list[Look], changes: list[Changed]
+        self, node: str, dumps: Sequence[Dumped], looks: list[Look], changes: list[ChangedService]
     ) -> list[_State]:
         """Return what the dumps of one node say, and add what changed from one to the next."""
         found: list[_State] = []
@@ -215,7 +218,7 @@ class _Courses:
 
     def _changed(
         self, node: str, states: Sequence[_State], a: Input, b: Input
-    ) -> Iterator[Changed]:
+    ) -> Iterator[ChangedService]:
         """Yield the ServicePorts that are not the same in the last two states of a node."""
         times = [each.at for each in states]
         one, other = states[-2].digests, states[-1].digests
@@ -320,7 +323,7 @@ class _Courses:
 
 
 def _holds(
-    facts: Sequence[Sequence[frozenset[Finding]]], each: Finding
+    facts: Sequence[Sequence[frozenset[DriftFinding]]], each: DriftFinding
 ) -> Callable[[int, int], bool]:
     return lambda rule, of_objects: each in facts[rule][of_objects]
 
@@ -337,7 +340,7 @@ def _as_changed(
     *,
     whole: str,
     before: Stood,
-) -> Changed:
+) -> ChangedService:
     gone: dict[str, None] = {}
     added: dict[str, None] = {}
     moved: dict[str, None] = {}
@@ -352,7 +355,7 @@ def _as_changed(
         other += [f"perhaps {each}" for each in route.change.unknown]
     if change is not None and change.affinity is not None:
         other.append("session affinity")
-    return Changed(
+    return ChangedService(
         node=node,
         after=times[0],
         before=times[1],

@@ -6,8 +6,14 @@ from analyzer.failure.pinned import pinned as pinned_flows
 from analyzer.failure.suspects import suspects as suspect_endpoints
 from analyzer.inputs.recognised import read_input
 from analyzer.output import finish
-from analyzer.questions.judging import dead_of
-from analyzer.questions.tracking import drawn_between, owned_flows, proposal, reached, wrong_doors
+from analyzer.questions.evaluating import dead_of
+from analyzer.questions.tracking import (
+    drawn_between,
+    foreign_endpoints,
+    owned_flows,
+    proposal,
+    reached,
+)
 from analyzer.reports.flow_answers import PinnedAnswer, SuspectsAnswer
 
 TYPE_CHECKING = False
@@ -42,8 +48,8 @@ def pinned(options: SimpleNamespace) -> int:
     given = read_input(options)
     flows, owned, unread = owned_flows(options, given)
     died = dead_of(options, given)
-    doors = wrong_doors(given)
-    found = pinned_flows(owned, died.endpoints, doors)
+    foreign = foreign_endpoints(given)
+    found = pinned_flows(owned, died.endpoints, foreign)
     answer = PinnedAnswer(
         cluster=given.cluster,
         view=given.view,
@@ -51,7 +57,7 @@ def pinned(options: SimpleNamespace) -> int:
         flows=len(flows),
         owned=len(owned),
         pinned=found,
-        doors=doors,
+        foreign=foreign,
         diagnostics=(*given.view.diagnostics, *unread),
     )
-    return finish(options, options.verb, answer, answer.diagnostics, no=bool(found or doors))
+    return finish(options, options.verb, answer, answer.diagnostics, no=bool(found or foreign))

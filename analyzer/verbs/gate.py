@@ -6,14 +6,14 @@ import json
 from collections.abc import Iterator, Sequence
 
 from analyzer.errors import UsageError, suggestion
-from analyzer.failure.whatif import Kind
+from analyzer.failure.whatif import FailureKind
 from analyzer.gate.bounds import most_on
 from analyzer.gate.cases import CaseEvaluator
 from analyzer.gate.evaluation import EvaluatedService, Thresholds, evaluated
 from analyzer.gate.expected import expected_end
 from analyzer.gate.failing import Failing, failing_of
 from analyzer.gate.fixes import fix_of
-from analyzer.gate.problem import Group, Problem
+from analyzer.gate.problem import PodGroup, Problem
 from analyzer.gate.reasons import why_pending
 from analyzer.kubeproxy.predict.assumptions import GivenSettings
 from analyzer.model.diagnostics import Diagnostic, Severity
@@ -93,9 +93,9 @@ def _failing(options: SimpleNamespace, given: Given, problem: Problem) -> Failin
         if name not in names:
             raise UsageError(f"--control-plane {name}: no such node" + suggestion(name, names))
     labelled = roles_of([node.item for node in given.nodes]).control_plane
-    kinds = frozenset(map(Kind, options.only)) or frozenset(Kind)
+    kinds = frozenset(map(FailureKind, options.only)) or frozenset(FailureKind)
     found = failing_of(problem, options.control_plane or labelled, kinds, options.depth)
-    for kind in map(Kind, options.only):
+    for kind in map(FailureKind, options.only):
         if kind not in found.kinds:
             raise UsageError(f"--only {kind.value}: {_LACKING[kind]}")
     if options.depth > 1 and options.depth >= len(names):
@@ -106,10 +106,10 @@ def _failing(options: SimpleNamespace, given: Given, problem: Problem) -> Failin
 
 
 _LACKING = {
-    Kind.NODE: "there is only one node",
-    Kind.ZONE: "the nodes are not in two or more zones",
-    Kind.CONTROL_PLANE: "no node has its role label; name its nodes with --control-plane",
-    Kind.SET: "give the number of nodes with --depth",
+    FailureKind.NODE: "there is only one node",
+    FailureKind.ZONE: "the nodes are not in two or more zones",
+    FailureKind.CONTROL_PLANE: "no node has its role label; name its nodes with --control-plane",
+    FailureKind.SET: "give the number of nodes with --depth",
 }
 
 
@@ -172,14 +172,14 @@ def _pending(problem: Problem, found: Sequence[EvaluatedService]) -> Iterator[Pe
                 yield Pending(group, 0, max(least, left), why_pending(fullest, group))
 
 
-def _waiting(problem: Problem) -> Iterator[tuple[int, Group, int, int]]:
+def _waiting(problem: Problem) -> Iterator[tuple[int, PodGroup, int, int]]:
     """Yield groups of pods with how many find no node for sure, and where the scores lead."""
     expected = expected_end(problem)
     every = range(len(problem.nodes))
     for g, group in enumerate(problem.groups):
         if group.workload is not None:
             least = max(0, group.asked - most_on(problem, g, every))
-            yield g, group, least, group.number if group.stuck else expected.left[g]
+            yield g, group, least, group.number if group.stuck is not None else expected.left[g]
 
 
 def _assumed(given: Given, problem: Problem) -> Iterator[str]:

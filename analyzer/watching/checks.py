@@ -22,7 +22,7 @@ from analyzer.failure.loss import service_losses
 from analyzer.failure.models import Dead
 from analyzer.inputs.whole import read_whole, rules_of
 from analyzer.model.value import replace, value
-from analyzer.questions.judging import dead_of, judged
+from analyzer.questions.evaluating import dead_of, evaluated_services
 from analyzer.reports.json_values import family
 from analyzer.reports.not_judged import not_judged
 from analyzer.reports.watch_answer import CheckResult, Seen, numbered
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from analyzer.inputs.recognised import Input
     from analyzer.kubeproxy.absent import Absent
     from analyzer.kubeproxy.view import ServicePort
-    from analyzer.watching.drifting import Name
+    from analyzer.watching.drifting import NameAndProtocol
 
 
 class LookError(AnalyzerError):
@@ -93,12 +93,12 @@ class Checker:
         except (AnalyzerError, OSError) as error:
             raise LookError("rules", _in_a_line(error)) from None
         try:
-            absent, services = judged(options, given)
+            absent, services = evaluated_services(options, given)
         except (InputError, UsageError) as error:
             raise LookError("no-services", _in_a_line(error)) from None
         try:
             is_said = any(dead.values())
-            died = dead_of(options, given, may_be_gone=True) if is_said else _NOBODY
+            died = dead_of(options, given, may_be_gone=True) if is_said else _NONE_DEAD
         except (InputError, UsageError) as error:
             raise LookError("dead", _in_a_line(error)) from None
         encoder = Encoder()
@@ -143,12 +143,12 @@ class Checker:
         digests: Mapping[ServicePortKey, str],
         died: Dead,
     ) -> CheckResult:
-        of_names: dict[Name, dict[int | None, str]] = {}
+        of_names: dict[NameAndProtocol, dict[int | None, str]] = {}
         for (name, protocol, version), digest in digests.items():
             of_names.setdefault((name, protocol), {})[version] = digest
         found = self._drifting.of(given, of_names)
         kinds: Counter[str] = Counter()
-        drifted: dict[Name, int] = {}
+        drifted: dict[NameAndProtocol, int] = {}
         unknown: tuple[str, ...] = ()
         if not isinstance(found, str):
             shown = {each.name for each in seen} | {each.name.text for each in absent.lacking}
@@ -182,7 +182,7 @@ class Checker:
         )
 
 
-_NOBODY = Dead(endpoints=frozenset())
+_NONE_DEAD = Dead(endpoints=frozenset())
 
 
 def _in_a_line(error: BaseException) -> str:

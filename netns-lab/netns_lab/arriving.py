@@ -14,7 +14,7 @@ from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic, capped_sum
 from analyzer.model.value import replace
 from netns_lab.backend import SocketAddress
 
-#: Ends caused by a rule. At the others, the packet goes on unchanged.
+#: Ends caused by a rule. At the others, the packet continues unchanged.
 _ENDED: Final = frozenset({EndKind.REFUSED, EndKind.DROPPED, EndKind.REJECTED})
 NOTHING: Final = Bounds(NEVER, NEVER)
 
@@ -32,7 +32,7 @@ class Arriving:
         ended: the flows that any rule ends, wherever it is.
         unanswered: of each endpoint, of the flows that reach it, those whose answers rules end;
             only of endpoints of which there may be any.
-        by_rules: whether nothing but rules ends flows; else the dump does not show what may, for
+        by_rules: whether only rules end flows; else the dump does not show what may, for
             example a port of the node to which a rule redirects them.
     """
 
@@ -98,7 +98,7 @@ def either(one: Arriving, other: Arriving) -> Arriving:
 
 
 def seen_from(service: ServicePort, route: Route, own: Share) -> Route:
-    """Return a hairpin route as one endpoint meets it, with only the bounds on others' shares."""
+    """Return a hairpin route as it is for one endpoint, with only the bounds on others' shares."""
     rest = Bounds(NEVER, ~own.share.lower)
     others = [e for e in service.endpoints if e != own.endpoint]
     shares = (own, *(Share(each, rest, None) for each in others))

@@ -29,7 +29,7 @@ from netns_lab.namespace import leave_host
 from netns_lab.node_ports import of_another
 from netns_lab.plan import used_addresses
 from netns_lab.pod_devices import pod_device
-from netns_lab.reasons import passes_by, why_elsewhere, why_nobody, why_not
+from netns_lab.reasons import passes_by, why_elsewhere, why_no_client, why_not
 from netns_lab.sources import version_of
 
 _Routes = list[tuple[ServicePort, Route]]
@@ -163,7 +163,7 @@ def replayable(options: SimpleNamespace, given: Input) -> tuple[_Routes, list[Le
             service,
             route,
             why_not(service, route, behind=behind, ports_of=ports_of)
-            or why_nobody(route, used)
+            or why_no_client(route, used)
             or why_elsewhere(route, given.view.node, given.cluster),
         )
         for service, route in routes_of(options, given)

@@ -60,7 +60,7 @@ class Backend(ABC):
 
     @abstractmethod
     def resync(self, ruleset: Rules, without: Collection[str] = ()) -> bool:
-        """Write kube-proxy's rules of `ruleset` anew as it does; return whether they were accepted.
+        """Rewrite kube-proxy's rules of `ruleset` as it does; return whether they were accepted.
 
         Chains in `without` are deleted, as kube-proxy deletes those of removed endpoints.
         """
@@ -75,7 +75,7 @@ class Backend(ABC):
 
     @abstractmethod
     def sync(self, ruleset: Rules) -> tuple[list[str], str]:
-        """Return the program, and its input, with which kube-proxy would write its rules anew."""
+        """Return the program, and its input, with which kube-proxy would rewrite its rules."""
 
     @abstractmethod
     def listing(self) -> list[str]:

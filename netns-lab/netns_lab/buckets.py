@@ -11,7 +11,8 @@ from analyzer.model.lab_phases import Arrival, Bucket
 from netns_lab.columns import RawSocketAddress, sockaddr_of
 
 if TYPE_CHECKING:
-    from netns_lab.followed import FlowResult, Followed
+    from netns_lab.columns import FlowResult
+    from netns_lab.followed import Followed
 
 #: Most buckets of time that a run is shown in.
 _BUCKETS: Final = 15

@@ -23,7 +23,7 @@ from analyzer.model.region import holds
 from netns_lab.arriving import seen_from
 from netns_lab.asked import behind_rules, routes_to
 from netns_lab.decoding import Segment
-from netns_lab.pcap import Packet
+from netns_lab.pcap import CapturedPacket
 from netns_lab.reasons import why_not
 from netns_lab.sources import AFFINE_CLIENTS
 
@@ -145,7 +145,7 @@ class Capture:
             for reason, each in found
         )
 
-    def take(self, packets: Iterable[Packet]) -> None:
+    def take(self, packets: Iterable[CapturedPacket]) -> None:
         """Sort packets into routes and reasons."""
         for packet in packets:
             self.packets += 1
@@ -165,7 +165,7 @@ class Capture:
         if place is not None and (place in each.places or len(each.places) < _MOST_PLACES):
             each.places[place] += 1
 
-    def _segment(self, packet: Packet, found: Segment) -> None:
+    def _segment(self, packet: CapturedPacket, found: Segment) -> None:
         to: _Place = (found.protocol, *found.destination)
         of: _Place = (found.protocol, *found.source)
         if to in self._sockaddrs:
@@ -182,7 +182,7 @@ class Capture:
             self._pass(ELSEWHERE, _named(to))
 
     def _to_service(
-        self, packet: Packet, found: Segment, service: ServicePort, frontend: Frontend
+        self, packet: CapturedPacket, found: Segment, service: ServicePort, frontend: Frontend
     ) -> None:
         if not found.opens:
             self._pass(LATER)

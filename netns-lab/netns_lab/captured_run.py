@@ -1,4 +1,4 @@
-"""The flows of a capture that take one route: sent, heard, and told apart at the end."""
+"""The flows of a capture that take one route: sent, received, and distinguished at the end."""
 
 from __future__ import annotations
 
@@ -14,18 +14,15 @@ from analyzer.model.probability import Bounds, capped_sum
 from netns_lab.affinity import strayed
 from netns_lab.arriving import NOTHING
 from netns_lab.backend import SocketAddress
-from netns_lab.columns import RawSocketAddress, sockaddr_of, tag_of
+from netns_lab.columns import FlowResult, RawSocketAddress, sockaddr_of, tag_of
 from netns_lab.count import BATCH
-from netns_lab.layout import Layout
+from netns_lab.layout import PacketLayout
 from netns_lab.measure import RouteRun
 from netns_lab.replay import ChosenFlows, Flows
 from netns_lab.standing import Standing
 
 if TYPE_CHECKING:
     from netns_lab.experiment import Lab
-
-#: Where a flow arrived, and whether its client was answered.
-FlowResult = tuple[RawSocketAddress | None, bool | None]
 
 
 class CapturedRun(RouteRun):
@@ -52,7 +49,7 @@ class CapturedRun(RouteRun):
         return ChosenFlows(self._layout, self._to, macs, self._chosen, to)
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> PacketLayout:
         """Layout of the flows' packets."""
         return self._layout
 
@@ -67,11 +64,11 @@ class CapturedRun(RouteRun):
         return self._predicted.ended
 
     def share_in(self, landed: dict[int, RawSocketAddress], answered: dict[int, bool]) -> None:
-        """Record what is heard in the same tables as all other routes of the protocol."""
+        """Record what is received in the same tables as all other routes of the protocol."""
         self._landed, self._answered = landed, answered
 
     def send(self, first: int, count: int) -> None:
-        """Send some of the flows, and record what is heard meanwhile."""
+        """Send some of the flows, and record what is received meanwhile."""
         most = BATCH if self._sender is None else BATCH // 4  # as of every hairpin route
         for at in range(first, first + count, most):
             self._send(at, min(most, first + count - at))

@@ -212,7 +212,7 @@ def _program(options: SimpleNamespace, given: Input) -> Any:
         return None
     programs = importlib.import_module("netns_lab.programs")
     naming = importlib.import_module("netns_lab.naming")
-    program = programs.Program(
+    program = programs.ClientProgram(
         options.client,
         given.view,
         like=options.like or (),

@@ -2,7 +2,7 @@
 
 A client without an answer for some seconds gives its flow up. So the servers answer between the
 starts of clients too. If the machine was too busy to serve them for a good part of that time, no
-one can say that a client was lost, and the whole batch is started anew, with fewer at once. The
+one can say that a client was lost, and the whole batch is restarted, with fewer at once. The
 batch includes clients that had ended: waiting clients are interrupted more often than answered
 ones, so that dropping only the interrupted ones would bias the result towards success. Source:
 nc(1) of netcat-openbsd, dig(1).
@@ -21,7 +21,7 @@ from analyzer.clients.connectors import CONNECTORS
 from analyzer.clients.operations import Connection, LookUp, Operation, predicted_operation
 from analyzer.clients.outcome import OperationOutcome
 from analyzer.clients.resolvers import RESOLVERS
-from analyzer.clients.walk import Range
+from analyzer.clients.walk import FractionRange
 from analyzer.clients.world import EntryNode, World
 from analyzer.kubeproxy.view import Endpoint, Frontend, Route, ServicePort
 from analyzer.model.measurement import ClientExit, ClientTrial
@@ -34,7 +34,7 @@ from netns_lab.errors import LabError
 from netns_lab.experiment import Lab
 from netns_lab.measure import Progress
 from netns_lab.naming import responder
-from netns_lab.places import Places
+from netns_lab.places import LabPlaces
 from netns_lab.servers import Servers
 from netns_lab.sources import version_of
 
@@ -163,7 +163,7 @@ def trials(
     if own is None:
         servers = lab.serve(lambda _: respond)
     else:
-        servers = lab.serve(responder(lab.question.view), Places(lab).talk)
+        servers = lab.serve(responder(lab.question.view), LabPlaces(lab).talk)
     try:
         for client in fitting:
             alive = [e for e in service.endpoints if e not in dead]
@@ -192,7 +192,7 @@ def world_of(lab: Lab, route: Route) -> World:
     )
 
 
-def succeeds(fails: Range) -> Bounds:
+def succeeds(fails: FractionRange) -> Bounds:
     """Return the chance of success, rounded outwards, from the chance of failure."""
     scale = 1 << _BITS
     lower, upper = (1 - fails[1]) * scale // 1, -(-(1 - fails[0]) * scale // 1)
@@ -310,7 +310,7 @@ class _Batch:
         running: dict[subprocess.Popen[str], float] = {}
         try:
             for _ in range(number):
-                begun = time.monotonic()  # it runs before this process goes on
+                begun = time.monotonic()  # it runs before this process continues
                 process = command.start(self._lab.topology.client.namespace, self._arguments)
                 running[process] = begun
                 self._serve()

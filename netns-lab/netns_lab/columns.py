@@ -13,7 +13,7 @@ from functools import cache, lru_cache
 from typing import Final, TypeAlias
 
 from analyzer.model.addresses import IPV4
-from netns_lab.layout import Layout
+from netns_lab.layout import PacketLayout
 from netns_lab.ring import Slots
 
 #: Of an IPv4 address.
@@ -30,6 +30,8 @@ NO_PORT: Final = 0xFFFF
 #: An address and a port as they stand in memory. IPv4: one word of address, zeros and port; IPv6:
 #: two words of the address, and the port.
 RawSocketAddress: TypeAlias = int | tuple[int, ...]
+#: Where a flow arrived, and whether its client was answered.
+FlowResult: TypeAlias = tuple[RawSocketAddress | None, bool | None]
 
 
 def raw_sockaddr(address: bytes, port: int) -> RawSocketAddress:
@@ -114,7 +116,7 @@ class Columns:
     """
 
     def __init__(
-        self, slots: Slots, layout: Layout, ends: tuple[Sequence[memoryview], ...] = ()
+        self, slots: Slots, layout: PacketLayout, ends: tuple[Sequence[memoryview], ...] = ()
     ) -> None:
         self._slots = slots
         self._layout = layout

@@ -17,12 +17,12 @@ from analyzer.model.addresses import IPV4
 from netns_lab import filters
 from netns_lab.columns import Columns, RawSocketAddress
 from netns_lab.gates import Gate
-from netns_lab.layout import ANSWER, Layout
+from netns_lab.layout import ANSWER, PacketLayout
 from netns_lab.messages import Messages
 from netns_lab.namespace import Namespace
 from netns_lab.ring import Ring, Slots
 from netns_lab.servers import FAMILIES, PACKET_INFO, make_room
-from netns_lab.topology import Host, Topology
+from netns_lab.topology import Host, LabTopology
 
 #: Packets sent before every ring is read; what the rings and an ordinary user's sockets hold is
 #: more.
@@ -48,7 +48,7 @@ Answered = tuple[list[int], bool]
 class Arrivals:
     """The first packets of flows that come to one host."""
 
-    def __init__(self, host: Host, layout: Layout) -> None:
+    def __init__(self, host: Host, layout: PacketLayout) -> None:
         program = filters.arrivals(layout)
         slot = _SHORT if layout.version == IPV4 else _LONG
         self._ring = Ring(
@@ -75,10 +75,10 @@ class Arrivals:
         self._ring.close()
 
 
-class Answers:
+class ReturnedPackets:
     """What comes back to one device of the client."""
 
-    def __init__(self, host: Host, layout: Layout) -> None:
+    def __init__(self, host: Host, layout: PacketLayout) -> None:
         self._layout = layout
         program = filters.answers(layout)
         self._ring = Ring(
@@ -103,7 +103,7 @@ class Answers:
                     yield sockaddr, each
 
     def forget(self) -> None:
-        """Pass over what was heard so far: of other routes, with which the ring may be full."""
+        """Pass over what was received so far: of other routes, with which the ring may be full."""
         for _ in self.take():
             pass
         self.dropped()
@@ -133,7 +133,7 @@ class Answers:
 
 
 def _answered(
-    columns: Columns, layout: Layout, first: int, last: int, sockaddr: RawSocketAddress
+    columns: Columns, layout: PacketLayout, first: int, last: int, sockaddr: RawSocketAddress
 ) -> Iterator[Answered]:
     """Give the answers among some packets that are no errors of ICMP."""
     from_there = columns.of.which_are(sockaddr, first, last)
@@ -169,7 +169,7 @@ class LocalDelivery:
     beside the packet (ipv6(7)).
     """
 
-    def __init__(self, namespace: Namespace, layout: Layout) -> None:
+    def __init__(self, namespace: Namespace, layout: PacketLayout) -> None:
         self._layout = layout
         self._socket = namespace.socket(FAMILIES[layout.version], socket.SOCK_RAW, layout.number)
         make_room(self._socket)
@@ -232,7 +232,7 @@ class Captures:
     To close a packet socket takes the kernel a grace period of RCU: they serve for all routes.
     """
 
-    def __init__(self, topology: Topology, layout: Layout) -> None:
+    def __init__(self, topology: LabTopology, layout: PacketLayout) -> None:
         self.hosts = [Arrivals(host, layout) for host in topology.hosts]
         self.node = LocalDelivery(topology.node, layout)
         #: Of other nodes with rules of their own: what comes to the nodes themselves.
@@ -241,8 +241,8 @@ class Captures:
         self._silent: dict[Namespace, Arrivals] = {}
         self._lost = 0
         ends = (topology.client, topology.outside, topology.elsewhere)
-        self.clients = [Answers(host, layout) for host in ends]
-        self._rings: list[Arrivals | Answers] = [*self.hosts, *self.clients]
+        self.clients = [ReturnedPackets(host, layout) for host in ends]
+        self._rings: list[Arrivals | ReturnedPackets] = [*self.hosts, *self.clients]
 
     @property
     def all_hosts(self) -> list[Arrivals]:
@@ -261,7 +261,7 @@ class Captures:
         close_all([ring])
 
     def forget(self) -> None:
-        """Pass over what was heard so far."""
+        """Pass over what was received so far."""
         for host in self.all_hosts:
             for _ in host.take():
                 pass
@@ -281,7 +281,7 @@ class Captures:
         close_all([*self._rings, *self._silent.values()])
 
 
-def close_all(rings: Iterable[Arrivals | Answers]) -> None:
+def close_all(rings: Iterable[Arrivals | ReturnedPackets]) -> None:
     """Stop hearing; each socket in a thread of its own, since each has to wait."""
     threads = [threading.Thread(target=each.close) for each in rings]
     for each in threads:

@@ -1,4 +1,4 @@
-"""How deaths are brought about, and undone: at the host of what dies.
+"""Makes endpoints and nodes of the lab fail, and restores them.
 
 Theory of operation
 ===================
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final
 from analyzer.kubeproxy.view import Endpoint
 from analyzer.model.addresses import IPV4, IPV6, Address
 from netns_lab.command import run
-from netns_lab.deaths import Death, Kind
+from netns_lab.deaths import Death, DeathKind
 from netns_lab.delays import Delay
 from netns_lab.errors import LabError
 from netns_lab.gates import Gate, silence, wake
@@ -225,7 +225,7 @@ def _batch(namespace: Namespace, version: int, lines: Iterable[str]) -> None:
     run(namespace, ["ip", f"-{version}", "-batch", "-"], "\n".join(lines) + "\n")
 
 
-def _ends(kind: Kind, version: int) -> Iterator[str]:
+def _ends(kind: DeathKind, version: int) -> Iterator[str]:
     """Yield the targets of the rules for packets to the dead, with matches where needed."""
     match kind.name:
         case "silent" | "drop":

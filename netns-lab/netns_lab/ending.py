@@ -1,4 +1,4 @@
-"""The rule that ends flows, from the kernel's trace, where no counter tells."""
+"""The rule that drops or rejects flows, from a trace by the kernel where no counter shows it."""
 
 from __future__ import annotations
 

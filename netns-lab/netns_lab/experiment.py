@@ -24,13 +24,13 @@ from netns_lab.arriving import Beyond
 from netns_lab.backend import Backend, SocketAddress
 from netns_lab.backends import BACKENDS, backend_of, load_beside
 from netns_lab.beyond import OtherNode, lost_beyond
-from netns_lab.count import BATCH, Answers, Captures, close_all
-from netns_lab.deaths import FATES, Death, Kind, without
+from netns_lab.count import BATCH, Captures, ReturnedPackets, close_all
+from netns_lab.deaths import FATES, Death, DeathKind, without
 from netns_lab.dying import Dying
 from netns_lab.ending import with_rule
 from netns_lab.errors import LabError
 from netns_lab.hairpins import hairpins
-from netns_lab.layout import Layout
+from netns_lab.layout import PacketLayout
 from netns_lab.measure import CONNTRACK_ROOM, Progress, RouteRun
 from netns_lab.muting import Muting
 from netns_lab.namespace import Namespace
@@ -120,8 +120,8 @@ class Lab:
         self._elsewhere = list(self._load_nodes())
         self._where = self._namespaces()
         #: Captures of the flows, by protocol and IP version.
-        self.hearers: dict[Layout, Captures] = {}
-        self._hearing: dict[tuple[Namespace, Layout], Answers] = {}
+        self.hearers: dict[PacketLayout, Captures] = {}
+        self._hearing: dict[tuple[Namespace, PacketLayout], ReturnedPackets] = {}
         self._sockets: dict[tuple[Namespace, str], socket] = {}
         self._echoes = Echoes(BATCH, PAYLOAD)
         self._answering: dict[tuple[Namespace, str, int, int], socket] = {}
@@ -192,7 +192,7 @@ class Lab:
             found += counted
         return found
 
-    def kind_of(self, endpoint: Endpoint) -> Kind | None:
+    def kind_of(self, endpoint: Endpoint) -> DeathKind | None:
         """Return how an endpoint is dead or slow; None if no kind was given, or it is neither."""
         death = self._kinds.get(endpoint)
         return None if death is None else death.kind
@@ -287,7 +287,7 @@ class Lab:
         self.dying.serve()
         self._echoes.serve(sockets)
 
-    def captures(self, layout: Layout) -> Captures:
+    def captures(self, layout: PacketLayout) -> Captures:
         """Return the captures for a protocol, with nothing recorded."""
         if layout not in self.hearers:
             self.hearers[layout] = Captures(self.topology, layout)
@@ -383,11 +383,11 @@ class Lab:
         own = host is topology.own_pods
         return host, topology.pods_mac if own else topology.uplink_mac
 
-    def hearing(self, host: Host, layout: Layout) -> Answers:
+    def hearing(self, host: Host, layout: PacketLayout) -> ReturnedPackets:
         """Return the capture of the answers to an endpoint that is a client."""
         key = host.namespace, layout
         if key not in self._hearing:
-            self._hearing[key] = Answers(host, layout)
+            self._hearing[key] = ReturnedPackets(host, layout)
         self._hearing[key].forget()
         return self._hearing[key]
 

@@ -16,11 +16,11 @@ from analyzer.model.addresses import Address
 from analyzer.model.measurement import ANSWERED, Measurement
 from analyzer.model.probability import Bounds, capped_sum
 from netns_lab.arriving import NOTHING, Arriving, arriving, either, hull, sockaddr_of_endpoint
-from netns_lab.columns import RawSocketAddress, raw_sockaddr, sockaddr_of, tag_of
+from netns_lab.columns import FlowResult, RawSocketAddress, raw_sockaddr, sockaddr_of, tag_of
 from netns_lab.count import Answered, Captures, Landed
-from netns_lab.deaths import Death, Kind
+from netns_lab.deaths import Death, DeathKind
 from netns_lab.errors import LabError
-from netns_lab.layout import Layout
+from netns_lab.layout import PacketLayout
 from netns_lab.measure import MASQUERADE_ROOM, RouteRun
 from netns_lab.replay import Flows
 from netns_lab.topology import Host
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 _UNKNOWN = Arriving({}, {}, NOTHING)
 RouteOf = tuple[ServicePort, Route]
-#: Where a flow arrived, and whether its client was answered.
-FlowResult = tuple[RawSocketAddress | None, bool | None]
 
 
 @dataclass(slots=True)
@@ -50,7 +48,7 @@ class RouteSpan:
 
     begins: float
     first: int
-    dead: dict[Endpoint, Kind]
+    dead: dict[Endpoint, DeathKind]
     names: tuple[str, ...]
     rules: str
     route: Route | None
@@ -62,7 +60,7 @@ class RouteSpan:
     in_flight: frozenset[int] = frozenset()
 
 
-class Ear:
+class Recorder:
     """The captured packets of one protocol in one lab, for all routes."""
 
     def __init__(self, lab: Lab, captures: Captures) -> None:
@@ -116,7 +114,7 @@ class Followed(RouteRun):
     """One route: its flows in the order in which they are sent, and its phases.
 
     Args:
-        places: the Service and route in the first dump, under "", and in each dump that replaces
+        places: the Service and route in the first dump, under None, and in each dump that replaces
             it, by file; None if it has no such route.
         at: number of the route in its lab. It is part of the tags, and selects the client address,
             which no other route shares while there are enough addresses.
@@ -125,23 +123,23 @@ class Followed(RouteRun):
     def __init__(
         self,
         lab: Lab,
-        places: Mapping[str, RouteOf | None],
+        places: Mapping[str | None, RouteOf | None],
         flows: int,
-        ears: dict[Layout, Ear],
+        recorders: dict[PacketLayout, Recorder],
         at: int = 0,
     ) -> None:
         self._at = at
-        first = places[""]
+        first = places[None]
         assert first is not None
         service, route = first
         super().__init__(lab, service, route, flows, None)
         #: Most flows that it will send.
         self.flows = flows
-        if self._layout not in ears:
-            ears[self._layout] = Ear(lab, self._captures)
-        self._ear = ears[self._layout]
+        if self._layout not in recorders:
+            recorders[self._layout] = Recorder(lab, self._captures)
+        self._recorder = recorders[self._layout]
         for place in places.values():  # also endpoints that the first dump lacks
-            self._ear.add(self._frontend, () if place is None else lab.answering(place[0]))
+            self._recorder.add(self._frontend, () if place is None else lab.answering(place[0]))
         self.service, self.route = service, route
         #: Whether the rules know clients again: they have to forget each before its next flow.
         self.has_affinity = any(
@@ -152,7 +150,7 @@ class Followed(RouteRun):
         #: Times at which flows were sent, and how many had been sent by then.
         self.marks: list[tuple[float, int]] = []
         self.spans: list[RouteSpan] = []
-        self._kinds: dict[Endpoint, Kind] = {}
+        self._kinds: dict[Endpoint, DeathKind] = {}
 
     def _clients(self) -> tuple[tuple[Address, ...], Host, str]:
         clients, host, gateway = super()._clients()
@@ -193,7 +191,7 @@ class Followed(RouteRun):
             self._drain()
 
     def _drain(self) -> None:
-        self._ear.drain()
+        self._recorder.drain()
 
     def fates(self) -> list[FlowResult]:
         """Return for each flow where it arrived, and whether its client was answered."""
@@ -201,7 +199,7 @@ class Followed(RouteRun):
 
     def _fate(self, number: int) -> FlowResult:
         tag = tag_of(self._at, self._flows.ports[number])
-        return self._ear.landed.get(tag), self._ear.answered[self._frontend].get(tag)
+        return self._recorder.landed.get(tag), self._recorder.answered[self._frontend].get(tag)
 
     def unanswered(self) -> frozenset[int]:
         """Return the flows of the last phase that still wait for a living endpoint's answer."""
@@ -228,8 +226,8 @@ class Followed(RouteRun):
 
     # --- phases --------------------------------------------------------------------
 
-    def begin(self, now: float, file: str, rules: str, deaths: Sequence[Death]) -> None:
-        """Begin a phase in which the dump `file` is loaded; reports call it `rules`."""
+    def begin(self, now: float, file: str | None, rules: str, deaths: Sequence[Death]) -> None:
+        """Begin a phase with the dump `file` loaded, None: the first; reports call it `rules`."""
         dead = {e: death.kind for death in deaths for e in death.endpoints}
         route = self._rulings[file]
         expected = _UNKNOWN
@@ -285,7 +283,7 @@ class Followed(RouteRun):
         self._in_flight = Counter(
             sockaddr_of(sockaddr) for sockaddr in waiting if sockaddr is not None
         )
-        self._duplicates, dropped = self._ear.told_once()
+        self._duplicates, dropped = self._recorder.told_once()
         return self._measurement(span.last - span.first, None, dropped, span.ends - span.begins)
 
     def _death_of(self, endpoint: Endpoint) -> str | None:
@@ -313,7 +311,7 @@ def check_room(runs: Sequence[Followed]) -> None:
         )
 
 
-def _lost(expected: Arriving, dead: Mapping[Endpoint, Kind]) -> Bounds:
+def _lost(expected: Arriving, dead: Mapping[Endpoint, DeathKind]) -> Bounds:
     """Return the share of the flows that reach no living endpoint."""
     gone = {
         sockaddr_of_endpoint(e) for e, kind in dead.items() if kind.is_dead and e.port is not None

@@ -42,7 +42,7 @@ Matched = tuple[str, AnyRule, bool]
 
 #: A rule: table (of nft and iptables-nft with its family), chain, and number from 1.
 Where = tuple[str, str, int]
-#: Verdicts after which the kernel does not go on with a packet.
+#: Verdicts after which the kernel does not continue with a packet.
 _OVER: Final = frozenset({"drop", "stolen"})
 #: In place of a policy's number.
 _BEHIND: Final = 1 << 30

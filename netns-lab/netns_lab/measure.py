@@ -16,11 +16,11 @@ from analyzer.model.measurement import ANSWERED, EndpointCount, Measurement
 from analyzer.model.probability import NEVER, Bounds
 from netns_lab.arriving import NOTHING, Arriving, arriving, of_sender
 from netns_lab.backend import SocketAddress
-from netns_lab.columns import RawSocketAddress, raw_sockaddr, sockaddr_of
+from netns_lab.columns import FlowResult, RawSocketAddress, raw_sockaddr, sockaddr_of
 from netns_lab.count import BATCH, Answered, Landed
-from netns_lab.layout import Layout
+from netns_lab.layout import PacketLayout
 from netns_lab.messages import struct_sockaddr
-from netns_lab.muting import deaf_to, no_resets_to
+from netns_lab.muting import ignoring, no_resets_to
 from netns_lab.replay import Flows
 from netns_lab.sources import CLIENT_PORTS, sending_of, version_of
 from netns_lab.topology import Host
@@ -63,7 +63,7 @@ class RouteRun:
         assert route.frontend.port is not None  # a route of which the dump has lost it
         self._to = address, route.frontend.port
         self._frontend = raw_sockaddr(address.packed, route.frontend.port)
-        self._layout = Layout(address.version, service.protocol)
+        self._layout = PacketLayout(address.version, service.protocol)
         clients, host, gateway = self._clients()
         self._room = self._flows_at_once(len(clients))
         from_node = route.source is Source.NODE
@@ -81,7 +81,7 @@ class RouteRun:
         self._echoes = lab.answering(service)
         self._landed: dict[int, RawSocketAddress] = {}
         self._answered: dict[int, bool] = {}
-        self._fates: Counter[tuple[RawSocketAddress | None, bool | None]] = Counter()
+        self._fates: Counter[FlowResult] = Counter()
         self._duplicates = 0
         self._kept_back = 0
         #: Of second flows of clients with session affinity: where they came to.
@@ -174,7 +174,7 @@ class RouteRun:
             lab.count_from_here()
             ends = lab.endings() if predicted.ended.upper and predicted.by_rules else None
             begun = time.monotonic()
-            self._send_all(flows, progress or _nobody)
+            self._send_all(flows, progress or _no_progress)
             seconds = time.monotonic() - begun
             counted = lab.drawn()
             if ends is not None:
@@ -188,7 +188,7 @@ class RouteRun:
         if self._sender is not None:
             host = lab.place_of(self._sender)[0]
             ports = {e.port for e in self._service.endpoints if e.port is not None}
-            return deaf_to(host, self._layout, self._to, ports)
+            return ignoring(host, self._layout, self._to, ports)
         # To its own address the node may send other answers than these resets.
         is_own = address in lab.topology.plan.node_addresses
         if self._route.source is Source.NODE and self._service.protocol == "tcp" and not is_own:
@@ -384,7 +384,7 @@ class RouteRun:
         )
 
 
-def _nobody(_: int) -> None:
+def _no_progress(_: int) -> None:
     """Report no progress."""
 
 

@@ -137,7 +137,7 @@ class Nftables(Backend):
         return text if own < 0 else text[:own] + text[end + len("\n}\n") :]
 
     def resync(self, ruleset: Rules, without: Collection[str] = ()) -> bool:
-        """Write kube-proxy's tables anew in one transaction, as it does when it starts."""
+        """Rewrite kube-proxy's tables in one transaction, as it does when it starts."""
         del without  # no other table can name its chains
         return self.change(self.sync(ruleset)[1])
 

@@ -32,7 +32,7 @@ _LOG: Final = "scapy.runtime"
 
 
 @dataclass(slots=True)
-class Packet:
+class CapturedPacket:
     """A packet of a capture.
 
     Attributes:
@@ -61,7 +61,7 @@ class Reading:
     cut: str = ""
     _told: list[str] = field(default_factory=list)
 
-    def __iter__(self) -> Iterator[Packet]:
+    def __iter__(self) -> Iterator[CapturedPacket]:
         """Yield the packets.
 
         Raises:
@@ -78,7 +78,7 @@ class Reading:
         finally:
             log.propagate, log.handlers, conf.warning_threshold = before
 
-    def _read(self, file: _Bounded) -> Iterator[Packet]:
+    def _read(self, file: _Bounded) -> Iterator[CapturedPacket]:
         try:
             reader = RawPcapReader(file)
         except Scapy_Exception:
@@ -93,7 +93,7 @@ class Reading:
             link = meta.linktype if is_ng else reader.linktype
             decode = decoder(link)
             found = f"link type {link} is not known" if decode is None else decode(data)
-            yield Packet(self.packets, _time(reader, meta, is_ng=is_ng), found)
+            yield CapturedPacket(self.packets, _time(reader, meta, is_ng=is_ng), found)
         if not self.packets:
             raise InputError(
                 f"{self.path}: it contains no complete packet{self.cut and f': {self.cut}'}"

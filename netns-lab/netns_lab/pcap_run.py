@@ -24,7 +24,7 @@ from netns_lab.hints import with_hints
 from netns_lab.namespace import leave_host
 from netns_lab.schedule import LONGEST
 
-#: Most addresses of one kind of source that stand for clients; there may be room for fewer.
+#: Most addresses of one kind of source that represent clients; there may be room for fewer.
 _MOST_CLIENTS: Final = 1_000
 #: Packets between two updates of the progress display.
 _AT_ONCE: Final = 1_000

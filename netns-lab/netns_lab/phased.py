@@ -16,7 +16,7 @@ from analyzer.kubeproxy.view import Route, ServicePort, Source
 from analyzer.model.diagnostics import Diagnostic, Severity, partial_warning
 from analyzer.model.value import replace
 from analyzer.output import INTERRUPTED, finish
-from analyzer.questions.judging import dead_of
+from analyzer.questions.evaluating import dead_of
 from analyzer.reports.lab_answers import LeftOut
 from analyzer.reports.lab_phases_answer import FollowedRoute, LabPhasesAnswer, Phase, lost_of
 from analyzer.reports.phrases import count
@@ -153,6 +153,15 @@ def _same_route(given: Input, place: _Place) -> _Place | None:
     return None
 
 
+def _by_dump(
+    first: _Place, later: Mapping[str, _Place | None]
+) -> Mapping[str | None, _Place | None]:
+    """Return a route in the first dump, under None, and in each dump that replaces it, by file."""
+    found: dict[str | None, _Place | None] = {None: first}
+    found.update(later.items())
+    return found
+
+
 def _untold(file: str, service: ServicePort) -> Diagnostic:
     says = f"it does not show what happens to flows to {service.name.text}: not judged"
     return partial_warning("not-predicted", says, file)
@@ -195,14 +204,14 @@ def _sides(
             lab.dying.check(death)
         phases = phases or importlib.import_module("netns_lab.phases")
         followed = importlib.import_module("netns_lab.followed")
-        ears: dict[Any, Any] = {}
+        recorders: dict[Any, Any] = {}
         runs = tuple(
-            followed.Followed(lab, {"": place, **found}, flows, ears, at)
+            followed.Followed(lab, _by_dump(place, found), flows, recorders, at)
             for at, (place, found) in enumerate(zip(own, later, strict=True))
         )
         followed.check_room(runs)
-        rulesets = {"": part.ruleset} | {file: each.ruleset for file, each in theirs.items()}
-        sides.append(phases.RunningLab(lab, runs, rulesets, ears))
+        rulesets = {None: part.ruleset} | {file: each.ruleset for file, each in theirs.items()}
+        sides.append(phases.RunningLab(lab, runs, rulesets, recorders))
     return sides, list(dict.fromkeys(untold))
 
 

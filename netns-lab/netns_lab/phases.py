@@ -25,15 +25,15 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Final
 
-from analyzer.model.lab_phases import Event
+from analyzer.model.lab_phases import RunEvent
 from analyzer.semantics.base_chains import Rules
 from netns_lab.command import Meanwhile
 from netns_lab.connections import Connections
 from netns_lab.deaths import Death
 from netns_lab.experiment import Lab
-from netns_lab.followed import Ear, Followed
+from netns_lab.followed import Followed, Recorder
 from netns_lab.interrupting import interruptible
-from netns_lab.layout import Layout
+from netns_lab.layout import PacketLayout
 from netns_lab.measure import Progress
 from netns_lab.schedule import Planned, Schedule
 
@@ -49,21 +49,21 @@ class RunningLab:
     """One lab of a run, with its routes.
 
     Attributes:
-        rulesets: the dump loaded first, under "", and those that replace it here, by file.
-        ears: captures of its flows.
-        now: the file whose rules are loaded; empty for the first dump.
+        rulesets: the dump loaded first, under None, and those that replace it here, by file.
+        recorders: captures of its flows.
+        now: the file whose rules are loaded; None for the first dump.
     """
 
     lab: Lab
     runs: tuple[Followed, ...]
-    rulesets: Mapping[str, Rules]
-    ears: Mapping[Layout, Ear]
-    now: str = ""
+    rulesets: Mapping[str | None, Rules]
+    recorders: Mapping[PacketLayout, Recorder]
+    now: str | None = None
     listings: list[tuple[Rules, Meanwhile]] = field(default_factory=list)
 
     def begin(self, now: float, deaths: Sequence[Death]) -> None:
         """Begin a phase of each route."""
-        rules = self.now or str(self.rulesets[""].file)
+        rules = str(self.rulesets[None].file) if self.now is None else self.now
         for each in self.runs:
             each.begin(now, self.now, rules, deaths)
 
@@ -115,7 +115,7 @@ class Course:
         self._connect = connections
         self._waiting = list(plan.events)
         self._changing: tuple[Planned, list[tuple[RunningLab, Meanwhile]], float] | None = None
-        self.events: list[Event] = []
+        self.events: list[RunEvent] = []
         #: When the last flow was sent, seconds from the start.
         self.ended = 0.0
         #: Whether Ctrl-C ended it early.
@@ -147,8 +147,8 @@ class Course:
                 kept.open(self._plan.slowest, self._serve)
                 for side in self.sides:
                     side.lab.echo(())
-                    for ear in side.ears.values():
-                        ear.captures.forget()
+                    for recorder in side.recorders.values():
+                        recorder.captures.forget()
                 self._zero = time.monotonic()
                 kept.begin()
                 self._begin(0.0)
@@ -265,7 +265,7 @@ class Course:
     def _over(self, event: Planned, begun: float) -> None:
         now = self.clock()
         self._end(now)
-        self.events.append(Event(at=event.at, begun=begun, ended=now, says=event.says))
+        self.events.append(RunEvent(at=event.at, begun=begun, ended=now, says=event.says))
 
     def _begin(self, now: float) -> None:
         for side in self.sides:

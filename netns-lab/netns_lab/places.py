@@ -44,7 +44,7 @@ class LabPlace:
     host: Host | None = None
 
 
-class Places:
+class LabPlaces:
     """All places of a lab.
 
     With `outside`, a client outside the cluster is one of them; the plan must have an address for

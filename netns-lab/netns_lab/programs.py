@@ -24,7 +24,7 @@ PLACES: Final = ("{vip}", "{port}", "{name}")
 _ANY_PLACE: Final = re.compile(r"\{\w*\}")
 
 
-class Program:
+class ClientProgram:
     """A command that is run in place of the lab's own clients.
 
     Args:

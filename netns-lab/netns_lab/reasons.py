@@ -51,7 +51,7 @@ def why_not(
     return None
 
 
-def why_nobody(route: Route, used: Callable[[], Collection[Address]]) -> str | None:
+def why_no_client(route: Route, used: Callable[[], Collection[Address]]) -> str | None:
     """Return why no client of the lab can send the flows of a route; None if one can.
 
     `used` returns the addresses that no client may have: in a large dump, many to gather.

@@ -9,7 +9,7 @@ must restore the rules byte for byte; applied again; and applied a third time, w
 and change nothing. The loaded rules must then be those the prediction was made from. Flows that
 conntrack keeps must continue to their endpoints; those to dead endpoints are freed with the
 commands that `repair` prints, and must then reach living ones. Each route is measured again, and
-once more after kube-proxy's rules have been written anew on top of the repair.
+again after kube-proxy's rules have been rewritten on top of the repair.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.measurement import Measurement
 from analyzer.questions.repairing import Made
 from analyzer.repair.chains import Graph
-from analyzer.reports.lab_answers import Check, RepairedRoute
+from analyzer.reports.lab_answers import RepairCheck, RepairedRoute
 from netns_lab.columns import RawSocketAddress, raw_sockaddr
 from netns_lab.command import run
 from netns_lab.errors import LabError
@@ -47,7 +47,7 @@ class Proof:
         self._given = given
         self._made = made
         self._flows = flows
-        self.checks: list[Check] = []
+        self.checks: list[RepairCheck] = []
         self._dead = {
             raw_sockaddr(each.address.packed, each.port)
             for each in lab.question.dead.endpoints
@@ -76,7 +76,7 @@ class Proof:
             yield RepairedRoute(before=a, after=b, synced=c)
 
     def _check(self, says: str, holds: bool) -> None:
-        self.checks.append(Check(says, holds))
+        self.checks.append(RepairCheck(says, holds))
 
     def _measured(self, place: _Place, progress: Progress) -> list[Measurement]:
         return list(self._lab.measure(*place, progress, self._flows))
@@ -127,7 +127,7 @@ class Proof:
         self._undo()
         self._lab.backend.adopt(self._given.ruleset)
 
-    # --- flows that go on ----------------------------------------------------------
+    # --- flows that continue ----------------------------------------------------------
 
     def _begun(
         self, places: Sequence[_Place]

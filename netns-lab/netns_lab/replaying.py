@@ -1,4 +1,4 @@
-"""The flows of a capture sent through the lab's rules, each from what stands for its client.
+"""The flows of a capture sent through the lab's rules, each from what represents its client.
 
 Theory of operation
 ===================
@@ -31,7 +31,7 @@ from netns_lab.columns import RawSocketAddress, sockaddr_of
 from netns_lab.command import program, run
 from netns_lab.count import BATCH
 from netns_lab.errors import LabError
-from netns_lab.layout import Layout
+from netns_lab.layout import PacketLayout
 from netns_lab.measure import MASQUERADE_ROOM, Progress, without_collector
 from netns_lab.standing import Standing
 
@@ -54,7 +54,7 @@ _TIMEOUTS: Final = (
 )
 
 #: The ends of a flow as the lab sends it: protocol, client and port, address and port.
-Ends = tuple[str, Address, int, Address, int]
+FlowEnds = tuple[str, Address, int, Address, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +84,10 @@ class Replay:
             CapturedRun(lab, each, numbers)
             for each, numbers in zip(standing, _numbers(standing), strict=True)
         ]
-        heard: dict[Layout, tuple[dict[int, RawSocketAddress], dict[int, bool]]] = {}
+        heard: dict[PacketLayout, tuple[dict[int, RawSocketAddress], dict[int, bool]]] = {}
         for each in self.runs:
             each.share_in(*heard.setdefault(each.layout, ({}, {})))
-        self._tracked: dict[Ends, tuple[Address, int]] | None = {}
+        self._tracked: dict[FlowEnds, tuple[Address, int]] | None = {}
         self._pending: list[tuple[CapturedRun, int]] = []
         self._counted: Counter[SocketAddress] = Counter()
         self._dropped = 0

@@ -41,7 +41,7 @@ _ENDS: Final = re.compile(r" -j (?:DROP|REJECT)\b")
 _TO: Final = re.compile(r"-j DNAT --to-destination (?:(\d+(?:\.\d+){3})|\[([0-9a-f:]+)\]):(\d+)$")
 
 
-class Wanted:
+class WantedRules:
     """The rules of one dump, as text to restore.
 
     With `lenient`, a rule that is not understood is left out, and listed in `left_out`.
@@ -214,7 +214,7 @@ def _not_understood(rule: Rule) -> str:
     return unread[0] if unread else ""
 
 
-def check_same(wanted: Wanted, saved: Ruleset) -> None:
+def check_same(wanted: WantedRules, saved: Ruleset) -> None:
     """Check that the kernel holds what was wanted.
 
     Raises:

@@ -93,7 +93,7 @@ class Entries(CountedRules[int]):
         blob = self._blob or bytearray(_HEAD + self._size)
         struct.pack_into("=I", blob, _NAME, self._size)
         self._ask(_GET_ENTRIES, blob)
-        if self._size <= _SMALL:  # to make one anew takes longer than to read it
+        if self._size <= _SMALL:  # to make a new one takes longer than to read it
             self._blob = blob
         return blob
 

@@ -15,7 +15,7 @@ from analyzer.clients.connectors import CONNECTORS, To
 from analyzer.clients.look_up import candidates, look_up, with_options
 from analyzer.clients.operations import ends
 from analyzer.clients.outcome import QUANTILES, OperationOutcome, fails, outcome
-from analyzer.clients.plan import Plan, Result
+from analyzer.clients.plan import OperationResult, Plan
 from analyzer.clients.resolvers import RESOLVERS, Port, Resolver, Search
 from analyzer.clients.responses import RESPONSES, FlowResponse, Lot, of_responses
 from analyzer.clients.target import ClientTarget
@@ -140,7 +140,7 @@ def looked_up(resolver: Resolver, lot: Lot, conf: ResolvConf = CONF) -> Plan:
 def test_nothing_dead_nothing_fails_and_nobody_waits(name: str) -> None:
     found = outcome(looked_up(RESOLVERS[name], of_responses([FlowResponse.ANSWERED])))
     assert found.fails == found.delay == NEVER
-    assert [each.result for each in found.endings] == [Result.ANSWERED]
+    assert [each.result for each in found.endings] == [OperationResult.ANSWERED]
 
 
 @pytest.mark.parametrize("name", RESOLVERS)

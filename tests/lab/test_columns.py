@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netns_lab.columns import NO_PORT, Columns, raw_sockaddr, sockaddr_of, tag_of
-from netns_lab.layout import ANSWER, Layout
+from netns_lab.layout import ANSWER, PacketLayout
 from netns_lab.ring import Slots
 
 Address = IPv4Address | IPv6Address
@@ -32,7 +32,7 @@ class Packet(NamedTuple):
     tag: int
     acknowledges: int
 
-    def written(self, layout: Layout) -> bytes:
+    def written(self, layout: PacketLayout) -> bytes:
         """Return its headers, those of IP with their addresses alone."""
         ports = struct.pack(">HH", self.source_port, self.destination_port)
         numbers = struct.pack(">II", self.tag, self.acknowledges)
@@ -48,7 +48,7 @@ def packets(version: int) -> st.SearchStrategy[list[Packet]]:
     return st.lists(each, min_size=1, max_size=9)
 
 
-def columns(layout: Layout, given: list[Packet], behind: int = 0) -> Columns:
+def columns(layout: PacketLayout, given: list[Packet], behind: int = 0) -> Columns:
     """Return the columns of packets in slots, each `behind` so many bytes of headers."""
     written = [bytes(IP_AT + behind) + each.written(layout) for each in given]
     memory = b"".join(each.ljust(SLOT, b"\0") for each in written)
@@ -73,7 +73,7 @@ def test_a_tag_is_made_of_its_port_and_its_client(port: int, client: int) -> Non
 
 @given(st.data(), st.sampled_from([4, 6]))
 def test_a_batch_is_read_as_each_packet_alone(data: st.DataObject, version: int) -> None:
-    layout = Layout(version, "tcp")
+    layout = PacketLayout(version, "tcp")
     given = data.draw(packets(version))
     read = columns(layout, given)
     first = data.draw(st.integers(0, len(given) - 1))
@@ -94,7 +94,7 @@ def test_a_batch_is_read_as_each_packet_alone(data: st.DataObject, version: int)
 
 @given(packets(4), st.sampled_from([4, 6]))
 def test_a_mark_of_udp_stands_behind_its_tag(given: list[Packet], version: int) -> None:
-    layout = Layout(version, "udp")
+    layout = PacketLayout(version, "udp")
     marks = bytes(at % 2 * ANSWER for at in range(len(given)))
     slots = [
         (bytes(IP_AT + layout.tag) + each.tag.to_bytes(4) + marks[at : at + 1]).ljust(SLOT, b"\0")
@@ -107,7 +107,7 @@ def test_a_mark_of_udp_stands_behind_its_tag(given: list[Packet], version: int) 
 
 @given(packets(4), st.integers(0, 2**31 - 1))
 def test_an_acknowledgement_is_one_more_than_a_tag(given: list[Packet], half: int) -> None:
-    layout, tag = Layout(4, "tcp"), 2 * half
+    layout, tag = PacketLayout(4, "tcp"), 2 * half
     given = [e._replace(acknowledges=tag + at % 2) for at, e in enumerate(given)]
     found = columns(layout, given).acknowledged(0, len(given))
     raw = int.from_bytes(tag.to_bytes(4), sys.byteorder)
@@ -118,7 +118,7 @@ def test_an_acknowledgement_is_one_more_than_a_tag(given: list[Packet], half: in
 
 @given(st.data(), st.sampled_from([4, 6]))
 def test_quoted_packets_are_read_too(data: st.DataObject, version: int) -> None:
-    layout = Layout(version, "tcp")
+    layout = PacketLayout(version, "tcp")
     given = data.draw(packets(version))
     sockaddrs, tags = columns(layout, given, layout.quoted).quoted()
     assert list(sockaddrs.read(0, len(given))) == [

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from analyzer.errors import AnalyzerError
 from analyzer.parsers.iptables_save import parse
-from netns_lab.wanted import Wanted
+from netns_lab.wanted import WantedRules
 from tests.support.captures import ROOT
 from tests.support.lab.ordinary import ordinary_user
 from tests.support.lab.running import case, kubeodds, lab_run
@@ -61,7 +61,7 @@ def test_what_cannot_be_loaded_is_named_and_left_out_only_when_asked(tmp_path: P
     words = ["--objects", str(ROOT / "examples/objects.json"), "--node", "worker1"]
     words += ["--service", "default/app", "--flows", "500"]
     with pytest.raises(AnalyzerError, match="--lenient leaves such rules out, and names them"):
-        Wanted(parse(odd.read_text(), "dump"))
+        WantedRules(parse(odd.read_text(), "dump"))
     status, found, errors = lab_run(str(odd), *words, "--lenient", "--strict")
     assert (status, found["agrees"]) == (3, True), errors
     told = {each["code"]: each for each in found["diagnostics"]}
@@ -97,7 +97,7 @@ _ROWS = [row for row in EXAMPLE.read_text().splitlines() if row.startswith("-A "
 @given(st.lists(st.sampled_from(sorted(set(_ROWS))), min_size=1, max_size=6, unique=True))
 def test_the_line_that_is_refused_is_the_rule_that_is_left_out(rows: list[str]) -> None:
     """Naive: the text without these lines, the first of each."""
-    wanted = Wanted(parse(EXAMPLE.read_text(), "dump"))
+    wanted = WantedRules(parse(EXAMPLE.read_text(), "dump"))
     expected = wanted.text.split("\n")
     for row in rows:
         at = expected.index(row)
@@ -115,7 +115,7 @@ def test_the_line_that_is_refused_is_the_rule_that_is_left_out(rows: list[str]) 
 
 def test_a_chain_that_rules_lead_to_and_nobody_has_is_made() -> None:
     text = EXAMPLE.read_text().replace("-j KUBE-MARK-MASQ", "-j KUBE-NOBODY")
-    wanted = Wanted(parse(text, "dump"))
+    wanted = WantedRules(parse(text, "dump"))
     assert wanted.missing == {"nat": ["KUBE-NOBODY"]}
     assert len(re.findall(r"^:KUBE-NOBODY - ", wanted.text, re.MULTILINE)) == 1
-    assert not Wanted(parse(EXAMPLE.read_text(), "dump")).missing
+    assert not WantedRules(parse(EXAMPLE.read_text(), "dump")).missing

@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 
 from analyzer.kubeproxy.generate import (
     FLAGS,
-    Layout,
+    RulesLayout,
     proxy_config,
     render_nft,
     service_ports,
@@ -215,9 +215,9 @@ def test_clients_with_session_affinity_are_drawn_anew_in_each_phase(
     if mode == "iptables":
         dump = DUMPS[0]
     else:
-        config = proxy_config(items, FLAGS, node="node-a1", layout=Layout.V1_36)
+        config = proxy_config(items, FLAGS, node="node-a1", layout=RulesLayout.V1_36)
         dump = str(tmp_path / "dump.txt")
-        Path(dump).write_text(render_nft(list(service_ports(items, Layout.V1_36)), config))
+        Path(dump).write_text(render_nft(list(service_ports(items, RulesLayout.V1_36)), config))
     given += ["--service", "ds/affinity", "--from", "pod,node", "--rate", "1500"]
     happens = ["--resync", "@0.3s", "--kill", "node-b1@0.8s", "--replace-rules", f"{dump}@1.2s"]
     status, found, errors = lab_run(dump, *given, "--for", "1.6s", *happens)

@@ -16,7 +16,7 @@ import pytest
 from analyzer.inputs.recognised import read_input
 from analyzer.kubeproxy.generate import (
     FLAGS,
-    Layout,
+    RulesLayout,
     mixed,
     node_name,
     proxy_config,
@@ -24,13 +24,14 @@ from analyzer.kubeproxy.generate import (
     render_rules,
     service_ports,
 )
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.kubeproxy.view import Source, View
 from analyzer.model.cluster import Cluster
 from netns_lab.arguments import parser
 from netns_lab.errors import LabError
-from netns_lab.layout import Layout as WireLayout
+from netns_lab.layout import PacketLayout
 from netns_lab.replay import Flows
-from netns_lab.sources import Addresses, Sending
+from netns_lab.sources import ClientAddresses, Sending
 from tests.support.lab.running import FIXTURES, NFT_CASES, ROOT, SWAPPED, case, kubeodds, python
 
 pytestmark = pytest.mark.lab
@@ -43,8 +44,8 @@ FLOWS = "20%"
 def generated(folder: Path, kind: str) -> list[str]:
     """Write a dump with Services of all kinds, and the objects that they are of."""
     items = mixed(SERVICES, 4, sizes=(1, 2, 3))
-    config = proxy_config(items, FLAGS, node=node_name(1), layout=Layout.V1_36)
-    ports = list(service_ports(items, Layout.V1_36))
+    config = proxy_config(items, FLAGS, node=node_name(1), layout=RulesLayout.V1_36)
+    ports = list(service_ports(items, RulesLayout.V1_36))
     text = render_nft(ports, config) if kind == "nft" else render_rules(ports, config)
     dump, objects = folder / "dump.txt", folder / "objects.json"
     dump.write_text(text, encoding="ascii")
@@ -222,7 +223,9 @@ def test_flows_of_which_a_part_goes_to_a_port_of_the_node_are_measured(tmp_path:
 
 def test_many_kinds_of_clients_outside_find_room() -> None:
     """Affinity takes a hundred addresses for each: more than one network of documentation has."""
-    addresses = Addresses(View(services=(), mode="iptables", node=None), Cluster(), (), 1)
+    addresses = ClientAddresses(
+        View(services=(), mode=ProxyMode.IPTABLES, node=None), Cluster(), (), 1
+    )
     apart = [ip_network(f"10.{at}.0.0/16") for at in range(4)]
     kinds = [Sending(Source.EXTERNAL, 4, None, frozenset(apart[:at])) for at in range(5)]
     found = [addresses.of(each, 100) for each in kinds]
@@ -232,7 +235,7 @@ def test_many_kinds_of_clients_outside_find_room() -> None:
 
 def test_a_route_without_clients_is_an_error_with_a_message() -> None:
     with pytest.raises(LabError, match="rules tell apart all addresses"):
-        Flows(WireLayout(4, "udp"), (ip_address("10.96.0.10"), 53), (), ("", ""), 1)
+        Flows(PacketLayout(4, "udp"), (ip_address("10.96.0.10"), 53), (), ("", ""), 1)
 
 
 def test_text_counts_the_routes_and_judges_them_together() -> None:

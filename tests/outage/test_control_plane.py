@@ -14,9 +14,9 @@ from analyzer.model.value import replace
 from analyzer.outage.control_plane import (
     ApiState,
     ControlPlaneState,
+    ControlPlaneTopology,
     Etcd,
     LoadBalancer,
-    Topology,
     control_plane_after,
     quorum,
     survives,
@@ -27,10 +27,10 @@ some = st.lists(st.sampled_from(NODES), min_size=1, max_size=5, unique=True).map
 
 
 @st.composite
-def topologies(draw: st.DrawFn) -> Topology:
+def topologies(draw: st.DrawFn) -> ControlPlaneTopology:
     balancer = draw(st.sampled_from(LoadBalancer))
     etcd = draw(st.sampled_from(Etcd))
-    return Topology(
+    return ControlPlaneTopology(
         api=draw(some),
         etcd=etcd,
         members=() if etcd is Etcd.EXTERNAL else draw(some),
@@ -44,8 +44,8 @@ def topologies(draw: st.DrawFn) -> Topology:
 dead_nodes = st.sets(st.sampled_from(NODES))
 
 
-def stacked(*names: str, balancer: LoadBalancer = LoadBalancer.CLIENT_SIDE) -> Topology:
-    return Topology(
+def stacked(*names: str, balancer: LoadBalancer = LoadBalancer.CLIENT_SIDE) -> ControlPlaneTopology:
+    return ControlPlaneTopology(
         api=names,
         etcd=Etcd.NODES,
         members=names,
@@ -82,7 +82,9 @@ def test_etcd_survives_the_loss_of_less_than_half(members: int, may_fail: int) -
 
 
 @given(topologies())
-def test_what_is_survived_is_what_every_set_of_so_many_nodes_leaves(topology: Topology) -> None:
+def test_what_is_survived_is_what_every_set_of_so_many_nodes_leaves(
+    topology: ControlPlaneTopology,
+) -> None:
     for dead in subsets(topology.nodes):
         if len(dead) <= survives(topology):
             assert control_plane_after(topology, dead).heals is Ternary.TRUE
@@ -96,7 +98,7 @@ def test_what_is_survived_is_what_every_set_of_so_many_nodes_leaves(topology: To
 
 @given(topologies(), dead_nodes, dead_nodes)
 def test_more_dead_nodes_never_bring_anything_back(
-    topology: Topology, dead: set[str], more: set[str]
+    topology: ControlPlaneTopology, dead: set[str], more: set[str]
 ) -> None:
     before, after = control_plane_after(topology, dead), control_plane_after(topology, dead | more)
     for one, other in zip(truths(after), truths(before), strict=True):
@@ -109,7 +111,7 @@ def truths(found: ControlPlaneState) -> tuple[Ternary, ...]:
 
 
 @given(topologies(), dead_nodes)
-def test_what_is_not_known_holds_both_ways(topology: Topology, dead: set[str]) -> None:
+def test_what_is_not_known_holds_both_ways(topology: ControlPlaneTopology, dead: set[str]) -> None:
     """A place of etcd, or a load balancer, that nobody named turns no answer around."""
     found = control_plane_after(topology, dead)
     ways = [topology]
@@ -130,14 +132,14 @@ def test_what_is_not_known_holds_both_ways(topology: Topology, dead: set[str]) -
 
 
 @given(topologies())
-def test_with_nothing_dead_it_is_up(topology: Topology) -> None:
+def test_with_nothing_dead_it_is_up(topology: ControlPlaneTopology) -> None:
     found = control_plane_after(topology, ())
     assert (found.state, found.heals, found.reasons) == (ApiState.UP, Ternary.TRUE, ())
     assert not found.may_elect
 
 
 @given(topologies(), dead_nodes)
-def test_what_is_not_up_says_why(topology: Topology, dead: set[str]) -> None:
+def test_what_is_not_up_says_why(topology: ControlPlaneTopology, dead: set[str]) -> None:
     found = control_plane_after(topology, dead)
     assert bool(found.reasons) is (found.replaces is not Ternary.TRUE)
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from analyzer.advice.advise import Adviser, Failures, ServiceCosts
 from analyzer.advice.measure import ClusterState, NamespacedName, Refused
 from analyzer.advice.measures import measure_of
-from analyzer.kubeproxy.predict.settings import Mode, Settings
+from analyzer.kubeproxy.predict.settings import ClusterSettings
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 
 KEY: NamespacedName = ("shop", "web")
 _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
@@ -95,7 +96,7 @@ def clusters(draw: st.DrawFn, most_nodes: int = 5) -> list[Any]:
 
 
 OTHER: NamespacedName = ("shop", "other")
-SETTINGS = Settings(mode=Mode.IPTABLES)
+SETTINGS = ClusterSettings(mode=ProxyMode.IPTABLES)
 
 
 def judged(

@@ -42,7 +42,7 @@ from analyzer.model.value import replace
 from analyzer.model.workloads import Workloads
 from analyzer.outage.api_servers import ApiProcess
 from analyzer.outage.components import COMPONENTS
-from analyzer.outage.control_plane import Etcd, LoadBalancer, Topology
+from analyzer.outage.control_plane import ControlPlaneTopology, Etcd, LoadBalancer
 from analyzer.outage.scenario import OutageOptions as ScenarioAsked
 from analyzer.outage.scenario import scenario
 from analyzer.outage.timeline import play
@@ -62,11 +62,11 @@ from analyzer.reports.answers import (
 from analyzer.reports.cluster_sql_answer import SqlAnswer
 from analyzer.reports.document import Document
 from analyzer.reports.lab_answers import (
-    Check,
     ClientsAnswer,
     LabAnswer,
     LabRepairAnswer,
     LeftOut,
+    RepairCheck,
     RepairedRoute,
 )
 from analyzer.reports.renderers import renderer
@@ -179,7 +179,7 @@ PLACED = Cluster(
     },
 )
 #: A control plane on a node of them, with a word for each thing that may be said of it.
-STACKED = Topology(
+STACKED = ControlPlaneTopology(
     api=("n1",),
     etcd=Etcd.NODES,
     members=("n1",),
@@ -553,7 +553,7 @@ LAB_REPAIR = LabRepairAnswer(
             synced=judge(measured(replace(ALIVE, landed=9_999), passed=1)),
         ),
     ),
-    checks=(Check("the undo leaves the rules byte for byte as they were", False),),
+    checks=(RepairCheck("the undo leaves the rules byte for byte as they were", False),),
     left_out=LAB.left_out,
     rate=1e-6,
 )

@@ -11,7 +11,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from analyzer.failure.whatif import Kind
+from analyzer.failure.whatif import FailureKind
 from analyzer.gate.cases import CaseEvaluator
 from analyzer.gate.evaluation import EvaluatedService, Thresholds, evaluated
 from analyzer.gate.failing import Failing, failing_of
@@ -26,7 +26,7 @@ HOST = "kubernetes.io/hostname"
 APP = "a"
 POD_NAME = "statefulset.kubernetes.io/pod-name"
 POD_INDEX = "apps.kubernetes.io/pod-index"
-_KINDS = (Kind.NODE, Kind.ZONE)
+_KINDS = (FailureKind.NODE, FailureKind.ZONE)
 
 
 def node(name: str, zone: str | None, taint: str | None = None, cpu: int | None = None) -> Any:
@@ -170,9 +170,9 @@ class World:
                 found.append((held, left))
         return found
 
-    def failures(self, kind: Kind) -> Iterator[frozenset[str]]:
+    def failures(self, kind: FailureKind) -> Iterator[frozenset[str]]:
         """Give what fails together."""
-        if kind is Kind.NODE:
+        if kind is FailureKind.NODE:
             yield from (frozenset([each["metadata"]["name"]]) for each in self.nodes)
             return
         for zone in self.zones():

@@ -17,7 +17,7 @@ from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.predict.cluster import Prediction
 from analyzer.kubeproxy.predict.every_node import At, EveryNode
 from analyzer.kubeproxy.predict.sampled import Sampled
-from analyzer.kubeproxy.predict.settings import Settings
+from analyzer.kubeproxy.predict.settings import ClusterSettings
 from analyzer.kubeproxy.view import View
 from analyzer.model.cluster import Cluster, Placement
 from analyzer.model.value import replace
@@ -28,7 +28,7 @@ from analyzer.reports.cluster_answer import LossClusterAnswer
 
 #: What is said of the predictions.
 PREDICTION = Prediction(
-    settings=Settings(cluster_cidrs=(IPv4Network("10.244.0.0/16"),)),
+    settings=ClusterSettings(cluster_cidrs=(IPv4Network("10.244.0.0/16"),)),
     nodes=("n1", "n2", "n3"),
     assumed=("iptables mode",),
     walked=(Sampled(nodes=("n1", "n3"), services=4, seed=7, differing=("ns/odd",)),),

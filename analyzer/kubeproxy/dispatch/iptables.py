@@ -99,6 +99,7 @@ class Entrances:
 
             for each in every_entry(chain, rules, self._object_names):
                 if isinstance(each, Entry):
+                    assert each.chain is not None  # those of nat send flows on
                     self.unnamed += each.name == str(each.frontend)
                     yield Entrance(each.name, each.protocol, each.frontend, each.chain)
                 else:
@@ -132,7 +133,8 @@ class Entrances:
     def _unmarked_network(self) -> Network | None:
         """Return the network of pods as the rules write it: the one exempt from masquerade."""
         for service in self._plain.services.values():
-            written = network_from_text(service.unmarked) if service.unmarked else None
+            text = service.unmarked
+            written = network_from_text(text) if isinstance(text, str) else None
             if written is not None:
                 return written
         others = [e for e in self.found if e.plain is None]

@@ -7,7 +7,7 @@ from collections.abc import Container, Iterator
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.dispatch.nft_chains import reached_by
 from analyzer.kubeproxy.dispatch.nft_places import PacketPattern, places
-from analyzer.kubeproxy.rows.nft import PlainChain, Row, chain_of, numbers_of, rows_of
+from analyzer.kubeproxy.rows.nft import PlainChain, PlainElement, chain_of, numbers_of, rows_of
 from analyzer.kubeproxy.view import Frontend, FrontendKind
 from analyzer.model.addresses import VERSIONS, Address
 from analyzer.model.iptables import targets
@@ -115,7 +115,7 @@ class Entrances:
             yield from self._read_table(table)
 
     def _read_table(self, table: Table) -> Iterator[Entrance]:
-        rows: list[Row] = []
+        rows: list[PlainElement] = []
 
         def take(name: str) -> bool:
             # Two maps may have the same address: only evaluating the rules tells which one decides.
@@ -144,7 +144,7 @@ class Entrances:
         """Return whether packets of this family can match; a table may be of both families."""
         return place.address is None or place.address.version == self._version
 
-    def _of_row(self, row: Row, table: Table) -> Entrance:
+    def _of_row(self, row: PlainElement, table: Table) -> Entrance:
         address, protocol, port, chain = row
         place = PacketPattern(address=address, protocol=protocol, port=port)
         name, frontend = self.named(place, chain)

@@ -215,7 +215,7 @@ def _answer(asked: _Asked, packet: Packet) -> object:
     if isinstance(question, Match):
         result = asked.lookups.evaluate(question, packet)
         return result.known, result.chance
-    # A packet that no element covers goes on as if there were no map.
+    # A packet that no element covers continues as if there were no map.
     return _LED_AWAY if asked.lookups.find(question, packet).hits else False
 
 

@@ -18,12 +18,14 @@ from analyzer.kubeproxy.rows.plain_shares import (
     PlainRoutes,
     PlainService,
     PlainShares,
-    told_by,
-    told_otherwise,
+    Unmarked,
+    differing_parts,
+    network_of,
+    result_key,
 )
 from analyzer.kubeproxy.source_part import ALL_SOURCES
 from analyzer.kubeproxy.view import Frontend, Route, Source
-from analyzer.model.addresses import VERSIONS, Address, Network, network_from_text
+from analyzer.model.addresses import VERSIONS, Address, Network
 from analyzer.model.iptables.rules import Ruleset, Table
 from analyzer.model.probability import NEVER
 
@@ -35,11 +37,15 @@ if TYPE_CHECKING:  # only loaded for dumps that need it
     from analyzer.kubeproxy.routes.packets import First
     from analyzer.kubeproxy.routes.source_parts import SourceParts
     from analyzer.kubeproxy.routes.walks import NatWalks
-    from analyzer.kubeproxy.rows.plain_shares import Fares, MasqueradeAndLossOf, PartAfterDnat
+    from analyzer.kubeproxy.rows.plain_shares import (
+        AfterBySource,
+        MasqueradeAndLossOf,
+        PartAfterDnat,
+    )
     from analyzer.model.region import Intervals
 
     #: The network that a Service's rule does not mark, and what is known of flows before DNAT.
-    _Asked: TypeAlias = tuple[str | None, First | None]
+    _Asked: TypeAlias = tuple[Unmarked, First | None]
     #: A frontend, the protocol, a source, and a network of it.
     RouteKey: TypeAlias = tuple[Frontend, str, Source, Network | None]
 
@@ -74,7 +80,7 @@ class PlainWays:
         self._after_dnat_of: dict[Source, dict[_Asked, list[PartAfterDnat]]] = {
             s: {} for s in Source
         }
-        self._fares: dict[_Asked, Fares] = {}
+        self._after_by_source: dict[_Asked, AfterBySource] = {}
         #: By protocol, the destinations whose flows reach KUBE-SERVICES unchanged; None: of any.
         self._directly: dict[str | None, Intervals] = {}
         self._masquerade = PlainMasquerade(plain, walks, own, lambda: self._is_quiet)
@@ -182,35 +188,37 @@ class PlainWays:
             lambda source: self.made(entrances, source),
             lambda: self.spares_all,
             None if alone is None else alone.drawn,
-            lambda: None if alone is None else self._fares_of(entrances[0], alone.unmarked),
+            lambda: (
+                None if alone is None else self._after_by_source_of(entrances[0], alone.unmarked)
+            ),
             lambda: None if alone is None else self._found_of(entrances[0], alone),
         )
 
     def _found_of(self, entrance: Entrance, plain: PlainService) -> Hashable:
         """Return what happens to flows from each source to each endpoint, by identity."""
-        fares = self._fares_of(entrance, plain.unmarked)
-        if fares is not None:
-            return id(fares)
+        after_by_source = self._after_by_source_of(entrance, plain.unmarked)
+        if after_by_source is not None:
+            return id(after_by_source)
         return tuple(
             [
-                (part.network, part.also, told_by(after, plain))
+                (part.network, part.also, result_key(after, plain))
                 for source in Source
-                for part, after in told_otherwise(
+                for part, after in differing_parts(
                     plain, self._after_dnat_from(source, entrance, plain.unmarked)
                 )
             ]
         )
 
-    def _fares_of(self, entrance: Entrance, unmarked: str | None) -> Fares:
+    def _after_by_source_of(self, entrance: Entrance, unmarked: Unmarked) -> AfterBySource:
         asked = unmarked, self._first(entrance, Source.NODE)
-        if asked not in self._fares:
+        if asked not in self._after_by_source:
             every = tuple(tuple(self._after_dnat_from(s, entrance, unmarked)) for s in Source)
             by_endpoint = any(callable(after) for parts in every for *_, after in parts)
-            self._fares[asked] = None if by_endpoint else every
-        return self._fares[asked]
+            self._after_by_source[asked] = None if by_endpoint else every
+        return self._after_by_source[asked]
 
     def _after_dnat_from(
-        self, source: Source, entrance: Entrance, unmarked: str | None
+        self, source: Source, entrance: Entrance, unmarked: Unmarked
     ) -> list[PartAfterDnat]:
         known = self._after_dnat_of[source]
         asked = unmarked, self._first(entrance, source)
@@ -230,7 +238,7 @@ class PlainWays:
             plain = entrance.plain
             assert plain is not None
             by_part = self._after_dnat_from(source, entrance, plain.unmarked)
-            for part, after in told_otherwise(plain, by_part):
+            for part, after in differing_parts(plain, by_part):
                 network = part.network
                 if network is not None and part.address is not None:
                     way = entrance.frontend, entrance.protocol, source, network
@@ -239,13 +247,13 @@ class PlainWays:
                 yield Route(entrance.frontend, source, shares, NEVER, network, (), part.also)
 
     def _after_dnat(
-        self, source: Source, unmarked: str | None, first: First | None
+        self, source: Source, unmarked: Unmarked, first: First | None
     ) -> Iterator[PartAfterDnat]:
         """Yield each part of a source, its address, and what happens to its flows after DNAT."""
         if source is Source.HAIRPIN:
             yield ALL_SOURCES, self._masquerade.after_dnat_of_hairpin(first)
             return
-        spared = network_from_text(unmarked) if unmarked else None
+        spared = network_of(unmarked)
         behind = (self._asked_behind or {}).get(source)
         if behind:
             from analyzer.model.region import span
@@ -277,7 +285,7 @@ class PlainWays:
         if len(texts) > 1 or mark is None:
             return None
         (unmarked,) = texts
-        spared = network_from_text(unmarked) if unmarked else None
+        spared = network_of(unmarked)
         asked = frozenset() if spared is None else frozenset({spared})
         sources: list[Source] = [s for s in Source if s is not Source.HAIRPIN]
         parts = {source: self._parts().of(source, asked) for source in sources}

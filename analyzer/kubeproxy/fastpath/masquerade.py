@@ -12,9 +12,15 @@ from collections.abc import Callable, Sequence
 from functools import cache, cached_property
 
 from analyzer.kubeproxy.rows.plain import PlainTable
-from analyzer.kubeproxy.rows.plain_shares import MasqueradeAndLoss, MasqueradeAndLossOf
+from analyzer.kubeproxy.rows.plain_shares import (
+    Marked,
+    MasqueradeAndLoss,
+    MasqueradeAndLossOf,
+    Unmarked,
+    network_of,
+)
 from analyzer.kubeproxy.view import Endpoint, Source
-from analyzer.model.addresses import Address, network_from_text
+from analyzer.model.addresses import Address
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 
@@ -53,14 +59,13 @@ class PlainMasquerade:
         self,
         source: Source,
         address: Address | None,
-        unmarked: str | None,
+        unmarked: Unmarked,
         first: First | None = None,
     ) -> MasqueradeAndLossOf:
         """Return what happens to flows from `address` after DNAT; None: address not known.
 
-        `unmarked` is the network whose flows the Service's rule does not mark: None if no rule
-        marks, an empty text if all flows are marked. `first` is what is known of the flows before
-        DNAT.
+        `unmarked` is the network whose flows the Service's rule does not mark. `first` is what is
+        known of the flows before DNAT.
         """
         marked = _is_marked(address, unmarked)
         special = {*self._own, *([] if address is None else [address])}
@@ -85,7 +90,7 @@ class PlainMasquerade:
         return after
 
     def usual(
-        self, source: Source, address: Address | None, unmarked: str | None
+        self, source: Source, address: Address | None, unmarked: Unmarked
     ) -> MasqueradeAndLoss:
         """Return what happens to flows to endpoints with neither a node's address nor `address`.
 
@@ -215,13 +220,13 @@ class PlainMasquerade:
         return None if same is None else _of_onward(same)
 
 
-def _is_marked(address: Address | None, unmarked: str | None) -> Ternary:
+def _is_marked(address: Address | None, unmarked: Unmarked) -> Ternary:
     """Return whether the Service's own rule marks a flow from `address`."""
-    if unmarked is None:
+    if unmarked is Marked.NONE:
         return Ternary.FALSE
-    network = network_from_text(unmarked) if unmarked else None
-    if not unmarked:
+    if unmarked is Marked.ALL:
         return Ternary.TRUE
+    network = network_of(unmarked)
     if address is None or network is None:
         return Ternary.UNKNOWN
     return Ternary.of(address not in network)

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from analyzer.kubeproxy.dispatch.nft_frame import SurroundingRules
 from analyzer.kubeproxy.fastpath.nft_hairpins import PlainHairpins, masquerade_and_loss
-from analyzer.kubeproxy.fastpath.nft_hosts import Asked, PlainHosts
+from analyzer.kubeproxy.fastpath.nft_hosts import PlainFlows, PlainHosts
 from analyzer.kubeproxy.fastpath.nft_quiet import QuietServices
 from analyzer.kubeproxy.fastpath.nft_same import SameForAll
 from analyzer.kubeproxy.routes.explored import Explored
@@ -22,13 +22,14 @@ from analyzer.kubeproxy.routes.source_parts import SourceParts
 from analyzer.kubeproxy.rows.nft import PlainChain
 from analyzer.kubeproxy.rows.plain_shares import (
     Drawn,
+    Marked,
     MasqueradeAndLoss,
     MasqueradeAndLossOf,
     PlainRoutes,
     PlainService,
     PlainShares,
     any_of_them,
-    told_otherwise,
+    differing_parts,
 )
 from analyzer.kubeproxy.rows.shapes import written
 from analyzer.kubeproxy.source_part import SourcePart
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from typing import Final, TypeAlias
 
     #: Two Services with equal kinds have the same results.
-    Kind: TypeAlias = tuple[object, ...]
+    ServiceKind: TypeAlias = tuple[object, ...]
 
 #: Most Services of a kind that turn out to be odd, until all of the kind count as odd.
 _MOST_ODD: Final = 8
@@ -123,11 +124,13 @@ class PlainServices:
         self._own = frozenset(own)
         self._own_hosts = frozenset(map(written, own))
         self._parts = parts
-        self._known: dict[tuple[Kind, Source], _Walked] = {}
-        self._ways: dict[tuple[Kind, Source, frozenset[Intervals]], tuple[_MarkedPart, ...]] = {}
+        self._known: dict[tuple[ServiceKind, Source], _Walked] = {}
+        self._ways: dict[
+            tuple[ServiceKind, Source, frozenset[Intervals]], tuple[_MarkedPart, ...]
+        ] = {}
         #: Kinds that have been evaluated from all sources, with the marks of flows from each.
-        self._plain: dict[Kind, Mapping[Source, frozenset[Mark]]] = {}
-        self._odd: dict[Kind, int] = {}
+        self._plain: dict[ServiceKind, Mapping[Source, frozenset[Mark]]] = {}
+        self._odd: dict[ServiceKind, int] = {}
         self._hairpins = PlainHairpins(walks, own, self._asked_of)
         self._to_itself: dict[tuple[object, ...], MasqueradeAndLoss] = {}
         self._draws: dict[int, tuple[Bounds, ...]] = {}
@@ -135,7 +138,7 @@ class PlainServices:
         self._quiet = QuietServices(walks, self._hairpins, self._hosts)
         self._same = SameForAll(walks, self._hosts)
         #: Of all Services so far, by kind.
-        self._routes: dict[Kind, list[PlainRoutes]] = {}
+        self._routes: dict[ServiceKind, list[PlainRoutes]] = {}
 
     def routes(self, place: PlainFrontend) -> Sequence[Route] | None:
         """Return the routes of a frontend, made when they are used; None: it is not plain."""
@@ -151,8 +154,10 @@ class PlainServices:
                 return None
             marks = {source: self._known[kind, source].marks for source in Source}
             self._plain[kind] = marks
-        service = PlainService("", "", place.protocol, place.frontend.port or 0, "", None, drawn)
-        asked = Asked(kind, place.frontend, place.protocol, drawn, place.chain.hosts, marks)
+        service = PlainService(
+            "", "", place.protocol, place.frontend.port or 0, "", Marked.NONE, drawn
+        )
+        asked = PlainFlows(kind, place.frontend, place.protocol, drawn, place.chain.hosts, marks)
         is_quiet = self._quiet.add(asked)
         routes = PlainRoutes(
             lambda source: self._made(kind, source, place, service, is_quiet), is_quiet
@@ -173,7 +178,7 @@ class PlainServices:
                 if not (routes.is_quiet and number):
                     routes.settle()
 
-    def _kind(self, place: PlainFrontend) -> Kind | None:
+    def _kind(self, place: PlainFrontend) -> ServiceKind | None:
         address, port = place.frontend.address, place.frontend.port
         assert address is not None  # otherwise its rows are not plain
         text = str(address)
@@ -197,19 +202,21 @@ class PlainServices:
         if draws is None:
             draws = tuple([Bounds(weight, weight) for weight in numgen_weights(number)])
             self._draws[number] = draws
-        return Drawn(None, "", chain.texts, draws)
+        return Drawn(None, Marked.NONE, chain.texts, draws)
 
     # --- sources ---
 
     def _walked(
-        self, kind: Kind, source: Source, place: PlainFrontend, drawn: Drawn
+        self, kind: ServiceKind, source: Source, place: PlainFrontend, drawn: Drawn
     ) -> _Walked | None:
         key = kind, source
         if key in self._known:
             return self._known[key]
         if self._odd.get(kind, 0) > _MOST_ODD:
             return None
-        region = self._anybody(place) if source is Source.HAIRPIN else self._parts.region(source)
+        region = (
+            self._endpoint_region(place) if source is Source.HAIRPIN else self._parts.region(source)
+        )
         # If the sources' addresses are not known, rules may match on more of them than there are.
         every = region or Region(self._parts.version, (everything(self._parts.version),))
         ways = self._walks.explored(place.frontend, place.protocol, source, every)
@@ -228,14 +235,14 @@ class PlainServices:
         self._known[key] = found
         return found
 
-    def _asked_of(self, kind: Kind) -> set[Intervals]:
+    def _asked_of(self, kind: ServiceKind) -> set[Intervals]:
         return {each for source in Source for each in self._known[kind, source].asked}
 
     def _all_marks(self, ways: Explored, drawn: Drawn) -> frozenset[Mark]:
         return frozenset(m for endpoint in drawn.endpoints for m in ways.marks(endpoint, None))
 
     def _ways_of(
-        self, kind: Kind, source: Source, place: PlainFrontend, drawn: Drawn
+        self, kind: ServiceKind, source: Source, place: PlainFrontend, drawn: Drawn
     ) -> tuple[_MarkedPart, ...]:
         """Return the parts of a source with ways of their own to a Service's endpoints."""
         walked = self._known[kind, source]
@@ -288,7 +295,7 @@ class PlainServices:
         """Return whether an endpoint of a Service is an address of the node itself."""
         return not self._own_hosts.isdisjoint(place.chain.hosts)
 
-    def _anybody(self, place: PlainFrontend) -> Region | None:
+    def _endpoint_region(self, place: PlainFrontend) -> Region | None:
         """Return all addresses that an endpoint may have, except the node's own."""
         address = place.frontend.address
         assert address is not None  # otherwise its rows are not plain
@@ -308,7 +315,7 @@ class PlainServices:
 
     def _made(
         self,
-        kind: Kind,
+        kind: ServiceKind,
         source: Source,
         place: PlainFrontend,
         service: PlainService,
@@ -331,7 +338,7 @@ class PlainServices:
             return
         ways = self._ways_of(kind, source, place, service.drawn)
         parts = [(way.part, self._after(source, way, place)) for way in ways]
-        for part, after in told_otherwise(service, parts):
+        for part, after in differing_parts(service, parts):
             shares = PlainShares(service.drawn, service.protocol, after, is_quiet)
             yield Route(place.frontend, source, shares, NEVER, part.network, (), part.also)
 

@@ -16,7 +16,7 @@ from analyzer.model.value import value
 
 
 @value
-class Asked:
+class PlainFlows:
     """A plain Service, and its flows.
 
     Attributes:
@@ -45,16 +45,16 @@ class PlainHosts:
     def __init__(self, hairpins: Hairpins, own: Collection[Address]) -> None:
         self._hairpins = hairpins
         self._own = joined([(int(each), int(each)) for each in own])
-        self._every: list[Asked] = []
+        self._every: list[PlainFlows] = []
         self._hosts: set[str] = set()
         self._here: set[str] = set()
-        self.users: dict[Hashable, dict[str, Asked]] = {}
+        self.users: dict[Hashable, dict[str, PlainFlows]] = {}
         self.number = 0
 
     def __len__(self) -> int:
         return len(self._every)
 
-    def add(self, asked: Asked) -> None:
+    def add(self, asked: PlainFlows) -> None:
         """Take the next Service; its endpoints are read when they are needed."""
         self._every.append(asked)
 
@@ -73,7 +73,7 @@ class PlainHosts:
         for made in ("around", "addresses", "those_here", "numbers_here", "_by_port"):
             vars(self).pop(made, None)
 
-    def here_of(self, asked: Asked) -> list[tuple[str, Asked]]:
+    def here_of(self, asked: PlainFlows) -> list[tuple[str, PlainFlows]]:
         """Return the endpoints of a Service that may be of pods of this node."""
         if self._here.isdisjoint(asked.hosts):
             return []

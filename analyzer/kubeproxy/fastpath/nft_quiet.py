@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterable
 from functools import partial
 
 from analyzer.kubeproxy.fastpath.nft_hairpins import PlainHairpins
-from analyzer.kubeproxy.fastpath.nft_hosts import Asked, PlainHosts
+from analyzer.kubeproxy.fastpath.nft_hosts import PlainFlows, PlainHosts
 from analyzer.kubeproxy.routes.flows import FlowWalks
 from analyzer.kubeproxy.routes.leaving import Towards
 from analyzer.kubeproxy.rows.plain_shares import endpoint_of
@@ -34,13 +34,13 @@ class QuietServices:
         #: decide. By what they were asked.
         self._spared: dict[Hashable, int | None] = {}
 
-    def add(self, asked: Asked) -> Callable[[], bool]:
+    def add(self, asked: PlainFlows) -> Callable[[], bool]:
         """Return a function that returns whether no flow to a Service may be lost."""
         at = len(self._hosts)
         self._hosts.add(asked)
         return lambda: self._is_kind_quiet(asked, at) or self._is_quiet(asked, at)
 
-    def _is_kind_quiet(self, asked: Asked, at: int) -> bool:
+    def _is_kind_quiet(self, asked: PlainFlows, at: int) -> bool:
         """Return whether a few traversals find no loss for all Services of a kind."""
 
         def are_quiet() -> bool:
@@ -51,7 +51,7 @@ class QuietServices:
 
         return self._is_spared(asked.kind, are_quiet, at)
 
-    def _is_quiet(self, asked: Asked, at: int) -> bool:
+    def _is_quiet(self, asked: PlainFlows, at: int) -> bool:
         self._hosts.read()
         if not self._are_hairpins_quiet(self._hosts.here_of(asked), asked, at):
             return False
@@ -68,7 +68,9 @@ class QuietServices:
                     return False
         return True
 
-    def _are_hairpins_quiet(self, every: Iterable[tuple[str, Asked]], like: Asked, at: int) -> bool:
+    def _are_hairpins_quiet(
+        self, every: Iterable[tuple[str, PlainFlows]], like: PlainFlows, at: int
+    ) -> bool:
         """Return whether no flow of some endpoints of this node to themselves may be lost.
 
         Each is of a Service of the kind of `like`, which is the one at `at`.
@@ -83,7 +85,7 @@ class QuietServices:
                 return not any(hairpins.after_dnat(*way).lost for way in ways)
         return True
 
-    def _ways(self, asked: Asked) -> dict[Towards, tuple[Source, str, Mark]]:
+    def _ways(self, asked: PlainFlows) -> dict[Towards, tuple[Source, str, Mark]]:
         """Return what flows may be after DNAT; one function for flows that differ in nothing."""
         towards = self._walks.after_dnat.towards
         ways = [(s, asked.protocol, mark) for s, marks in asked.marks.items() for mark in marks]

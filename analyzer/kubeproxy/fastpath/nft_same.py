@@ -21,7 +21,7 @@ from analyzer.model.packet import Mark
 from analyzer.model.region import Intervals, is_one
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.onward import Onward, OnwardBySource, one_of
-from analyzer.semantics.parts import Asked, at
+from analyzer.semantics.parts import MatchedSources, at
 
 
 class SameForAll:
@@ -32,7 +32,7 @@ class SameForAll:
         self._hosts = hosts
         #: By what was asked, and of how many Services.
         self._others: dict[Hashable, OnwardBySource | None] = {}
-        self._asked: dict[Hashable, Asked | None] = {}
+        self._asked: dict[Hashable, MatchedSources | None] = {}
         self._own: dict[Hashable, MasqueradeAndLoss | None] = {}
 
     def to(
@@ -67,7 +67,9 @@ class SameForAll:
             self._own[key] = None if found is None else masquerade_and_loss(found)
         return self._own[key]
 
-    def asked(self, source: Source, protocol: str, mark: Mark, port: int | None) -> Asked | None:
+    def asked(
+        self, source: Source, protocol: str, mark: Mark, port: int | None
+    ) -> MatchedSources | None:
         """Return the matches on sources of such flows; None: they are not the same for all.
 
         Also None where an endpoint's own flows may be lost otherwise: then it is a source of its
@@ -80,7 +82,7 @@ class SameForAll:
 
     def _asked_of_all(
         self, source: Source, protocol: str, mark: Mark, port: int | None
-    ) -> Asked | None:
+    ) -> MatchedSources | None:
         found = self._to_others(source, protocol, mark, port)
         if found is None or any(map(is_one, found[1])):
             return None

@@ -6,7 +6,7 @@ The node itself answers, for what it sends to itself comes back by loopback.
 
 Only endpoints of this node are judged: flows of those of other nodes are translated by their own
 node or, to a port of this one, come with the source that their own gives them. In nftables mode
-kube-proxy lists the endpoints of its node in a set, which tells them if nothing else does.
+kube-proxy lists the endpoints of its node in a set, which identifies them if nothing else does.
 
 Source: Linux, net/ipv4/fib_frontend.c, ``fib_validate_source``; kubernetes,
 pkg/proxy/nftables/proxier.go, ``hairpinConnectionsSet``; seen on Linux 6.18.

@@ -18,7 +18,7 @@ from typing import Final, TypeAlias
 
 from analyzer.kubeproxy.routes.destinations import AskedFields, Destinations, Paired, asked_fields
 from analyzer.model.addresses import VERSIONS
-from analyzer.model.packet import Packet
+from analyzer.model.packet import NO_DEVICE, Packet
 from analyzer.model.region import (
     AnyOf,
     Apart,
@@ -34,7 +34,7 @@ from analyzer.model.value import fields_of, replace
 from analyzer.semantics.conditions import questions
 from analyzer.semantics.hooks import Hooks, PortsAsked
 from analyzer.semantics.onward import ALL_UNKNOWN, Onward, OnwardBySource, spares_all
-from analyzer.semantics.parts import Asked, Parts
+from analyzer.semantics.parts import MatchedSources, Parts
 from analyzer.semantics.situation import PORT, PROTOCOL
 from analyzer.semantics.tree import Tree
 
@@ -56,7 +56,7 @@ def from_any_side(packet: Packet) -> Packet:
 
     A packet that the node makes does not change.
     """
-    if packet.in_interface == "":
+    if packet.in_interface == NO_DEVICE:
         return packet
     unknown = {"comes_from": None, "bridge_port": None, "from_node": None, "to_node": None}
     return replace(packet, **unknown)
@@ -87,8 +87,8 @@ class Leaving:
         )
         self._apart = Apart(version, (everything(version),), self._everywhere)
         self._cuts: list[Intervals] = []
-        self._at_once: dict[Packet, Asked | None] = {}
-        #: Whether all such packets reach their destinations, as far as a traversal has told.
+        self._at_once: dict[Packet, MatchedSources | None] = {}
+        #: Whether all such packets reach their destinations, as far as a traversal has shown.
         self._spared: dict[Packet, bool] = {}
         self._known: dict[Packet, Destinations | Paired] = {}
         self._towards: dict[Packet, Towards] = {}
@@ -106,7 +106,7 @@ class Leaving:
         """Return a fast function that returns what happens to packets to an address and a port.
 
         That is said by source, and only the other fields of `packet` matter. With
-        ``in_interface=""`` the node has made it.
+        ``in_interface=NO_DEVICE`` the node has made it.
         """
         # Most packets differ in their destination alone, and to make a packet takes a while.
         like = _BUT_ENDS(packet)
@@ -226,7 +226,7 @@ class Leaving:
     def passing(self, packet: Packet) -> Tree:
         """Return what happens to a packet that no rule of nat sent on, from any source."""
         from_all = replace(packet, source=None, sources=self._sources)
-        return self._hooks.behind_nat(from_all, made_here=packet.in_interface == "")
+        return self._hooks.behind_nat(from_all, made_here=packet.in_interface == NO_DEVICE)
 
     def asked(self, packet: Packet, most: int, *, loses: bool = False) -> set[Intervals] | None:
         """Return the sources that rules match on, of packets to destinations within.
@@ -248,7 +248,7 @@ class Leaving:
         pairs = ((to, where) for to, (_, asked) in every for where in asked)
         return {where for to, where in pairs if loses or not (where == to and is_one(where))}
 
-    def _asked_at_once(self, wide: Packet, most: int) -> Asked | None:
+    def _asked_at_once(self, wide: Packet, most: int) -> MatchedSources | None:
         """Return the sources that rules match on, whatever they match on of destinations.
 
         These may be more than for any one destination. It is one traversal; None: it does not
@@ -259,7 +259,7 @@ class Leaving:
             exceeded = self._hooks.exceeded
             to = AnyOf(self._everywhere.version, self.within)
             sent = replace(wide, destinations=to)
-            tree = self._hooks.behind_nat(sent, made_here=sent.in_interface == "")
+            tree = self._hooks.behind_nat(sent, made_here=sent.in_interface == NO_DEVICE)
             asked = frozenset(questions(tree))
             is_within = self._hooks.exceeded == exceeded
             self._spared[wide] = is_within and spares_all(tree, sent)
@@ -337,7 +337,7 @@ class Leaving:
         yield from (onward for _, onward in parts)
 
     def _walked(self, packet: Packet) -> OnwardBySource:
-        found = self._hooks.onward(packet, made_here=packet.in_interface == "")
+        found = self._hooks.onward(packet, made_here=packet.in_interface == NO_DEVICE)
         self._asked_fields[id(found)] = found, frozenset(self._hooks.asked_fields)
         return found
 
@@ -345,7 +345,7 @@ class Leaving:
         # For a packet with another mark a match may make a difference that it does not make here:
         # what happens to this one is not evaluated.
         unknown, _ = ALL_UNKNOWN
-        return unknown, self._hooks.asked(packet, made_here=packet.in_interface == "")
+        return unknown, self._hooks.asked(packet, made_here=packet.in_interface == NO_DEVICE)
 
     def _wide(self, packet: Packet) -> Packet:
         """Return a packet like another one, from and to any address.

@@ -11,12 +11,10 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from functools import cached_property
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
 
-from analyzer.kubeproxy.routes.sources import PodNetworks, ends_of, node_address, parts, told_apart
+from analyzer.kubeproxy.routes.sources import SourceFacts, ends_of, node_address, parts, told_apart
 from analyzer.kubeproxy.source_part import ALL_SOURCES, SourcePart
-from analyzer.kubeproxy.view import Source
+from analyzer.kubeproxy.view import FrontendKind, Source
 from analyzer.model.addresses import Address, Network
-from analyzer.model.cluster import Cluster
-from analyzer.model.value import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
     from analyzer.model.region import Interval, Intervals, Region
 
     #: A network, and an address that represents it.
-    Part: TypeAlias = tuple[Network | None, Address | None]
+    NetworkAndAddress: TypeAlias = tuple[Network | None, Address | None]
 
 
 #: Addresses of the widest network that kube-apiserver takes for ClusterIPs. Source: Kubernetes,
@@ -40,30 +38,6 @@ _NO_SOURCES: Final[Mapping[int, tuple[Network, ...]]] = {
 }
 
 
-@value(kw_only=True)
-class SourceFacts:
-    """What is known of addresses.
-
-    Attributes:
-        addresses: one of each kind of source, None if none is known.
-        written: the network of pods as the rules write it.
-        own: the node's addresses.
-        frontends: addresses of Services.
-        cluster_ips: those that are ClusterIPs.
-        is_taken: returns whether an address is an endpoint's, a node's or a Service's.
-        cluster: nodes and addresses of the API objects.
-    """
-
-    addresses: Mapping[Source, Address | None]
-    pods: PodNetworks
-    written: Network | None
-    own: tuple[Address, ...]
-    frontends: Collection[Address | None]
-    cluster_ips: Collection[Address | None]
-    is_taken: Callable[[Address], bool]
-    cluster: Cluster
-
-
 class SourceParts:
     """Splits each kind of source by the networks that rules match on."""
 
@@ -73,6 +47,10 @@ class SourceParts:
         self._pods = [network for network in pods if network is not None]
         self._regions: dict[Source, Region | None] = {}
         self._alike: dict[tuple[Source, frozenset[Intervals]], tuple[SourcePart, ...]] = {}
+
+    @cached_property
+    def _frontend_addresses(self) -> frozenset[Address | None]:
+        return frozenset([each.address for each in self._known.frontends()])
 
     @property
     def version(self) -> int:
@@ -112,12 +90,12 @@ class SourceParts:
     def _frontends(self) -> Sequence[Interval]:
         from analyzer.model.region import joined
 
-        return joined(self._numbers(self.version, self._known.frontends))
+        return joined(self._numbers(self.version, self._frontend_addresses))
 
     def _numbers(self, version: int, addresses: Iterable[Address | None]) -> list[Interval]:
         return [(int(a), int(a)) for a in addresses if a is not None and a.version == version]
 
-    def of(self, source: Source, asked: Iterable[Network]) -> Sequence[Part]:
+    def of(self, source: Source, asked: Iterable[Network]) -> Sequence[NetworkAndAddress]:
         """Return the network and an address of each part; None: the addresses are not known.
 
         If rules distinguish the node's own addresses, it is not known which one is the source.
@@ -240,8 +218,8 @@ class SourceParts:
         return _each_first(asked, [usual], (self._is_free_client, self._is_client), excluded)
 
     def _excluded(self, *networks: Network) -> _Excluded:
-        """Return networks, and the addresses that `_is_nodes` accepts, but for loopback."""
-        return _Excluded(networks, (self._known.own, self._known.frontends))
+        """Return networks, and the addresses that `_is_nodes` accepts, except for loopback."""
+        return _Excluded(networks, (self._known.own, self._frontend_addresses))
 
     def _is_of_pods(self, network: Network) -> bool:
         """Return whether a network has only pods."""
@@ -262,7 +240,9 @@ class SourceParts:
 
     @cached_property
     def _cluster_ips(self) -> Sequence[int]:
-        return sorted(first for first, _ in self._numbers(self.version, self._known.cluster_ips))
+        frontends = self._known.frontends()
+        found = {each.address for each in frontends if each.kind is FrontendKind.CLUSTER_IP}
+        return sorted(first for first, _ in self._numbers(self.version, found))
 
     @cached_property
     def _hosts(self) -> Sequence[int]:
@@ -283,7 +263,7 @@ class SourceParts:
         """Return whether packets from an address are the node's own, or cannot occur."""
         # A load balancer's address is the node's own, if it is assigned to the node.
         own = address in self._known.own or _is_no_source(address)
-        return own or address in self._known.frontends
+        return own or address in self._frontend_addresses
 
 
 def _is_no_source(of: Address | Network) -> bool:

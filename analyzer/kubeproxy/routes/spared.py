@@ -1,4 +1,4 @@
-"""Whether flows that nat has sent on are lost at all, told for many at once."""
+"""Whether flows are lost after DNAT, decided for many of them at once."""
 
 from __future__ import annotations
 

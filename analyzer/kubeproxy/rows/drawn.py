@@ -55,4 +55,4 @@ def _drawn(texts: Iterable[str]) -> dict[ProtocolAndEndpoint, int]:
             place = address_and_port_from_text(to)
             if place is not None:
                 found.setdefault((protocol, Endpoint(*place)), []).append(int(packets))
-    return {door: counts[0] for door, counts in found.items() if len(counts) == 1}
+    return {each: counts[0] for each, counts in found.items() if len(counts) == 1}

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Any, Final
 
 #: Address, protocol, port and chain.
-Row: TypeAlias = tuple[Address, str, int, str]
+PlainElement: TypeAlias = tuple[Address, str, int, str]
 
 _ROW: Final = re.compile(r"\s*+([\da-f.:]+) \. (tcp|udp|sctp) \. (\d{1,5}) : goto ([^\s,]+)\s*+")
 #: A chain that draws endpoints from a map, or has one only.
@@ -67,7 +67,7 @@ class PlainChain:
     ends: tuple[str, ...] = ()
 
 
-def rows_of(held: Set) -> list[Row] | None:
+def rows_of(held: Set) -> list[PlainElement] | None:
     """Return the elements of a map from addresses and ports to chains; None: it has others too.
 
     A key that is there twice needs a full evaluation, since nft rejects that.
@@ -79,7 +79,7 @@ def rows_of(held: Set) -> list[Row] | None:
     return rows if rows is not None and len({row[:3] for row in rows}) == len(rows) else None
 
 
-def _rows(source: Any) -> list[Row] | None:
+def _rows(source: Any) -> list[PlainElement] | None:
     if isinstance(source, str):
         rows = [row for piece in source.split(",") if (row := _ROW.fullmatch(piece)) is not None]
         if len(rows) != source.count(",") + 1:
@@ -93,7 +93,7 @@ def _rows(source: Any) -> list[Row] | None:
         return None
 
 
-def _row_of(given: Any) -> Row:
+def _row_of(given: Any) -> PlainElement:
     key, data = given
     address, protocol, port = key["concat"]
     chain = _target_of(data["goto"])

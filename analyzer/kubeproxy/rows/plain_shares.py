@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
 from analyzer.kubeproxy.rows.shapes import host
@@ -15,7 +16,7 @@ from analyzer.kubeproxy.view import (
     Share,
     Source,
 )
-from analyzer.model.addresses import Address
+from analyzer.model.addresses import Address, Network, network_from_text
 from analyzer.model.endings import Endings, any_of
 from analyzer.model.probability import Bounds
 from analyzer.model.value import value
@@ -27,8 +28,20 @@ if TYPE_CHECKING:
     #: Sources that rules do not distinguish, and what happens to their flows after DNAT.
     PartAfterDnat: TypeAlias = tuple[SourcePart, "MasqueradeAndLossOf"]
 
-#: ``-s`` of the rule that marks flows from outside; an empty text: it marks all.
-Unmarked = str
+
+@enum.unique
+class Marked(enum.Enum):
+    """Which flows of a frontend its own rule marks for masquerade, from whichever source."""
+
+    NONE = enum.auto()
+    ALL = enum.auto()
+
+    # Of an object, in C: caches of what happens to flows have it in their keys.
+    __hash__ = object.__hash__
+
+
+#: ``! -s`` of the rule that marks flows from outside, as written, if it has that.
+Unmarked = str | Marked
 
 #: Address, protocol and port of a frontend, as written.
 FrontendTexts = tuple[str, str, str]
@@ -40,8 +53,7 @@ class PlainService:
 
     Attributes:
         comment: of its row in KUBE-SERVICES.
-        unmarked: the network from which flows are not marked for masquerade; None: no flow is
-            marked, an empty text: all are.
+        unmarked: the network from which flows are not marked for masquerade.
     """
 
     comment: str
@@ -49,7 +61,7 @@ class PlainService:
     protocol: str
     port: int
     chain: str
-    unmarked: Unmarked | None
+    unmarked: Unmarked
     drawn: Drawn
 
     def is_treated_alike(
@@ -69,7 +81,12 @@ class PlainService:
         return all(told(one, end) == told(other, end) for end in self.drawn.endpoints)
 
 
-def told_by(after: MasqueradeAndLossOf, service: PlainService) -> Hashable:
+def network_of(unmarked: Unmarked) -> Network | None:
+    """Return the network of sources whose flows are not marked; None: there is none such."""
+    return network_from_text(unmarked) if isinstance(unmarked, str) else None
+
+
+def result_key(after: MasqueradeAndLossOf, service: PlainService) -> Hashable:
     """Return the identities of what happens to flows, to all endpoints or to each.
 
     Only valid as long as `after` exists, which keeps its results.
@@ -79,7 +96,7 @@ def told_by(after: MasqueradeAndLossOf, service: PlainService) -> Hashable:
     return tuple([id(after(service.protocol, each)) for each in service.drawn.endpoints])
 
 
-def told_otherwise(
+def differing_parts(
     service: PlainService, parts: Sequence[PartAfterDnat]
 ) -> Iterator[PartAfterDnat]:
     """Yield the parts of a source whose flows have other results than those around them."""
@@ -111,7 +128,7 @@ class Drawn:
     def __init__(
         self,
         marks_for: FrontendTexts | None,
-        unmarked: str,
+        unmarked: Unmarked,
         texts: tuple[str, ...],
         draws: tuple[Bounds, ...],
     ) -> None:
@@ -158,7 +175,7 @@ MasqueradeAndLossOf = MasqueradeAndLoss | Callable[[str, Endpoint], MasqueradeAn
 
 
 #: What happens to flows from each source, by parts; None: it depends on the endpoint.
-Fares = tuple[object, ...] | None
+AfterBySource = tuple[object, ...] | None
 
 
 def _answer(after: MasqueradeAndLossOf, protocol: str, endpoint: Endpoint) -> MasqueradeAndLoss:
@@ -270,8 +287,8 @@ class PlainRoutes(LazyRoutes):
 
     Attributes:
         drawn: the draws, if there is one frontend and all endpoints of a route have one result.
-        fares: then returns what happens to flows from each source: the same object for routes that
-            differ in nothing but frontend and draws.
+        after_by_source: then returns what happens to flows from each source: the same object for
+            routes that differ only in frontend and draws.
     """
 
     __slots__ = (
@@ -281,8 +298,8 @@ class PlainRoutes(LazyRoutes):
         "_from_source",
         "_is_quiet",
         "_made",
+        "after_by_source",
         "drawn",
-        "fares",
     )
 
     def __init__(
@@ -290,12 +307,12 @@ class PlainRoutes(LazyRoutes):
         from_source: Callable[[Source], Iterator[Route]],
         is_quiet: Callable[[], bool],
         drawn: Drawn | None = None,
-        fares: Callable[[], Fares] = lambda: None,
+        after_by_source: Callable[[], AfterBySource] = lambda: None,
         found: Callable[[], Hashable] = lambda: None,
     ) -> None:
         self._from_source = from_source
         self.drawn = drawn
-        self.fares = fares
+        self.after_by_source = after_by_source
         self._found = found
         self._is_quiet = is_quiet
         self._made: tuple[Route, ...] | None = None
@@ -313,7 +330,7 @@ class PlainRoutes(LazyRoutes):
 
     def settle(self) -> None:
         """Evaluate what happens to the flows after DNAT, so that what is read later is there."""
-        if self.is_quiet and self.drawn is not None and self.fares() is not None:
+        if self.is_quiet and self.drawn is not None and self.after_by_source() is not None:
             return  # one result for all endpoints
         for route in self:
             if route.masquerades():
@@ -331,7 +348,7 @@ class PlainRoutes(LazyRoutes):
         return self._alike if plain else None
 
     def class_of(self) -> Hashable:
-        """Return a key of routes that differ in nothing but frontend and endpoints; or None.
+        """Return a key of routes that differ only in frontend and endpoints; or None.
 
         Compared by identity: only valid as long as the dump's routes exist.
         """

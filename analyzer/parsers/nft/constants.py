@@ -47,7 +47,7 @@ def address(text: str) -> Address | None:
 
 @lru_cache(maxsize=_MEMORY)
 def from_word(word: str) -> Expression:
-    """Return the constant that an unquoted word stands for.
+    """Return the constant that an unquoted word represents.
 
     Raises:
         NotUnderstood: it is not one.
@@ -93,7 +93,7 @@ def _prefix(base: Address | None, length: int) -> Prefix:
 
 
 def from_string(text: str) -> Expression:
-    """Return the constant that a JSON string stands for."""
+    """Return the constant that a JSON string represents."""
     if text[:1] == "@" and text[1:]:
         return SetRef(text[1:])
     if text == "*":

@@ -41,7 +41,7 @@ _BLOCKS: Final = 2
 
 
 @value
-class Block:
+class BracedBlock:
     """A chain, set, map or object: the text between its braces, and its line, from 1."""
 
     kind: str
@@ -58,7 +58,7 @@ class RawTable:
     name: str
     line: int
     attributes: tuple[tuple[int, str], ...]
-    blocks: tuple[Block, ...]
+    blocks: tuple[BracedBlock, ...]
     complete: bool
 
 
@@ -98,10 +98,10 @@ def _untouched(text: str) -> Split | None:
         start = line
         line += head[0].count("\n")
         at = head.end()
-        blocks: list[Block] = []
+        blocks: list[BracedBlock] = []
         while (block := _BLOCK.match(text, at)) is not None:
             kind, name, body = block.groups()
-            blocks.append(Block(kind, name, line + 1, body))
+            blocks.append(BracedBlock(kind, name, line + 1, body))
             line += block[0].count("\n")
             at = block.end()
         end = _END.match(text, at)
@@ -128,7 +128,7 @@ class _Careful:
         #: Of the open table and the open block: header, its line, start of the body.
         self._table: tuple[re.Match[str], int] | None = None
         self._block: tuple[str, str, int, int] | None = None
-        self._blocks: list[Block] = []
+        self._blocks: list[BracedBlock] = []
         self._attributes: list[tuple[int, str]] = []
 
     def read(self) -> Split:
@@ -190,7 +190,7 @@ class _Careful:
     def _end_block(self, at: int) -> None:
         assert self._block is not None
         kind, name, line, start = self._block
-        self._blocks.append(Block(kind, name, line, self._text[start:at]))
+        self._blocks.append(BracedBlock(kind, name, line, self._text[start:at]))
         self._block = None
 
     def _end_table(self, *, complete: bool) -> None:
@@ -229,7 +229,7 @@ class _Careful:
 def statements(body: str) -> list[tuple[int, str]]:
     """Return the statements of a block, each with its line, from 0.
 
-    Blanks around a statement stay, as they may stand for what nft could not print.
+    Blanks around a statement stay, as they may represent what nft could not print.
     """
     flat = _without_elements(body)
     if flat is not None:

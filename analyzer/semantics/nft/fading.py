@@ -1,4 +1,4 @@
-"""Sets of nft whose elements go after some time, or that packets change."""
+"""nft sets whose content is not fixed: elements have a timeout, or rules update the set."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from analyzer.model.region import Intervals, joined
 from analyzer.semantics.nft.covering import interval_of
 
 _NO_WORDS: Final[Mapping[str, int]] = {}
-#: Networks of a set whose elements may have gone that sources are told apart by: to tell which of
-#: more of them a source is in would take long, and say of each only that it may be held.
+#: Most networks of a set with elements that may have expired that split sources: with more, finding
+#: the one of a source takes long, and shows only that the set may contain it.
 MOST_FADING: Final = 300
 
 

@@ -48,7 +48,7 @@ from analyzer.semantics.nft.fading import (
 from analyzer.semantics.nft.fields import constant_number, read
 from analyzer.semantics.nft.found import Found, Hit, drawn_from, some
 from analyzer.semantics.nft.index import Index
-from analyzer.semantics.nft.pairs import Pair, pair_of
+from analyzer.semantics.nft.pairs import PairLookup, pair_of
 from analyzer.semantics.nft.values import Draw, Evaluated
 from analyzer.semantics.situation import Situation
 
@@ -308,7 +308,7 @@ def _lookup(key: Evaluated, index: Index) -> Found:
     candidates = index.candidates(key)
     twice = pair_of(key.held)
     if twice is not None:
-        together = Pair(key, index, *twice)
+        together = PairLookup(key, index, *twice)
         if together.is_apart:
             candidates = together.of_others(candidates)
         else:

@@ -77,7 +77,7 @@ _PASSING_OBJECTS: Final = frozenset({"counter", "ct helper", "ct timeout", "ct e
 
 @value
 class _Alternative:
-    """One way in which a statement may go on; `chance` is its probability in a random draw."""
+    """One way in which a statement may continue; `chance` is its probability in a random draw."""
 
     tree: Tree
     chance: Dyadic | None = None
@@ -115,7 +115,7 @@ class RuleWalk:
         self.place = place
         #: Whether the traversal continued in several ways.
         self.forked = False
-        #: Whether a packet continues that stands for several.
+        #: Whether a packet continues that represents several.
         self.joined = False
 
     def walk(self, first: int, packet: Packet) -> Packet | ChainEnd:
@@ -292,7 +292,7 @@ class RuleWalk:
         if result == _CERTAIN:
             return packet
         if self._changes_nothing(at + 1, packet):
-            return None  # whether it matches or not, the walk goes on alike
+            return None  # whether it matches or not, the traversal continues in the same way
         marked = self._marked(at + 1, packet.from_all())
         if marked is not None and marked != packet.from_all():
             drawn = result.known is Ternary.TRUE

@@ -235,5 +235,5 @@ def test_plain_service_ports_that_fare_alike_are_as_every_one_looked_at(
     a, b = edited(of_a), edited(of_b)
     found = compared(a, b)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(f"{COMPARER}._fares", lambda *_: (None, None))
+        patched.setattr(f"{COMPARER}._after_by_source", lambda *_: (None, None))
         assert compared(a, b) == found

@@ -15,7 +15,7 @@ from analyzer.kubeproxy.rows import endpoints as endpoint_rows
 from analyzer.kubeproxy.rows.endpoints import EndpointRows
 from analyzer.kubeproxy.rows.shapes import are_hosts
 from analyzer.model import addresses
-from analyzer.parsers.rows import Chains, RuleRows
+from analyzer.parsers.rows import RowChains, RuleRows
 from tests.support.captures import FIXTURES
 from tests.support.reading import read_ruleset
 
@@ -43,7 +43,7 @@ def read(data: bytes, *, skimming: bool) -> object:
 def skimmed(data: bytes) -> int:
     """Return how many chains of table nat are skimmed."""
     chains = read_ruleset(data, "dump", skim=EndpointRows.skim).tables["nat"].chains
-    assert isinstance(chains, Chains)
+    assert isinstance(chains, RowChains)
     return len(chains.block.skimmed.chains) if chains.block.skimmed is not None else 0
 
 
@@ -102,7 +102,7 @@ def test_other_tables_are_not_skimmed() -> None:
     assert text.count("*nat\n") == 1
     data = text.replace("*nat\n", "*mangle\n").encode()
     chains = read_ruleset(data, "dump", skim=EndpointRows.skim).tables["mangle"].chains
-    assert isinstance(chains, Chains)
+    assert isinstance(chains, RowChains)
     assert chains.block.skimmed is None
 
 

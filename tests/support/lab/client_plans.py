@@ -21,15 +21,15 @@ from typing import Any, Final
 
 from analyzer.clients.operations import predicted_operation
 from analyzer.clients.outcome import OperationOutcome
-from analyzer.clients.plan import Result
+from analyzer.clients.plan import OperationResult
 from analyzer.clients.responses import FlowResponse
 from analyzer.failure.agreement import DELAY, STARTING
 from analyzer.failure.binomial import holm, p_value_within
 from analyzer.inputs.recognised import read_input
-from analyzer.kubeproxy.generate import Layout
+from analyzer.kubeproxy.generate import RulesLayout
 from analyzer.kubeproxy.select import narrow
 from analyzer.model.value import replace
-from analyzer.questions.judging import dead_of
+from analyzer.questions.evaluating import dead_of
 from netns_lab.arguments import parser
 from netns_lab.backends import backend_of
 from netns_lab.command import ip_batch
@@ -99,7 +99,7 @@ def cluster(endpoints: int) -> GeneratedCluster:
                 "ports": listed,
             }
         )
-    return GeneratedCluster(items, ("--cluster-cidr=10.244.0.0/16",), Layout.V1_36, 4, "node0")
+    return GeneratedCluster(items, ("--cluster-cidr=10.244.0.0/16",), RulesLayout.V1_36, 4, "node0")
 
 
 def run(
@@ -182,7 +182,7 @@ def told(predicted: OperationOutcome, done: Sequence[Any], chance: Any) -> dict[
     for each in predicted.endings:
         if not each.chance[1]:
             continue
-        ok = each.result is Result.ANSWERED
+        ok = each.result is OperationResult.ANSWERED
         low = float(each.time.least) * (1 - DELAY) - 0.01
         high = float(each.time.most) * (1 + DELAY) + STARTING
         same = next((g for g in groups if g[0] == ok and low <= g[2] and g[1] <= high), None)

@@ -20,7 +20,7 @@ from analyzer.semantics.nft import found as nft_found
 from analyzer.semantics.nft import matching as nft_matching
 from analyzer.semantics.nft import nat as nft_nat
 from analyzer.semantics.nft import rule as nft_rule
-from analyzer.semantics.nft.changes import Changed, Changes
+from analyzer.semantics.nft.changes import ChangedPackets, Changes
 from analyzer.semantics.nft.found import Found
 from analyzer.semantics.nft.matching import Lookups
 from analyzer.semantics.nft.nat import NatStatements
@@ -207,8 +207,8 @@ def no_operator(operator: str) -> Make:
 
 
 def unchanged(right: Any) -> Any:
-    def faulty(self: Changes, given: Any, packet: Any, situation: Situation) -> Changed:
-        found: Changed = right(self, given, packet, situation)
+    def faulty(self: Changes, given: Any, packet: Any, situation: Situation) -> ChangedPackets:
+        found: ChangedPackets = right(self, given, packet, situation)
         return replace(found, ways=((packet, None),))
 
     return faulty
