@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import io
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -26,6 +27,8 @@ def run() -> None:
     """Run the command line and exit."""
     if sys.stdout is None or sys.stderr is None:  # closed by the caller: there is nowhere to write
         os._exit(BAD_INPUT)
+    if sys.stdin is None:  # closed too: there is nothing to read
+        sys.stdin = io.TextIOWrapper(io.BytesIO())
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
@@ -53,6 +56,7 @@ def main(arguments: Sequence[str]) -> int:
             return _lab([*arguments[2:], "--help"])
         options = parse(arguments)
         options.typed = arguments
+        _refuse_to_read_twice(options)
         if options.verb.startswith("cluster "):
             from analyzer.verbs.cluster import run_verb
 
@@ -74,6 +78,24 @@ def main(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         say("kubeodds: interrupted")
         return INTERRUPTED
+
+
+def _refuse_to_read_twice(options: SimpleNamespace) -> None:
+    """Refuse several files that are all ``-``.
+
+    Raises:
+        UsageError: there are several.
+    """
+    given = [
+        each
+        for name, value in vars(options).items()
+        if name not in {"output", "typed"}
+        for each in (value if isinstance(value, list) else [value])
+    ]
+    if given.count("-") > 1:
+        raise UsageError(
+            "- is standard input, which can be read only once: pass the others as files"
+        )
 
 
 def _services(options: SimpleNamespace) -> int:
@@ -133,7 +155,10 @@ def _check(
     found: list[Diagnostic] = []
     for part in given.parts or (given,):
         if not isinstance(part.ruleset, Ruleset):
-            raise UsageError("--check: only for iptables mode")
+            raise UsageError(
+                f"{part.ruleset.file}: --check is only for output of iptables-save; kubeodds watch "
+                "and kubeodds cluster drift compare nftables mode with objects"
+            )
         checked = check(
             part.ruleset,
             part.view.mode,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from analyzer.model.diagnostics import Location
 
@@ -28,12 +28,18 @@ class UsageError(AnalyzerError):
     """A request that does not fit the input, for example a dead node that is not in it."""
 
 
-def suggestion(name: str, known: Iterable[str]) -> str:
-    """Return the end of a message about an unknown name: similar names, or all of them."""
+def suggestion(name: str, known: Iterable[str], short: Mapping[str, str] | None = None) -> str:
+    """Return the end of a message about an unknown name: similar names, or all of them.
+
+    `short` has other forms that a name is known by, each with the name that is suggested for it.
+    """
     import difflib  # slow to load
 
     names = sorted(known)
-    close = difflib.get_close_matches(name, names, n=3)
+    forms = {**(short or {}), **{each: each for each in names}}
+    near = difflib.get_close_matches(name, forms, n=3)
+    near = near or [each for each in names if name and name in each][:3]
+    close = dict.fromkeys(forms[each] for each in near)
     if close:
         return f"; did you mean {' or '.join(close)}?"
     more = ", ..." if names[_MOST_NAMED:] else ""

@@ -64,24 +64,38 @@ def _diagnostic(each: Diagnostic) -> str:
 
 
 def show(rendered: Document | str | Iterator[str], options: SimpleNamespace) -> None:
-    """Write a report where the options say: fitted and coloured only for a terminal."""
+    """Write a report where the options say: fitted and coloured only for a terminal.
+
+    Raises:
+        OSError: it cannot be written; the error names the file.
+    """
     if not isinstance(rendered, (str, Iterator)):
         rendered = _text(rendered, options)
     pieces = (rendered,) if isinstance(rendered, str) else rendered
-    if options.output is None:
-        for piece in pieces:
-            sys.stdout.write(piece)
-        sys.stdout.flush()
-    else:
-        with open(options.output, "wb") as file:  # noqa: PTH123  # pathlib is slow to load
+    try:
+        if _is_stdout(options):
             for piece in pieces:
-                file.write(piece.encode("utf-8", "backslashreplace"))
+                sys.stdout.write(piece)
+            sys.stdout.flush()
+        else:
+            with open(options.output, "wb") as file:  # noqa: PTH123  # pathlib is slow to load
+                for piece in pieces:
+                    file.write(piece.encode("utf-8", "backslashreplace"))
+    except BrokenPipeError:
+        raise
+    except OSError as error:  # that of a full disk has no name
+        named = "<stdout>" if _is_stdout(options) else options.output
+        raise OSError(error.errno, error.strerror, named) from None
+
+
+def _is_stdout(options: SimpleNamespace) -> bool:
+    return options.output in (None, "-")
 
 
 def _text(document: Document, options: SimpleNamespace) -> str:
     from analyzer.reports.unstyled import render_unstyled
 
-    if options.output is not None:
+    if not _is_stdout(options):
         return render_unstyled(document)
     colour = is_coloured(options.color, os.environ, is_terminal=sys.stdout.isatty())
     if not colour and not sys.stdout.isatty():

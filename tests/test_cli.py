@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import subprocess  # noqa: TID251  # as a shell runs it
 import sys
 import unicodedata
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ from analyzer import cli
 from analyzer.failure.agreement import FALSE_ALARM_RATE
 from analyzer.inputs import files
 from tests.support.answers import RICH, Answers
+from tests.support.captures import ROOT
 from tests.support.commands import DUMP, OBJECTS, Command, Done
 from tests.support.dumps import chance, cluster_ip, dump, endpoint, two_endpoints
 
@@ -120,6 +122,38 @@ def test_a_report_may_go_to_a_file(command: Command, output_format: str) -> None
 def test_a_file_that_cannot_be_written_is_named(command: Command) -> None:
     done = command("services", DUMP, "--output", "missing/report")
     assert done == Done(2, "", "kubeodds: missing/report: No such file or directory\n")
+
+
+def in_a_shell(words: str) -> Done:
+    ran = subprocess.run(  # noqa: S602  # redirections are the point
+        f"{sys.executable} -m analyzer {words}",
+        shell=True, capture_output=True, text=True, cwd=ROOT, check=False,
+    )  # fmt: skip
+    return Done(ran.returncode, ran.stdout, ran.stderr)
+
+
+def test_a_full_disk_is_named(command: Command) -> None:
+    done = command("services", DUMP, "--output", "/dev/full")
+    assert done == Done(2, "", "kubeodds: /dev/full: No space left on device\n")
+    done = in_a_shell(f"services {DUMP} >/dev/full")
+    assert done == Done(2, "", "kubeodds: <stdout>: No space left on device\n")
+
+
+def test_a_file_of_the_name_of_standard_output_is_standard_output(command: Command) -> None:
+    assert command("services", DUMP, "--output", "-") == command("services", DUMP)
+    assert not (command.folder / "-").exists()
+
+
+def test_standard_input_is_read_once(command: Command) -> None:
+    for asked in (("-", "--objects", "-"), ("-", "-"), ("-", "--with", "-", "--output", "-")):
+        done = command("services", *asked)
+        says = "- is standard input, which can be read only once: pass the others as files"
+        assert done == Done(2, "", f"kubeodds: {says}\n")
+
+
+def test_a_closed_standard_input_is_empty() -> None:
+    done = in_a_shell("services - <&-")
+    assert done == Done(2, "", "kubeodds: <stdin>: the file is empty\n")
 
 
 def test_a_dump_may_come_from_stdin(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -103,6 +103,10 @@ def test_nothing_but_blanks_stands_before_a_caret(command: Command) -> None:
             "network, for example 10.1.0.0/24, or with --objects a pod (namespace/name)",
         ),
         (
+            ["--dead", "worker1", *OBJECTS],
+            "--dead worker1: that is a node; did you mean --dead-node worker1?",
+        ),
+        (
             ["--dead-node", "worker2", *OBJECTS],
             "--dead-node worker2: no such node is known; did you mean worker1?",
         ),
@@ -123,8 +127,7 @@ def test_nothing_but_blanks_stands_before_a_caret(command: Command) -> None:
         ),
         (
             ["--service", "kube-dms"],
-            "no Service kube-dms in this dump; there are default/app, default/kubernetes:https, "
-            "kube-system/kube-dns:dns, kube-system/kube-dns:dns-tcp, kube-system/kube-dns:metrics",
+            "no Service kube-dms in this dump; did you mean kube-system/kube-dns?",
         ),
     ],
 )
@@ -198,6 +201,7 @@ def test_objects_that_are_none_are_refused(command: Command, content: str, error
         (["services"], "the following arguments are required: DUMP"),
         (["loss", "--objects", "a", "b", "c"], "unclear which word is DUMP; repeat"),
         (["los", DUMP], "no verb 'los'; did you mean loss?"),
+        (["nodump.txt"], "nodump.txt: no such file, and no verb of that name"),
         (["service", DUMP], "no verb 'service'; did you mean services?"),
         (
             ["nonsense"],

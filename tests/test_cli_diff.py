@@ -136,7 +136,7 @@ def test_one_dump_may_come_from_standard_input(
     done = command("diff", "-", "-")
     assert (done.status, done.err) == (
         2,
-        "kubeodds: A and B are both -: only one of them can be standard input\n",
+        "kubeodds: - is standard input, which can be read only once: pass the others as files\n",
     )
 
 
@@ -239,9 +239,10 @@ def test_who_notices_a_change_is_told(command: Command) -> None:
         "from 10.0.0.0/8 to NodePort *:30080 source address at 10.0.0.1:80 "
         "the client's -> the node's" in lines
     )
-    assert "new flows are sent on -> forwarded unchanged" in lines
+    assert "new flows are sent to endpoints -> forwarded unchanged" in lines
     assert (
-        "a NodePort at the loopback address the node sent on forwarded unchanged differs" in lines
+        "a NodePort at the loopback address node sent to endpoints forwarded unchanged differs"
+        in lines
     )
 
 

@@ -213,3 +213,14 @@ def test_flows_that_were_not_understood_are_named(command: Command) -> None:
         done = command(*asked)
         assert "of conntrack not understood: those flows do not count" in done.err
         assert command(*asked, "--strict").status == 3
+
+
+def test_services_without_any_answer_are_named(command: Command) -> None:
+    text = Path(CONNTRACK).read_text()
+    file = command.file("silent", text.replace("dport=80 src=", "dport=80 [UNREPLIED] src="))
+    says = "No flow was answered to default/app: all endpoints there may be dead, or cut off from"
+    asked = "suspects", DUMP, *OBJECTS, "--service", "app", "--conntrack"
+    done = command(*asked, file)
+    assert done.status == 0
+    assert says in done.out
+    assert "No flow was answered" not in command(*asked, CONNTRACK).out

@@ -42,6 +42,7 @@ def test_without_thresholds_the_worst_is_told_and_the_status_is_0(command: Comma
         ((), "the following arguments are required: MANIFEST, --nodes"),
         (("none.yaml", "--nodes", "3x"), "none.yaml: No such file"),
         (("m.yaml", "--nodes", "none.json"), "none.json: No such file"),
+        (("m.yaml", "--nodes", "3"), "--nodes 3: neither a file nor a description of nodes, for"),
         (("m.yaml", "--nodes", "3x,m.yaml"), "a file or a description of nodes"),
         (("m.yaml", "--nodes", "99999x"), "--nodes 99999x: more than 5,000 nodes are described"),
         (("m.yaml", "--nodes", "3000x,3000x"), "--nodes 3000x: more than 5,000 nodes"),
@@ -60,7 +61,7 @@ def test_without_thresholds_the_worst_is_told_and_the_status_is_0(command: Comma
         (("m.yaml", "--nodes", "3x", "--control-plane", "m"), "no such node; there are node-1"),
         (("m.yaml", "--nodes", "3x", "--depth", "3"), "one must be left"),
         (("m.yaml", "--nodes", "3x", "--only", "set"), "with --depth"),
-        (("m.yaml", "--nodes", "3x", "--service", "wbe"), "there are default/web"),
+        (("m.yaml", "--nodes", "3x", "--service", "wbe"), "did you mean default/web?"),
         (("m.yaml", "--nodes", "3x", "--kube-proxy", "1.2"), "--kube-proxy"),
     ],
 )

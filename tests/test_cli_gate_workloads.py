@@ -21,7 +21,7 @@ def _scaled(least: int, most: int, *, replicas: int = 2) -> list[object]:
 def test_the_worst_of_all_numbers_is_told_with_its_number(command: Command) -> None:
     result = command("gate", manifest(command, *_scaled(2, 4)), *TWO_ZONES, *_HALF, "--strict")
     assert (result.status, result.err) == (1, "")
-    assert "default/web loses 66.7% if zone a fails at 3 replicas; allowed: 50.0%." in result.out
+    assert "default/web loses 66.7% if zone a fails at 3 replicas; allowed: 50%." in result.out
     assert "default/web  2 to 4" in result.out
     assert "deployment default/web has 2 to 4 pods, as its autoscaler allows" in result.out
     (one,) = json_of(command, "m.yaml", *TWO_ZONES[:2], *_HALF)["services"]

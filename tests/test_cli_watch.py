@@ -107,7 +107,7 @@ def test_the_status_of_one_look(command: Command, words: list[str], status: int)
 @pytest.mark.parametrize(
     ("words", "status", "says"),
     [
-        (GIVEN, 0, "none loses new flows, as the objects say"),
+        (GIVEN, 0, "none loses new flows; rules match the objects"),
         ([*GIVEN, "--dead-node", "master"], 1, "loses"),
         ([*GIVEN, "--dead-node", "master", "--max-loss", "100%"], 0, "none loses more than"),
         (["--rules", DUMP], 0, "none loses new flows"),

@@ -54,12 +54,12 @@ def test_what_breaks_a_threshold_is_named(command: Command) -> None:
     lines = done.out.splitlines()
     way = "from a pod to ClusterIP"
     assert lines[1:5] == [
-        "--max-loss: losing the control plane may cost default/kubernetes:https 100.0% of the "
-        f"flows {way} 10.96.0.1:443.",
-        "--max-loss: losing master may cost default/kubernetes:https 100.0% of the flows "
-        f"{way} 10.96.0.1:443.",
-        "--max-loss: losing master, worker1 may cost default/app 100.0% of the flows "
-        f"{way} 10.96.18.52:80.",
+        "--max-loss: losing the control plane may cost more, for example default/kubernetes:https "
+        f"100.0% of the flows {way} 10.96.0.1:443.",
+        "--max-loss: losing master may cost more, for example default/kubernetes:https 100.0% of "
+        f"the flows {way} 10.96.0.1:443.",
+        "--max-loss: losing master, worker1 may cost more, for example default/app 100.0% of the "
+        f"flows {way} 10.96.18.52:80.",
         "--min-survives 1: 1 ServicePort may not survive 1 node: default/kubernetes:https.",
     ]
     broken = document(command, *ASKED, "--max-loss", "60%", "--min-survives", "1")["broken"]

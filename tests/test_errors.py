@@ -45,6 +45,7 @@ def test_a_fault_of_megabytes_is_not_marked_whole() -> None:
     ("name", "known", "end"),
     [
         ("worker1", ["worker2", "master"], "; did you mean worker2?"),
+        ("rk", ["worker2", "worker1", "master"], "; did you mean worker1 or worker2?"),
         ("zzz", ["b", "a"], "; there are a, b"),
         ("zzz", list("gfedcba"), "; there are a, b, c, d, e, ..."),
         ("zzz", list("edcba"), "; there are a, b, c, d, e"),

@@ -265,7 +265,7 @@ def test_of_a_device_that_is_not_known_some_or_all_may_drop(
         text = text.replace(head, f"{head}-p tcp -m tcp --dport 8080 -j DROP\n{head}", 1)
     out = command("services", command.file("policies.txt", text), *KNOWN).out
     (line,) = [line for line in out.splitlines() if " now (" in line]
-    whose = "pod, pod-elsewhere, external, an endpoint itself"
+    whose = "pod, pod-elsewhere, external, hairpin"
     assert line.startswith(f"default/app: {said.format(whose)} (Calico, table filter, ")
 
 

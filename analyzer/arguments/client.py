@@ -108,7 +108,8 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
     "--max-failure": {
         "metavar": "PERCENT",
         "type": percentage,
-        "help": "exit with 1 if an operation may fail more often (for example 10%%)",
+        "help": "exit with 1 if an operation may fail more often (for example 10%%); without "
+        "--service also if some Service is not judged",
     },
     "--all": {"action": "store_true", "help": "also show every way in which an operation may end"},
 }

@@ -43,6 +43,8 @@ def parse(words: Sequence[str]) -> SimpleNamespace:
         return cluster_arguments.parse(words[1:])
     if asked not in _VERBS or _VERBS[asked][1] is None:
         if asked and not asked.startswith("-") and asked not in _VERBS:
+            if "/" in asked or "." in asked:  # as in the names of dumps
+                every_verb().error(f"{asked}: no such file, and no verb of that name")
             every_verb().error(f"no verb {asked!r}{suggestion(asked, _VERBS)}")
         return every_verb().parse_args(words, SimpleNamespace())
     if asked == "whatif" and "--components" in words:
@@ -77,19 +79,19 @@ def parser_of(verb: str) -> Parser:
     """Return the parser of a verb's options, or exit with help or an error."""
     says, add_options = _VERBS[verb]
     assert add_options is not None  # the lab's own parser declares them
-    parser = Parser(
-        prog=f"kubeodds {verb}", description=says, epilog=_LISTS, examples=EXAMPLES[verb]
-    )
+    parser = Parser(prog=f"kubeodds {verb}", description=says, examples=EXAMPLES[verb])
     parser.set_defaults(verb=verb)
     if verb == "diff":
         add_two_dumps(parser)
     elif verb in RENDERERS and verb not in _WITHOUT_RULES:
-        add_input_options(parser, "*" if verb in VERBS else "+")
+        add_input_options(parser, "*" if verb in VERBS else "+", verb)
         if verb in VERBS:
             add_prediction_options(parser, verb)
     if verb in RENDERERS:
         add_output_options(parser, verb)
     add_options(parser)
+    if parser.epilog is None and parser.takes_lists:
+        parser.epilog = _LISTS
     return parser
 
 
@@ -148,7 +150,7 @@ def add_service_option(parser: ArgumentParser) -> None:
         "--service",
         metavar="NAME",
         **several(),
-        help="only these: ns/name:port, a part of that, IP[:PORT], kube*, or the name of a chain",
+        help="only these: [ns/]name[:port], IP[:PORT], kube*, or the name of a chain",
     )
 
 
@@ -187,7 +189,7 @@ def _tree_options(parser: ArgumentParser) -> None:
         "service",
         metavar="SERVICE",
         type=lambda text: text.split(","),
-        help="ns/name:port, a part of that, IP[:PORT], kube*, or the name of a chain",
+        help="[ns/]name[:port], IP[:PORT], kube*, or the name of a chain",
     )
     parser.add_argument(
         "--from",

@@ -9,8 +9,18 @@ from analyzer.arguments.parser import Joined, address_of, network_of_node, sever
 from analyzer.parsers.contents import MOST_BYTES
 from analyzer.parsers.formats import FORMATS
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
-def add_input_options(parser: ArgumentParser, number: str = "+") -> None:
+#: What the verbs say that take the dumps of several nodes too.
+_OF_SEVERAL_NODES: Final = {
+    "loss": "; those of several nodes may be given, too",
+    "client": "; with --balancer, those of several nodes may be given, too",
+}
+
+
+def add_input_options(parser: ArgumentParser, number: str = "+", verb: str = "") -> None:
     """Add options for the dumps to read, `number` as in argparse, and further input."""
     parser.add_argument(
         "dumps",
@@ -19,8 +29,7 @@ def add_input_options(parser: ArgumentParser, number: str = "+") -> None:
         help=(
             "output of iptables-save, `nft list ruleset` or `iptables -nvL`, or a bundle: of "
             "`kubeodds collect`, sosreport and others; - for stdin; several dumps of one node "
-            "are distinguished by content; loss, and client with --balancer, also take those of "
-            "several nodes"
+            f"are distinguished by content{_OF_SEVERAL_NODES.get(verb, '')}"
         ),
     )
     _add_what_is_known(parser)

@@ -30,7 +30,7 @@ def several(read: Callable[[str], Any] = str) -> dict[str, Any]:
     def values(text: str) -> list[Any]:
         # A file may have a comma in its name.
         words = [text] if os.path.exists(text) else text.split(",")  # noqa: PTH110  # is loaded
-        return [read(word) for word in words if word or len(words) == 1]
+        return [read(word) for word in [each for each in words if each] or [text]]
 
     return {"type": values, "action": "extend", "default": []}
 
@@ -142,6 +142,11 @@ class Parser(argparse.ArgumentParser):
     ) -> None:
         super().__init__(allow_abbrev=False, formatter_class=HelpFormatter, **kinds)
         self.examples, self.statuses = examples, statuses
+
+    @property
+    def takes_lists(self) -> bool:
+        """Whether any option takes several values."""
+        return any(isinstance(each, argparse._ExtendAction) for each in self._actions)  # noqa: SLF001  # no other name
 
     def format_help(self) -> str:
         """Return the help, which ends with exit statuses and examples where there are any."""

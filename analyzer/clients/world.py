@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 
 from analyzer.clients.responses import (
@@ -19,7 +19,7 @@ from analyzer.clients.target import ClientTarget
 from analyzer.failure.models import Dead
 from analyzer.failure.route_loss import route_loss
 from analyzer.kubeproxy.proxy_mode import ProxyMode
-from analyzer.kubeproxy.view import FrontendKind, Route, ServicePort, Source, View
+from analyzer.kubeproxy.view import Endpoint, FrontendKind, Route, ServicePort, Source, View
 from analyzer.model.addresses import Address
 from analyzer.model.endings import EndKind
 from analyzer.model.ternary import Ternary
@@ -60,6 +60,10 @@ class EntryNode:
     fate: FlowResponse | None = None
 
 
+def _unknown(_: ServicePort) -> None:
+    return None
+
+
 @value(kw_only=True)
 class World:
     """Everything that decides how a client's flows end.
@@ -68,12 +72,15 @@ class World:
         entries: the nodes that take them; one, unless a balancer draws.
         source: where they come from, as the nodes see it.
         fate_of: what dead endpoints do.
+        ready: returns the endpoints of a ServicePort that the API lists as ready, whatever the
+            rules of a node draw; None if that is not known.
     """
 
     entries: tuple[EntryNode, ...]
     dead: Dead
     fate_of: FateOf
     source: Source
+    ready: Callable[[ServicePort], tuple[Endpoint, ...] | None] = _unknown
 
     @property
     def view(self) -> View:
@@ -140,8 +147,13 @@ class World:
     def pods(
         self, service: ServicePort
     ) -> tuple[Mapping[FlowResponse, int], Mapping[FlowResponse, int]]:
-        """Return for each fate how many endpoints certainly have it, and how many may."""
-        return counted(service.endpoints, self.dead, self.fate_of)
+        """Return for each fate how many ready endpoints certainly have it, and how many may.
+
+        If it is not known which are ready, those are taken that the rules send flows to.
+        """
+        ready = self.ready(service)
+        endpoints = service.endpoints if ready is None else ready
+        return counted(endpoints, self.dead, self.fate_of)
 
     def name_server(self, address: Address) -> ClientTarget:
         """Return how look-ups at an address end; not known unless it is a Service's."""

@@ -49,17 +49,18 @@ def dead(
     endpoints: Collection[str] = (),
     nodes: Collection[str] = (),
     zones: Collection[str] = (),
+    unshown: Collection[Endpoint] = (),
 ) -> Dead:
     """Return what dies when all of these fail together.
 
     With `may_be_gone`, a named endpoint that no Service has is taken to have been removed from the
-    rules.
+    rules. `unshown` are endpoints that the dump does not show, and that may die too.
 
     Raises:
         UsageError: a name that occurs neither in the dump nor in the objects.
     """
     named = {"endpoint": endpoints, "node": nodes, "zone": zones}
-    known = view.endpoints
+    known = tuple(dict.fromkeys((*view.endpoints, *unshown)))
     shown = KnownEndpoints(view, known, cluster, may_be_gone)
     dying = frozenset(
         [e for kind, each in named.items() if each for e in MODELS[kind](each, shown)]
@@ -85,7 +86,7 @@ def dead(
     )
 
 
-def _named(name: str) -> Callable[[Endpoint], bool]:
+def _named(name: str, cluster: Cluster) -> Callable[[Endpoint], bool]:
     """Return a function that says whether an endpoint has this name.
 
     Raises:
@@ -97,6 +98,11 @@ def _named(name: str) -> Callable[[Endpoint], bool]:
         return lambda each: each.address.version == version and each.address in ends
     given = address_and_port_from_text(name)
     if given is None:
+        for kind, others in (("node", cluster.node_names), ("zone", cluster.zones)):
+            if name in others:
+                raise UsageError(
+                    f"--dead {name}: that is a {kind}; did you mean --dead-{kind} {name}?"
+                )
         raise UsageError(
             f"--dead {name}: expected an address, for example 10.1.0.1 or 10.1.0.1:53, a network, "
             "for example 10.1.0.0/24, or with --objects a pod (namespace/name)"
@@ -133,12 +139,12 @@ def _endpoints(names: Collection[str], known: KnownEndpoints) -> list[Endpoint]:
     """``--dead IP[:PORT]``: a pod, or one port of it; ``--dead CIDR``: all in a network."""
     dying: list[Endpoint] = []
     for name in names:
-        meant = _named(name)
+        meant = _named(name, known.cluster)
         found = [each for each in known.endpoints if meant(each)]
         if not found and not known.may_be_gone and not known.hides_some:
+            both = {word for e in known.endpoints for word in (str(e), str(e.address))}
             raise UsageError(
-                f"--dead {name}: no Service of this dump has that endpoint"
-                + suggestion(name, {str(e.address) for e in known.endpoints})
+                f"--dead {name}: no Service of this dump has that endpoint" + suggestion(name, both)
             )
         dying += found
     return dying

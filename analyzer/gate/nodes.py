@@ -55,8 +55,11 @@ class SchedulingNode:
 
 
 def is_description(text: str) -> bool:
-    """Return whether a value of ``--nodes`` describes nodes rather than naming a file."""
-    return _GROUP.fullmatch(text) is not None
+    """Return whether a value of ``--nodes`` describes nodes rather than naming a file.
+
+    A number alone is meant so too, though the ``x`` is missing.
+    """
+    return text.isdecimal() or _GROUP.fullmatch(text) is not None
 
 
 def described(groups: Sequence[str]) -> list[Object]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # only loaded when needed
     from types import SimpleNamespace
     from typing import Final
 
+    from analyzer.kubeproxy.view import Endpoint, ServicePort
     from analyzer.model.roles import Roles
     from analyzer.model.services import ApiServicePort
     from analyzer.model.workloads import Workloads
@@ -33,6 +34,7 @@ class ApiObjects:
     def __init__(self, options: SimpleNamespace) -> None:
         self._items: list[Object] = []
         self._services: dict[int, tuple[ApiServicePort, ...]] = {}
+        self._by_name: dict[int, dict[tuple[str, str], ApiServicePort]] = {}
         self.cluster = Cluster()
         if options.objects:
             from analyzer.parsers.api_objects import decode
@@ -99,6 +101,20 @@ class ApiObjects:
 
             self._services[version] = parse_services(self._items, version)
         return self._services[version]
+
+    def ready_endpoints(self, service: ServicePort) -> tuple[Endpoint, ...] | None:
+        """Return the endpoints of a ServicePort that are ready; None if no object says so."""
+        if not self.lists_endpoints:
+            return None
+        from analyzer.kubeproxy.view import Endpoint
+
+        version = service.version or 4
+        if version not in self._by_name:
+            self._by_name[version] = {(s.name, s.protocol): s for s in self.services(version)}
+        spec = self._by_name[version].get((service.name.text, service.protocol))
+        if spec is None:
+            return None
+        return tuple(Endpoint(e.address, e.port) for e in spec.endpoints if e.is_ready)
 
 
 def _named(files: Sequence[tuple[str, bytes]]) -> str:

@@ -133,8 +133,6 @@ def read_two(options: SimpleNamespace) -> tuple[Input, Input]:
     """
     from types import SimpleNamespace
 
-    if options.a == options.b == "-":
-        raise UsageError("A and B are both -: only one of them can be standard input")
     given = vars(options)
     of_a = SimpleNamespace(**{**given, "dumps": _one_or_several(options.a)})
     of_b = SimpleNamespace(

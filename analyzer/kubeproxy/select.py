@@ -41,8 +41,17 @@ def select(view: View, wanted: str, place: str = "this dump") -> tuple[ServicePo
             f"no Service of chain {wanted} in {place}; chains are found by the names of Services: "
             "if rules have no comments, pass --objects, or give the Service's address"
         )
-    hint = suggestion(wanted, {s.name.text for s in view.services})
+    hint = suggestion(wanted, {s.name.text for s in view.services}, _short_names(view))
     raise UsageError(f"no Service {wanted} in {place}{hint}")
+
+
+def _short_names(view: View) -> dict[str, str]:
+    """Return the names without namespace and port, each with its namespace if that is the only."""
+    found: dict[str, set[str]] = {}
+    for name in (each.name for each in view.services):
+        if name.service is not None:
+            found.setdefault(name.service, set()).add(f"{name.namespace}/{name.service}")
+    return {name: min(whole) if len(whole) == 1 else name for name, whole in found.items()}
 
 
 def narrow(

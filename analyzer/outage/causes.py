@@ -126,7 +126,7 @@ class Causes:
         self.all_dead = bool(workloads.nodes) and set(workloads.nodes) <= self.nodes
         stuck = outage.is_stuck
         normal = clocks.not_ready(may_elect=outage.may_elect, is_stuck=stuck)
-        #: When pods of dead nodes are not ready, and when default/kubernetes changes.
+        #: When pods of dead nodes are marked not ready, and when default/kubernetes changes.
         self.not_ready = self._healing(outage.heals, normal, clocks.after_outage())
         # By the time the API is back leases may have expired, or the API servers are back.
         gone = TimeBounds(Fraction(0), clocks.api_removed().latest)

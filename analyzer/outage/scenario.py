@@ -261,7 +261,7 @@ def _events(
         )
     if causes.nodes:
         ready, tolerates = causes.not_ready, clocks.of("toleration")
-        found.append(OutageEvent("pods of dead nodes are not ready", ready))
+        found.append(OutageEvent("pods of dead nodes are marked not ready", ready))
         leave = NEVER if outage.proxy_dead else ready + clocks.reaches_rules
         found.append(OutageEvent("their endpoints leave this node's rules", leave))
         evicted = [causes.evicted(node, tolerates) for node in sorted(causes.nodes)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from analyzer.errors import InputError, UsageError, suggestion
 from analyzer.model.diagnostics import Diagnostic, Severity
@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # what `services` does not need without objects is not loaded
     from analyzer.failure.models import Dead
     from analyzer.inputs.recognised import Input
     from analyzer.kubeproxy.absent import Absent
-    from analyzer.kubeproxy.view import ServicePort
+    from analyzer.kubeproxy.view import Endpoint, ServicePort
     from analyzer.questions.predicting import Shown
     from analyzer.reports.freshness import Freshness
 
@@ -55,8 +55,14 @@ def _every(absent: Absent) -> tuple[ServicePort, ...]:
     return (*absent.lacking, *absent.beyond, *absent.unled)
 
 
-def dead_of(options: SimpleNamespace, given: Input | Shown, *, may_be_gone: bool = False) -> Dead:
-    """Return what the options say is dead; `may_be_gone` as of `failure.models.dead`.
+def dead_of(
+    options: SimpleNamespace,
+    given: Input | Shown,
+    *,
+    may_be_gone: bool = False,
+    unshown: Collection[Endpoint] = (),
+) -> Dead:
+    """Return what the options say is dead; the rest as of `failure.models.dead`.
 
     Raises:
         UsageError: a name that does not occur.
@@ -72,6 +78,7 @@ def dead_of(options: SimpleNamespace, given: Input | Shown, *, may_be_gone: bool
         endpoints=[each for listed in places.values() for each in listed],
         nodes=options.dead_node,
         zones=options.dead_zone,
+        unshown=unshown,
     )
     return replace(died, named=tuple(places))
 

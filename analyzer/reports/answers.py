@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from analyzer.clients.callers import Callers
     from analyzer.clients.operations import PredictedOperation
     from analyzer.cluster.from_dumps import FromDumps
+    from analyzer.failure.limits import Threshold
     from analyzer.failure.loss import ServiceLoss
     from analyzer.failure.loss_at_nodes import WorstLoss
     from analyzer.failure.models import Dead
@@ -103,7 +104,7 @@ class LossAnswer:
         repair: the command that prints how to remove the dead; empty if none is known.
         quiet: whether to leave out what to do next.
         place: the node, if dumps of several nodes are judged.
-        freshness: of when the rules and the objects are.
+        threshold: the limit on losses, and what exceeds it; None without one.
     """
 
     cluster: Cluster
@@ -123,6 +124,7 @@ class LossAnswer:
     repair: str = ""
     quiet: bool = False
     place: str = ""
+    threshold: Threshold | None = None
 
     @property
     def not_judged(self) -> tuple[str, ...]:
@@ -145,8 +147,7 @@ class LossNode:
         name: unique among the nodes: its own name, or that of a file.
         node: its own name, if known.
         is_dead: whether it is among the dead, so that no flows of it count.
-        answer: None where none of its Services can be judged.
-        why: the reason for that.
+        answer: None where none of its Services can be judged; `why` is the reason.
     """
 
     name: str
@@ -163,7 +164,7 @@ class LossNodesAnswer:
 
     Attributes:
         worst: what each loses at worst, at the nodes that are judged.
-        in_order, every, brief, narrowed, quiet: as of `LossAnswer`.
+        in_order, every, brief, narrowed, quiet, threshold: as of `LossAnswer`.
     """
 
     nodes: tuple[LossNode, ...]
@@ -176,6 +177,7 @@ class LossNodesAnswer:
     brief: bool = False
     narrowed: bool = False
     quiet: bool = False
+    threshold: Threshold | None = None
 
     @property
     def answers(self) -> Mapping[str, LossAnswer]:
@@ -313,12 +315,11 @@ class ClientAnswer:
 
     Attributes:
         fates: what the dead were declared to do, by name.
-        source: where clients are.
         balanced: the nodes among which a balancer draws, with the chance of each; empty without it.
-        callers: who calls; None if not given.
         assumed: what it assumes besides the dump.
         absent: ServicePorts of the objects that the dump does not show, of those asked for.
         max_failure: the limit on the chance to fail.
+        is_open: whether a Service that is not judged may lose more than the one that was chosen.
         every: whether to show each way in which an operation may end.
     """
 
@@ -334,6 +335,7 @@ class ClientAnswer:
     absent: Absent
     diagnostics: tuple[Diagnostic, ...]
     max_failure: Fraction | None = None
+    is_open: bool = False
     every: bool = False
 
     @property
@@ -346,8 +348,8 @@ class ClientAnswer:
     @property
     def is_broken(self) -> bool:
         """Whether some operation may fail more often than the limit."""
-        most = self.max_failure
-        return most is not None and any(each.outcome.fails[1] > most for each in self.found)
+        fails, most = [each.outcome.fails[1] for each in self.found], self.max_failure
+        return most is not None and (self.is_open or max(fails) > most)
 
 
 @value(kw_only=True)

@@ -12,6 +12,7 @@ from analyzer.reports.answers import ClientAnswer
 from analyzer.reports.client_words import why
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.not_judged import lines
+from analyzer.reports.numbers import limit_percent
 from analyzer.reports.phrases import SOURCES, assumed, count
 from analyzer.reports.times import length, share
 
@@ -70,6 +71,14 @@ def _head(answer: ClientAnswer) -> Iterator[Line]:
         nodes = ", ".join(f"{name} {share(each, each)}" for name, each in answer.balanced)
         yield Line((f"The load balancer draws {nodes}.",))
     yield _worst(answer)
+    if answer.is_broken:
+        assert answer.max_failure is not None
+        most = limit_percent(answer.max_failure)
+        beyond = sum(each.outcome.fails[1] > answer.max_failure for each in answer.found)
+        says = "Not everything was judged: that breaks --max-failure; --service names what counts."
+        if beyond:
+            says = f"--max-failure {most}: {count(beyond, 'operation')} may fail more often."
+        yield Line((Span(says, Style.BAD),))
 
 
 def _worst(answer: ClientAnswer) -> Line:

@@ -7,6 +7,7 @@ from analyzer.model.value import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from analyzer.failure.limits import Threshold
     from analyzer.failure.loss_at_every_node import LossAtEveryNode
     from analyzer.failure.models import Dead
     from analyzer.kubeproxy.absent import Absent
@@ -25,7 +26,7 @@ class LossClusterAnswer:
         losses: of the ServicePorts that a living node has in its rules, in the order of the report.
         every_node: the ServicePorts themselves.
         alive: names of the live nodes; `gone`: of the dead ones.
-        in_order, every, brief, narrowed, only_dead: as of `LossAnswer`.
+        in_order, every, brief, narrowed, only_dead, threshold: as of `LossAnswer`.
     """
 
     cluster: Cluster
@@ -43,6 +44,7 @@ class LossClusterAnswer:
     brief: bool = False
     narrowed: bool = False
     only_dead: bool = False
+    threshold: Threshold | None = None
 
     @property
     def not_judged(self) -> tuple[str, ...]:

@@ -104,12 +104,12 @@ def undecided(answer: DriftAnswer) -> Iterator[Line]:
 
 def grounds(answer: DriftAnswer) -> Iterator[Line]:
     """Yield what was compared with what."""
-    compared = count(answer.drifted.compared, "ServicePort")
+    compared = f"{count(answer.drifted.compared, 'ServicePort')}, counted at each node,"
     if not answer.drifted.by_objects:
-        says = f"Compared {compared} at nodes with what more than half of the nodes have."
+        says = f"Compared {compared} with what more than half of the nodes have."
         yield Line((Span(says, Style.FAINT),))
         return
-    says = f"Compared {compared} at nodes with what kube-proxy writes there for the objects"
+    says = f"Compared {compared} with what kube-proxy writes there for the objects"
     when = "" if answer.objects_taken is None else f", of {answer.objects_taken:%Y-%m-%d %H:%M %Z}"
     yield Line((Span(f"{says}{when}.", Style.FAINT),))
     yield Line((Span(f"Assumed: {'; '.join(answer.assumed)}.", Style.FAINT),))

@@ -273,7 +273,7 @@ def _counted(answer: DiffAnswer) -> str:
         (sum(each.a is None for each in certain), "ServicePort", "added"),
         (len(both), "ServicePort", "changed"),
         (len(changes) - len(certain), "ServicePort", "not known"),
-        (sum(not e.is_intended for e in found.beside), "answer", "to flows to no Service"),
+        (sum(not e.is_intended for e in found.beside), "kind", "of non-Service traffic"),
     ]
     return ", ".join(f"{count(number, noun)} {what}" for number, noun, what in counted if number)
 

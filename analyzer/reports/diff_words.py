@@ -12,17 +12,9 @@ from analyzer.model.probability import ALWAYS
 from analyzer.reports.numbers import bounds_percent
 from analyzer.reports.route_networks import first_networks
 
-#: Sources of flows, after the word ``from``.
-_FROM: Final = {
-    Source.POD: "pods of this node",
-    Source.POD_ELSEWHERE: "other pods",
-    Source.NODE: "the node",
-    Source.EXTERNAL: "external",
-    Source.HAIRPIN: "the endpoint itself",
-}
 _PODS: Final = frozenset({Source.POD, Source.POD_ELSEWHERE})
 _ENDS: Final = {
-    "endpoint": "sent on",
+    "endpoint": "sent to endpoints",
     "drop": "dropped",
     "reject": "rejected",
     "no-service": "forwarded unchanged",
@@ -63,23 +55,23 @@ def _sources(ways: Sequence[RouteIdentity]) -> str:
 
 def _network(way: RouteIdentity, told: set[tuple[Source, Network | None]]) -> str:
     """Return a network in words, with its exceptions that are not in `told`."""
-    within = {Source.EXTERNAL: "", Source.NODE: "the node in "}.get(way.source, "pods in ")
+    within = {Source.EXTERNAL: "", Source.NODE: "node in "}.get(way.source, "pods in ")
     but = [str(each) for each in way.but if (way.source, each) not in told]
     return f"{within}{way.network}{' but not ' if but else ''}{' or '.join(but)}"
 
 
 def sources(kinds: set[Source]) -> list[str]:
     """Return kinds of source in words, with both kinds of pods as one."""
-    named = ["pods"] if kinds >= _PODS else [_FROM[s] for s in Source if s in kinds & _PODS]
+    named = ["pods"] if kinds >= _PODS else [s.value for s in Source if s in kinds & _PODS]
     rest = [s for s in Source if s in kinds - _PODS]
     # Hairpin flows are only named if flows of other pods are not affected too.
-    return named + [_FROM[s] for s in rest if s is not Source.HAIRPIN or not kinds & _PODS]
+    return named + [s.value for s in rest if s is not Source.HAIRPIN or not kinds & _PODS]
 
 
 def ends(found: Otherwise) -> str:
     """Return how flows end: ``dropped``, ``33.3% rejected``; no ends: at endpoints."""
     if not found:
-        return "sent on"
+        return _ENDS["endpoint"]
     return ", ".join(
         _ENDS[kind] if share.lower == ALWAYS else f"{bounds_percent(share)} {_ENDS[kind]}"
         for kind, share in found

@@ -12,14 +12,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-#: Where new flows come from, in a column of a table.
-_SHORT: Final = {
-    Source.POD: "pods of this node",
-    Source.POD_ELSEWHERE: "other pods",
-    Source.NODE: "node",
-    Source.EXTERNAL: "external",
-    Source.HAIRPIN: "the endpoint itself",
-}
 _PODS: Final = (Source.POD, Source.POD_ELSEWHERE)
 
 
@@ -68,16 +60,16 @@ def _sources(alike: Sequence[Route], every: Sequence[Route]) -> tuple[str, ...]:
     if len(alike) == len(every):
         return ("anywhere",)
     plain = {route.source for route in alike if route.network is None}
-    found = ["pods"] if plain.issuperset(_PODS) else [_SHORT[s] for s in _PODS if s in plain]
+    found = ["pods"] if plain.issuperset(_PODS) else [s.value for s in _PODS if s in plain]
     found += [
-        f"{_SHORT[r.source]} in {networks(r)}" for r in alike if r.source in _PODS and r.network
+        f"{r.source.value} in {networks(r)}" for r in alike if r.source in _PODS and r.network
     ]
     if Source.NODE in plain:
-        found.append(_SHORT[Source.NODE])
+        found.append(Source.NODE.value)
     outside = [networks(r) for r in alike if r.source is Source.EXTERNAL]
-    found += [named or _SHORT[Source.EXTERNAL] for named in outside]
+    found += [named or Source.EXTERNAL.value for named in outside]
     if Source.HAIRPIN in plain and Source.POD not in plain:
-        found.append(_SHORT[Source.HAIRPIN])
+        found.append(Source.HAIRPIN.value)
     return tuple(found)
 
 

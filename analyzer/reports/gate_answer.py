@@ -19,7 +19,7 @@ from analyzer.kubeproxy.predict.cluster import Prediction
 from analyzer.model.diagnostics import Diagnostic
 from analyzer.model.value import value
 from analyzer.parsers.manifests import Manifest
-from analyzer.reports.numbers import bounds_percent, fraction_percent
+from analyzer.reports.numbers import bounds_percent, fraction_percent, limit_percent
 from analyzer.reports.phrases import count, listed
 
 _NODES_SHOWN = 6
@@ -167,7 +167,7 @@ def violation_words(answer: GateAnswer, evaluated: EvaluatedService, violation: 
         wanted = f"the loss of any {count(limits.min_survives or 0, 'node')}"
         return f"{name} {surely}{verb} {many}; required: {wanted}"
     assert limits.max_loss is not None  # it is broken
-    most = fraction_percent(limits.max_loss)
+    most = limit_percent(limits.max_loss)
     if violation.breach is None:
         assert found.most is not None  # else it is proven
         return (

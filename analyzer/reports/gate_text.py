@@ -19,7 +19,7 @@ from analyzer.reports.gate_answer import (
     unknown_words,
     violation_words,
 )
-from analyzer.reports.numbers import bounds_percent, fraction_percent
+from analyzer.reports.numbers import bounds_percent, limit_percent
 from analyzer.reports.phrases import count, listed
 from analyzer.reports.predicted_text import grounds, head
 
@@ -109,7 +109,7 @@ def _scope(answer: GateAnswer) -> Iterator[Line]:
     where = f" in {count(zones, 'zone')}" if zones else ""
     asked = []
     if answer.thresholds.max_loss is not None:
-        asked.append(f"at most {fraction_percent(answer.thresholds.max_loss)} lost")
+        asked.append(f"at most {limit_percent(answer.thresholds.max_loss)} lost")
     if answer.thresholds.min_survives is not None:
         asked.append(f"survives the loss of any {count(answer.thresholds.min_survives, 'node')}")
     told = f" Required: {', '.join(asked)}." if asked else ""

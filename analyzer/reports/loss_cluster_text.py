@@ -9,7 +9,7 @@ from analyzer.model.probability import Bounds, Dyadic
 from analyzer.reports.affinity import affinity_note
 from analyzer.reports.cluster_answer import LossClusterAnswer
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
-from analyzer.reports.loss_summary import doubts, harm
+from analyzer.reports.loss_summary import doubts, harm, threshold
 from analyzer.reports.loss_words import STYLES, WORDS, by_harm, dead_words, worst_routes
 from analyzer.reports.not_judged import lines as not_judged
 from analyzer.reports.numbers import bounds_percent
@@ -50,7 +50,8 @@ def render(answer: LossClusterAnswer) -> Document:
         which = " hit" if answer.in_order else ", none worse"
         says = f"{count(len(rows) - len(shown), 'more ServicePort')}{which}: --summary"
         blocks.append(Line((Span(says, Style.FAINT),)))
-    return Document([*blocks, Line(), *ending(answer)])
+    notes = [*ending(answer)]
+    return Document([*blocks, *([Line(), *notes] if notes else [])])
 
 
 def summary(answer: LossClusterAnswer) -> Iterator[Line]:
@@ -61,6 +62,7 @@ def summary(answer: LossClusterAnswer) -> Iterator[Line]:
     yield from doubts(answer.dead)
     yield from _seen(answer)
     yield from harm(by_harm([each.worst for each in losses]), is_whole=answer.is_whole, at=at)
+    yield from threshold(answer.threshold)
     yield from dropped(answer.every_node)
     yield from not_judged(answer.view, answer.absent)
     yield from head(answer.prediction)

@@ -18,7 +18,7 @@ from analyzer.reports.loss_nowhere import nowhere
 from analyzer.reports.loss_overview import overview
 from analyzer.reports.loss_rows import brief, whole
 from analyzer.reports.loss_steps import steps
-from analyzer.reports.loss_summary import doubts, harm
+from analyzer.reports.loss_summary import doubts, harm, threshold
 from analyzer.reports.loss_text import table
 from analyzer.reports.loss_words import STYLES, by_harm, dead_words
 from analyzer.reports.not_judged import lines
@@ -71,6 +71,7 @@ def render(answer: LossNodesAnswer) -> Document:
         *doubts(answer.dead),
         *_seen(answer, alike=is_alike),
         *harm(by_harm(losses), is_whole=answer.is_whole, at=at),
+        *threshold(answer.threshold),
     ]
     if at is None:
         hit = [each for each in losses if each.worst.upper]

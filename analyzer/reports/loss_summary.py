@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from analyzer.failure.limits import Threshold, is_broken
 from analyzer.failure.loss import LossState, ServiceLoss
 from analyzer.failure.models import Dead
 from analyzer.model.probability import ALWAYS
@@ -20,7 +21,7 @@ from analyzer.reports.loss_words import (
     worst_routes,
 )
 from analyzer.reports.lost_now import sentences
-from analyzer.reports.numbers import bounds_percent
+from analyzer.reports.numbers import bounds_percent, limit_percent
 from analyzer.reports.phrases import at_node, count
 
 TYPE_CHECKING = False
@@ -43,6 +44,7 @@ def summary(answer: LossAnswer, losses: Sequence[ServiceLoss]) -> Iterator[Line]
     yield from sentences(each.service for each in losses)
     yield from doubts(answer.dead)
     yield from harm(losses, is_whole=answer.is_whole)
+    yield from threshold(answer.threshold)
 
 
 def harm(
@@ -75,6 +77,18 @@ def harm(
     by = "route" if at is None else "route at the worst node"
     of = f"Of new flows, by the worst {by} ({routes_judged(hit)})."
     yield Line((Span(f"{of}{every}", Style.FAINT),))
+
+
+def threshold(asked: Threshold | None) -> Iterator[Line]:
+    """Yield why ``--max-loss`` is broken, if it is."""
+    if asked is None or not is_broken(asked):
+        return
+    says = "Not everything was judged: that breaks --max-loss."
+    if asked.beyond:
+        names, more = services_named(asked.beyond)
+        number = count(len(asked.beyond), "ServicePort")
+        says = f"--max-loss {limit_percent(asked.most)}: {number} may lose more: {names}{more}."
+    yield Line((Span(says, Style.BAD),))
 
 
 def doubts(dead: Dead) -> Iterator[Line]:

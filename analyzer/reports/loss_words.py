@@ -100,13 +100,11 @@ def worst_routes(loss: ServiceLoss) -> str:
     return f"{sources} to {first.kind.value} {first}{more}"
 
 
-def sources_of(
-    some: Sequence[RouteLoss], among: Sequence[RouteLoss], hairpin: str = Source.HAIRPIN.value
-) -> str:
+def sources_of(some: Sequence[RouteLoss], among: Sequence[RouteLoss]) -> str:
     """Return the sources of some routes: a kind by its name if all its networks are of them."""
     found: list[str] = []
     for source in dict.fromkeys(each.route.source for each in some):
-        name = hairpin if source is Source.HAIRPIN else source.value
+        name = source.value
         mine = dict.fromkeys(_networks_from(source, some))
         if mine.keys() >= set(_networks_from(source, among)):
             found.append(name)

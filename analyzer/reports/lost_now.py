@@ -32,7 +32,7 @@ _WORDS: Final = {
     EndKind.DROPPED: ("are dropped", "may be dropped"),
     EndKind.REJECTED: ("are rejected", "may be rejected"),
     EndKind.UNANSWERED: ("get no answer", "may get no answer"),
-    EndKind.NOT_TRANSLATED: ("are never translated", "may never be translated"),
+    EndKind.NOT_TRANSLATED: ("bypass conntrack and nat", "may bypass conntrack and nat"),
     EndKind.LEFT_OVER: (
         "are taken by no draw of the Service's chain",
         "may be taken by no draw of the Service's chain",
@@ -166,4 +166,4 @@ def _sources(loss: ServiceLoss, ending: Ending, share: Bounds, total: Bounds) ->
     ]
     if len(routes) == len(loss.routes) and routes[0].route.source is not Source.HAIRPIN:
         return "from everywhere"
-    return f"from {sources_of(routes, loss.routes, 'an endpoint itself')}"
+    return f"from {sources_of(routes, loss.routes)}"

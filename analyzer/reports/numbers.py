@@ -88,6 +88,11 @@ def fraction_percent(value: Fraction) -> str:
     return f"{float(100 * value):.1f}%"
 
 
+def limit_percent(value: Fraction) -> str:
+    """Return ``10%`` or ``49.99%``: a limit from an option, not rounded to another one."""
+    return f"{str(float(100 * value)).removesuffix('.0')}%"
+
+
 def bounds_percent(bounds: Bounds) -> str:
     """Return ``50.0%``, or ``20.0 to 50.0%`` where only bounds are known."""
     if bounds.is_exact:

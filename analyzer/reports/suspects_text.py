@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from analyzer.failure.suspects import Suspect
 from analyzer.model.cluster import Cluster
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.flow_answers import SuspectsAnswer
-from analyzer.reports.phrases import count
+from analyzer.reports.phrases import count, listed
+
+#: Unanswered flows of a ServicePort that are no longer those that began just now.
+_MANY = 10
 
 #: New flows between two takes, by the rules' counters.
 _DRAWN = Column("DRAWN", right=True)
@@ -52,6 +55,7 @@ def _blocks(answer: SuspectsAnswer) -> Iterator[Block]:
             f" (exact binomial tests, Holm-corrected, family-wise error rate {answer.rate:.3g}).",
         )
     )
+    yield from _without_any_answer(answer.suspects)
     shown = answer.suspects if answer.every else [e for e in answer.suspects if _is_odd(e)]
     if shown:
         yield Line()
@@ -69,6 +73,22 @@ def _blocks(answer: SuspectsAnswer) -> Iterator[Block]:
     yield Line((Span(says, Style.FAINT),))
     if answer.proposal:
         yield Line(("What they would cost: ", Span(answer.proposal, Style.STRONG)), whole=True)
+
+
+def _without_any_answer(suspects: Sequence[Suspect]) -> Iterator[Line]:
+    """Yield ServicePorts none of whose flows was answered: no share tells their endpoints apart."""
+    answered = {id(e.service) for e in suspects if e.of_answered or e.established}
+    silent = {
+        id(e.service): e.service.name.text
+        for e in suspects
+        if e.of_unanswered >= _MANY and id(e.service) not in answered
+    }
+    if silent:
+        says = (
+            f"No flow was answered to {listed([*silent.values()])}: all endpoints there may be "
+            "dead, or cut off from this node."
+        )
+        yield Line((Span(says, Style.WARNING),))
 
 
 def _is_odd(each: Suspect) -> bool:

@@ -74,7 +74,10 @@ class _Writer:
                 case Chance(branches):
                     children = [(name, f" [label={_label([_chance(w)])}]", c) for w, c in branches]
                 case Either(_, branches):
-                    children = [(name, ' [label="either", style=dashed]', c) for c in branches]
+                    children = [
+                        (name, f' [label="case {number}", style=dashed]', child)
+                        for number, child in enumerate(branches, 1)
+                    ]
                 case _:
                     pass
             rest += reversed(children)

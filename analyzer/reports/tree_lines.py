@@ -77,7 +77,7 @@ class _Writer:
                 left_out = branches[shown:]
             case Either(because, each):
                 yield (faint, Span(f"not known: {because}", Style.WARNING))
-                labelled = [("either", child) for child in each]
+                labelled = [(f"case {number}", child) for number, child in enumerate(each, 1)]
             case BySource():
                 raise TypeError("a tree is shown of one source")
             case _:

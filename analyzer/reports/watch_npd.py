@@ -33,7 +33,7 @@ def verdict(found: Watched, *, allow_drift: bool) -> tuple[int, str]:
         return NOT_OK, fitted("; ".join(said))
     if not found.is_ok:
         return UNKNOWN, fitted(f"unknown: {_why_unknown(result)}")
-    drift = "" if result.drift is None or allow_drift else ", as the objects say"
+    drift = "" if result.drift is None or allow_drift else "; rules match the objects"
     judged = count(len(result.services), "ServicePort")
     may = "none loses more than allowed" if result.worst else "none loses new flows"
     return OK, fitted(f"{judged}: {may}{drift}")

@@ -25,8 +25,9 @@ def breaches(answer: WhatIfAnswer) -> Iterator[Line]:
         if each.kind is None or each.none is None:
             continue
         what = _failing(each.kind, each.names)
-        says = f"--max-loss: losing {what} may cost {each.service.name.text} {percent(each.none)}"
-        yield Line((Span(f"{says} of the flows {way(each.row)}.", Style.BAD),))
+        cost = f"{each.service.name.text} {percent(each.none)} of the flows {way(each.row)}"
+        says = f"--max-loss: losing {what} may cost more, for example {cost}."
+        yield Line((Span(says, Style.BAD),))
     few = [each for each in answer.breaches if each.kind is None]
     if few:
         names = listed([each.service.name.text for each in few])

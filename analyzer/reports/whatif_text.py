@@ -84,11 +84,15 @@ def render(answer: WhatIfAnswer) -> Document:
         table = _table(_SERVICES, rows)
         blocks += [table, *_hidden(len(services) - len(shown)), Line()]
     pinned = [answer.found.services[at] for at, _ in services]
-    blocks += [*_sets(answer), *affinity_note(pinned, answer.view.mode, lost=True)]
-    if answer.prediction is not None:
-        blocks += grounds(answer.prediction)
-    blocks += [*assumed(answer.diagnostics), Line(), *control_plane(answer, failures)]
-    return Document(blocks)
+    notes = [
+        *_sets(answer),
+        *affinity_note(pinned, answer.view.mode, lost=True),
+        *([] if answer.prediction is None else grounds(answer.prediction)),
+        *assumed(answer.diagnostics),
+    ]
+    if notes:
+        blocks += [*notes, Line()]
+    return Document([*blocks, *control_plane(answer, failures)])
 
 
 # --- the first lines -------------------------------------------------------

@@ -29,6 +29,7 @@ from analyzer.model.value import replace, value
 from analyzer.output import finish
 from analyzer.questions.evaluating import dead_of, evaluated_services, warnings_of_dead
 from analyzer.reports.answers import ClientAnswer
+from analyzer.reports.not_judged import not_judged
 from analyzer.verbs.client_names import Names
 
 TYPE_CHECKING = False
@@ -66,6 +67,7 @@ def client(options: SimpleNamespace) -> int:
         absent=asked.absent,
         diagnostics=asked.diagnostics,
         max_failure=options.max_failure,
+        is_open=asked.is_open,
         every=options.all,
     )
     return finish(options, options.verb, answer, answer.diagnostics, no=answer.is_broken)
@@ -94,6 +96,7 @@ class _Asked:
         self._options = options
         self._objects = ApiObjects(options)
         self.assumed: list[str] = []
+        self.is_open = False  # until a Service is chosen among those that are judged
         source = options.source or ("external" if options.balancer else "pod")
         if options.balancer:
             if source != "external":
@@ -119,15 +122,21 @@ class _Asked:
             dead=self.died,
             fate_of=fates.of,
             source=Source(source),
+            ready=self._objects.ready_endpoints,
         )
 
     def _dead(self) -> Dead:
         if not self._options.balancer:
-            return dead_of(self._options, self.given)
+            return dead_of(self._options, self.given, unshown=self._ready())
         views = [each.view for each in self._inputs.values()]
         every = tuple(service for each in views for service in each.services)
         whole = replace(self.given, view=replace(self.given.view, services=every))
-        return dead_of(self._options, whole)
+        return dead_of(self._options, whole, unshown=self._ready())
+
+    def _ready(self) -> list[Endpoint]:
+        """Return the endpoints that the API lists as ready, which clients may draw themselves."""
+        every = (self._objects.ready_endpoints(each) for each in self.given.view.services)
+        return [end for ready in every for end in ready or ()]
 
     def _said(self) -> dict[str, FlowResponse]:
         """Return what `--fate` says, by names that are dead.
@@ -248,6 +257,11 @@ class _Asked:
     def _connection(self, connector: Connector, service: ServicePort) -> Connection:
         frontend = self.world.route(service).frontend
         self._note_stopped(service)
+        if connector.to is To.PODS and self._objects.ready_endpoints(service) is None:
+            self._note(
+                "clients that choose among endpoints themselves know those that the rules draw; "
+                "--objects with endpointslices says which are ready"
+            )
         told = connector.to is To.SERVICE and frontend.kind is not FrontendKind.CLUSTER_IP
         return Connection(connector=connector, service=service, frontend=frontend if told else None)
 
@@ -262,7 +276,11 @@ class _Asked:
             f"rules of the node itself may stop flows to {service.name.text}: each of their "
             "packets is drawn anew, so chances are ranges"
         )
-        if self.world.is_stopped(service) and says not in self.assumed:
+        if self.world.is_stopped(service):
+            self._note(says)
+
+    def _note(self, says: str) -> None:
+        if says not in self.assumed:
             self.assumed.append(says)
 
     def _tuned(self, connector: Connector) -> Connector:
@@ -299,6 +317,7 @@ class _Asked:
                 each.name.text,
             ),
         )
+        self.is_open = bool(not_judged(self.given.view, self.absent) or self.given.view.cut)
         return worst[:1]
 
     def _journeys(self) -> Iterator[Journey]:

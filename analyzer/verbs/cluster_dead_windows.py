@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from analyzer.cluster.content import Contents
     from analyzer.cluster.course import Moment
     from analyzer.inputs.api_objects import ApiObjects
-    from analyzer.kubeproxy.view import Endpoint, ServicePort
+    from analyzer.kubeproxy.view import ServicePort
     from analyzer.model.probability import Bounds
     from analyzer.reports.cluster_timeline_answer import Look
     from analyzer.watching.drifting import Predictions
@@ -139,23 +139,12 @@ class Losses:
 
     def _unready(self, service: ServicePort, died: Dead, at: int) -> Dead:
         """Add the endpoints that objects do not list as ready; perhaps, where they list none."""
-        known = self._objects[at].known
-        spec = next(
-            (
-                each
-                for each in known.services(service.version or 4)
-                if (each.name, each.protocol) == (service.name.text, service.protocol)
-            ),
-            None,
-        )
-        if spec is None:
+        ready = self._objects[at].known.ready_endpoints(service)
+        if ready is None:
             return replace(died, uncertain=died.uncertain | frozenset(service.endpoints))
-        ready = {(each.address, each.port) for each in spec.endpoints if each.is_ready}
-
-        def is_ready(end: Endpoint) -> bool:
-            return end.port is None or (end.address, end.port) in ready
-
-        lost = frozenset(each for each in service.endpoints if not is_ready(each))
+        lost = frozenset(
+            end for end in service.endpoints if end.port is not None and end not in ready
+        )
         return replace(
             died, endpoints=died.endpoints | lost, named=(*died.named, *sorted(map(str, lost)))
         )

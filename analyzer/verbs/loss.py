@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from analyzer.errors import InputError, UsageError
+from analyzer.failure.limits import Threshold, is_broken
 from analyzer.failure.loss import in_order, losses
 from analyzer.failure.loss_at_nodes import WorstLoss, worst_of
 from analyzer.failure.route_loss import Count
@@ -25,7 +26,6 @@ from analyzer.reports.loss_words import by_harm
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fractions import Fraction
     from types import SimpleNamespace
     from typing import Final
 
@@ -81,10 +81,9 @@ def loss(options: SimpleNamespace) -> int:
     if not died.is_anything and options.conntrack:
         _propose(options, given)
     diagnostics = (*given.view.diagnostics, *warnings_of_dead(options, given, died))
-    answer = replace(_answer(options, given, died, found, diagnostics), typed=_typed(options))
-    return finish(
-        options, options.verb, answer, diagnostics, no=_is_beyond(answer, options.max_loss)
-    )
+    answer = _answer(options, given, died, found, diagnostics)
+    answer = replace(answer, typed=_typed(options), threshold=_threshold(options, answer, [answer]))
+    return finish(options, options.verb, answer, diagnostics, no=is_broken(answer.threshold))
 
 
 def _propose(options: SimpleNamespace, given: Input) -> None:
@@ -127,12 +126,20 @@ def _answer(
     )
 
 
-def _is_beyond(answer: LossAnswer, most: Fraction | None) -> bool:
-    """Return whether a threshold is exceeded, or may be where not all is evaluated."""
+def _threshold(
+    options: SimpleNamespace, answer: LossAnswer | LossNodesAnswer, at: Iterable[LossAnswer]
+) -> Threshold | None:
+    """Return ``--max-loss`` and what exceeds it, at any of the nodes."""
+    most = options.max_loss
     if most is None:
-        return False
-    lost = (route for each in answer.losses for route in each.routes)
-    return not answer.is_whole or any(each.is_lost_beyond(most) for each in lost)
+        return None
+    beyond = {
+        (each.service.name.text, each.service.protocol, each.service.version): each
+        for node in at
+        for each in node.losses
+        if any(route.is_lost_beyond(most) for route in each.routes)
+    }
+    return Threshold(most=most, beyond=tuple(by_harm(beyond.values())), is_whole=answer.is_whole)
 
 
 def _typed(options: SimpleNamespace) -> str:
@@ -211,11 +218,8 @@ def _at_several(options: SimpleNamespace, nodes: Sequence[NodeInput]) -> int:
         narrowed=bool(options.service or options.namespace),
         quiet=options.quiet,
     )
-    most = options.max_loss
-    broken = most is not None and (
-        not answer.is_whole or any(_is_beyond(each, most) for each in answer.answers.values())
-    )
-    return finish(options, "loss-nodes", answer, diagnostics, no=broken)
+    answer = replace(answer, threshold=_threshold(options, answer, answer.answers.values()))
+    return finish(options, "loss-nodes", answer, diagnostics, no=is_broken(answer.threshold))
 
 
 def _worst(options: SimpleNamespace, nodes: Sequence[LossNode]) -> tuple[WorstLoss, ...]:

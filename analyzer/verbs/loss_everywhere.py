@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from analyzer.cluster.from_dumps import FromDumps
 from analyzer.errors import UsageError
+from analyzer.failure.limits import Threshold, is_broken
 from analyzer.failure.loss import in_order
 from analyzer.failure.loss_at_every_node import LossAtEveryNode, losses_at_every_node
 from analyzer.failure.route_loss import Count
@@ -20,7 +21,6 @@ from analyzer.reports.loss_words import by_harm
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from fractions import Fraction
     from types import SimpleNamespace
 
     from analyzer.failure.models import Dead
@@ -72,8 +72,8 @@ def loss_of(options: SimpleNamespace, objects: ApiObjects, found: Everywhere) ->
         narrowed=bool(options.service or options.namespace),
         only_dead=options.count == Count.DEAD.value,
     )
-    broken = options.max_loss is not None and _is_beyond(answer, options.max_loss)
-    return finish(options, "loss-cluster", answer, diagnostics, no=broken)
+    answer = replace(answer, threshold=_threshold(options, answer))
+    return finish(options, "loss-cluster", answer, diagnostics, no=is_broken(answer.threshold))
 
 
 def _ordered(
@@ -85,9 +85,16 @@ def _ordered(
     return tuple(at[id(each)] for each in ordered)
 
 
-def _is_beyond(answer: LossClusterAnswer, most: Fraction) -> bool:
-    routes = (route for each in answer.losses for at in each.at for route in at.loss.routes)
-    return not answer.is_whole or any(each.is_lost_beyond(most) for each in routes)
+def _threshold(options: SimpleNamespace, answer: LossClusterAnswer) -> Threshold | None:
+    most = options.max_loss
+    if most is None:
+        return None
+    beyond = [
+        each.worst
+        for each in answer.losses
+        if any(route.is_lost_beyond(most) for at in each.at for route in at.loss.routes)
+    ]
+    return Threshold(most=most, beyond=tuple(by_harm(beyond)), is_whole=answer.is_whole)
 
 
 def _warnings(found: Everywhere, died: Dead, *, all_dead: bool) -> Iterator[Diagnostic]:

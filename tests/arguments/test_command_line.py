@@ -88,6 +88,12 @@ def test_words_that_may_be_either_are_refused(
     assert f"it is unclear which word is {needed}" in capsys.readouterr().err
 
 
+def test_a_list_of_nothing_is_not_no_list() -> None:
+    for empty in ("", ",", ",,"):
+        assert parse(["loss", "DUMP", "--dead", empty]).dead == [empty]
+    assert parse(["loss", "DUMP", "--dead", ",10.0.0.1,"]).dead == ["10.0.0.1"]
+
+
 def test_a_file_may_have_a_comma_in_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from analyzer.failure.limits import allowed
+from analyzer.failure.limits import Threshold, allowed, is_broken
 
 
 @pytest.mark.parametrize("number", [2, 3, 4, 6, 7, 10, 40])
@@ -21,3 +21,9 @@ def test_draws_that_are_rounded_break_no_threshold(number: int) -> None:
         lost = sum(sorted(shares)[-dead:])
         assert lost <= allowed(most, number)
         assert lost > allowed(most - Fraction(1, 1 << 20), number)
+
+
+def test_a_threshold_that_is_not_known_to_be_kept_is_broken() -> None:
+    assert not is_broken(None)
+    assert not is_broken(Threshold(most=Fraction(1, 2), beyond=(), is_whole=True))
+    assert is_broken(Threshold(most=Fraction(1, 2), beyond=(), is_whole=False))

@@ -141,6 +141,8 @@ def test_an_ipv6_frontend_names_its_service(wanted: str) -> None:
     ("wanted", "message"),
     [
         ("web/ap:http", "no Service web/ap:http in this dump; did you mean web/app:http or "),
+        ("bar", "no Service bar in this dump; did you mean web/bare?"),
+        ("appp", "no Service appp in this dump; did you mean app?"),  # of two namespaces
         (
             "zzz",
             "no Service zzz in this dump; there are 10.96.0.5:80, dev/app:http, web/app:admin, "

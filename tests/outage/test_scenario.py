@@ -106,7 +106,7 @@ def test_events_come_in_the_order_in_which_they_may_begin() -> None:
         "what is marked dead is dead",
         "another controller manager is elected, if necessary",
         "living nodes too may count as not ready, for a while",
-        "pods of dead nodes are not ready",
+        "pods of dead nodes are marked not ready",
         "their endpoints leave this node's rules",
         "they are evicted, and replaced where they can be",
     ]

@@ -162,7 +162,7 @@ def test_a_cluster_of_all_kinds_of_services_does_not_drift(command: Command) -> 
     done = command("cluster", "drift", "made")
     assert (done.status, done.err) == (0, "")
     assert "No difference at 4 nodes." in done.out
-    assert "Compared 48 ServicePorts at nodes" in done.out
+    assert "Compared 48 ServicePorts, counted at each node," in done.out
 
 
 def test_only_what_was_asked_for_is_told(folder: Path, command: Command) -> None:

@@ -36,13 +36,13 @@ def test_all_routes_are_all() -> None:
 @pytest.mark.parametrize(
     ("kinds", "words"),
     [
-        ({Source.POD}, ["pods of this node"]),
-        ({Source.POD_ELSEWHERE}, ["other pods"]),
+        ({Source.POD}, ["pod"]),
+        ({Source.POD_ELSEWHERE}, ["pod-elsewhere"]),
         ({Source.POD, Source.POD_ELSEWHERE}, ["pods"]),
-        ({Source.NODE, Source.EXTERNAL}, ["the node", "external"]),
+        ({Source.NODE, Source.EXTERNAL}, ["node", "external"]),
         # An endpoint is a pod too.
-        ({Source.POD, Source.HAIRPIN}, ["pods of this node"]),
-        ({Source.HAIRPIN}, ["the endpoint itself"]),
+        ({Source.POD, Source.HAIRPIN}, ["pod"]),
+        ({Source.HAIRPIN}, ["hairpin"]),
     ],
 )
 def test_sources_are_put_in_words(kinds: set[Source], words: list[str]) -> None:
@@ -59,9 +59,7 @@ def test_flows_of_the_same_sources_are_told_together() -> None:
 
 def test_flows_of_other_sources_are_told_apart() -> None:
     found = told(way(Source.POD), way(Source.EXTERNAL, NODE_PORTS[0]))
-    assert found == (
-        "from pods of this node to ClusterIP 10.96.0.1:80; from external to NodePort *:30080"
-    )
+    assert found == ("from pod to ClusterIP 10.96.0.1:80; from external to NodePort *:30080")
 
 
 def test_every_source_is_anywhere_with_the_endpoint_itself_or_without() -> None:
@@ -80,10 +78,10 @@ def test_a_network_of_sources_is_named() -> None:
 @pytest.mark.parametrize(
     ("found", "words"),
     [
-        ((), "sent on"),
+        ((), "sent to endpoints"),
         ((("drop", SURE),), "dropped"),
         ((("reject", HALF),), "50.0% rejected"),
-        ((("drop", HALF), ("endpoint", HALF)), "50.0% dropped, 50.0% sent on"),
+        ((("drop", HALF), ("endpoint", HALF)), "50.0% dropped, 50.0% sent to endpoints"),
     ],
 )
 def test_a_share_is_told_unless_it_is_all(found: Otherwise, words: str) -> None:

@@ -21,7 +21,7 @@ from tests.support.commands import Command
 NOISE = ROOT / "fixtures" / "noise"
 NEW = "-m conntrack --ctstate NEW"
 KNOWN = "--objects", str(NOISE / "objects.json"), "--node", "worker1"
-DNS = r"kube-system/kube-dns:dns: 100.0% of new flows from pod, pod-elsewhere, external are never "
+DNS = r"kube-system/kube-dns:dns: 100.0% of new flows from pod, pod-elsewhere, external bypass "
 
 
 @pytest.mark.parametrize(
@@ -34,13 +34,13 @@ DNS = r"kube-system/kube-dns:dns: 100.0% of new flows from pod, pod-elsewhere, e
         ),
         (
             "kube-router",
-            r"default/app: 50.0% of new flows from pod, pod-elsewhere, external, an endpoint "
-            r"itself are rejected now "
+            r"default/app: 50.0% of new flows from pod, pod-elsewhere, external, hairpin "
+            r"are rejected now "
             r"\(kube-router, table filter, \S+/kube-router.txt:\d+: -A KUBE-POD-FW-ABC .*\)\.",
         ),
         (
             "nodelocaldns",
-            DNS + r"translated now \(NodeLocal DNSCache, table raw, \S+: -A PREROUTING -d 10\.96",
+            DNS + r"conntrack and nat now \(NodeLocal DNSCache, table raw, \S+: -A PREROUTING ",
         ),
     ],
 )
@@ -73,10 +73,7 @@ def test_more_that_may_be_lost_is_said_beside_what_is(command: Command) -> None:
     done = command("services", command.file("dump.txt", text), *KNOWN, "--service", "default/app")
     certain, perhaps = done.out.splitlines()[:2]
     assert re.match(r"default/app: 50.0% of new flows from node are dropped now \(", certain)
-    most = (
-        r"default/app: up to 100.0% of new flows from pod, pod-elsewhere, external, an endpoint "
-        r"itself may be dropped "
-    )
+    most = r"default/app: up to 100.0% of new flows from pod, pod-elsewhere, external, hairpin may be dropped "
     assert re.match(most + r"now \(.*: -A FORWARD -m made-up -j DROP\)\.", perhaps)
 
 

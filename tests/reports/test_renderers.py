@@ -220,7 +220,7 @@ def test_where_nothing_is_dead_nothing_is_said_to_be_well() -> None:
 def test_a_tree_tells_why_it_does_not_know() -> None:
     shown = Answers().plain("tree")
     assert "not known: dump.txt:" in shown
-    assert "└─ either" in shown
+    assert "└─ case 2" in shown
     assert "=> 10.0.0.1:80 DEAD" in shown
 
 

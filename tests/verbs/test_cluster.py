@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import shutil
 import sys
@@ -137,7 +138,11 @@ def test_of_a_node_without_a_dump_nothing_is_claimed(command: Command) -> None:
 def test_a_threshold_that_holds_everywhere_holds(command: Command, made: str) -> None:
     given = ["cluster", "loss", made, "--dead-node", DEAD, "--max-loss"]
     assert command(*given, "100%").status == 0
-    assert command(*given, "0%").status == 1
+    done = command(*given, "0%")
+    assert done.status == 1
+    assert re.search(
+        r"^--max-loss 0%: [1-9]\d* ServicePorts? may lose more: ", done.out, re.MULTILINE
+    )
 
 
 def test_tables_tell_what_routes_there_are(command: Command, made: str) -> None:

@@ -104,7 +104,9 @@ def test_each_node_s_own_answer_stands_below_where_all_is_asked_for(command: Com
 def test_thresholds_are_of_all_nodes(command: Command) -> None:
     names = files(command, n1=node(*BOTH), n2=node(*BOTH, first="0.75000000000"))
     assert command("loss", *names, *DEAD, "--max-loss", "80%").status == 0
-    assert command("loss", *names, *DEAD, "--max-loss", "60%").status == 1
+    done = command("loss", *names, *DEAD, "--max-loss", "60%")
+    assert done.status == 1
+    assert "--max-loss 60%: 1 ServicePort may lose more: ns/a.\n" in done.out
     assert command("loss", names[0], *DEAD, "--max-loss", "60%").status == 0
 
 

@@ -94,7 +94,7 @@ _shtab_kubeodds_advise_options=(
   "--output[write here instead of to stdout]:FILE:_files"
   "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb are respected)]:color:(auto always never)"
   "--no-color[--color never]"
-  "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or the name of a chain]:NAME:"
+  "*--service[only these\: \[ns\/\]name\[\:port\], IP\[\:PORT\], kube\*, or the name of a chain]:NAME:"
   "*"{-n,--namespace}"[only Services of these namespaces]:NAME:"
   "*--measure[judge only these, for example spread\; joined with \+ they are applied one after another\: spread\+local]:NAME:"
   "--objects-of[print the objects as that measure leaves them, for the selected Services, as a v1 List for kubeodds whatif --from-objects]:NAME:"
@@ -107,7 +107,7 @@ _shtab_kubeodds_advise_options=(
   "--topology[how the control plane was built, instead of --etcd and --api-load-balancer]:topology:(kubeadm-stacked external-etcd k3s one-load-balancer client-side-load-balancer)"
   "--top[judge measures for the N worst Services (default\: 3)]:N:"
   "--all[judge every Service, and also show measures that do not help or are refused]"
-  "(*)::output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content\; loss, and client with --balancer, also take those of several nodes:_files"
+  "(*)::output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -152,7 +152,7 @@ _shtab_kubeodds_client_options=(
   "*--dead[an endpoint that no longer answers\; or a CIDR, or a pod\'s ns\/name]:IP[:PORT]:"
   "*--dead-node[a node that is gone (needs --objects or --node-of)]:NODE:"
   "*--dead-zone[a zone that is gone (needs --objects)]:ZONE:"
-  "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or the name of a chain]:NAME:"
+  "*--service[only these\: \[ns\/\]name\[\:port\], IP\[\:PORT\], kube\*, or the name of a chain]:NAME:"
   "*"{-n,--namespace}"[only Services of these namespaces]:NAME:"
   "*--client[which clients (default\: all of them)\: glibc, musl, go, c-ares, systemd-resolved, dig, tcp, http-retry, keep-alive, affinity, userspace-proxy, proxy-by-pod-ip, proxy-by-service-ip, headless]:NAME:"
   "--lookup[the name to look up\; with a final dot there is no search (default\: kubernetes.default)]:NAME:"
@@ -164,9 +164,9 @@ _shtab_kubeodds_client_options=(
   "--balancer[a load balancer in front of NodePorts draws a node first, dead or alive\: uniform, or by weights in TOML (worker1 \= 3)\; give a dump for each node]:uniform|FILE:"
   "--timeout[give up each connection attempt after this time (default\: each client\'s own)]:TIME:"
   "--tries[at most this many connection attempts (default\: each client\'s own)]:N:"
-  "--max-failure[exit with 1 if an operation may fail more often (for example 10\%)]:PERCENT:"
+  "--max-failure[exit with 1 if an operation may fail more often (for example 10\%)\; without --service also if some Service is not judged]:PERCENT:"
   "--all[also show every way in which an operation may end]"
-  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content\; loss, and client with --balancer, also take those of several nodes:_files"
+  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content\; with --balancer, those of several nodes may be given, too:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -211,7 +211,7 @@ _shtab_kubeodds_cluster_drift_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "*--objects[API objects to use instead of those of the build]:FILE:_files"
   "*--node-of[as for \`cluster build\`]:CIDR=NODE:"
-  "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or the name of a chain]:NAME:"
+  "*--service[only these\: \[ns\/\]name\[\:port\], IP\[\:PORT\], kube\*, or the name of a chain]:NAME:"
   "*"{-n,--namespace}"[only Services of these namespaces]:NAME:"
   "--against[what nodes are compared with\: what kube-proxy would write for the objects, or what most nodes have (default\: objects, if there are any)]:against:(objects majority)"
   "*--only[only differences of these kinds]:CODE:"
@@ -240,7 +240,7 @@ _shtab_kubeodds_cluster_loss_options=(
   "*--dead[an endpoint that no longer answers\; or a CIDR, or a pod\'s ns\/name]:IP[:PORT]:"
   "*--dead-node[a node that is gone (needs --objects or --node-of)]:NODE:"
   "*--dead-zone[a zone that is gone (needs --objects)]:ZONE:"
-  "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or the name of a chain]:NAME:"
+  "*--service[only these\: \[ns\/\]name\[\:port\], IP\[\:PORT\], kube\*, or the name of a chain]:NAME:"
   "*"{-n,--namespace}"[only Services of these namespaces]:NAME:"
   "--sort[by name, by number of endpoints, or by loss, which is the loss on its worst route at its worst node\; greatest first]:sort:(name endpoints loss)"
   "--summary[one line for each ServicePort, affected or not]"
@@ -286,7 +286,7 @@ _shtab_kubeodds_cluster_timeline_options=(
   "*--dead-zone[a zone that was gone\; all the time, or from FROM to TO (for example 2026-11-20T09\:00\:00Z)]:ZONE[@FROM..TO]:"
   "--dead-by-objects[count endpoints as dead that the objects at that time do not list as ready]"
   "--max-lost[exit with 1 if a ServicePort may have lost more than this time\'s worth of new flows, or not everything was read]:TIME:"
-  "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or the name of a chain]:NAME:"
+  "*--service[only these\: \[ns\/\]name\[\:port\], IP\[\:PORT\], kube\*, or the name of a chain]:NAME:"
   "*"{-n,--namespace}"[only Services of these namespaces]:NAME:"
   "--all[list every one]"
   "--input-format[format of each DUMP (default\: detected)]:input_format:(iptables-list iptables-save nft nft-json)"
@@ -315,7 +315,7 @@ _shtab_kubeodds_cluster_whatif_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "*--objects[API objects to use instead of those of the build]:FILE:_files"
   "*--node-of[as for \`cluster build\`]:CIDR=NODE:"
-  "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or the name of a chain]:NAME:"
+  "*--service[only these\: \[ns\/\]name\[\:port\], IP\[\:PORT\], kube\*, or the name of a chain]:NAME:"
   "*"{-n,--namespace}"[only Services of these namespaces]:NAME:"
   "*--only[node, zone, control-plane, or set (of several nodes)\; default\: all of them]:KIND:"
   "--depth[up to this many nodes fail together (default\: 2, all pairs)]:K:"
@@ -383,7 +383,7 @@ _shtab_kubeodds_diff_options=(
   "--output[write here instead of to stdout]:FILE:_files"
   "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb are respected)]:color:(auto always never)"
   "--no-color[--color never]"
-  "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or the name of a chain]:NAME:"
+  "*--service[only these\: \[ns\/\]name\[\:port\], IP\[\:PORT\], kube\*, or the name of a chain]:NAME:"
   "*"{-n,--namespace}"[only Services of these namespaces]:NAME:"
   "--all[list every ServicePort and endpoint, even if there are many]"
   "--count-intended[exit with 1 also if the only differences are those that nftables mode makes by design]"
@@ -415,10 +415,10 @@ _shtab_kubeodds_explore_options=(
   "*--dead[an endpoint that no longer answers\; or a CIDR, or a pod\'s ns\/name]:IP[:PORT]:"
   "*--dead-node[a node that is gone (needs --objects or --node-of)]:NODE:"
   "*--dead-zone[a zone that is gone (needs --objects)]:ZONE:"
-  "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or the name of a chain]:NAME:"
+  "*--service[only these\: \[ns\/\]name\[\:port\], IP\[\:PORT\], kube\*, or the name of a chain]:NAME:"
   "*"{-n,--namespace}"[only Services of these namespaces]:NAME:"
   "--count[which flows count as lost, as with loss (default\: all)]:count:(all dead)"
-  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content\; loss, and client with --balancer, also take those of several nodes:_files"
+  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -446,7 +446,7 @@ _shtab_kubeodds_gate_options=(
   "--max-input[refuse larger inputs, compressed or not\: K, M, G (default\: 2G)]:SIZE:"
   "--strict[exit with 3 if not every Service was judged]"
   {-v,--verbose}"[also print informative messages]"
-  "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or the name of a chain]:NAME:"
+  "*--service[only these\: \[ns\/\]name\[\:port\], IP\[\:PORT\], kube\*, or the name of a chain]:NAME:"
   "*"{-n,--namespace}"[only Services of these namespaces]:NAME:"
   "(*):YAML or JSON, already rendered by helm or kustomize\: files, folders, or - for stdin:"
 )
@@ -485,7 +485,7 @@ _shtab_kubeodds_lab_clients_options=(
   "*--rules[another node\'s own dump\: packets for its pods traverse these rules too]:NODE=DUMP:"
   "--lenient[leave out rules that cannot be loaded, and name each (default\: refuse the dump)]"
   "--backend[what loads the rules\: iptables-legacy, iptables-nft, or, for nft rulesets, nft itself (default\: what wrote the dump)]:backend:(legacy nft nftables)"
-  "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or the name of a chain]:NAME:"
+  "*--service[only these\: \[ns\/\]name\[\:port\], IP\[\:PORT\], kube\*, or the name of a chain]:NAME:"
   {-o,--format}"[format]:format:(json text)"
   "--output[write here instead of to stdout]:FILE:_files"
   "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb are respected)]:color:(auto always never)"
@@ -495,7 +495,7 @@ _shtab_kubeodds_lab_clients_options=(
   "*--like[what COMMAND does, in sequence, by names of clients that \`kubeodds client\` knows, for example glibc,tcp (default\: nothing is predicted)]:NAME:"
   "--timeout[give up each connection attempt after this time (default\: each client\'s own)]:TIME:"
   "--tries[at most this many connection attempts (default\: each client\'s own)]:N:"
-  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content\; loss, and client with --balancer, also take those of several nodes:_files"
+  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -537,14 +537,14 @@ _shtab_kubeodds_lab_repair_options=(
   "*--rules[another node\'s own dump\: packets for its pods traverse these rules too]:NODE=DUMP:"
   "--lenient[leave out rules that cannot be loaded, and name each (default\: refuse the dump)]"
   "--backend[what loads the rules\: iptables-legacy, iptables-nft, or, for nft rulesets, nft itself (default\: what wrote the dump)]:backend:(legacy nft nftables)"
-  "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or the name of a chain]:NAME:"
+  "*--service[only these\: \[ns\/\]name\[\:port\], IP\[\:PORT\], kube\*, or the name of a chain]:NAME:"
   {-o,--format}"[format]:format:(json markdown text)"
   "--output[write here instead of to stdout]:FILE:_files"
   "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb are respected)]:color:(auto always never)"
   "--no-color[--color never]"
   "--flows[new flows for each route, before the repair, with it, and after a sync on top (default\: 10000)]:flows:"
   "*--from[where the flows come from (default\: pod)]:{pod,pod-elsewhere,node,external,hairpin}:"
-  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content\; loss, and client with --balancer, also take those of several nodes:_files"
+  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -574,7 +574,7 @@ _shtab_kubeodds_lab_run_options=(
   "*--rules[another node\'s own dump\: packets for its pods traverse these rules too]:NODE=DUMP:"
   "--lenient[leave out rules that cannot be loaded, and name each (default\: refuse the dump)]"
   "--backend[what loads the rules\: iptables-legacy, iptables-nft, or, for nft rulesets, nft itself (default\: what wrote the dump)]:backend:(legacy nft nftables)"
-  "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or the name of a chain]:NAME:"
+  "*--service[only these\: \[ns\/\]name\[\:port\], IP\[\:PORT\], kube\*, or the name of a chain]:NAME:"
   {-o,--format}"[format]:format:(html json markdown text)"
   "--output[write here instead of to stdout]:FILE:_files"
   "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb are respected)]:color:(auto always never)"
@@ -591,7 +591,7 @@ _shtab_kubeodds_lab_run_options=(
   "--pcap[replay the flows to Services in a capture taken elsewhere, pcap or pcapng\: each from the lab address that stands for its client, and from its own port]:FILE:_files"
   "--timing[kept\: flows leave at the captured intervals\; flat\: one right after another (default\: flat)]:timing:(kept flat)"
   "*--from[where the flows come from (default\: pod\; of a capture, all of them)]:{pod,pod-elsewhere,node,external,hairpin}:"
-  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content\; loss, and client with --balancer, also take those of several nodes:_files"
+  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -622,7 +622,7 @@ _shtab_kubeodds_lab_shell_options=(
   "--lenient[leave out rules that cannot be loaded, and name each (default\: refuse the dump)]"
   "--backend[what loads the rules\: iptables-legacy, iptables-nft, or, for nft rulesets, nft itself (default\: what wrote the dump)]:backend:(legacy nft nftables)"
   "--in[client (a pod that is not an endpoint), node (where the rules are), pods (this node\'s endpoints), another node, outside, world, or a pod by its address or its name (default\: client)]:PLACE:"
-  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content\; loss, and client with --balancer, also take those of several nodes:_files"
+  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -652,14 +652,14 @@ _shtab_kubeodds_lab_verify_options=(
   "*--rules[another node\'s own dump\: packets for its pods traverse these rules too]:NODE=DUMP:"
   "--lenient[leave out rules that cannot be loaded, and name each (default\: refuse the dump)]"
   "--backend[what loads the rules\: iptables-legacy, iptables-nft, or, for nft rulesets, nft itself (default\: what wrote the dump)]:backend:(legacy nft nftables)"
-  "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or the name of a chain]:NAME:"
+  "*--service[only these\: \[ns\/\]name\[\:port\], IP\[\:PORT\], kube\*, or the name of a chain]:NAME:"
   {-o,--format}"[format]:format:(html json junit markdown text)"
   "--output[write here instead of to stdout]:FILE:_files"
   "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb are respected)]:color:(auto always never)"
   "--no-color[--color never]"
   "--resolution[detect shares that are off by this much\; it sends as many flows as that takes (default\: 5\%)]:PERCENT:"
   "*--from[where the flows come from (default\: all of them)]:{pod,pod-elsewhere,node,external,hairpin}:"
-  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content\; loss, and client with --balancer, also take those of several nodes:_files"
+  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -696,7 +696,7 @@ _shtab_kubeodds_loss_options=(
   "*--dead[an endpoint that no longer answers\; or a CIDR, or a pod\'s ns\/name]:IP[:PORT]:"
   "*--dead-node[a node that is gone (needs --objects or --node-of)]:NODE:"
   "*--dead-zone[a zone that is gone (needs --objects)]:ZONE:"
-  "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or the name of a chain]:NAME:"
+  "*--service[only these\: \[ns\/\]name\[\:port\], IP\[\:PORT\], kube\*, or the name of a chain]:NAME:"
   "*"{-n,--namespace}"[only Services of these namespaces]:NAME:"
   "--sort[by name, by number of endpoints, or by loss, which is the loss on its worst route\; greatest first]:sort:(name endpoints loss)"
   "--summary[one line for each ServicePort, affected or not]"
@@ -704,7 +704,7 @@ _shtab_kubeodds_loss_options=(
   {-q,--quiet}"[leave out what to do now]"
   "--max-loss[exit with 1 if a ServicePort may lose more (for example 10\%), or is not judged]:PERCENT:"
   "--count[which flows count as lost\: all that reach no living endpoint, whatever the rule, or only those that go to dead endpoints (default\: all)]:count:(all dead)"
-  "(*)::output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content\; loss, and client with --balancer, also take those of several nodes:_files"
+  "(*)::output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content\; those of several nodes may be given, too:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -735,10 +735,10 @@ _shtab_kubeodds_pinned_options=(
   "*--dead[an endpoint that no longer answers\; or a CIDR, or a pod\'s ns\/name]:IP[:PORT]:"
   "*--dead-node[a node that is gone (needs --objects or --node-of)]:NODE:"
   "*--dead-zone[a zone that is gone (needs --objects)]:ZONE:"
-  "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or the name of a chain]:NAME:"
+  "*--service[only these\: \[ns\/\]name\[\:port\], IP\[\:PORT\], kube\*, or the name of a chain]:NAME:"
   "*"{-n,--namespace}"[only Services of these namespaces]:NAME:"
   "*--conntrack[output of \`conntrack -L\` on the node, unless DUMP is a bundle that contains it]:FILE:_files"
-  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content\; loss, and client with --balancer, also take those of several nodes:_files"
+  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -769,12 +769,12 @@ _shtab_kubeodds_repair_options=(
   "*--dead[an endpoint that no longer answers\; or a CIDR, or a pod\'s ns\/name]:IP[:PORT]:"
   "*--dead-node[a node that is gone (needs --objects or --node-of)]:NODE:"
   "*--dead-zone[a zone that is gone (needs --objects)]:ZONE:"
-  "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or the name of a chain]:NAME:"
+  "*--service[only these\: \[ns\/\]name\[\:port\], IP\[\:PORT\], kube\*, or the name of a chain]:NAME:"
   "*"{-n,--namespace}"[only Services of these namespaces]:NAME:"
   "--print[the change, its undo, or the commands that free pinned flows (default\: patch)]:prints:(patch undo conntrack)"
   "--family[the IP version whose rules to change, if there are dumps of both]:family:(ip ip6)"
   "--max-age[warn if the dump is older (default\: 15)]:MINUTES:"
-  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content\; loss, and client with --balancer, also take those of several nodes:_files"
+  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -808,12 +808,12 @@ _shtab_kubeodds_services_options=(
   "--output[write here instead of to stdout]:FILE:_files"
   "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb are respected)]:color:(auto always never)"
   "--no-color[--color never]"
-  "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or the name of a chain]:NAME:"
+  "*--service[only these\: \[ns\/\]name\[\:port\], IP\[\:PORT\], kube\*, or the name of a chain]:NAME:"
   "*"{-n,--namespace}"[only Services of these namespaces]:NAME:"
   "--sort[by name, by number of endpoints, or by loss, which is what losing its busiest endpoint costs\; greatest first]:sort:(name endpoints loss)"
   "--all[list every endpoint of Services that have many]"
   "--check[also report where the rules differ from what kube-proxy writes, or from --objects\; exit with 1 if they do]"
-  "(*)::output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content\; loss, and client with --balancer, also take those of several nodes:_files"
+  "(*)::output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -841,7 +841,7 @@ _shtab_kubeodds_suspects_options=(
   "--output[write here instead of to stdout]:FILE:_files"
   "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb are respected)]:color:(auto always never)"
   "--no-color[--color never]"
-  "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or the name of a chain]:NAME:"
+  "*--service[only these\: \[ns\/\]name\[\:port\], IP\[\:PORT\], kube\*, or the name of a chain]:NAME:"
   "*"{-n,--namespace}"[only Services of these namespaces]:NAME:"
   "*--conntrack[output of \`conntrack -L\` on the node, unless DUMP is a bundle that contains it]:FILE:_files"
   "*--again[the same, taken some seconds later, as \`collect --twice\` does\: ESTABLISHED flows that began in between were certainly answered]:FILE:_files"
@@ -849,7 +849,7 @@ _shtab_kubeodds_suspects_options=(
   "*--rules-again[output of \`iptables-save -c\` taken some seconds after DUMP, as \`collect --twice\` does\: how many new flows were drawn for each endpoint in between]:FILE:_files"
   "--error-rate[the highest chance of naming any endpoint that answers like the others (default\: 0.1\%)]:PERCENT:"
   "--all[show all endpoints that conntrack has flows to]"
-  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content\; loss, and client with --balancer, also take those of several nodes:_files"
+  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -880,7 +880,7 @@ _shtab_kubeodds_timeline_options=(
   "*--dead[an endpoint that no longer answers\; or a CIDR, or a pod\'s ns\/name]:IP[:PORT]:"
   "*--dead-node[a node that is gone (needs --objects or --node-of)]:NODE:"
   "*--dead-zone[a zone that is gone (needs --objects)]:ZONE:"
-  "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or the name of a chain]:NAME:"
+  "*--service[only these\: \[ns\/\]name\[\:port\], IP\[\:PORT\], kube\*, or the name of a chain]:NAME:"
   "*"{-n,--namespace}"[only Services of these namespaces]:NAME:"
   "*--control-plane[the control plane\'s nodes (default\: those with its role label)]:NODE:"
   "*--etcd[the nodes of etcd\'s members, or external (default\: from pods and labels, otherwise not known)]:NODE:"
@@ -915,7 +915,7 @@ _shtab_kubeodds_timeline_options=(
   "--settle[how long until living nodes that could not reach the API are ready again (default\: 0s-60s)]:TIME:"
   "--api-lease[how long an API server stays an endpoint of default\/kubernetes (default\: 15s)]:TIME:"
   "--api-reconcile[how often API servers renew that, and check the others\' (default\: 10s)]:TIME:"
-  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content\; loss, and client with --balancer, also take those of several nodes:_files"
+  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -956,7 +956,7 @@ _shtab_kubeodds_trace_options=(
   "*--dead[an endpoint that no longer answers\; or a CIDR, or a pod\'s ns\/name]:IP[:PORT]:"
   "*--dead-node[a node that is gone (needs --objects or --node-of)]:NODE:"
   "*--dead-zone[a zone that is gone (needs --objects)]:ZONE:"
-  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content\; loss, and client with --balancer, also take those of several nodes:_files"
+  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -990,8 +990,8 @@ _shtab_kubeodds_tree_options=(
   "*--dead[an endpoint that no longer answers\; or a CIDR, or a pod\'s ns\/name]:IP[:PORT]:"
   "*--dead-node[a node that is gone (needs --objects or --node-of)]:NODE:"
   "*--dead-zone[a zone that is gone (needs --objects)]:ZONE:"
-  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content\; loss, and client with --balancer, also take those of several nodes:_files"
-  ":ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or the name of a chain:"
+  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content:_files"
+  ":\[ns\/\]name\[\:port\], IP\[\:PORT\], kube\*, or the name of a chain:"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -1019,7 +1019,7 @@ _shtab_kubeodds_watch_options=(
   "*--dead-node[a node that is gone (needs --objects or --node-of)]:NODE:"
   "*--dead-zone[a zone that is gone (needs --objects)]:ZONE:"
   "--dead-file[what is dead, one per line\: a value of --dead, node NAME, or zone NAME\; read again when it changes]:FILE:_files"
-  "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or the name of a chain]:NAME:"
+  "*--service[only these\: \[ns\/\]name\[\:port\], IP\[\:PORT\], kube\*, or the name of a chain]:NAME:"
   "*"{-n,--namespace}"[only Services of these namespaces]:NAME:"
   "--max-loss[what a ServicePort may lose (for example 10\%\; default\: nothing)]:PERCENT:"
   "--no-drift[do not compare the rules with the objects]"
@@ -1069,7 +1069,7 @@ _shtab_kubeodds_whatif_options=(
   "--output[write here instead of to stdout]:FILE:_files"
   "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb are respected)]:color:(auto always never)"
   "--no-color[--color never]"
-  "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or the name of a chain]:NAME:"
+  "*--service[only these\: \[ns\/\]name\[\:port\], IP\[\:PORT\], kube\*, or the name of a chain]:NAME:"
   "*"{-n,--namespace}"[only Services of these namespaces]:NAME:"
   "*--only[node, zone, control-plane, or set (of several nodes)\; default\: all of them]:KIND:"
   "--depth[up to this many nodes fail together (default\: 2, all pairs)]:K:"
@@ -1083,7 +1083,7 @@ _shtab_kubeodds_whatif_options=(
   "--sort[by worst loss, by mean over all ServicePorts, or by name (default\: loss)]:sort:(loss mean name)"
   "--max-loss[exit with 1 if a failure may cost a ServicePort more (for example 60\%), or not everything is judged]:PERCENT:"
   "--min-survives[exit with 1 if a ServicePort may not survive the loss of any K nodes, or not everything is judged]:K:"
-  "(*)::output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content\; loss, and client with --balancer, also take those of several nodes:_files"
+  "(*)::output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
