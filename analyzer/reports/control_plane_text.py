@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from analyzer.failure.whatif import Failure, Kind
+from analyzer.failure.whatif import Failure, FailureKind
 from analyzer.model.ternary import Ternary
 from analyzer.outage.control_plane import (
     ApiState,
@@ -64,7 +64,7 @@ def _doubts(answer: WhatIfAnswer, shown: Sequence[Failure]) -> Iterator[Line]:
         if plane.state not in told:
             told.add(plane.state)
             text, _ = _WORDS[plane.state]
-            zone = "zone " if failure.kind is Kind.ZONE else ""
+            zone = "zone " if failure.kind is FailureKind.ZONE else ""
             who = f"{zone}{' + '.join(failure.names)}"
             yield Line((f"  {text} with {who} gone: {'; '.join(plane.reasons)}.",))
 

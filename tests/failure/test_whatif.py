@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from analyzer.errors import UsageError
 from analyzer.failure.loss import LossState, ServiceLoss, losses
-from analyzer.failure.models import dead
+from analyzer.failure.models import Dead, dead
 from analyzer.failure.smallest import rows_that_count
 from analyzer.failure.whatif import Failure, FailureKind, WhatIf, WhatIfOptions, what_if
 from analyzer.kubeproxy.view import ServicePort, View
@@ -74,10 +74,16 @@ def test_each_failure_costs_what_loss_finds(capture: Capture, zoned: bool) -> No
     assert {each.names[0] for each in answer.of_nodes} == cluster.node_names
     assert {each.names[0] for each in answer.of_zones} == cluster.zones
     for failure in answer.failures():
-        kind = "zones" if failure.kind is FailureKind.ZONE else "nodes"
-        died = dead(view, cluster, **{kind: failure.names})
+        died = died_of(failure, view, cluster)
         check(failure, answer, losses(view.services, died))
         assert failure.takes_own is died.takes(capture.node, cluster)
+
+
+def died_of(failure: Failure, view: View, cluster: Cluster) -> Dead:
+    """Return what `loss` takes to be dead in a failure."""
+    if failure.kind is FailureKind.ZONE:
+        return dead(view, cluster, zones=failure.names)
+    return dead(view, cluster, nodes=failure.names)
 
 
 def test_each_failure_costs_what_loss_finds_on_all_captures(captures: Path) -> None:
@@ -88,8 +94,7 @@ def test_each_failure_costs_what_loss_finds_on_all_captures(captures: Path) -> N
             continue
         answer = what_if(view.services, cluster, WhatIfOptions(node=capture.node, top=5))
         for failure in answer.failures():
-            kind = "zones" if failure.kind is FailureKind.ZONE else "nodes"
-            died = dead(view, cluster, **{kind: failure.names})
+            died = died_of(failure, view, cluster)
             check(failure, answer, losses(view.services, died))
             judged += 1
     assert judged > 100
