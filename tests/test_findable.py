@@ -227,7 +227,7 @@ ANALYZER: Final = (
         "which mode rules show, and which they show none of",
     ),
     Row(
-        "kubeproxy/fastpath/nft_hairpins",
+        "kubeproxy/fastpath/nft_hairpins kubeproxy/fastpath/nft_hosts",
         "kubeproxy/routes/test_hairpins.py",
         "what pods of nftables mode get back from themselves",
     ),

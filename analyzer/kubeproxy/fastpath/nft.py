@@ -13,7 +13,9 @@ from functools import cached_property
 
 from analyzer.kubeproxy.dispatch.nft_frame import SurroundingRules
 from analyzer.kubeproxy.fastpath.nft_hairpins import PlainHairpins, masquerade_and_loss
-from analyzer.kubeproxy.fastpath.nft_quiet import PlainFlows, QuietServices
+from analyzer.kubeproxy.fastpath.nft_hosts import PlainFlows, PlainHosts
+from analyzer.kubeproxy.fastpath.nft_quiet import QuietServices
+from analyzer.kubeproxy.fastpath.nft_same import SameForAll
 from analyzer.kubeproxy.routes.explored import Explored
 from analyzer.kubeproxy.routes.flows import FlowWalks
 from analyzer.kubeproxy.routes.source_parts import SourceParts
@@ -28,6 +30,7 @@ from analyzer.kubeproxy.rows.plain_shares import (
     PlainShares,
     differing_parts,
 )
+from analyzer.kubeproxy.rows.shapes import written
 from analyzer.kubeproxy.source_part import SourcePart
 from analyzer.kubeproxy.view import Endpoint, Frontend, FrontendKind, Route, Source
 from analyzer.model.addresses import Address
@@ -115,6 +118,7 @@ class PlainServices:
         self._walks = walks
         self._before = before
         self._own = frozenset(own)
+        self._own_hosts = frozenset(map(written, own))
         self._parts = parts
         self._known: dict[tuple[ServiceKind, Source], _Walked] = {}
         self._ways: dict[
@@ -126,7 +130,9 @@ class PlainServices:
         self._hairpins = PlainHairpins(walks, own, self._asked_of)
         self._to_itself: dict[tuple[object, ...], MasqueradeAndLoss] = {}
         self._draws: dict[int, tuple[Bounds, ...]] = {}
-        self._quiet = QuietServices(walks, self._hairpins)
+        self._hosts = PlainHosts(walks.hairpins, own)
+        self._quiet = QuietServices(walks, self._hairpins, self._hosts)
+        self._same = SameForAll(walks, self._hosts)
         #: Of all Services so far, by kind.
         self._routes: dict[ServiceKind, list[PlainRoutes]] = {}
 
@@ -144,9 +150,8 @@ class PlainServices:
                 return None
             marks = {source: self._known[kind, source].marks for source in Source}
             self._plain[kind] = marks
-        service = PlainService(
-            "", "", place.protocol, place.frontend.port or 0, "", Marked.NONE, drawn
-        )
+        port = place.frontend.port or 0
+        service = PlainService("", "", place.protocol, port, "", Marked.NONE, drawn)
         asked = PlainFlows(kind, place.frontend, place.protocol, drawn, place.chain.hosts, marks)
         is_quiet = self._quiet.add(asked)
         routes = PlainRoutes(
@@ -238,7 +243,7 @@ class PlainServices:
         walked = self._known[kind, source]
         asked = walked.asked
         if self.asks_behind:
-            asked |= self._asked_behind(source, place.protocol, walked.marks, drawn)
+            asked |= self._asked_behind(source, place, walked.marks, drawn)
         key = kind, source, asked
         if key not in self._ways:
             parts = self._parts.alike(source, asked)
@@ -255,16 +260,26 @@ class PlainServices:
         return any(asked is None or asked for asked in every)
 
     def _asked_behind(
-        self, source: Source, protocol: str, marks: Iterable[Mark], drawn: Drawn
+        self, source: Source, place: PlainFrontend, marks: Iterable[Mark], drawn: Drawn
     ) -> set[Intervals]:
         """Return what rules after nat match on of the sources of flows to some endpoints."""
         found: set[Intervals] = set()
+        protocol, has_own = place.protocol, self._has_own(place)
         for mark in marks:
+            of_all = self._same.asked(source, protocol, mark, place.chain.port)
+            if of_all is not None:
+                found |= of_all
+                if not has_own:
+                    continue
             towards = self._walks.after_dnat.towards(source, protocol, mark)
             for endpoint in drawn.endpoints:
                 number = int(endpoint.address)
                 found |= asked_of_others(towards(number, endpoint.port), number)
         return found
+
+    def _has_own(self, place: PlainFrontend) -> bool:
+        """Return whether an endpoint of a Service is an address of the node itself."""
+        return not self._own_hosts.isdisjoint(place.chain.hosts)
 
     def _endpoint_region(self, place: PlainFrontend) -> Region | None:
         """Return all addresses that an endpoint may have, except the node's own."""
@@ -293,9 +308,16 @@ class PlainServices:
         is_quiet: Callable[[], bool],
     ) -> Iterator[Route]:
         if source is Source.HAIRPIN:
+            way = kind, place.frontend, place.protocol
 
-            def of_hairpin(_: str, endpoint: Endpoint) -> MasqueradeAndLoss:
-                return self._hairpins.after_dnat(kind, place.frontend, place.protocol, endpoint)
+            def of_hairpin(protocol: str, endpoint: Endpoint) -> MasqueradeAndLoss:
+                address = endpoint.address
+                if address not in self._own:
+                    marks = self._hairpins.marks(*way, endpoint)
+                    found = self._same.to_itself(protocol, marks, endpoint)
+                    if found is not None:
+                        return found
+                return self._hairpins.after_dnat(*way, endpoint)
 
             shares = PlainShares(service.drawn, service.protocol, of_hairpin, is_quiet)
             yield Route(place.frontend, source, shares, NEVER)
@@ -309,9 +331,21 @@ class PlainServices:
     # --- after DNAT ---
 
     def _after(self, source: Source, way: _MarkedPart, place: PlainFrontend) -> MasqueradeAndLossOf:
+        chain, address = place.chain, way.address
+        same = self._same.to(source, place.protocol, way.marks, chain.port, address)
+        is_endpoint = address is None or written(address) in chain.hosts
+        if same is not None and not is_endpoint and not self._has_own(place):
+            return same
+
         def after(protocol: str, endpoint: Endpoint) -> MasqueradeAndLoss:
             if endpoint.address == way.address:
                 return self._of_itself(source, place, endpoint)
+            if same is not None and endpoint.address not in self._own:
+                if address is not None:
+                    return same
+                found = self._same.from_any(source, protocol, way.marks, endpoint)
+                if found is not None:
+                    return found
             to = source, protocol, endpoint, way.marks, way.address
             return masquerade_and_loss(self._walks.after_dnat.to(*to))
 

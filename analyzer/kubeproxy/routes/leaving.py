@@ -24,6 +24,7 @@ from analyzer.model.region import (
     Apart,
     Intervals,
     Itself,
+    Parted,
     Region,
     everything,
     is_one,
@@ -219,7 +220,8 @@ class Leaving:
         if all(onward.is_certain for _, onward in found[0]):
             return True
         asked = asked_fields(self._asked_fields, found)
-        return PORT not in asked and (wide.protocol is not None or PROTOCOL not in asked)
+        knows_port = wide.destination_port is not None or PORT not in asked
+        return knows_port and (wide.protocol is not None or PROTOCOL not in asked)
 
     def passing(self, packet: Packet) -> Tree:
         """Return what happens to a packet that no rule of nat sent on, from any source."""
@@ -302,6 +304,30 @@ class Leaving:
         """Return the same of packets that get another source address, too."""
         every = self._to_any(packet, addresses)
         return all(not each.lost and each.masquerade is Ternary.TRUE for each in every)
+
+    def to_others(self, packet: Packet, addresses: Intervals) -> OnwardBySource | None:
+        """Return what happens to packets to any of some addresses, from another one, by source.
+
+        In one traversal; None: that is not the same for all, as far as it tells; if the packet has
+        no port, as far as the port makes no difference.
+        """
+        to = AnyOf(self._everywhere.version, addresses)
+        sources = Apart(to.version, (everything(to.version),), to)
+        wide = replace(self._wide(packet), sources=sources, destinations=to)
+        found = self._walked(wide)
+        is_certain = all(onward.is_certain for _, onward in found[0])
+        is_same = is_certain or (not to.asked and self._is_enough(wide, found))
+        return found if is_same else None
+
+    def to_itself(self, packet: Packet, addresses: Intervals) -> OnwardBySource | None:
+        """Return the same of packets from any of some addresses to itself."""
+        back = Itself(self._everywhere.version, addresses)
+        wide = replace(self._wide(packet), sources=back, destinations=back)
+        try:
+            found = self._walked(wide)
+        except Parted:
+            return None
+        return found if self._is_enough(wide, found) else None
 
     def _to_any(self, packet: Packet, addresses: Intervals) -> Iterator[Onward]:
         """Yield what may happen to a packet to one of some addresses."""

@@ -51,6 +51,7 @@ class PlainChain:
     Attributes:
         texts: the endpoints, ``address:port`` as written, in the order in which they are drawn.
         hosts: their addresses, in the same order; those of IPv6 with brackets.
+        port: the port of all of them; None: they have several.
         marks: the destination (address, protocol, port) for which flows from outside a network
             are marked, that network, and the chain that marks; None: no flow is.
         marks_own: the chain that marks flows of the endpoint itself; None: there is none.
@@ -60,6 +61,7 @@ class PlainChain:
     protocol: str
     texts: tuple[str, ...]
     hosts: Sequence[str]
+    port: int | None
     marks: tuple[str, str, int, str, str] | None = None
     marks_own: str | None = None
     ends: tuple[str, ...] = ()
@@ -152,10 +154,12 @@ def _plain(
     bare, family = hosts, "ip"
     if hosts[0].startswith("["):
         bare, family = [host.strip("[]") for host in hosts], "ip6"
-    if not (all(map(is_port, set(ports))) and are_hosts(bare, family)):
+    each_port = set(ports)
+    if not (all(map(is_port, each_port)) and are_hosts(bare, family)):
         return None
+    port = int(ports[0]) if len(each_port) == 1 else None
     texts = tuple([f"{host}:{port}" for host, port in zip(hosts, ports, strict=True)])
-    return PlainChain(protocol=protocol, texts=texts, hosts=hosts, **others)
+    return PlainChain(protocol=protocol, texts=texts, hosts=hosts, port=port, **others)
 
 
 def _of_text(body: str, table: Table) -> PlainChain | None:

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from analyzer.errors import AnalyzerError
 from analyzer.kubeproxy.generate import iptables_save, services
 from analyzer.kubeproxy.rows import endpoints as endpoint_rows
-from analyzer.kubeproxy.rows import shapes
 from analyzer.kubeproxy.rows.endpoints import EndpointRows
 from analyzer.kubeproxy.rows.shapes import are_hosts
+from analyzer.model import addresses
 from analyzer.parsers.rows import RowChains, RuleRows
 from tests.support.captures import FIXTURES
 from tests.support.reading import read_ruleset
@@ -122,7 +122,7 @@ ODD_TEXTS += [
 @pytest.mark.parametrize("odd", ODD_TEXTS)
 def test_many_addresses_are_treated_as_few_are(odd: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for few in (0, 1_000):
-        monkeypatch.setattr(shapes, "_FEW", few)
+        monkeypatch.setattr(addresses, "_FEW", few)
         assert are_hosts(TEXTS, "ip")
         for at in range(len(TEXTS) + 1):
             assert not are_hosts([*TEXTS[:at], odd, *TEXTS[at:]], "ip")
