@@ -154,7 +154,7 @@ class LossNode:
     files: tuple[str, ...]
     is_dead: bool
     answer: LossAnswer | None
-    why: str = ""
+    why: str | None = None
 
 
 @value(kw_only=True)
