@@ -155,7 +155,7 @@ class LossNode:
     files: tuple[str, ...]
     is_dead: bool
     answer: LossAnswer | None
-    why: str = ""
+    why: str | None = None
 
 
 @value(kw_only=True)

@@ -14,7 +14,7 @@ class LabPcapAnswer:
 
     Attributes:
         packets: of the capture: flows that were replayed and packets passed over sum to them.
-        cut: why the capture has no more; empty where it ends with a whole packet.
+        cut: why the capture has no more; None where it ends with a whole packet.
         timing: ``kept`` or ``flat``.
         counters, conntrack: packets, or flows, by which other ways of counting differ from what
             was seen; None if they were not read.
@@ -23,7 +23,7 @@ class LabPcapAnswer:
 
     file: str
     packets: int
-    cut: str
+    cut: str | None
     dead: str
     timing: str
     node: str | None

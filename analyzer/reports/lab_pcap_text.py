@@ -194,7 +194,7 @@ def _end(answer: LabPcapAnswer) -> Iterator[Line]:
             f"replayed, {over:,} did not.",
         )
     )
-    if answer.cut:
+    if answer.cut is not None:
         yield Line((Span(f"The capture is incomplete: {answer.cut}.", Style.WARNING),))
     read = (("Rule counters", answer.counters), ("conntrack", answer.conntrack))
     says = " ".join(

@@ -272,5 +272,5 @@ def _node(
         files=node.of.files,
         is_dead=is_dead,
         answer=answer,
-        why=why or "",
+        why=why,
     )

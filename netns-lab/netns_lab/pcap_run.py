@@ -173,6 +173,6 @@ def _warnings(file: str, reading: Any, capture: Any) -> list[Diagnostic]:
         for each in capture.passed_over
         if not each.judged
     ]
-    if reading.cut:
+    if reading.cut is not None:
         found.append(partial_warning("capture-cut", f"{reading.cut}: read as far as it goes", file))
     return found

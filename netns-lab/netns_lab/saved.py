@@ -161,7 +161,7 @@ def _pcap(document: dict[str, Any]) -> Judged:
     answer = LabPcapAnswer(
         file=str(document["file"]),
         packets=count_of(document["packets"]),
-        cut=text_of(document["cut"]) or "",
+        cut=text_of(document["cut"]),
         dead=str(document["dead"]),
         timing=str(document["timing"]),
         node=None if not measured else measured[0].node,

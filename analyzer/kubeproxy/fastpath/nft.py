@@ -154,9 +154,8 @@ class PlainServices:
                 return None
             marks = {source: self._known[kind, source].marks for source in Source}
             self._plain[kind] = marks
-        service = PlainService(
-            "", "", place.protocol, place.frontend.port or 0, "", Marked.NONE, drawn
-        )
+        port = place.frontend.port or 0
+        service = PlainService("", "", place.protocol, port, "", Marked.NONE, drawn)
         asked = PlainFlows(kind, place.frontend, place.protocol, drawn, place.chain.hosts, marks)
         is_quiet = self._quiet.add(asked)
         routes = PlainRoutes(

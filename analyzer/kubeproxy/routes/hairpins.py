@@ -4,7 +4,7 @@ An endpoint does not answer these: IPv4 drops packets from an address of its own
 device, and in IPv6 the answer never leaves the endpoint, so that no node puts its addresses back.
 The node itself answers, for what it sends to itself comes back by loopback.
 
-Only endpoints of this node are judged: flows of those of other nodes are translated by their own
+Only endpoints of this node are evaluated: flows of those of other nodes are translated by their own
 node or, to a port of this one, come with the source that their own gives them. In nftables mode
 kube-proxy lists the endpoints of its node in a set, which identifies them if nothing else does.
 
