@@ -41,6 +41,11 @@ ANALYZER: Final = (
         "semantics/nft/test_changes.py semantics/nft/test_traverse.py",
         "statements that translate, reject, or look their operands up",
     ),
+    Row(
+        "reports/diff_answer",
+        "reports/test_diff_json.py reports/test_diff_words.py",
+        "what differs, as reports tell it",
+    ),
     Row("semantics/calls", "semantics/test_hooks.py", "chains are called as the hooks call them"),
     Row(
         "anonymise/naming anonymise/files verbs/anonymise arguments/anonymise",

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from analyzer.failure.thresholds import Breach
     from analyzer.failure.whatif import Failure, WhatIf
     from analyzer.kubeproxy.absent import Absent
-    from analyzer.kubeproxy.diff.difference import Difference
-    from analyzer.kubeproxy.diff.dumps import Dump
     from analyzer.kubeproxy.predict.cluster import Prediction
     from analyzer.kubeproxy.predict.every_node import EveryNode
     from analyzer.kubeproxy.view import Route, ServicePort, Source, View
@@ -381,22 +379,3 @@ class TraceAnswer:
         if fate.kind == "endpoint" and place in perhaps - ends:
             return None
         return fate.kind == "endpoint" and place in ends
-
-
-@value(kw_only=True)
-class DiffAnswer:
-    """The answer of ``diff``: what differs between two dumps.
-
-    Attributes:
-        versions: the IP versions that both have, which were compared.
-        every: whether a person wants to see each of many changes.
-    """
-
-    a: Dump
-    b: Dump
-    rulesets: tuple[Rules, Rules]
-    versions: tuple[int, ...]
-    cluster: Cluster
-    difference: Difference
-    diagnostics: tuple[Diagnostic, ...]
-    every: bool = False

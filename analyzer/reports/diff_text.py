@@ -19,7 +19,7 @@ from analyzer.kubeproxy.diff.pairs import version_of
 from analyzer.kubeproxy.view import ServicePort
 from analyzer.model.probability import Bounds, capped_sum
 from analyzer.reports.affinity import affinity_note
-from analyzer.reports.answers import DiffAnswer
+from analyzer.reports.diff_answer import DiffAnswer
 from analyzer.reports.diff_beside import beside_blocks, lost
 from analyzer.reports.diff_words import affinity, ends, flows, source_address
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable

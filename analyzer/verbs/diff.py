@@ -10,7 +10,7 @@ from analyzer.kubeproxy.diff.difference import Conclusion, difference
 from analyzer.kubeproxy.diff.dumps import Dump, versions_of_both
 from analyzer.kubeproxy.select import names_in
 from analyzer.output import finish
-from analyzer.reports.answers import DiffAnswer
+from analyzer.reports.diff_answer import DiffAnswer
 
 
 def diff(options: SimpleNamespace) -> int:

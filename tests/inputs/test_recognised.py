@@ -151,11 +151,6 @@ def test_a_dump_may_be_standard_input(folder: Path, monkeypatch: pytest.MonkeyPa
         read_input(parse(["services", "-", "-"]))
 
 
-def test_of_two_dumps_only_one_is_standard_input() -> None:
-    with pytest.raises(UsageError, match="only one of them"):
-        read_two(parse(["diff", "-", "-"]))
-
-
 def test_of_two_dumps_each_has_its_own_node(folder: Path) -> None:
     name = str(folder / "dump.txt")
     words = ("--node-ip", "172.16.0.1", "--node-ip-b", "172.16.0.2")

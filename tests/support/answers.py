@@ -49,7 +49,6 @@ from analyzer.outage.timeline import play
 from analyzer.parsers.iptables_save import parse
 from analyzer.reports.answers import (
     ClientAnswer,
-    DiffAnswer,
     LossAnswer,
     LossNode,
     LossNodesAnswer,
@@ -60,6 +59,7 @@ from analyzer.reports.answers import (
     WhatIfAnswer,
 )
 from analyzer.reports.cluster_sql_answer import SqlAnswer
+from analyzer.reports.diff_answer import DiffAnswer
 from analyzer.reports.document import Document
 from analyzer.reports.lab_answers import (
     ClientsAnswer,

@@ -15,7 +15,7 @@ from analyzer.kubeproxy.dispatch.nft_frame import SurroundingRules
 from analyzer.kubeproxy.fastpath.nft_hairpins import PlainHairpins, masquerade_and_loss
 from analyzer.kubeproxy.fastpath.nft_hosts import PlainFlows, PlainHosts
 from analyzer.kubeproxy.fastpath.nft_quiet import QuietServices
-from analyzer.kubeproxy.fastpath.nft_same import SameForAll
+from analyzer.kubeproxy.fastpath.nft_same import SameForAll, any_of_them
 from analyzer.kubeproxy.routes.explored import Explored
 from analyzer.kubeproxy.routes.flows import FlowWalks
 from analyzer.kubeproxy.routes.source_parts import SourceParts
@@ -28,7 +28,6 @@ from analyzer.kubeproxy.rows.plain_shares import (
     PlainRoutes,
     PlainService,
     PlainShares,
-    any_of_them,
     differing_parts,
 )
 from analyzer.kubeproxy.rows.shapes import written
@@ -137,8 +136,8 @@ class PlainServices:
         self._hosts = PlainHosts(walks.hairpins, own)
         self._quiet = QuietServices(walks, self._hairpins, self._hosts)
         self._same = SameForAll(walks, self._hosts)
-        #: Of all Services so far, by kind.
-        self._routes: dict[ServiceKind, list[PlainRoutes]] = {}
+        #: Of all Services so far, by kind and the port of their endpoints.
+        self._routes: dict[tuple[ServiceKind, int | None], list[PlainRoutes]] = {}
 
     def routes(self, place: PlainFrontend) -> Sequence[Route] | None:
         """Return the routes of a frontend, made when they are used; None: it is not plain."""
@@ -161,14 +160,15 @@ class PlainServices:
         routes = PlainRoutes(
             lambda source: self._made(kind, source, place, service, is_quiet), is_quiet
         )
-        self._routes.setdefault(kind, []).append(routes)
+        self._routes.setdefault((kind, place.chain.port), []).append(routes)
         return routes
 
     def settle(self) -> None:
         """Evaluate what happens to flows after DNAT, before the routes are read.
 
-        Of Services of one kind without losses the first represents all: what is masqueraded is
-        then evaluated for the endpoints of the others when it is used.
+        Of Services of one kind without losses, whose endpoints have one port, the first represents
+        all, as far as the same happens to flows to all endpoints; else, what is masqueraded is
+        evaluated for the endpoints of the others when it is used.
         """
         if self._routes:
             _ = self.asks_behind  # first: what is evaluated later may want more to be assumed

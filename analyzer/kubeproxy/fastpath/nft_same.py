@@ -14,9 +14,10 @@ from functools import partial
 from analyzer.kubeproxy.fastpath.nft_hairpins import masquerade_and_loss
 from analyzer.kubeproxy.fastpath.nft_hosts import PlainHosts
 from analyzer.kubeproxy.routes.flows import FlowWalks
-from analyzer.kubeproxy.rows.plain_shares import MasqueradeAndLoss
+from analyzer.kubeproxy.rows.plain_shares import MasqueradeAndLoss, MasqueradeAndLossOf
 from analyzer.kubeproxy.view import Endpoint, Source
 from analyzer.model.addresses import Address
+from analyzer.model.endings import any_of
 from analyzer.model.packet import Mark
 from analyzer.model.region import Intervals, is_one
 from analyzer.model.ternary import Ternary
@@ -174,3 +175,23 @@ def _first(
     asked = ((each, where) for where in every if where for each in dict.fromkeys((None, port)))
     found = (tell(each, where) for each, where in asked)
     return next((each for each in found if each is not None), None)
+
+
+def any_of_them(given: Sequence[MasqueradeAndLossOf]) -> MasqueradeAndLossOf:
+    """Return what happens to flows if one of several results applies, and it is not known which."""
+
+    def either(every: Iterable[MasqueradeAndLoss]) -> MasqueradeAndLoss:
+        found = list(dict.fromkeys(every))
+        if len(found) == 1:
+            return found[0]
+        masquerades = {each.masquerade for each in found}
+        masquerade = masquerades.pop() if len(masquerades) == 1 else None
+        return MasqueradeAndLoss(masquerade, any_of(each.lost for each in found))
+
+    same = [each for each in given if isinstance(each, MasqueradeAndLoss)]
+    others = [each for each in given if not isinstance(each, MasqueradeAndLoss)]
+    if not others:
+        return either(same)
+    return lambda protocol, endpoint: either(
+        [*same, *(each(protocol, endpoint) for each in others)]
+    )

@@ -17,7 +17,7 @@ from analyzer.kubeproxy.view import (
     Source,
 )
 from analyzer.model.addresses import Address, Network, network_from_text
-from analyzer.model.endings import Endings, any_of
+from analyzer.model.endings import Endings
 from analyzer.model.probability import Bounds
 from analyzer.model.value import value
 
@@ -180,23 +180,6 @@ AfterBySource = tuple[object, ...] | None
 
 def _answer(after: MasqueradeAndLossOf, protocol: str, endpoint: Endpoint) -> MasqueradeAndLoss:
     return after if isinstance(after, MasqueradeAndLoss) else after(protocol, endpoint)
-
-
-def any_of_them(given: Sequence[MasqueradeAndLossOf]) -> MasqueradeAndLossOf:
-    """Return what happens to flows if one of several results applies, and it is not known which."""
-
-    def either(every: Iterable[MasqueradeAndLoss]) -> MasqueradeAndLoss:
-        found = list(dict.fromkeys(every))
-        if len(found) == 1:
-            return found[0]
-        masquerades = {each.masquerade for each in found}
-        masquerade = masquerades.pop() if len(masquerades) == 1 else None
-        return MasqueradeAndLoss(masquerade, any_of(each.lost for each in found))
-
-    same = [each for each in given if isinstance(each, MasqueradeAndLoss)]
-    if len(same) == len(given):
-        return either(same)
-    return lambda protocol, endpoint: either(_answer(each, protocol, endpoint) for each in given)
 
 
 class PlainShares(LazyShares):
