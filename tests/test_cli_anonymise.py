@@ -258,6 +258,7 @@ def test_what_nobody_understands_is_refused_or_removed(command: Command) -> None
     command.file("prose.txt", "our customer Acme has a problem at 203.0.113.9\n")
     done = command("anonymise", "prose.txt")
     assert (done.status, done.out) == (2, "")
+    assert done.err.count("\n") == done.err.count("prose.txt") == 1
     command.file(
         "odd.txt",
         "*nat\n:PREROUTING ACCEPT [0:0]\n:ACME - [0:0]\n"

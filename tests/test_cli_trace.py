@@ -56,7 +56,12 @@ def ends(document: Any) -> list[tuple[str, str | None, bool | None]]:
         ([*POD, "--to", "1.1.1.1", "--protocol", "icmp", "--icmp-type", "x"], "expected a type"),
         ([*POD, "--to", "1.1.1.1", "--protocol", "icmp", "--icmp-type", "8/999"], "a type"),
         ([*POD, *APP, "--affinity", "10.244.1.9"], "expected an endpoint"),
-        ([*POD, *APP, "--affinity", "1.2.3.4:5"], "no Service of this dump has that endpoint"),
+        ([*POD, *APP, "--affinity", "1.2.3.4:5"], "no Service with session affinity has that"),
+        (
+            [*POD, *APP, "--affinity", "10.244.1.9:8080"],
+            "no Service with session affinity has that",
+        ),
+        (["--from", "pod", "--from-node", *APP], "is it the node that sends it, or a pod?"),
         ([*POD, *APP, "--routes", DUMP], "expected the output of `ip -j route`"),
         ([*POD, *APP, "--addresses", DUMP], "expected the output of `ip -j address`"),
         ([*POD, *APP, "--addresses", "/nonexistent"], "/nonexistent: No such file"),

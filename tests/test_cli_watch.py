@@ -104,6 +104,23 @@ def test_the_status_of_one_look(command: Command, words: list[str], status: int)
     assert number(found, "up") == (status != 2)
 
 
+def test_flows_of_which_rules_leave_the_end_open_are_not_known_to_be_answered(
+    command: Command,
+) -> None:
+    """Nothing is dead; half of the flows to default/app meet a target that is not understood."""
+    rules = Path(DUMP).read_text()
+    chain = re.findall(r"(KUBE-SEP-\w+) .*--to-destination 10\.244\.1\.9:8080", rules)[0]
+    text = re.sub(rf"(-A {chain} -p tcp) .*", r"\1 -j NOBODY", rules)
+    asked = ["--rules", command.file("unread.txt", text), *GIVEN[2:], "--allow-drift"]
+    found = page(command, *asked)
+    assert number(found, "ok") == number(found, "worst_loss_lower_ratio") == 0
+    assert number(found, "worst_loss_upper_ratio") == 0.5
+    assert command("watch", "--once", *asked, "--max-loss", "49%").status == 1
+    assert command("watch", "--once", *asked, "--max-loss", "50%").status == 0
+    done = command("watch", "--npd", *asked)
+    assert (done.status, done.out) == (2, "unknown: default/app may lose 0.0 to 50.0%\n")
+
+
 @pytest.mark.parametrize(
     ("words", "status", "says"),
     [

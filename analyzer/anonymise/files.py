@@ -185,8 +185,9 @@ def kind_of(name: str, data: bytes) -> str:
     try:
         decode([(name, data)])
     except AnalyzerError as error:
+        why = str(error).partition("\n")[0].removeprefix(f"{name}:").strip()
         raise InputError(
-            f"{name}: neither rules nor API objects nor anything else recognised: {error}"
+            f"{name}: neither rules nor API objects nor anything else recognised: {why}"
         ) from None
     return bundled.OBJECTS
 

@@ -29,7 +29,7 @@ def document_of(data: bytes, file: str) -> dict[str, Any]:
         value = json.loads(text)
     except json.JSONDecodeError as error:
         raise ParseError(
-            f"not JSON ({error.msg})",
+            f"not JSON ({error.msg}); expected what `kubeodds lab run --format json` writes",
             location=Location(file, error.lineno),
             line=text.split("\n")[error.lineno - 1],
             span=(error.colno - 1, error.colno),

@@ -133,6 +133,8 @@ def _packet(options: SimpleNamespace, own: tuple[Address, ...], family: str) -> 
         raise UsageError(
             "--from-node and --in-interface: packets from the node arrive by no device"
         )
+    if options.from_node and getattr(options, "is_from_pod", False):
+        raise UsageError("--from-node and --from pod: is it the node that sends it, or a pod?")
     if options.source is None and not options.from_node:
         raise UsageError("--from IP is needed, --from pod, or --from-node")
     given = None if options.source is None else _address(options.source)

@@ -170,7 +170,7 @@ def everywhere(options: SimpleNamespace, objects: ApiObjects) -> Everywhere:
     if options.service or options.namespace:
         from analyzer.kubeproxy.select import narrow
 
-        asked = narrow(view, options.service, options.namespace)
+        asked = narrow(view, options.service, options.namespace, "these objects")
     at = {id(each): every for each, every in zip(shown, services, strict=True)}
     return Everywhere(
         view=view,

@@ -13,8 +13,8 @@ from analyzer.reports.phrases import count
 _COLUMNS = (
     Column("SERVICE PORT", shortens=True),
     Column("PROTO", spare=2),
-    Column("ASKED FOR"),
-    Column("STAYS AT"),
+    Column("FRONTEND"),
+    Column("ENDPOINT"),
     Column("NODE", spare=1),
     Column("FLOWS", right=True),
     Column("UNANSWERED", right=True, spare=3),

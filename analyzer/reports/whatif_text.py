@@ -369,7 +369,9 @@ def _sets(answer: WhatIfAnswer) -> Iterator[Line]:
             names = some([answer.found.nodes.groups[each] for each in most.groups])
             bound = f", at most {most.at_most:,} can be" if most.at_most > most.silenced else ""
             total = count(most.silenced, "ServicePort")
-            yield Line((f"Most silenced by {sets.size} nodes: {total} ({names}){bound}.",))
+            yield Line(
+                (f"Most in total loss without {sets.size} nodes: {total} ({names}){bound}.",)
+            )
         if not sets.is_complete:
             says = (
                 f"Of sets of {sets.size} nodes, only those worst for one ServicePort were judged."

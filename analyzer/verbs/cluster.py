@@ -123,7 +123,7 @@ def stored(options: SimpleNamespace) -> tuple[ApiObjects, Everywhere]:
     if options.service or options.namespace:
         from analyzer.kubeproxy.select import narrow
 
-        asked = narrow(view, options.service, options.namespace)
+        asked = narrow(view, options.service, options.namespace, "these dumps")
     at = {id(shown): each for shown, each in zip(view.services, services, strict=True)}
     return objects, Everywhere(
         view=view,

@@ -11,7 +11,7 @@ from analyzer.cluster.content import Contents
 from analyzer.cluster.course import Moment, Stood, lost_over, moments, stood, time_of
 from analyzer.cluster.node_names import NodeNames
 from analyzer.cluster.reference import service_port_key
-from analyzer.errors import AnalyzerError, InputError, UsageError
+from analyzer.errors import AnalyzerError, InputError, UsageError, suggestion
 from analyzer.inputs.api_objects import ApiObjects
 from analyzer.inputs.whole import read_whole
 from analyzer.kubeproxy.diff.difference import difference
@@ -108,7 +108,15 @@ class _Courses:
         self._options = options
         self._objects = objects
         self._times = [each.look.at for each in objects if each.look is not None]
-        self._names = NodeNames({n for each in objects for n in each.known.cluster.node_names})
+        nodes = {n for each in objects for n in each.known.cluster.node_names}
+        # Objects without nodes name those that have endpoints, and need not name all.
+        listed = any(each.known.cluster.nodes for each in objects)
+        if options.node is not None and listed and options.node not in nodes:
+            raise UsageError(
+                f"--node {options.node}: the objects have no such node"
+                + suggestion(options.node, nodes)
+            )
+        self._names = NodeNames(nodes)
         self._contents = Contents()
         self._read = 0
         self._asked: Collection[str] | None = None

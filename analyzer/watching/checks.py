@@ -21,6 +21,7 @@ from analyzer.failure.limits import allowed
 from analyzer.failure.loss import service_losses
 from analyzer.failure.models import Dead
 from analyzer.inputs.whole import read_whole, rules_of
+from analyzer.model.probability import Bounds, capped_sum
 from analyzer.model.value import replace, value
 from analyzer.questions.evaluating import dead_of, evaluated_services
 from analyzer.reports.json_values import family
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
     from analyzer.cluster.reference import ServicePortKey
     from analyzer.failure.loss import ServiceLoss
+    from analyzer.failure.route_loss import RouteLoss
     from analyzer.inputs.api_objects import ApiObjects
     from analyzer.inputs.files import Member
     from analyzer.inputs.recognised import Input
@@ -131,7 +133,8 @@ class Checker:
             old = before.get(key)
             digest = digests[key]
             since = old.seen.since if old is not None and old.digest == digest else at
-            known[key] = LastResult(digest, _of(lost, most, since))
+            unread = () if died.is_anything else _unread(lost)
+            known[key] = LastResult(digest, _of(lost, most, since, unread))
         self.known, self.died = known, died
         return tuple([known[key].seen for key in dict.fromkeys(map(service_port_key, services))])
 
@@ -189,8 +192,20 @@ def _in_a_line(error: BaseException) -> str:
     return " ".join(str(error).split())
 
 
-def _of(lost: ServiceLoss, most: Fraction, since: float | None) -> Seen:
-    service = lost.service
+def _unread(lost: ServiceLoss) -> Sequence[RouteLoss]:
+    """Return the routes of which the rules leave open where some flows end.
+
+    If anything is dead, their losses contain what may be lost there. If nothing is, they do not:
+    but flows that may end anywhere are not known to be answered.
+    """
+    return [each for each in lost.routes if each.route.unresolved]
+
+
+def _of(
+    lost: ServiceLoss, most: Fraction, since: float | None, unread: Sequence[RouteLoss]
+) -> Seen:
+    service, loss = lost.service, lost.worst
+    uppers = [capped_sum((each.loss.upper, each.route.unresolved)) for each in unread]
     return Seen(
         name=service.name.text,
         namespace=service.name.namespace or "",
@@ -199,8 +214,9 @@ def _of(lost: ServiceLoss, most: Fraction, since: float | None) -> Seen:
         state=lost.state,
         endpoints=len(service.endpoints),
         dead=len(lost.dead),
-        loss=lost.worst,
-        beyond=any(each.is_lost_beyond(most) for each in lost.routes),
+        loss=Bounds(loss.lower, max(loss.upper, *uppers)) if uppers else loss,
+        beyond=any(each.is_lost_beyond(most) for each in lost.routes)
+        or any(upper.as_fraction() > most for upper in uppers),
         surely=any(
             each.loss.lower.as_fraction() > allowed(most, len(each.route.shares))
             for each in lost.routes

@@ -285,6 +285,15 @@ def test_what_makes_no_sense_is_bad_usage(command: Command, words: list[str], sa
     assert says in done.err.replace("\n", " ")
 
 
+def test_a_node_that_the_objects_do_not_have_is_refused(command: Command) -> None:
+    write(command, (0, DUMP), (1, HEALED))
+    done = command(
+        "cluster", "timeline", "d", "--objects", "objects.json", "--node", "worker1,worker1"
+    )
+    says = "--node worker1,worker1: the objects have no such node; did you mean worker1?"
+    assert (done.status, done.out, done.err) == (2, "", f"kubeodds: {says}\n")
+
+
 def test_names_of_dumps_act_on_no_terminal(command: Command) -> None:
     write(command, (0, DUMP), (1, HEALED), node="a\x1b[31m")
     done = command("cluster", "timeline", "d", "--name-from", "a[^/]*m", "--dead", "10.244.0.7")

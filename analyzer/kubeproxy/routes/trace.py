@@ -16,6 +16,7 @@ from analyzer.kubeproxy.matched.sets import node_ipsets
 from analyzer.kubeproxy.view import Endpoint
 from analyzer.model.addresses import VERSIONS, Address
 from analyzer.model.devices import Side
+from analyzer.model.iptables.matches import MatchRecent
 from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.iptables.targets import Dnat
 from analyzer.model.nft.ruleset import NftRuleset
@@ -251,7 +252,9 @@ def _lists(
             found = True
             yield name
     if not found:
-        raise UsageError(f"--affinity {endpoint}: no Service of this dump has that endpoint")
+        raise UsageError(
+            f"--affinity {endpoint}: no Service with session affinity has that endpoint"
+        )
 
 
 def _of_iptables(ruleset: Ruleset, endpoint: Endpoint) -> Iterator[str]:
@@ -266,9 +269,20 @@ def _of_iptables(ruleset: Ruleset, endpoint: Endpoint) -> Iterator[str]:
                     endpoint.address,
                     endpoint.port,
                 ):
-                    yield name
+                    if _is_asked(ruleset, name):
+                        yield name
                 case _:
                     pass
+
+
+def _is_asked(ruleset: Ruleset, name: str) -> bool:
+    """Return whether any rule of nat looks clients up in a list, or records them there."""
+    return any(
+        isinstance(match, MatchRecent) and match.name == name
+        for chain in ruleset.tables["nat"].chains.values()
+        for rule in chain.rules
+        for match in rule.matches
+    )
 
 
 def _of_nft(ruleset: NftRuleset, endpoint: Endpoint) -> Iterator[str]:
