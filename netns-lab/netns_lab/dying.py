@@ -130,7 +130,7 @@ class Dying:
                 mine = [e for e in endpoints if e.address.version == version]
                 if mine or death.node is not None:
                     self._change_host(death, host, version, mine, how)
-            self._lab.topology.telling.add(host.namespace)
+            self._lab.muting.tells(host.namespace)
 
     def _silence(self, gate: Gate, *, sends: bool) -> None:
         """Silence a node with rules of its own; packets to it are counted before the rules."""

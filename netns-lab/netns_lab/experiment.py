@@ -127,7 +127,7 @@ class Lab:
         self._answering: dict[tuple[Namespace, str, int, int], socket] = {}
         #: Whether routes alone send flows, one after another, and nothing changes rules.
         self._in_a_row = False
-        self._muting = Muting(self.topology)
+        self.muting = Muting(self.topology)
         self._has_counted = False
         self.dying = Dying(self)
         self._kinds: dict[Endpoint, Death] = {}
@@ -324,7 +324,7 @@ class Lab:
 
     def muted(self) -> AbstractContextManager[None]:
         """Let the client's kernel be silent for a while; of several, until the last is over."""
-        return self._muting.on()
+        return self.muting.on()
 
     @contextmanager
     def in_a_row(self) -> Iterator[None]:

@@ -95,8 +95,6 @@ class Topology:
     pods_mac: str
     uplink_mac: str
     fabric: Namespace = field(repr=False)
-    #: Namespaces that send ICMP errors about the dead: the node, and hosts of the dead.
-    telling: set[Namespace] = field(default_factory=set, repr=False)
 
     @property
     def namespaces(self) -> list[Namespace]:

@@ -147,6 +147,23 @@ def test_a_process_that_is_gone_resets_its_connections_and_a_flap_comes_and_goes
     assert max(map(len, done.stdout.splitlines())) < 160
 
 
+def test_who_refuses_from_some_moment_on_tells_every_client() -> None:
+    # ICMP errors, of which a host usually sends a client one a second.
+    dies = ["--kill", "10.244.0.7:reject@0.3s,10.244.0.3:unreachable@0.3s"]
+    given = [*EXAMPLE, "--service", "kube-dns:dns", "--for", "1s", "--rate", "400"]
+    status, found, errors = lab_run(*given, *dies)
+    assert status == 0, (errors, found)
+    dead = [
+        (to["death"], to["landed"], to["refused"])
+        for each in found["phases"]
+        if len(each["dead"].split(", ")) == 2 and not each["at_event"]
+        for to in each["measurement"]["endpoints"]
+        if to["dead"]
+    ]
+    assert {death for death, _, _ in dead} == {"reject", "unreachable"}
+    assert all(landed == refused > 20 for _, landed, refused in dead), dead
+
+
 @pytest.mark.skipif(PROFILE == "quick", reason="what is not judged is CI's")
 def test_rules_that_do_not_know_the_service_are_not_judged(tmp_path: Path) -> None:
     text = (ROOT / "examples/dump.txt").read_text()
