@@ -39,6 +39,7 @@ from netns_lab.node_ports import taken_at
 from netns_lab.own_clients import needed, own_clients
 from netns_lab.plan import dead_itself, plan
 from netns_lab.ready import wait_until_ready
+from netns_lab.reasons import BEHIND, DEAD, OWN
 from netns_lab.replay import PAYLOAD
 from netns_lab.servers import FAMILIES, Echoes, Responder, Servers, Talk, datagrams, echo, listener
 from netns_lab.topology import Host, build
@@ -360,20 +361,19 @@ class Lab:
             found = kind(self, service, route, flows, None).measure(progress)
             yield with_rule(found, self, service, route)
 
-    def sends(self, endpoint: Endpoint) -> bool:
-        """Return whether an endpoint is alive, on no host's network, and free to send."""
-        # What an endpoint sends on a node with rules of its own these see first.
-        behind = [each.namespace for each in self.topology.others if each.gate is not None]
-        where, lives = (
-            self._where.get(endpoint.address),
-            endpoint not in self.question.dead.endpoints,
-        )
-        return lives and where not in (None, self.topology.node, *behind)
+    def why_mute(self, endpoint: Endpoint) -> str | None:
+        """Return why an endpoint sends no flows to its own Services; None if it sends them."""
+        if endpoint in self.question.dead.endpoints:
+            return DEAD
+        if (where := self._where.get(endpoint.address)) in (None, self.topology.node):
+            return OWN
+        gated = any(each.gate and each.namespace is where for each in self.topology.others)
+        return BEHIND if gated else None
 
     @cached_property
     def senders(self) -> frozenset[Address]:
         """Addresses of pods with at least one endpoint that sends."""
-        return frozenset(e.address for e in self.question.view.endpoints if self.sends(e))
+        return frozenset(e.address for e in self.question.view.endpoints if not self.why_mute(e))
 
     def place_of(self, address: Address) -> tuple[Host, str]:
         """Return the host of an endpoint, and the MAC address that it sends to."""

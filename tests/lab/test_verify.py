@@ -91,6 +91,38 @@ def test_every_route_of_services_of_all_kinds_is_measured_or_named(
     assert not any(each["strayed"] for each in found["measurements"])
 
 
+@pytest.mark.parametrize(
+    ("name", "dead", "reason"),
+    [
+        ("two-node@worker1", ["--dead-node", "master"], "dead endpoints send no flows"),
+        (
+            "two-node",
+            [],
+            "an endpoint that has the node's own address sends as the node does",
+        ),
+    ],
+)
+def test_a_hairpin_route_of_which_no_endpoint_sends_is_named(
+    name: str, dead: list[str], reason: str
+) -> None:
+    """The API server's only endpoint is the control plane's node."""
+    given = case(f"1.36.2-iptables-legacy/{name}").given
+    status, found = verify(*given, *dead, "--from", "hairpin", "--resolution", FLOWS)
+    assert (status, found["agrees"]) == (0, True)
+    (left,) = found["left_out"]
+    assert (left["service"], left["reason"]) == ("default/kubernetes:https", reason)
+    measured = {each["service"] for each in found["measurements"]}
+    assert found["routes"] == len(measured) == 4
+
+
+def test_where_no_endpoint_can_send_nothing_is_judged() -> None:
+    given = case("1.36.2-iptables-legacy/two-node@worker1").given
+    asked = ["--service", "default/app", "--from", "hairpin"]
+    done = kubeodds("lab", "verify", *given, "--dead", "10.244.0.7,10.244.1.9", *asked)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "kubeodds: dead endpoints send no flows\n"
+
+
 @pytest.mark.deep
 def test_both_ip_versions_are_measured_in_one_run() -> None:
     folder = FIXTURES.parent / "check" / "1.36.2-iptables-legacy" / "dual-stack"
