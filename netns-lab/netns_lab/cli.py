@@ -112,7 +112,7 @@ def _traces(
             found.append(traced(lab, given, service, route))
         except NotMeasuredError:  # which the route itself was not, either
             continue
-    return [each for each in found if each is not None]
+    return found
 
 
 def _repair(options: SimpleNamespace) -> int:

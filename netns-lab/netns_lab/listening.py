@@ -15,6 +15,7 @@ from analyzer.parsers.xt.rule import render_rule
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.tree import AnyRule
 from netns_lab.command import run
+from netns_lab.iptables import LegacyIptables
 from netns_lab.nft import Nft
 from netns_lab.trace import TRACING_TABLE, LegacyTrace, NftEvent, NftTrace
 
@@ -138,12 +139,15 @@ def _place(event: NftEvent) -> Where:
     return f"{event.family} {event.table}", event.chain, number
 
 
-def listener_for(lab: Lab, protocol: str, source: tuple[Address, int]) -> Listener:
-    """Return what reports the rules that flows from an address and port match."""
+def listeners(lab: Lab, protocol: str, source: tuple[Address, int]) -> list[Listener]:
+    """Return what reports the rules that flows from an address and port match.
+
+    The first one reports those of the dump; one more reports the node's other rules, if the
+    dump's reports none of that kind.
+    """
     which = protocol, str(source[0]), str(source[1])
-    if lab.question.backend != "legacy":
-        return _Nft(lab, which)
-    return _Legacy(lab, which)
+    of_legacy = [isinstance(each, LegacyIptables) for each in (lab.backend, *lab.beside)]
+    return [_Legacy(lab, which) if each else _Nft(lab, which) for each in dict.fromkeys(of_legacy)]
 
 
 def rule_at(ruleset: Rules, where: Where) -> Matched | None:

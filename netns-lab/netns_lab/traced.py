@@ -16,24 +16,27 @@ from analyzer.model.addresses import IPV4, VERSIONS, Address
 from analyzer.model.flow_trace import FlowTrace
 from analyzer.model.packet import Packet
 from analyzer.semantics.tree import BySource, Chance, Either, Leaf, Tree
+from netns_lab.arriving import seen_from
 from netns_lab.ending import OneFlow
 from netns_lab.experiment import Lab
-from netns_lab.listening import Matched, listener_for, rule_at
+from netns_lab.listening import Matched, listeners, rule_at
 from netns_lab.topology import OUTSIDE
 
 
-def traced(lab: Lab, given: Input, service: ServicePort, route: Route) -> FlowTrace | None:
-    """Send one flow of a route, and return its trace; None for hairpin routes, which send none.
+def traced(lab: Lab, given: Input, service: ServicePort, route: Route) -> FlowTrace:
+    """Send one flow of a route, of a hairpin route from the first endpoint that sends any.
 
     Raises:
         LabError: the kernel gives no trace, or part of it got lost.
     """
+    sender = None
     if route.source is Source.HAIRPIN:
-        return None
-    flow = OneFlow(lab, service, route, 1, None)
+        share = next(each for each in route.shares if lab.why_mute(each.endpoint) is None)
+        sender, route = share.endpoint.address, seen_from(service, route, share)
+    flow = OneFlow(lab, service, route, 1, sender)
     (source, port), (address, to_port) = flow.source(), flow.destination()
-    listener = listener_for(lab, service.protocol, (source, port))
-    with lab.muted():
+    listener = listeners(lab, service.protocol, (source, port))[0]
+    with flow.undisturbed():
         lab.forget_flows()
         if service.affinity is not None:
             lab.backend.forget_clients()
@@ -51,7 +54,7 @@ def traced(lab: Lab, given: Input, service: ServicePort, route: Route) -> FlowTr
         source_port=port,
         destination=address,
         destination_port=to_port,
-        in_interface=_device(lab, route.source),
+        in_interface=_device(lab, route.source, sender),
     )
     rulesets = (ruleset, *lab.question.others)
     question = Question(
@@ -79,7 +82,11 @@ def _ends(address: Address, port: int) -> str:
     return f"{address}:{port}" if address.version == IPV4 else f"[{address}]:{port}"
 
 
-def _device(lab: Lab, source: Source) -> str:
+def _device(lab: Lab, source: Source, sender: Address | None) -> str:
+    if sender is not None:
+        source = Source.POD_ELSEWHERE
+        if lab.place_of(sender)[0] is lab.topology.own_pods:
+            return lab.topology.plan.bridge or lab.topology.plan.pods_device
     match source:
         case Source.NODE:
             return ""

@@ -151,3 +151,28 @@ def test_errors_that_rules_end_in_output_are_no_flows_more(tmp_path: Path, ends:
         # What the node sends it hears refused by its own kernel, before any error is sent.
         kept_from = each["unaccounted"] if each["source"] != "node" else counted[ends]
         assert counted[ends] == kept_from > 0
+
+
+#: Rules of nft beside those of iptables.
+BESIDE = """table ip guard {
+    chain forward {
+        type filter hook forward priority 10; policy accept;
+        ip daddr 10.244.0.7 tcp dport 8080 reject
+    }
+}
+"""
+
+
+@pytest.mark.lab
+def test_a_rule_of_nft_that_ends_flows_beside_iptables_is_named(tmp_path: Path) -> None:
+    given = case("1.36.2-iptables-legacy/two-node@worker1")
+    path = tmp_path / "guard.nft"
+    path.write_text(BESIDE)
+    words = ["--other-rules", str(path), "--service", "default/app", "--flows", "100"]
+    status, found, errors = lab_run(*given.given, *words)
+    assert (status, found["agrees"]) == (0, True), errors
+    (each,) = found["measurements"]
+    assert each["rejected"] > 20
+    assert each["ended_by"] is None  # nothing counts in nft
+    rule = "ip daddr 10.244.0.7 tcp dport 8080 reject with icmp type port-unreachable"
+    assert each["ended_at"] == f"ip guard forward: {rule}"
