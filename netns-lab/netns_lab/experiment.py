@@ -365,10 +365,10 @@ class Lab:
         """Return why an endpoint sends no flows to its own Services; None if it sends them."""
         if endpoint in self.question.dead.endpoints:
             return DEAD
-        if (where := self._where.get(endpoint.address)) in (None, self.topology.node):
+        if self._where.get(endpoint.address) in (None, self.topology.node):
             return OWN
-        gated = any(each.gate and each.namespace is where for each in self.topology.others)
-        return BEHIND if gated else None
+        gated = {e.plan.name for e in self.topology.others if e.gate is not None and e.plan}
+        return BEHIND if self.question.cluster.placement(endpoint.address).node in gated else None
 
     @cached_property
     def senders(self) -> frozenset[Address]:
