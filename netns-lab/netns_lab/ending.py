@@ -10,7 +10,7 @@ from analyzer.kubeproxy.view import Route, ServicePort
 from analyzer.model.addresses import Address
 from analyzer.model.measurement import Measurement
 from analyzer.model.value import replace
-from netns_lab.listening import Listener, ending_at, listeners
+from netns_lab.listening import Listener, ending_at, listeners, not_loaded
 from netns_lab.measure import RouteRun
 
 if TYPE_CHECKING:
@@ -88,11 +88,12 @@ def _ended_at(lab: Lab, service: ServicePort, flow: OneFlow) -> str | None:
 
 def _ending(lab: Lab, begun: Sequence[Listener]) -> str | None:
     """Return the rule or policy that ended the last flow; None if none of the node's dumps did."""
+    left_out = not_loaded(lab)
     for listener in begun:
         listener.met()
-        where = listener.ended()
-        rules = (ending_at(each, where) for each in lab.question.rulesets if where is not None)
-        found = next((each for each in rules if each is not None), None)
-        if found is not None:
-            return found
+        if (where := listener.ended()) is None:
+            continue
+        for ruleset in lab.question.rulesets:
+            if (found := ending_at(ruleset, where, left_out)) is not None:
+                return found
     return None
