@@ -369,6 +369,11 @@ def _set_up_host(host: Host, wanted: Plan) -> None:
                 asked.address(host.index, address)
         for network in host.plan.networks:
             asked.own(network)
+        if host.gate is not None or not host.plan.addresses:
+            # Errors of ICMPv6 need an address of their own, or they leave from ::1.
+            own = [a for a in host.plan.endpoints if a.version == IPV6]
+            for address in [a for a in own if a not in host.plan.silent][:1]:
+                asked.address(_LOOPBACK, address)
         # More specific than their network: received, and discarded silently.
         for address in sorted(host.plan.silent, key=str):
             asked.swallow(ip_network(address))
