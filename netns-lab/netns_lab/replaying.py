@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from analyzer.errors import InputError
+from analyzer.kubeproxy.view import Endpoint
 from analyzer.model.addresses import IPV4, Address
 from analyzer.model.measurement import EndpointCount, Measurement
 from analyzer.model.probability import ALWAYS, NEVER, Bounds
@@ -237,13 +238,23 @@ class Replay:
 
     def _agrees(self, each: CapturedRun, number: int) -> bool:
         assert self._tracked is not None
-        door, _ = each.fate(number)
+        door, answered = each.fate(number)
         if door is None:  # what rules end conntrack may have known, or never have seen
             return True
         flow, address = each.standing.flows[number]
         ends = each.layout.protocol, address, flow.port, *each.to
         known = self._tracked.get(ends)
-        return known is not None and (int(known[0]), known[1]) == door_of(door)
+        if known is None:
+            return answered is False and self._resets(each, door_of(door))
+        return (int(known[0]), known[1]) == door_of(door)
+
+    def _resets(self, each: CapturedRun, door: Door) -> bool:
+        """Return whether a dead endpoint resets connections, which conntrack then forgets.
+
+        Source: Linux, net/netfilter/nf_conntrack_proto_tcp.c, ``nf_conntrack_tcp_packet``.
+        """
+        kind = self._lab.kind_of(Endpoint(type(each.to[0])(door[0]), door[1]))
+        return each.layout.protocol == "tcp" and (kind is None or kind.name == "process")
 
 
 def _times(route: int, standing: Standing) -> Iterator[tuple[float, int, int]]:
