@@ -60,15 +60,15 @@ def set_up(options: SimpleNamespace, flows: int) -> SetUp:
     given = read_input(options)
     routes, left_out = replayable(options, given)
     made = labs_for(options, given, routes, flows)
-    labs, mute, told = _with_senders(made)
+    labs, mute, told = with_senders(made.labs, given)
     left_out += mute
     if not any(some for _, some in labs):
         raise LabError(left_out[-1].reason)
     return made._replace(labs=labs, left_out=left_out, told=(*made.told, *told))
 
 
-def _with_senders(
-    made: SetUp,
+def with_senders(
+    made: Iterable[tuple[Any, _Routes]], given: Input
 ) -> tuple[list[tuple[Any, _Routes]], list[LeftOut], list[Diagnostic]]:
     """Return the labs with the routes that have senders, the routes that have none, and warnings.
 
@@ -78,7 +78,7 @@ def _with_senders(
     labs: list[tuple[Any, _Routes]] = []
     left_out: list[LeftOut] = []
     mute: dict[tuple[str, str], list[str]] = {}
-    for lab, routes in made.labs:
+    for lab, routes in made:
         kept = []
         for service, route in routes:
             of_itself = route.shares if route.source is Source.HAIRPIN else ()
@@ -97,7 +97,7 @@ def _with_senders(
             "not-replayed",
             f"flows of {listed(list(dict.fromkeys(some)))} to {name}, their own Service, are not "
             f"replayed: {reason}",
-            made.given.ruleset.file,
+            given.ruleset.file,
         )
         for (name, reason), some in mute.items()
     ]
