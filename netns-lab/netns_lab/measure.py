@@ -261,6 +261,8 @@ class RouteRun:
         """Give late packets and answers a chance; none is late as a rule."""
         died = self._lab.question.dead.endpoints
         dead = {raw_door(each.address.packed, each.port) for each in died if each.port is not None}
+        if door_of(self._door) not in self._predicted.shares:  # what goes on unchanged
+            dead.add(self._door)
         answer = self._service.protocol in ANSWERED
         # Flows that rules drop send no sign, and neither do those of which they drop the answers.
         unanswered = any(each.upper for each in self._predicted.unanswered.values())
