@@ -18,23 +18,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from analyzer.errors import InputError
 from analyzer.kubeproxy.view import Endpoint
-from analyzer.model.addresses import IPV4, Address
+from analyzer.model.addresses import Address
 from analyzer.model.measurement import EndpointCount, Measurement
 from analyzer.model.probability import ALWAYS, NEVER, Bounds
 from analyzer.model.value import replace
-from analyzer.parsers.conntrack import parse_conntrack
 from netns_lab.arriving import NOTHING
 from netns_lab.backend import Door
 from netns_lab.captured_run import CapturedRun
 from netns_lab.columns import RawDoor, door_of
-from netns_lab.command import program, run
 from netns_lab.count import BATCH
 from netns_lab.errors import LabError
 from netns_lab.layout import Layout
 from netns_lab.measure import MASQUERADE_ROOM, Progress, without_collector
 from netns_lab.standing import Standing
+from netns_lab.tracked import Ends, tracked
 
 if TYPE_CHECKING:
     from netns_lab.experiment import Lab
@@ -53,9 +51,6 @@ _TIMEOUTS: Final = (
     *("udp_timeout", "udp_timeout_stream"),
     *("tcp_timeout_syn_sent", "tcp_timeout_syn_recv", "tcp_timeout_close"),
 )
-
-#: The ends of a flow as the lab sends it: protocol, client and port, address and port.
-Ends = tuple[str, Address, int, Address, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,22 +161,12 @@ class Replay:
 
     def _ask_conntrack(self, versions: set[int]) -> None:
         assert self._tracked is not None
-        try:
-            asked = program("conntrack")
-        except LabError:  # not installed; the report says that it was not read
-            self._tracked = None
-            return
         for version in sorted(versions):
-            family = "ipv4" if version == IPV4 else "ipv6"
-            listed = run(self._lab.topology.node, [asked, "-L", "-f", family]).stdout
-            try:
-                found, _ = parse_conntrack(listed.encode(), "conntrack -L")
-            except InputError:  # no flow is known, as where rules end all of them
-                continue
-            for each in found:
-                ends = each.protocol, each.source, each.source_port
-                to = each.destination, each.destination_port
-                self._tracked[(*ends, *to)] = each.reply_source, each.reply_source_port
+            found = tracked(self._lab.topology.node, version)
+            if found is None:  # the report says that it was not read
+                self._tracked = None
+                return
+            self._tracked.update(found)
 
     # --- what came of it -----------------------------------------------------------
 
