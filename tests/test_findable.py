@@ -533,7 +533,7 @@ LAB: Final = (
     Row("inside", "lab/test_safety.py lab/test_shell.py", "what a program sees, and how it ends"),
     Row("delays dying", "lab/test_deaths.py", "deaths, and what a client's sockets see"),
     Row(
-        "buckets connections followed phased",
+        "buckets connections followed followed_routes phased",
         "lab/test_phases.py",
         "parts of a run in which things happen, which is run whole",
     ),

@@ -13,13 +13,19 @@ from analyzer.reports.lab_answers import LeftOut
 
 @value(kw_only=True)
 class FollowedRoute:
-    """A route whose flows left in turn with those of others; `connections` stayed open on it."""
+    """A route whose flows left in turn with those of others.
+
+    Attributes:
+        connections: how many stayed open on it.
+        sender: of a hairpin route, the endpoint that sent the flows.
+    """
 
     service: str
     protocol: str
     frontend: str
     source: str
     connections: int
+    sender: str | None = None
 
 
 @value(kw_only=True)

@@ -57,6 +57,7 @@ def _route(at: int, each: FollowedRoute, answer: LabPhasesAnswer) -> dict[str, A
         "protocol": each.protocol,
         "frontend": each.frontend,
         "source": each.source,
+        "sender": each.sender,
         "flows": sum(phase.verdict.measurement.flows for phase in phases),
         "connections": each.connections,
         "agrees": answer.agrees_at(at),

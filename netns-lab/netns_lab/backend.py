@@ -6,15 +6,25 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from analyzer.model.addresses import Address
-from analyzer.model.diagnostics import Diagnostic
+from analyzer.model.diagnostics import Diagnostic, Location, partial_warning
 from analyzer.semantics.base_chains import Rules
 from netns_lab.namespace import Namespace
 
 #: An address, as an integer, and a port.
 SocketAddress: TypeAlias = tuple[int, int]
+
+
+#: Code of the warning that a rule was not loaded.
+LEFT_OUT: Final = "rule-left-out"
+
+
+def not_loaded(location: Location, why: str) -> Diagnostic:
+    """Return the warning that a rule of a dump was not loaded."""
+    says = f"this rule is not loaded: {why}"
+    return partial_warning(LEFT_OUT, says, location.file, location.line)
 
 
 class Backend(ABC):

@@ -21,7 +21,7 @@ from analyzer.model.addresses import Address
 from analyzer.model.lab_pcap import PassedOver
 from analyzer.model.region import holds
 from netns_lab.arriving import seen_from
-from netns_lab.asked import behind_rules, routes_to
+from netns_lab.asked import routes_to
 from netns_lab.decoding import Segment
 from netns_lab.pcap import CapturedPacket
 from netns_lab.reasons import why_not
@@ -101,7 +101,6 @@ class Capture:
         self._forgets = forgets
         self._asked = {id(service) for service in narrow(given.view, options.service)}
         self._sources = set(options.sources or [source.value for source in Source])
-        self._behind = behind_rules(options, given)
         self._sockaddrs = dict(_sockaddrs(given))
         endpoints = {id(service): service.endpoints for service in given.view.services}
         self._endpoints = {
@@ -248,7 +247,7 @@ class Capture:
         key = id(service), source
         if key not in self._routes:
             self._routes[key] = [
-                (route, why_not(service, route, behind=self._behind))
+                (route, why_not(service, route))
                 for _, route in routes_to(service, source, self._given)
             ]
         found = [

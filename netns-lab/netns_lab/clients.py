@@ -65,7 +65,8 @@ class Client:
         operation: what it does with a frontend, as the analysis sees it; None if not known.
         at_once: how many are run at one time.
         tells_exits: whether its runs are also reported by exit status.
-        by_name: it looks up a Service's name, so it cannot be run against a single pod.
+        by_name: it looks up a Service's name, or is given no address, so it cannot be run against a
+            single pod.
         deadline: seconds after which a run that should have given up is an error.
     """
 

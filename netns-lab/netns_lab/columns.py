@@ -8,10 +8,11 @@ long to make, to compare and to free.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from typing import Final, TypeAlias
 
+from analyzer.kubeproxy.view import Endpoint
 from analyzer.model.addresses import IPV4
 from netns_lab.layout import PacketLayout
 from netns_lab.ring import Slots
@@ -40,6 +41,12 @@ def raw_sockaddr(address: bytes, port: int) -> RawSocketAddress:
         return int.from_bytes(address + bytes(2) + port.to_bytes(2), sys.byteorder)
     view = memoryview(address + port.to_bytes(2))
     return (*view[:16].cast("Q"), view[16:].cast("H")[0])
+
+
+def raw_sockaddrs(endpoints: Iterable[Endpoint]) -> set[RawSocketAddress]:
+    """Return the same of endpoints, without those whose port is not known."""
+    every = ((each.address.packed, each.port) for each in endpoints)
+    return {raw_sockaddr(address, port) for address, port in every if port is not None}
 
 
 def sockaddr_of(raw: RawSocketAddress) -> tuple[int, int]:

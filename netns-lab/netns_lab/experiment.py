@@ -39,6 +39,7 @@ from netns_lab.node_ports import taken_at
 from netns_lab.own_clients import needed, own_clients
 from netns_lab.plan import dead_itself, plan
 from netns_lab.ready import wait_until_ready
+from netns_lab.reasons import BEHIND, DEAD, OWN
 from netns_lab.replay import PAYLOAD
 from netns_lab.servers import FAMILIES, Echoes, Responder, Servers, Talk, datagrams, echo, listener
 from netns_lab.topology import Host, build
@@ -127,7 +128,7 @@ class Lab:
         self._answering: dict[tuple[Namespace, str, int, int], socket] = {}
         #: Whether routes alone send flows, one after another, and nothing changes rules.
         self._in_a_row = False
-        self._muting = Muting(self.topology)
+        self.muting = Muting(self.topology)
         self._has_counted = False
         self.dying = Dying(self)
         self._kinds: dict[Endpoint, Death] = {}
@@ -324,7 +325,7 @@ class Lab:
 
     def muted(self) -> AbstractContextManager[None]:
         """Let the client's kernel be silent for a while; of several, until the last is over."""
-        return self._muting.on()
+        return self.muting.on()
 
     @contextmanager
     def in_a_row(self) -> Iterator[None]:
@@ -360,20 +361,19 @@ class Lab:
             found = kind(self, service, route, flows, None).measure(progress)
             yield with_rule(found, self, service, route)
 
-    def sends(self, endpoint: Endpoint) -> bool:
-        """Return whether an endpoint is alive, on no host's network, and free to send."""
-        # What an endpoint sends on a node with rules of its own these see first.
-        behind = [each.namespace for each in self.topology.others if each.gate is not None]
-        where, lives = (
-            self._where.get(endpoint.address),
-            endpoint not in self.question.dead.endpoints,
-        )
-        return lives and where not in (None, self.topology.node, *behind)
+    def why_mute(self, endpoint: Endpoint) -> str | None:
+        """Return why an endpoint sends no flows to its own Services; None if it sends them."""
+        if endpoint in self.question.dead.endpoints:
+            return DEAD
+        if self._where.get(endpoint.address) in (None, self.topology.node):
+            return OWN
+        gated = {e.plan.name for e in self.topology.others if e.gate is not None and e.plan}
+        return BEHIND if self.question.cluster.placement(endpoint.address).node in gated else None
 
     @cached_property
     def senders(self) -> frozenset[Address]:
         """Addresses of pods with at least one endpoint that sends."""
-        return frozenset(e.address for e in self.question.view.endpoints if self.sends(e))
+        return frozenset(e.address for e in self.question.view.endpoints if not self.why_mute(e))
 
     def place_of(self, address: Address) -> tuple[Host, str]:
         """Return the host of an endpoint, and the MAC address that it sends to."""

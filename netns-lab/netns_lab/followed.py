@@ -8,20 +8,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from analyzer.kubeproxy.view import Endpoint, Route, ServicePort
+from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, Source
 from analyzer.model.addresses import Address
 from analyzer.model.measurement import ANSWERED, Measurement
 from analyzer.model.probability import Bounds, capped_sum
-from netns_lab.arriving import NOTHING, Arriving, arriving, either, hull, sockaddr_of_endpoint
+from netns_lab.arriving import NOTHING, Arriving, either, hull, sockaddr_of_endpoint
 from netns_lab.columns import FlowResult, RawSocketAddress, raw_sockaddr, sockaddr_of, tag_of
-from netns_lab.count import Answered, Captures, Landed
+from netns_lab.count import Answered, Captures, Landed, ReturnedPackets
 from netns_lab.deaths import Death, DeathKind
 from netns_lab.errors import LabError
 from netns_lab.layout import PacketLayout
 from netns_lab.measure import MASQUERADE_ROOM, RouteRun
+from netns_lab.namespace import Namespace
 from netns_lab.replay import Flows
 from netns_lab.topology import Host
 
@@ -66,6 +68,8 @@ class Recorder:
     def __init__(self, lab: Lab, captures: Captures) -> None:
         self._lab, self.captures = lab, captures
         self._echoes: dict[socket, None] = {}
+        #: What comes back to endpoints that send.
+        self._senders: dict[int, ReturnedPackets] = {}
         self.landed: dict[int, RawSocketAddress] = {}
         #: By the address and port that flows are sent to, from where alone answers can come.
         self.answered: dict[RawSocketAddress, dict[int, bool]] = {}
@@ -75,6 +79,16 @@ class Recorder:
         """Record a route's answers too, and let its endpoints echo."""
         self.answered.setdefault(sockaddr, {})
         self._echoes.update(dict.fromkeys(echoes))
+
+    def hear(self, answers: ReturnedPackets) -> None:
+        """Record what comes back to an endpoint that sends, too."""
+        self._senders[id(answers)] = answers
+
+    def forget(self) -> None:
+        """Pass over what was heard so far."""
+        self.captures.forget()
+        for each in self._senders.values():
+            each.forget()
 
     def drain(self) -> None:
         """Record what has arrived."""
@@ -90,14 +104,15 @@ class Recorder:
         for gate in captures.gates:
             for landed, _ in gate.take(*sockaddrs):
                 self._arrived(landed)
-        for client in captures.clients:
+        for client in (*captures.clients, *self._senders.values()):
             for each in client.take(*sockaddrs):
                 self._answers(*each)
 
     def told_once(self) -> tuple[int, int]:
         """Return how many flows arrived twice, and packets dropped, since the last call."""
         duplicates, self._duplicates = self._duplicates, 0
-        return duplicates, self.captures.dropped()
+        dropped = sum(each.dropped() for each in self._senders.values())
+        return duplicates, self.captures.dropped() + dropped
 
     def _arrived(self, found: Landed) -> None:
         tags, sockaddrs = found
@@ -132,12 +147,17 @@ class Followed(RouteRun):
         first = places[None]
         assert first is not None
         service, route = first
-        super().__init__(lab, service, route, flows, None)
+        itself = route.shares[0].endpoint if route.source is Source.HAIRPIN else None
+        #: The endpoint that sends the flows; None: a client that is none.
+        self.sender = itself
+        super().__init__(lab, service, route, flows, None if itself is None else itself.address)
         #: Most flows that it will send.
         self.flows = flows
         if self._layout not in recorders:
             recorders[self._layout] = Recorder(lab, self._captures)
         self._recorder = recorders[self._layout]
+        for each in self._hearing[len(self._captures.clients) :]:
+            self._recorder.hear(each)
         for place in places.values():  # also endpoints that the first dump lacks
             self._recorder.add(self._frontend, () if place is None else lab.answering(place[0]))
         self.service, self.route = service, route
@@ -145,8 +165,10 @@ class Followed(RouteRun):
         self.has_affinity = any(
             place is not None and place[0].affinity is not None for place in places.values()
         )
-        self._rulings = {file: None if at is None else at[1] for file, at in places.items()}
+        self._rulings = dict(places)
         self.sent = 0
+        #: Flows that were due while the endpoint that sends them was dead.
+        self.skipped = 0
         #: Times at which flows were sent, and how many had been sent by then.
         self.marks: list[tuple[float, int]] = []
         self.spans: list[RouteSpan] = []
@@ -156,6 +178,7 @@ class Followed(RouteRun):
         clients, host, gateway = super()._clients()
         # The last address is for connections that stay open.
         some = clients[:-1] or clients
+        self._host = host
         return (some[self._at % len(some)],), host, gateway
 
     def _prepared(self, clients: int) -> int:
@@ -166,14 +189,35 @@ class Followed(RouteRun):
         self, clients: Sequence[Address], macs: tuple[str, str], to: bytes | None
     ) -> Flows:
         room = self._prepared(len(clients))
-        return Flows(self._layout, self._to, clients, macs, room, to=to, number=self._at)
+        avoid = self._lab.known_ports if self.sender is not None else frozenset()
+        return Flows(
+            self._layout, self._to, clients, macs, room, to=to, avoid=avoid, number=self._at
+        )
 
     @property
     def to(self) -> tuple[Address, int]:
         """The address and port that flows are sent to."""
         return self._to
 
+    @property
+    def deafness(self) -> tuple[Namespace, PacketLayout, tuple[Address, int]] | None:
+        """Where and to whom a kernel has to be deaf, because an endpoint sends; None: it need not.
+
+        Several routes have the same.
+        """
+        return None if self.sender is None else (self._host.namespace, self._layout, self._to)
+
+    def deaf(self) -> AbstractContextManager[None]:
+        """Let the kernel of the endpoint that sends not reset the answers."""
+        return self._deaf()
+
     # --- flows ---------------------------------------------------------------------
+
+    @property
+    def is_mute(self) -> bool:
+        """Whether its flows are those of an endpoint that is dead at present."""
+        dead = self.spans[-1].dead
+        return self.sender in dead and dead[self.sender].is_dead
 
     def tick(self, count: int, clock: float) -> None:
         """Send `count` flows, and record what has arrived."""
@@ -202,8 +246,13 @@ class Followed(RouteRun):
         return self._recorder.landed.get(tag), self._recorder.answered[self._frontend].get(tag)
 
     def unanswered(self) -> frozenset[int]:
-        """Return the flows of the last phase that still wait for a living endpoint's answer."""
-        span, living = self.spans[-1], self._living()
+        """Return the flows of the last phase that still wait for a living endpoint's answer.
+
+        Without those whose answers rules may end.
+        """
+        span = self.spans[-1]
+        silent = {sockaddr for sockaddr, each in span.expected.unanswered.items() if each.upper}
+        living = {sockaddr for sockaddr in self._living() if sockaddr_of(sockaddr) not in silent}
         return frozenset(
             number
             for number in range(span.first, self.sent)
@@ -218,8 +267,8 @@ class Followed(RouteRun):
         dead = self.spans[-1].dead
         return {
             raw_sockaddr(share.endpoint.address.packed, share.endpoint.port)
-            for route in self._rulings.values()
-            for share in (() if route is None else route.shares)
+            for place in self._rulings.values()
+            for share in (() if place is None else place[1].shares)
             if share.endpoint.port is not None
             and not (share.endpoint in dead and dead[share.endpoint].is_dead)
         }
@@ -229,10 +278,8 @@ class Followed(RouteRun):
     def begin(self, now: float, file: str | None, rules: str, deaths: Sequence[Death]) -> None:
         """Begin a phase with the dump `file` loaded, None: the first; reports call it `rules`."""
         dead = {e: death.kind for death in deaths for e in death.endpoints}
-        route = self._rulings[file]
-        expected = _UNKNOWN
-        if route is not None:
-            expected = arriving(route, self._lab.beyond(self._client))
+        place = self._rulings[file]
+        expected = _UNKNOWN if place is None else self._expected(place, self._host)
         self.spans.append(
             RouteSpan(
                 begins=now,
@@ -240,7 +287,7 @@ class Followed(RouteRun):
                 dead=dead,
                 names=tuple(f"{d.what} ({d.kind})" for d in deaths),
                 rules=rules,
-                route=route,
+                route=None if place is None else place[1],
                 expected=expected,
                 lost=_lost(expected, dead),
             )

@@ -22,7 +22,7 @@ from analyzer.model.iptables.rules import Chain, Rule, Ruleset, Table
 from analyzer.parsers.iptables_save import parse
 from analyzer.reports.phrases import listed
 from analyzer.semantics.base_chains import Rules
-from netns_lab.backend import Backend, SocketAddress
+from netns_lab.backend import Backend, SocketAddress, not_loaded
 from netns_lab.command import lines_of, run
 from netns_lab.errors import LabError
 from netns_lab.ipsets import make_sets
@@ -125,8 +125,7 @@ class Iptables(Backend):
     def _note(self, wanted: WantedRules) -> None:
         file = wanted.ruleset.file
         for rule, why in wanted.left_out:
-            text = f"this rule is not loaded: {why}"
-            self.notes.append(partial_warning("rule-left-out", text, file, rule.location.line))
+            self.notes.append(not_loaded(rule.location, why))
         for table, names in wanted.missing.items():
             text = (
                 f"table {table} has no chain {listed(names)}, to which rules jump: created, empty"

@@ -16,7 +16,7 @@ from analyzer.model.measurement import ANSWERED, EndpointCount, Measurement
 from analyzer.model.probability import NEVER, Bounds
 from netns_lab.arriving import NOTHING, Arriving, arriving, of_sender
 from netns_lab.backend import SocketAddress
-from netns_lab.columns import FlowResult, RawSocketAddress, raw_sockaddr, sockaddr_of
+from netns_lab.columns import FlowResult, RawSocketAddress, raw_sockaddr, raw_sockaddrs, sockaddr_of
 from netns_lab.count import BATCH, Answered, Landed
 from netns_lab.layout import PacketLayout
 from netns_lab.messages import struct_sockaddr
@@ -90,7 +90,7 @@ class RouteRun:
         self._repeated_ended = 0
         self._strayed = 0
         self._client = None if route.source is Source.NODE else clients[0]
-        self._predicted = self._expected(host)
+        self._predicted = self._expected((service, route), host)
         self._dead = lab.question.dead.endpoints
         #: Flows to which no answer is owed any more, by where they came to.
         self._in_flight: Counter[SocketAddress] = Counter()
@@ -98,20 +98,20 @@ class RouteRun:
         #: Rules may end flows, and some did not come in the time that late ones have.
         self._waited_in_vain = False
 
-    def _expected(self, host: Host) -> Arriving:
+    def _expected(self, place: tuple[ServicePort, Route], host: Host) -> Arriving:
         """Return what happens to the flows, as predicted; `host` is where they are sent from."""
-        beyond = self._lab.beyond(self._client)
-        found = arriving(self._route, beyond)
+        (service, route), beyond = place, self._lab.beyond(self._client)
+        found = arriving(route, beyond)
         if self._sender is None:
             return found
         is_here = host is self._lab.topology.own_pods
         sources = {Source.POD} if is_here else {Source.POD_ELSEWHERE, Source.EXTERNAL}
         others = [
             arriving(each, beyond)
-            for each in self._service.routes
-            if each.source in sources and each.frontend == self._route.frontend
+            for each in service.routes
+            if each.source in sources and each.frontend == route.frontend
         ]
-        return of_sender(found, self._route.shares[0], others, is_here=is_here)
+        return of_sender(found, route.shares[0], others, is_here=is_here)
 
     def _packets(
         self, clients: Sequence[Address], macs: tuple[str, str], to: bytes | None
@@ -259,10 +259,9 @@ class RouteRun:
 
     def _wait_for_the_rest(self, flows: int) -> None:
         """Give late packets and answers a chance; none is late as a rule."""
-        died = self._lab.question.dead.endpoints
-        dead = {
-            raw_sockaddr(each.address.packed, each.port) for each in died if each.port is not None
-        }
+        dead = raw_sockaddrs(self._lab.question.dead.endpoints)
+        if sockaddr_of(self._frontend) not in self._predicted.shares:  # what goes on unchanged
+            dead.add(self._frontend)
         answer = self._service.protocol in ANSWERED
         # Flows that rules drop send no sign, and neither do those of which they drop the answers.
         unanswered = any(each.upper for each in self._predicted.unanswered.values())

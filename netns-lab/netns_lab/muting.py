@@ -33,19 +33,42 @@ class Muting:
     def __init__(self, lab: LabTopology) -> None:
         self._lab = lab
         self._wanted = 0
+        #: Namespaces that send ICMP errors about the dead: every node, and hosts of the dead.
+        self._telling = {lab.node, *(each.namespace for each in lab.gates)}
+
+    def tells(self, namespace: Namespace) -> None:
+        """Let another namespace send ICMP errors, also while the client is mute."""
+        self._telling.add(namespace)
+        if self._wanted:
+            _limit_errors(namespace, counting=True)
 
     @contextmanager
     def on(self) -> Iterator[None]:
         """Keep it silent within this context."""
         self._wanted += 1
         if self._wanted == 1:
-            _mute(self._lab, on=True)
+            self._mute(on=True)
         try:
             yield
         finally:
             self._wanted -= 1
             if not self._wanted:
-                _mute(self._lab, on=False)
+                self._mute(on=False)
+
+    def _mute(self, *, on: bool) -> None:
+        """Let the client's kernel be silent, or answer what comes as a client would.
+
+        While packets are counted it would answer each reply with a reset or an error of ICMP, and
+        each of these passes all rules. The node, for its part, tells each client that it refuses,
+        where it usually tells one a second.
+        """
+        for namespace in self._telling:
+            _limit_errors(namespace, counting=on)
+        asked = Netlink(self._lab.client.namespace)
+        for version in self._lab.plan.versions:
+            asked.rule(MUTE, family=FAMILIES[version], delete=not on)
+        asked.send()
+        asked.close()
 
 
 def ignoring(
@@ -98,21 +121,10 @@ def _in_force(asked: Netlink, *rules: Callable[..., None]) -> Iterator[None]:
         asked.close()
 
 
-def _mute(lab: LabTopology, *, on: bool) -> None:
-    """Keep the client's kernel silent, or let it answer as that of a client does.
-
-    While packets are counted, it would answer each reply with RST or an ICMP error, and each of
-    these traverses all rules. The node, in turn, reports every rejected packet, where it usually
-    sends one ICMP error a second to a client.
-    """
-    for namespace in (lab.node, *(each.namespace for each in lab.gates), *lab.telling):
-        with namespace:
-            for name, (counting, usual) in _ICMP_LIMITS.items():
-                limit = Path("/proc/sys/net", name)
-                if limit.exists():  # else it is the whole kernel's, and not ours to change
-                    limit.write_text(str(counting if on else usual), encoding="ascii")
-    asked = Netlink(lab.client.namespace)
-    for version in lab.plan.versions:
-        asked.rule(MUTE, family=FAMILIES[version], delete=not on)
-    asked.send()
-    asked.close()
+def _limit_errors(namespace: Namespace, *, counting: bool) -> None:
+    """Limit the ICMP errors of a namespace as usual, or not while packets are counted."""
+    with namespace:
+        for name, (most, usual) in _ICMP_LIMITS.items():
+            limit = Path("/proc/sys/net", name)
+            if limit.exists():  # else it is the whole kernel's, and not ours to change
+                limit.write_text(str(most if counting else usual), encoding="ascii")

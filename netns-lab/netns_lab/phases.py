@@ -140,6 +140,9 @@ class Course:
             for side in self.sides:
                 muted.enter_context(side.lab.muted())
                 side.lab.forget_flows()
+                deaf = {each.deafness: each for each in side.runs if each.deafness is not None}
+                for run in deaf.values():
+                    muted.enter_context(run.deaf())
                 for each in self._deaths:
                     side.lab.dying.kill(each)
             kept = self._connect(self.clock)
@@ -148,7 +151,7 @@ class Course:
                 for side in self.sides:
                     side.lab.echo(())
                     for recorder in side.recorders.values():
-                        recorder.captures.forget()
+                        recorder.forget()
                 self._zero = time.monotonic()
                 kept.begin()
                 self._begin(0.0)
@@ -203,7 +206,11 @@ class Course:
         for at, each in enumerate(self.runs):
             # While lists of clients come and go, none can be made to forget.
             waits = each.has_affinity and self._changing is not None
-            yield each, 0 if waits else max(0, each_has + (at < more) - each.sent)
+            due = max(0, each_has + (at < more) - each.sent - each.skipped)
+            if each.is_mute:
+                each.skipped += due
+                due = 0
+            yield each, 0 if waits else due
 
     def _wait(self, kept: Connections) -> None:
         slowest = max((d.kind.milliseconds for d in self._deaths), default=0) / 1000

@@ -26,7 +26,7 @@ from analyzer.model.measurement import Measurement
 from analyzer.questions.repairing import Made
 from analyzer.repair.chains import Graph
 from analyzer.reports.lab_answers import RepairCheck, RepairedRoute
-from netns_lab.columns import RawSocketAddress, raw_sockaddr
+from netns_lab.columns import RawSocketAddress, raw_sockaddrs
 from netns_lab.command import run
 from netns_lab.errors import LabError
 from netns_lab.established import Established
@@ -48,11 +48,7 @@ class Proof:
         self._made = made
         self._flows = flows
         self.checks: list[RepairCheck] = []
-        self._dead = {
-            raw_sockaddr(each.address.packed, each.port)
-            for each in lab.question.dead.endpoints
-            if each.port is not None
-        }
+        self._dead = raw_sockaddrs(lab.question.dead.endpoints)
 
     def run(
         self, places: Sequence[tuple[_Place, _Place]], progress: Progress

@@ -71,6 +71,7 @@ def _route(value: dict[str, Any]) -> FollowedRoute:
         frontend=str(value["frontend"]),
         source=source_of(value["source"]),
         connections=count_of(value["connections"]),
+        sender=text_of(value.get("sender")),
     )
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 NO_ADDRESS: Final = "for whose client the lab has no address"
 TAKEN: Final = "whose port is used by another client with the same lab address"
 SHARED: Final = "with session affinity, of more clients than the lab has addresses"
-GONE: Final = "from an endpoint that is dead, or has no place of its own"
+GONE: Final = "from an endpoint that is dead, or that the lab sends no flows from"
 ENDED: Final = "of a client known to session affinity, where rules end some of its flows"
 
 

@@ -95,8 +95,6 @@ class LabTopology:
     pods_mac: str
     uplink_mac: str
     fabric: Namespace = field(repr=False)
-    #: Namespaces that send ICMP errors about the dead: the node, and hosts of the dead.
-    telling: set[Namespace] = field(default_factory=set, repr=False)
 
     @property
     def namespaces(self) -> list[Namespace]:
@@ -371,6 +369,11 @@ def _set_up_host(host: Host, wanted: LabPlan) -> None:
                 asked.address(host.index, address)
         for network in host.plan.networks:
             asked.own(network)
+        if host.gate is not None or not host.plan.addresses:
+            # Errors of ICMPv6 need an address of their own, or they leave from ::1.
+            own = [a for a in host.plan.endpoints if a.version == IPV6]
+            for address in [a for a in own if a not in host.plan.silent][:1]:
+                asked.address(_LOOPBACK, address)
         # More specific than their network: received, and discarded silently.
         for address in sorted(host.plan.silent, key=str):
             asked.swallow(ip_network(address))

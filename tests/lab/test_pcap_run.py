@@ -116,6 +116,21 @@ def test_counters_and_conntrack_say_the_same(found: dict[str, Any]) -> None:
     assert found["counter_difference"] == found["conntrack_difference"] == 0
 
 
+@pytest.mark.parametrize("kind", ["process", pytest.param("reject", marks=pytest.mark.deep)])
+def test_what_a_dead_endpoint_resets_conntrack_has_forgotten(tmp_path: Path, kind: str) -> None:
+    path = saved(tmp_path / "mixed.pcap", mixed())
+    given = [*EXAMPLE[:-1], f"master:{kind}"]
+    status, found, errors = lab_run(*given, "--pcap", path)
+    assert (status, found["agrees"]) == (0, True), errors
+    assert (found["counter_difference"], found["conntrack_difference"]) == (0, 0)
+    refused = sum(e["refused"] for m in found["measurements"] for e in m["endpoints"])
+    assert (
+        refused
+        == sum(e["landed"] for m in found["measurements"] for e in m["endpoints"] if e["dead"])
+        > 0
+    )
+
+
 def test_clients_keep_an_address_of_their_own_and_their_ports(found: dict[str, Any]) -> None:
     clients = {each["client"]: each["stands_as"] for each in found["clients"]}
     assert set(clients) == {CLIENTS["pod"], CLIENTS["pod-elsewhere"]}

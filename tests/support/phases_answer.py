@@ -135,7 +135,7 @@ PHASES: Final = LabPhasesAnswer(
     left_out=(
         LeftOut(
             service="ns/a:http", protocol="tcp", frontend="NodePort *:30080", source="pod",
-            reason="an endpoint that dies sends no flows",
+            reason="dead endpoints send no flows",
         ),
     ),
 )  # fmt: skip
