@@ -262,9 +262,8 @@ class PlainServices:
     def _with_each_own(self, way: _MarkedPart, walked: _Walked) -> _MarkedPart:
         if way.address is not None:
             return way
-        every = [(replace(way.part, address=each), each) for each in sorted(self._own, key=int)]
-        own = [_MarkedPart(part, walked.marks_from(a) or walked.marks) for part, a in every]
-        return replace(way, each_own=tuple(own))
+        parts = [replace(way.part, address=each) for each in sorted(self._own, key=int)]
+        return replace(way, each_own=tuple([_MarkedPart(part, walked.marks) for part in parts]))
 
     @cached_property
     def asks_behind(self) -> bool:

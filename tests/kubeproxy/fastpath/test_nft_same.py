@@ -85,6 +85,7 @@ def check(text: str, own: Sequence[str]) -> int:
 @example([f"ip daddr {THERE} meta mark set 0x4000"], [], ("192.168.0.1", OWN))
 @example([], ["th dport 9090 masquerade"], ())
 @example([f"ip daddr {HERE} drop"], [], ("192.168.0.1", OWN))
+@example([], ["ip saddr 10.0.0.0/9 masquerade"], ("192.168.0.1", OWN))
 def test_every_endpoint_has_what_walks_find(
     forwarded: list[str], behind: list[str], own: tuple[str, ...]
 ) -> None:
