@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from analyzer.inputs.files import Member
     from analyzer.inputs.recognised import Input
     from analyzer.kubeproxy.absent import Absent
+    from analyzer.kubeproxy.grouping import NameAndProtocol
     from analyzer.kubeproxy.view import ServicePort
-    from analyzer.watching.drifting import NameAndProtocol
 
 
 class LookError(AnalyzerError):

@@ -29,10 +29,9 @@ if TYPE_CHECKING:
     from analyzer.cluster.drift_kinds import DriftFinding
     from analyzer.inputs.api_objects import ApiObjects
     from analyzer.inputs.recognised import Input
+    from analyzer.kubeproxy.grouping import NameAndProtocol
     from analyzer.kubeproxy.view import ServicePort
 
-    #: Name and protocol of a ServicePort, of whichever IP version.
-    NameAndProtocol: TypeAlias = tuple[str, str]
     #: What kube-proxy would write, by name, and the names for which that is not known.
     ExpectedServices: TypeAlias = tuple[
         Mapping[NameAndProtocol, Sequence[EveryNode]], tuple[str, ...]

@@ -14,7 +14,7 @@ from analyzer.model.nft.expressions import Element
 from analyzer.model.nft.lazy import Lazy
 
 #: The values of one part of all keys, in the order of the elements.
-Column: TypeAlias = Sequence[int] | Sequence[str]
+ElementColumn: TypeAlias = Sequence[int] | Sequence[str]
 
 
 class WrittenElements(Lazy[Element]):
@@ -31,10 +31,10 @@ class WrittenElements(Lazy[Element]):
         super().__init__(source, make)
         self._types = types
         self._pieces: list[str] = []
-        self._columns: tuple[Column, ...] | None = None
+        self._columns: tuple[ElementColumn, ...] | None = None
         self._is_split = False
 
-    def columns(self) -> tuple[Column, ...] | None:
+    def columns(self) -> tuple[ElementColumn, ...] | None:
         """Return the parts of the keys: addresses and ports as numbers, protocols as words.
 
         None: not all keys are single values of such types, or one is not written as nft does.
@@ -56,7 +56,7 @@ class WrittenElements(Lazy[Element]):
             return self._make(self._pieces[at])[0]
         return self._all()[at]
 
-    def _split(self) -> tuple[Column, ...] | None:
+    def _split(self) -> tuple[ElementColumn, ...] | None:
         text, number = self.source, len(self._types)
         if '"' in text or not all(each in _READERS for each in self._types):
             return None
@@ -89,7 +89,7 @@ def _ports(words: Sequence[str]) -> Sequence[int] | None:
 
 
 _PROTOCOLS: Final = frozenset({"tcp", "udp", "sctp"})
-_READERS: Final[dict[str, Callable[[Sequence[str]], Column | None]]] = {
+_READERS: Final[dict[str, Callable[[Sequence[str]], ElementColumn | None]]] = {
     "ipv4_addr": _addresses,
     "inet_proto": _protocols,
     "inet_service": _ports,

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 from analyzer.model.bits import Bits
 from analyzer.model.nft.expressions import Concat, Element, Expression
-from analyzer.model.nft.written import Column, WrittenElements
+from analyzer.model.nft.written import ElementColumn, WrittenElements
 from analyzer.model.region import Interval, Intervals
 from analyzer.semantics.nft.fields import number
 from analyzer.semantics.nft.values import Evaluated, Value
@@ -90,7 +90,7 @@ class Index:
         return found
 
 
-def _numbers(column: Column, words: Mapping[str, int]) -> Sequence[int | None]:
+def _numbers(column: ElementColumn, words: Mapping[str, int]) -> Sequence[int | None]:
     """Return the numbers of one part of all keys; None for an unknown word."""
     return [words.get(each) if isinstance(each, str) else each for each in column]
 
