@@ -82,7 +82,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _services(options: SimpleNamespace) -> int:
-    from analyzer.questions.judging import freshness, lacking
+    from analyzer.questions.evaluating import freshness, lacking
     from analyzer.reports.answers import ServicesAnswer
 
     if options.from_objects:
@@ -131,7 +131,7 @@ def _check(
     """
     from analyzer.kubeproxy.check.invariants import check
     from analyzer.model.iptables.rules import Ruleset
-    from analyzer.questions.judging import unlisted_endpoints
+    from analyzer.questions.evaluating import unlisted_endpoints
 
     node = options.node if options.node in given.cluster.node_names else None
     findings = 0

@@ -1,6 +1,6 @@
 """The screen of ``explore``: nodes and zones to mark as dead, beside the losses of Services.
 
-Numbers are those of ``loss`` with the same nodes dead, computed anew at each key. Every text of a
+Numbers are those of ``loss`` with the same nodes dead, recomputed at each key. Every text of a
 dump is shown as it is: textual's markup is turned off for it.
 """
 

@@ -26,7 +26,7 @@ ROOT: Final = Path(__file__).parents[1]
 SUMS: Final = "SHA256SUMS"
 
 
-class Verdict(Enum):
+class ItemState(Enum):
     """What became of an item, as it is printed."""
 
     OK = "ok"
@@ -43,14 +43,14 @@ class Item:
     """
 
     name: str
-    verdict: Verdict
+    verdict: ItemState
     says: str = ""
 
 
 def clean_tree(status: str) -> Item:
     """Judge what ``git status --porcelain`` prints."""
     said = ", ".join(line[3:] for line in status.splitlines())
-    verdict = Verdict.FAILED if said else Verdict.OK
+    verdict = ItemState.FAILED if said else ItemState.OK
     return Item("nothing that is not committed", verdict, said)
 
 
@@ -58,23 +58,25 @@ def one_version(pyproject: str, own: str) -> Item:
     """Judge the version of pyproject.toml by that which the program prints."""
     version = tomllib.loads(pyproject)["project"]["version"]
     if version == own:
-        return Item("one version", Verdict.OK, own)
-    return Item("one version", Verdict.FAILED, f"{version} in pyproject.toml, {own} in analyzer")
+        return Item("one version", ItemState.OK, own)
+    return Item("one version", ItemState.FAILED, f"{version} in pyproject.toml, {own} in analyzer")
 
 
 def changelog(text: str, version: str) -> Item:
     """Judge the CHANGELOG, in which a release has a section and nothing above it."""
     sections: list[str] = re.findall(r"^## \[([^\]]+)\]", text, re.MULTILINE)
     if version in sections[:1]:
-        return Item("CHANGELOG", Verdict.OK, f"begins with {version}")
-    return Item("CHANGELOG", Verdict.TO_DO, f"its first section is to be [{version}], with a date")
+        return Item("CHANGELOG", ItemState.OK, f"begins with {version}")
+    return Item(
+        "CHANGELOG", ItemState.TO_DO, f"its first section is to be [{version}], with a date"
+    )
 
 
 def tagged(tags: str, version: str) -> Item:
     """Judge the tags of the commit."""
     if f"v{version}" in tags.split():
-        return Item("tag", Verdict.OK, f"v{version}")
-    return Item("tag", Verdict.TO_DO, f"git tag --sign v{version}")
+        return Item("tag", ItemState.OK, f"v{version}")
+    return Item("tag", ItemState.TO_DO, f"git tag --sign v{version}")
 
 
 def digests(folder: Path) -> Iterator[tuple[str, str]]:
@@ -97,17 +99,17 @@ def packages(folder: Path, version: str) -> Item:
     names = {name for _, name in rows}
     if names != wanted:
         odd = ", ".join(sorted(names ^ wanted))
-        return Item("packages", Verdict.FAILED, f"missing, or of another version: {odd}")
+        return Item("packages", ItemState.FAILED, f"missing, or of another version: {odd}")
     text = "".join(f"{digest}  {name}\n" for digest, name in rows)
     (folder / SUMS).write_text(text, encoding="ascii")
-    return Item("packages", Verdict.OK, f"{len(rows)} in {folder.name}/, digests in {SUMS}")
+    return Item("packages", ItemState.OK, f"{len(rows)} in {folder.name}/, digests in {SUMS}")
 
 
 def published(manifest: str) -> Item:
     """Judge where the manifest of krew says that the archive is."""
     if '"uri": "https://' in manifest:
-        return Item("krew", Verdict.OK)
-    return Item("krew", Verdict.TO_DO, "make packages URI=https://... of the published archive")
+        return Item("krew", ItemState.OK)
+    return Item("krew", ItemState.TO_DO, "make packages URI=https://... of the published archive")
 
 
 def checked(name: str, command: Sequence[str], environment: Mapping[str, str]) -> Item:
@@ -115,8 +117,8 @@ def checked(name: str, command: Sequence[str], environment: Mapping[str, str]) -
     sys.stdout.flush()
     done = subprocess.run(command, cwd=ROOT, env={**os.environ, **environment}, check=False)  # noqa: S603  # ours
     if done.returncode:
-        return Item(name, Verdict.FAILED, f"{' '.join(command)}: exit status {done.returncode}")
-    return Item(name, Verdict.OK)
+        return Item(name, ItemState.FAILED, f"{' '.join(command)}: exit status {done.returncode}")
+    return Item(name, ItemState.OK)
 
 
 def items(*, tests: bool) -> Iterator[Item]:
@@ -131,12 +133,14 @@ def items(*, tests: bool) -> Iterator[Item]:
         old.unlink()
     built = checked("build", ["make", "--no-print-directory", "packages"], {})
     yield built
-    if built.verdict is Verdict.OK:
+    if built.verdict is ItemState.OK:
         yield packages(folder, __version__)
         yield published((folder / "odds.yaml").read_text(encoding="utf-8"))
     yield changelog((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), __version__)
     yield tagged(_git("tag", "--points-at", "HEAD"), __version__)
-    yield Item("image", Verdict.TO_DO, f"docker build -f Containerfile -t kubeodds:{__version__} .")
+    yield Item(
+        "image", ItemState.TO_DO, f"docker build -f Containerfile -t kubeodds:{__version__} ."
+    )
 
 
 def _git(*words: str) -> str:
@@ -161,7 +165,7 @@ def shown(found: Sequence[Item]) -> str:
 
 def status(found: Sequence[Item], *, final: bool) -> int:
     """Return the exit status: 1 where anything failed, and in the end where anything is left."""
-    bad = {Verdict.FAILED, Verdict.TO_DO} if final else {Verdict.FAILED}
+    bad = {ItemState.FAILED, ItemState.TO_DO} if final else {ItemState.FAILED}
     return int(any(each.verdict in bad for each in found))
 
 

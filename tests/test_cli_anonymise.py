@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from analyzer.kubeproxy.generate import Layout
+from analyzer.kubeproxy.generate import RulesLayout
 from tests.support.anonymised import (
     ALWAYS_THERE,
     InFolder,
@@ -76,16 +76,18 @@ def test_rules_of_other_programs_decide_as_before(command: Command, name: Path) 
     )
 
 
-@pytest.mark.parametrize("layout", Layout if SOAK else (Layout.V1_18, Layout.V1_36), ids=str)
+@pytest.mark.parametrize(
+    "layout", RulesLayout if SOAK else (RulesLayout.V1_18, RulesLayout.V1_36), ids=str
+)
 @given(data=st.data())
 @examples(2, 60)
-def test_generated_clusters_fare_as_before(layout: Layout, data: st.DataObject) -> None:
+def test_generated_clusters_fare_as_before(layout: RulesLayout, data: st.DataObject) -> None:
     cluster = data.draw(clusters(layout))
     with TemporaryDirectory() as name:
         command = InFolder(Path(name))
         objects = command.file("objects.json", json.dumps({"kind": "List", "items": cluster.items}))
         dumps = {"dump.txt": cluster.dump}
-        if layout in {Layout.V1_30, Layout.V1_36}:
+        if layout in {RulesLayout.V1_30, RulesLayout.V1_36}:
             dumps["ruleset.nft"] = cluster.nft
         for dump, text in dumps.items():
             command.file(dump, text)

@@ -191,7 +191,7 @@ def test_flows_at_endpoints_of_unknown_nodes_are_not_judged(command: Command) ->
     assert "95 flows to kube-system/kube-dns:dns, default/app not judged: the node of" in done.err
 
 
-def test_an_address_that_is_another_pods_is_a_wrong_door(command: Command) -> None:
+def test_an_address_that_is_another_pods_is_foreign(command: Command) -> None:
     objects = json.loads((CAPTURE / "objects.json").read_text())
     for item in objects["items"]:
         for each in item.get("endpoints", ()):

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from analyzer.failure.loss import LossState
 from analyzer.model.probability import NEVER, Bounds, Dyadic
 from analyzer.reports.prometheus import at_least, at_most, metric
-from analyzer.reports.watch_answer import Judgement, Seen
+from analyzer.reports.watch_answer import CheckResult, Seen
 from analyzer.reports.watch_npd import MOST, fitted
 from analyzer.reports.watch_prometheus import body
 from tests.support.captures import ROOT
@@ -194,7 +194,7 @@ def test_hostile_names_stay_in_their_labels(names: list[str]) -> None:
         )
         for at, name in enumerate(names)
     ]
-    judgement = Judgement(
+    result = CheckResult(
         rules=1,
         services=tuple(seen),
         not_judged=(),
@@ -206,7 +206,7 @@ def test_hostile_names_stay_in_their_labels(names: list[str]) -> None:
         dead=0,
         gone=(),
     )
-    found = parse(body(judgement, "all", since=False))
+    found = parse(body(result, "all", since=False))
     assert max(found["kubeodds_service_endpoints"].samples.values()) == len(names) - 1
 
 

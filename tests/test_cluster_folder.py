@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from analyzer.cluster.store import Store
-from analyzer.kubeproxy.generate import FLAGS, Layout, mixed, node_name
+from analyzer.kubeproxy.generate import FLAGS, RulesLayout, mixed, node_name
 from tests.support.clusters import GeneratedCluster
 from tests.support.commands import Command
 
@@ -23,7 +23,7 @@ def dumps(command: Command) -> Path:
     folder.mkdir()
     items = mixed(4, 2)
     for number in range(2):
-        dump = GeneratedCluster(items, FLAGS, Layout.V1_36, 4, node_name(number)).dump
+        dump = GeneratedCluster(items, FLAGS, RulesLayout.V1_36, 4, node_name(number)).dump
         (folder / f"{node_name(number)}-iptables-save.txt").write_text(dump)
     (folder / "objects.json").write_text(json.dumps({"kind": "List", "items": items}))
     return folder
@@ -82,8 +82,8 @@ def test_a_node_by_its_full_name_is_the_node_by_its_first_part(
     command: Command, registered: str, dumped: str
 ) -> None:
     items = mixed(4, 2)
-    dump = GeneratedCluster(items, FLAGS, Layout.V1_36, 4, node_name(0)).dump
-    other = GeneratedCluster(items, FLAGS, Layout.V1_36, 4, node_name(1)).dump
+    dump = GeneratedCluster(items, FLAGS, RulesLayout.V1_36, 4, node_name(0)).dump
+    other = GeneratedCluster(items, FLAGS, RulesLayout.V1_36, 4, node_name(1)).dump
     text = json.dumps({"kind": "List", "items": items}).replace(node_name(0), registered)
     (command.folder / "d").mkdir()
     command.file(f"d/{dumped}-iptables-save.txt", dump)

@@ -24,7 +24,7 @@ from analyzer.parsers.xt.matches import MATCH_NAMES, MATCHES
 from analyzer.parsers.xt.targets import TARGETS
 from analyzer.reports.renderers import RENDERERS
 from analyzer.semantics.assumed import ASSUMPTIONS, DEFAULTS, Assumed
-from analyzer.semantics.iptables.matching import judge
+from analyzer.semantics.iptables.matching import evaluate_match
 from analyzer.semantics.situation import Situation
 from tests.support import properties
 from tests.support.documents import rows
@@ -72,7 +72,7 @@ def test_a_match_is_decided_just_where_the_semantics_say_so(name: str) -> None:
     told = rows("Matches", "semantics.md")[name].split(" ")[0]
     kinds = set()
     for match in values(name):
-        here, there = (judge(match, FULL, situation) for situation in ASSUMED)
+        here, there = (evaluate_match(match, FULL, situation) for situation in ASSUMED)
         if here.known is not there.known:
             kinds.add("assumed")
         elif here.known is not Ternary.UNKNOWN:
@@ -92,7 +92,7 @@ def test_a_match_is_decided_just_where_the_semantics_say_so(name: str) -> None:
 def test_no_value_does_what_the_semantics_do_not_say(match: Match) -> None:
     name = MATCH_NAMES[type(match)]
     told = rows("Matches", "semantics.md")[name].split(" ")[0]
-    here, there = (judge(match, FULL, situation) for situation in ASSUMED)
+    here, there = (evaluate_match(match, FULL, situation) for situation in ASSUMED)
     if told == "unknown":
         assert here.known is there.known is Ternary.UNKNOWN
     if told == "decided":

@@ -41,6 +41,11 @@ ANALYZER: Final = (
         "semantics/nft/test_changes.py semantics/nft/test_traverse.py",
         "statements that translate, reject, or look their operands up",
     ),
+    Row(
+        "reports/diff_answer",
+        "reports/test_diff_json.py reports/test_diff_words.py",
+        "what differs, as reports tell it",
+    ),
     Row("semantics/calls", "semantics/test_hooks.py", "chains are called as the hooks call them"),
     Row(
         "anonymise/naming anonymise/files verbs/anonymise arguments/anonymise",
@@ -155,7 +160,7 @@ ANALYZER: Final = (
     ),
     Row(
         "gate/adversary gate/bounds gate/cases gate/every gate/failing gate/problem gate/state "
-        "gate/verdict gate/compiling gate/scaling gate/relations gate/spreads gate/templates "
+        "gate/evaluation gate/compiling gate/scaling gate/relations gate/spreads gate/templates "
         "gate/wishes",
         "gate/test_worst.py gate/test_manifests.py",
         "no placement is worse than the worst, by a program that tries them all",
@@ -222,7 +227,12 @@ ANALYZER: Final = (
         "which dumps are read, by whom, and what happens when a worker dies",
     ),
     Row(
-        "kubeproxy/fastpath/nft_hairpins",
+        "kubeproxy/proxy_mode",
+        "kubeproxy/test_iptables.py kubeproxy/test_nftables.py",
+        "which mode rules show, and which they show none of",
+    ),
+    Row(
+        "kubeproxy/fastpath/nft_hairpins kubeproxy/fastpath/nft_hosts",
         "kubeproxy/routes/test_hairpins.py",
         "what pods of nftables mode get back from themselves",
     ),
@@ -254,7 +264,7 @@ ANALYZER: Final = (
         "looks as a monitoring system sees them, and signals",
     ),
     Row(
-        "watching/judge watching/drifting watching/taken",
+        "watching/checks watching/drifting watching/taken",
         "watching/test_watch.py",
         "parts of one look, beside looks that keep nothing",
     ),
@@ -271,7 +281,7 @@ ANALYZER: Final = (
         "in each format",
     ),
     Row(
-        "questions/judging",
+        "questions/evaluating",
         "test_cli_loss_states.py",
         "its words as they stand on the command line",
     ),
@@ -523,7 +533,7 @@ LAB: Final = (
     Row("inside", "lab/test_safety.py lab/test_shell.py", "what a program sees, and how it ends"),
     Row("delays dying", "lab/test_deaths.py", "deaths, and what a client's sockets see"),
     Row(
-        "buckets connections followed phased",
+        "buckets connections followed followed_routes phased",
         "lab/test_phases.py",
         "parts of a run in which things happen, which is run whole",
     ),

@@ -1,6 +1,7 @@
 """Measures that protect Services from node failures, with the loss before and after each.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 A measure is a function from API objects to API objects (`measures`, one file each and one row in a
 table): one more pod, pods on other nodes, a policy. Its benefit is not derived: the changed objects

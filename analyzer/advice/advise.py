@@ -7,18 +7,18 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from analyzer.advice.behind import Behind, behind
-from analyzer.advice.measure import API, ClusterState, Key, Measure, Refused, is_for
+from analyzer.advice.measure import API, ClusterState, Measure, NamespacedName, Refused, is_for
 from analyzer.advice.objects import key_of, nodes_of
 from analyzer.advice.placing import places_of
 from analyzer.advice.proxied import proxied
-from analyzer.advice.scores import Failing, Score, either_of, of_service, port_of, score
+from analyzer.advice.scores import FailedNodes, Score, either_of, of_service, port_of, score
 from analyzer.errors import UsageError, suggestion
 from analyzer.kubeproxy.predict.cluster import predict
 from analyzer.kubeproxy.predict.every_node import EveryNode
-from analyzer.kubeproxy.predict.settings import Settings
+from analyzer.kubeproxy.predict.settings import ClusterSettings
 from analyzer.model.cluster import Cluster
 from analyzer.model.value import replace, value
-from analyzer.outage.control_plane import Topology, survives
+from analyzer.outage.control_plane import ControlPlaneTopology, survives
 from analyzer.outage.topologies import topology
 from analyzer.parsers.api_objects import Object, at, text
 from analyzer.parsers.kubernetes import cluster_of
@@ -42,10 +42,10 @@ class Failures:
         depth: how many nodes fail together, if none is named.
     """
 
-    dead: Failing = ()
+    dead: FailedNodes = ()
     depth: int = 1
 
-    def of(self, names: Sequence[str]) -> Sequence[Failing]:
+    def of(self, names: Sequence[str]) -> Sequence[FailedNodes]:
         """Return the sets of nodes, among those named, that fail together.
 
         Raises:
@@ -67,7 +67,7 @@ class Failures:
 
 
 @value(kw_only=True)
-class Outcome:
+class ServiceCosts:
     """The losses of a Service.
 
     Attributes:
@@ -79,7 +79,7 @@ class Outcome:
     score: Score
     places: tuple[str | None, ...]
     api: int | None = None
-    topology: Topology | None = None
+    topology: ControlPlaneTopology | None = None
 
     def key(self) -> tuple[int, ...]:
         """Return the sort key of outcomes, best first."""
@@ -87,11 +87,11 @@ class Outcome:
 
 
 @value(kw_only=True)
-class JudgedMeasure:
+class EvaluatedMeasure:
     """A measure with its outcome, or with the reason why there is none."""
 
     measure: Measure
-    outcome: Outcome | Refused
+    outcome: ServiceCosts | Refused
 
 
 @value(kw_only=True)
@@ -103,12 +103,12 @@ class Advice:
         predicted: its results now by its objects alone, if dumps give others; otherwise None.
     """
 
-    key: Key
+    key: NamespacedName
     ports: tuple[str, ...]
-    now: Outcome
-    measures: tuple[JudgedMeasure, ...]
+    now: ServiceCosts
+    measures: tuple[EvaluatedMeasure, ...]
     behind: Behind
-    predicted: Outcome | None = None
+    predicted: ServiceCosts | None = None
 
     @property
     def name(self) -> str:
@@ -122,7 +122,7 @@ class Adviser:
     def __init__(
         self,
         situation: ClusterState,
-        settings: Settings,
+        settings: ClusterSettings,
         failures: Failures,
         seed: int,
         advance: Callable[[int, int | None], None] | None = None,
@@ -138,7 +138,11 @@ class Adviser:
         self.checked = 0
 
     def advice(
-        self, key: Key, now: Sequence[EveryNode], cluster: Cluster, measures: Iterable[Measure]
+        self,
+        key: NamespacedName,
+        now: Sequence[EveryNode],
+        cluster: Cluster,
+        measures: Iterable[Measure],
     ) -> Advice | None:
         """Return what measures gain a Service, whose ServicePorts now are `now`.
 
@@ -148,10 +152,10 @@ class Adviser:
         if first is None:
             return None
         ports = frozenset(map(port_of, now))
-        predicted = self.judged(self._situation, key, ports)
-        assert isinstance(predicted, Outcome)  # it has the endpoints that it has
+        predicted = self.evaluated(self._situation, key, ports)
+        assert isinstance(predicted, ServiceCosts)  # it has the endpoints that it has
         found = [
-            JudgedMeasure(measure=m, outcome=self._after(m, key, ports))
+            EvaluatedMeasure(measure=m, outcome=self._after(m, key, ports))
             for m in measures
             if is_for(m, key)
         ]
@@ -164,18 +168,20 @@ class Adviser:
             predicted=None if predicted.score == first.score else predicted,
         )
 
-    def _after(self, measure: Measure, key: Key, ports: Collection[object]) -> Outcome | Refused:
+    def _after(
+        self, measure: Measure, key: NamespacedName, ports: Collection[object]
+    ) -> ServiceCosts | Refused:
         changed = measure.change(self._situation, key)
         if isinstance(changed, Refused):
             return changed
-        found = self.judged(changed, key, ports)
+        found = self.evaluated(changed, key, ports)
         if self._advance is not None:
             self._advance(1, None)
         return found
 
-    def judged(
-        self, situation: ClusterState, key: Key, ports: Collection[object] | None = None
-    ) -> Outcome | Refused:
+    def evaluated(
+        self, situation: ClusterState, key: NamespacedName, ports: Collection[object] | None = None
+    ) -> ServiceCosts | Refused:
         """Return the losses of a Service in a situation, for all or some of its ports."""
         scores = []
         for each in situation.either or (key,):
@@ -194,8 +200,12 @@ class Adviser:
         return replace(scores[0], score=either_of([each.score for each in scores]))
 
     def _outcome(
-        self, situation: ClusterState, key: Key, services: Sequence[EveryNode], cluster: Cluster
-    ) -> Outcome | None:
+        self,
+        situation: ClusterState,
+        key: NamespacedName,
+        services: Sequence[EveryNode],
+        cluster: Cluster,
+    ) -> ServiceCosts | None:
         names = sorted(cluster.node_names)
         failures = self._failures.of(names)
         found = score(services, cluster, failures)
@@ -204,7 +214,7 @@ class Adviser:
         if situation.client is not None:
             found = proxied(situation.client, found, services, cluster, failures)
         plane = _topology(situation) if key == API else None
-        return Outcome(
+        return ServiceCosts(
             score=found,
             places=tuple(places_of(situation.items, key, cluster)),
             api=None if plane is None else survives(plane),
@@ -212,22 +222,22 @@ class Adviser:
         )
 
 
-def _order(judged: JudgedMeasure) -> tuple[bool, tuple[int, ...]]:
-    outcome = judged.outcome
+def _order(evaluated: EvaluatedMeasure) -> tuple[bool, tuple[int, ...]]:
+    outcome = evaluated.outcome
     return (True, ()) if isinstance(outcome, Refused) else (False, outcome.key())
 
 
-def _topology(situation: ClusterState) -> Topology | None:
+def _topology(situation: ClusterState) -> ControlPlaneTopology | None:
     names = nodes_of(situation.items)
     return topology(situation.said, roles_of(situation.items), names)
 
 
-def items_of(items: Sequence[Object], key: Key) -> list[Object]:
+def items_of(items: Sequence[Object], key: NamespacedName) -> list[Object]:
     """Return the objects that decide what one Service's rules are: its own, and all nodes."""
     return [item for item in items if _is_of(item, key)]
 
 
-def _is_of(item: Object, key: Key) -> bool:
+def _is_of(item: Object, key: NamespacedName) -> bool:
     match item.get("kind"):
         case "Service" | "Endpoints":
             return key_of(item) == key
@@ -240,7 +250,7 @@ def _is_of(item: Object, key: Key) -> bool:
             return False
 
 
-def keys_of(services: Iterable[EveryNode], items: Sequence[Object]) -> Iterator[Key]:
+def keys_of(services: Iterable[EveryNode], items: Sequence[Object]) -> Iterator[NamespacedName]:
     """Yield the Services of ServicePorts, each once, if the objects include them."""
     there = {key_of(item) for item in items if item.get("kind") == "Service"}
     names = (each.service.name for each in services)

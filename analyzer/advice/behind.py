@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from analyzer.advice.measure import Key
+from analyzer.advice.measure import NamespacedName
 from analyzer.advice.objects import is_usable, slices_of
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
@@ -29,7 +29,7 @@ class Behind:
     held: int
 
 
-def behind(items: Sequence[Object], key: Key) -> Behind:
+def behind(items: Sequence[Object], key: NamespacedName) -> Behind:
     """Return what is known of the pods behind a Service."""
     names: dict[str, None] = {}
     endpoints = 0

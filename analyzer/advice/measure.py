@@ -1,4 +1,4 @@
-"""What a measure is, what it changes, and whether it can be judged."""
+"""What a measure is, what it changes, and whether it can be evaluated."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from analyzer.parsers.api_objects import Object
 
 #: A Service: its namespace and its name.
-Key = tuple[str, str]
+NamespacedName = tuple[str, str]
 
 
 @value(kw_only=True)
@@ -23,10 +23,10 @@ class ClusterState:
 
     Attributes:
         items: the API objects, decoded; no measure changes one in place.
-        said: what the options say of the control plane, which no object tells.
+        said: what the options say of the control plane, which is in no object.
         client: the client that reaches the Service without kube-proxy; None: by its ClusterIP.
         minor: of the version of kube-proxy, 36 of 1.36: older ones do not look at all policies.
-        either: of flows to the Service each is to one of these, and no object tells to which; none:
+        either: of flows to the Service each is to one of these, and no object says to which; none:
             they are to the Service itself.
     """
 
@@ -34,7 +34,7 @@ class ClusterState:
     said: GivenTopology = GivenTopology()
     client: str | None = None
     minor: int = NEWEST.minor
-    either: tuple[Key, ...] = ()
+    either: tuple[NamespacedName, ...] = ()
 
 
 @value
@@ -52,7 +52,7 @@ def too_old(situation: ClusterState, since: int, what: str) -> Refused | None:
 
 
 #: What is changed for a Service, or why it is not.
-Change = Callable[[ClusterState, Key], ClusterState | Refused]
+ChangeObjects = Callable[[ClusterState, NamespacedName], ClusterState | Refused]
 
 
 @enum.unique
@@ -76,11 +76,11 @@ class Measure:
     name: str
     says: str
     subject: Subject
-    change: Change
+    change: ChangeObjects
     unsaid: tuple[str, ...] = ()
 
 
-def is_for(measure: Measure, key: Key) -> bool:
+def is_for(measure: Measure, key: NamespacedName) -> bool:
     """Return whether a measure is for a Service at all."""
     match measure.subject:
         case Subject.API:
@@ -91,7 +91,7 @@ def is_for(measure: Measure, key: Key) -> bool:
             return key != API
 
 
-def is_dns(key: Key) -> bool:
+def is_dns(key: NamespacedName) -> bool:
     """Return whether a Service is the cluster's DNS, named kube-dns with CoreDNS too."""
     return key == ("kube-system", "kube-dns")
 

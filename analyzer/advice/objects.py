@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
-    from analyzer.advice.measure import Key
+    from analyzer.advice.measure import NamespacedName
 
 _OF_SERVICE: Final = "kubernetes.io/service-name"
 _HOSTNAME: Final = "kubernetes.io/hostname"
@@ -22,19 +22,19 @@ _ZONE: Final = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.i
 _FAMILIES: Final = {4: "IPv4", 6: "IPv6"}
 
 
-def key_of(item: Object) -> Key:
+def key_of(item: Object) -> NamespacedName:
     """Return namespace and name of an object."""
     return text(at(item, "metadata", "namespace")) or "", text(at(item, "metadata", "name")) or ""
 
 
-def service_of(items: Iterable[Object], key: Key) -> Object | None:
+def service_of(items: Iterable[Object], key: NamespacedName) -> Object | None:
     """Return the first Service of that name; later ones are ignored."""
     return next((i for i in items if i.get("kind") == "Service" and key_of(i) == key), None)
 
 
-def slices_of(items: Sequence[Object], key: Key) -> list[Object]:
+def slices_of(items: Sequence[Object], key: NamespacedName) -> list[Object]:
     """Return the EndpointSlices of a Service, or its Endpoints if it has none."""
-    found: dict[Key, Object] = {}
+    found: dict[NamespacedName, Object] = {}
     for item in items:
         if item.get("kind") == "EndpointSlice" and _owner(item) == key:
             found.setdefault(key_of(item), item)
@@ -45,7 +45,10 @@ def slices_of(items: Sequence[Object], key: Key) -> list[Object]:
 
 
 def with_slices(
-    items: Sequence[Object], key: Key, slices: Sequence[Object], gone: Iterable[Address] = ()
+    items: Sequence[Object],
+    key: NamespacedName,
+    slices: Sequence[Object],
+    gone: Iterable[Address] = (),
 ) -> list[Object]:
     """Return objects in which these EndpointSlices replace all others of a Service.
 
@@ -66,7 +69,7 @@ def with_slices(
     return [*kept[:place], *slices, *kept[place:]]
 
 
-def with_service(items: Sequence[Object], key: Key, changed: Object) -> list[Object]:
+def with_service(items: Sequence[Object], key: NamespacedName, changed: Object) -> list[Object]:
     """Return objects with another Service of that name."""
     return [changed if i.get("kind") == "Service" and key_of(i) == key else i for i in items]
 
@@ -125,7 +128,7 @@ def moved(endpoint: Any, address: Address, node: str, zone: str | None) -> Any:
     return {**kept, "addresses": [str(address)], **place}
 
 
-def _owner(item: Object) -> Key:
+def _owner(item: Object) -> NamespacedName:
     name = text(at(item, "metadata", "labels", _OF_SERVICE)) or ""
     return text(at(item, "metadata", "namespace")) or "", name
 
@@ -137,7 +140,7 @@ def _pod_addresses(pod: Object) -> tuple[Address, ...]:
     return addresses(listed or [at(pod, "status", "podIP")])
 
 
-def _as_slices(endpoints: Object, key: Key) -> Iterator[Object]:
+def _as_slices(endpoints: Object, key: NamespacedName) -> Iterator[Object]:
     """Yield what the mirroring controller makes of Endpoints, by IP version."""
     for number, subset in enumerate(elements(endpoints, "subsets")):
         for family, kind in _FAMILIES.items():

@@ -17,7 +17,7 @@ from analyzer.advice.objects import (
     with_slices,
     zone_of,
 )
-from analyzer.advice.takers import Addresses, Takers, takers
+from analyzer.advice.takers import FreeAddresses, Takers, takers
 from analyzer.model.value import replace
 from analyzer.parsers.api_objects import Object, elements
 
@@ -25,7 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
-    from analyzer.advice.measure import Key
+    from analyzer.advice.measure import NamespacedName
     from analyzer.model.addresses import Address
     from analyzer.model.cluster import Cluster
 
@@ -33,16 +33,18 @@ if TYPE_CHECKING:
     Placing: TypeAlias = Callable[[Sequence[str], Takers], Sequence[str] | Refused]
 
 
-def places_of(items: Sequence[Object], key: Key, cluster: Cluster) -> list[str | None]:
+def places_of(items: Sequence[Object], key: NamespacedName, cluster: Cluster) -> list[str | None]:
     """Return the node of each ready pod behind a Service, for one IP version, in their order."""
     pods = _pods(slices_of(items, key))
     family = min((address.version for address in pods), default=0)
     return [cluster.placement(address).node for address in pods if address.version == family]
 
 
-def placed(situation: ClusterState, key: Key, placing: Placing) -> ClusterState | Refused:
+def placed(
+    situation: ClusterState, key: NamespacedName, placing: Placing
+) -> ClusterState | Refused:
     """Return a situation in which `placing` has chosen the nodes of a Service's pods."""
-    free = Addresses(situation.items)
+    free = FreeAddresses(situation.items)
     slices = slices_of(situation.items, key)
     pods = _pods(slices)
     if not pods:
@@ -81,7 +83,7 @@ class _Family:
         self,
         pods: dict[Address, list[tuple[int, int, Any]]],
         slices: list[dict[str, Any]],
-        free: Addresses,
+        free: FreeAddresses,
         items: Sequence[Object],
     ) -> None:
         self.pods = pods

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from analyzer.advice.scores import CostliestFailure, Failing, Score
+from analyzer.advice.scores import CostliestFailure, FailedNodes, Score
 from analyzer.clients.connect import connect_to_pods
 from analyzer.clients.connectors import CONNECTORS
 from analyzer.clients.operations import ends
@@ -28,7 +28,7 @@ def proxied(
     score: Score,
     services: Sequence[EveryNode],
     cluster: Cluster,
-    failures: Sequence[Failing],
+    failures: Sequence[FailedNodes],
 ) -> Score:
     """Return the score for that client, whose plan gives the chance of failure.
 
@@ -52,7 +52,7 @@ def proxied(
 
 
 def _fails(
-    client: str, endpoints: Sequence[Endpoint], cluster: Cluster, names: Failing
+    client: str, endpoints: Sequence[Endpoint], cluster: Cluster, names: FailedNodes
 ) -> tuple[Fraction, Fraction]:
     """Return the chance that a request fails when these nodes do; what is dead is silent."""
     places = {each: cluster.placement(each.address).node for each in endpoints}

@@ -7,14 +7,14 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from analyzer.failure.incidence import ONE, rank
 from analyzer.failure.reaching import reaching_at_every_node
 from analyzer.failure.vantages import MeanLoss, mean_over_nodes, worst_at
-from analyzer.failure.whatif import Kind, WhatIf, WhatIfOptions, what_if
+from analyzer.failure.whatif import FailureKind, WhatIf, WhatIfOptions, what_if
 from analyzer.kubeproxy.predict.every_node import EveryNode
 from analyzer.model.cluster import Cluster
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
 from analyzer.model.value import replace, value
 
 #: Names of nodes that fail together.
-Failing = tuple[str, ...]
+FailedNodes = tuple[str, ...]
 _NOTHING = Bounds(NEVER, NEVER)
 
 
@@ -93,13 +93,13 @@ def found_of(services: Sequence[EveryNode], cluster: Cluster) -> WhatIf:
     Raises:
         UsageError: nothing says where any endpoint is.
     """
-    asked = WhatIfOptions(kinds=frozenset({Kind.NODE}), depth=1)
+    asked = WhatIfOptions(kinds=frozenset({FailureKind.NODE}), depth=1)
     every = tuple(map(reaching_at_every_node, services))
     return what_if([each.service for each in every], cluster, asked, None, every)
 
 
 def score(
-    services: Sequence[EveryNode], cluster: Cluster, failures: Iterable[Failing]
+    services: Sequence[EveryNode], cluster: Cluster, failures: Iterable[FailedNodes]
 ) -> Score | None:
     """Return what failures cost the ServicePorts of one Service.
 

@@ -116,7 +116,7 @@ def _taints(node: Object) -> list[Taint]:
     return found
 
 
-class Addresses:
+class FreeAddresses:
     """Allocates addresses that no object has."""
 
     #: The objects that were used last, with which several measures begin. By identity; they are
@@ -124,10 +124,10 @@ class Addresses:
     _last: tuple[Sequence[Object], Cluster, frozenset[Address]] | None = None
 
     def __init__(self, items: Sequence[Object]) -> None:
-        last = Addresses._last
+        last = FreeAddresses._last
         if last is None or last[0] is not items:
             cluster = cluster_of(items, "objects")
-            last = Addresses._last = items, cluster, frozenset(_taken(items, cluster))
+            last = FreeAddresses._last = items, cluster, frozenset(_taken(items, cluster))
         _, self.cluster, taken = last
         self._taken = set(taken)
         self._own = {name: frozenset(node.addresses) for name, node in self.cluster.nodes.items()}

@@ -72,7 +72,7 @@ _LONGEST: Final = 28
 _NO_CHAINS: Final = frozenset(XTABLES_TARGETS) | frozenset(POLICIES)
 
 
-class Chains:
+class ChainNames:
     """New names of chains.
 
     Hints come first, from everywhere: `learn`, `learn_endpoint`.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 
 from analyzer.anonymise import devices
-from analyzer.anonymise.chains import Chains
+from analyzer.anonymise.chains import ChainNames
 from analyzer.anonymise.comments import Comments
 from analyzer.anonymise.pseudonyms import Pseudonyms, Renamed
 
@@ -31,7 +31,7 @@ class Naming:
 
     def __init__(self, salt: bytes, *, well_known: bool = True) -> None:
         self.names = Pseudonyms(salt, well_known=well_known)
-        self.chains = Chains(self.names)
+        self.chains = ChainNames(self.names)
         self.comments = Comments(self.names, self.chains.hashed)
         self.removals: dict[str, int] = {}
         self._devices = hmac.digest(salt, b"kubeodds anonymise devices", "sha256")

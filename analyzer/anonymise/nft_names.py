@@ -1,7 +1,7 @@
 """New names of nft tables, chains, sets and stateful objects.
 
 In nftables mode kube-proxy's names contain what they are for, after eight letters of its hash: both
-are made anew from the new names.
+are made again from the new names.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     #: Returns the new value; None: it is removed. The last argument is the object that it is in.
     Handle: TypeAlias = Callable[[Naming, Any, Mapping[str, Any]], Any]
     #: A handle, fields by name, or of a list what its items are.
-    Form: TypeAlias = "Handle | Mapping[str, Form] | list[Form]"
+    FieldForms: TypeAlias = "Handle | Mapping[str, FieldForms] | list[FieldForms]"
 
 _VERSION: Final = re.compile(r"v\d{1,3}\.\d{1,3}(?:\.\d{1,3})?")
 
@@ -171,7 +171,7 @@ def _are_there(_: Naming, given: Any, __: Mapping[str, Any]) -> Any:
     return [{"removed": True}] if given else None
 
 
-_METADATA: Final[dict[str, Form]] = {
+_METADATA: Final[dict[str, FieldForms]] = {
     "namespace": _namespace,
     "labels": _labels,
     "annotations": _annotations,
@@ -179,17 +179,17 @@ _METADATA: Final[dict[str, Form]] = {
     "deletionTimestamp": _time,
 }
 _POD_PLACES: Final = "requiredDuringSchedulingIgnoredDuringExecution"
-_PORT: Final[dict[str, Form]] = {
+_PORT: Final[dict[str, FieldForms]] = {
     "name": _port_name,
     "protocol": _word,
     "port": _number,
     "targetPort": _number,
     "nodePort": _number,
 }
-_ENDPOINT_ADDRESS: Final[list[Form]] = [
+_ENDPOINT_ADDRESS: Final[list[FieldForms]] = [
     {"ip": _address, "nodeName": _named("node"), "targetRef": _target}
 ]
-_FORMS: Final[Mapping[str, Mapping[str, Form]]] = {
+_FORMS: Final[Mapping[str, Mapping[str, FieldForms]]] = {
     "Service": {
         "metadata": {**_METADATA, "name": _service},
         "spec": {
@@ -367,7 +367,7 @@ def _sort_key(made: Mapping[str, Any]) -> tuple[str, str]:
     return str(metadata.get("namespace", "")), str(metadata.get("name", ""))
 
 
-def _formed(naming: Naming, given: Any, form: Form, item: Mapping[str, Any]) -> Any:
+def _formed(naming: Naming, given: Any, form: FieldForms, item: Mapping[str, Any]) -> Any:
     """Return what a form keeps of a value; None: nothing."""
     if isinstance(form, list):
         if not isinstance(given, list):

@@ -96,7 +96,7 @@ def _mask(_: Naming, text: str) -> str:
     return text
 
 
-_ANY: Final = {4: "0.0.0.0", 6: "::"}  # noqa: S104  # no address that anybody binds to
+_ANY: Final = {4: "0.0.0.0", 6: "::"}  # noqa: S104  # no address that a program binds to
 
 _word = _checked(is_word)
 _protocol = _checked(is_protocol)

@@ -125,7 +125,7 @@ class _PodInterface(Action):
 
 
 class _AssumeNothing(Action):
-    """Assumes nothing but what is named."""
+    """Assumes only what is named."""
 
     def __call__(self, _: object, options: Namespace, __: Any, ___: Any = None) -> None:
         """Take nothing for the default."""

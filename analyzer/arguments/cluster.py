@@ -342,10 +342,12 @@ def _window(text: str) -> tuple[str, Fraction | None, Fraction | None]:
 
 
 def _code(text: str) -> str:
-    from analyzer.cluster.drift_kinds import Drift
+    from analyzer.cluster.drift_kinds import DriftKind
 
-    if text not in {each.value for each in Drift}:
-        raise ArgumentTypeError(f"{text!r} is not one of {', '.join(each.value for each in Drift)}")
+    if text not in {each.value for each in DriftKind}:
+        raise ArgumentTypeError(
+            f"{text!r} is not one of {', '.join(each.value for each in DriftKind)}"
+        )
     return text
 
 

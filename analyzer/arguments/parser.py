@@ -238,7 +238,7 @@ class Parser(argparse.ArgumentParser):
 class HelpFormatter(argparse.HelpFormatter):
     """argparse's formatter, which asks for the terminal's width only if help is shown.
 
-    It is made anew for each option that is added, and to ask takes a module and a system call.
+    It is made again for each option that is added, and to ask takes a module and a system call.
     """
 
     def __init__(self, prog: str) -> None:

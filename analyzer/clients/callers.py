@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 
-from analyzer.clients.walk import Range
+from analyzer.clients.walk import FractionRange
 from analyzer.failure.models import Dead
 from analyzer.model.cluster import Cluster
 from analyzer.model.value import value
@@ -29,7 +29,7 @@ class Callers:
         """How many there are."""
         return len(self.living) + len(self.dead) + len(self.unplaced)
 
-    def without_answer(self, fails: Range) -> Range:
+    def without_answer(self, fails: FractionRange) -> FractionRange:
         """Return the share of client pods without an answer: those dead, and those that fail."""
         dead, unplaced, number = len(self.dead), len(self.unplaced), self.number
         least, most = fails

@@ -7,7 +7,17 @@ from fractions import Fraction
 
 from analyzer.clients.connectors import DATA, SYNS, Connector
 from analyzer.clients.look_up import Finish
-from analyzer.clients.plan import AT_ONCE, ZERO, Either, Plan, Result, Time, after, draw, exactly
+from analyzer.clients.plan import (
+    AT_ONCE,
+    ZERO,
+    EitherPlan,
+    OperationResult,
+    Plan,
+    Time,
+    after,
+    draw,
+    exactly,
+)
 from analyzer.clients.responses import RESPONSES, FlowResponse, Lot
 from analyzer.clients.target import ClientTarget, Pins, new_flow
 from analyzer.model.ternary import Ternary
@@ -18,10 +28,10 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
     #: What follows a try that failed so.
-    _Behind: TypeAlias = Callable[[Result], Plan]
+    _Behind: TypeAlias = Callable[[OperationResult], Plan]
 
 #: How many endpoints have each fate.
-Counts = Mapping[FlowResponse, int]
+ResponseCounts = Mapping[FlowResponse, int]
 
 
 def connect(connector: Connector, target: ClientTarget, pins: Pins, finish: Finish) -> Plan:
@@ -32,7 +42,7 @@ def connect(connector: Connector, target: ClientTarget, pins: Pins, finish: Fini
 
 
 def connect_to_pods(
-    connector: Connector, sure: Counts, perhaps: Counts, pins: Pins, finish: Finish
+    connector: Connector, sure: ResponseCounts, perhaps: ResponseCounts, pins: Pins, finish: Finish
 ) -> Plan:
     """Return the plan of connecting to endpoints one by one, in an order drawn once.
 
@@ -42,10 +52,10 @@ def connect_to_pods(
     plans = tuple(
         _Pick(connector, counts, pins, finish).begin() for counts in _every(sure, perhaps)
     )
-    return plans[0] if len(plans) == 1 else Either(plans)
+    return plans[0] if len(plans) == 1 else EitherPlan(plans)
 
 
-def _every(sure: Counts, perhaps: Counts) -> Iterator[dict[FlowResponse, int]]:
+def _every(sure: ResponseCounts, perhaps: ResponseCounts) -> Iterator[dict[FlowResponse, int]]:
     """Yield all that the numbers of endpoints may be."""
     found = [dict(sure)]
     for fate, number in perhaps.items():
@@ -76,14 +86,14 @@ class _Tries:
         """Return the plan after an attempt that ended in `fate`: a retry, or the end."""
         stays = again if self.connector.goes_on else ends
         timeout = self.timeout(number)
-        waits = after(timeout, again(Result.TIMED_OUT))
+        waits = after(timeout, again(OperationResult.TIMED_OUT))
         match fate:
             case FlowResponse.REFUSED:
-                return stays(Result.REFUSED)
+                return stays(OperationResult.REFUSED)
             case FlowResponse.UNREACHABLE:
                 # Hosts limit how much ICMP they send. Measured, for nc beside 15 others: 0 to 11 s.
-                told = after(Time(ZERO, timeout.most), stays(Result.UNREACHABLE))
-                return Either((told, waits))
+                told = after(Time(ZERO, timeout.most), stays(OperationResult.UNREACHABLE))
+                return EitherPlan((told, waits))
             case _:
                 return waits
 
@@ -105,7 +115,7 @@ class _Connect:
         def goes_on(fate: FlowResponse) -> Plan:
             match fate:
                 case FlowResponse.ANSWERED:
-                    return self._finish(Result.ANSWERED, pins)
+                    return self._finish(OperationResult.ANSWERED, pins)
                 case FlowResponse.REFUSED:
                     return self._try(0, pins)
                 case _:
@@ -124,9 +134,9 @@ class _Connect:
 
     def _met(self, fate: FlowResponse, number: int, pins: Pins) -> Plan:
         if fate is FlowResponse.ANSWERED:
-            return self._finish(Result.ANSWERED, pins)
+            return self._finish(OperationResult.ANSWERED, pins)
 
-        def again(result: Result) -> Plan:
+        def again(result: OperationResult) -> Plan:
             if number + 1 == self._connector.tries:
                 return self._finish(result, pins)
             pauses = self._connector.pauses
@@ -139,7 +149,9 @@ class _Connect:
 class _Pick:
     """Endpoints one after the other, none twice before all were tried."""
 
-    def __init__(self, connector: Connector, counts: Counts, pins: Pins, finish: Finish) -> None:
+    def __init__(
+        self, connector: Connector, counts: ResponseCounts, pins: Pins, finish: Finish
+    ) -> None:
         self._connector = connector
         self._counts = counts
         self._pins = pins
@@ -151,7 +163,7 @@ class _Pick:
     def begin(self) -> Plan:
         """Return the whole plan."""
         if not self._number:
-            return self._finish(Result.REFUSED, self._pins)
+            return self._finish(OperationResult.REFUSED, self._pins)
         return self._try(())
 
     def _try(self, seen: tuple[FlowResponse, ...]) -> Plan:
@@ -169,16 +181,16 @@ class _Pick:
 
     def _met(self, seen: tuple[FlowResponse, ...], fate: FlowResponse) -> Plan:
         if fate is FlowResponse.ANSWERED:
-            return self._finish(Result.ANSWERED, self._pins)
+            return self._finish(OperationResult.ANSWERED, self._pins)
         connector, tried = self._connector, (*seen, fate)
         most = connector.tries or self._number
         if not connector.around:
             most = min(most, self._number)
 
-        def again(result: Result) -> Plan:
+        def again(result: OperationResult) -> Plan:
             if len(tried) < most:
                 return self._try(tried)
             # A proxy in between has taken the connection, and closes it.
-            return self._finish(Result.CLOSED if connector.around else result, self._pins)
+            return self._finish(OperationResult.CLOSED if connector.around else result, self._pins)
 
         return self._tries.failed(fate, len(seen), again, lambda r: self._finish(r, self._pins))

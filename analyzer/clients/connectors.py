@@ -54,7 +54,7 @@ class Connector:
         timeout: seconds for each try, the last of these for all further ones; none: the kernel's.
         tries: at most; 0: one for each endpoint.
         pauses: seconds before each further try.
-        goes_on: whether it tries again where it was refused or told unreachable.
+        goes_on: whether it tries again where it was refused or unreachable.
         is_open: whether it has a connection from before the failure.
         pinned: whether session affinity holds it to one endpoint, whatever the Service says.
         around: whether it begins again with the first endpoint behind the last one.

@@ -4,7 +4,7 @@ Theory of operation
 ===================
 
 Search domains and ndots make candidates of a name. Each is asked for on a new socket, so that the
-rules draw anew for it. All that is sent from one socket to one name server is one flow to
+rules draw again for it. All that is sent from one socket to one name server is one flow to
 conntrack: A and AAAA share its fate, and so does what is sent again, as long as the entry lives
 (nf_conntrack_udp_timeout, 30 s). A refusal makes a resolver close its socket.
 
@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
-from analyzer.clients.plan import ZERO, Either, Plan, Result, Time, after, exactly
+from analyzer.clients.plan import ZERO, EitherPlan, OperationResult, Plan, Time, after, exactly
 from analyzer.clients.resolvers import Port, Resolver, Search
 from analyzer.clients.responses import FlowResponse
 from analyzer.clients.target import ClientTarget, Pins, new_flow
@@ -34,7 +34,7 @@ _MOST_NDOTS: Final = 15
 
 #: How a plan continues after an operation: its result, and which clients are pinned to which
 #: endpoint.
-Finish: TypeAlias = Callable[[Result, Pins], Plan]
+Finish: TypeAlias = Callable[[OperationResult, Pins], Plan]
 
 
 @value
@@ -92,7 +92,7 @@ def look_up(
 
 
 #: How the name as given failed, and the last one with a search domain.
-_Errors: TypeAlias = tuple[Result | None, Result | None]
+_Errors: TypeAlias = tuple[OperationResult | None, OperationResult | None]
 
 
 def _order(resolver: Resolver, servers: int) -> tuple[int, ...]:
@@ -142,7 +142,7 @@ class _LookUp:
         first, second = (
             (searched, as_given) if self._resolver.silence is Search.NEXT else (as_given, searched)
         )
-        return self._finish(first or second or Result.NO_NAME, pins)
+        return self._finish(first or second or OperationResult.NO_NAME, pins)
 
     # --- one socket, servers in turn ------------------------------------------------
 
@@ -178,7 +178,7 @@ class _LookUp:
                     return told
                 case FlowResponse.UNREACHABLE if resolver.hears_unreachable:
                     # Hosts and routers limit how much ICMP they send.
-                    return Either((told, waits))
+                    return EitherPlan((told, waits))
                 case _:
                     return waits
 
@@ -192,7 +192,7 @@ class _LookUp:
             case Port.SAME:
                 return goes_on(earlier, pins)
             case Port.EITHER:
-                return Either((goes_on(earlier, pins), fresh))
+                return EitherPlan((goes_on(earlier, pins), fresh))
 
     def _again(self) -> Port:
         """Return whether what is sent again to a silent server is the same flow to conntrack."""
@@ -263,7 +263,7 @@ class _LookUp:
                     over(pins, ok=True, passed=resolver.timeout * each)
                     for each in range(number + 1, self._most if some_live else 0)
                 ]
-                return Either(tuple(ways))
+                return EitherPlan(tuple(ways))
             later = passed if told else passed + resolver.timeout
             return self._once(self._chain, at, first, number + 1, later, pins, errors)
 
@@ -281,7 +281,7 @@ class _LookUp:
             if turn + 1 == resolver.attempts or self._again() is Port.SAME:
                 return ends
             fresh = after(exactly(gap), self._once(self._burst, at, turn + 1, 0, pins, errors))
-            return fresh if self._again() is Port.NEW else Either((ends, fresh))
+            return fresh if self._again() is Port.NEW else EitherPlan((ends, fresh))
 
         def goes_on(fate: FlowResponse, pins: Pins) -> Plan:
             if fate is FlowResponse.ANSWERED:
@@ -294,12 +294,14 @@ class _LookUp:
 
     def _answered(self, at: int, pins: Pins, errors: _Errors) -> Plan:
         if self._asked[at].exists:
-            return self._finish(Result.ANSWERED, pins)
-        return self.candidate(at + 1, pins, self._noted(at, errors, Result.NO_NAME))
+            return self._finish(OperationResult.ANSWERED, pins)
+        return self.candidate(at + 1, pins, self._noted(at, errors, OperationResult.NO_NAME))
 
     def _unanswered(self, at: int, pins: Pins, errors: _Errors, *, silent: bool) -> Plan:
         resolver, each = self._resolver, self._asked[at]
-        errors = self._noted(at, errors, Result.TIMED_OUT if silent else Result.REFUSED)
+        errors = self._noted(
+            at, errors, OperationResult.TIMED_OUT if silent else OperationResult.REFUSED
+        )
         follows = resolver.silence if silent else resolver.refusal
         if follows is Search.NEXT or (each.as_given and resolver.silence is Search.AS_IS):
             # If the name as given is queried first, the others still follow.
@@ -309,6 +311,6 @@ class _LookUp:
             return self.candidate(last, pins, errors)
         return self._over(pins, errors)
 
-    def _noted(self, at: int, errors: _Errors, error: Result) -> _Errors:
+    def _noted(self, at: int, errors: _Errors, error: OperationResult) -> _Errors:
         as_given, searched = errors
         return (error, searched) if self._asked[at].as_given else (as_given, error)

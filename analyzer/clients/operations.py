@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from analyzer.clients.connect import connect, connect_to_pods
 from analyzer.clients.connectors import Connector, To
 from analyzer.clients.look_up import Candidate, Finish, candidates, look_up, with_options
-from analyzer.clients.outcome import Outcome, fails, outcome
-from analyzer.clients.plan import Either, Finished, Plan, Result
+from analyzer.clients.outcome import OperationOutcome, fails, outcome
+from analyzer.clients.plan import EitherPlan, Finished, OperationResult, Plan
 from analyzer.clients.resolvers import Port, Resolver
 from analyzer.clients.target import ClientTarget, Pins
-from analyzer.clients.walk import Range
+from analyzer.clients.walk import FractionRange
 from analyzer.clients.world import World
 from analyzer.kubeproxy.view import Frontend, ServicePort
 from analyzer.model.resolv_conf import ResolvConf
@@ -67,7 +67,7 @@ class LookUp:
         plans = tuple(
             look_up(resolver, self.asked, each, pins, finish) for each in self._orders(servers)
         )
-        return plans[0] if len(plans) == 1 else Either(plans)
+        return plans[0] if len(plans) == 1 else EitherPlan(plans)
 
     def _orders(self, servers: Sequence[ClientTarget]) -> Iterator[Sequence[ClientTarget]]:
         """Yield the orders in which servers may be asked: with `rotate` any may be the first."""
@@ -75,7 +75,7 @@ class LookUp:
         for turn in range(turns):
             yield [*servers[turn:], *servers[:turn]]
 
-    def alternatives(self, world: World) -> dict[str, Range]:
+    def alternatives(self, world: World) -> dict[str, FractionRange]:
         """Return the chance of failure with one attempt, or with new source ports, by change."""
         resolver = with_options(self.resolver, self.conf)
         others = {}
@@ -123,7 +123,7 @@ class Connection:
         sure, perhaps = world.pods(self.service)
         return connect_to_pods(connector, sure, perhaps, pins, finish)
 
-    def alternatives(self, world: World) -> dict[str, Range]:
+    def alternatives(self, world: World) -> dict[str, FractionRange]:
         """Return the chance of failure with a single attempt, if it has more, by change."""
         if self.connector.tries == 1:
             return {}
@@ -131,7 +131,7 @@ class Connection:
         return {"one-attempt": fails(self._plan(one, world, (), ends))}
 
 
-Step = LookUp | Connection
+SingleOperation = LookUp | Connection
 
 
 @value(kw_only=True)
@@ -139,7 +139,7 @@ class Journey:
     """Steps in sequence, all of which have to succeed."""
 
     name: str
-    steps: tuple[Step, ...]
+    steps: tuple[SingleOperation, ...]
 
     @property
     def client(self) -> str:
@@ -157,20 +157,22 @@ class Journey:
 
         def begin(at: int, pins: Pins) -> Plan:
             if at == len(self.steps):
-                return finish(Result.ANSWERED, pins)
+                return finish(OperationResult.ANSWERED, pins)
             if (at, pins) not in known:
                 known[at, pins] = self.steps[at].plan(
                     world,
                     pins,
                     lambda result, held: (
-                        begin(at + 1, held) if result is Result.ANSWERED else finish(result, held)
+                        begin(at + 1, held)
+                        if result is OperationResult.ANSWERED
+                        else finish(result, held)
                     ),
                 )
             return known[at, pins]
 
         return begin(0, pins)
 
-    def alternatives(self, world: World) -> dict[str, Range]:
+    def alternatives(self, world: World) -> dict[str, FractionRange]:
         """Return the chance of failure of each step alone."""
         return {
             f"{number}. {each.says}": fails(each.plan(world, (), ends))
@@ -178,11 +180,11 @@ class Journey:
         }
 
 
-Operation = Step | Journey
+Operation = SingleOperation | Journey
 
 
 @value(kw_only=True)
-class JudgedOperation:
+class PredictedOperation:
     """An operation with its outcome.
 
     Attributes:
@@ -193,22 +195,22 @@ class JudgedOperation:
     """
 
     operation: Operation
-    outcome: Outcome
-    flow: Range | None
+    outcome: OperationOutcome
+    flow: FractionRange | None
     affine: Ternary
-    alternatives: dict[str, Range]
+    alternatives: dict[str, FractionRange]
 
 
-def ends(result: Result, _: Pins) -> Plan:
+def ends(result: OperationResult, _: Pins) -> Plan:
     """Return the plan that ends here."""
     return Finished(result)
 
 
-def judge(operation: Operation, world: World) -> JudgedOperation:
+def predicted_operation(operation: Operation, world: World) -> PredictedOperation:
     """Return the outcome of an operation."""
     targets = _targets(operation, world)
     one = targets[0] if len(targets) == 1 else None
-    return JudgedOperation(
+    return PredictedOperation(
         operation=operation,
         outcome=outcome(operation.plan(world, (), ends)),
         flow=None if one is None else one.lot.fails,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from analyzer.clients.plan import Plan, Result, Time
-from analyzer.clients.walk import Range, Walk
+from analyzer.clients.plan import OperationResult, Plan, Time
+from analyzer.clients.walk import FractionRange, Walk
 from analyzer.model.value import value
 
 TYPE_CHECKING = False
@@ -18,7 +18,7 @@ QUANTILES: Final = (Fraction(1, 2), Fraction(9, 10), Fraction(99, 100))
 
 
 @value(kw_only=True)
-class Ending:
+class OperationEnd:
     """One way in which an operation may end.
 
     Attributes:
@@ -26,13 +26,13 @@ class Ending:
         time: seconds from its beginning.
     """
 
-    result: Result
+    result: OperationResult
     time: Time
-    chance: Range
+    chance: FractionRange
 
 
 @value(kw_only=True)
-class Outcome:
+class OperationOutcome:
     """How often an operation fails, and how long it takes.
 
     Attributes:
@@ -42,40 +42,42 @@ class Outcome:
         endings: each way in which it may end, the soonest first.
     """
 
-    fails: Range
-    delay: Range
-    quantiles: tuple[Range, ...]
-    endings: tuple[Ending, ...]
+    fails: FractionRange
+    delay: FractionRange
+    quantiles: tuple[FractionRange, ...]
+    endings: tuple[OperationEnd, ...]
 
     def failing(self) -> Time | None:
         """Return the durations of operations that fail; None if none does."""
-        found = [e.time for e in self.endings if e.result is not Result.ANSWERED and e.chance[1]]
+        found = [
+            e.time for e in self.endings if e.result is not OperationResult.ANSWERED and e.chance[1]
+        ]
         if not found:
             return None
         return Time(min(t.least for t in found), max(t.most for t in found))
 
 
-def outcome(plan: Plan) -> Outcome:
+def outcome(plan: Plan) -> OperationOutcome:
     """Return the outcome of a plan."""
     walk = Walk(plan)
     found = walk.ends()
-    return Outcome(
+    return OperationOutcome(
         fails=walk.fails(),
         delay=walk.delay(),
         quantiles=_quantiles(walk, [time for _, time in found]),
         endings=tuple(
-            Ending(result=result, time=time, chance=walk.chance(result, time))
+            OperationEnd(result=result, time=time, chance=walk.chance(result, time))
             for result, time in found
         ),
     )
 
 
-def fails(plan: Plan) -> Range:
+def fails(plan: Plan) -> FractionRange:
     """Return the chance that a plan ends without an answer."""
     return Walk(plan).fails()
 
 
-def _quantiles(walk: Walk, times: Sequence[Time]) -> tuple[Range, ...]:
+def _quantiles(walk: Walk, times: Sequence[Time]) -> tuple[FractionRange, ...]:
     # The share that may be over by a time, and that certainly is.
     may = [(at, walk.over_by(at)[1]) for at in sorted({time.least for time in times})]
     sure = [(at, walk.over_by(at)[0]) for at in sorted({time.most for time in times})]

@@ -1,10 +1,11 @@
 """What a client does, as a plan: each draw and each wait until it ends, with the outcome.
 
-Theory of operation ===================
+Theory of operation
+===================
 
-A plan is an acyclic graph. A `Draw` is a new flow, whose fate decides how the plan continues: there
+A plan is an acyclic graph. A `NewFlow` is a flow whose fate decides how the plan continues: there
 is one only if conntrack has no entry yet, since packets of a tracked flow go where the first one
-went. An `Either` is a choice of unknown probability.
+went. An `EitherPlan` is a choice of unknown probability.
 
 `outcome` computes the outcome of a plan. Nodes are shared: of a thousand paths most are the same
 after some draw.
@@ -27,7 +28,7 @@ ZERO: Final = Fraction(0)
 
 
 @enum.unique
-class Result(enum.Enum):
+class OperationResult(enum.Enum):
     """How an operation ends.
 
     NO_NAME: the answer is that a name does not exist, although it does.
@@ -67,7 +68,7 @@ def exactly(seconds: Fraction) -> Time:
 class Finished:
     """The operation is over."""
 
-    result: Result
+    result: OperationResult
 
 
 @value
@@ -79,7 +80,7 @@ class Wait:
 
 
 @value
-class Draw:
+class NewFlow:
     """A new flow, and the plan after each fate that it may have."""
 
     lot: Lot
@@ -87,13 +88,13 @@ class Draw:
 
 
 @value
-class Either:
+class EitherPlan:
     """One of these plans, and it is not known which."""
 
     plans: tuple[Plan, ...]
 
 
-Plan: TypeAlias = Finished | Wait | Draw | Either
+Plan: TypeAlias = Finished | Wait | NewFlow | EitherPlan
 
 
 def after(time: Time, then: Plan) -> Plan:
@@ -103,4 +104,4 @@ def after(time: Time, then: Plan) -> Plan:
 
 def draw(lot: Lot, goes_on: Callable[[FlowResponse], Plan]) -> Plan:
     """Return a plan that opens a new flow, with the continuations of its possible fates."""
-    return Draw(lot, {fate: goes_on(fate) for fate in lot.possible()})
+    return NewFlow(lot, {fate: goes_on(fate) for fate in lot.possible()})

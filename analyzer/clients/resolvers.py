@@ -23,7 +23,7 @@ class Port(enum.Enum):
     """The source port of a query that is retried after a silent name server.
 
     SAME: from the same socket, so that conntrack sends it to the same endpoint. NEW: from another,
-    so that the rules draw anew. EITHER: not known.
+    so that the rules draw again. EITHER: not known.
     """
 
     SAME = "same"

@@ -59,7 +59,7 @@ _REFUSALS: Final[Mapping[str | None, frozenset[FlowResponse]]] = {
 _STOPPED: Final = frozenset((EndKind.REFUSED, EndKind.DROPPED, EndKind.REJECTED))
 
 #: A share of flows, at least and at most, and the fates that it may have.
-Piece = tuple[Fraction, Fraction, frozenset[FlowResponse]]
+ResponseShare = tuple[Fraction, Fraction, frozenset[FlowResponse]]
 
 
 @value
@@ -109,7 +109,7 @@ def of_responses(fates: Iterable[FlowResponse]) -> Lot:
     return lot([(Fraction(0), Fraction(1), some)])
 
 
-def lot(pieces: Iterable[Piece]) -> Lot:
+def lot(pieces: Iterable[ResponseShare]) -> Lot:
     """Return the lot of flows that consist of pieces: shares with the same possible fates."""
     every = [*pieces]
     least = {f: sum((lo for lo, _, may in every if may == {f}), Fraction(0)) for f in RESPONSES}
@@ -156,10 +156,10 @@ def lot_of(lost: RouteLoss, dead: Dead, fate_of: FateOf, refusal: str | None) ->
     """Return the lot of a new flow on a route.
 
     `refusal` is what the frontend answers with where it has no endpoint: reject or drop; None: it
-    is not known what flows meet that reach none.
+    is not known what happens to flows that reach none.
     """
     route = lost.route
-    pieces: list[Piece] = []
+    pieces: list[ResponseShare] = []
     endpoints, shares = route.draws()
     gone = route.losses() or [()] * len(shares)
     for endpoint, share, endings in zip(endpoints, shares, gone, strict=True):
@@ -172,8 +172,8 @@ def lot_of(lost: RouteLoss, dead: Dead, fate_of: FateOf, refusal: str | None) ->
         lower, upper = share.lower.as_fraction(), share.upper.as_fraction()
         least, most = away.lower.as_fraction(), away.upper.as_fraction()
         pieces.append((lower * (1 - most), upper * (1 - least), frozenset(may)))
-        # What the node's own rules drop or reject conntrack never keeps: each packet is drawn anew.
-        # Flows whose answers are dropped it does keep.
+        # What the node's own rules drop or reject conntrack never keeps: each packet is drawn
+        # again. Flows whose answers are dropped it does keep.
         kept = may == {FlowResponse.ANSWERED} and all(
             ending.kind is EndKind.UNANSWERED for ending, _ in endings
         )
@@ -196,11 +196,11 @@ def _fates_of_none(route: Route, refusal: str | None, *, is_all: bool) -> frozen
         return _ANY
     stopped = all(ending.kind in _STOPPED for ending, _ in route.astray) and bool(route.astray)
     # No host has a ClusterIP; which host may have another address is not in the dump.
-    nobodys = route.frontend.kind is FrontendKind.CLUSTER_IP
-    return _NO_ANSWER if stopped or nobodys else _ANY
+    is_cluster_ip = route.frontend.kind is FrontendKind.CLUSTER_IP
+    return _NO_ANSWER if stopped or is_cluster_ip else _ANY
 
 
-def _grouped(pieces: Iterable[Piece]) -> list[Piece]:
+def _grouped(pieces: Iterable[ResponseShare]) -> list[ResponseShare]:
     """Return the pieces, those with the same fates as one: of thousands there are few."""
     found: dict[frozenset[FlowResponse], list[Fraction]] = {}
     for lower, upper, may in pieces:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from analyzer.clients.plan import Either, Plan, draw
+from analyzer.clients.plan import EitherPlan, Plan, draw
 from analyzer.clients.responses import FlowResponse, Lot
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
@@ -46,4 +46,4 @@ def new_flow(
     if held is None:
         return fresh
     stays = goes_on(held, pins)
-    return stays if target.affine is Ternary.TRUE else Either((stays, fresh))
+    return stays if target.affine is Ternary.TRUE else EitherPlan((stays, fresh))

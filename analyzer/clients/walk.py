@@ -1,6 +1,7 @@
 """Means over all ends of a plan, as bounds.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 The result is the mean of a quantity at the end: whether it failed, when it ended. A traversal back
 from the ends bounds it: at a draw by the least and the greatest mean that the lot allows, at an
@@ -17,7 +18,16 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
-from analyzer.clients.plan import ZERO, Draw, Either, Finished, Plan, Result, Time, Wait
+from analyzer.clients.plan import (
+    ZERO,
+    EitherPlan,
+    Finished,
+    NewFlow,
+    OperationResult,
+    Plan,
+    Time,
+    Wait,
+)
 from analyzer.clients.responses import RESPONSES, Lot
 from analyzer.model.value import value
 
@@ -27,14 +37,14 @@ if TYPE_CHECKING:
 
 ONE: Final = Fraction(1)
 #: The least and the greatest.
-Range: TypeAlias = tuple[Fraction, Fraction]
+FractionRange: TypeAlias = tuple[Fraction, Fraction]
 _SURE: Final = (ONE, ONE)
 _NEVER: Final = (ZERO, ZERO)
 
 
 @value
 class _Ended:
-    result: Result
+    result: OperationResult
 
 
 @value
@@ -46,7 +56,7 @@ class _Waits:
 
 @value
 class _Draws:
-    """A draw; the first node stands for fates with probability 0."""
+    """A draw; the first node represents fates with probability 0."""
 
     lot: Lot
     then: tuple[int | None, ...]
@@ -69,7 +79,7 @@ class Walk:
         self._unit = math.lcm(*(t.denominator for w in waits for t in (w.least, w.most)))
         numbers = {id(each): at for at, each in enumerate(every)}
         self._nodes = [self._node(each, numbers) for each in every]
-        self._known: dict[tuple[object, ...], Range] = {}
+        self._known: dict[tuple[object, ...], FractionRange] = {}
 
     def _node(self, plan: Plan, numbers: dict[int, int]) -> _Node:
         match plan:
@@ -77,29 +87,29 @@ class Walk:
                 return _Ended(result)
             case Wait(time, then):
                 return _Waits(self._whole(time.least), self._whole(time.most), numbers[id(then)])
-            case Draw(lot, then):
+            case NewFlow(lot, then):
                 return _Draws(
                     lot, tuple(numbers[id(then[f])] if f in then else None for f in RESPONSES)
                 )
-            case Either(plans):
+            case EitherPlan(plans):
                 return _Forks(tuple(numbers[id(each)] for each in plans))
 
     def _whole(self, seconds: Fraction) -> int:
         return int(seconds * self._unit)
 
-    def fails(self) -> Range:
+    def fails(self) -> FractionRange:
         """Return the chance that the plan ends without an answer."""
-        found: list[Range] = []
+        found: list[FractionRange] = []
         for node in self._nodes:
             if isinstance(node, _Ended):
-                found.append(_NEVER if node.result is Result.ANSWERED else _SURE)
+                found.append(_NEVER if node.result is OperationResult.ANSWERED else _SURE)
             else:
                 found.append(_over(node, found.__getitem__))
         return found[-1]
 
-    def delay(self) -> Range:
+    def delay(self) -> FractionRange:
         """Return the mean number of seconds until the plan ends."""
-        found: list[Range] = []
+        found: list[FractionRange] = []
         for node in self._nodes:
             if isinstance(node, _Ended):
                 found.append(_NEVER)
@@ -111,9 +121,9 @@ class Walk:
         least, most = found[-1]
         return least / self._unit, most / self._unit
 
-    def ends(self) -> list[tuple[Result, Time]]:
+    def ends(self) -> list[tuple[OperationResult, Time]]:
         """Return all possible ends, the earliest first."""
-        found: list[set[tuple[Result, int, int]]] = []
+        found: list[set[tuple[OperationResult, int, int]]] = []
         for node in self._nodes:
             match node:
                 case _Ended(result):
@@ -124,17 +134,17 @@ class Walk:
                     found.append({end for at in then if at is not None for end in found[at]})
                 case _Forks(then):
                     found.append({end for at in then for end in found[at]})
-        order = {result: at for at, result in enumerate(Result)}
+        order = {result: at for at, result in enumerate(OperationResult)}
         ends = sorted(found[-1], key=lambda end: (end[1], end[2], order[end[0]]))
         unit = self._unit
         return [(r, Time(Fraction(a, unit), Fraction(b, unit))) for r, a, b in ends]
 
-    def chance(self, result: Result, time: Time) -> Range:
+    def chance(self, result: OperationResult, time: Time) -> FractionRange:
         """Return the chance of this end at this time."""
         last = len(self._nodes) - 1
         return self._chance(last, result, self._whole(time.least), self._whole(time.most))
 
-    def _chance(self, at: int, result: Result, least: int, most: int) -> Range:
+    def _chance(self, at: int, result: OperationResult, least: int, most: int) -> FractionRange:
         if least < 0 or most < 0:
             return _NEVER
         key = at, result, least, most
@@ -150,12 +160,12 @@ class Walk:
                 )
         return self._known[key]
 
-    def over_by(self, seconds: Fraction) -> Range:
+    def over_by(self, seconds: Fraction) -> FractionRange:
         """Return the share of ends that are certainly over by then, and of those that may be."""
         last, left = len(self._nodes) - 1, seconds * self._unit // 1
         return self._over_by(last, left, slow=True)[0], self._over_by(last, left, slow=False)[1]
 
-    def _over_by(self, at: int, left: int, *, slow: bool) -> Range:
+    def _over_by(self, at: int, left: int, *, slow: bool) -> FractionRange:
         """Return that where each wait is as long as it may be (`slow`), or as short."""
         if left < 0:
             return _NEVER
@@ -191,14 +201,14 @@ def _sorted(plan: Plan) -> list[Plan]:
                 pass
             case Wait(_, then):
                 todo.append((then, False))
-            case Draw(_, branches):
+            case NewFlow(_, branches):
                 todo += [(then, False) for then in branches.values()]
-            case Either(plans):
+            case EitherPlan(plans):
                 todo += [(then, False) for then in plans]
     return [*found.values()]
 
 
-def _over(node: _Waits | _Draws | _Forks, of: Callable[[int], Range]) -> Range:
+def _over(node: _Waits | _Draws | _Forks, of: Callable[[int], FractionRange]) -> FractionRange:
     """Return the bounds at a node, from those of the nodes after it."""
     match node:
         case _Waits(_, _, then):

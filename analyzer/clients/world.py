@@ -18,6 +18,7 @@ from analyzer.clients.responses import (
 from analyzer.clients.target import ClientTarget
 from analyzer.failure.models import Dead
 from analyzer.failure.route_loss import route_loss
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.kubeproxy.view import Endpoint, FrontendKind, Route, ServicePort, Source, View
 from analyzer.model.addresses import Address
 from analyzer.model.endings import EndKind
@@ -104,7 +105,7 @@ class World:
             return Ternary.FALSE
         # A balancer's next flow may come to another node; and the xt_recent list of an endpoint
         # holds 100 addresses (reports/affinity.py).
-        if len(self.entries) > 1 or self.view.mode != "nftables":
+        if len(self.entries) > 1 or self.view.mode is not ProxyMode.NFTABLES:
             return Ternary.UNKNOWN
         return Ternary.TRUE
 

@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
-    from analyzer.cluster.content import Row
+    from analyzer.cluster.content import TableRow
 
 _ONE_SELECT: Final = "cluster sql: it answers one SELECT, and changes nothing"
 #: What DuckDB says of a WITH that writes and stands within another question.
@@ -26,7 +26,7 @@ _HIDES: Final = "json_execute_serialized_sql"
 _ZONED: Final = "WITH TIME ZONE"
 
 
-def answer(db: Any, folder: str, sql: str) -> tuple[list[str], list[Row]]:
+def answer(db: Any, folder: str, sql: str) -> tuple[list[str], list[TableRow]]:
     """Return the columns and rows of a query to the tables in a folder.
 
     `db` is a connection that has the views over them; it reads no other file from then on.

@@ -44,11 +44,11 @@ if TYPE_CHECKING:
     from analyzer.model.addresses import Address, Network
 
     #: A row of a table, in the order of its columns.
-    Row: TypeAlias = tuple[Any, ...]
+    TableRow: TypeAlias = tuple[Any, ...]
 
 #: Bytes of a digest: two contents of one name would take 2**64 of them.
 _BYTES: Final = 16
-#: Blocks of a map: one Service that differs makes one block of them anew.
+#: Blocks of a map: one Service that differs makes one new block of them.
 BLOCKS: Final = 256
 
 
@@ -62,10 +62,10 @@ def digest_of(said: object) -> str:
 class New:
     """Contents by digest, as rows: for each table, those that a reader has not returned before."""
 
-    service_ports: dict[str, Row]
-    routes: dict[str, tuple[Row, ...]]
-    endpoints: dict[str, tuple[Row, ...]]
-    distributions: dict[str, tuple[Row, ...]]
+    service_ports: dict[str, TableRow]
+    routes: dict[str, tuple[TableRow, ...]]
+    endpoints: dict[str, tuple[TableRow, ...]]
+    distributions: dict[str, tuple[TableRow, ...]]
     blocks: dict[str, tuple[str, ...]]
     maps: dict[str, tuple[str, ...]]
 
@@ -130,7 +130,7 @@ class Encoder:
             )
         return found
 
-    def _route(self, route: Route, at: Mapping[Frontend, int]) -> Row:
+    def _route(self, route: Route, at: Mapping[Frontend, int]) -> TableRow:
         endpoints, shares = route.draws()
         masquerades = route.masquerades()
         if len(set(masquerades)) == 1:
@@ -213,7 +213,7 @@ def _json(said: object) -> str:
     return json.dumps(said, separators=(",", ":"), ensure_ascii=True)
 
 
-def _name(name: ServiceName) -> Row:
+def _name(name: ServiceName) -> TableRow:
     return name.text, name.namespace, name.service, name.port
 
 
@@ -222,7 +222,7 @@ def _frontend(frontend: Frontend) -> list[object]:
     return [frontend.kind.value, address, frontend.port]
 
 
-def _bounds(bounds: Bounds) -> Row:
+def _bounds(bounds: Bounds) -> TableRow:
     lower, upper = bounds.lower, bounds.upper
     return hex(lower.numerator), lower.exponent, hex(upper.numerator), upper.exponent
 
@@ -265,7 +265,7 @@ def bounds_from_row(lower: str, at_least: int, upper: str, at_most: int) -> Boun
     return Bounds(found, Dyadic.of(int(upper, 16), at_most))
 
 
-def service_from_rows(row: Row, routes: Iterable[Row], lists: Lists) -> ServicePort:
+def service_from_rows(row: TableRow, routes: Iterable[TableRow], lists: Lists) -> ServicePort:
     """Return a ServicePort; `routes` are its rows in order, of columns from the frontend on.
 
     Raises:
@@ -300,7 +300,7 @@ def _network(text: str | None) -> Network | None:
     return None if text is None else network_from_text(text)
 
 
-def _route_of(row: Row, frontends: Sequence[Frontend], lists: Lists) -> Route:
+def _route_of(row: TableRow, frontends: Sequence[Frontend], lists: Lists) -> Route:
     at, source, network, endpoints, shares, numerator, exponent, masquerades, astray, lost = row
     drawn = lists.endpoints[endpoints]
     if len(masquerades) == 1 and len(drawn) > 1:

@@ -1,6 +1,7 @@
-"""The history of states that were observed from time to time.
+"""The history of rules and objects that were observed at some times.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 Rules, and objects, are known at the times of observations, and change in between: if two
 observations differ, the change was at any time between them. So between two observations the state

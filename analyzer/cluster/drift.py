@@ -1,6 +1,7 @@
 """Nodes whose rules differ from those of their cluster.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 The reference for a node is the API objects, if there are any: `kubeproxy.predict` gives the rules
 that kube-proxy writes at every node. For what objects do not determine (flags of kube-proxy, other
@@ -17,9 +18,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-from analyzer.cluster.drift_kinds import Drift, Finding
+from analyzer.cluster.drift_kinds import DriftFinding, DriftKind
 from analyzer.cluster.drift_nodes import drift_of_nodes
 from analyzer.cluster.drift_services import ObjectFacts, behind, differences
+from analyzer.cluster.reference import service_port_key
 from analyzer.cluster.store import NodeRow
 from analyzer.kubeproxy.predict.every_node import EveryNode
 from analyzer.kubeproxy.view import ServicePort
@@ -27,16 +29,15 @@ from analyzer.model.value import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Final, TypeAlias
+    from typing import Final
 
+    from analyzer.cluster.reference import ServicePortKey
     from analyzer.model.addresses import Address
 
-    Key: TypeAlias = tuple[str, str, int | None]
-
 #: Of nodes where these are found Services are not looked at: each would differ.
-_CAUSES: Final = frozenset({Drift.NO_SERVICES, Drift.OTHER_MODE, Drift.MISSING_JUMP})
+_CAUSES: Final = frozenset({DriftKind.NO_SERVICES, DriftKind.OTHER_MODE, DriftKind.MISSING_JUMP})
 #: And for nodes with these, what happens to flows after DNAT.
-_BEHIND: Final = frozenset({Drift.OTHER_MARK, Drift.OTHER_POLICY})
+_BEHIND: Final = frozenset({DriftKind.OTHER_MARK, DriftKind.OTHER_POLICY})
 
 
 @value(kw_only=True)
@@ -51,7 +52,7 @@ class Drifted:
         by_objects: whether objects are the reference.
     """
 
-    findings: tuple[Finding, ...]
+    findings: tuple[DriftFinding, ...]
     nodes: tuple[str, ...]
     compared: int
     not_judged: tuple[str, ...]
@@ -78,11 +79,11 @@ def drift(
     odd = {(each.node, name) for each in done for name in (*each.left_out, *each.unled)}
     run = _Comparison(names, told, odd, is_nodes, untold)
     masked = {each.node for each in of_nodes if each.drift in _BEHIND}
-    found = {_key(each.service): each for each in services}
-    expected = None if wanted is None else {_key(each.service): each for each in wanted}
+    found = {service_port_key(each.service): each for each in services}
+    expected = None if wanted is None else {service_port_key(each.service): each for each in wanted}
     of_nodes += run.families(found.values())
     findings = [*of_nodes, *run.all(found, expected, masked)]
-    order = [*Drift]
+    order = [*DriftKind]
     return Drifted(
         findings=tuple(
             sorted(findings, key=lambda f: (f.node, f.service, order.index(f.drift), f.what))
@@ -92,10 +93,6 @@ def drift(
         not_judged=tuple(dict.fromkeys(run.not_judged)),
         by_objects=wanted is not None,
     )
-
-
-def _key(service: ServicePort) -> Key:
-    return service.name.text, service.protocol, service.version
 
 
 class _Comparison:
@@ -118,7 +115,7 @@ class _Comparison:
         self.compared = 0
         self.not_judged: list[str] = []
 
-    def families(self, services: Iterable[EveryNode]) -> Iterator[Finding]:
+    def families(self, services: Iterable[EveryNode]) -> Iterator[DriftFinding]:
         """Yield nodes that lack an IP version which most nodes have."""
         of_version: dict[int | None, set[str]] = {}
         for each in services:
@@ -127,20 +124,22 @@ class _Comparison:
                 own |= at.nodes & self._names
         some = frozenset().union(*of_version.values())
         for node in sorted(self._names - some):
-            yield Finding(drift=Drift.NO_SERVICES, node=node, what="no rule for any")
+            yield DriftFinding(drift=DriftKind.NO_SERVICES, node=node, what="no rule for any")
         self._names &= some
         for version, own in of_version.items():
             self._without[version] = self._names - own
             if 2 * len(own) > len(self._names):
                 for node in sorted(self._names - own):
-                    yield Finding(drift=Drift.MISSING_FAMILY, node=node, what=f"IPv{version}")
+                    yield DriftFinding(
+                        drift=DriftKind.MISSING_FAMILY, node=node, what=f"IPv{version}"
+                    )
 
     def all(
         self,
-        found: Mapping[Key, EveryNode],
-        expected: Mapping[Key, EveryNode] | None,
+        found: Mapping[ServicePortKey, EveryNode],
+        expected: Mapping[ServicePortKey, EveryNode] | None,
         masked: set[str],
-    ) -> Iterator[Finding]:
+    ) -> Iterator[DriftFinding]:
         """Yield the differences of all ServicePorts."""
         versions = {key[:2] for key in expected or () if key[2] is not None}
         for key in dict.fromkeys([*found, *(expected or ())]):
@@ -179,10 +178,10 @@ class _Comparison:
 
     def _of(
         self,
-        key: Key,
+        key: ServicePortKey,
         at: Sequence[tuple[ServicePort, frozenset[str]]],
         should: Sequence[tuple[ServicePort, frozenset[str]]],
-    ) -> Iterator[Finding]:
+    ) -> Iterator[DriftFinding]:
         absent = self._without.get(key[2], frozenset())
         unasked = self._names - absent
         for service, nodes in at:
@@ -196,17 +195,19 @@ class _Comparison:
                 yield from self._at(key, [*differences(service, wanted, self._told)], common)
             # The others are nodes that are not in the objects.
             if not should and key[0] not in self._untold:
-                yield from self._at(key, [(Drift.EXTRA_SERVICE, "")], rest)
+                yield from self._at(key, [(DriftKind.EXTRA_SERVICE, "")], rest)
         there = frozenset().union(*(nodes for _, nodes in at)) if at else frozenset[str]()
         for _, places in should:
-            yield from self._at(key, [(Drift.MISSING_SERVICE, "")], (places & unasked) - there)
+            yield from self._at(key, [(DriftKind.MISSING_SERVICE, "")], (places & unasked) - there)
 
     def _at(
-        self, key: Key, told: Sequence[tuple[Drift, str]], nodes: frozenset[str]
-    ) -> Iterator[Finding]:
+        self, key: ServicePortKey, told: Sequence[tuple[DriftKind, str]], nodes: frozenset[str]
+    ) -> Iterator[DriftFinding]:
         for node in sorted(nodes) if told else ():
             if (node, key[0]) in self._odd:
                 self.not_judged.append(key[0])
                 continue
             for what, says in told:
-                yield Finding(drift=what, node=node, service=key[0], protocol=key[1], what=says)
+                yield DriftFinding(
+                    drift=what, node=node, service=key[0], protocol=key[1], what=says
+                )

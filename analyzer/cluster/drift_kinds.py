@@ -8,7 +8,7 @@ from analyzer.model.value import value
 
 
 @enum.unique
-class Drift(enum.Enum):
+class DriftKind(enum.Enum):
     """A kind of difference; its value is the code in JSON and TSV."""
 
     # --- of a node
@@ -45,38 +45,42 @@ class Drift(enum.Enum):
 
 #: What each means, in few words.
 WORDS = {
-    Drift.NO_SERVICES: "its dump shows no Services",
-    Drift.OTHER_MODE: "kube-proxy runs in a different mode from that on most nodes",
-    Drift.BOTH_BACKENDS: "kube-proxy's rules are in more than one backend",
-    Drift.OTHER_BACKEND: "the rules are in another backend than on most nodes",
-    Drift.OTHER_MARK: "the masquerade mark is not that of most nodes",
-    Drift.MISSING_JUMP: "a base chain does not jump to a chain of kube-proxy, as on most nodes",
-    Drift.MISSING_CHAIN: "a chain is missing that kube-proxy has on most nodes",
-    Drift.EXTRA_CHAIN: "kube-proxy has a chain that few nodes have",
-    Drift.OTHER_POLICY: "a base chain has another policy than on most nodes",
-    Drift.MISSING_FAMILY: "it has no Services of an IP version that most nodes have",
-    Drift.MISSING_SERVICE: "the rules do not have this ServicePort",
-    Drift.EXTRA_SERVICE: "the rules have a ServicePort that no longer exists",
-    Drift.MISSING_FRONTEND: "one of its addresses is not in the rules",
-    Drift.EXTRA_FRONTEND: "the rules have an address that it no longer has",
-    Drift.EMPTY_CHAIN: "its chain exists and is empty",
-    Drift.REFUSED: "its flows are refused here, or are not although they should be",
-    Drift.OTHER_AFFINITY: "session affinity has another timeout, or is missing",
-    Drift.OTHER_LOCALITY: "endpoints of the wrong nodes get its flows",
-    Drift.OTHER_SHARES: "the same endpoints have other shares",
-    Drift.OTHER_MASQUERADE: "flows are masqueraded differently from most nodes",
-    Drift.LOST_TO_RULES: "other programs' rules take flows that they do not take on most nodes",
-    Drift.STALE_ENDPOINT: "the endpoint is gone, and the rules still send flows there",
-    Drift.FOREIGN_ENDPOINT: "the endpoint's address now belongs to a pod that is not the Service's",
-    Drift.UNREADY_ENDPOINT: "the endpoint is not ready, and others are",
-    Drift.MISSING_ENDPOINT: "the endpoint is ready, and the rules send no flows there",
-    Drift.EXTRA_ENDPOINT: "most nodes send no flows to the endpoint",
-    Drift.OTHER_PORT: "flows to the endpoint go to another port",
+    DriftKind.NO_SERVICES: "its dump shows no Services",
+    DriftKind.OTHER_MODE: "kube-proxy runs in a different mode from that on most nodes",
+    DriftKind.BOTH_BACKENDS: "kube-proxy's rules are in more than one backend",
+    DriftKind.OTHER_BACKEND: "the rules are in another backend than on most nodes",
+    DriftKind.OTHER_MARK: "the masquerade mark is not that of most nodes",
+    DriftKind.MISSING_JUMP: "a base chain does not jump to a chain of kube-proxy, as on most nodes",
+    DriftKind.MISSING_CHAIN: "a chain is missing that kube-proxy has on most nodes",
+    DriftKind.EXTRA_CHAIN: "kube-proxy has a chain that few nodes have",
+    DriftKind.OTHER_POLICY: "a base chain has another policy than on most nodes",
+    DriftKind.MISSING_FAMILY: "it has no Services of an IP version that most nodes have",
+    DriftKind.MISSING_SERVICE: "the rules do not have this ServicePort",
+    DriftKind.EXTRA_SERVICE: "the rules have a ServicePort that no longer exists",
+    DriftKind.MISSING_FRONTEND: "one of its addresses is not in the rules",
+    DriftKind.EXTRA_FRONTEND: "the rules have an address that it no longer has",
+    DriftKind.EMPTY_CHAIN: "its chain exists and is empty",
+    DriftKind.REFUSED: "its flows are refused here, or are not although they should be",
+    DriftKind.OTHER_AFFINITY: "session affinity has another timeout, or is missing",
+    DriftKind.OTHER_LOCALITY: "endpoints of the wrong nodes get its flows",
+    DriftKind.OTHER_SHARES: "the same endpoints have other shares",
+    DriftKind.OTHER_MASQUERADE: "flows are masqueraded differently from most nodes",
+    DriftKind.LOST_TO_RULES: (
+        "other programs' rules take flows that they do not take on most nodes"
+    ),
+    DriftKind.STALE_ENDPOINT: "the endpoint is gone, and the rules still send flows there",
+    DriftKind.FOREIGN_ENDPOINT: (
+        "the endpoint's address now belongs to a pod that is not the Service's"
+    ),
+    DriftKind.UNREADY_ENDPOINT: "the endpoint is not ready, and others are",
+    DriftKind.MISSING_ENDPOINT: "the endpoint is ready, and the rules send no flows there",
+    DriftKind.EXTRA_ENDPOINT: "most nodes send no flows to the endpoint",
+    DriftKind.OTHER_PORT: "flows to the endpoint go to another port",
 }
 
 
 @value(kw_only=True)
-class Finding:
+class DriftFinding:
     """One difference, at one node.
 
     Attributes:
@@ -85,7 +89,7 @@ class Finding:
         what: an endpoint, an address, a chain, or what there is in place of what.
     """
 
-    drift: Drift
+    drift: DriftKind
     node: str
     service: str = ""
     protocol: str = ""

@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from analyzer.cluster.drift_kinds import Drift, Finding
-from analyzer.cluster.facts import Facts, from_text
+from analyzer.cluster.drift_kinds import DriftFinding, DriftKind
+from analyzer.cluster.facts import RuleFacts, from_text
 from analyzer.cluster.store import NodeRow
 
 
-def drift_of_nodes(nodes: Sequence[NodeRow]) -> Iterator[Finding]:
+def drift_of_nodes(nodes: Sequence[NodeRow]) -> Iterator[DriftFinding]:
     """Yield the differences of nodes that were read, from what most nodes have."""
     shown = [each for each in nodes if not each.unseen]
     for each in nodes:
         if each.unseen:
-            yield Finding(drift=Drift.NO_SERVICES, node=each.node, what=each.unseen)
+            yield DriftFinding(drift=DriftKind.NO_SERVICES, node=each.node, what=each.unseen)
     modes = Counter(each.mode for each in shown)
     mode = _usual(modes, len(shown))
     for each in shown:
         if mode is not None and each.mode != mode:
             what = f"{each.mode}, not {mode}"
-            yield Finding(drift=Drift.OTHER_MODE, node=each.node, what=what)
+            yield DriftFinding(drift=DriftKind.OTHER_MODE, node=each.node, what=what)
     # Of another mode all is another: that is one difference.
     alike = [each for each in shown if mode is None or each.mode == mode]
     yield from _of_facts({each.node: from_text(each.facts) for each in alike})
@@ -33,25 +33,25 @@ def _usual(counted: Counter[str], number: int) -> str | None:
     return most[0][0] if most and 2 * most[0][1] > number else None
 
 
-def _of_facts(facts: dict[str, Facts]) -> Iterator[Finding]:
+def _of_facts(facts: dict[str, RuleFacts]) -> Iterator[DriftFinding]:
     backends = Counter(" and ".join(each.backends) for each in facts.values())
     usual = _usual(backends, len(facts))
     for node, each in facts.items():
         own = " and ".join(each.backends)
         if len(each.backends) > 1:
-            yield Finding(drift=Drift.BOTH_BACKENDS, node=node, what=own)
+            yield DriftFinding(drift=DriftKind.BOTH_BACKENDS, node=node, what=own)
         elif usual is not None and own != usual and " and " not in usual:
-            yield Finding(drift=Drift.OTHER_BACKEND, node=node, what=f"{own}, not {usual}")
+            yield DriftFinding(drift=DriftKind.OTHER_BACKEND, node=node, what=f"{own}, not {usual}")
     yield from _marks(facts)
     for field, missing, extra in (
-        ("jumps", Drift.MISSING_JUMP, None),
-        ("chains", Drift.MISSING_CHAIN, Drift.EXTRA_CHAIN),
-        ("policies", Drift.OTHER_POLICY, Drift.OTHER_POLICY),
+        ("jumps", DriftKind.MISSING_JUMP, None),
+        ("chains", DriftKind.MISSING_CHAIN, DriftKind.EXTRA_CHAIN),
+        ("policies", DriftKind.OTHER_POLICY, DriftKind.OTHER_POLICY),
     ):
         yield from _of_sets({n: getattr(f, field) for n, f in facts.items()}, missing, extra)
 
 
-def _marks(facts: dict[str, Facts]) -> Iterator[Finding]:
+def _marks(facts: dict[str, RuleFacts]) -> Iterator[DriftFinding]:
     for family in ("ip", "ip6"):
         own = {
             node: mark
@@ -63,12 +63,12 @@ def _marks(facts: dict[str, Facts]) -> Iterator[Finding]:
         for node, mark in own.items():
             if usual is not None and mark != usual:
                 what = f"{mark}, not {usual}"
-                yield Finding(drift=Drift.OTHER_MARK, node=node, what=what)
+                yield DriftFinding(drift=DriftKind.OTHER_MARK, node=node, what=what)
 
 
 def _of_sets(
-    held: dict[str, tuple[str, ...]], missing: Drift, extra: Drift | None
-) -> Iterator[Finding]:
+    held: dict[str, tuple[str, ...]], missing: DriftKind, extra: DriftKind | None
+) -> Iterator[DriftFinding]:
     """Yield what a node lacks that more than half have, and has what less than half have.
 
     Of a family whose rules a node does not have at all nothing of it is missing.
@@ -78,11 +78,11 @@ def _of_sets(
     counted = Counter(text for texts in held.values() for text in texts)
     for text, number in sorted(counted.items()):
         family = text.partition(" ")[0]
-        among = len(held) if missing is Drift.OTHER_POLICY else of_family[family]
+        among = len(held) if missing is DriftKind.OTHER_POLICY else of_family[family]
         for node, texts in held.items():
             is_there = text in texts
-            concerned = missing is Drift.OTHER_POLICY or family in families[node]
+            concerned = missing is DriftKind.OTHER_POLICY or family in families[node]
             if not is_there and concerned and 2 * number > among:
-                yield Finding(drift=missing, node=node, what=text)
+                yield DriftFinding(drift=missing, node=node, what=text)
             elif is_there and extra is not None and 2 * number < among:
-                yield Finding(drift=extra, node=node, what=text)
+                yield DriftFinding(drift=extra, node=node, what=text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from analyzer.cluster.drift_kinds import Drift
+from analyzer.cluster.drift_kinds import DriftKind
 from analyzer.kubeproxy.view import Endpoint, Frontend, Route, ServicePort, Source, each_network
 from analyzer.model.endings import EndKind
 from analyzer.model.value import value
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from analyzer.model.services import ApiEndpoint, ApiServicePort
 
     #: A difference, and what of the ServicePort it is of.
-    Difference: TypeAlias = tuple[Drift, str]
+    DriftAndDetail: TypeAlias = tuple[DriftKind, str]
     #: The source of flows, and the frontend; kinds of addresses are not distinguished.
     SourceAndFrontend: TypeAlias = tuple[Address | None, int | None, Source, Network | None]
 
@@ -45,18 +45,23 @@ class ObjectFacts:
         return {} if spec is None else {(each.address, each.port): each for each in spec.endpoints}
 
 
-def differences(found: ServicePort, wanted: ServicePort, told: ObjectFacts) -> Iterator[Difference]:
+def differences(
+    found: ServicePort, wanted: ServicePort, told: ObjectFacts
+) -> Iterator[DriftAndDetail]:
     """Yield the differences of a ServicePort on a node from what it should be there."""
     ours, theirs = _places(found), _places(wanted)
     for missing in theirs.keys() - ours.keys():
-        yield Drift.MISSING_FRONTEND, str(theirs[missing])
+        yield DriftKind.MISSING_FRONTEND, str(theirs[missing])
     for extra in ours.keys() - theirs.keys():
-        yield Drift.EXTRA_FRONTEND, str(ours[extra])
+        yield DriftKind.EXTRA_FRONTEND, str(ours[extra])
     if found.unfilled:
-        yield Drift.EMPTY_CHAIN, ", ".join(map(str, found.unfilled))
+        yield DriftKind.EMPTY_CHAIN, ", ".join(map(str, found.unfilled))
         return
     if found.affinity != wanted.affinity:
-        yield Drift.OTHER_AFFINITY, f"{_seconds(found.affinity)}, not {_seconds(wanted.affinity)}"
+        yield (
+            DriftKind.OTHER_AFFINITY,
+            f"{_seconds(found.affinity)}, not {_seconds(wanted.affinity)}",
+        )
     both = ours.keys() & theirs.keys()
     refused = {_place(frontend): how for frontend, how in found.refusals}
     expected = {_place(frontend): how for frontend, how in wanted.refusals}
@@ -66,7 +71,7 @@ def differences(found: ServicePort, wanted: ServicePort, told: ObjectFacts) -> I
     # Who lacks its only endpoint is refused: that is one difference, and not two.
     if otherwise and not of_endpoints:
         shown = ", ".join(sorted(str(ours[each]) for each in otherwise))
-        yield Drift.REFUSED, shown
+        yield DriftKind.REFUSED, shown
     if not of_endpoints and not otherwise:
         yield from _of_routes(found, wanted)
 
@@ -85,13 +90,13 @@ def _places(service: ServicePort) -> dict[tuple[Address | None, int | None], Fro
 
 def _of_endpoints(
     found: ServicePort, wanted: ServicePort, told: ObjectFacts
-) -> Iterator[Difference]:
+) -> Iterator[DriftAndDetail]:
     ours, theirs = set(found.endpoints), set(wanted.endpoints)
     if not ours and theirs and found.refusals:
-        yield Drift.REFUSED, ", ".join(str(frontend) for frontend, _ in found.refusals)
+        yield DriftKind.REFUSED, ", ".join(str(frontend) for frontend, _ in found.refusals)
         return
     if ours < theirs and _is_local(ours, theirs, told):
-        yield Drift.OTHER_LOCALITY, ", ".join(sorted(map(str, ours)))
+        yield DriftKind.OTHER_LOCALITY, ", ".join(sorted(map(str, ours)))
         return
     missing = {end.address: end for end in sorted(theirs - ours, key=str)}
     listed = told.listed(found)
@@ -99,25 +104,25 @@ def _of_endpoints(
     for end in sorted(ours - theirs, key=str):
         other = missing.pop(end.address, None)
         if other is not None:
-            yield Drift.OTHER_PORT, f"{end}, not {other}"
+            yield DriftKind.OTHER_PORT, f"{end}, not {other}"
             continue
         known = None if end.port is None else listed.get((end.address, end.port))
         owner = told.owner(end)
         if not told.is_told:
-            yield Drift.EXTRA_ENDPOINT, str(end)
+            yield DriftKind.EXTRA_ENDPOINT, str(end)
         elif known is not None:
             if known.is_ready:
                 elsewhere.append(str(end))
             else:
-                yield Drift.UNREADY_ENDPOINT, str(end)
+                yield DriftKind.UNREADY_ENDPOINT, str(end)
         elif owner is not None:
-            yield Drift.FOREIGN_ENDPOINT, f"{end}, now of {owner}"
+            yield DriftKind.FOREIGN_ENDPOINT, f"{end}, now of {owner}"
         else:
-            yield Drift.STALE_ENDPOINT, str(end)
+            yield DriftKind.STALE_ENDPOINT, str(end)
     if elsewhere:
-        yield Drift.OTHER_LOCALITY, ", ".join(elsewhere)
+        yield DriftKind.OTHER_LOCALITY, ", ".join(elsewhere)
     for end in missing.values():
-        yield Drift.MISSING_ENDPOINT, str(end)
+        yield DriftKind.MISSING_ENDPOINT, str(end)
 
 
 def _is_local(ours: set[Endpoint], theirs: set[Endpoint], told: ObjectFacts) -> bool:
@@ -129,7 +134,7 @@ def _is_local(ours: set[Endpoint], theirs: set[Endpoint], told: ObjectFacts) -> 
     )
 
 
-def _of_routes(found: ServicePort, wanted: ServicePort) -> Iterator[Difference]:
+def _of_routes(found: ServicePort, wanted: ServicePort) -> Iterator[DriftAndDetail]:
     """Yield a difference of which endpoints get flows from where, and how many."""
     ours, theirs = _routes(found), _routes(wanted)
     for way in theirs:
@@ -137,10 +142,10 @@ def _of_routes(found: ServicePort, wanted: ServicePort) -> Iterator[Difference]:
             continue
         drawn, expected = _shares(ours[way]), _shares(theirs[way])
         if drawn.keys() != expected.keys():
-            yield Drift.OTHER_LOCALITY, _shown(ours[way])
+            yield DriftKind.OTHER_LOCALITY, _shown(ours[way])
             return
         if drawn != expected:
-            yield Drift.OTHER_SHARES, _shown(ours[way])
+            yield DriftKind.OTHER_SHARES, _shown(ours[way])
             return
 
 
@@ -165,7 +170,7 @@ def _shown(route: Route) -> str:
 
 def behind(
     found: ServicePort, usual: ServicePort, is_nodes: Callable[[Address], bool]
-) -> Iterator[Difference]:
+) -> Iterator[DriftAndDetail]:
     """Yield differences from most nodes in the rules that flows traverse after DNAT.
 
     Objects contain neither flags of kube-proxy nor other programs' rules. Endpoints that nodes
@@ -173,7 +178,7 @@ def behind(
     """
     ours, theirs = _behind(found, is_nodes), _behind(usual, is_nodes)
     # What is lost is not masqueraded either: that is one difference.
-    for what, drift in ((1, Drift.LOST_TO_RULES), (0, Drift.OTHER_MASQUERADE)):
+    for what, drift in ((1, DriftKind.LOST_TO_RULES), (0, DriftKind.OTHER_MASQUERADE)):
         for way, answers in ours.items():
             others = theirs.get(way, {})
             differing = any(

@@ -25,7 +25,7 @@ _NFT_TABLE: Final = "kube-proxy"
 
 
 @value(kw_only=True)
-class Facts:
+class RuleFacts:
     """Facts of one node's rules.
 
     Attributes:
@@ -44,7 +44,7 @@ class Facts:
     policies: tuple[str, ...] = ()
 
 
-def facts_of(rulesets: Iterable[Rules]) -> Facts:
+def facts_of(rulesets: Iterable[Rules]) -> RuleFacts:
     """Return the facts of the rules of one node."""
     found: dict[str, set[str]] = {name: set() for name in _FIELDS}
     for ruleset in rulesets:
@@ -52,18 +52,18 @@ def facts_of(rulesets: Iterable[Rules]) -> Facts:
             _iptables(ruleset, found)
         else:
             _nft(ruleset, found)
-    return Facts(**{name: tuple(sorted(each)) for name, each in found.items()})
+    return RuleFacts(**{name: tuple(sorted(each)) for name, each in found.items()})
 
 
-def as_text(facts: Facts) -> str:
+def as_text(facts: RuleFacts) -> str:
     """Return the facts as stored in the table of nodes."""
     return json.dumps({name: list(getattr(facts, name)) for name in _FIELDS})
 
 
-def from_text(text: str) -> Facts:
+def from_text(text: str) -> RuleFacts:
     """Return the facts that `as_text` wrote."""
     told: dict[str, Any] = json.loads(text)
-    return Facts(**{name: tuple(told.get(name, ())) for name in _FIELDS})
+    return RuleFacts(**{name: tuple(told.get(name, ())) for name in _FIELDS})
 
 
 _FIELDS: Final = ("backends", "jumps", "chains", "marks", "policies")

@@ -17,7 +17,7 @@ _WINDOW: Final = 1 << 18
 
 
 @value
-class Piece:
+class TextPiece:
     """Text of consecutive chains, with the offset of each in it.
 
     Attributes:
@@ -59,7 +59,7 @@ _NEWLINE: Final = 10
 
 def pieces_of(
     data: bytes, run: Sequence[tuple[bytes, int, int]], behind: int, *, is_declaration: bool
-) -> Iterator[Piece]:
+) -> Iterator[TextPiece]:
     """Yield consecutive chains in pieces of a suitable size.
 
     `behind` is where the chains before them end.
@@ -72,6 +72,6 @@ def pieces_of(
             text = data[start:last]
             chains = tuple((name, a - start, b - start) for name, a, b in run[begun : at + 1])
             first = text[: text.index(b"\n") + 1]
-            yield Piece(text, first, chains, is_declaration, _WINDOW + 2 * gap)
+            yield TextPiece(text, first, chains, is_declaration, _WINDOW + 2 * gap)
             gap = 0
             begun = at + 1

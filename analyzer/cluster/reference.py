@@ -1,6 +1,7 @@
 """Dumps that are almost the same as one read before: only the difference is parsed.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 Nodes of a cluster have nearly the same rules. The first dump is read as usual, and kept with its
 digests. In a second one the rules of plain Services (a ClusterIP, its draws, its endpoints) that
@@ -26,10 +27,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from analyzer.cluster.content import block_of
-from analyzer.cluster.pieces import Piece, find, lines_but, pieces_of
+from analyzer.cluster.pieces import TextPiece, find, lines_but, pieces_of
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.fastpath.grounds import PlainGrounds
-from analyzer.kubeproxy.rows.plain_shares import PlainRoutes
+from analyzer.kubeproxy.rows.plain_shares import Marked, PlainRoutes
 from analyzer.model.value import value
 
 TYPE_CHECKING = False
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from analyzer.model.addresses import Address
 
     #: Name, protocol and IP version of a ServicePort.
-    Key: TypeAlias = tuple[str, str, int | None]
+    ServicePortKey: TypeAlias = tuple[str, str, int | None]
 
 #: Of the plain Services, as many as may differ; with more it is quicker to read all.
 _MOST_DIFFERING: Final = 4
@@ -54,7 +55,7 @@ _TARGET: Final = re.compile(rb" -[jg] (\S+)")
 _TO_HOST: Final = re.compile(rb"(?<!! )-d ([^ /]+)/(?:32|128) ")
 
 
-def key_of(service: ServicePort) -> Key:
+def service_port_key(service: ServicePort) -> ServicePortKey:
     """Return what distinguishes a ServicePort from the others of its node."""
     return service.name.text, service.protocol, service.version
 
@@ -69,7 +70,7 @@ class _Plain:
         rules: how many rows it has in all.
     """
 
-    key: Key
+    key: ServicePortKey
     block: int
     digest: str
     chains: tuple[bytes, ...]
@@ -100,7 +101,7 @@ class Reference:
         data: bytes,
         view: View,
         grounds: PlainGrounds,
-        digests: Mapping[Key, str],
+        digests: Mapping[ServicePortKey, str],
     ) -> None:
         self.grounds = grounds
         self.version = next((s.version for s in view.services if s.version is not None), None)
@@ -135,7 +136,9 @@ class Reference:
         """Whether enough can be skipped."""
         return len(self.plain) >= _FEWEST and bool(self._pieces)
 
-    def _plain(self, data: bytes, view: View, digests: Mapping[Key, str]) -> Iterator[_Plain]:
+    def _plain(
+        self, data: bytes, view: View, digests: Mapping[ServicePortKey, str]
+    ) -> Iterator[_Plain]:
         of_chain = {each.chain: (at, each) for at, each in self.grounds.services}
         frontends = {}
         for service in view.services:
@@ -165,7 +168,7 @@ class Reference:
                 continue
             first, last = self._groups[chain]
             text = data[first:last]
-            if plain.unmarked is not None and plain.drawn.marks_for is None:
+            if plain.unmarked is not Marked.NONE and plain.drawn.marks_for is None:
                 continue  # a row of its own in KUBE-SERVICES marks its flows
             ends = [
                 each
@@ -179,7 +182,7 @@ class Reference:
                 or any(led.get(each) != 1 or each not in self._groups for each in chains)
             ):
                 continue
-            key = key_of(service)
+            key = service_port_key(service)
             spans = [self._groups[each] for each in chains]
             yield _Plain(
                 key=key,
@@ -190,7 +193,7 @@ class Reference:
                 rules=1 + sum(data.count(b"\n", *span) for span in spans),
             )
 
-    def _cut(self, data: bytes, start: int) -> Iterator[Piece]:
+    def _cut(self, data: bytes, start: int) -> Iterator[TextPiece]:
         """Yield the declarations and rows of the chains, those together that stand together."""
         behind = start
         for is_declaration, chains in ((True, self._declared(data, start)), (False, self._rows_at)):

@@ -1,6 +1,7 @@
 """A folder that keeps a cluster's dumps as recognised: written piece by piece, and queried.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 A build writes parts: for each table a Parquet file with the new rows, under a temporary name, then
 moved to its place. The part of the table of nodes is the last: only what it names counts as done.
@@ -46,7 +47,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
-    from analyzer.cluster.content import Row
+    from analyzer.cluster.content import TableRow
     from analyzer.kubeproxy.view import ServicePort
     from analyzer.model.cluster import Cluster
 
@@ -202,7 +203,7 @@ class Store:
         self,
         nodes: Sequence[NodeRow],
         new: New,
-        diagnostics: Sequence[Row],
+        diagnostics: Sequence[TableRow],
         cluster: Cluster,
     ) -> None:
         """Store what was read of some nodes: all of it, or, if killed, none of it.
@@ -211,7 +212,7 @@ class Store:
         """
         written = 1 + self._last_written()
         for table in _CONTENTS:
-            rows: list[Row] = []
+            rows: list[TableRow] = []
             for digest, content in getattr(new, table).items():
                 if (table, digest) not in self._written:
                     self._written.add((table, digest))
@@ -226,7 +227,7 @@ class Store:
         numbers = [name.removeprefix("part-").removesuffix(".parquet") for name in names]
         return max((int(each) for each in numbers if each.isdecimal()), default=0)
 
-    def _write(self, table: str, number: int, rows: Sequence[Row]) -> None:
+    def _write(self, table: str, number: int, rows: Sequence[TableRow]) -> None:
         if not rows:
             return
         columns = TABLES[table]
@@ -275,7 +276,7 @@ class Store:
                 found += sum(each.stat().st_size for each in listed)
         return found
 
-    def query(self, sql: str) -> tuple[list[str], list[Row]]:
+    def query(self, sql: str) -> tuple[list[str], list[TableRow]]:
         """Return the columns and rows of a user's query.
 
         It may read these tables, and no other file.
@@ -289,7 +290,7 @@ class Store:
         """Yield each content of a ServicePort that any node has, with those nodes."""
         nodes = self._nodes_of_contents()
         lists = self._lists()
-        routes: dict[str, list[Row]] = {}
+        routes: dict[str, list[TableRow]] = {}
         columns = list(TABLES["routes"])[5:]
         told = ", ".join(f"r.{each}" for each in columns)
         rows = self._db.execute(
@@ -371,7 +372,7 @@ _NO_ENDPOINTS, _NO_SHARES = _empty_lists()
 # --- rows ---------------------------------------------------------------------------
 
 
-def _rows_of(table: str, digest: str, content: Any, cluster: Cluster) -> Iterator[Row]:
+def _rows_of(table: str, digest: str, content: Any, cluster: Cluster) -> Iterator[TableRow]:
     match table:
         case "service_ports":
             yield content
@@ -387,7 +388,7 @@ def _rows_of(table: str, digest: str, content: Any, cluster: Cluster) -> Iterato
             yield from content
 
 
-def _node_row(node: NodeRow) -> Row:
+def _node_row(node: NodeRow) -> TableRow:
     every = (getattr(node, name) for name in TABLES["nodes"] if name != "written")
     return tuple([list(each) if isinstance(each, tuple) else each for each in every])
 

@@ -33,7 +33,7 @@ def rate_of_each(measurements: int) -> float:
 
 
 @value
-class EndpointVerdict:
+class JudgedEndpoint:
     """One endpoint's count, judged.
 
     Attributes:
@@ -47,11 +47,11 @@ class EndpointVerdict:
 
 
 @value
-class Verdict:
+class JudgedMeasurement:
     """A measurement, judged; `faults` says in words what does not hold."""
 
     measurement: Measurement
-    endpoints: tuple[EndpointVerdict, ...]
+    endpoints: tuple[JudgedEndpoint, ...]
     false_alarm_rate: float
     faults: tuple[str, ...]
 
@@ -63,7 +63,7 @@ class Verdict:
 
 def judge(
     measurement: Measurement, rate: float = FALSE_ALARM_RATE, *, fates: bool = True
-) -> Verdict:
+) -> JudgedMeasurement:
     """Judge one measurement at a false-alarm rate of `rate`.
 
     Use `judge_all` for the measurements of one run. Without `fates`, what is dead is ignored,
@@ -87,7 +87,7 @@ def judge(
     kept, others = found[: len(p_values)], found[len(p_values) :]
     passed_agrees, *ended_agrees = others[: len(further)]
     endpoints = tuple(
-        EndpointVerdict(each, p, ok)
+        JudgedEndpoint(each, p, ok)
         for each, p, ok in zip(measurement.endpoints, p_values, kept, strict=True)
     )
     faults = _faults(measurement, endpoints, fates=fates)
@@ -107,7 +107,7 @@ def judge(
                 f"{each.owed} of {each.landed} flows not answered by {each.name}, alive, whose "
                 f"answers' predicted loss gives p = {p:.2g}"
             )
-    return Verdict(measurement, endpoints, rate, tuple(faults))
+    return JudgedMeasurement(measurement, endpoints, rate, tuple(faults))
 
 
 def _answers_lost(measurement: Measurement) -> list[EndpointCount]:
@@ -117,7 +117,7 @@ def _answers_lost(measurement: Measurement) -> list[EndpointCount]:
     return [e for e in measurement.endpoints if e.unanswered.upper and not e.dead]
 
 
-def judge_all(measurements: Sequence[Measurement]) -> tuple[Verdict, ...]:
+def judge_all(measurements: Sequence[Measurement]) -> tuple[JudgedMeasurement, ...]:
     """Judge all measurements of a run, which share `FALSE_ALARM_RATE`."""
     rate = rate_of_each(len(measurements))
     return tuple(judge(each, rate) for each in measurements)
@@ -132,7 +132,7 @@ def passing(measurement: Measurement) -> Bounds:
 
 
 def _faults(
-    measurement: Measurement, endpoints: Sequence[EndpointVerdict], *, fates: bool
+    measurement: Measurement, endpoints: Sequence[JudgedEndpoint], *, fates: bool
 ) -> list[str]:
     faults = [
         f"{v.endpoint.name} drew {v.endpoint.landed} of {measurement.flows} flows, whose "

@@ -1,6 +1,7 @@
 """The share of each ServicePort's new flows that goes to each node, or each zone.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 A group is a node or a zone. What a route loses when groups fail is a sum over them, so one number
 for each group and route answers for every set of groups; sets need not be tried one by one. If a
@@ -19,8 +20,7 @@ the exact sum (`RouteRow.loss`), and whether anything is lost at all is never ro
 
 If every node is considered, only some may have a route in their rules: its vantages. When all of
 them fail, no client uses the route, and nothing is lost on it. So a node's route to its own
-endpoints never loses anything: it has no row, but its groups count for total loss
-(`Incidence.own`).
+endpoints never loses anything: without a row, its groups count for total loss (`Incidence.own`).
 """
 
 from __future__ import annotations

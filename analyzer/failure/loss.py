@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Iterator
 
+from analyzer.failure.hairpin_loss import hairpin_losses
 from analyzer.failure.models import Dead
 from analyzer.failure.route_loss import (
     Count,
@@ -147,7 +148,7 @@ def _service_loss(service: ServicePort, dead: Dead, drawn: DrawnLosses) -> Servi
     # The dead send nothing; living pods lose hairpin flows if rules drop them.
     others = [drawn.of(r) for r in service.routes if r.source is not Source.HAIRPIN]
     if drawn.count is Count.ALL:
-        others += filter(None, map(drawn.to_itself, service.routes_from(Source.HAIRPIN)))
+        others += hairpin_losses(service, drawn)
     routes = tuple(others)
     cluster = service.cluster_route
     endpoints = service.endpoints

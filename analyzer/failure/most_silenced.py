@@ -74,7 +74,7 @@ def _counted(counts: Mapping[frozenset[int], int], size: int) -> MostSilenced:
 
 
 class _Search:
-    """Branch and bound: a set is taken with all its groups, or left out for good."""
+    """Branch and bound: a set is taken with all its groups, or left out permanently."""
 
     def __init__(
         self,

@@ -1,6 +1,7 @@
 """The worst pairs of nodes, without evaluating every pair.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 The cost of a pair mostly follows from its two nodes: the worst loss is the greater of theirs, sums
 of losses add up, and so do ServicePorts in total loss. It is higher for two kinds of pairs only: if
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     from typing import Final
 
     #: What pairs are ordered by: compared as a whole, the greatest is the worst.
-    Key = tuple[int, int, int]
-    Pair = tuple[int, int]
+    Rank = tuple[int, int, int]
+    NodePair = tuple[int, int]
 
 #: Most pairs that are evaluated per stream if many are equal.
 _MOST: Final = 20_000
@@ -46,7 +47,7 @@ class Pairs:
             more were equal than are evaluated.
     """
 
-    worst: tuple[Pair, ...]
+    worst: tuple[NodePair, ...]
     number: int
     silencing: int
     is_complete: bool
@@ -90,15 +91,15 @@ class _Search:
         self._costs = costs
         self._top = top
         self._by_mean = by_mean
-        self._found: dict[Pair, Key] = {}
+        self._found: dict[NodePair, Rank] = {}
         #: The keys of the worst, the least bad of them first.
-        self._kept: list[Key] = []
+        self._kept: list[Rank] = []
         self.is_complete = True
         self._weighed = 0
         self._worst = [rank(each) for each in costs.worst]
         self._gone = [len(each) for each in costs.silenced]
         self._sum = costs.upper
-        self._together: dict[Pair, int] = {}
+        self._together: dict[NodePair, int] = {}
         for total in incidence.total:
             if total is not None and len(total) == 2:  # noqa: PLR2004  # a pair
                 one, other = sorted(total)
@@ -107,12 +108,12 @@ class _Search:
         #: By how much the sum of two costs may exceed what they cost together.
         self._less = costs.base - costs.excess
 
-    def best(self) -> list[tuple[Key, Pair]]:
+    def best(self) -> list[tuple[Rank, NodePair]]:
         """Return the worst pairs, the worst first; equal ones by index."""
         ordered = sorted(self._found.items(), key=lambda each: (*[-k for k in each[1]], each[0]))
         return [(key, pair) for pair, key in ordered[: self._top]]
 
-    def read(self, stream: Iterable[tuple[Key, Pair]]) -> None:
+    def read(self, stream: Iterable[tuple[Rank, NodePair]]) -> None:
         """Evaluate the pairs of a stream that could be among the worst.
 
         Each comes with a bound on its key, and the bounds decrease.
@@ -133,7 +134,7 @@ class _Search:
             else:
                 heapq.heappushpop(self._kept, key)
 
-    def key(self, one: int, other: int) -> Key:
+    def key(self, one: int, other: int) -> Rank:
         """Return what a pair is ordered by."""
         worst = max(self._worst[one], self._worst[other])
         both = self._rows_of(one) & self._rows_of(other)
@@ -155,7 +156,7 @@ class _Search:
             self._rows[group] = frozenset(map(id, self._incidence.of_group[group]))
         return self._rows[group]
 
-    def _ordered(self, worst: int, gone: int, total: int) -> Key:
+    def _ordered(self, worst: int, gone: int, total: int) -> Rank:
         return (total, worst, gone) if self._by_mean else (worst, gone, total)
 
     def _most_of_sum(self, one: int, other: int) -> int:
@@ -163,14 +164,14 @@ class _Search:
 
     # --- streams -----------------------------------------------------------
 
-    def by_sum(self) -> Iterator[tuple[Key, Pair]]:
+    def by_sum(self) -> Iterator[tuple[Rank, NodePair]]:
         """Yield pairs by the sum of their nodes' costs."""
-        everybody = sorted(range(len(self._worst)), key=lambda each: -self._sum[each])
+        every = sorted(range(len(self._worst)), key=lambda each: -self._sum[each])
         top = rank(ONE) + len(self._incidence.services)
-        for one, other in descending(everybody, everybody, self._sum.__getitem__):
+        for one, other in descending(every, every, self._sum.__getitem__):
             yield (self._most_of_sum(one, other), top, top), (one, other)
 
-    def by_nodes(self) -> Iterator[tuple[Key, Pair]]:
+    def by_nodes(self) -> Iterator[tuple[Rank, NodePair]]:
         """Yield pairs by the worst loss of either node, then by the sum of both costs."""
 
         def number(group: int) -> int:
@@ -192,7 +193,7 @@ class _Search:
                 yield (worst, gone, self._most_of_sum(one, other)), (one, other)
             begins = ends
 
-    def by_silenced(self) -> Iterator[tuple[Key, Pair]]:
+    def by_silenced(self) -> Iterator[tuple[Rank, NodePair]]:
         """Yield pairs that put a ServicePort in total loss which neither node does."""
         bounds = []
         for (one, other), more in self._together.items():
@@ -202,7 +203,7 @@ class _Search:
         bounds.sort(key=lambda each: (*[-k for k in each[0]], each[1]))
         yield from bounds
 
-    def by_rows(self) -> Iterator[tuple[Key, Pair]]:
+    def by_rows(self) -> Iterator[tuple[Rank, NodePair]]:
         """Yield pairs that lose more of a row together than of any with either node.
 
         Only those that may be among the worst, compared with those kept so far. A pair may be
@@ -225,7 +226,7 @@ class _Search:
                     # There is no bound on later pairs: where to stop is decided here.
                     yield (now, gone, total + 1), pair
 
-    def _pairs_of(self, row: RouteRow) -> Iterator[tuple[int, Pair]]:
+    def _pairs_of(self, row: RouteRow) -> Iterator[tuple[int, NodePair]]:
         """Yield the pairs that lose most of a row, as long as they may be among the worst."""
         numbers = row.upper
         ordered = sorted(numbers, key=numbers.__getitem__, reverse=True)
@@ -248,7 +249,7 @@ class _Search:
     def _is_full(self) -> bool:
         return len(self._kept) == self._top
 
-    def _is_beaten(self, worst: int, pair: Pair) -> bool:
+    def _is_beaten(self, worst: int, pair: NodePair) -> bool:
         """Return whether a pair with this worst loss cannot be among those to keep."""
         if not self._is_full:
             return False
@@ -271,7 +272,7 @@ def _most_of_two(row: RouteRow) -> int:
 
 def descending(
     first: Sequence[int], second: Sequence[int], number: Callable[[int], int]
-) -> Iterator[Pair]:
+) -> Iterator[NodePair]:
     """Yield pairs of one of each sequence by the sum of their numbers, the greatest first.
 
     Both are in that order; if they are the same, no pair is yielded twice. A pair has its lesser

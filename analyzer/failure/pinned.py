@@ -39,22 +39,22 @@ class Pinned:
     """Flows to one frontend at one endpoint.
 
     Attributes:
-        door: the address and port that the clients sent to.
+        destination: the address and port that the clients sent to.
         unanswered: those of `flows` without any reply.
         seconds: until the last entry expires, if no packet comes; one that comes renews it. None
             if one is offloaded, whose timeout is not shown.
-        owner: the pod that has the address now; empty if no object says.
+        owner: the pod that has the address now; None if no object says.
     """
 
     service: ServicePort
     frontend: Frontend
-    door: Endpoint
+    destination: Endpoint
     endpoint: Endpoint
     why: Why
     flows: int
     unanswered: int
     seconds: int | None
-    owner: str = ""
+    owner: str | None = None
 
     @property
     def command(self) -> str:
@@ -64,9 +64,9 @@ class Pinned:
         """
         family = "" if self.endpoint.address.version == IPV4 else " -f ipv6"
         return (
-            f"conntrack -D{family} -p {self.service.protocol} --orig-dst {self.door.address} "
-            f"--orig-port-dst {self.door.port} --reply-src {self.endpoint.address} "
-            f"--reply-port-src {self.endpoint.port}"
+            f"conntrack -D{family} -p {self.service.protocol} "
+            f"--orig-dst {self.destination.address} --orig-port-dst {self.destination.port} "
+            f"--reply-src {self.endpoint.address} --reply-port-src {self.endpoint.port}"
         )
 
 
@@ -81,10 +81,10 @@ def pinned(
     """
     groups: dict[tuple[int, Endpoint, Endpoint], list[Owned]] = {}
     for each in flows:
-        door = Endpoint(each.flow.destination, each.flow.destination_port)
-        groups.setdefault((id(each.service), door, each.endpoint), []).append(each)
+        destination = Endpoint(each.flow.destination, each.flow.destination_port)
+        groups.setdefault((id(each.service), destination, each.endpoint), []).append(each)
     found = []
-    for (_, door, endpoint), owned in groups.items():
+    for (_, destination, endpoint), owned in groups.items():
         service = owned[0].service
         if endpoint in dead:
             why = Why.DEAD
@@ -100,13 +100,13 @@ def pinned(
             Pinned(
                 service=service,
                 frontend=owned[0].frontend,
-                door=door,
+                destination=destination,
                 endpoint=endpoint,
                 why=why,
                 flows=len(owned),
                 unanswered=sum(not each.flow.replied for each in owned),
                 seconds=_last(each.flow.seconds for each in owned),
-                owner=foreign.get(endpoint, ""),
+                owner=foreign.get(endpoint),
             )
         )
     return tuple(sorted(found, key=_order))
@@ -140,5 +140,5 @@ def _last(seconds: Iterable[int | None]) -> int | None:
 
 def _order(each: Pinned) -> tuple[bool, bool, int, str, str]:
     udp = each.service.protocol == "udp"
-    dns = udp and each.door.port == _DNS
+    dns = udp and each.destination.port == _DNS
     return not dns, not udp, -each.flows, each.service.name.text, str(each.endpoint)

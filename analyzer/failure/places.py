@@ -1,4 +1,4 @@
-"""Nodes and zones of endpoints, by their printed form.
+"""Nodes and zones of endpoints, by their printed form, and what of their ServicePorts they carry.
 
 A large cluster has a hundred thousand endpoints: creating an address object for each, only to look
 it up, would take longer than everything else that is done with them.
@@ -6,8 +6,10 @@ it up, would take longer than everything else that is done with them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 
+from analyzer.failure.incidence import Incidence, incidence
+from analyzer.failure.ways import Ways
 from analyzer.model.addresses import IPV4, address_from_text
 from analyzer.model.cluster import Cluster, Placement
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 _DOTTED: Final = "%d.%d.%d.%d"
 
 
-class Places:
+class EndpointPlaces:
     """Looks up lists of endpoints, which several routes may share."""
 
     def __init__(self, cluster: Cluster) -> None:
@@ -60,3 +62,22 @@ class Places:
         if found is None:
             found = self._known[host] = self._cluster.placement(address)
         return found
+
+
+def incidences(
+    found: Iterable[Ways], cluster: Cluster, vantages: Collection[str] = ()
+) -> tuple[Incidence, Incidence | None]:
+    """Return how much each node carries of these, and each zone; None if no zone is known.
+
+    `vantages` are the nodes whose rules are considered.
+    """
+    places, routes = EndpointPlaces(cluster), list(found)
+    names = sorted(cluster.node_names)
+    nodes = incidence(routes, names, lambda printed: [p.node for p in places.of(printed)])
+    of_zone = sorted(cluster.zones)
+    if not of_zone:
+        return nodes, None
+    zone_of = {name: cluster.zone_of(name) for name in vantages}
+    return nodes, incidence(
+        routes, of_zone, lambda printed: [p.zone for p in places.of(printed)], zone_of.get
+    )

@@ -13,7 +13,7 @@ from analyzer.model.cluster import Cluster
 from analyzer.model.routing import Routes
 
 
-class Reached:
+class Connectivity:
     """What is known of one node's connectivity.
 
     Args:
@@ -41,8 +41,8 @@ class Reached:
             and not to.is_default
         }
 
-    def why_not(self, address: Address) -> str:
-        """Return the evidence that an address cannot be reached; empty if there is none."""
+    def why_not(self, address: Address) -> str | None:
+        """Return the evidence that an address cannot be reached; None if there is none."""
         if address in self._lost:
             return "no neighbour: it did not answer ARP or ND"
         route = self._routes.to(address)
@@ -63,7 +63,7 @@ class Reached:
             and self._is_pod(address)
         ):
             return "no route to it, unlike to other pods"
-        return ""
+        return None
 
     def _is_pod(self, address: Address) -> bool:
         """Return whether it is a pod's address: others have no route of their own."""

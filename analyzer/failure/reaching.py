@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from analyzer.failure.hairpin_loss import flows_of_senders
 from analyzer.failure.loss import service_loss
 from analyzer.failure.models import Dead
 from analyzer.kubeproxy.predict.every_node import EveryNode
@@ -29,6 +30,15 @@ def reaching(services: Iterable[ServicePort]) -> tuple[ServicePort, ...]:
     return tuple(map(_reaching, services))
 
 
+def reaching_from_endpoints(services: Iterable[ServicePort]) -> tuple[ServicePort, ...]:
+    """Return as many ServicePorts with the routes of endpoints that lose hairpin flows.
+
+    With the shares of flows that reach their endpoints; none at all if no endpoint loses any.
+    """
+    found = [_from_endpoints(service) for service in services]
+    return tuple(found) if any(service.routes for service in found) else ()
+
+
 def reaching_at_every_node(service: EveryNode) -> EveryNode:
     """Return the same for a ServicePort at every node."""
     return replace(
@@ -47,6 +57,11 @@ def is_lost_beyond(services: Iterable[ServicePort], most: Fraction | None) -> bo
         if not service.is_quiet
         for route in service_loss(service, dead).routes
     )
+
+
+def _from_endpoints(service: ServicePort) -> ServicePort:
+    routes = () if service.is_quiet else tuple(map(_route, flows_of_senders(service)))
+    return replace(service, routes=routes)
 
 
 def _reaching(service: ServicePort) -> ServicePort:

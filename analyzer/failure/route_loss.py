@@ -91,13 +91,13 @@ def counted(route: Route) -> Endings:
 
 def _counts(route: Route, ending: Ending) -> Ternary:
     """Return whether flows of a route that end so are lost."""
-    nobodys = route.frontend.kind is FrontendKind.CLUSTER_IP
+    is_cluster_ip = route.frontend.kind is FrontendKind.CLUSTER_IP
     match ending.kind:
         case EndKind.REFUSED:
             return Ternary.FALSE
         case EndKind.DROPPED | EndKind.REJECTED | EndKind.UNANSWERED:
             return Ternary.TRUE
-        case EndKind.LEFT_OVER | EndKind.UNCHANGED if nobodys or ending.how:
+        case EndKind.LEFT_OVER | EndKind.UNCHANGED if is_cluster_ip or ending.how:
             return Ternary.TRUE
         case EndKind.UNCHANGED if not ending.rule:
             return Ternary.FALSE
@@ -117,7 +117,7 @@ def away(route: Route, astray: Endings, nowhere: Bounds) -> Bounds:
     """Return the share of flows that go astray, as far as that counts as a loss: `counted`.
 
     Of two rules each may be the one that drops them, and one of them certainly is: so what
-    certainly reaches no endpoint is lost but for what may end in a way that does not count.
+    certainly reaches no endpoint is lost except for what may end in a way that does not count.
     """
     each = total(astray)
     open_ = [share.upper for end, share in route.astray if _counts(route, end) is not Ternary.TRUE]
@@ -140,18 +140,16 @@ class KnownLosses:
     Attributes:
         endings: what is lost, what survives and how flows end, by draws and by the endings of
             each endpoint's flows.
-        itself: what endpoints lose of hairpin flows, by draws and endings.
         nowhere: what reaches no endpoint, by draws.
     """
 
     def __init__(self) -> None:
         self.endings: dict[tuple[object, ...], tuple[object, Bounds, Bounds, Endings]] = {}
-        self.itself: dict[tuple[object, ...], tuple[object, Bounds, Endings]] = {}
         self.nowhere: dict[tuple[int, Dyadic], tuple[object, Bounds]] = {}
 
     def bound(self) -> None:
         """Forget everything once it is too much."""
-        for held in (self.endings, self.itself, self.nowhere):
+        for held in (self.endings, self.nowhere):
             if len(held) > _MOST_KNOWN:
                 held.clear()
 
@@ -176,6 +174,10 @@ class DrawnLosses:
 
     def of(self, route: Route) -> RouteLoss:
         """Bound what happens to the flows of a route."""
+        return self.losing(route, route.losses())
+
+    def losing(self, route: Route, lost: Sequence[Endings]) -> RouteLoss:
+        """Bound what happens to the flows of a route if rules lose so much of each endpoint's."""
         if route.frontend in self._unfilled:
             # The middle of a sync, or an interrupted one: there may be endpoints again.
             loss = _ANY if self._dead.is_anything else _NONE
@@ -190,7 +192,7 @@ class DrawnLosses:
         found = RouteLoss(route=route, loss=loss, nowhere=nowhere, survives=survives, on_dead=loss)
         if self.count is Count.DEAD:
             return found
-        lost, astray = route.losses(), counted(route)
+        astray = counted(route)
         if not lost and not astray:
             return found
         return self._with_others(found, lost, astray, away(route, astray, nowhere))
@@ -216,6 +218,18 @@ class DrawnLosses:
             known[key] = (shares, lost), loss, survives, summed((*astray, *ends))
         _, loss, survives, otherwise = known[key]
         return replace(found, loss=loss, survives=survives, otherwise=otherwise)
+
+    def if_alive(self, endpoint: Endpoint) -> DrawnLosses:
+        """Return the losses of flows that an endpoint sends: then it is alive."""
+        if endpoint not in self._dead.uncertain:
+            return self
+        dead = replace(self._dead, uncertain=self._dead.uncertain - {endpoint})
+        return DrawnLosses(dead, self._unfilled, self.count, self._known)
+
+    def is_dead(self, endpoint: Endpoint) -> bool | None:
+        """Return whether an endpoint is dead; None if that is not certain."""
+        alive = self._is_alive(endpoint)
+        return None if alive is None else not alive
 
     def _is_alive(self, endpoint: Endpoint) -> bool | None:
         """Return whether an endpoint is alive; None if that is not certain."""
@@ -266,38 +280,6 @@ class DrawnLosses:
         if key not in known:
             known[key] = shares, reaches_none(shares, unresolved)
         return known[key][1]
-
-    def to_itself(self, hairpin: Route) -> RouteLoss | None:
-        """Return the highest share of its hairpin flows that an endpoint loses to rules.
-
-        None if no endpoint loses any.
-        """
-        lost = hairpin.losses()
-        if not lost:
-            return None
-        endpoints, shares = hairpin.draws()
-        # Most endpoints have the same: each is computed once.
-        found = {
-            (id(endings), id(share)): (endings, share)
-            for endpoint, share, endings in zip(endpoints, shares, lost, strict=True)
-            if endings and endpoint not in self._dead.endpoints
-        }
-        if not found:
-            return None
-        key, known = tuple(found), self._known.itself
-        if key not in known:
-            every = [part(*each) for each in found.values()]
-            most = max(every, key=lambda endings: greatness(total(endings)))
-            known[key] = found, total(most), most
-        _, loss, most = known[key]
-        return RouteLoss(
-            route=hairpin,
-            loss=loss,
-            nowhere=_NONE,
-            survives=Bounds(~loss.upper, ~loss.lower),
-            on_dead=_NONE,
-            otherwise=most,
-        )
 
     def _lot(
         self,

@@ -1,6 +1,7 @@
 """Which endpoints look dead in conntrack, when it is not known what is dead.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 The rules' draws spread flows regardless of what is dead. So among the unanswered flows of one
 ServicePort, those at an endpoint that answers like the others are a binomial count with the
@@ -23,7 +24,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from analyzer.failure.binomial import at_least, at_most, holm
-from analyzer.failure.reached import Reached
+from analyzer.failure.reached import Connectivity
 from analyzer.failure.tracked import Owned
 from analyzer.kubeproxy.view import Endpoint, ServicePort
 from analyzer.model.value import replace, value
@@ -48,7 +49,7 @@ class Suspect:
         p_value: the probability of counts at least as odd if it answers like the others; None if
             its share says nothing, or none of its flows is unanswered.
         is_suspect: after Holm's procedure over all endpoints of ServicePorts with such flows.
-        way_lost: evidence from neighbours and routes that it cannot be reached; empty if none.
+        way_lost: evidence from neighbours and routes that it cannot be reached; None if none.
         drawn: new flows that its DNAT rule counted between two listings; None if not known.
     """
 
@@ -62,14 +63,14 @@ class Suspect:
     established: int
     p_value: float | None
     is_suspect: bool
-    way_lost: str = ""
+    way_lost: str | None = None
     drawn: int | None = None
 
 
 def suspects(
     flows: Iterable[Owned],
     rate: float,
-    reached: Reached | None = None,
+    reached: Connectivity | None = None,
     counted: Mapping[tuple[str, Endpoint], int] = MappingProxyType({}),
 ) -> tuple[Suspect, ...]:
     """Return each endpoint that conntrack has flows of, the most suspect first.
@@ -78,7 +79,7 @@ def suspects(
     `counted` are new flows to each, by protocol, between two listings, from the rules' counters.
     They are shown and not tested, because rules draw dead endpoints as well as living ones.
     """
-    ways = reached or Reached()
+    ways = reached or Connectivity()
     by_service: dict[int, list[Owned]] = {}
     services: dict[int, ServicePort] = {}
     for each in flows:

@@ -10,10 +10,10 @@ from collections.abc import Collection, Iterable, Iterator
 
 from analyzer.failure.incidence import ONE, Incidence, RouteRow
 from analyzer.failure.limits import allowed
-from analyzer.failure.whatif import Kind, WhatIf
-from analyzer.kubeproxy.view import ServicePort
+from analyzer.failure.whatif import FailureKind, WhatIf
+from analyzer.kubeproxy.view import ServicePort, Source
 from analyzer.model.probability import Dyadic
-from analyzer.model.value import value
+from analyzer.model.value import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Breach:
 
     service: ServicePort
     row: RouteRow
-    kind: Kind | None = None
+    kind: FailureKind | None = None
     names: tuple[str, ...] = ()
     none: Dyadic | None = None
     survives: int | None = None
@@ -76,18 +76,35 @@ def breaches(
             yield Breach(service=service, row=survival.row, survives=survives)
 
 
-def _exceeding(found: WhatIf, most: Fraction) -> Iterator[tuple[Kind, Incidence, Exceeding | None]]:
-    nodes, asked = found.nodes, found.asked
+def _exceeding(
+    found: WhatIf, most: Fraction
+) -> Iterator[tuple[FailureKind, Incidence, Exceeding | None]]:
+    told: set[FailureKind] = set()
+    for kind, where, broken in _exceeding_of(found, found.nodes, found.zones, most):
+        told |= set() if broken is None else {kind}
+        yield kind, where, broken
+    if found.from_endpoints is None:
+        return
+    for kind, where, broken in _exceeding_of(found, *found.from_endpoints, most):
+        if broken is not None and kind not in told:
+            route = replace(broken.row.route, source=Source.HAIRPIN)
+            yield kind, where, replace(broken, row=replace(broken.row, route=route))
+
+
+def _exceeding_of(
+    found: WhatIf, nodes: Incidence, zones: Incidence | None, most: Fraction
+) -> Iterator[tuple[FailureKind, Incidence, Exceeding | None]]:
+    asked = found.asked
     if found.control_plane is not None:
         groups = found.control_plane.groups
-        yield Kind.CONTROL_PLANE, nodes, exceeding(nodes, groups, most)
-    if Kind.ZONE in asked.kinds and found.zones is not None:
-        yield Kind.ZONE, found.zones, exceeding_any(found.zones, 1, most)
-    if Kind.NODE in asked.kinds:
-        yield Kind.NODE, nodes, exceeding_any(nodes, 1, most)
+        yield FailureKind.CONTROL_PLANE, nodes, exceeding(nodes, groups, most)
+    if FailureKind.ZONE in asked.kinds and zones is not None:
+        yield FailureKind.ZONE, zones, exceeding_any(zones, 1, most)
+    if FailureKind.NODE in asked.kinds:
+        yield FailureKind.NODE, nodes, exceeding_any(nodes, 1, most)
     size = min(asked.depth, len(nodes.groups))
-    if Kind.SET in asked.kinds and size > 1:
-        yield Kind.SET, nodes, exceeding_any(nodes, size, most)
+    if FailureKind.SET in asked.kinds and size > 1:
+        yield FailureKind.SET, nodes, exceeding_any(nodes, size, most)
 
 
 def exceeding(incidence: Incidence, groups: Collection[int], most: Fraction) -> Exceeding | None:

@@ -11,7 +11,7 @@ from analyzer.model.value import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    _Door = tuple[str, "Address | None", "int | None"]
+    from analyzer.kubeproxy.absent import FrontendMatch
 
 
 @value
@@ -29,11 +29,11 @@ class FlowServices:
 
     def __init__(self, services: Iterable[ServicePort], own: Sequence[Address]) -> None:
         self._own = frozenset(own)
-        self._doors: dict[_Door, tuple[ServicePort, Frontend]] = {}
+        self._frontends: dict[FrontendMatch, tuple[ServicePort, Frontend]] = {}
         for service in services:
             for frontend in service.frontends:
-                door = service.protocol, frontend.address, frontend.port
-                self._doors.setdefault(door, (service, frontend))
+                key = service.protocol, frontend.address, frontend.port
+                self._frontends.setdefault(key, (service, frontend))
 
     def owned(self, flows: Iterable[Tracked]) -> Iterator[Owned]:
         """Yield the flows to Services, without those that were not translated."""
@@ -41,9 +41,9 @@ class FlowServices:
             if not flow.is_translated:
                 continue
             port = flow.destination_port
-            found = self._doors.get((flow.protocol, flow.destination, port))
+            found = self._frontends.get((flow.protocol, flow.destination, port))
             if found is None and (not self._own or flow.destination in self._own):
-                found = self._doors.get((flow.protocol, None, port))  # a NodePort
+                found = self._frontends.get((flow.protocol, None, port))  # a NodePort
             if found is not None:
                 endpoint = Endpoint(flow.reply_source, flow.reply_source_port)
                 yield Owned(flow, *found, endpoint)

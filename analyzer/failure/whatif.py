@@ -11,10 +11,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from analyzer.errors import UsageError, suggestion
 from analyzer.failure.costs import Cost, cost, singles
-from analyzer.failure.incidence import UNPLACED, Incidence, RouteRow, incidence, rank
+from analyzer.failure.incidence import UNPLACED, Incidence, RouteRow, rank
 from analyzer.failure.most_silenced import MostSilenced, most_silenced
 from analyzer.failure.pairs import worst_pairs
-from analyzer.failure.places import Places
+from analyzer.failure.places import incidences
 from analyzer.failure.sets import sets_to_look_at
 from analyzer.failure.smallest import Survival, rows_that_count, survival, survives
 from analyzer.failure.ways import ways, ways_of_every_node
@@ -33,7 +33,7 @@ _PAIR: Final = 2
 
 
 @enum.unique
-class Kind(enum.Enum):
+class FailureKind(enum.Enum):
     """What fails: one node, a zone, the control plane's nodes, or several nodes of any kind."""
 
     NODE = "node"
@@ -56,7 +56,7 @@ class WhatIfOptions:
 
     node: str | None = None
     control_plane: tuple[str, ...] = ()
-    kinds: Collection[Kind] = frozenset(Kind)
+    kinds: Collection[FailureKind] = frozenset(FailureKind)
     depth: int = _PAIR
     top: int = 5
     by_mean: bool = False
@@ -72,7 +72,7 @@ class Failure:
             the numbers are what its rules would do.
     """
 
-    kind: Kind
+    kind: FailureKind
     names: tuple[str, ...]
     groups: tuple[int, ...]
     cost: Cost
@@ -115,6 +115,8 @@ class WhatIf:
         unplaced: endpoints, as they are printed, whose node is not known.
         unzoned: the same for zones.
         vantages: the nodes whose rules are considered; empty for one node's rules.
+        from_endpoints: what nodes and zones carry of the flows of endpoints that lose hairpin
+            flows to rules; only thresholds ask for them. None: none does.
         is_interrupted: the user interrupted it; what is missing was not judged.
     """
 
@@ -131,6 +133,7 @@ class WhatIf:
     unzoned: tuple[str, ...] = ()
     vantages: tuple[str, ...] = ()
     is_interrupted: bool = False
+    from_endpoints: tuple[Incidence, Incidence | None] | None = None
 
     def service(self, row: RouteRow) -> ServicePort:
         """Return the ServicePort of a row."""
@@ -138,7 +141,7 @@ class WhatIf:
 
     def incidence_of(self, failure: Failure) -> Incidence:
         """Return the incidence whose indexes the groups of a failure are."""
-        if failure.kind is Kind.ZONE:
+        if failure.kind is FailureKind.ZONE:
             assert self.zones is not None  # it is one of them
             return self.zones
         return self.nodes
@@ -178,42 +181,39 @@ def what_if(
     asked: WhatIfOptions,
     advance: Callable[[int, int | None], None] | None = None,
     every_node: Sequence[EveryNode] = (),
+    from_endpoints: Sequence[ServicePort] = (),
 ) -> WhatIf:
     """Return what each failure costs; long computations end if they are interrupted.
 
-    `every_node` are the same ServicePorts at every node, if all nodes are considered.
+    `every_node` are the same ServicePorts at every node, if all nodes are considered;
+    `from_endpoints` the same with the flows of endpoints that lose hairpin flows, if any do.
 
     Raises:
         UsageError: the nodes of endpoints are not known, or a name was not found.
     """
-    places = Places(cluster)
     vantages = frozenset(name for each in every_node for at in each.at for name in at.nodes)
     found = [ways_of_every_node(each, vantages) for each in every_node]
     found = found or [ways(service) for service in services]
-    names = sorted(cluster.node_names)
-    nodes = incidence(found, names, lambda printed: [p.node for p in places.of(printed)])
-    zones = None
-    if of_zone := sorted(cluster.zones):
-        zone_of = {name: cluster.zone_of(name) for name in vantages}
-        zones = incidence(
-            found, of_zone, lambda printed: [p.zone for p in places.of(printed)], zone_of.get
-        )
+    nodes, zones = incidences(found, cluster, vantages)
     _check(nodes, zones, cluster, asked)
-    judge = _Judge(nodes, zones, cluster, asked)
+    evaluation = _Evaluation(nodes, zones, cluster, asked)
     answer = WhatIf(
         asked=asked,
         services=tuple(services),
         nodes=nodes,
         zones=zones,
-        own=judge.own,
-        of_nodes=judge.of_nodes() if Kind.NODE in asked.kinds else (),
-        of_zones=judge.of_zones() if Kind.ZONE in asked.kinds else (),
-        control_plane=judge.control_plane() if Kind.CONTROL_PLANE in asked.kinds else None,
+        own=evaluation.own,
+        of_nodes=evaluation.of_nodes() if FailureKind.NODE in asked.kinds else (),
+        of_zones=evaluation.of_zones() if FailureKind.ZONE in asked.kinds else (),
+        control_plane=evaluation.control_plane()
+        if FailureKind.CONTROL_PLANE in asked.kinds
+        else None,
         unplaced=_unplaced(nodes),
         unzoned=() if zones is None else _unplaced(zones),
         vantages=tuple(sorted(vantages)),
+        from_endpoints=incidences(map(ways, from_endpoints), cluster) if from_endpoints else None,
     )
-    return judge.with_sets(answer, advance) if Kind.SET in asked.kinds else answer
+    return evaluation.with_sets(answer, advance) if FailureKind.SET in asked.kinds else answer
 
 
 def control_plane_of(cluster: Cluster, asked: WhatIfOptions) -> tuple[str, ...]:
@@ -260,20 +260,20 @@ def _check(
             raise UsageError(
                 f"--control-plane {name}: no such node is known" + suggestion(name, nodes.groups)
             )
-    if asked.kinds == frozenset(Kind):
+    if asked.kinds == frozenset(FailureKind):
         return
     # If it was named and cannot be judged, silence would look like an all-clear.
-    if Kind.ZONE in asked.kinds and zones is None:
+    if FailureKind.ZONE in asked.kinds and zones is None:
         raise UsageError("--only zone: no zone is known; the nodes of --objects have none")
-    if Kind.CONTROL_PLANE in asked.kinds and not control_plane_of(cluster, asked):
+    if FailureKind.CONTROL_PLANE in asked.kinds and not control_plane_of(cluster, asked):
         raise UsageError(
             "--only control-plane: no node has its role label; name them with --control-plane"
         )
-    if Kind.SET in asked.kinds and min(asked.depth, len(nodes.groups)) < _PAIR:
+    if FailureKind.SET in asked.kinds and min(asked.depth, len(nodes.groups)) < _PAIR:
         raise UsageError("--only set: there is no set of two nodes with --depth 1, or of one node")
 
 
-class _Judge:
+class _Evaluation:
     """Judges failures of one cluster."""
 
     def __init__(
@@ -291,7 +291,7 @@ class _Judge:
         """Return what each node costs."""
         return self._in_order(
             Failure(
-                kind=Kind.NODE,
+                kind=FailureKind.NODE,
                 names=(name,),
                 groups=(at,),
                 cost=self._singles.cost(at),
@@ -309,7 +309,7 @@ class _Judge:
         own = None if node is None else self._cluster.zone_of(node)
         return self._in_order(
             Failure(
-                kind=Kind.ZONE,
+                kind=FailureKind.ZONE,
                 names=(name,),
                 groups=(at,),
                 cost=costs.cost(at),
@@ -322,7 +322,7 @@ class _Judge:
         """Return what all nodes of the control plane cost together."""
         names = control_plane_of(self._cluster, self._asked)
         groups = tuple(at for at, name in enumerate(self._nodes.groups) if name in set(names))
-        return self._together(Kind.CONTROL_PLANE, groups) if groups else None
+        return self._together(FailureKind.CONTROL_PLANE, groups) if groups else None
 
     def with_sets(
         self, answer: WhatIf, advance: Callable[[int, int | None], None] | None
@@ -359,7 +359,7 @@ class _Judge:
             looked_at, is_complete = sets_to_look_at(self._nodes, size, most.groups, costly)
         found = []
         for groups in looked_at:
-            found.append(self._together(Kind.SET, groups))
+            found.append(self._together(FailureKind.SET, groups))
             if advance is not None:
                 advance(1, None)
             if len(found) > 4 * top:
@@ -373,7 +373,7 @@ class _Judge:
             most=most,
         )
 
-    def _together(self, kind: Kind, groups: tuple[int, ...]) -> Failure:
+    def _together(self, kind: FailureKind, groups: tuple[int, ...]) -> Failure:
         return Failure(
             kind=kind,
             names=tuple(self._nodes.groups[each] for each in groups),

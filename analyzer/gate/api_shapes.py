@@ -35,7 +35,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-    from analyzer.gate.shapes import Check, Unknown
+    from analyzer.gate.shapes import ShapeCheck, UnknownFields
 
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -58,7 +58,7 @@ _METADATA: Final = fields(
 )  # fmt: skip
 
 
-def _check_named(given: object, path: str, unknown: Unknown) -> None:
+def _check_named(given: object, path: str, unknown: UnknownFields) -> None:
     """Check the metadata of an object, which has a name, or gets one from the API."""
     _METADATA(given, path, unknown)
     if at(given, "name") is None and at(given, "generateName") is None:
@@ -145,7 +145,7 @@ _TEMPLATE: Final = fields(("spec",), metadata=_METADATA, spec=_POD_SPEC)
 _REPLICAS: Final = number(0, MOST_REPLICAS)
 
 
-def _object(spec: Check, *needed: str) -> Check:
+def _object(spec: ShapeCheck, *needed: str) -> ShapeCheck:
     """Return the check of an object with such a spec."""
     return fields(
         ("metadata", *needed),
@@ -187,7 +187,7 @@ _OF_WORKLOAD: Final = {
 _ORDINALS: Final = fields(start=_COUNT)
 
 #: By kind: what a manifest of it may be.
-MANIFESTS: Final[Mapping[str, Check]] = {
+MANIFESTS: Final[Mapping[str, ShapeCheck]] = {
     "Deployment": _object(
         fields(
             ("selector", "template"),
@@ -227,7 +227,7 @@ MANIFESTS: Final[Mapping[str, Check]] = {
 
 _CONDITIONS: Final = list_of(fields(type=text, status=text))
 #: By kind: what is looked at of objects of a cluster, which an API server has taken before.
-OF_CLUSTER: Final[Mapping[str, Check]] = {
+OF_CLUSTER: Final[Mapping[str, ShapeCheck]] = {
     "Node": fields(
         metadata=_METADATA,
         spec=fields(
@@ -263,7 +263,7 @@ def check_manifest(given: Manifest) -> Iterator[UnknownField]:
     Raises:
         ParseError: a value in it is none that the API takes.
     """
-    unknown: Unknown = []
+    unknown: UnknownFields = []
     try:
         MANIFESTS[given.kind](given.item, "", unknown)
     except MalformedError as error:

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from analyzer.gate.problem import Group, Problem, Spread, Term
+from analyzer.gate.problem import PodGroup, Problem, Spread, Term
 
 
 def most_on(problem: Problem, g: int, nodes: Collection[int]) -> int:
     """Return the most pods of a group that these nodes can hold together."""
     group = problem.groups[g]
     running = sum(group.fixed.get(v, 0) for v in nodes)
-    if group.stuck or not group.number:
+    if group.stuck is not None or not group.number:
         return running
     places = [v for v in nodes if v in group.nodes]
     most = min(group.number, sum(_most(problem, g, v) for v in places))
@@ -75,7 +75,7 @@ def least_placed(problem: Problem, g: int) -> int:
     """Return how many pods of a group are placed in any case; 0 if that is not evident."""
     group = problem.groups[g]
     running = sum(group.fixed.values())
-    if group.stuck or not group.number or group.affine is not None:
+    if group.stuck is not None or not group.number or group.affine is not None:
         return running
     terms: tuple[Term, ...] = (*group.anti, *group.kept_from)
     others = frozenset().union(*(t.groups for t in terms), group.conflicting) - {g}
@@ -107,7 +107,7 @@ def _domains(term: Term, nodes: Iterable[int]) -> int:
     return len({each for each in told if each >= 0}) + sum(each < 0 for each in told) * len(told)
 
 
-def _is_always_open(group: Group, spread: Spread, g: int) -> bool:
+def _is_always_open(group: PodGroup, spread: Spread, g: int) -> bool:
     """Return whether the emptiest domain of a constraint takes a pod however others stand."""
     if spread.groups - {g} or not spread.own:
         return False

@@ -1,7 +1,7 @@
 """Placements evaluated: each becomes API objects for `predict` and `what_if`.
 
-A Service with one of its placements is a case. Cases are judged together, each as a Service of its
-own, since rules of one Service do not depend on those of another.
+A Service with one of its placements is a case. Cases are evaluated together, each as a Service
+of its own, since rules of one Service do not depend on those of another.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 
 from analyzer.advice.scores import dropping
 from analyzer.failure.reaching import reaching_at_every_node
-from analyzer.failure.whatif import Failure, Kind, WhatIf, WhatIfOptions, what_if
+from analyzer.failure.whatif import Failure, FailureKind, WhatIf, WhatIfOptions, what_if
 from analyzer.gate.every import Ended
 from analyzer.gate.failing import Failing
-from analyzer.gate.objects import Addresses, alone, completed_service, families_of, slices
+from analyzer.gate.objects import IndexedAddresses, alone, completed_service, families_of, slices
 from analyzer.gate.problem import Problem
 from analyzer.gate.services import GatedService
-from analyzer.gate.templates import Template
+from analyzer.gate.templates import PodTemplate
 from analyzer.kubeproxy.predict.assumptions import GivenSettings, assumed
 from analyzer.kubeproxy.predict.cluster import Prediction, predict
 from analyzer.model.probability import NEVER, Bounds
@@ -52,23 +52,23 @@ class Case:
     found: WhatIf | None
     dropping: int = 0
 
-    def failure(self, kind: Kind) -> Failure | None:
+    def failure(self, kind: FailureKind) -> Failure | None:
         """Return the costliest failure of a kind."""
         found = self.found
         if found is None:
             return None
         match kind:
-            case Kind.NODE:
+            case FailureKind.NODE:
                 return next(iter(found.of_nodes), None)
-            case Kind.ZONE:
+            case FailureKind.ZONE:
                 return next(iter(found.of_zones), None)
-            case Kind.CONTROL_PLANE:
+            case FailureKind.CONTROL_PLANE:
                 return found.control_plane
-            case Kind.SET:
+            case FailureKind.SET:
                 sets = [each for each in found.sets if each.size == found.asked.depth]
                 return sets[0].worst[0] if sets and sets[0].worst else None
 
-    def loss(self, kind: Kind) -> Bounds:
+    def loss(self, kind: FailureKind) -> Bounds:
         """Return the most that it costs, by the worst route on the worst live node."""
         failure = self.failure(kind)
         return (failure.worst if failure is not None else None) or _NOTHING
@@ -91,18 +91,18 @@ class Case:
         return [(problem.nodes[v].name, number) for v, number in enumerate(self.held) if number]
 
 
-class Judge:
+class CaseEvaluator:
     """Evaluates cases of one cluster.
 
     Attributes:
-        prediction: of the cases that were judged last.
+        prediction: of the cases that were evaluated last.
         checked: how many predictions were compared with evaluations of generated rules.
     """
 
     def __init__(
         self,
         problem: Problem,
-        templates: Sequence[Template],
+        templates: Sequence[PodTemplate],
         services: Sequence[GatedService],
         failing: Failing,
         control_plane: Collection[str],
@@ -117,12 +117,14 @@ class Judge:
         self._problem = problem
         self._templates = templates
         families = sorted({f for each in services for f in families_of(each.item)}) or [4]
-        self._addresses = Addresses(problem.nodes, families)
+        self._addresses = IndexedAddresses(problem.nodes, families)
         found = assumed(self._addresses.nodes, said)
         self._settings = found.settings
         self._seed = seed
         self._asked = WhatIfOptions(
-            control_plane=tuple(control_plane) if Kind.CONTROL_PLANE in failing.kinds else (),
+            control_plane=tuple(control_plane)
+            if FailureKind.CONTROL_PLANE in failing.kinds
+            else (),
             kinds=frozenset(failing.kinds),
             depth=failing.depth,
             top=1,

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from analyzer.gate.labels import Labels
 from analyzer.gate.needs import conflicts, host_ports, requests, why_not
 from analyzer.gate.nodes import HOSTNAME, SchedulingNode
-from analyzer.gate.problem import Group, Problem, Scale, Term
-from analyzer.gate.relations import Relations
+from analyzer.gate.problem import PodGroup, Problem, Scale, Term
+from analyzer.gate.relations import PodRelations
 from analyzer.gate.spreads import spreads
-from analyzer.gate.templates import Template
+from analyzer.gate.templates import PodTemplate
 from analyzer.gate.wishes import wishes_of
 from analyzer.parsers.api_objects import text
 
@@ -27,7 +27,7 @@ _COMMON: Final = frozenset({"cpu", "memory", "pods", "ephemeral-storage"})
 
 
 def problem_of(
-    templates: Sequence[Template],
+    templates: Sequence[PodTemplate],
     nodes: Sequence[SchedulingNode],
     namespaces: Mapping[str, Labels],
     *,
@@ -50,7 +50,7 @@ class _Compiler:
 
     def __init__(
         self,
-        templates: Sequence[Template],
+        templates: Sequence[PodTemplate],
         nodes: Sequence[SchedulingNode],
         namespaces: Mapping[str, Labels],
         *,
@@ -58,7 +58,7 @@ class _Compiler:
     ) -> None:
         self._templates = templates
         self._nodes = nodes
-        self._relations = Relations(templates, nodes, namespaces)
+        self._relations = PodRelations(templates, nodes, namespaces)
         self._known = frozenset(key for node in nodes for key in node.room or ())
         self._is_described = is_described
         self._ports = [host_ports(each.spec) for each in templates]
@@ -106,7 +106,7 @@ class _Compiler:
     def _anti(self, number: int) -> tuple[Term, ...]:
         return self._relations.terms(self._templates[number], "podAntiAffinity")
 
-    def _group(self, number: int, anti: Sequence[tuple[Term, ...]]) -> Group:
+    def _group(self, number: int, anti: Sequence[tuple[Term, ...]]) -> PodGroup:
         template = self._templates[number]
         spec = template.spec
         refused = {n.name: why for n in self._nodes if (why := why_not(spec, n))}
@@ -122,7 +122,7 @@ class _Compiler:
             if node.name not in refused and any(each.domains[v] < 0 for each in affinity):
                 refused[node.name] = "without a label of its podAffinity"
         nodes = tuple(v for v, node in enumerate(self._nodes) if node.name not in refused)
-        stuck = ""
+        stuck = None
         fixed = {
             v: template.fixed[n.name] for v, n in enumerate(self._nodes) if n.name in template.fixed
         }
@@ -132,11 +132,11 @@ class _Compiler:
         if template.workload is not None and (told := text(spec.get("nodeName"))):
             # The kubelet takes it, whatever the scheduler would say.
             fixed = {v: count for v, n in enumerate(self._nodes) if n.name == told}
-            stuck = "" if fixed else f"nodeName {told}: no such node"
+            stuck = None if fixed else f"nodeName {told}: no such node"
             count = 0 if fixed else count
         elif spec.get("schedulingGates"):
             stuck = "held back by schedulingGates"
-        return Group(
+        return PodGroup(
             name=template.name,
             workload=template.workload,
             number=count,
@@ -168,7 +168,7 @@ class _Compiler:
         return node.room.get(resource, 0) < need
 
     def _classes(
-        self, groups: Sequence[Group], room: Sequence[Mapping[str, int]]
+        self, groups: Sequence[PodGroup], room: Sequence[Mapping[str, int]]
     ) -> tuple[int, ...]:
         """Number nodes by everything that distinguishes them; names do only if they are used."""
         numbers: dict[object, int] = {}

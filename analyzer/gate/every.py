@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-    from analyzer.gate.state import Counts
+    from analyzer.gate.state import PodCounts
 
 #: Pods and nodes looked at, in all: a second or two.
 _BUDGET: Final = 150_000
@@ -34,7 +34,7 @@ class Ended:
         left: how many of each group no node takes.
     """
 
-    counts: Counts
+    counts: PodCounts
     left: tuple[int, ...]
 
     def held(self, groups: Iterator[int] | Sequence[int]) -> list[int]:

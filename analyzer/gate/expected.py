@@ -17,7 +17,7 @@ import math
 from collections.abc import Sequence
 
 from analyzer.gate.every import Ended, ended
-from analyzer.gate.problem import Group, Problem
+from analyzer.gate.problem import PodGroup, Problem
 from analyzer.gate.state import SchedulerState
 
 TYPE_CHECKING = False
@@ -48,7 +48,7 @@ def expected_end(problem: Problem) -> Ended:
     return ended(state)
 
 
-def _scores(state: SchedulerState, group: Group, nodes: Sequence[int]) -> list[float]:
+def _scores(state: SchedulerState, group: PodGroup, nodes: Sequence[int]) -> list[float]:
     """Return the score of each of these nodes for a pod of a group."""
     wishes = group.wishes
     parts = (
@@ -70,7 +70,7 @@ def _normalised(numbers: Sequence[int], *, is_reversed: bool) -> list[int]:
     return [_MOST - each for each in scaled] if is_reversed else scaled
 
 
-def _beside(state: SchedulerState, group: Group, nodes: Sequence[int]) -> list[int]:
+def _beside(state: SchedulerState, group: PodGroup, nodes: Sequence[int]) -> list[int]:
     totals = [0] * len(nodes)
     for weight, term in group.wishes.beside:
         held: dict[int, int] = {}
@@ -86,7 +86,7 @@ def _beside(state: SchedulerState, group: Group, nodes: Sequence[int]) -> list[i
     return [_MOST * (each - least) // (most - least) for each in totals]
 
 
-def _spread(state: SchedulerState, group: Group, nodes: Sequence[int]) -> list[int]:
+def _spread(state: SchedulerState, group: PodGroup, nodes: Sequence[int]) -> list[int]:
     if not group.wishes.spread:
         return [0] * len(nodes)
     totals = [0.0] * len(nodes)
@@ -106,14 +106,14 @@ def _spread(state: SchedulerState, group: Group, nodes: Sequence[int]) -> list[i
     return [_MOST * (most + least - each) // most for each in rounded]
 
 
-def _least_allocated(state: SchedulerState, group: Group, v: int) -> int:
+def _least_allocated(state: SchedulerState, group: PodGroup, v: int) -> int:
     found = [
         _MOST * max(0, left) // room for room, left in _after(state, group, v).values() if room
     ]
     return sum(found) // len(found) if found else 0
 
 
-def _balanced(state: SchedulerState, group: Group, v: int) -> int:
+def _balanced(state: SchedulerState, group: PodGroup, v: int) -> int:
     used = [1 - max(0, left) / room for room, left in _after(state, group, v).values() if room]
     if len(used) < 2:  # noqa: PLR2004  # of one resource there is no balance
         return _MOST if used else 0
@@ -122,7 +122,7 @@ def _balanced(state: SchedulerState, group: Group, v: int) -> int:
     return int((1 - deviation) * _MOST)
 
 
-def _after(state: SchedulerState, group: Group, v: int) -> dict[str, tuple[int, int]]:
+def _after(state: SchedulerState, group: PodGroup, v: int) -> dict[str, tuple[int, int]]:
     """Return how much of cpu and memory a node has, and would have left with one pod more."""
     room, free = state.problem.room[v], state.free(v)
     return {

@@ -1,4 +1,4 @@
-"""Which nodes fail together, for each kind of failure that is judged."""
+"""Which nodes fail together, for each kind of failure that is evaluated."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from analyzer.failure.whatif import Kind
+from analyzer.failure.whatif import FailureKind
 from analyzer.gate.problem import Problem
 from analyzer.model.value import value
 
@@ -22,44 +22,44 @@ class Failing:
     """Failures of each kind, as sets of node indices.
 
     Attributes:
-        kinds: those that are judged, in the order of reports.
+        kinds: those that are evaluated, in the order of reports.
         depth: how many nodes are lost together as a set.
         zones: the nodes of each zone.
         control_plane: its nodes.
     """
 
-    kinds: tuple[Kind, ...]
+    kinds: tuple[FailureKind, ...]
     depth: int
     zones: tuple[frozenset[int], ...]
     control_plane: frozenset[int]
 
-    def most(self, kind: Kind, held: Sequence[int]) -> int:
+    def most(self, kind: FailureKind, held: Sequence[int]) -> int:
         """Return the most pods that one failure of a kind can take, given the pods on each node."""
         match kind:
-            case Kind.NODE:
+            case FailureKind.NODE:
                 return max(held, default=0)
-            case Kind.SET:
+            case FailureKind.SET:
                 return sum(sorted(held)[-self.depth :])
-            case Kind.ZONE:
+            case FailureKind.ZONE:
                 return max((sum(held[v] for v in zone) for zone in self.zones), default=0)
-            case Kind.CONTROL_PLANE:
+            case FailureKind.CONTROL_PLANE:
                 return sum(held[v] for v in self.control_plane)
 
-    def sets(self, kind: Kind, problem: Problem) -> Iterable[frozenset[int]] | None:
+    def sets(self, kind: FailureKind, problem: Problem) -> Iterable[frozenset[int]] | None:
         """Return the failures of a kind, equivalent ones once; None if too many."""
         match kind:
-            case Kind.NODE:
+            case FailureKind.NODE:
                 return sets_of(problem, 1)
-            case Kind.SET:
+            case FailureKind.SET:
                 return sets_of(problem, self.depth)
-            case Kind.ZONE:
+            case FailureKind.ZONE:
                 return self.zones
-            case Kind.CONTROL_PLANE:
+            case FailureKind.CONTROL_PLANE:
                 return (self.control_plane,)
 
 
 def failing_of(
-    problem: Problem, control_plane: Collection[str], kinds: Collection[Kind], depth: int
+    problem: Problem, control_plane: Collection[str], kinds: Collection[FailureKind], depth: int
 ) -> Failing:
     """Return the failures to evaluate: zones if there are several, the control plane if known."""
     # A node that does not say its zone may be in any.
@@ -71,10 +71,10 @@ def failing_of(
     asked = [
         kind
         for kind, is_there in (
-            (Kind.NODE, len(problem.nodes) > 1),
-            (Kind.ZONE, len(zones) > 1),
-            (Kind.CONTROL_PLANE, bool(control) and len(control) < len(problem.nodes)),
-            (Kind.SET, 1 < depth < len(problem.nodes)),
+            (FailureKind.NODE, len(problem.nodes) > 1),
+            (FailureKind.ZONE, len(zones) > 1),
+            (FailureKind.CONTROL_PLANE, bool(control) and len(control) < len(problem.nodes)),
+            (FailureKind.SET, 1 < depth < len(problem.nodes)),
         )
         if kind in kinds and is_there
     ]

@@ -10,14 +10,14 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from analyzer.gate.cases import Judge
+from analyzer.gate.cases import CaseEvaluator
+from analyzer.gate.evaluation import EvaluatedService, Thresholds, WorstCase, evaluated_with
 from analyzer.gate.failing import Failing
 from analyzer.gate.nodes import HOSTNAME, ZONE
 from analyzer.gate.problem import Problem
 from analyzer.gate.scaling import scaled_placements
 from analyzer.gate.services import GatedService
-from analyzer.gate.templates import Template, remade
-from analyzer.gate.verdict import JudgedService, Thresholds, WorstCase, judged_with
+from analyzer.gate.templates import PodTemplate, remade
 from analyzer.gate.workloads import Workload
 from analyzer.model.value import replace, value
 from analyzer.parsers.api_objects import at, elements
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     #: Makes the problem that changed templates make.
-    Compile = Callable[[Sequence[Template]], Problem]
+    Compile = Callable[[Sequence[PodTemplate]], Problem]
 
 _SCALABLE = frozenset({"Deployment", "ReplicaSet", "StatefulSet"})
 #: As many more replicas are tried.
@@ -38,7 +38,7 @@ _MOST_WORK = 8_000
 
 
 @value
-class Patch:
+class ManifestPatch:
     """A change to one manifest, as a JSON merge patch (RFC 7386)."""
 
     manifest: Manifest
@@ -51,12 +51,12 @@ class Fix:
 
     Attributes:
         says: what to change, in few words.
-        then: the verdict on it.
+        then: its evaluation.
     """
 
     says: str
-    patches: tuple[Patch, ...]
-    then: JudgedService
+    patches: tuple[ManifestPatch, ...]
+    then: EvaluatedService
 
     @property
     def is_enough(self) -> bool:
@@ -67,17 +67,17 @@ class Fix:
 @value(kw_only=True)
 class _Change:
     says: str
-    templates: Sequence[Template]
+    templates: Sequence[PodTemplate]
     service: GatedService
-    patches: tuple[Patch, ...]
+    patches: tuple[ManifestPatch, ...]
 
 
 def fix_of(
-    broken: JudgedService,
-    templates: Sequence[Template],
+    broken: EvaluatedService,
+    templates: Sequence[PodTemplate],
     compile_: Compile,
     failing: Failing,
-    judge: Judge,
+    evaluator: CaseEvaluator,
     thresholds: Thresholds,
 ) -> Fix | None:
     """Return the first change that meets all thresholds, else the one with the least loss.
@@ -95,7 +95,7 @@ def fix_of(
             want_every=service.prefers_places,
             work=_MOST_WORK,
         )
-        then = judged_with(service, found, problem, failing, judge, thresholds)
+        then = evaluated_with(service, found, problem, failing, evaluator, thresholds)
         fix = Fix(says=change.says, patches=change.patches, then=then)
         if fix.is_enough:
             return fix
@@ -104,7 +104,7 @@ def fix_of(
     return min(tried, key=lambda each: _rank(each.then), default=None)
 
 
-def _is_better(then: JudgedService, broken: JudgedService) -> bool:
+def _is_better(then: EvaluatedService, broken: EvaluatedService) -> bool:
     """Return whether what breaks a threshold is less for sure, and no failure costs more."""
     pairs = [*zip(then.worst, broken.worst, strict=True)]
     if any(_at_most(now) > _loss(before) for now, before in pairs):
@@ -116,8 +116,8 @@ def _is_better(then: JudgedService, broken: JudgedService) -> bool:
     return more and id(broken.fewest) in violated
 
 
-def _rank(found: JudgedService) -> tuple[int, Fraction, int]:
-    """Return what verdicts are ordered by, the best first."""
+def _rank(found: EvaluatedService) -> tuple[int, Fraction, int]:
+    """Return what evaluations are ordered by, the best first."""
     return (
         len(found.violations),
         max(map(_at_most, found.worst), default=Fraction(0)),
@@ -147,7 +147,7 @@ def _survived(found: WorstCase) -> int:
 
 
 def _changes(
-    broken: JudgedService, templates: Sequence[Template], failing: Failing
+    broken: EvaluatedService, templates: Sequence[PodTemplate], failing: Failing
 ) -> Iterator[_Change]:
     """Yield changes, the mildest first."""
     service = broken.service
@@ -170,7 +170,7 @@ def _changes(
             says=f"without trafficDistribution {near}",
             templates=templates,
             service=replace(service, item={**service.item, "spec": spec}),
-            patches=(Patch(service.manifest, {"spec": {"trafficDistribution": None}}),),
+            patches=(ManifestPatch(service.manifest, {"spec": {"trafficDistribution": None}}),),
         )
     if not own or not all(each.kind in _SCALABLE for each in own):
         return
@@ -197,13 +197,13 @@ def _honouring(workload: Workload) -> list[Any]:
 
 def _spread(
     service: GatedService,
-    templates: Sequence[Template],
+    templates: Sequence[PodTemplate],
     own: Sequence[Workload],
     keys: Sequence[str],
     more: int,
 ) -> _Change:
     """Return the change that gives workloads constraints on these keys, and replicas more."""
-    patches: list[Patch] = []
+    patches: list[ManifestPatch] = []
     for each in own:
         constraints = _constraints(each, keys) if keys else None
         spec = each.spec if constraints is None else _with(each, constraints)
@@ -256,14 +256,14 @@ def _with(workload: Workload, constraints: Sequence[Any]) -> Mapping[str, Any]:
     return {**workload.spec, "topologySpreadConstraints": constraints}
 
 
-def _patch_of(workload: Workload, constraints: Sequence[Any] | None, more: int) -> Patch:
+def _patch_of(workload: Workload, constraints: Sequence[Any] | None, more: int) -> ManifestPatch:
     spec: dict[str, Any] = {"replicas": (workload.replicas or 0) + more} if more else {}
     if constraints is not None:
         template = {"spec": {"topologySpreadConstraints": constraints}}
         is_pod = workload.kind == "Pod"
         spec = {**spec, **(template["spec"] if is_pod else {"template": template})}
-    return Patch(workload.manifest, {"spec": spec})
+    return ManifestPatch(workload.manifest, {"spec": spec})
 
 
-def _patch_of_scaler(scaler: Manifest, least: int, most: int) -> Patch:
-    return Patch(scaler, {"spec": {"minReplicas": least, "maxReplicas": most}})
+def _patch_of_scaler(scaler: Manifest, least: int, most: int) -> ManifestPatch:
+    return ManifestPatch(scaler, {"spec": {"minReplicas": least, "maxReplicas": most}})

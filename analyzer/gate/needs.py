@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Spec: TypeAlias = Mapping[str, Any]
     #: Address of the host, protocol and number; the address is empty where it is any.
-    HostPort: TypeAlias = tuple[str, str, int]
+    HostPortKey: TypeAlias = tuple[str, str, int]
 
 _KEPT_OUT: Final = ("NoSchedule", "NoExecute")
 #: Resources that a pod may request as one.
@@ -63,7 +63,7 @@ def untolerated(spec: Spec, node: SchedulingNode) -> Taint | None:
     return None
 
 
-def host_ports(spec: Spec) -> frozenset[HostPort]:
+def host_ports(spec: Spec) -> frozenset[HostPortKey]:
     """Return the host ports that a pod uses."""
     is_host = spec.get("hostNetwork") is True
     found = set()
@@ -77,7 +77,7 @@ def host_ports(spec: Spec) -> frozenset[HostPort]:
     return frozenset(found)
 
 
-def conflicts(one: frozenset[HostPort], other: frozenset[HostPort]) -> bool:
+def conflicts(one: frozenset[HostPortKey], other: frozenset[HostPortKey]) -> bool:
     """Return whether two pods use the same host port, so that one node cannot run both."""
     return any(
         (a[1:] == b[1:]) and (not a[0] or not b[0] or a[0] == b[0]) for a in one for b in other

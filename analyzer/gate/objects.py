@@ -23,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
-    from analyzer.gate.templates import Template
+    from analyzer.gate.templates import PodTemplate
 
 _OF_SERVICE: Final = "kubernetes.io/service-name"
 _FAMILIES: Final = {"IPv4": 4, "IPv6": 6}
@@ -41,7 +41,7 @@ _FIRST: Final = 2
 _MOST_OF_NODE: Final = 250
 
 
-class Addresses:
+class IndexedAddresses:
     """Gives nodes and pods addresses that depend on their index only.
 
     Attributes:
@@ -135,9 +135,9 @@ def completed_service(service: Object, number: int) -> Object:
 
 def slices(
     service: Object,
-    templates: Sequence[Template],
+    templates: Sequence[PodTemplate],
     counts: Mapping[int, Sequence[int]],
-    addresses: Addresses,
+    addresses: IndexedAddresses,
 ) -> Iterator[Object]:
     """Yield the EndpointSlices of a Service, `counts` being its pods by group and node.
 
@@ -176,7 +176,7 @@ def slices(
 
 
 def _endpoint(
-    spec: Mapping[str, Any], v: int, number: int, family: int, addresses: Addresses
+    spec: Mapping[str, Any], v: int, number: int, family: int, addresses: IndexedAddresses
 ) -> Object | None:
     node = addresses.nodes[v]
     is_host = spec.get("hostNetwork") is True

@@ -64,7 +64,7 @@ class Wishes:
 
 
 @value(kw_only=True)
-class Group:
+class PodGroup:
     """Pods that are equivalent to the scheduler.
 
     Attributes:
@@ -79,7 +79,7 @@ class Group:
         affine: groups whose pods match all terms of affinity; None if there are no terms.
         one_each: at most one on each node, as for a DaemonSet.
         fixed: how many are on nodes from the beginning, by node.
-        stuck: why none of them is placed at all; empty if they are.
+        stuck: why none of them is placed at all; None if they are.
     """
 
     name: str
@@ -97,7 +97,7 @@ class Group:
     wishes: Wishes
     one_each: bool = False
     fixed: Mapping[int, int] = {}  # never changed: values are not
-    stuck: str = ""
+    stuck: str | None = None
 
     @property
     def asked(self) -> int:
@@ -142,12 +142,12 @@ class Problem:
 
     Attributes:
         scales: workloads with variable replica counts; groups have the least of them.
-        room: allocatable amounts of each node, for the resources that are judged.
+        room: allocatable amounts of each node, for the resources that are evaluated.
         classes: nodes that differ only in their names have the same number.
     """
 
     nodes: tuple[SchedulingNode, ...]
-    groups: tuple[Group, ...]
+    groups: tuple[PodGroup, ...]
     room: tuple[Mapping[str, int], ...]
     classes: tuple[int, ...]
     scales: tuple[Scale, ...] = ()

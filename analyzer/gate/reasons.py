@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from analyzer.gate.labels import is_empty
-from analyzer.gate.problem import Group, Problem
+from analyzer.gate.problem import PodGroup, Problem
 from analyzer.parsers.api_objects import at, elements
 
 TYPE_CHECKING = False
@@ -47,9 +47,9 @@ def _counts_none(constraint: object) -> bool:
     return is_empty(at(constraint, "labelSelector")) and not keys
 
 
-def why_pending(problem: Problem, group: Group) -> str:
+def why_pending(problem: Problem, group: PodGroup) -> str:
     """Return why pods are unschedulable, as an event of the scheduler words it."""
-    if group.stuck:
+    if group.stuck is not None:
         return group.stuck
     every = len(problem.nodes)
     told = Counter(group.refused.values()).most_common()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from analyzer.gate.labels import Labels, selects
 from analyzer.gate.nodes import SchedulingNode
 from analyzer.gate.problem import Term
-from analyzer.gate.templates import Template
+from analyzer.gate.templates import PodTemplate
 from analyzer.parsers.api_objects import at, elements
 
 TYPE_CHECKING = False
@@ -22,7 +22,7 @@ _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _METADATA_NAME: Final = "kubernetes.io/metadata.name"
 
 
-class Relations:
+class PodRelations:
     """Templates, nodes and namespaces that selectors and topology keys are matched against.
 
     Attributes:
@@ -31,7 +31,7 @@ class Relations:
 
     def __init__(
         self,
-        templates: Sequence[Template],
+        templates: Sequence[PodTemplate],
         nodes: Sequence[SchedulingNode],
         namespaces: Mapping[str, Labels],
     ) -> None:
@@ -41,14 +41,14 @@ class Relations:
         self.domains: dict[str, list[int]] = {}
         self._namespaces = namespaces
 
-    def terms(self, template: Template, kind: str) -> tuple[Term, ...]:
+    def terms(self, template: PodTemplate, kind: str) -> tuple[Term, ...]:
         """Return the required terms of ``podAffinity`` or ``podAntiAffinity``."""
         return tuple(
             Term(self.domains_of(term["topologyKey"]), self.meant(template, term))
             for term in elements(template.spec.get("affinity"), kind, _REQUIRED)
         )
 
-    def meant(self, template: Template, term: object) -> frozenset[int]:
+    def meant(self, template: PodTemplate, term: object) -> frozenset[int]:
         """Return the groups whose pods a term of (anti)affinity matches."""
         within = self._within(template, term)
         return frozenset(
@@ -60,7 +60,7 @@ class Relations:
             and not _any_alike(template, other, elements(term, "mismatchLabelKeys"))
         )
 
-    def _within(self, template: Template, term: object) -> Callable[[str], bool]:
+    def _within(self, template: PodTemplate, term: object) -> Callable[[str], bool]:
         """Return a function that says whether a term applies to a namespace."""
         named, selector = elements(term, "namespaces"), at(term, "namespaceSelector")
         if not named and selector is None:
@@ -83,10 +83,10 @@ class Relations:
         return self.domains[key]
 
 
-def alike(one: Template, other: Template, keys: Iterable[str]) -> bool:
+def alike(one: PodTemplate, other: PodTemplate, keys: Iterable[str]) -> bool:
     """Return whether pods have the same values of one's labels; keys that it lacks do not count."""
     return all(one.labels[k] == other.labels.get(k) for k in keys if k in one.labels)
 
 
-def _any_alike(one: Template, other: Template, keys: Iterable[str]) -> bool:
+def _any_alike(one: PodTemplate, other: PodTemplate, keys: Iterable[str]) -> bool:
     return any(one.labels[k] == other.labels.get(k) for k in keys if k in one.labels)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _MOST_LOOKED_AT: Final = 2_000
 #: Most pods times nodes for which placements are searched, in all: some seconds.
 _MOST_WORK: Final = 40_000
-#: Ends of all of these together that are judged one by one.
+#: Ends of all of these together that are evaluated one by one.
 _MOST_ENDS: Final = 1_200
 _WHOLE: Final = Fraction(1)
 

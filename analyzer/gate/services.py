@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from analyzer.gate.labels import labels_of, selects
 from analyzer.gate.ports import ports_of
-from analyzer.gate.templates import Template
+from analyzer.gate.templates import PodTemplate
 from analyzer.kubeproxy.generate.objects import is_name
 from analyzer.model.value import value
 from analyzer.parsers.api_objects import Object, at, elements, text
@@ -83,7 +83,7 @@ class Unjudged:
 
 
 def services_of(
-    given: Iterable[Manifest], templates: Sequence[Template]
+    given: Iterable[Manifest], templates: Sequence[PodTemplate]
 ) -> Iterator[GatedService | Unjudged]:
     """Yield the Services of manifests, split if not all ports forward to the same pods.
 
@@ -114,7 +114,7 @@ def services_of(
 
 
 def _parts(
-    given: Manifest, selector: dict[str, str], templates: Sequence[Template]
+    given: Manifest, selector: dict[str, str], templates: Sequence[PodTemplate]
 ) -> Iterator[GatedService | Unjudged]:
     selected = [
         g

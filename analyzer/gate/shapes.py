@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from typing import Final, TypeAlias
 
     #: Looks at a value with its path; adds the paths of unknown fields, with those that are known.
-    Check: TypeAlias = Callable[[object, str, "Unknown"], None]
-    Unknown: TypeAlias = list[tuple[str, Collection[str]]]
+    ShapeCheck: TypeAlias = Callable[[object, str, "UnknownFields"], None]
+    UnknownFields: TypeAlias = list[tuple[str, Collection[str]]]
 
 _MOST_SHOWN: Final = 40
 
@@ -48,10 +48,10 @@ def shown(given: object) -> str:
     return told if len(told) <= _MOST_SHOWN else f"{told[:_MOST_SHOWN]}..."
 
 
-def fields(needed: Collection[str] = (), /, **known: Check) -> Check:
+def fields(needed: Collection[str] = (), /, **known: ShapeCheck) -> ShapeCheck:
     """Return the check of a map with these fields; `needed` ones are required."""
 
-    def check(given: object, path: str, unknown: Unknown) -> None:
+    def check(given: object, path: str, unknown: UnknownFields) -> None:
         if not isinstance(given, dict):
             fail(path, "a map", given)
             return
@@ -66,10 +66,10 @@ def fields(needed: Collection[str] = (), /, **known: Check) -> Check:
     return check
 
 
-def list_of(check: Check) -> Check:
+def list_of(check: ShapeCheck) -> ShapeCheck:
     """Return the check of a list of such values."""
 
-    def check_all(given: object, path: str, unknown: Unknown) -> None:
+    def check_all(given: object, path: str, unknown: UnknownFields) -> None:
         if not isinstance(given, list):
             fail(path, "a list", given)
             return
@@ -79,10 +79,10 @@ def list_of(check: Check) -> Check:
     return check_all
 
 
-def map_of(check: Check) -> Check:
+def map_of(check: ShapeCheck) -> ShapeCheck:
     """Return the check of a map of such values with any keys; null is not allowed."""
 
-    def check_all(given: object, path: str, unknown: Unknown) -> None:
+    def check_all(given: object, path: str, unknown: UnknownFields) -> None:
         if not isinstance(given, dict):
             fail(path, "a map", given)
             return
@@ -92,20 +92,20 @@ def map_of(check: Check) -> Check:
     return check_all
 
 
-def one_of(*words: str) -> Check:
+def one_of(*words: str) -> ShapeCheck:
     """Return the check of a string that is one of these."""
 
-    def check(given: object, path: str, _: Unknown) -> None:
+    def check(given: object, path: str, _: UnknownFields) -> None:
         if given not in words or not isinstance(given, str):
             fail(path, _either([each for each in words if each]), given)
 
     return check
 
 
-def number(least: int, most: int = (1 << 31) - 1) -> Check:
+def number(least: int, most: int = (1 << 31) - 1) -> ShapeCheck:
     """Return the check of an integer within bounds."""
 
-    def check(given: object, path: str, _: Unknown) -> None:
+    def check(given: object, path: str, _: UnknownFields) -> None:
         if type(given) is not int or not least <= given <= most:
             wanted = f"an integer from {least:,}"
             fail(path, wanted if most >= (1 << 31) - 1 else f"{wanted} to {most:,}", given)
@@ -113,27 +113,27 @@ def number(least: int, most: int = (1 << 31) - 1) -> Check:
     return check
 
 
-def text(given: object, path: str, _: Unknown) -> None:
+def text(given: object, path: str, _: UnknownFields) -> None:
     """Check that it is a string, which may be empty."""
     if not isinstance(given, str):
         hint = "" if given is None or isinstance(given, (dict, list)) else "; put quotes around it"
         raise MalformedError(f"{path}: expected text, not {shown(given)}{hint}")
 
 
-def name(given: object, path: str, unknown: Unknown) -> None:
+def name(given: object, path: str, unknown: UnknownFields) -> None:
     """Check that it is a string that is not empty."""
     text(given, path, unknown)
     if not given:
         raise MalformedError(f"{path}: empty")
 
 
-def boolean(given: object, path: str, _: Unknown) -> None:
+def boolean(given: object, path: str, _: UnknownFields) -> None:
     """Check that it is true or false."""
     if not isinstance(given, bool):
         fail(path, "true or false", given)
 
 
-def amount(given: object, path: str, _: Unknown) -> None:
+def amount(given: object, path: str, _: UnknownFields) -> None:
     """Check that it is a quantity of any resource; null is not."""
     if given is None:
         return
@@ -143,27 +143,27 @@ def amount(given: object, path: str, _: Unknown) -> None:
         raise MalformedError(f"{path}: {error}") from None
 
 
-def port(given: object, path: str, _: Unknown) -> None:
+def port(given: object, path: str, _: UnknownFields) -> None:
     """Check that it is a port number or a port's name."""
     if isinstance(given, str) or (type(given) is int and 0 <= given <= 65_535):  # noqa: PLR2004  # of a port
         return
     fail(path, "a port's number or name", given)
 
 
-def address(given: object, path: str, unknown: Unknown) -> None:
+def address(given: object, path: str, unknown: UnknownFields) -> None:
     """Check that it is an IP address, or a word in place of one: empty, or ``None``."""
     text(given, path, unknown)
     if given not in ("", "None") and address_from_text(str(given)) is None:
         fail(path, "an IP address", given)
 
 
-def expression(*operators: str) -> Check:
+def expression(*operators: str) -> ShapeCheck:
     """Return the check of one of ``matchExpressions`` with one of these operators."""
     check_fields = fields(
         ("key", "operator"), key=name, operator=one_of(*operators), values=list_of(text)
     )
 
-    def check(given: object, path: str, unknown: Unknown) -> None:
+    def check(given: object, path: str, unknown: UnknownFields) -> None:
         check_fields(given, path, unknown)
         assert isinstance(given, dict)  # it is a map
         operator, values = given["operator"], given.get("values") or []
@@ -177,13 +177,13 @@ def expression(*operators: str) -> Check:
     return check
 
 
-def map_(given: object, path: str, _: Unknown) -> None:
+def map_(given: object, path: str, _: UnknownFields) -> None:
     """Check that it is a map of anything."""
     if not isinstance(given, dict):
         fail(path, "a map", given)
 
 
-def anything(given: object, path: str, unknown: Unknown) -> None:
+def anything(given: object, path: str, unknown: UnknownFields) -> None:
     """Check nothing, for fields that do not affect where pods are."""
 
 

@@ -13,8 +13,8 @@ from analyzer.gate.labels import is_empty, selects
 from analyzer.gate.needs import is_selected, untolerated
 from analyzer.gate.nodes import HOSTNAME, ZONE, SchedulingNode
 from analyzer.gate.problem import Spread
-from analyzer.gate.relations import Relations, alike
-from analyzer.gate.templates import Template
+from analyzer.gate.relations import PodRelations, alike
+from analyzer.gate.templates import PodTemplate
 from analyzer.parsers.api_objects import at, elements
 
 TYPE_CHECKING = False
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def spreads(relations: Relations, number: int, template: Template) -> Iterator[Spread]:
+def spreads(relations: PodRelations, number: int, template: PodTemplate) -> Iterator[Spread]:
     """Yield the DoNotSchedule constraints of a pod; `number` is its group."""
     given = elements(template.spec, "topologySpreadConstraints")
     wanted = [each for each in given if each["whenUnsatisfiable"] == "DoNotSchedule"]
@@ -44,7 +44,9 @@ def spreads(relations: Relations, number: int, template: Template) -> Iterator[S
         )
 
 
-def _counted_groups(relations: Relations, template: Template, constraint: object) -> frozenset[int]:
+def _counted_groups(
+    relations: PodRelations, template: PodTemplate, constraint: object
+) -> frozenset[int]:
     """Return the groups whose pods a topologySpreadConstraint counts."""
     selector, keys = at(constraint, "labelSelector"), elements(constraint, "matchLabelKeys")
     if is_empty(selector) and not any(key in template.labels for key in keys):
@@ -59,7 +61,7 @@ def _counted_groups(relations: Relations, template: Template, constraint: object
 
 
 def soft_spreads(
-    relations: Relations, number: int, template: Template
+    relations: PodRelations, number: int, template: PodTemplate
 ) -> Iterator[tuple[Sequence[int], int, frozenset[int]]]:
     """Yield the ScheduleAnyway constraints: domains, maxSkew, and the groups that count."""
     given = elements(template.spec, "topologySpreadConstraints")

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from analyzer.gate.problem import Group, Problem, Spread, Term
+from analyzer.gate.problem import PodGroup, Problem, Spread, Term
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeAlias
 
     #: How many pods of each group are on each node.
-    Counts: TypeAlias = tuple[tuple[int, ...], ...]
+    PodCounts: TypeAlias = tuple[tuple[int, ...], ...]
 
 
 class SchedulerState:
@@ -34,7 +34,8 @@ class SchedulerState:
         self.counts = [[g.fixed.get(v, 0) for v in range(size)] for g in problem.groups]
         asked = frozenset(range(len(problem.groups)) if groups is None else groups)
         self.left = [
-            0 if g.stuck or n not in asked else g.number for n, g in enumerate(problem.groups)
+            0 if g.stuck is not None or n not in asked else g.number
+            for n, g in enumerate(problem.groups)
         ]
         self._free = [dict(room) for room in problem.room]
         for group in problem.groups:
@@ -53,7 +54,7 @@ class SchedulerState:
         self.left[g] += 1
         self._take(self.problem.groups[g], v, -1)
 
-    def _take(self, group: Group, v: int, number: int) -> None:
+    def _take(self, group: PodGroup, v: int, number: int) -> None:
         free = self._free[v]
         for key, need in group.requests.items():
             if key in free:
@@ -85,7 +86,7 @@ class SchedulerState:
             found = [*self._within(spread, found)]
         return found
 
-    def _has_room(self, group: Group, v: int) -> bool:
+    def _has_room(self, group: PodGroup, v: int) -> bool:
         free = self._free[v]
         return all(free.get(key, need) >= need for key, need in group.requests.items())
 
@@ -98,7 +99,7 @@ class SchedulerState:
             )
         return held
 
-    def _beside(self, g: int, group: Group, found: list[int]) -> list[int]:
+    def _beside(self, g: int, group: PodGroup, found: list[int]) -> list[int]:
         affine = group.affine or frozenset()
         held = [self._held(Term(term.domains, affine)) for term in group.affinity]
         if not any(held):
@@ -121,6 +122,6 @@ class SchedulerState:
             if numbers.get(spread.domains[v], 0) + spread.own - least <= spread.most:
                 yield v
 
-    def frozen(self) -> Counts:
+    def frozen(self) -> PodCounts:
         """Return the counts as an immutable value."""
         return tuple(tuple(row) for row in self.counts)

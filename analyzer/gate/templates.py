@@ -27,7 +27,7 @@ _MOST_APART: Final = 32
 
 
 @value(kw_only=True)
-class Template:
+class PodTemplate:
     """Pods before placement.
 
     Attributes:
@@ -49,7 +49,7 @@ class Template:
     is_ready: bool = True
 
 
-def templates_of(workloads: Iterable[Workload], others: Iterable[Object] = ()) -> list[Template]:
+def templates_of(workloads: Iterable[Workload], others: Iterable[Object] = ()) -> list[PodTemplate]:
     """Return the pods of workloads.
 
     `others` have selectors too: Services, and pods that run.
@@ -67,13 +67,15 @@ def templates_of(workloads: Iterable[Workload], others: Iterable[Object] = ()) -
     return [made for each in own for made in _of(each, named, is_each=is_each)]
 
 
-def remade(templates: Sequence[Template], workload: Workload, changed: Workload) -> list[Template]:
+def remade(
+    templates: Sequence[PodTemplate], workload: Workload, changed: Workload
+) -> list[PodTemplate]:
     """Return templates with one workload changed, in the same order."""
     places = {t.place for t in templates if t.workload is workload and t.place is not None}
     return [_template(changed, t.place, places) if t.workload is workload else t for t in templates]
 
 
-def _of(workload: Workload, named: set[str], *, is_each: bool) -> Iterator[Template]:
+def _of(workload: Workload, named: set[str], *, is_each: bool) -> Iterator[PodTemplate]:
     """Yield the pods of a workload, those that selectors distinguish first."""
     places: list[int] = []
     if workload.kind == "StatefulSet":
@@ -90,7 +92,7 @@ def _of(workload: Workload, named: set[str], *, is_each: bool) -> Iterator[Templ
     yield _template(workload, None, places)
 
 
-def _template(workload: Workload, place: int | None, apart: Collection[int]) -> Template:
+def _template(workload: Workload, place: int | None, apart: Collection[int]) -> PodTemplate:
     labels, number = dict(workload.labels), workload.replicas
     name = workload.name
     if workload.kind == "StatefulSet":
@@ -101,7 +103,7 @@ def _template(workload: Workload, place: int | None, apart: Collection[int]) -> 
         labels.update(identity)
         if place is not None:
             name += f" ({identity[POD_NAME]})"
-    return Template(
+    return PodTemplate(
         name=name,
         namespace=workload.namespace,
         labels=labels,

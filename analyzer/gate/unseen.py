@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from analyzer.gate.labels import labels_of, selects
 from analyzer.gate.services import GatedService, Unjudged
-from analyzer.gate.templates import Template
+from analyzer.gate.templates import PodTemplate
 from analyzer.gate.workloads import KINDS, Workload
 from analyzer.parsers.api_objects import Object, at, text
 from analyzer.parsers.manifests import Manifest
@@ -27,7 +27,7 @@ _USUAL_KIND: Final = "Deployment"
 
 
 def judged_or_not(
-    service: GatedService, unseen: Iterable[Manifest], templates: Sequence[Template]
+    service: GatedService, unseen: Iterable[Manifest], templates: Sequence[PodTemplate]
 ) -> GatedService | Unjudged:
     """Return a Service, or why its pods are not known."""
     own = [templates[g].workload for g in service.groups]

@@ -9,9 +9,9 @@ from __future__ import annotations
 from analyzer.advice.takers import tolerates
 from analyzer.gate.labels import meets_term
 from analyzer.gate.problem import Term, Wishes
-from analyzer.gate.relations import Relations
+from analyzer.gate.relations import PodRelations
 from analyzer.gate.spreads import soft_spreads
-from analyzer.gate.templates import Template
+from analyzer.gate.templates import PodTemplate
 from analyzer.parsers.api_objects import at, elements
 
 TYPE_CHECKING = False
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
-def wishes_of(relations: Relations, number: int, template: Template) -> Wishes:
+def wishes_of(relations: PodRelations, number: int, template: PodTemplate) -> Wishes:
     """Return the preferences of a pod; `number` is its group."""
     spec, affinity = template.spec, template.spec.get("affinity")
     rather = elements(affinity, "nodeAffinity", _PREFERRED)

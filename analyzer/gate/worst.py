@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from analyzer.failure.whatif import Kind
+from analyzer.failure.whatif import FailureKind
 from analyzer.gate.adversary import adverse_ends, crowded_end
 from analyzer.gate.bounds import is_free, least_placed, most_on
 from analyzer.gate.every import Ended, every_end
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _MOST_SURVIVED: Final = 4
 #: Pods of all groups together of which all placements are tried, where room is scarce.
 _MOST_CROWDED: Final = 12
-#: Ends that are judged one by one.
+#: Ends that are evaluated one by one.
 MOST_ENDS: Final = 400
 
 
@@ -66,7 +66,7 @@ class Placements:
     """
 
     groups: tuple[int, ...]
-    worst: Mapping[Kind, WorstPlacement]
+    worst: Mapping[FailureKind, WorstPlacement]
     fewest: tuple[Ended, int]
     surely: int
     every: tuple[Ended, ...] | None
@@ -91,15 +91,15 @@ def placements(
     if not is_closed:
         found += _crowded(problem, ends, failing)
     known = _Known(problem, ends, failing, found)
-    judged = known.judged(groups)
-    least, most = judged.pending
-    is_known = _is_proven(judged) and least == known.least_left and most is not None
+    evaluated = known.evaluated(groups)
+    least, most = evaluated.pending
+    is_known = _is_proven(evaluated) and least == known.least_left and most is not None
     if is_known and not want_every:
-        return judged
+        return evaluated
     every = groups if is_closed else tuple(range(len(problem.groups)))
     all_ends = every_end(problem, every, None if is_closed else _MOST_CROWDED)
     if all_ends is None:
-        return judged
+        return evaluated
     return _Known(problem, ends, failing, all_ends).judged_of_all(every)
 
 
@@ -113,7 +113,7 @@ class Bounded:
         left: how many pods fit on no node at most; None if it is not known.
     """
 
-    parts: Mapping[Kind, Fraction]
+    parts: Mapping[FailureKind, Fraction]
     surely: int
     left: int | None
 
@@ -155,7 +155,7 @@ def _adverse(
         if any(sum(each.held(ends)) and _nodes(each, ends) <= size for each in found):
             break
     for kind in failing.kinds:
-        if kind is not Kind.NODE:
+        if kind is not FailureKind.NODE:
             for each in [*(failing.sets(kind, problem) or ())][:MOST_ENDS]:
                 for end in adverse_ends(problem, groups, ends, each):
                     found.setdefault(end)
@@ -185,7 +185,7 @@ class _Known:
         self._found = found
         self._number = sum(problem.groups[g].asked for g in ends)
 
-    def judged(self, groups: tuple[int, ...]) -> Placements:
+    def evaluated(self, groups: tuple[int, ...]) -> Placements:
         """Return what is known if only some placements were evaluated."""
         least = sum(least_placed(self._problem, g) for g in self._ends)
         worst = {}
@@ -235,7 +235,7 @@ class _Known:
         # Without any pod there is nothing that could survive: that is the worst.
         return _nodes(end, self._ends), -self._left(end)
 
-    def _worst(self, kind: Kind) -> tuple[Ended, Fraction]:
+    def _worst(self, kind: FailureKind) -> tuple[Ended, Fraction]:
         def part(end: Ended) -> Fraction:
             held = end.held(self._ends)
             placed = sum(held)
@@ -245,7 +245,7 @@ class _Known:
         end = max(self._found, key=part)
         return end, part(end)
 
-    def bound(self, kind: Kind, least: int) -> Fraction:
+    def bound(self, kind: FailureKind, least: int) -> Fraction:
         """Return an upper bound of the share of the pods, if there are at least `least`."""
         sets = self._failing.sets(kind, self._problem)
         if sets is None:

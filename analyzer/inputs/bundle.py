@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from types import SimpleNamespace
     from typing import Final
 
-    from analyzer.inputs.bundle_files import Kept
+    from analyzer.inputs.bundle_files import BundleFile
     from analyzer.inputs.bundle_nodes import NodeFiles
 
 #: Most files of a kind that are named in a message.
@@ -98,7 +98,7 @@ def _with(options: SimpleNamespace, given: Mapping[str, object]) -> SimpleNamesp
 class _Bundle:
     """Files of one bundle, by node."""
 
-    def __init__(self, name: str, files: Sequence[Kept]) -> None:
+    def __init__(self, name: str, files: Sequence[BundleFile]) -> None:
         from analyzer.inputs.bundle_nodes import nodes_of
 
         self._name = name

@@ -37,7 +37,7 @@ _DEEPEST: Final = 2
 
 
 @value
-class Kept:
+class BundleFile:
     """A file of a bundle that can be used: its path, kind, and content."""
 
     path: str
@@ -45,7 +45,7 @@ class Kept:
     data: bytes
 
 
-def kept_files(name: str, most: int) -> list[Kept] | None:
+def kept_files(name: str, most: int) -> list[BundleFile] | None:
     """Return the usable files of a folder or an archive; None if it is neither.
 
     Raises:
@@ -68,7 +68,7 @@ def kept_files(name: str, most: int) -> list[Kept] | None:
         raise InputError(text if text.startswith(f"{name}: ") else f"{name}: {text}") from None
 
 
-def files_one_by_one(name: str, most: int) -> Iterator[Kept]:
+def files_one_by_one(name: str, most: int) -> Iterator[BundleFile]:
     """Yield the usable files of an archive of any size, with one in memory at a time.
 
     Raises:
@@ -96,8 +96,8 @@ def is_archive_file(name: str, most: int) -> bool:
         return _entries(file, Budget(min(most, _MOST_KEPT))) is not None
 
 
-def _of_stdin(budget: Budget) -> list[Kept] | None:
-    """Return the files of an archive that comes by standard input; None if it is a dump.
+def _of_stdin(budget: Budget) -> list[BundleFile] | None:
+    """Return the files of an archive that comes from standard input; None if it is a dump.
 
     That can be read from there again.
     """
@@ -129,7 +129,7 @@ def _entries(file: BinaryIO, budget: Budget) -> Iterator[ArchivedFile] | None:
     return files_of_tar(Stream(file, budget), budget) if is_archive(head) else None
 
 
-def _kept(entries: Iterator[ArchivedFile], budget: Budget, depth: int) -> Iterator[Kept]:
+def _kept(entries: Iterator[ArchivedFile], budget: Budget, depth: int) -> Iterator[BundleFile]:
     for entry in entries:
         head = entry.head
         if is_compressed(head) or is_zip(head) or is_archive(head):
@@ -148,10 +148,10 @@ def _kept(entries: Iterator[ArchivedFile], budget: Budget, depth: int) -> Iterat
             budget.release(entry.size)
         if kind:
             data = b"" if kind == PART else unfenced(content())
-            yield Kept(_plain(entry.name), kind, data)
+            yield BundleFile(_plain(entry.name), kind, data)
 
 
-def _kept_of_packed(entry: ArchivedFile, budget: Budget, depth: int) -> Iterator[Kept]:
+def _kept_of_packed(entry: ArchivedFile, budget: Budget, depth: int) -> Iterator[BundleFile]:
     """Yield the files of an archive in an archive, or the one file that is packed."""
     path = _plain(entry.name)
     try:
@@ -159,7 +159,7 @@ def _kept_of_packed(entry: ArchivedFile, budget: Budget, depth: int) -> Iterator
         inside = _entries(file, budget)
         if inside is not None:
             for each in _kept(inside, budget, depth):
-                yield Kept(f"{path}/{each.path}", each.kind, each.data)
+                yield BundleFile(f"{path}/{each.path}", each.kind, each.data)
             return
         stream = Stream(file, budget)
         head = stream.take(HEAD)
@@ -183,7 +183,7 @@ def _kept_of_packed(entry: ArchivedFile, budget: Budget, depth: int) -> Iterator
         kind = kind_of(one, content)
         budget.release(entry.size + (len(whole[0]) if whole and not kind else 0))
         if kind:
-            yield Kept(path, kind, unfenced(content()))
+            yield BundleFile(path, kind, unfenced(content()))
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
 

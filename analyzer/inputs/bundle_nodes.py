@@ -35,7 +35,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-    from analyzer.inputs.bundle_files import Kept
+    from analyzer.inputs.bundle_files import BundleFile
 
 #: What the files are called in which `collect` puts rules.
 _RULES: Final = ("iptables-", "ip6tables-", "nft-")
@@ -75,7 +75,7 @@ class NodeFiles:
     failed: tuple[str, ...] = ()
 
 
-def nodes_of(bundle: str, files: Sequence[Kept]) -> list[NodeFiles]:
+def nodes_of(bundle: str, files: Sequence[BundleFile]) -> list[NodeFiles]:
     """Return the nodes whose rules a bundle has, each with its files.
 
     Raises:
@@ -83,7 +83,7 @@ def nodes_of(bundle: str, files: Sequence[Kept]) -> list[NodeFiles]:
     """
     files = sorted(files, key=lambda each: each.path)
     roots = roots_of(files)
-    groups: dict[str, list[Kept]] = {}
+    groups: dict[str, list[BundleFile]] = {}
     for each in files:
         if each.kind in RULES and not _is_aside(each.path, roots):
             groups.setdefault(root_of(each.path, roots), []).append(each)
@@ -126,7 +126,7 @@ def parted(files: NodeFiles) -> list[NodeFiles]:
     ]
 
 
-def roots_of(files: Sequence[Kept]) -> dict[str, tuple[str, bytes | None]]:
+def roots_of(files: Sequence[BundleFile]) -> dict[str, tuple[str, bytes | None]]:
     """Return for each folder the machine whose files are below it, and its manifest."""
     found: dict[str, tuple[str, bytes | None]] = {}
     for each in files:
@@ -163,8 +163,8 @@ def _is_aside(path: str, roots: Mapping[str, tuple[str, bytes | None]]) -> bool:
 def _node(
     bundle: str,
     root: str,
-    files: Sequence[Kept],
-    groups: Mapping[str, Sequence[Kept]],
+    files: Sequence[BundleFile],
+    groups: Mapping[str, Sequence[BundleFile]],
     roots: Mapping[str, tuple[str, bytes | None]],
 ) -> NodeFiles:
     node, manifest = roots.get(root, ("", None))
@@ -178,7 +178,7 @@ def _node(
     # One node of a bundle is the bundle.
     name = bundle if len(groups) == 1 else f"{bundle.rstrip('/')}/{root.rstrip('/')}".rstrip("/")
 
-    def member(each: Kept) -> Member:
+    def member(each: BundleFile) -> Member:
         found = Member.of(name, each.path.removeprefix(root), each.data, node)
         found.backend = backends.get(each.path)
         found.synced, found.taken = synced, begun
@@ -211,7 +211,7 @@ def _node(
     )
 
 
-def chosen_rules(files: Sequence[Kept]) -> tuple[list[Kept], dict[str, str]]:
+def chosen_rules(files: Sequence[BundleFile]) -> tuple[list[BundleFile], dict[str, str]]:
     """Return the files of one node's rules that are used.
 
     And by path which backend a listing is of, where that is known.
@@ -222,7 +222,7 @@ def chosen_rules(files: Sequence[Kept]) -> tuple[list[Kept], dict[str, str]]:
     told = {
         (_family(each), table.decode()) for each in saved for table in _TABLES.findall(each.data)
     }
-    listed: list[Kept] = []
+    listed: list[BundleFile] = []
     backends: dict[str, str] = {}
     for each in files:
         if each.kind != LISTED:
@@ -236,18 +236,18 @@ def chosen_rules(files: Sequence[Kept]) -> tuple[list[Kept], dict[str, str]]:
     return [*saved, *listed, *_different(nft)], backends
 
 
-def _different(files: Sequence[Kept]) -> list[Kept]:
+def _different(files: Sequence[BundleFile]) -> list[BundleFile]:
     """Return files without those that hold the same rules of the same backend as another."""
     from analyzer.parsers.header import headers
 
-    found: dict[tuple[object, bytes], Kept] = {}
+    found: dict[tuple[object, bytes], BundleFile] = {}
     for each in files:
         said = next(headers(each.data[:_HEADER].decode("utf-8", "replace")), None)
         found.setdefault((said, _COUNTERS.sub(b"", each.data)), each)
     return [*found.values()]
 
 
-def _family(file: Kept) -> str:
+def _family(file: BundleFile) -> str:
     from analyzer.parsers.header import headers
 
     text = file.data.decode("utf-8", "replace")
@@ -263,12 +263,12 @@ def _by_addresses(text: str) -> str:
     return family_of(text)
 
 
-def _tables(file: Kept) -> list[str]:
+def _tables(file: BundleFile) -> list[str]:
     """Return the tables of a listing; empty if it cannot be read."""
     return [*_parsed(file).tables]
 
 
-def _parsed(file: Kept) -> Ruleset:
+def _parsed(file: BundleFile) -> Ruleset:
     from analyzer.parsers.formats import read_ruleset
 
     found = read_ruleset(file.data, file.path)
@@ -276,7 +276,7 @@ def _parsed(file: Kept) -> Ruleset:
     return found
 
 
-def _is_in(listing: Kept, nft: Kept) -> bool:
+def _is_in(listing: BundleFile, nft: BundleFile) -> bool:
     """Return whether nft has all tables of a listing, which iptables-nft has written then."""
     chains = [chain for table in _parsed(listing).tables.values() for chain in table.chains]
     return all(
@@ -286,7 +286,7 @@ def _is_in(listing: Kept, nft: Kept) -> bool:
 
 
 def _incomplete(
-    root: str, files: Sequence[Kept], failed: Sequence[tuple[str, str]]
+    root: str, files: Sequence[BundleFile], failed: Sequence[tuple[str, str]]
 ) -> Iterator[str]:
     """Yield the files of rules that were cut off, or not waited for."""
     own = {each.path.removeprefix(root) for each in files if each.path.startswith(root)}

@@ -81,7 +81,7 @@ def read_nodes(options: SimpleNamespace) -> tuple[NodeInput, ...]:
     """Read the dumps that the options name; one entry if they are all from one node.
 
     Raises:
-        AnalyzerError: the input is none, or does not fit what was asked.
+        AnalyzerError: the input is none, or does not fit the options.
         OSError: a file cannot be read.
     """
     with progress("rules") as advance:

@@ -128,7 +128,7 @@ def read_two(options: SimpleNamespace) -> tuple[Input, Input]:
     """Read the two dumps that the options name, and recognise the Services of both.
 
     Raises:
-        AnalyzerError: one of them is none, or does not fit what was asked.
+        AnalyzerError: one of them is none, or does not fit the options.
         OSError: a file cannot be read.
     """
     from types import SimpleNamespace
@@ -154,7 +154,7 @@ def read_input(options: SimpleNamespace, objects: ApiObjects | None = None) -> I
     """Read the input and recognise the Services; `objects`, if they have been read already.
 
     Raises:
-        AnalyzerError: the input is none, or does not fit what was asked.
+        AnalyzerError: the input is none, or does not fit the options.
         OSError: a file cannot be read.
     """
     with progress("rules") as advance:
@@ -174,7 +174,7 @@ def input_of(
     """Return the input from the dumps of one node; `others` are those of ``--with``.
 
     Raises:
-        AnalyzerError: they do not fit together, or what was asked.
+        AnalyzerError: they do not fit together, or do not fit the options.
     """
     own = node_addresses(options, known.cluster)
     options = told_by_routes(options, known.cluster, own)
@@ -347,7 +347,7 @@ def read_dumps(
     """Read the dumps in the order given, and the objects.
 
     Raises:
-        AnalyzerError: the input is none, or does not fit what was asked.
+        AnalyzerError: the input is none, or does not fit the options.
         OSError: a file cannot be read.
     """
     _refuse_several_nodes(options)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from analyzer.kubeproxy import names
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.kubeproxy.view import Frontend, FrontendKind, ServicePort, View
 from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.services import ApiServicePort
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
     from analyzer.model.addresses import Address
     from analyzer.semantics.base_chains import Rules
 
-    #: Protocol, address and port.
-    SocketAddress = tuple[str, Address | None, int | None]
+    #: What rules match on of a frontend: protocol, address and port; no address: a NodePort.
+    FrontendMatch = tuple[str, Address | None, int | None]
 
 #: Chains that refuse flows to Services without endpoints.
 _REFUSING: Final = (names.SERVICES, names.EXTERNAL_SERVICES)
@@ -91,15 +92,15 @@ def _service(spec: ApiServicePort) -> ServicePort:
     )
 
 
-def _places(service: ServicePort) -> Iterator[SocketAddress]:
+def _places(service: ServicePort) -> Iterator[FrontendMatch]:
     for frontend in service.frontends:
         if frontend.address is not None:
             yield service.protocol, frontend.address, frontend.port
 
 
-def _tells_refusals(ruleset: Rules, mode: str) -> bool:
+def _tells_refusals(ruleset: Rules, mode: ProxyMode) -> bool:
     if not isinstance(ruleset, Ruleset):
-        return mode == "nftables"  # nft does not print REJECT of iptables-nft
+        return mode is ProxyMode.NFTABLES  # nft does not print REJECT of iptables-nft
     table = ruleset.tables.get("filter")
     return table is not None and table.complete and any(each in table.chains for each in _REFUSING)
 

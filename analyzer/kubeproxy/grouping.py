@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Protocol, TypeAlias, TypeVar
 
     #: Name and protocol of a ServicePort.
-    Key: TypeAlias = tuple[str, str]
+    NameAndProtocol: TypeAlias = tuple[str, str]
     #: Frontends whose flows are refused, and how: reject or drop.
     Refusals: TypeAlias = list[tuple[Frontend, str]]
 
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 
 
 def grouped(
-    entrances: Iterable[E], refused: Mapping[Key, Refusals]
-) -> Iterator[tuple[Key, list[E], Refusals]]:
+    entrances: Iterable[E], refused: Mapping[NameAndProtocol, Refusals]
+) -> Iterator[tuple[NameAndProtocol, list[E], Refusals]]:
     """Yield the frontends of each ServicePort, by name and protocol, and those refused."""
-    found: dict[Key, list[E]] = {}
+    found: dict[NameAndProtocol, list[E]] = {}
     for each in entrances:
         found.setdefault((each.name, each.protocol), []).append(each)
     for key in sorted({**found, **refused}):
@@ -54,7 +54,7 @@ def first_of(entrances: Iterable[E]) -> list[E]:
 
 
 def service_port(
-    key: Key,
+    key: NameAndProtocol,
     entrances: Sequence[E],
     routes: Sequence[Route],
     refusals: Refusals,

@@ -24,11 +24,12 @@ from analyzer.kubeproxy.dispatch.node_port_address import answering_first
 from analyzer.kubeproxy.fastpath.iptables import PlainWays
 from analyzer.kubeproxy.grouping import first_of, grouped, plain_port, service_port
 from analyzer.kubeproxy.iptables_notes import Notes
-from analyzer.kubeproxy.routes.sources import pod_networks, source_addresses
+from analyzer.kubeproxy.proxy_mode import ProxyMode
+from analyzer.kubeproxy.routes.sources import source_facts
 from analyzer.kubeproxy.rows.holes import has_holes, without_holes
 from analyzer.kubeproxy.rows.plain import PlainTable
 from analyzer.kubeproxy.rows.plain_shares import PlainRoutes, settle
-from analyzer.kubeproxy.view import Frontend, FrontendKind, Route, ServicePort, Source, View
+from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Source, View
 from analyzer.model.addresses import VERSIONS, Address, Network
 from analyzer.model.cluster import Cluster
 from analyzer.model.diagnostics import Diagnostic
@@ -44,7 +45,7 @@ if TYPE_CHECKING:  # only loaded for dumps that need it
     from analyzer.kubeproxy.dispatch.object_names import ObjectNames
     from analyzer.kubeproxy.fastpath.classes import Classes
     from analyzer.kubeproxy.fastpath.grounds import PlainGrounds
-    from analyzer.kubeproxy.grouping import Key, Refusals
+    from analyzer.kubeproxy.grouping import NameAndProtocol, Refusals
     from analyzer.kubeproxy.routes.source_parts import SourceParts
     from analyzer.kubeproxy.routes.source_routes import SourceRoutes, Way
     from analyzer.kubeproxy.routes.walks import NatWalks
@@ -109,8 +110,15 @@ class Recogniser:
         )
         self._entrances = Entrances(self._nat, self._plain, object_names, cluster, self._own)
         self._is_taken = self._entrances.taken()
-        self._pods = pod_networks(version, self._entrances.written, cluster, node)
-        self._sources = source_addresses(ruleset.family, self._pods, self._own, self._is_taken)
+        self._known = source_facts(
+            ruleset.family,
+            self._entrances.written,
+            self._own,
+            lambda: (entrance.frontend for entrance in self._entrances.found),
+            self._is_taken,
+            cluster,
+            node,
+        )
         self._plain_ways = PlainWays(
             ruleset, self._plain, self._own, lambda: self._walks, lambda: self._parts
         )
@@ -130,7 +138,7 @@ class Recogniser:
         assumed = DEFAULTS if self._assumed is None else self._assumed
         if self._entrances.unnamed:  # what is taken for a ClusterIP may be another address
             assumed = {name: of for name, of in assumed.items() if name != CLUSTER_IP}
-        given = self._own, self._sources, assumed
+        given = self._own, self._known.addresses, assumed
         return NatWalks(rulesets, self._ruleset, *given, self.places, self._plain.within)
 
     def places(self, _: int | None = None) -> PodPlaces:
@@ -145,34 +153,20 @@ class Recogniser:
 
     @cached_property
     def _parts(self) -> SourceParts:
-        from analyzer.kubeproxy.routes.source_parts import SourceFacts, SourceParts
+        from analyzer.kubeproxy.routes.source_parts import SourceParts
 
-        known = SourceFacts(
-            addresses=self._sources,
-            pods=self._pods,
-            written=self._entrances.written,
-            own=self._own,
-            frontends=frozenset(entrance.frontend.address for entrance in self._entrances.found),
-            cluster_ips=frozenset(
-                entrance.frontend.address
-                for entrance in self._entrances.found
-                if entrance.frontend.kind is FrontendKind.CLUSTER_IP
-            ),
-            is_taken=self._is_taken,
-            cluster=self._cluster,
-        )
-        return SourceParts(known)
+        return SourceParts(self._known)
 
     @cached_property
     def _classes(self) -> Classes | None:
         """The routes of frontends that are alike; None: each is evaluated by itself."""
         if not self._by_class or self._are_few or self._walks.are_told_by_ports_of_sets:
             return None
-        from analyzer.kubeproxy.fastpath.alike import Closures
+        from analyzer.kubeproxy.fastpath.alike import IptablesClosures
         from analyzer.kubeproxy.fastpath.classes import Classes
         from analyzer.kubeproxy.fastpath.families import Families
 
-        closures = Closures(self._ruleset, self._own, self._pods, self._walks.tells)
+        closures = IptablesClosures(self._ruleset, self._own, self._known.pods, self._walks.tells)
         families = Families(closures)
         given = closures, self._is_taken, families
         return Classes(*given, lambda: self._walks.of_sets, self._own)
@@ -194,7 +188,7 @@ class Recogniser:
         notes = Notes(self._ruleset, self._whole)
         mode, diagnostics = notes.mode(self._nat, shown=bool(self._entrances.found))
         unseen = diagnostics[0].message if diagnostics else ""
-        services = tuple(self._services()) if mode == "iptables" else ()
+        services = tuple(self._services()) if mode is ProxyMode.IPTABLES else ()
         if "_walks" in vars(self):
             # What rules after nat match on, and so what has to be assumed, is known only then.
             settle(services)
@@ -229,7 +223,7 @@ class Recogniser:
             services=services,
             mode=mode,
             node=self._node,
-            pod_source=self._sources[Source.POD],
+            pod_source=self._known.addresses[Source.POD],
             cut=() if self._has_all_of_nat() else (VERSIONS[self._ruleset.family],),
             unseen=unseen,
             left_out=self._entrances.left_out,
@@ -274,13 +268,13 @@ class Recogniser:
         The first argument is ignored: the dump is of one IP version.
         """
         found = self._addresses.get((frontend, protocol, source, network))
-        return self._sources[source] if found is None else found
+        return self._known.addresses[source] if found is None else found
 
     def plain_grounds(self) -> PlainGrounds | None:
         """Return what the routes of plain Services rest on; None: not on plain rows alone."""
         if not self._by_class or self._entrances.unnamed or self._mended:
             return None
-        return self._plain_ways.grounds(self._entrances.written, self._pods)
+        return self._plain_ways.grounds(self._entrances.written, self._known.pods)
 
     # --- ServicePorts ---
 
@@ -298,7 +292,9 @@ class Recogniser:
             if isinstance(each, Ruleset) and each.family == self._ruleset.family:
                 yield each
 
-    def _service(self, key: Key, entrances: list[Entrance], refusals: Refusals) -> ServicePort:
+    def _service(
+        self, key: NameAndProtocol, entrances: list[Entrance], refusals: Refusals
+    ) -> ServicePort:
         if len(entrances) == 1 and not refusals and entrances[0].plain is not None:
             return plain_port(entrances[0], self._routes(entrances))
         routes = self._refused(self._routes(first_of(entrances)), refusals)
@@ -320,7 +316,9 @@ class Recogniser:
 
         return as_refused(routes, refusals)
 
-    def _past(self, key: Key, entrances: list[Entrance], refusals: Refusals) -> Iterator[Route]:
+    def _past(
+        self, key: NameAndProtocol, entrances: list[Entrance], refusals: Refusals
+    ) -> Iterator[Route]:
         """Yield routes of frontends without endpoints whose flows others' rules take first."""
         from analyzer.kubeproxy.routes.past_refusal import has_others, past_refusal
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from analyzer.kubeproxy import names
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.model.diagnostics import Diagnostic, Severity, partial_warning
 
 TYPE_CHECKING = False
@@ -18,12 +19,12 @@ if TYPE_CHECKING:  # only loaded for dumps that need it
 #: Chains of kube-proxy's other modes, with the message for a dump that has them.
 _OTHER_MODES: Final = {
     "KUBE-PORTALS-CONTAINER": (
-        "userspace",
+        ProxyMode.USERSPACE,
         "kube-proxy runs in userspace mode: its rules redirect to a port of its own process, "
         "not to endpoints, so they show no shares",
     ),
     "KUBE-LOAD-BALANCER": (
-        "ipvs",
+        ProxyMode.IPVS,
         "kube-proxy runs in ipvs mode: endpoints are in the kernel's IPVS tables, not in "
         "these rules; `ipvsadm-save -n` would show them",
     ),
@@ -37,20 +38,20 @@ class Notes:
         self._ruleset = ruleset
         self._whole = whole
 
-    def mode(self, nat: Table, *, shown: bool) -> tuple[str, list[Diagnostic]]:
+    def mode(self, nat: Table, *, shown: bool) -> tuple[ProxyMode, list[Diagnostic]]:
         """Return kube-proxy's mode, and why the dump shows no Services; `shown`: it shows some."""
         if shown:
-            return "iptables", []
+            return ProxyMode.IPTABLES, []
         for chain, (mode, message) in _OTHER_MODES.items():
             if chain in nat.chains:
-                return mode, [self._warning(f"{mode}-mode", message)]
+                return mode, [self._warning(f"{mode.value}-mode", message)]
         if names.SERVICES in nat.chains:
-            return "iptables", []
+            return ProxyMode.IPTABLES, []
         message = (
             "no chain KUBE-SERVICES in table nat: kube-proxy has not written these rules, or "
             f"the dump leaves them out; {self._where_else()}"
         )
-        return "none", [self._warning("no-kube-proxy-chains", message)]
+        return ProxyMode.NONE, [self._warning("no-kube-proxy-chains", message)]
 
     def exempted(self, services: Sequence[ServicePort]) -> list[Diagnostic]:
         """Return what to say of flows that rules exempt from conntrack."""

@@ -20,10 +20,10 @@ from analyzer.kubeproxy.routes.astray import as_refused
 from analyzer.kubeproxy.routes.flows import FlowWalks
 from analyzer.kubeproxy.routes.packets import USUAL
 from analyzer.kubeproxy.routes.pod_places import pod_places
-from analyzer.kubeproxy.routes.source_parts import SourceFacts, SourceParts
+from analyzer.kubeproxy.routes.source_parts import SourceParts
 from analyzer.kubeproxy.routes.source_routes import SourceRoutes
-from analyzer.kubeproxy.routes.sources import PodNetworks, pod_networks, source_addresses
-from analyzer.kubeproxy.view import Frontend, FrontendKind, Route, ServicePort, Source
+from analyzer.kubeproxy.routes.sources import SourceFacts, source_facts
+from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Source
 from analyzer.model.addresses import VERSIONS, Address, Network
 from analyzer.model.cluster import Cluster
 from analyzer.model.diagnostics import Diagnostic, Severity, bounded_work, partial_warning
@@ -39,10 +39,10 @@ from analyzer.semantics.tree import Tree
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from analyzer.kubeproxy.dispatch.object_names import ObjectNames
-    from analyzer.kubeproxy.grouping import Key, Refusals
+    from analyzer.kubeproxy.grouping import NameAndProtocol, Refusals
 
 
-class Family:
+class NftFamily:
     """The Services of one family: ``ip`` or ``ip6``.
 
     `rulesets` are those of the node; the Services are those of the first; `own` are the node's
@@ -98,17 +98,21 @@ class Family:
         return None
 
     @cached_property
-    def _sources(self) -> Mapping[Source, Address | None]:
-        return source_addresses(self._family, self._pods, self._own, self._is_taken)
-
-    @cached_property
-    def _pods(self) -> PodNetworks:
-        return pod_networks(VERSIONS[self._family], self._written, self._cluster, self._node)
+    def _known(self) -> SourceFacts:
+        return source_facts(
+            self._family,
+            self._written,
+            self._own,
+            lambda: (entrance.frontend for entrance in self.entrances),
+            self._is_taken,
+            self._cluster,
+            self._node,
+        )
 
     @property
     def pod_source(self) -> Address | None:
         """The address that represents a pod."""
-        return self._sources[Source.POD]
+        return self._known.addresses[Source.POD]
 
     @cached_property
     def _taken(self) -> frozenset[Address]:
@@ -140,28 +144,13 @@ class Family:
 
     @cached_property
     def _parts(self) -> SourceParts:
-        return SourceParts(
-            SourceFacts(
-                addresses=self._sources,
-                pods=self._pods,
-                written=self._written,
-                own=self._own,
-                frontends=frozenset(entrance.frontend.address for entrance in self.entrances),
-                cluster_ips=frozenset(
-                    entrance.frontend.address
-                    for entrance in self.entrances
-                    if entrance.frontend.kind is FrontendKind.CLUSTER_IP
-                ),
-                is_taken=self._is_taken,
-                cluster=self._cluster,
-            )
-        )
+        return SourceParts(self._known)
 
     # --- what happens to flows ---
 
     @cached_property
     def _walks(self) -> FlowWalks:
-        own = self._own, self._sources, self.node_port_address, self._assumed
+        own = self._own, self._known.addresses, self.node_port_address, self._assumed
         return FlowWalks(self._rulesets, self._family, *own, self.places)
 
     def places(self) -> PodPlaces:
@@ -182,7 +171,7 @@ class Family:
 
     def services(self) -> Iterator[ServicePort]:
         """Yield all ServicePorts with their routes."""
-        refused: dict[Key, Refusals] = {}
+        refused: dict[NameAndProtocol, Refusals] = {}
         known = {(e.protocol, e.frontend.address, e.frontend.port): e for e in self.entrances}
         for place, answer in self._read.refused:
             entrance_of = known.get((str(place.protocol), place.address, place.port))
@@ -203,7 +192,7 @@ class Family:
     ) -> Address | None:
         """Return the address that represents the sources of a route; None: not known."""
         found = self._addresses.get((frontend, protocol, source, network))
-        return self._sources[source] if found is None else found
+        return self._known.addresses[source] if found is None else found
 
     def plain(self) -> tuple[set[tuple[str, str, str]], set[tuple[str, str, str]]]:
         """Return the chains and maps that were fully read as rows, by family, table and name."""
@@ -244,7 +233,9 @@ class Family:
         way = route.frontend, service.protocol, route.source
         return self._walks.whole(*way, self._addresses.get((*way, route.network), USUAL))
 
-    def _service(self, key: Key, entrances: list[Entrance], refusals: Refusals) -> ServicePort:
+    def _service(
+        self, key: NameAndProtocol, entrances: list[Entrance], refusals: Refusals
+    ) -> ServicePort:
         if len(entrances) == 1 and not refusals:
             routes = self._plain_routes(entrances[0])
             if routes is not None:
@@ -287,10 +278,12 @@ class Family:
         """The routes of frontends that are alike; None: each is evaluated by itself."""
         if not self._plainly or self._rulesets[1:]:
             return None
-        closures = NftClosures(self._tables, self._own, self._pods, self._walks.tells)
+        closures = NftClosures(self._tables, self._own, self._known.pods, self._walks.tells)
         return Classes(closures, self._is_taken, own=self._own)
 
     def _is_empty(self, entrance: Entrance) -> bool:
+        if entrance.plain is not None:
+            return False
         chain = entrance.table.chains.get(entrance.chain)
         return chain is not None and not len(chain.rules)
 

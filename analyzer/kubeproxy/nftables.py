@@ -21,7 +21,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.assumed import rests_on
-from analyzer.kubeproxy.nft_family import Family
+from analyzer.kubeproxy.nft_family import NftFamily
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Source, View
 from analyzer.model.addresses import IPV4, VERSIONS, Address, Network
 from analyzer.model.cluster import Cluster
@@ -81,7 +82,7 @@ class NftRecogniser:
         self._ruleset = ruleset
         self._node = node
         self._families = [
-            Family(
+            NftFamily(
                 family,
                 (ruleset, *others),
                 cluster,
@@ -165,7 +166,7 @@ class NftRecogniser:
         """Return where addresses of an IP version are, as far as known."""
         return self._of(version).places()
 
-    def _of(self, version: int) -> Family:
+    def _of(self, version: int) -> NftFamily:
         return self._families[0 if version == IPV4 else 1]
 
     def _left_out(self) -> Iterator[str]:
@@ -191,20 +192,20 @@ class NftRecogniser:
         }
         return survey(self._ruleset, others, {each for _, maps in plain for each in maps})
 
-    def _mode(self) -> tuple[str, str]:
+    def _mode(self) -> tuple[ProxyMode, str]:
         """Return the mode of kube-proxy, and the message for a dump without Services."""
         tables = [entrance.table for family in self._families for entrance in family.entrances]
         if any(names.SERVICES not in table.chains for table in tables):
-            return "nftables", ""
+            return ProxyMode.NFTABLES, ""
         for (family, name), table in self._ruleset.tables.items():
             if names.SERVICES in table.chains:
-                return "iptables", (
+                return ProxyMode.IPTABLES, (
                     f"table {family} {name} contains rules of iptables-nft, and nft leaves out "
                     "what is needed; run `iptables-save` on the node and give its output instead"
                 )
         if any(name == _TABLE for _, name in self._ruleset.tables):
-            return "nftables", ""
-        return "none", (
+            return ProxyMode.NFTABLES, ""
+        return ProxyMode.NONE, (
             "no map or rule sends packets to a Service's address and port to a chain: kube-proxy "
             "in nftables mode has not written these rules, or the dump leaves them out; if "
             "kube-proxy runs in iptables mode, run `iptables-save`"

@@ -155,7 +155,7 @@ def _bare(service: ServicePort) -> set[str]:
 
 
 def _with_numbers(name: str, service: ServicePort) -> set[str]:
-    """Return a name with each port at which the Service is reached, but for NodePorts."""
+    """Return a name with each port at which the Service is reached, except for NodePorts."""
     return {f"{name}:{f.port}" for f in service.frontends if f.address is not None and f.port}
 
 

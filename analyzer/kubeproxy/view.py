@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 from analyzer.kubeproxy.names import ServiceName
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.model.addresses import IPV4, Address, Network
 from analyzer.model.diagnostics import Diagnostic
 from analyzer.model.endings import Endings, EndKind
@@ -237,7 +238,7 @@ class LazyRoutes(Sequence[Route]):
 
     @abstractmethod
     def class_of(self) -> Hashable:
-        """Return a key of routes that differ in nothing but frontend and endpoints; or None.
+        """Return a key of routes that differ only in frontend and endpoints; or None.
 
         Compared by identity: only valid as long as the dump's routes exist.
         """
@@ -366,7 +367,7 @@ class View:
     """All ServicePorts of a dump.
 
     Attributes:
-        mode: of kube-proxy: iptables, nftables, ipvs, userspace or none.
+        mode: of kube-proxy.
         node: the node that the dump is from, if known.
         pod_source: the address that represents a pod of the cluster in the routes from a pod.
         cut: the IP versions that may have more ServicePorts, since the dump ends before their
@@ -378,7 +379,7 @@ class View:
     """
 
     services: tuple[ServicePort, ...]
-    mode: str
+    mode: ProxyMode
     node: str | None
     pod_source: Address | None = None
     diagnostics: tuple[Diagnostic, ...] = ()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from functools import cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from typing import Final, TypeAlias
 
 Address: TypeAlias = IPv4Address | IPv6Address
@@ -25,6 +27,9 @@ _PORT_DIGITS: Final = 5
 _PORT_MAX: Final = 0xFFFF
 _OCTETS: Final = {str(octet): octet for octet in range(256)}
 _IPV4_OCTETS: Final = 4
+_NO_DIGITS: Final = str.maketrans("", "", "0123456789")
+#: Most addresses for which compiling an expression is not worth it.
+_FEW: Final = 400
 
 
 def address_from_text(text: str) -> Address | None:
@@ -38,6 +43,29 @@ def address_from_text(text: str) -> Address | None:
         return ip_address(text)
     except ValueError:
         return None
+
+
+def are_ipv4(texts: Sequence[str]) -> bool:
+    """Return whether each text is an IPv4 address as inet_ntop() prints it."""
+    joined = "/".join(texts)
+    if len(texts) > _FEW:
+        one_each = joined.count("/") == len(texts) - 1
+        return one_each and _many_ipv4().fullmatch(f"{joined}/") is not None
+    of_four = joined.translate(_NO_DIGITS) == "/".join(["..."] * len(texts))
+    return of_four and all(map(_OCTETS.__contains__, joined.replace("/", ".").split(".")))
+
+
+@cache
+def _many_ipv4() -> re.Pattern[str]:
+    """Return a pattern that takes half the time of checking each part, once it is compiled."""
+    octet = "(?:1[0-9][0-9]|[1-9]?[0-9]|2[0-4][0-9]|25[0-5])"
+    return re.compile(rf"(?:{octet}\.{octet}\.{octet}\.{octet}/)*+")
+
+
+def ipv4_number(text: str) -> int:
+    """Return the number of an IPv4 address that is written as inet_ntop() prints it."""
+    a, b, c, d = text.split(".")
+    return _OCTETS[a] << 24 | _OCTETS[b] << 16 | _OCTETS[c] << 8 | _OCTETS[d]
 
 
 def address_to_text(address: Address) -> str:

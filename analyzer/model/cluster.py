@@ -138,7 +138,7 @@ class Cluster:
         return Placement(name, found.zone or (node.zone if node is not None else None))
 
     def is_placed_by_pod_network(self, address: Address) -> bool:
-        """Return whether nothing but a podCIDR says on which node `address` is."""
+        """Return whether only a podCIDR says on which node `address` is."""
         if self.placements.get(address, _NOWHERE).node or self.networks.owner(address):
             return False
         return self.pod_networks.owner(address) is not None

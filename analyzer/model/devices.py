@@ -24,7 +24,7 @@ class Devices:
     """One device of several; which one is not known.
 
     Attributes:
-        patterns: names as iptables prints them: a final ``+`` stands for any continuation.
+        patterns: names as iptables prints them: a final ``+`` represents any continuation.
         inside: whether the device matches one of the patterns, or none of them.
         open: patterns of names about which nothing can be said.
         names: all possible names except those of `open`, if they are known one by one; then

@@ -25,7 +25,7 @@ class Opaque:
 
 
 #: One part of an entry: addresses, ports, a device, a mark, a set, or one that is not compared.
-Part = Interval | PortKey | Opaque | str | int
+EntryPart = Interval | PortKey | Opaque | str | int
 
 
 @value
@@ -38,7 +38,7 @@ class IpsetEntry:
         fades: it has a timeout, so it may have expired.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[EntryPart, ...]
     lengths: tuple[int, ...] = ()
     nomatch: bool = False
     fades: bool = False

@@ -50,7 +50,7 @@ class ReplayedFlow:
 
 @value(kw_only=True)
 class StandIn:
-    """A client of the capture, its kind of source, and the lab address that stands for it.
+    """A client of the capture, its kind of source, and the lab address that represents it.
 
     Attributes:
         flows: how many of its flows were replayed.

@@ -6,7 +6,7 @@ from analyzer.model.value import value
 
 
 @value(kw_only=True)
-class Event:
+class RunEvent:
     """Something that was done during a run.
 
     Attributes:
@@ -50,7 +50,7 @@ class Hang:
 
 
 @value(kw_only=True)
-class Outage:
+class EndpointOutage:
     """When the endpoint of a connection was dead.
 
     Attributes:
@@ -66,7 +66,7 @@ class Outage:
 
 
 @value(kw_only=True)
-class Connection:
+class OpenConnection:
     """A TCP connection that was opened before any event, and sends a byte at a time.
 
     Attributes:
@@ -85,7 +85,7 @@ class Connection:
     answered: int
     hangs: tuple[Hang, ...] = ()
     ended: float | None = None
-    outages: tuple[Outage, ...] | None = None
+    outages: tuple[EndpointOutage, ...] | None = None
     expected: str | None = None
     agrees: bool | None = None
     route: int = 0

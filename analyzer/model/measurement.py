@@ -45,7 +45,7 @@ class EndpointCount:
 
     @property
     def owed(self) -> int:
-        """Flows that landed and whose client heard nothing."""
+        """Flows that landed and whose client received nothing."""
         return self.landed - self.answered - self.refused
 
     @property

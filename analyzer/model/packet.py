@@ -61,6 +61,9 @@ class Mark:
 NO_ZONES: Final = (0, 0)
 #: An unknown mark.
 UNKNOWN_MARK: Final = Mark(0, ALL_BITS)
+#: The name that rules compare where there is no device: the node makes the packet, or takes it.
+#: Source: Linux, net/ipv4/netfilter/ip_tables.c, ``ipt_do_table``, ``nulldevname``.
+NO_DEVICE: Final = ""
 
 
 class MarksDiffer(Exception):  # noqa: N818  # no error: a question that has two answers
@@ -76,8 +79,8 @@ class Packet:
         icmp: type and code of an ICMP packet.
         mark: the packet's mark, 0 unless something set it.
         flow_mark: the mark of the flow's conntrack entry, 0 for a new one.
-        in_interface: the device it came in by; the empty string: none.
-        out_interface: the device it leaves by; the empty string: none.
+        in_interface: the device it came in by, or `NO_DEVICE`.
+        out_interface: the device it leaves by, or `NO_DEVICE`.
         comes_from: where it comes from, if the device that it came in by is not known.
         came_by: devices of which, according to rules passed so far, it came in by one.
         leaves_by: likewise, devices of which it leaves by one, according to rules or its route.

@@ -1,6 +1,7 @@
 """Sets of addresses: the possible sources or destinations of a packet until rules split them.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 Evaluating the rules once for each source would take as many traversals as there are addresses. A
 packet has a set of sources instead, and a rule that matches some of them and not the others splits

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     #: Parts of the sources, each with the mark of packets from there.
-    Parts: TypeAlias = tuple[tuple[Intervals, Mark], ...]
+    MarksBySource: TypeAlias = tuple[tuple[Intervals, Mark], ...]
 
 
 class SourceMarks:
@@ -34,7 +34,7 @@ class SourceMarks:
 
     __slots__ = ("_code", "is_joined", "mark", "parts")
 
-    def __init__(self, parts: Parts, *, is_joined: bool) -> None:
+    def __init__(self, parts: MarksBySource, *, is_joined: bool) -> None:
         self.parts = parts
         self.is_joined = is_joined
         (first, mark), *others = parts
@@ -81,7 +81,7 @@ class SourceMarks:
         return SourceMarks(_merged((*mine, *theirs)), is_joined=True)
 
 
-def _merged(parts: Iterable[tuple[Intervals, Mark]]) -> Parts:
+def _merged(parts: Iterable[tuple[Intervals, Mark]]) -> MarksBySource:
     """Return parts in the order of their marks, those with the same mark as one."""
     found: dict[tuple[int, int], tuple[Intervals, Mark]] = {}
     for where, mark in parts:

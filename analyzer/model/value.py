@@ -108,7 +108,7 @@ def required_fields_of(cls: type) -> tuple[str, ...]:
 
 
 def _namespace(cls: type, *, kw_only: bool) -> dict[str, Any]:
-    """Return what a value class has, but for what depends on how it keeps its fields."""
+    """Return what a value class has, except for what depends on how it keeps its fields."""
     namespace = dict(cls.__dict__)
     namespace.pop("__dict__", None)
     namespace.pop("__weakref__", None)
@@ -249,7 +249,7 @@ def _compile_init(count: int, has_more: bool) -> CodeType:
         lines.append("    self.__post_init__()")
     scope: dict[str, Any] = {}
     head = f"def __init__({', '.join(['self', *fields])}):"
-    exec("\n".join([head, *(lines or ["    pass"])]), scope)  # noqa: S102  # nothing of anybody's
+    exec("\n".join([head, *(lines or ["    pass"])]), scope)  # noqa: S102  # no input's text
     code: CodeType = scope["__init__"].__code__
     return code
 

@@ -11,13 +11,13 @@ from analyzer.model.value import value
 
 
 @value(kw_only=True)
-class Workload:
+class ManagedPod:
     """One pod, as far as its replacement is concerned.
 
     Attributes:
         owner: the kind of its controller: ReplicaSet, DaemonSet, Node for static pods; None if it
             has none.
-        tolerates: seconds that it stays on an unreachable node; None for ever.
+        tolerates: seconds that it stays on an unreachable node; None forever.
         is_bound: whether it can run only on that node, for example because of a local volume;
             UNKNOWN if something restricts where it may run, or is not among the objects.
     """
@@ -65,6 +65,6 @@ class NodeFacts:
 class Workloads:
     """All of these: pods and Services by ``namespace/name``, Nodes by name."""
 
-    pods: Mapping[str, Workload] = MappingProxyType({})
+    pods: Mapping[str, ManagedPod] = MappingProxyType({})
     services: Mapping[str, ServiceFacts] = MappingProxyType({})
     nodes: Mapping[str, NodeFacts] = MappingProxyType({})

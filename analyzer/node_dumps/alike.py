@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from analyzer.cluster.content import Encoder, block_of
-from analyzer.cluster.reference import Left, Reference, key_of
+from analyzer.cluster.reference import Left, Reference, service_port_key
 from analyzer.errors import AnalyzerError
 from analyzer.inputs.files import read_file
 from analyzer.inputs.node_files import node_addresses
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from types import SimpleNamespace
     from typing import Final
 
-    from analyzer.cluster.reference import Key
+    from analyzer.cluster.reference import ServicePortKey
     from analyzer.inputs.api_objects import ApiObjects
     from analyzer.model.diagnostics import Diagnostic
     from analyzer.semantics.base_chains import Rules
@@ -46,7 +46,7 @@ class PartlyRead:
     diagnostics: tuple[Diagnostic, ...]
 
 
-class Alike:
+class RecentDumps:
     """The last few dumps of each IP version, with which others are compared."""
 
     def __init__(self, encoder: Encoder) -> None:
@@ -109,7 +109,7 @@ class Alike:
     ) -> PartlyRead | None:
         """Return the map of what was read and of what was skipped."""
         used = [(each.held, each.left) for each in dumps if each.held and each.left]
-        keys = {key_of(service) for service in given.view.services}
+        keys = {service_port_key(service) for service in given.view.services}
         blocks: dict[int, set[str]] = {}
         rules = sum(each.ruleset.rules for each in dumps)
         for held, left in used:
@@ -140,7 +140,7 @@ class Alike:
         self,
         options: SimpleNamespace,
         given: Input,
-        digests: Mapping[Key, str],
+        digests: Mapping[ServicePortKey, str],
     ) -> None:
         """Keep dumps that were parsed in full, to compare others with them.
 

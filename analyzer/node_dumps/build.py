@@ -1,6 +1,7 @@
 """``cluster build``: every dump read once, even if workers fail on the way.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 Tasks are submitted to an executor, a few more than it has workers, and results are stored at
 intervals (`cluster.store`). When a worker dies, its pool breaks, and all tasks of its workers are
@@ -23,8 +24,8 @@ from analyzer.cluster.store import FAILED, REPLACED, NodeRow, Store
 from analyzer.errors import InputError, UsageError
 from analyzer.inputs.api_objects import ApiObjects
 from analyzer.model.value import replace
-from analyzer.node_dumps.sources import Sources, Task, checked_pattern, is_there
-from analyzer.node_dumps.worker import Result, Settings, begin, failed, why_not, work
+from analyzer.node_dumps.sources import DumpSources, Task, checked_pattern, is_there
+from analyzer.node_dumps.worker import ReadSettings, TaskResult, begin, failed, why_not, work
 from analyzer.output import BAD_INPUT, INTERRUPTED, finish, say
 from analyzer.reports.cluster_build_answer import BuildAnswer
 from analyzer.reports.progress import progress
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from types import SimpleNamespace
     from typing import Final
 
-    from analyzer.cluster.content import Row
+    from analyzer.cluster.content import TableRow
     from analyzer.reports.progress import Advance
 
 #: Nodes, or seconds, after which what was read is kept.
@@ -67,7 +68,7 @@ def build(options: SimpleNamespace) -> int:
         "name_from": pattern,
         "objects": _told(objects),
     }
-    sources = Sources(options.dumps, objects.cluster.node_names, pattern, options.max_input)
+    sources = DumpSources(options.dumps, objects.cluster.node_names, pattern, options.max_input)
     sources.listed()  # before anything is made
     store = Store.create(options.into, kept, objects.items)
     engine = Engine(options.engine, options.workers or workers_here(), begin, options.worker_memory)
@@ -114,7 +115,7 @@ class _Build:
         self._cluster = objects.cluster
         self._engine = engine
         given = ("node_of", "assumed", "max_input", "input_format", "table")
-        self._settings = Settings(
+        self._settings = ReadSettings(
             objects=store.objects,
             options={name: getattr(options, name) for name in given},
             run=f"{time.time_ns()}",
@@ -122,7 +123,7 @@ class _Build:
         )
         self._nodes: list[NodeRow] = []
         self._new = New.nothing()
-        self._diagnostics: list[Row] = []
+        self._diagnostics: list[TableRow] = []
         self._kept_at = time.monotonic()
         done = [each for each in store.nodes() if each.is_done]
         self._source_of = {each.node: each.source for each in done if is_there(each.source)}
@@ -139,7 +140,7 @@ class _Build:
 
     # --- tasks --------------------------------------------------------------------
 
-    def read(self, sources: Sources, advance: Advance | None) -> None:
+    def read(self, sources: DumpSources, advance: Advance | None) -> None:
         """Read what remains."""
         tasks = self._tasks(sources)
         again: deque[Task] = deque()
@@ -147,7 +148,7 @@ class _Build:
         is_over = False
         while not is_over or again:
             with self._engine.executor() as executor:
-                waiting: dict[Future[Result], Task] = {}
+                waiting: dict[Future[TaskResult], Task] = {}
                 try:
                     while True:
                         is_over = self._hand_out(executor, tasks, again, waiting) or is_over
@@ -164,7 +165,7 @@ class _Build:
         self.keep()
         self._settle(sources)
 
-    def _settle(self, sources: Sources) -> None:
+    def _settle(self, sources: DumpSources) -> None:
         """Discard the state of dumps that no longer exist."""
         rows = self._store.nodes()
         gone = {id(each) for each in rows if sources.lacks(each.source)}
@@ -176,7 +177,7 @@ class _Build:
                 self._nodes.append(replace(each, state=FAILED, reason=_GONE, map=""))
         self.keep()
 
-    def _tasks(self, sources: Sources) -> Iterator[Task]:
+    def _tasks(self, sources: DumpSources) -> Iterator[Task]:
         """Yield what is to be read, each node once."""
         seen: dict[str, str] = {}
         for task in sources.tasks(self._done):
@@ -192,7 +193,7 @@ class _Build:
         executor: Executor,
         tasks: Iterator[Task],
         again: deque[Task],
-        waiting: dict[Future[Result], Task],
+        waiting: dict[Future[TaskResult], Task],
     ) -> bool:
         """Submit as many tasks as there is room for; return whether there are no more.
 
@@ -217,19 +218,19 @@ class _Build:
         return False
 
     def _suspects(
-        self, waiting: dict[Future[Result], Task], deaths: dict[str, int]
+        self, waiting: dict[Future[TaskResult], Task], deaths: dict[str, int]
     ) -> Iterator[Task]:
         """Yield the tasks that a broken pool was at and that are to be tried alone."""
         alone = len(waiting) == 1
         for task in waiting.values():
             deaths[task.source] = deaths.get(task.source, 0) + alone
             if deaths[task.source] >= _MOST_DEATHS:
-                self._add(Result.failed(failed(task, task.node, _DIED)))
+                self._add(TaskResult.failed(failed(task, task.node, _DIED)))
             else:
                 self._suspected |= {task.source}
                 yield task
 
-    def _take(self, task: Task, result: Result, again: deque[Task]) -> None:
+    def _take(self, task: Task, result: TaskResult, again: deque[Task]) -> None:
         """Take what a task gave; again, if what it names was lost with another worker."""
         self._new.add(result.new)
         if any(self._store.lacks(each, self._new) for each in result.nodes):
@@ -239,7 +240,7 @@ class _Build:
         self._suspected -= {task.source}
         self._add(result)
 
-    def _add(self, result: Result) -> None:
+    def _add(self, result: TaskResult) -> None:
         for each in result.nodes:
             node = each
             other = self._source_of.setdefault(node.node, node.source) if node.is_done else ""
@@ -269,7 +270,7 @@ class _Build:
         self._kept_at = time.monotonic()
 
 
-def _result(task: Task, future: Future[Result]) -> Result:
+def _result(task: Task, future: Future[TaskResult]) -> TaskResult:
     """Return what a task gave; whatever went wrong with it alone is why its node failed.
 
     Raises:
@@ -284,5 +285,5 @@ def _result(task: Task, future: Future[Result]) -> Result:
     if error is not None:
         why = f"a bug in kubeodds, {type(error).__name__}: {error}"
         why = why_not(error) if isinstance(error, MemoryError) else why
-        return Result.failed(failed(task, task.node, why))
+        return TaskResult.failed(failed(task, task.node, why))
     return future.result()

@@ -19,7 +19,7 @@ from analyzer.errors import AnalyzerError, UsageError
 from analyzer.inputs.files import Member, read_file
 from analyzer.inputs.nodes import without_program
 from analyzer.model.value import value
-from analyzer.node_dumps.sources import Sources, Task
+from analyzer.node_dumps.sources import DumpSources, Task
 from analyzer.node_dumps.worker import parts_of, why_not
 from analyzer.parsers.ages import dump_taken, time_from_text
 from analyzer.parsers.clock_times import seconds_of, time_in, without_times
@@ -62,7 +62,7 @@ def dumped(options: SimpleNamespace, names: NodeNames) -> list[Dumped]:
         OSError: they cannot be listed.
     """
     known: tuple[str, ...] = ()
-    sources = Sources(options.dumps, known, None, options.max_input)
+    sources = DumpSources(options.dumps, known, None, options.max_input)
     found = [each for task in sources.tasks(()) for each in _of_task(task, options, names)]
     return sorted(found, key=lambda each: (each.at, each.node, each.source))
 

@@ -66,7 +66,7 @@ class Task:
     why: str = ""
 
 
-class Sources:
+class DumpSources:
     """What has to be read of the dumps that were named.
 
     `known` are the names of the objects' nodes; `name_from` has one group, or none and is the name.
@@ -82,7 +82,7 @@ class Sources:
         #: How many there will be, as far as that is known before all is read.
         self.number = 0
         self._listed: list[Task | str] | None = None
-        #: Sources that were come by, and archives that were read to their end.
+        #: Sources that were reached, and archives that were read to their end.
         self._met: set[str] = set()
         self._whole: set[str] = set()
 

@@ -5,7 +5,7 @@ Theory of operation
 
 A worker is a process, here or on another machine. It keeps what costs time from one node to the
 next: the API objects, which contents it has given already, and the dumps that others of the cluster
-are compared with (`cluster_alike`). Whatever a dump holds, a worker answers: that it was read, or
+are compared with (`alike`). Whatever a dump holds, a worker answers: that it was read, or
 why it could not be. What it cannot answer (the kernel killed it) its caller sees.
 
 The program runs without a collector of cycles; a worker runs for hours, and values do hold cycles.
@@ -24,7 +24,7 @@ from types import SimpleNamespace
 from analyzer.cluster.content import Encoder, New, block_of
 from analyzer.cluster.facts import as_text, facts_of
 from analyzer.cluster.node_names import NodeNames
-from analyzer.cluster.reference import key_of
+from analyzer.cluster.reference import service_port_key
 from analyzer.cluster.store import DONE, FAILED, NodeRow
 from analyzer.errors import AnalyzerError, InputError
 from analyzer.inputs.api_objects import ApiObjects
@@ -32,15 +32,15 @@ from analyzer.inputs.files import Member
 from analyzer.inputs.recognised import Input
 from analyzer.inputs.whole import read_whole, rules_of
 from analyzer.model.value import value
-from analyzer.node_dumps.alike import Alike
+from analyzer.node_dumps.alike import RecentDumps
 from analyzer.node_dumps.sources import Task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
-    from analyzer.cluster.content import Row
-    from analyzer.cluster.reference import Key
+    from analyzer.cluster.content import TableRow
+    from analyzer.cluster.reference import ServicePortKey
     from analyzer.kubeproxy.view import ServicePort
     from analyzer.model.diagnostics import Diagnostic
 
@@ -51,7 +51,7 @@ _MOST_TOLD: Final = 200
 
 
 @value(kw_only=True)
-class Settings:
+class ReadSettings:
     """How dumps are read, the same for a whole build.
 
     Attributes:
@@ -70,7 +70,7 @@ class Settings:
 
 
 @value(kw_only=True)
-class Result:
+class TaskResult:
     """The result of a task: a row for each of its nodes, and new contents.
 
     Attributes:
@@ -81,13 +81,13 @@ class Result:
 
     nodes: tuple[NodeRow, ...]
     new: New
-    diagnostics: Mapping[str, tuple[Row, ...]]
+    diagnostics: Mapping[str, tuple[TableRow, ...]]
     seconds: float
     process: str = ""
     cpu: float = 0.0
 
     @classmethod
-    def failed(cls, node: NodeRow) -> Result:
+    def failed(cls, node: NodeRow) -> TaskResult:
         """Return the row of a node that was not read."""
         return cls(nodes=(node,), new=New.nothing(), diagnostics={}, seconds=0.0)
 
@@ -121,7 +121,7 @@ def begin(memory: int) -> None:
         threading.Thread(target=watch, daemon=True).start()
 
 
-def work(settings: Settings, task: Task) -> Result:
+def work(settings: ReadSettings, task: Task) -> TaskResult:
     """Read the dumps of a task in this process, with what it has cached."""
     key = settings.objects, settings.run, repr(sorted(settings.options.items()))
     with _ONE:  # workers of Dask may have several threads
@@ -142,14 +142,14 @@ def work(settings: Settings, task: Task) -> Result:
 class Reader:
     """Reads dumps of one cluster, one after the other."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ReadSettings) -> None:
         self._options = settings.options
         self._objects = ApiObjects(self._namespace((), None, settings.objects))
         self._has_objects = bool(settings.objects)
         self._known = self._objects.cluster.node_names
         self._names = NodeNames(self._known)
         self._encoder = Encoder()
-        self.alike = Alike(self._encoder) if settings.shares else None
+        self.alike = RecentDumps(self._encoder) if settings.shares else None
         self._read = 0
         self._given: tuple[NodeRow, ...] = ()
 
@@ -171,19 +171,19 @@ class Reader:
         }
         return SimpleNamespace(**given)
 
-    def read(self, task: Task, *, forget: bool = False) -> Result:
+    def read(self, task: Task, *, forget: bool = False) -> TaskResult:
         """Return the content of a task's dumps, or why it is not known."""
         if forget:
             self._encoder.forget()
             if self.alike is not None:
                 self.alike.forget()
         begun = time.process_time()
-        told: dict[str, tuple[Row, ...]] = {}
+        told: dict[str, tuple[TableRow, ...]] = {}
         nodes = tuple(self._nodes(task, told))
         self._read += 1
         if self._read % _COLLECTS == 0:
             gc.collect()
-        return Result(
+        return TaskResult(
             nodes=nodes,
             new=self._encoder.taken(),
             diagnostics=told,
@@ -198,7 +198,7 @@ class Reader:
         options = self._namespace((held,), node, "objects" if self._has_objects else "")
         return read_whole(options, self._objects).view.services
 
-    def _nodes(self, task: Task, told: dict[str, tuple[Row, ...]]) -> Iterator[NodeRow]:
+    def _nodes(self, task: Task, told: dict[str, tuple[TableRow, ...]]) -> Iterator[NodeRow]:
         """Yield a row for each node of a task."""
         if task.why:
             yield failed(task, task.node, task.why)
@@ -219,17 +219,17 @@ class Reader:
         task: Task,
         node: str,
         files: tuple[str, ...],
-        told: dict[str, tuple[Row, ...]],
+        told: dict[str, tuple[TableRow, ...]],
     ) -> NodeRow:
         named = node if node in self._known or not self._has_objects else None
         options = self._namespace(files, named, "objects" if self._has_objects else "")
         read = None if self.alike is None else self.alike.read(options, self._objects)
         if read is None:
             given = read_whole(options, self._objects)
-            digests: dict[Key, str] = {}
+            digests: dict[ServicePortKey, str] = {}
             blocks: dict[int, set[str]] = {}
             for service in given.view.services:
-                found = digests[key_of(service)] = self._encoder.encode(service)
+                found = digests[service_port_key(service)] = self._encoder.encode(service)
                 blocks.setdefault(block_of(service), set()).add(found)
             name = self._encoder.map(map(self._encoder.block, blocks.values()))
             rules = rules_of(given)
@@ -251,7 +251,7 @@ class Reader:
             taken=_taken(files, given),
             synced=_synced(files),
             map="" if unseen else name,
-            mode=view.mode,
+            mode=view.mode.value,
             rules=rules,
             unseen=unseen,
             cut=view.cut,
@@ -327,7 +327,7 @@ def why_not(error: BaseException) -> str:
     return str(error)
 
 
-def _told(diagnostics: Sequence[Diagnostic]) -> Iterator[Row]:
+def _told(diagnostics: Sequence[Diagnostic]) -> Iterator[TableRow]:
     for each in diagnostics[:_MOST_TOLD]:
         yield (
             each.severity.value,

@@ -1,4 +1,4 @@
-"""What the death of one API server process costs while its node lives.
+"""What the death of one API server process costs while its node is alive.
 
 Its address stays an endpoint of that Service until its lease has expired, and no other Service
 has it as an endpoint.

@@ -11,7 +11,7 @@ from analyzer.kubeproxy.view import Endpoint, ServicePort
 from analyzer.model.cluster import Cluster
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
-from analyzer.model.workloads import NodeFacts, ServiceFacts, Workload, Workloads
+from analyzer.model.workloads import ManagedPod, NodeFacts, ServiceFacts, Workloads
 from analyzer.outage.api_servers import is_api
 from analyzer.outage.clocks import ANY_TIME, NEVER, Clocks, TimeBounds
 from analyzer.outage.eviction import Rates, waits
@@ -128,7 +128,7 @@ class Causes:
         normal = clocks.not_ready(may_elect=outage.may_elect, is_stuck=stuck)
         #: When pods of dead nodes are marked not ready, and when default/kubernetes changes.
         self.not_ready = self._healing(outage.heals, normal, clocks.after_outage())
-        # By the time the API is back leases may have expired, or the API servers live again.
+        # By the time the API is back leases may have expired, or the API servers are back.
         gone = TimeBounds(Fraction(0), clocks.api_removed().latest)
         self.api_removed = self._healing(outage.writes, clocks.api_removed(is_stuck=stuck), gone)
 
@@ -218,7 +218,7 @@ class Causes:
     def _node(self, name: str | None) -> NodeFacts | None:
         return self._workloads.nodes.get(name or "")
 
-    def _replaced(self, pod: Workload | None, node: str | None) -> tuple[Cause, TimeBounds]:
+    def _replaced(self, pod: ManagedPod | None, node: str | None) -> tuple[Cause, TimeBounds]:
         if self.all_dead:
             return Cause.UNLISTED if pod is None else _cause(pod), NEVER
         tolerates = self._clocks.of("toleration")
@@ -268,7 +268,7 @@ def by_cause(
     yield from sorted(found.values(), key=lambda each: (-len(each[1]), each[0].cause.value))
 
 
-def _cause(pod: Workload) -> Cause:
+def _cause(pod: ManagedPod) -> Cause:
     match pod.owner:
         case "DaemonSet":
             return Cause.DAEMON_SET

@@ -10,7 +10,7 @@ answer is a pair of bounds and never a time that is only likely.
 A node's last heartbeat that a controller saw was sent at most one renewal of its lease before the
 node's death, and was seen at the controller's next iteration. One grace period after it was seen,
 at the iteration after that, the node's condition becomes unknown and its pods are not ready; the
-EndpointSlice controller removes their endpoints, and each kube-proxy writes its rules anew. The
+EndpointSlice controller removes their endpoints, and each kube-proxy rewrites its rules. The
 taint that evicts pods comes an iteration later, node by node at the rate of its zone.
 
 Source: Kubernetes, pkg/controller/nodelifecycle/node_lifecycle_controller.go,

@@ -30,7 +30,7 @@ class Component:
     """The effects of a component being down.
 
     Attributes:
-        down: what of it is down; the rest of the cluster lives.
+        down: what of it is down; the rest of the cluster is alive.
         works: what still works.
         stops: what stops.
         since: from when on that is felt.

@@ -1,6 +1,7 @@
 """Whether the control plane survives node failures: etcd, API, controllers, scheduler.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 etcd answers writes, and linearizable reads, while more than half of its members are alive; without
 that kube-apiserver may still answer reads from its cache, but nothing is written. A living API
@@ -58,7 +59,7 @@ class LoadBalancer(enum.Enum):
 class ApiState(enum.Enum):
     """How much of the API still works.
 
-    READ_ONLY: nothing is written, and at best reads from a cache go on. UNKNOWN: it may be up.
+    READ_ONLY: nothing is written, and at best reads from a cache continue. UNKNOWN: it may be up.
     """
 
     UP = "up"
@@ -68,7 +69,7 @@ class ApiState(enum.Enum):
 
 
 @value(kw_only=True)
-class Topology:
+class ControlPlaneTopology:
     """Which node runs which component.
 
     Attributes:
@@ -152,8 +153,8 @@ def quorum(members: int) -> int:
     return members // 2 + 1
 
 
-def judge(
-    topology: Topology, dead: Collection[str], processes: Collection[str] = ()
+def control_plane_after(
+    topology: ControlPlaneTopology, dead: Collection[str], processes: Collection[str] = ()
 ) -> ControlPlaneState:
     """Return what still works of a control plane with these nodes dead.
 
@@ -177,7 +178,7 @@ def judge(
     )
 
 
-def survives(topology: Topology) -> int:
+def survives(topology: ControlPlaneTopology) -> int:
     """Return how many nodes, whichever they are, it can lose with `heals` still true.
 
     -1 if that is not certain with nothing dead. Each way to break it is to lose a number of nodes
@@ -203,7 +204,7 @@ def _left(names: Collection[str], gone: frozenset[str]) -> tuple[int, int]:
     return len([name for name in names if name not in gone]), len(names)
 
 
-def _has_quorum(topology: Topology, gone: frozenset[str]) -> Ternary:
+def _has_quorum(topology: ControlPlaneTopology, gone: frozenset[str]) -> Ternary:
     alive, members = _left(topology.members, gone)
     match topology.etcd:
         case Etcd.EXTERNAL:
@@ -215,7 +216,9 @@ def _has_quorum(topology: Topology, gone: frozenset[str]) -> Ternary:
             return Ternary.TRUE if alive >= quorum(members) else Ternary.UNKNOWN
 
 
-def _is_reachable(topology: Topology, gone: frozenset[str], lost: frozenset[str]) -> Ternary:
+def _is_reachable(
+    topology: ControlPlaneTopology, gone: frozenset[str], lost: frozenset[str]
+) -> Ternary:
     if not _left(topology.api, lost)[0]:
         return Ternary.FALSE
     match topology.load_balancer:
@@ -228,7 +231,7 @@ def _is_reachable(topology: Topology, gone: frozenset[str], lost: frozenset[str]
 
 
 def _reasons(
-    topology: Topology,
+    topology: ControlPlaneTopology,
     gone: frozenset[str],
     lost: frozenset[str],
     has_quorum: Ternary,

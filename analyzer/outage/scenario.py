@@ -15,7 +15,12 @@ from analyzer.model.workloads import Workloads
 from analyzer.outage.api_servers import is_api
 from analyzer.outage.causes import Causes, Outage, Reconciler, dead_nodes
 from analyzer.outage.clocks import AT_ONCE, NEVER, Clocks, TimeBounds
-from analyzer.outage.control_plane import ApiState, ControlPlaneState, Topology, judge
+from analyzer.outage.control_plane import (
+    ApiState,
+    ControlPlaneState,
+    ControlPlaneTopology,
+    control_plane_after,
+)
 from analyzer.outage.eviction import Rates
 from analyzer.outage.timeline import Reboot
 
@@ -52,7 +57,7 @@ class OutageOptions:
 
 
 @value
-class Event:
+class OutageEvent:
     """What happens in an outage, and when."""
 
     what: str
@@ -65,7 +70,7 @@ class Scenario:
 
     Attributes:
         died: what is dead, including what dies with the API.
-        judgement: what is left of the control plane; None if not known, or if the options say it.
+        plane: what is left of the control plane; None if not known, or if the options say it.
         unsettled: from when to when living nodes may count as not ready, and their endpoints be
             missing from the rules.
         why: why it does not heal, or is not known to; empty if it does.
@@ -76,12 +81,12 @@ class Scenario:
     outage: Outage
     causes: Causes
     clocks: Clocks
-    judgement: ControlPlaneState | None
+    plane: ControlPlaneState | None
     reboot: Reboot | None
     unsettled: tuple[TimeBounds, ...]
     why: tuple[str, ...]
     assumed: tuple[str, ...]
-    events: tuple[Event, ...]
+    events: tuple[OutageEvent, ...]
 
 
 def scenario(
@@ -89,7 +94,7 @@ def scenario(
     died: Dead,
     services: Sequence[ServicePort],
     cluster: Cluster,
-    topology: Topology | None,
+    topology: ControlPlaneTopology | None,
     workloads: Workloads,
 ) -> Scenario:
     """Return the outage to simulate.
@@ -98,11 +103,11 @@ def scenario(
         UsageError: what was said needs an API that is gone, and it is not.
     """
     nodes = dead_nodes(died, cluster)
-    judgement = None
+    plane = None
     if topology is not None:
         processes = _processes(services, died, cluster)
-        judgement = judge(topology, nodes, processes)
-    outage, why = _outage(asked, judgement, services, died)
+        plane = control_plane_after(topology, nodes, processes)
+    outage, why = _outage(asked, plane, services, died)
     _check(asked, outage)
     carrying = _api_nodes(services, cluster) if topology is None else topology.nodes
     stuck = outage.writes is not Ternary.FALSE and bool(nodes)
@@ -122,7 +127,7 @@ def scenario(
         outage=outage,
         causes=causes,
         clocks=clocks,
-        judgement=judgement,
+        plane=plane,
         reboot=reboot,
         unsettled=_unsettled(outage, clocks),
         why=why,
@@ -133,7 +138,7 @@ def scenario(
 
 def _outage(
     asked: OutageOptions,
-    judgement: ControlPlaneState | None,
+    plane: ControlPlaneState | None,
     services: Sequence[ServicePort],
     died: Dead,
 ) -> tuple[Outage, tuple[str, ...]]:
@@ -142,7 +147,7 @@ def _outage(
         writes=Ternary.TRUE,
         heals=Ternary.TRUE,
         replaces=Ternary.TRUE,
-        may_elect=judgement.may_elect if judgement is not None else bool(died.nodes or died.zones),
+        may_elect=plane.may_elect if plane is not None else bool(died.nodes or died.zones),
         api_back=back,
         proxy_dead=asked.proxy_dead,
         with_api=asked.with_api,
@@ -156,16 +161,16 @@ def _outage(
         return outage, ()
     if asked.heals is False:
         return _with(outage, Ternary.FALSE), ("--frozen says so",)
-    if judgement is not None:
+    if plane is not None:
         found = replace(
             outage,
-            writes=judgement.writes,
-            heals=judgement.heals,
-            replaces=judgement.replaces,
+            writes=plane.writes,
+            heals=plane.heals,
+            replaces=plane.replaces,
         )
         # Without an API the rest does not matter.
-        is_down = judgement.state is ApiState.DOWN
-        return found, judgement.reasons[:1] if is_down else judgement.reasons
+        is_down = plane.state is ApiState.DOWN
+        return found, plane.reasons[:1] if is_down else plane.reasons
     if is_gone:
         return _with(outage, Ternary.FALSE), ("every endpoint of default/kubernetes is dead",)
     return _with(outage, Ternary.UNKNOWN), (_NOT_KNOWN,)
@@ -236,38 +241,40 @@ def _events(
     services: Iterable[ServicePort],
     dead: frozenset[Endpoint],
     reboot: Reboot | None,
-) -> Iterator[Event]:
+) -> Iterator[OutageEvent]:
     """Yield what happens to nodes and the control plane, in the order in which it may begin."""
-    yield Event("what is marked dead is dead", AT_ONCE)
+    yield OutageEvent("what is marked dead is dead", AT_ONCE)
     found = []
     if reboot is not None:
         found.append(
-            Event("the dump's node restarts, without rules", TimeBounds(reboot.at, reboot.at))
+            OutageEvent("the dump's node restarts, without rules", TimeBounds(reboot.at, reboot.at))
         )
     if outage.api_back.earliest is not None:
-        found.append(Event("the control plane is back", outage.api_back))
+        found.append(OutageEvent("the control plane is back", outage.api_back))
     found += [
-        Event("living nodes too may count as not ready, for a while", each)
+        OutageEvent("living nodes too may count as not ready, for a while", each)
         for each in _unsettled(outage, clocks)
     ]
     if outage.may_elect and outage.heals is not Ternary.FALSE:
-        found.append(Event("another controller manager is elected, if necessary", clocks.election))
+        found.append(
+            OutageEvent("another controller manager is elected, if necessary", clocks.election)
+        )
     if causes.nodes:
         ready, tolerates = causes.not_ready, clocks.of("toleration")
-        found.append(Event("pods of dead nodes are marked not ready", ready))
+        found.append(OutageEvent("pods of dead nodes are marked not ready", ready))
         leave = NEVER if outage.proxy_dead else ready + clocks.reaches_rules
-        found.append(Event("their endpoints leave this node's rules", leave))
+        found.append(OutageEvent("their endpoints leave this node's rules", leave))
         evicted = [causes.evicted(node, tolerates) for node in sorted(causes.nodes)]
         first = evicted[0]
         for each in evicted[1:]:
             first = first | each
-        found.append(Event("they are evicted, and replaced where they can be", first))
+        found.append(OutageEvent("they are evicted, and replaced where they can be", first))
     if any(is_api(each) and not dead.isdisjoint(each.endpoints) for each in services):
         lease = outage.reconciler is Reconciler.LEASE and not outage.proxy_dead
         when = causes.api_removed if lease else NEVER
         # Without an API that does not happen; by the time it could they are back.
         if outage.writes is not Ternary.FALSE:
-            found.append(Event("dead API servers leave default/kubernetes", when))
+            found.append(OutageEvent("dead API servers leave default/kubernetes", when))
     yield from sorted(found, key=lambda each: _order(each.when))
 
 

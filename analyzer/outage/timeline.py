@@ -8,7 +8,7 @@ when rules change: an endpoint that leaves them gives its share to the others, a
 takes some. When that happens is a `TimeBounds`, so that at each moment there is a set of endpoints
 that certainly are still in the rules, and one of those that may be. The bounds are those over all
 choices between the two: most is lost with as many dead ones as may be there, least with as few.
-Rules that kube-proxy writes anew give n endpoints 1/n each; the kernel draws that to n / 2**31,
+Rules that kube-proxy rewrites give n endpoints 1/n each; the kernel draws that to n / 2**31,
 by which bounds are widened.
 
 A route whose last endpoint has left refuses new flows: they are as lost as before, until a pod has
@@ -43,7 +43,7 @@ _OFF: Final = Fraction(1, 1 << 31)
 
 
 @value
-class Step:
+class LossStep:
     """The share of new flows lost from some second on, until the next step."""
 
     since: Fraction
@@ -59,10 +59,10 @@ class Curve:
         until: seconds; where it ends.
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[LossStep, ...]
     until: Fraction
 
-    def pieces(self) -> Iterable[tuple[Step, Fraction]]:
+    def pieces(self) -> Iterable[tuple[LossStep, Fraction]]:
         """Yield each step with the second at which it ends."""
         ends = [*(step.since for step in self.steps[1:]), self.until]
         return zip(self.steps, ends, strict=True)
@@ -80,11 +80,11 @@ class Curve:
         """When losses end; None of a bound: not before the end."""
         return TimeBounds(self._gone(lambda step: step.lower), self._gone(lambda step: step.upper))
 
-    def at(self, second: Fraction) -> Step:
+    def at(self, second: Fraction) -> LossStep:
         """Return the step that a second is in."""
         return [step for step in self.steps if step.since <= second][-1]
 
-    def _gone(self, share: Callable[[Step], Fraction]) -> Fraction | None:
+    def _gone(self, share: Callable[[LossStep], Fraction]) -> Fraction | None:
         """Return from when on a bound is 0 until the end."""
         lost = [end for step, end in self.pieces() if share(step)]
         if not lost:
@@ -186,7 +186,7 @@ class _Player:
             if best is None or (upper, lower) > best[0]:
                 best = (upper, lower), each, curve
         if best is None:
-            nothing = Curve(steps=(Step(_ZERO, _ZERO, _ZERO),), until=self._until)
+            nothing = Curve(steps=(LossStep(_ZERO, _ZERO, _ZERO),), until=self._until)
             return Played(
                 service=service, route=None, first=(_ZERO, _ZERO), curve=nothing, fates=found
             )
@@ -238,7 +238,7 @@ class _Route:
             set() if spec is None else {(e.address, e.port) for e in spec.endpoints if e.is_ready}
         )
         more = spec is None or not listed or not listed.issubset((e.address, e.port) for e in drawn)
-        #: Rules that are written anew may draw others than these rules do.
+        #: Rules that are rewritten may draw others than these rules do.
         self._may_widen = hints or (more and not local)
         #: Pods that come in their place are certainly drawn.
         self._draws_new = spec is not None and not (local or hints or more)
@@ -253,7 +253,7 @@ class _Route:
             spans += [reboot.rules, TimeBounds(reboot.at, reboot.at)]
         spans += unsettled
         times = {_ZERO, *(t for s in spans for t in (s.earliest, s.latest) if t is not None)}
-        steps: list[Step] = []
+        steps: list[LossStep] = []
         for time in sorted(each for each in times if each < until):
             lower, upper = self._at(time)
             if any(_may(span, time) and not _must(span, time) for span in unsettled):
@@ -261,7 +261,7 @@ class _Route:
             if reboot is not None and reboot.at <= time:
                 lower, upper = _rebooted(reboot, time, (lower, upper), self._leads)
             if not steps or (steps[-1].lower, steps[-1].upper) != (lower, upper):
-                steps.append(Step(time, lower, upper))
+                steps.append(LossStep(time, lower, upper))
         return Curve(steps=tuple(steps), until=until)
 
     def _at(self, time: Fraction) -> tuple[Fraction, Fraction]:

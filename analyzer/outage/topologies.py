@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from analyzer.errors import UsageError, suggestion
 from analyzer.model.roles import Roles
 from analyzer.model.value import replace, value
-from analyzer.outage.control_plane import Etcd, LoadBalancer, Topology
+from analyzer.outage.control_plane import ControlPlaneTopology, Etcd, LoadBalancer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,7 +57,9 @@ class GivenTopology:
         return bool(self.preset or self.control_plane or self.etcd or self.load_balancer)
 
 
-def topology(said: GivenTopology, roles: Roles, nodes: Collection[str]) -> Topology | None:
+def topology(
+    said: GivenTopology, roles: Roles, nodes: Collection[str]
+) -> ControlPlaneTopology | None:
     """Return the control plane; None if its nodes are not known.
 
     Args:
@@ -80,7 +82,7 @@ def topology(said: GivenTopology, roles: Roles, nodes: Collection[str]) -> Topol
         return None
     etcd, members = _etcd(said, roles, api)
     balancer, balancers = _load_balancer(said, api)
-    found = Topology(
+    found = ControlPlaneTopology(
         api=tuple(sorted(set(api))),
         etcd=etcd,
         members=tuple(sorted(set(members))),
@@ -138,7 +140,7 @@ def _load_balancer(said: GivenTopology, api: Sequence[str]) -> tuple[LoadBalance
     return (LoadBalancer.UNKNOWN if len(set(api)) > 1 else LoadBalancer.NONE), ()
 
 
-def _assumed(found: Topology) -> Iterator[str]:
+def _assumed(found: ControlPlaneTopology) -> Iterator[str]:
     """Yield the assumptions that the answer depends on."""
     match found.load_balancer:
         case LoadBalancer.EXTERNAL:

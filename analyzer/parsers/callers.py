@@ -15,7 +15,7 @@ from analyzer.parsers.pods import has_ended
 def callers_of(objects: Sequence[Object], namespace: str, selector: str) -> dict[str, str | None]:
     """Return the pods that a selector matches, by ``ns/name``, each with its node if it has one.
 
-    It is a name, in which ``*`` stands for anything; or ``key=value``, ``key!=value`` and more of
+    It is a name, in which ``*`` represents anything; or ``key=value``, ``key!=value`` and more of
     these with ``&`` between.
     """
     found: dict[str, str | None] = {}

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 _ENTRY: Final = re.compile(
     r"(?:ipv[46] +\d+ +)?(tcp|udp|sctp|dccp|udplite) +\d+ +(?:(\d{1,10}) )?(?:([A-Z][A-Z0-9_]*) )?"
-    r"src=(\S+) dst=(\S+) sport=(\d{1,5}) dport=(\d{1,5}) (?:packets=\d+ bytes=\d+ )?"
+    r"src=(\S+) dst=(\S+) sport=(\d{1,5}) dport=(\d{1,5}) "
+    # Programs and /proc differ in the order of these.
+    r"(?:packets=\d+ bytes=\d+ |zone-orig=\d+ ){0,2}"
     r"(\[UNREPLIED\] )?src=(\S+) dst=\S+ sport=(\d{1,5}) dport=\d{1,5}(?: |$)"
 )
 #: The beginning of any entry, with or without ports.

@@ -39,15 +39,18 @@ class Format:
     parse: Callable[[str, str, str | None, Advance | None, Skim | None], Ruleset | NftRuleset]
 
 
-def _later(module: str) -> Format:
-    """Return a format whose module is loaded on first use, since most dumps do not need it."""
+def _later(module: str, begins: str = "") -> Format:
+    """Return a format whose module is loaded on first use, since most dumps do not need it.
+
+    All texts of the format begin with `begins`, but for blanks.
+    """
 
     def loaded() -> Any:
         __import__(module)  # importlib takes as long to load as two modules of ours
         return sys.modules[module]
 
     def sniff(text: str) -> bool:
-        found: bool = loaded().sniff(text)
+        found: bool = text.lstrip().startswith(begins) and loaded().sniff(text)
         return found
 
     def parse(text: str, file: str, *given: Any) -> Ruleset | NftRuleset:
@@ -59,7 +62,7 @@ def _later(module: str) -> Format:
 
 FORMATS: Final[Mapping[str, Format]] = {
     "iptables-save": Format(iptables_save.sniff, iptables_save.parse),
-    "nft-json": _later("analyzer.parsers.nft_json"),
+    "nft-json": _later("analyzer.parsers.nft_json", "{"),
     "nft": _later("analyzer.parsers.nft_text"),
     "iptables-list": _later("analyzer.parsers.listing"),
 }

@@ -13,7 +13,7 @@ from typing import Final
 from analyzer.errors import InputError
 from analyzer.model.addresses import WIDTHS, address_from_text, network_from_text
 from analyzer.model.diagnostics import Location
-from analyzer.model.ipsets import Ipset, IpsetEntry, Opaque, Part, PortKey
+from analyzer.model.ipsets import EntryPart, Ipset, IpsetEntry, Opaque, PortKey
 from analyzer.model.region import Interval, span
 from analyzer.model.value import replace
 from analyzer.parsers.words import Words
@@ -178,8 +178,8 @@ def _length(part: Interval, version: int) -> int:
 
 def _parts(
     kind: str, text: str, made: Ipset, where: tuple[int, int], words: Words
-) -> Sequence[Part]:
-    """Return the values that a part of an entry stands for."""
+) -> Sequence[EntryPart]:
+    """Return the values that a part of an entry represents."""
     match kind:
         case "ip" | "net":
             network = network_from_text(text)
@@ -203,7 +203,7 @@ def _parts(
             return [Opaque(text)]
 
 
-def _ports(text: str, made: Ipset, where: tuple[int, int], words: Words) -> Sequence[Part]:
+def _ports(text: str, made: Ipset, where: tuple[int, int], words: Words) -> Sequence[EntryPart]:
     found = _PORT.fullmatch(text)
     if found is None:
         if re.fullmatch(r"[\w-]+:.+", text):  # a type and code of ICMP

@@ -24,7 +24,7 @@ from analyzer.model.hooks import POLICIES
 from analyzer.model.iptables.rules import Chain, Ruleset, Table
 from analyzer.model.value import replace
 from analyzer.parsers.header import family_of, headers, taken
-from analyzer.parsers.rows import Block, Chains, RowReader, Skim, Skimmed, SlicedRows
+from analyzer.parsers.rows import RowBlock, RowChains, RowReader, Skim, Skimmed, SlicedRows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,6 +48,8 @@ _SNIFF: Final = (
     r"^[-+ \t>$]*(?:\*\s*[a-z]+\s*$|:\S+ (?:ACCEPT|DROP|-) \[\d+:\d+\]|-P [A-Z]+ (?:ACCEPT|DROP)"
     r"|(?:\[\d+:\d+\]\s*)?-A \S+ )"
 )
+#: One of these is in each line that it finds.
+_MARKS: Final = ("*", "-A ", "-P ", " [")
 
 #: Warning of iptables-nft-save on stderr, which may be mixed into a dump before or after the rules.
 #: Source: iptables/nft-shared.c, ``nft_check_xt_legacy``.
@@ -60,8 +62,11 @@ _Head: TypeAlias = tuple[str | None, tuple[int, int]] | None
 
 def sniff(text: str) -> bool:
     """Return whether `text` has a line that iptables-save or ``iptables -S`` prints."""
-    # The regular expression takes a moment to compile.
-    return text.startswith(_USUAL_HEADS) or re.search(_SNIFF, text, re.MULTILINE) is not None
+    if text.startswith(_USUAL_HEADS):
+        return True
+    # The regular expression takes a moment to compile, and to search a listing of nft.
+    may_be = any(mark in text for mark in _MARKS)
+    return may_be and re.search(_SNIFF, text, re.MULTILINE) is not None
 
 
 def parse(
@@ -157,7 +162,7 @@ class _Declared(Mapping[str, "Any"]):
 def _declared(
     text: str, span: tuple[int, int], skimmed: Mapping[str, object]
 ) -> Mapping[str, _Head] | None:
-    """Return the chains that the lines at `span` declare; None if a line is odd.
+    """Return the chains that the lines at `span` declare; None if a line is unusual.
 
     Those in `skimmed` are not examined one by one if they are declared in that order.
     """
@@ -178,7 +183,7 @@ def _declared(
 
 
 def _declarations(lines: str) -> dict[str, _Head] | None:
-    """Return the chains that `lines` declare; None if a line is odd."""
+    """Return the chains that `lines` declare; None if a line is unusual."""
     found: dict[str, _Head] = {}
     if not lines:
         return found
@@ -221,8 +226,8 @@ def _is_count(text: str) -> bool:
 
 def _chains(
     text: str, lines: tuple[int, int], file: str, table: str, skim: Skimmed | None
-) -> Chains | None:
-    """Return the chains of a table, declared at `lines`; None if one of them is odd."""
+) -> RowChains | None:
+    """Return the chains of a table, declared at `lines`; None if one of them is unusual."""
     start = lines[1]
     skimmed, spans = ({}, []) if skim is None else (skim.chains, skim.spans)
     group = re.compile(_COUNTED_GROUP) if text.startswith("[", start) else _GROUP
@@ -244,7 +249,7 @@ def _chains(
         or not all(map(declared.__contains__, groups))
     ):
         return None
-    rows = Block(
+    rows = RowBlock(
         text,
         groups,
         (start, at),
@@ -257,7 +262,7 @@ def _chains(
         policy, counters = declared[name] or (None, (0, 0))
         return Chain(name, SlicedRows(file, table, rows, name), policy, counters)
 
-    return Chains(declared, make, rows)
+    return RowChains(declared, make, rows)
 
 
 def _groups(

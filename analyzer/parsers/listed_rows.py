@@ -14,11 +14,11 @@ class ListedRows(RuleRows):
     def __init__(self, file: str, reader: RowReader) -> None:
         super().__init__(file, reader)
         self._rows: list[tuple[int, str]] = []
-        #: Numbers of the lines that are not rules, but may stand for some.
+        #: Numbers of the lines that are not rules, but may represent some.
         self._lost: set[int] = set()
 
     def lose(self, number: int, line: str, *, at_start: bool) -> None:
-        """Add a line that stands for unreadable rules, after the present rows or before them.
+        """Add a line that represents unreadable rules, after the present rows or before them.
 
         Only before the rules were looked at.
         """

@@ -1,6 +1,7 @@
 """``nft -j list ruleset``.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 `json` makes the objects, which are sorted into tables and chains here. Rules and elements are
 parsed when they are first looked at.

@@ -1,6 +1,7 @@
 """``nft list ruleset`` and ``nft list table``, with or without handles.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 `splitting` finds tables and blocks. Sets, maps and the headers of chains are parsed at once, since
 they are short; rules and elements are parsed when they are first looked at.
@@ -33,7 +34,7 @@ from analyzer.model.nft.ruleset import (
 )
 from analyzer.parsers.nft import definitions, statements
 from analyzer.parsers.nft.extension import NotUnderstood
-from analyzer.parsers.nft.splitting import Block, RawTable, split
+from analyzer.parsers.nft.splitting import BracedBlock, RawTable, split
 from analyzer.parsers.nft.splitting import statements as split_statements
 
 TYPE_CHECKING = False
@@ -169,7 +170,7 @@ class _TableReader:
         self._warn(code, f"{what} in table {self._place} is not understood", line)
         self._complete = False
 
-    def _chain(self, block: Block) -> Chain:
+    def _chain(self, block: BracedBlock) -> Chain:
         head: dict[str, Any] = {}
         if _HEADED.match(block.body):
             for number, text in split_statements(block.body):
@@ -222,13 +223,13 @@ class _TableReader:
         found, comment = statements.from_text(shown, self._family)
         return Rule(found, Location(self._file, line, self._place), text, comment, chain)
 
-    def _set(self, block: Block) -> Set:
+    def _set(self, block: BracedBlock) -> Set:
         try:
             return definitions.read_set(block.name, self._family, _lines(block.body))
         except NotUnderstood:
             return _unread(block)
 
-    def _object(self, block: Block) -> NamedObject:
+    def _object(self, block: BracedBlock) -> NamedObject:
         try:
             return definitions.read_object(block.kind, block.name, self._family, _lines(block.body))
         except NotUnderstood:
@@ -236,7 +237,7 @@ class _TableReader:
             return NamedObject(kind=block.kind, name=block.name, properties=text)
 
 
-def _unread(block: Block) -> Set:
+def _unread(block: BracedBlock) -> Set:
     """Return a set that may contain anything."""
     unread = (Element(key=Unknown(block.body)),)
     return Set(name=block.name, key=("unknown",), elements=unread)

@@ -140,7 +140,7 @@ class RuleRows(LazyRules):
             if rule is not None:  # each rule is read again and again
                 return rule
         self._hold()
-        places = range(len(self._understood))[index]  # to count the rows anew takes time
+        places = range(len(self._understood))[index]  # to count the rows again takes time
         return self._rule(places) if isinstance(places, int) else [self._rule(at) for at in places]
 
     def __iter__(self) -> Iterator[Rule]:
@@ -176,7 +176,7 @@ def _key(line: str) -> tuple[str | None, int | None]:
 
 
 def lost_rule(text: str, location: Location) -> Rule:
-    """Return a rule that stands for those that the dump may have lost; it cannot be read."""
+    """Return a rule that represents those that the dump may have lost; it cannot be read."""
     from analyzer.model.iptables.matches import MatchUnknown
     from analyzer.model.iptables.targets import TargetUnknown
 
@@ -203,7 +203,7 @@ class Skimmed:
 Skim = Callable[[str, int, str, str], Skimmed]
 
 
-class Block:
+class RowBlock:
     """The rows of one table that are contiguous in the input, chain after chain.
 
     `groups` has the start and end of each chain's rows in `text`, except for those in `skimmed`;
@@ -272,7 +272,7 @@ class SlicedRows(RuleRows):
 
     __slots__ = ("_block", "_name")
 
-    def __init__(self, file: str, table: str, block: Block, name: str) -> None:
+    def __init__(self, file: str, table: str, block: RowBlock, name: str) -> None:
         super().__init__(file, block.reader, table)
         self._block = block
         self._name = name
@@ -311,13 +311,13 @@ class SlicedRows(RuleRows):
         return self._block.text.count("\n", *self._block.span_of(self._name))
 
 
-class Chains(LazyChains):
+class RowChains(LazyChains):
     """Chains by name, each created on first access."""
 
     __slots__ = ("_made", "_make", "_names", "_rules", "block")
 
     def __init__(
-        self, names: Mapping[str, object], make: Callable[[str], Chain], block: Block
+        self, names: Mapping[str, object], make: Callable[[str], Chain], block: RowBlock
     ) -> None:
         self._names = names
         self._make = make

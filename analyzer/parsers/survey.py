@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from analyzer.model.diagnostics import Diagnostic, partial_warning
 from analyzer.model.iptables.rules import Rule, Ruleset, Table
-from analyzer.parsers.rows import Chains, RuleRows
+from analyzer.parsers.rows import RowChains, RuleRows
 from analyzer.parsers.xt.known import TARGETS_READ
 
 TYPE_CHECKING = False
@@ -162,7 +162,7 @@ def _strange(table: Table, names: Iterable[str], filled: tuple[str, ...]) -> Ite
 
 def _is_known(table: Table, filled: tuple[str, ...]) -> bool:
     """Return whether all rows have well-known options, and jump to chains that exist."""
-    if not isinstance(table.chains, Chains):
+    if not isinstance(table.chains, RowChains):
         return False
     block, targets = table.chains.block, set[str]()
     for start, end in block.all_but():
@@ -187,7 +187,7 @@ def _is_unfilled(table: Table, chain: str, filled: tuple[str, ...]) -> bool:
     """Return whether a chain is one that its writer fills before it jumps there, and is empty."""
     if not chain.startswith(filled) or chain not in table.chains:
         return False
-    if isinstance(table.chains, Chains):
+    if isinstance(table.chains, RowChains):
         start, end = table.chains.block.span_of(chain)
         return start == end
     return not len(table.chains[chain].rules)

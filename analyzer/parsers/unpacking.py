@@ -65,7 +65,7 @@ class Budget:
         self._kept -= number
 
     def renew(self) -> None:
-        """Start counting anew, when nothing that was read so far is held any more.
+        """Restart counting, when nothing that was read so far is held any more.
 
         The limit per packed byte still applies.
         """

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from analyzer.model.addresses import Address
 from analyzer.model.ternary import Ternary
-from analyzer.model.workloads import NodeFacts, ServiceFacts, Workload, Workloads
+from analyzer.model.workloads import ManagedPod, NodeFacts, ServiceFacts, Workloads
 from analyzer.parsers.api_objects import Object, addresses, at, elements, text
 from analyzer.parsers.pods import has_ended
 
@@ -44,7 +44,7 @@ def workloads_of(items: Sequence[Object]) -> Workloads:
         name = _full_name(item)
         match item.get("kind"):
             case "Pod" if name is not None and not has_ended(item):
-                pods[name] = Workload(
+                pods[name] = ManagedPod(
                     owner=_owner(item),
                     tolerates=_tolerates(elements(item, "spec", "tolerations")),
                     is_bound=volumes.bind(item) | _is_restricted(at(item, "spec")),
@@ -68,7 +68,7 @@ def _owner(pod: Object) -> str | None:
 
 
 def _tolerates(tolerations: Iterable[object]) -> int | None:
-    """Return how many seconds a pod stays: the least that its tolerations name; None for ever."""
+    """Return how many seconds a pod stays: the least that its tolerations name; None forever."""
     matching = [each for each in tolerations if _matches(each)]
     if not matching:
         return 0

@@ -11,6 +11,7 @@ from analyzer.cluster.store import NodeRow, Store
 from analyzer.errors import InputError, UsageError
 from analyzer.inputs.api_objects import ApiObjects
 from analyzer.kubeproxy.predict.every_node import EveryNode
+from analyzer.kubeproxy.predict.settings import GENERATED
 from analyzer.model.diagnostics import Diagnostic, partial_warning
 from analyzer.model.value import replace
 from analyzer.output import finish
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from analyzer.model.services import ApiServicePort
 
 #: Modes whose rules can be predicted.
-_MODES: Final = ("iptables", "nftables")
+_MODES: Final = frozenset(each.value for each in GENERATED)
 #: Selects the predictions that are compared with generated rules.
 _SEED: Final = 1
 

@@ -14,10 +14,11 @@ from analyzer.gate.nodes import SchedulingNode, described, is_description, sched
 from analyzer.gate.problem import Problem
 from analyzer.gate.services import GatedService, Unjudged, services_of
 from analyzer.gate.shapes import MalformedError
-from analyzer.gate.templates import Template, templates_of
+from analyzer.gate.templates import PodTemplate, templates_of
 from analyzer.gate.unseen import adrift, judged_or_not
 from analyzer.gate.workloads import KINDS, OTHERS, Workload, workloads
 from analyzer.inputs.files import files_of_objects
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.model.value import replace, value
 from analyzer.parsers.api_objects import Object, at, decode, elements, is_ready, text
 from analyzer.parsers.manifests import Manifest, manifests
@@ -45,7 +46,7 @@ class Given:
         adrift: autoscalers that scale nothing of the manifests, and what they would scale.
     """
 
-    templates: tuple[Template, ...]
+    templates: tuple[PodTemplate, ...]
     nodes: tuple[SchedulingNode, ...]
     namespaces: Mapping[str, Labels]
     is_described: bool
@@ -57,7 +58,7 @@ class Given:
     adrift: tuple[tuple[Manifest, str], ...] = ()
     ignored: Mapping[str, int] = {}  # never changed: values are not
 
-    def problem(self, templates: Sequence[Template]) -> Problem:
+    def problem(self, templates: Sequence[PodTemplate]) -> Problem:
         """Return the problem of placing the templates' pods on these nodes."""
         return problem_of(templates, self.nodes, self.namespaces, is_described=self.is_described)
 
@@ -231,7 +232,7 @@ def _namespaces(items: Iterable[Object]) -> Iterator[tuple[str, Labels]]:
 # --- pods that run already ------------------------------------------------------
 
 
-def _running(items: Sequence[Object], own: Sequence[Workload]) -> tuple[list[Template], int]:
+def _running(items: Sequence[Object], own: Sequence[Workload]) -> tuple[list[PodTemplate], int]:
     """Return pods that run and stay, alike ones once, and how many others will be replaced."""
     selectors = [(w.namespace, at(w.manifest.item, "spec", "selector")) for w in own]
     named = {(w.namespace, w.manifest.name) for w in own if w.kind == "Pod"}
@@ -268,10 +269,10 @@ def _matters(pod: Object) -> list[object]:
     return [kept, anti, at(spec, "hostNetwork"), is_ready(pod)]
 
 
-def _template(pod: Object, fixed: Counter[str]) -> Template:
+def _template(pod: Object, fixed: Counter[str]) -> PodTemplate:
     namespace = text(at(pod, "metadata", "namespace")) or "default"
     labels = at(pod, "metadata", "labels")
-    return Template(
+    return PodTemplate(
         name=f"pod {namespace}/{text(at(pod, 'metadata', 'name')) or ''}",
         namespace=namespace,
         labels=labels if isinstance(labels, dict) else {},
@@ -282,7 +283,7 @@ def _template(pod: Object, fixed: Counter[str]) -> Template:
     )
 
 
-def _elsewhere(service: GatedService, templates: Sequence[Template]) -> GatedService | Unjudged:
+def _elsewhere(service: GatedService, templates: Sequence[PodTemplate]) -> GatedService | Unjudged:
     """Return a Service, or the reason why the nodes of its pods are not known."""
     for g in service.groups:
         template = templates[g]
@@ -315,7 +316,7 @@ def narrowed(given: Given, names: Collection[str], namespaces: Collection[str]) 
             made = ServicePort(name=service_name(told), protocol="tcp", frontends=(), routes=())
             of[id(made)] = each
             ports.append(made)
-    view = View(services=tuple(ports), mode="none", node=None, diagnostics=())
+    view = View(services=tuple(ports), mode=ProxyMode.NONE, node=None, diagnostics=())
     kept = [of[id(each)] for each in narrow(view, names, namespaces, "these manifests")]
     return replace(
         given,

@@ -19,7 +19,7 @@ from analyzer.model.addresses import (
 )
 from analyzer.model.devices import Side
 from analyzer.model.iptables.rules import Ruleset
-from analyzer.model.packet import ALL_BITS, Mark, Packet
+from analyzer.model.packet import ALL_BITS, NO_DEVICE, Mark, Packet
 from analyzer.model.routing import Routes
 from analyzer.semantics.base_chains import Rules
 
@@ -163,7 +163,7 @@ def _packet(options: SimpleNamespace, own: tuple[Address, ...], family: str) -> 
         destination_port=port,
         icmp=icmp,
         mark=Mark(_number("--mark", options.mark)),
-        in_interface="" if made_here else options.in_interface,
+        in_interface=NO_DEVICE if made_here else options.in_interface,
         comes_from=Side.POD if getattr(options, "is_from_pod", False) else None,
     )
 

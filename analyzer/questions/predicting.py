@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from analyzer.errors import InputError, UsageError, suggestion
 from analyzer.inputs.api_objects import ApiObjects
 from analyzer.inputs.recognised import Input, input_of
-from analyzer.kubeproxy.predict.assumptions import Assumed, GivenSettings, assumed
+from analyzer.kubeproxy.predict.assumptions import AssumedSettings, GivenSettings, assumed
 from analyzer.kubeproxy.predict.cluster import Prediction, predict, rules_of_node
 from analyzer.kubeproxy.predict.every_node import At, EveryNode
 from analyzer.kubeproxy.predict.settings import names_of_nodes
@@ -158,7 +158,7 @@ def everywhere(options: SimpleNamespace, objects: ApiObjects) -> Everywhere:
     shown = tuple(each.service for each in services)
     view = View(
         services=shown,
-        mode=found.settings.mode.value,
+        mode=found.settings.mode,
         node=None,
         diagnostics=tuple(diagnostics),
         left_out=tuple(dict.fromkeys([*prediction.left_out, *lacking])),
@@ -188,7 +188,7 @@ def _random() -> int:
     return SystemRandom().randrange(_SEEDS)
 
 
-def assumed_of(options: SimpleNamespace, objects: ApiObjects) -> Assumed:
+def assumed_of(options: SimpleNamespace, objects: ApiObjects) -> AssumedSettings:
     """Return the settings of kube-proxies, after checking that the objects suffice.
 
     Raises:

@@ -12,7 +12,7 @@ from analyzer.inputs.recognised import Input, input_of
 from analyzer.model.addresses import IPV4
 from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.value import value
-from analyzer.questions.judging import judged
+from analyzer.questions.evaluating import evaluated_services
 from analyzer.repair.witness import Repaired, repaired
 
 TYPE_CHECKING = False
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
     from analyzer.failure.models import Dead
     from analyzer.inputs.api_objects import ApiObjects
+    from analyzer.kubeproxy.absent import FrontendMatch
     from analyzer.kubeproxy.view import Endpoint, ServicePort
-    from analyzer.repair.patch import Door, Patch
+    from analyzer.repair.patch import RulesPatch
     from analyzer.semantics.base_chains import Rules
 
 _API: Final = "default/kubernetes:"
@@ -42,7 +43,7 @@ class Made:
         alone: the API's own Service, if it has no living endpoint and was not selected.
     """
 
-    patches: tuple[Patch, ...]
+    patches: tuple[RulesPatch, ...]
     after: Input
     services: tuple[Repaired, ...]
     pinned: tuple[str, ...]
@@ -59,16 +60,18 @@ def repair_of(options: SimpleNamespace, given: Input, died: Dead, objects: ApiOb
         _check(part.ruleset)
     if not died.is_anything:
         raise UsageError("repair: nothing is marked dead; add --dead-node, --dead-zone or --dead")
-    _, services = judged(options, given)
+    _, services = evaluated_services(options, given)
     before = losses(services, died, Count.DEAD)
     alone = () if options.service else tuple(_api(before))
     wanted = frozenset(end for each in before if each not in alone for end in each.dead)
     lost = {_key(each.service) for each in before if each not in alone}
     # Several Services may have the same endpoints, and some of these must not be changed.
-    doors: dict[bool, set[Door]] = {True: set(), False: set()}
+    frontends: dict[bool, set[FrontendMatch]] = {True: set(), False: set()}
     for each in given.view.services:
-        doors[_key(each) in lost] |= {(each.protocol, f.address, f.port) for f in each.frontends}
-    patches, rulesets = made(given, wanted, doors[False] - doors[True])
+        frontends[_key(each) in lost] |= {
+            (each.protocol, f.address, f.port) for f in each.frontends
+        }
+    patches, rulesets = made(given, wanted, frontends[False] - frontends[True])
     after = input_of(options, rulesets, _others(given), objects, None)
     wide = losses(given.view.services, died, Count.ALL)
     then = losses(after.view.services, died, Count.ALL)
@@ -98,13 +101,13 @@ def _api(before: Sequence[ServiceLoss]) -> Iterator[ServiceLoss]:
 
 
 def made(
-    given: Input, dead: frozenset[Endpoint], spared: Collection[Door]
-) -> tuple[tuple[Patch, ...], list[Rules]]:
+    given: Input, dead: frozenset[Endpoint], spared: Collection[FrontendMatch]
+) -> tuple[tuple[RulesPatch, ...], list[Rules]]:
     """Return the changes, and the rules of each dump with them.
 
-    What comes by one of `spared` is left alone, though it may be sent to the same endpoints.
+    Flows to one of `spared` are left alone, though they may be sent to the same endpoints.
     """
-    patches: list[Patch] = []
+    patches: list[RulesPatch] = []
     rulesets: list[Rules] = []
     for part in given.parts or (given,):
         ruleset = part.ruleset

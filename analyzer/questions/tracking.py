@@ -7,17 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from analyzer.arguments.flow import RATE
 from analyzer.errors import UsageError
-from analyzer.failure.reached import Reached
+from analyzer.failure.reached import Connectivity
 from analyzer.failure.suspects import Suspect, suspects
 from analyzer.failure.tracked import FlowServices, Owned
 from analyzer.inputs.files import Member, read_file
 from analyzer.inputs.recognised import Input
-from analyzer.kubeproxy.rows.drawn import Door, drawn_in_rows, drawn_in_texts
+from analyzer.kubeproxy.rows.drawn import ProtocolAndEndpoint, drawn_in_rows, drawn_in_texts
 from analyzer.kubeproxy.view import Endpoint
 from analyzer.model.diagnostics import Diagnostic, partial_warning
 from analyzer.model.value import replace
 from analyzer.parsers.conntrack import parse_conntrack
-from analyzer.questions.judging import judged
+from analyzer.questions.evaluating import evaluated_services
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def owned_flows(
     known = {each.key for each in flows}
     later = {each.key: each for each in read(getattr(options, "again", ()))}
     flows += [replace(each, is_new=True) for key, each in later.items() if key not in known]
-    _, services = judged(options, given)
+    _, services = evaluated_services(options, given)
     return flows, tuple(FlowServices(services, given.own).owned(flows)), told
 
 
@@ -90,7 +90,7 @@ def _data(name: str, options: SimpleNamespace) -> bytes:
     return name.data if isinstance(name, Member) else read_file(name, options.max_input)
 
 
-def reached(options: SimpleNamespace, given: Input) -> Reached:
+def reached(options: SimpleNamespace, given: Input) -> Connectivity:
     """Return what neighbours and routes show about reaching endpoints, if they are known."""
     from analyzer.inputs.node_files import routes_of
     from analyzer.parsers.neighbours import parse_neighbours
@@ -99,14 +99,14 @@ def reached(options: SimpleNamespace, given: Input) -> Reached:
     if options.neighbours is not None:
         lost = parse_neighbours(_data(options.neighbours, options), options.neighbours)
     places = [each.address for each in given.view.endpoints]
-    return Reached(lost, routes_of(options), given.cluster, places)
+    return Connectivity(lost, routes_of(options), given.cluster, places)
 
 
-def drawn_between(options: SimpleNamespace, given: Input) -> Mapping[Door, int]:
+def drawn_between(options: SimpleNamespace, given: Input) -> Mapping[ProtocolAndEndpoint, int]:
     """Return how many new flows each endpoint's DNAT counted between two dumps.
 
     None of those whose rules were taken once, or without counters, or in nftables mode, where they
-    count nothing; or count less than before, as rules do that were written anew.
+    count nothing; or count less than before, as rules do that were rewritten.
     """
     if not options.rules_again:
         return {}
@@ -131,13 +131,13 @@ def proposal(found: Sequence[Suspect], given: Input, options: SimpleNamespace) -
     gone = [node for node in nodes if node is not None and _all_of(node, found, given)]
     for node in sorted(gone):
         words += ["--dead-node", node]
-    rest = sorted(str(e) for n, rows in nodes.items() if n not in gone for e in _doors(rows))
+    rest = sorted(str(e) for n, rows in nodes.items() if n not in gone for e in _endpoints(rows))
     if rest:
         words += ["--dead", ",".join(rest)]
     return shlex.join(words)
 
 
-def _doors(rows: Sequence[Suspect]) -> Iterator[Endpoint]:
+def _endpoints(rows: Sequence[Suspect]) -> Iterator[Endpoint]:
     yield from dict.fromkeys(each.endpoint for each in rows)
 
 
@@ -148,7 +148,7 @@ def _all_of(node: str, found: Sequence[Suspect], given: Input) -> bool:
     return len(addresses) > 1 and not any(each.answered for each in there)
 
 
-def wrong_doors(given: Input) -> Mapping[Endpoint, str]:
+def foreign_endpoints(given: Input) -> Mapping[Endpoint, str]:
     """Return endpoints in the rules whose address now belongs to another pod, and which.
 
     One that a Service's EndpointSlices list, or that is a pod of its own namespace where none

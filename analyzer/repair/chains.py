@@ -6,7 +6,7 @@ Theory of operation
 kube-proxy sends a flow through a few chains of its own to the DNAT of an endpoint. A copy of these
 chains under other names does just the same: who is admitted, what is masqueraded, which list keeps
 a client's affinity. In the copy, rules that lead to dead endpoints are left out, and where they
-were draws the others draw anew, each with an equal share. Where no endpoint is left, the copy ends
+were draws the others draw again, each with an equal share. Where no endpoint is left, the copy ends
 nat's part with ACCEPT: the flow keeps its destination, and a rule of the filter table rejects it.
 
 A copy jumps to no chain that kube-proxy deletes when Services change: it could not, while another
@@ -29,7 +29,7 @@ from analyzer.model.iptables.targets import Goto, Jump, TargetUnknown
 from analyzer.model.value import replace
 from analyzer.parsers.xt.rule import render_rule
 from analyzer.repair.draws import thresholds
-from analyzer.repair.patch import PREFIX, Refused
+from analyzer.repair.patch import PREFIX, NotCopied
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,10 +51,10 @@ def copied(chain: str) -> str:
     """Return the name of the copy of a kube-proxy chain, at most 28 characters long.
 
     Raises:
-        Refused: it is none of kube-proxy's.
+        NotCopied: it is none of kube-proxy's.
     """
     if not chain.startswith(_OWN):
-        raise Refused(f"it jumps to chain {chain}, which is not kube-proxy's")
+        raise NotCopied(f"it jumps to chain {chain}, which is not kube-proxy's")
     return PREFIX + chain.removeprefix(_OWN)
 
 
@@ -62,12 +62,12 @@ def texts(chain: Chain) -> Sequence[str]:
     """Return the rows of a chain.
 
     Raises:
-        Refused: not all of them are there.
+        NotCopied: not all of them are there.
     """
     found = chain.rules.texts() if isinstance(chain.rules, LazyRules) else None
     if found is None:
         if isinstance(chain.rules, LazyRules):
-            raise Refused(f"chain {chain.name} is incomplete in the dump")
+            raise NotCopied(f"chain {chain.name} is incomplete in the dump")
         found = [rule.raw for rule in chain.rules]
     return found
 
@@ -86,7 +86,7 @@ class Graph:
         leading: they, and all from which a rule leads there.
 
     Raises:
-        Refused: the table is not whole.
+        NotCopied: the table is not whole.
     """
 
     def __init__(self, table: Table, dead: Collection[Endpoint]) -> None:
@@ -139,12 +139,12 @@ class Copies:
         """Return the rows for all `entries`, whose copies are kept if all succeed.
 
         Raises:
-            Refused: one of them leads to what cannot be copied.
+            NotCopied: one of them leads to what cannot be copied.
         """
         rows, empty = dict(self.rows), set(self.empty)
         try:
             return [each() for each in entries]
-        except Refused:
+        except NotCopied:
             self.rows, self.empty, self._open = rows, empty, []
             raise
 
@@ -152,40 +152,40 @@ class Copies:
         """Return a rule as a row of `chain`, which jumps to the copy of its target.
 
         Raises:
-            Refused: it holds what is not understood, or leads to what cannot be copied.
+            NotCopied: it holds what is not understood, or leads to what cannot be copied.
         """
         target = rule.target
         match target:
             case Jump(name) | Goto(name) if name not in STABLE:
                 target = replace(target, chain=to or self.of(name))
             case TargetUnknown(text):
-                raise Refused(f"rule {rule.location} is not understood: {text}")
+                raise NotCopied(f"rule {rule.location} is not understood: {text}")
             case _:
                 pass
         kept = [each for each in rule.matches if not isinstance(each, MatchComment)]
         for each in kept:
             if isinstance(each.match if isinstance(each, MatchNot) else each, MatchUnknown):
-                raise Refused(f"rule {rule.location} has a match that is not understood")
+                raise NotCopied(f"rule {rule.location} has a match that is not understood")
         row = render_rule(chain, replace(rule, matches=tuple(kept), target=target))
         if not row.isprintable():
-            raise Refused(f"rule {rule.location} contains control characters")
+            raise NotCopied(f"rule {rule.location} contains control characters")
         return row
 
     def of(self, chain: str) -> str:
         """Return the name of the copy of a chain, making it if needed.
 
         Raises:
-            Refused: it cannot be copied.
+            NotCopied: it cannot be copied.
         """
         name = copied(chain)
         if name in self.rows:
             return name
         if chain in self._open or len(self._open) > _DEEPEST:
-            raise Refused(f"chain {chain} jumps to itself")
+            raise NotCopied(f"chain {chain} jumps to itself")
         if chain not in self._chains:
-            raise Refused(f"the dump has no chain {chain}")
+            raise NotCopied(f"the dump has no chain {chain}")
         if chain in self._graph.mixed:
-            raise Refused(f"chain {chain} sends flows to several endpoints by itself")
+            raise NotCopied(f"chain {chain} sends flows to several endpoints by itself")
         self._open.append(chain)
         # Only when all of it is there: a chain that is refused leaves nothing.
         rows = list(self._rows(chain, name))
@@ -242,10 +242,12 @@ class Copies:
         """Yield draws among the living, or the end of nat's part where none is left.
 
         Raises:
-            Refused: the draws leave flows over, so that what they mean is not known.
+            NotCopied: the draws leave flows over, so that what they mean is not known.
         """
         if _is_drawn(drawn[-1]):
-            raise Refused(f"the draws of chain {chain} leave some flows undrawn: it is incomplete")
+            raise NotCopied(
+                f"the draws of chain {chain} leave some flows undrawn: it is incomplete"
+            )
         living = [each for each in drawn if not self._is_gone(each)]
         if not living:
             self.empty.add(name)

@@ -1,6 +1,7 @@
 """A repair of iptables rules, as input for ``iptables-restore --noflush``.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 Chain KODDS-SERVICES is evaluated right before KUBE-SERVICES. It contains a copy of each rule by
 which flows reach a dead endpoint, in kube-proxy's order; the chains that they jump to are copied
@@ -28,13 +29,13 @@ from analyzer.model.iptables.targets import Goto, Jump, Return
 from analyzer.model.value import replace, value
 from analyzer.parsers.xt.rule import render_rule
 from analyzer.repair.chains import STABLE, Copies, Graph, copied, target_in, texts
-from analyzer.repair.patch import PREFIX, Patch, Refused
+from analyzer.repair.patch import PREFIX, NotCopied, RulesPatch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-    from analyzer.repair.patch import Door
+    from analyzer.kubeproxy.absent import FrontendMatch
 
 _SERVICES: Final = f"{PREFIX}SERVICES"
 _NODE_PORTS: Final = f"{PREFIX}NODEPORTS"
@@ -64,14 +65,18 @@ class _Group:
     empty: bool
 
 
-def patch_of(ruleset: Ruleset, dead: Collection[Endpoint], spared: Collection[Door] = ()) -> Patch:
+def patch_of(
+    ruleset: Ruleset, dead: Collection[Endpoint], spared: Collection[FrontendMatch] = ()
+) -> RulesPatch:
     """Return the change that removes `dead` from the rules; without text if there is none.
 
-    Flows that come by one of `spared` go on as they did, to the dead too.
+    Flows to one of `spared` continue as before, to the dead too.
     """
     program = f"{'iptables' if ruleset.family == 'ip' else 'ip6tables'}"
     program += f"-{ruleset.backend}-restore" if ruleset.backend else "-restore"
-    nothing = Patch(family=ruleset.family, program=f"{program} -w 5 --noflush", apply="", undo="")
+    nothing = RulesPatch(
+        family=ruleset.family, program=f"{program} -w 5 --noflush", apply="", undo=""
+    )
     nat = ruleset.tables.get("nat")
     if nat is None or names.SERVICES not in nat.chains:
         return nothing
@@ -81,7 +86,7 @@ def patch_of(ruleset: Ruleset, dead: Collection[Endpoint], spared: Collection[Do
         )
     try:
         maker = _Maker(ruleset, nat, dead, spared)
-    except Refused as why:
+    except NotCopied as why:
         return replace(nothing, problems=(str(why),))
     apply = maker.apply()
     undo = maker.undo() if apply else ""
@@ -92,7 +97,7 @@ class _Maker:
     """Makes the rows of one repair.
 
     Raises:
-        Refused: the table is not whole.
+        NotCopied: the table is not whole.
     """
 
     def __init__(
@@ -100,7 +105,7 @@ class _Maker:
         ruleset: Ruleset,
         nat: Table,
         dead: Collection[Endpoint],
-        spared: Collection[Door],
+        spared: Collection[FrontendMatch],
     ) -> None:
         # As rules match on them; one of the other IP version never matches.
         self._spared: set[_Key] = {
@@ -162,7 +167,7 @@ class _Maker:
         rules = [self._nat.chains[chain].rules[at] for at in places]
         try:
             rows = self._copies.entered([partial(self._entry, name, each) for each in rules])
-        except Refused as why:
+        except NotCopied as why:
             self.problems.append(f"{_name_of(rules)}: {why}")
             return None
         return _Group(key, tuple(rows), any(self._is_empty(each) for each in rules))

@@ -9,7 +9,7 @@ from analyzer.model.iptables.targets import Goto, Jump
 from analyzer.model.nft.ruleset import NftRuleset
 from analyzer.parsers.xt.rule import render_rule
 from analyzer.repair.chains import target_in, texts
-from analyzer.repair.patch import PREFIX, TABLE, Refused
+from analyzer.repair.patch import PREFIX, TABLE, NotCopied
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def undo_of(ruleset: Rules) -> str:
     """Return the commands; empty if there is no repair.
 
     Raises:
-        Refused: a rule that leads to it is not understood.
+        NotCopied: a rule that leads to it is not understood.
     """
     if isinstance(ruleset, NftRuleset):
         own = [family for family, name in ruleset.tables if name == TABLE]
@@ -56,7 +56,7 @@ def _deleting(chain: str, rule: Rule) -> str:
         case Jump() | Goto():
             row = render_rule(chain, rule)
         case _:
-            raise Refused(f"rule {rule.location} is not understood")
+            raise NotCopied(f"rule {rule.location} is not understood")
     if not row.isprintable():
-        raise Refused(f"rule {rule.location} contains control characters")
+        raise NotCopied(f"rule {rule.location} contains control characters")
     return f"-D {row.removeprefix('-A ')}"

@@ -1,6 +1,7 @@
 """A repair in nftables mode: a table of our own evaluated before kube-proxy's.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 Table ``kubeodds`` has nat chains one priority before those of table ``kube-proxy``. They contain
 copies of the chains by which flows reach dead endpoints, under the same names, since another table
@@ -39,15 +40,15 @@ from analyzer.model.nft.expressions import (
 from analyzer.model.nft.ruleset import Chain, NftRuleset, Rule, Set, Table
 from analyzer.model.value import fields_of, is_value, replace
 from analyzer.repair.nft_text import transaction
-from analyzer.repair.patch import TABLE, Patch, Refused
+from analyzer.repair.patch import TABLE, NotCopied, RulesPatch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
+    from analyzer.kubeproxy.absent import FrontendMatch
     from analyzer.model.nft.expressions import Expression
     from analyzer.model.nft.statements import Statement
-    from analyzer.repair.patch import Door
 
 _KUBE_PROXY: Final = "kube-proxy"
 _HOOKS: Final = ("prerouting", "output")
@@ -61,14 +62,14 @@ _DEEPEST: Final = 30
 
 
 def repaired_tables(
-    ruleset: NftRuleset, dead: Collection[Endpoint], spared: Collection[Door] = ()
-) -> tuple[tuple[Table, ...], tuple[Patch, ...]]:
+    ruleset: NftRuleset, dead: Collection[Endpoint], spared: Collection[FrontendMatch] = ()
+) -> tuple[tuple[Table, ...], tuple[RulesPatch, ...]]:
     """Return the table that removes `dead`, for each IP version that has some; and text.
 
-    Flows that come by one of `spared` go on as they did, to the dead too.
+    Flows to one of `spared` continue as before, to the dead too.
     """
     tables: list[Table] = []
-    patches: list[Patch] = []
+    patches: list[RulesPatch] = []
     for family in ("ip", "ip6"):
         table = ruleset.tables.get((family, _KUBE_PROXY))
         if table is None:
@@ -79,10 +80,10 @@ def repaired_tables(
             try:
                 text = transaction(own)
                 tables.append(own)
-            except Refused as why:
+            except NotCopied as why:
                 problems = (*problems, f"table {family} {_KUBE_PROXY}: {why}")
         patches.append(
-            Patch(
+            RulesPatch(
                 family=family,
                 program="nft -f -",
                 apply=text,
@@ -94,7 +95,7 @@ def repaired_tables(
 
 
 def table_of(
-    table: Table, dead: Collection[Endpoint], spared: Collection[Door] = ()
+    table: Table, dead: Collection[Endpoint], spared: Collection[FrontendMatch] = ()
 ) -> tuple[Table | None, tuple[str, ...]]:
     """Return the table to put in front, None if there is nothing to repair; and problems."""
     where = f"table {table.family} {table.name}"
@@ -103,7 +104,7 @@ def table_of(
     maker = _Maker(table, dead, spared)
     try:
         found = maker.table()
-    except Refused as why:
+    except NotCopied as why:
         return None, (*maker.problems, f"{where}: {why}")
     return found, tuple(dict.fromkeys(maker.problems))
 
@@ -111,7 +112,9 @@ def table_of(
 class _Maker:
     """Makes the table of one family."""
 
-    def __init__(self, table: Table, dead: Collection[Endpoint], spared: Collection[Door]) -> None:
+    def __init__(
+        self, table: Table, dead: Collection[Endpoint], spared: Collection[FrontendMatch]
+    ) -> None:
         self._table = table
         self._spared = {
             (by, port) if address is None else (address, by, port) for by, address, port in spared
@@ -128,7 +131,7 @@ class _Maker:
         """Return the table; None if nothing leads to dead endpoints.
 
         Raises:
-            Refused: something on the way is not understood.
+            NotCopied: something on the way is not understood.
         """
         elements = {name: self._led(name) for name in self._table.sets if self._is_vmap(name)}
         affected = {name: found for name, found in elements.items() if found}
@@ -139,7 +142,7 @@ class _Maker:
         for chain in self._table.chains.values():
             if chain.type == "nat" and chain.hook in _HOOKS:
                 if chain.priority is None:
-                    raise Refused(f"chain {chain.name} has no priority")
+                    raise NotCopied(f"chain {chain.name} has no priority")
                 own = replace(chain, priority=chain.priority - 1, comment=None)
                 self._chains[own.name] = replace(own, rules=tuple(self._entry(chain)))
         for name, found in affected.items():
@@ -170,7 +173,7 @@ class _Maker:
                 case Jump(to) | Goto(to) if self._leads_to_dead(to):
                     try:
                         self._copy(to)
-                    except Refused as why:
+                    except NotCopied as why:
                         self.problems.append(f"{names.name_in_chain(to) or to}: {why}")
                         continue
                     found.append(replace(each, comment=None, counter=None))
@@ -236,18 +239,18 @@ class _Maker:
         """Copy a chain, if that is not done.
 
         Raises:
-            Refused: something in it is not understood.
+            NotCopied: something in it is not understood.
         """
         if name in self._chains:
             return
         if name not in self._table.chains or depth > _DEEPEST:
-            raise Refused(f"chain {name} is not in the dump, or jumps to itself")
+            raise NotCopied(f"chain {name} is not in the dump, or jumps to itself")
         chains, sets = dict(self._chains), dict(self._sets)
         chain = self._table.chains[name]
         self._chains[name] = Chain(name=name, rules=())  # after those that it leads to, by name
         try:
             rules = tuple(self._rules(chain.rules, depth))
-        except Refused:
+        except NotCopied:
             self._chains, self._sets = chains, sets
             raise
         self._chains[name] = Chain(name=name, rules=rules)
@@ -322,12 +325,12 @@ class _Maker:
         """Return a draw among the living, or a rejection where none is left.
 
         Raises:
-            Refused: not every number that is drawn has its element.
+            NotCopied: not every number that is drawn has its element.
         """
         if draw.mode != "random" or [e.key for e in elements] != [
             *range(draw.offset, draw.offset + draw.mod)
         ]:
-            raise Refused(f"rule {rule.location} draws differently from kube-proxy's")
+            raise NotCopied(f"rule {rule.location} draws differently from kube-proxy's")
         if not living:
             return self._reject()
         if len(living) == len(elements):
@@ -344,11 +347,11 @@ class _Maker:
         """Copy the sets that a rule names.
 
         Raises:
-            Refused: it names what is not there, or holds what is not understood.
+            NotCopied: it names what is not there, or holds what is not understood.
         """
         match given:
             case Unknown() | st.Xt() | st.ObjectRef():
-                raise Refused(f"rule {rule.location} is not understood")
+                raise NotCopied(f"rule {rule.location} is not understood")
             case SetRef(name):
                 self._take(name)
             case st.SetUpdate(set=name):
@@ -367,7 +370,7 @@ class _Maker:
             return
         held = self._table.sets.get(name)
         if held is None:
-            raise Refused(f"set {name} is not in the dump")
+            raise NotCopied(f"set {name} is not in the dump")
         elements: Iterable[Element] = held.elements
         if self._is_vmap(name):
             elements = ()  # those that lead to copies come later

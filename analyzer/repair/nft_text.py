@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from analyzer.model.nft.ruleset import Chain, Set, Table
 from analyzer.parsers.nft.expressions import write_group
 from analyzer.parsers.nft.rendering import render_rule
-from analyzer.repair.patch import Refused
+from analyzer.repair.patch import NotCopied
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,19 +31,19 @@ def transaction(table: Table) -> str:
     """Return the commands; nft applies all of a file, or nothing.
 
     Raises:
-        Refused: a name or string in it is none that kube-proxy writes.
+        NotCopied: a name or string in it is none that kube-proxy writes.
     """
     lines = [f"create table {table.family} {table.name}", *_lines(table)]
     for line in lines:
         if not _ONE_COMMAND.fullmatch(line):
-            raise Refused(f"{line[:60]!r} is not a single nft command")
+            raise NotCopied(f"{line[:60]!r} is not a single nft command")
     return "\n".join(lines) + "\n"
 
 
 def _lines(table: Table) -> Iterator[str]:
     for name in (*table.chains, *table.sets):
         if not _NAME.fullmatch(name):
-            raise Refused(f"nft has no way to write the name {name!r}")
+            raise NotCopied(f"nft has no way to write the name {name!r}")
     place = f"{table.family} {table.name}"
     for chain in table.chains.values():
         yield f"add chain {place} {chain.name}{_hook(chain)}"
@@ -68,7 +68,7 @@ def _hook(chain: Chain) -> str:
 
 def _set(given: Set) -> str:
     if given.typeof is not None:
-        raise Refused(f"set {given.name} is declared by typeof")
+        raise NotCopied(f"set {given.name} is declared by typeof")
     data = "" if given.value is None else f" : {' . '.join(given.value)}"
     says = [f"type {' . '.join(given.key)}{data}"]
     if given.size is not None:

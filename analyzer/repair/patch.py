@@ -8,11 +8,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-    from analyzer.model.addresses import Address
-
-    #: A frontend of a Service: protocol, address, and port; no address: a NodePort.
-    Door = tuple[str, "Address | None", "int | None"]
-
 #: Prefix of the names of our own chains in iptables: KUBE-SVC-X becomes KODDS-SVC-X.
 PREFIX: Final = "KODDS-"
 #: Our own table of nft.
@@ -20,7 +15,7 @@ TABLE: Final = "kubeodds"
 
 
 @value(kw_only=True)
-class Patch:
+class RulesPatch:
     """A change to one table set, ready for the program that applies it atomically.
 
     Attributes:
@@ -38,5 +33,5 @@ class Patch:
     problems: tuple[str, ...] = ()
 
 
-class Refused(Exception):  # noqa: N818  # it is no fault: the rules in question stay as they are
+class NotCopied(Exception):  # noqa: N818  # it is no fault: the rules in question stay as they are
     """Rules that cannot be copied; the message says why."""

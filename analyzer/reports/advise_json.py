@@ -1,6 +1,6 @@
 """``kubeodds/advise/1``: what measures gain Services, before and after.
 
-Worst losses are exact, but for rounding as in ``whatif``; means are floats, right to 12 digits.
+Worst losses are exact, except for rounding as in ``whatif``; means are floats, right to 12 digits.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from analyzer.advice.advise import Advice, JudgedMeasure, Outcome
+from analyzer.advice.advise import Advice, EvaluatedMeasure, ServiceCosts
 from analyzer.advice.measure import Refused
 from analyzer.failure.incidence import ONE, rank
 from analyzer.reports import json_values as values
@@ -58,13 +58,13 @@ def _service(each: Advice) -> str:
                 "owners": list(each.behind.owners),
                 "held": each.behind.held,
             },
-            "measures": [_measure(judged, each.now) for judged in each.measures],
+            "measures": [_measure(evaluated, each.now) for evaluated in each.measures],
         }
     )
 
 
-def _measure(judged: JudgedMeasure, now: Outcome) -> dict[str, Any]:
-    measure, outcome = judged.measure, judged.outcome
+def _measure(evaluated: EvaluatedMeasure, now: ServiceCosts) -> dict[str, Any]:
+    measure, outcome = evaluated.measure, evaluated.outcome
     found: dict[str, Any] = {"measure": measure.name, "says": measure.says}
     if isinstance(outcome, Refused):
         return {**found, "then": None, "refused": outcome.why, "is": None, "unsaid": []}
@@ -74,7 +74,7 @@ def _measure(judged: JudgedMeasure, now: Outcome) -> dict[str, Any]:
     return {**found, "then": _outcome(outcome), "refused": None, "is": is_, "unsaid": unsaid}
 
 
-def _outcome(outcome: Outcome) -> dict[str, Any]:
+def _outcome(outcome: ServiceCosts) -> dict[str, Any]:
     found = outcome.score
     lower, upper = rounded(found.worst.loss.lower), rounded(found.worst.loss.upper, up=True)
     return {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from analyzer.advice.advise import Advice, Failures, JudgedMeasure, Outcome
+from analyzer.advice.advise import Advice, EvaluatedMeasure, Failures, ServiceCosts
 from analyzer.advice.measure import Refused
 from analyzer.model.probability import ALWAYS, Bounds
 from analyzer.reports.advise_answer import AdviseAnswer
@@ -49,10 +49,10 @@ def render(answer: AdviseAnswer) -> Document:
     return Document(blocks)
 
 
-def better(advice: Advice) -> list[JudgedMeasure]:
+def better(advice: Advice) -> list[EvaluatedMeasure]:
     """Return the measures that improve the Service."""
     now = advice.now.key()
-    known = [m for m in advice.measures if isinstance(m.outcome, Outcome)]
+    known = [m for m in advice.measures if isinstance(m.outcome, ServiceCosts)]
     return [m for m in known if _key(m) < now]
 
 
@@ -71,14 +71,14 @@ def _summary(answer: AdviseAnswer) -> Iterator[Line]:
         yield Line((Span(says, Style.STRONG),))
         return
     best = found[0]
-    assert isinstance(best.outcome, Outcome)  # the others are no better
+    assert isinstance(best.outcome, ServiceCosts)  # the others are no better
     was, now = first.now, best.outcome
     says = f"{first.name} is worst. Best for it: {best.measure.name}."
     yield Line((Span(says, Style.STRONG),))
     yield Line((f"{_from_to(was, now)}.",))
 
 
-def _from_to(was: Outcome, now: Outcome) -> str:
+def _from_to(was: ServiceCosts, now: ServiceCosts) -> str:
     old, new = was.score, now.score
     parts = []
     if old.dropped != new.dropped:
@@ -130,14 +130,14 @@ def _if(failures: Failures) -> str:
 def _service(answer: AdviseAnswer, advice: Advice) -> Iterator[Block]:
     yield Line((Span(advice.name, Style.STRONG), f": {_now(advice)}"))
     gains = better(advice)
-    known = [m for m in advice.measures if isinstance(m.outcome, Outcome)]
+    known = [m for m in advice.measures if isinstance(m.outcome, ServiceCosts)]
     shown = [(m.measure.name, m.measure.says, m.outcome) for m in known if m in gains]
-    rows = [(name, says, out) for name, says, out in shown if isinstance(out, Outcome)]
+    rows = [(name, says, out) for name, says, out in shown if isinstance(out, ServiceCosts)]
     rows.append((_NOW, "", advice.now))
     rest = [m for m in known if m not in gains]
     if answer.every:
         for each in rest:
-            assert isinstance(each.outcome, Outcome)
+            assert isinstance(each.outcome, ServiceCosts)
             rows.append((each.measure.name, each.measure.says, each.outcome))
     cells = [_row(name, says, outcome) for name, says, outcome in rows]
     kept = [at for at in range(len(_COLUMNS)) if any(row[at] != "" for row in cells)]
@@ -153,9 +153,9 @@ def _service(answer: AdviseAnswer, advice: Advice) -> Iterator[Block]:
     yield from _pods(advice)
 
 
-def _key(judged: JudgedMeasure) -> tuple[int, ...]:
-    assert isinstance(judged.outcome, Outcome)  # what is refused has none
-    return judged.outcome.key()
+def _key(evaluated: EvaluatedMeasure) -> tuple[int, ...]:
+    assert isinstance(evaluated.outcome, ServiceCosts)  # what is refused has none
+    return evaluated.outcome.key()
 
 
 def _now(advice: Advice) -> str:
@@ -169,7 +169,7 @@ def _now(advice: Advice) -> str:
     return f"{count(len(advice.now.places), 'endpoint')}, on {where}."
 
 
-def _row(name: str, says: str, outcome: Outcome) -> tuple[Cell, ...]:
+def _row(name: str, says: str, outcome: ServiceCosts) -> tuple[Cell, ...]:
     found, is_now = outcome.score, name == _NOW
     loss = found.worst.loss
     pods = "" if not any(outcome.places) else f"{len(outcome.places):,}"
@@ -196,7 +196,7 @@ def _survives(survives: int | None, at_most: int | None) -> Span:
     return Span(f"{more}{count(survives, 'node')}", style)
 
 
-def _dropped(outcome: Outcome) -> str:
+def _dropped(outcome: ServiceCosts) -> str:
     return f"{outcome.score.dropped:,} of {outcome.score.nodes:,}"
 
 
@@ -261,14 +261,16 @@ def _unsaid(answer: AdviseAnswer) -> Iterator[Line]:
 def assumed_of(answer: AdviseAnswer) -> list[str]:
     """Return what is assumed about the control plane, if it affects a measure."""
     outcomes = [o for a in answer.advice for o in (a.now, *(m.outcome for m in a.measures))]
-    planes = [o.topology for o in outcomes if isinstance(o, Outcome) and o.topology is not None]
+    planes = [
+        o.topology for o in outcomes if isinstance(o, ServiceCosts) and o.topology is not None
+    ]
     return [*dict.fromkeys(each for plane in planes for each in plane.assumed)]
 
 
 def _reasons(advice: Sequence[Advice], *, every: bool) -> Iterator[tuple[str, str]]:
     told: set[str] = set()
     shown = [m for each in advice for m in (each.measures if every else better(each))]
-    known = [m.measure for m in shown if isinstance(m.outcome, Outcome)]
+    known = [m.measure for m in shown if isinstance(m.outcome, ServiceCosts)]
     # What several measures rest on is shown at a single one, if there is one.
     for measure in sorted(known, key=lambda m: "+" in m.name):
         for why in measure.unsaid:

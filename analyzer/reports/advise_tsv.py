@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analyzer.advice.advise import Advice, Outcome
+from analyzer.advice.advise import Advice, ServiceCosts
 from analyzer.advice.measure import Refused
 from analyzer.reports.advise_answer import AdviseAnswer
 from analyzer.reports.tsv import cell
@@ -38,7 +38,7 @@ def render(answer: AdviseAnswer) -> Iterator[str]:
             yield _line(advice, each.measure.name, each.outcome)
 
 
-def _line(advice: Advice, name: str, outcome: Outcome | Refused) -> str:
+def _line(advice: Advice, name: str, outcome: ServiceCosts | Refused) -> str:
     if isinstance(outcome, Refused):
         found = [""] * 8 + [outcome.why]
     else:

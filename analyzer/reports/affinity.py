@@ -1,7 +1,7 @@
 """Session affinity in reports: where it applies, and how it affects a share.
 
 A share is of clients that no endpoint remembers. One that does gets all of a client's new flows,
-and each of them begins its time anew: the client stays for as long as it goes on asking.
+and each of them restarts the timeout: the client stays for as long as it keeps asking.
 
 Source: kubernetes, pkg/proxy/iptables/proxier.go, ``-m recent --rcheck --seconds N --reap`` before
 the draws and ``--set`` behind them; pkg/proxy/nftables/proxier.go, ``update @affinity-...``. Linux,
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.kubeproxy.view import ServicePort
 from analyzer.reports.document import Line, Span, Style
 from analyzer.reports.phrases import listed
@@ -32,7 +33,9 @@ def duration(seconds: int) -> str:
     return f"{seconds:,} s"
 
 
-def affinity_note(services: Iterable[ServicePort], mode: str, *, lost: bool) -> Iterator[Line]:
+def affinity_note(
+    services: Iterable[ServicePort], mode: ProxyMode, *, lost: bool
+) -> Iterator[Line]:
     """Yield what affinity means for clients of these ServicePorts, if any has it.
 
     `lost` tells whether shares are of flows to dead endpoints.
@@ -46,6 +49,6 @@ def affinity_note(services: Iterable[ServicePort], mode: str, *, lost: bool) -> 
     what = "loses everything or nothing" if lost else "goes to one endpoint with every flow"
     until = f"until it has been silent for {'up to ' if times[1:] else ''}{longest}"
     says = f"Session affinity: {names}. A pinned client {what}, {until}."
-    if mode == "iptables":
+    if mode is ProxyMode.IPTABLES:
         says += " An endpoint remembers the last 100 clients of a node."
     yield Line((Span(says, Style.WARNING if lost else Style.FAINT),))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from analyzer.clients.callers import Callers
-    from analyzer.clients.operations import JudgedOperation
+    from analyzer.clients.operations import PredictedOperation
     from analyzer.cluster.from_dumps import FromDumps
     from analyzer.failure.limits import Threshold
     from analyzer.failure.loss import ServiceLoss
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from analyzer.failure.thresholds import Breach
     from analyzer.failure.whatif import Failure, WhatIf
     from analyzer.kubeproxy.absent import Absent
-    from analyzer.kubeproxy.diff.difference import Difference
-    from analyzer.kubeproxy.diff.dumps import Dump
     from analyzer.kubeproxy.predict.cluster import Prediction
     from analyzer.kubeproxy.predict.every_node import EveryNode
     from analyzer.kubeproxy.view import Route, ServicePort, Source, View
@@ -35,11 +33,11 @@ if TYPE_CHECKING:
     from analyzer.model.packet import Packet
     from analyzer.model.services import ApiServicePort
     from analyzer.outage.api_servers import ApiProcess
-    from analyzer.outage.control_plane import ControlPlaneState, Topology
+    from analyzer.outage.control_plane import ControlPlaneState, ControlPlaneTopology
     from analyzer.outage.scenario import Scenario
     from analyzer.outage.timeline import Played
     from analyzer.semantics.base_chains import Rules
-    from analyzer.semantics.fate import End, Fate
+    from analyzer.semantics.fate import Fate, PacketEnd
     from analyzer.semantics.tree import Tree
 
 
@@ -155,7 +153,7 @@ class LossNode:
     files: tuple[str, ...]
     is_dead: bool
     answer: LossAnswer | None
-    why: str = ""
+    why: str | None = None
 
 
 @value(kw_only=True)
@@ -231,7 +229,7 @@ class WhatIfAnswer:
     is_lost_now: bool = False
     prediction: Prediction | FromDumps | None = None
     every_node: tuple[EveryNode, ...] = ()
-    topology: Topology | None = None
+    topology: ControlPlaneTopology | None = None
     api_processes: tuple[ApiProcess, ...] = ()
     top: int = 3
     every: bool = False
@@ -251,17 +249,19 @@ class WhatIfAnswer:
         is_read = self.prediction is None or self.prediction.is_whole
         return is_read and not (self.not_judged or self.view.cut or self.found.is_interrupted)
 
-    def judged(self, failure: Failure) -> ControlPlaneState | None:
+    def control_plane_after(self, failure: Failure) -> ControlPlaneState | None:
         """Return what a failure leaves of the control plane; None if not known."""
-        from analyzer.failure.whatif import Kind
-        from analyzer.outage.control_plane import judge
+        from analyzer.failure.whatif import FailureKind
+        from analyzer.outage.control_plane import control_plane_after
 
         if self.topology is None:
             return None
-        if failure.kind is not Kind.ZONE:
-            return judge(self.topology, failure.names)
+        if failure.kind is not FailureKind.ZONE:
+            return control_plane_after(self.topology, failure.names)
         zones = {name: self.cluster.zone_of(name) for name in self.topology.nodes}
-        return judge(self.topology, [n for n, zone in zones.items() if zone in failure.names])
+        return control_plane_after(
+            self.topology, [n for n, zone in zones.items() if zone in failure.names]
+        )
 
     @property
     def is_broken(self) -> bool:
@@ -327,7 +327,7 @@ class ClientAnswer:
     fates: tuple[tuple[str, str], ...]
     source: Source
     balanced: tuple[tuple[str, Fraction], ...]
-    found: tuple[JudgedOperation, ...]
+    found: tuple[PredictedOperation, ...]
     callers: Callers | None
     assumed: tuple[str, ...]
     absent: Absent
@@ -365,7 +365,7 @@ class TraceAnswer:
     packet: Packet
     state: str
     tree: Tree
-    ends: tuple[End, ...]
+    ends: tuple[PacketEnd, ...]
     assumptions: tuple[str, ...]
     diagnostics: tuple[Diagnostic, ...]
     every: bool = False
@@ -379,22 +379,3 @@ class TraceAnswer:
         if fate.kind == "endpoint" and place in perhaps - ends:
             return None
         return fate.kind == "endpoint" and place in ends
-
-
-@value(kw_only=True)
-class DiffAnswer:
-    """The answer of ``diff``: what differs between two dumps.
-
-    Attributes:
-        versions: the IP versions that both have, which were compared.
-        every: whether a person wants to see each of many changes.
-    """
-
-    a: Dump
-    b: Dump
-    rulesets: tuple[Rules, Rules]
-    versions: tuple[int, ...]
-    cluster: Cluster
-    difference: Difference
-    diagnostics: tuple[Diagnostic, ...]
-    every: bool = False

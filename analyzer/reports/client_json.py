@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from analyzer.clients.operations import Connection, Journey, JudgedOperation, LookUp
+from analyzer.clients.operations import Connection, Journey, LookUp, PredictedOperation
 from analyzer.clients.outcome import QUANTILES
 from analyzer.clients.plan import Time
-from analyzer.clients.walk import Range
+from analyzer.clients.walk import FractionRange
 from analyzer.reports import json_values as values
 from analyzer.reports.answers import ClientAnswer
 from analyzer.reports.client_text import known_from
@@ -51,15 +51,15 @@ def render(answer: ClientAnswer) -> Iterator[str]:
     )
 
 
-def _operation(answer: ClientAnswer, judged: JudgedOperation) -> dict[str, Any]:
-    operation, outcome = judged.operation, judged.outcome
+def _operation(answer: ClientAnswer, predicted: PredictedOperation) -> dict[str, Any]:
+    operation, outcome = predicted.operation, predicted.outcome
     callers = answer.callers
     return {
         "client": operation.client,
-        **_what(judged),
-        "measured": known_from(judged) == "measured",
+        **_what(predicted),
+        "measured": known_from(predicted) == "measured",
         "fails": _range(outcome.fails),
-        "flow_fails": None if judged.flow is None else _range(judged.flow),
+        "flow_fails": None if predicted.flow is None else _range(predicted.flow),
         "delay": _range(outcome.delay),
         "quantiles": [
             {"share": number(share), "within": _range(within)}
@@ -74,17 +74,17 @@ def _operation(answer: ClientAnswer, judged: JudgedOperation) -> dict[str, Any]:
             for each in outcome.endings
         ],
         "alternatives": [
-            {"what": what, "fails": _range(fails)} for what, fails in judged.alternatives.items()
+            {"what": what, "fails": _range(fails)} for what, fails in predicted.alternatives.items()
         ],
         "callers_without_answer": None
         if callers is None
         else _range(callers.without_answer(outcome.fails)),
-        "why": list(why(judged)),
+        "why": list(why(predicted)),
     }
 
 
-def _what(judged: JudgedOperation) -> dict[str, Any]:
-    match judged.operation:
+def _what(predicted: PredictedOperation) -> dict[str, Any]:
+    match predicted.operation:
         case LookUp() as operation:
             return {
                 "kind": "look-up",
@@ -116,7 +116,7 @@ def _what(judged: JudgedOperation) -> dict[str, Any]:
             }
 
 
-def _range(value: Range) -> dict[str, Any]:
+def _range(value: FractionRange) -> dict[str, Any]:
     return {"lower": number(value[0]), "upper": number(value[1], up=True)}
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from analyzer.clients.operations import Connection, Journey, JudgedOperation, LookUp
-from analyzer.clients.plan import Result, Time
-from analyzer.clients.walk import Range
+from analyzer.clients.operations import Connection, Journey, LookUp, PredictedOperation
+from analyzer.clients.plan import OperationResult, Time
+from analyzer.clients.walk import FractionRange
 from analyzer.reports.answers import ClientAnswer
 from analyzer.reports.client_words import why
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
@@ -32,12 +32,12 @@ _COLUMNS: Final = (
     Column("KNOWN FROM", spare=3),
 )
 _RESULTS: Final = {
-    Result.ANSWERED: "answered",
-    Result.TIMED_OUT: "fails: timed out",
-    Result.REFUSED: "fails: refused",
-    Result.UNREACHABLE: "fails: no route to host",
-    Result.NO_NAME: "fails: no such name",
-    Result.CLOSED: "fails: closed by the proxy",
+    OperationResult.ANSWERED: "answered",
+    OperationResult.TIMED_OUT: "fails: timed out",
+    OperationResult.REFUSED: "fails: refused",
+    OperationResult.UNREACHABLE: "fails: no route to host",
+    OperationResult.NO_NAME: "fails: no such name",
+    OperationResult.CLOSED: "fails: closed by the proxy",
 }
 
 
@@ -96,8 +96,8 @@ def _fate(fates: dict[str, str], name: str) -> str:
     return f" ({fates[name]})" if name in fates else ""
 
 
-def _row(judged: JudgedOperation) -> tuple[Cell, ...]:
-    operation, outcome = judged.operation, judged.outcome
+def _row(predicted: PredictedOperation) -> tuple[Cell, ...]:
+    operation, outcome = predicted.operation, predicted.outcome
     return (
         Span(operation.client, Style.STRONG),
         operation.says,
@@ -105,13 +105,13 @@ def _row(judged: JudgedOperation) -> tuple[Cell, ...]:
         _length(*outcome.delay),
         _length(*outcome.quantiles[1]),
         _time(outcome.failing()),
-        known_from(judged),
+        known_from(predicted),
     )
 
 
-def known_from(judged: JudgedOperation) -> str:
+def known_from(predicted: PredictedOperation) -> str:
     """Return whether a client's plan was measured, or read from its source."""
-    match judged.operation:
+    match predicted.operation:
         case LookUp(resolver=resolver):
             return "measured" if resolver.measured else "source"
         case Connection(connector=connector):
@@ -133,7 +133,7 @@ def _length(lower: Fraction, upper: Fraction) -> str:
     return "<0.1s" if 0 < upper < _LEAST else length(lower, upper)
 
 
-def _style(fails: Range) -> Style:
+def _style(fails: FractionRange) -> Style:
     if not fails[1]:
         return Style.GOOD
     return Style.BAD if fails[0] == 1 else Style.WARNING
@@ -150,12 +150,12 @@ def _why(answer: ClientAnswer) -> Iterator[Line]:
             yield Line((Span(each.operation.client, Style.STRONG), says))
 
 
-def _endings(judged: JudgedOperation) -> Iterator[Block]:
+def _endings(predicted: PredictedOperation) -> Iterator[Block]:
     columns = (Column("RESULT"), Column("CHANCE", right=True), Column("AFTER", right=True))
-    operation = judged.operation
+    operation = predicted.operation
     rows = tuple(
         (_RESULTS[each.result], share(*each.chance), _length(each.time.least, each.time.most))
-        for each in judged.outcome.endings
+        for each in predicted.outcome.endings
         if each.chance[1]
     )
     yield Line()

@@ -6,29 +6,30 @@ from collections.abc import Iterator
 
 from analyzer.clients.connectors import To
 from analyzer.clients.look_up import with_options
-from analyzer.clients.operations import Connection, Journey, JudgedOperation, LookUp
+from analyzer.clients.operations import Connection, Journey, LookUp, PredictedOperation
 from analyzer.clients.resolvers import Port, Search
 from analyzer.model.ternary import Ternary
 from analyzer.reports.phrases import count
 from analyzer.reports.times import share
 
 
-def why(judged: JudgedOperation) -> tuple[str, ...]:
+def why(predicted: PredictedOperation) -> tuple[str, ...]:
     """Return what makes a client fail that often; nothing if it never does."""
-    if not judged.outcome.fails[1] and not judged.outcome.delay[1]:
+    if not predicted.outcome.fails[1] and not predicted.outcome.delay[1]:
         return ()
-    match judged.operation:
+    match predicted.operation:
         case LookUp() as operation:
-            return tuple(_look_up(operation, judged))
+            return tuple(_look_up(operation, predicted))
         case Connection() as operation:
-            return tuple(_connection(operation, judged))
+            return tuple(_connection(operation, predicted))
         case Journey():
             return tuple(
-                f"{step} alone fails {share(*fails)}" for step, fails in judged.alternatives.items()
+                f"{step} alone fails {share(*fails)}"
+                for step, fails in predicted.alternatives.items()
             )
 
 
-def _look_up(operation: LookUp, judged: JudgedOperation) -> Iterator[str]:
+def _look_up(operation: LookUp, predicted: PredictedOperation) -> Iterator[str]:
     resolver = with_options(operation.resolver, operation.conf)
     asked = operation.asked
     before = next((at for at, each in enumerate(asked) if each.exists), None)
@@ -42,20 +43,20 @@ def _look_up(operation: LookUp, judged: JudgedOperation) -> Iterator[str]:
         }[resolver.silence]
         yield f"the search queries {count(before + 1, 'name')}, each a new draw; {follows}"
     if resolver.attempts > 1:
-        yield from _attempts(operation, judged)
+        yield from _attempts(operation, predicted)
     if not resolver.hears_refusal:
         yield "its socket is not connected, so a refusal looks like silence"
-    yield from _affine(judged)
+    yield from _affine(predicted)
 
 
-def _attempts(operation: LookUp, judged: JudgedOperation) -> Iterator[str]:
+def _attempts(operation: LookUp, predicted: PredictedOperation) -> Iterator[str]:
     resolver = with_options(operation.resolver, operation.conf)
     number = count(resolver.attempts, "attempt")
-    others = judged.alternatives
+    others = predicted.alternatives
     match resolver.port:
         case Port.SAME:
             new = others["new-ports"]
-            if new != judged.outcome.fails:
+            if new != predicted.outcome.fails:
                 yield (
                     f"after silence its {number} come from one port, and conntrack keeps them at "
                     f"one endpoint; from new ports {share(*new)} would fail"
@@ -70,9 +71,9 @@ def _attempts(operation: LookUp, judged: JudgedOperation) -> Iterator[str]:
             yield f"it is not known which of its {number} are drawn anew"
 
 
-def _connection(operation: Connection, judged: JudgedOperation) -> Iterator[str]:
+def _connection(operation: Connection, predicted: PredictedOperation) -> Iterator[str]:
     connector = operation.connector
-    pinned = connector.pinned or judged.affine is Ternary.TRUE
+    pinned = connector.pinned or predicted.affine is Ternary.TRUE
     if connector.to is To.PODS:
         most = count(connector.tries, "endpoint") if connector.tries else "every endpoint"
         yield f"it draws among endpoints itself, and tries up to {most}"
@@ -81,23 +82,23 @@ def _connection(operation: Connection, judged: JudgedOperation) -> Iterator[str]
         yield "a connection stays with its endpoint, and only a time-out reveals that it is dead"
     if pinned:
         yield "session affinity is all or nothing for a client: each try goes to the same endpoint"
-    elif judged.affine is Ternary.UNKNOWN:
-        yield from _affine(judged)
+    elif predicted.affine is Ternary.UNKNOWN:
+        yield from _affine(predicted)
     elif connector.tries > 1:
-        one = judged.alternatives["one-attempt"]
+        one = predicted.alternatives["one-attempt"]
         tries = count(connector.tries, "try", "tries")
         yield (
             f"each of {tries} is drawn anew, except after a refusal; with only one {share(*one)} "
             "would fail"
         )
-    elif not connector.is_open and judged.outcome.delay[1]:
+    elif not connector.is_open and predicted.outcome.delay[1]:
         yield "its SYNs are sent again to the same endpoint: conntrack keeps it"
 
 
-def _affine(judged: JudgedOperation) -> Iterator[str]:
-    if judged.affine is Ternary.TRUE:
+def _affine(predicted: PredictedOperation) -> Iterator[str]:
+    if predicted.affine is Ternary.TRUE:
         yield "session affinity is all or nothing for a client: each draw is the same"
-    elif judged.affine is Ternary.UNKNOWN:
+    elif predicted.affine is Ternary.UNKNOWN:
         yield (
             "session affinity pins a client to one endpoint, unless the rules forget it (100 "
             "clients a node)"

@@ -25,7 +25,7 @@ class LossClusterAnswer:
     Attributes:
         losses: of the ServicePorts that a living node has in its rules, in the order of the report.
         every_node: the ServicePorts themselves.
-        alive: names of the nodes that live; `gone`: of those that do not.
+        alive: names of the live nodes; `gone`: of the dead ones.
         in_order, every, brief, narrowed, only_dead, threshold: as of `LossAnswer`.
     """
 

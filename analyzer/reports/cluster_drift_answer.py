@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyzer.cluster.drift import Drifted
-from analyzer.cluster.drift_kinds import Drift
+from analyzer.cluster.drift_kinds import DriftKind
 from analyzer.cluster.store import NodeRow
 from analyzer.model.diagnostics import Diagnostic
 from analyzer.model.value import value
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 @value(kw_only=True)
-class Alike:
+class SharedDifference:
     """One difference, with all nodes that have it."""
 
-    drift: Drift
+    drift: DriftKind
     service: str
     protocol: str
     what: str
@@ -46,15 +46,17 @@ class DriftAnswer:
     every: bool = False
 
     @property
-    def alike(self) -> tuple[Alike, ...]:
+    def alike(self) -> tuple[SharedDifference, ...]:
         """The differences, each once with its nodes; those of nodes first, then the most common."""
-        found: dict[tuple[Drift, str, str, str], list[str]] = {}
+        found: dict[tuple[DriftKind, str, str, str], list[str]] = {}
         for each in self.drifted.findings:
             key = each.drift, each.service, each.protocol, each.what
             found.setdefault(key, []).append(each.node)
-        order = [*Drift]
+        order = [*DriftKind]
         every = [
-            Alike(drift=drift, service=service, protocol=protocol, what=what, nodes=tuple(nodes))
+            SharedDifference(
+                drift=drift, service=service, protocol=protocol, what=what, nodes=tuple(nodes)
+            )
             for (drift, service, protocol, what), nodes in found.items()
         ]
         return tuple(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from analyzer.cluster.drift_kinds import WORDS
 from analyzer.cluster.store import NodeRow
 from analyzer.reports import json_values as values
-from analyzer.reports.cluster_drift_answer import Alike, DriftAnswer
+from analyzer.reports.cluster_drift_answer import DriftAnswer, SharedDifference
 
 _VERSION = 1
 
@@ -44,7 +44,7 @@ def _node(row: NodeRow, ages: dict[str, float]) -> str:
     )
 
 
-def _difference(each: Alike) -> str:
+def _difference(each: SharedDifference) -> str:
     return values.encode(
         {
             "code": each.drift.value,

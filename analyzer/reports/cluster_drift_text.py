@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from analyzer.cluster.drift_kinds import WORDS
-from analyzer.reports.cluster_drift_answer import Alike, DriftAnswer
+from analyzer.reports.cluster_drift_answer import DriftAnswer, SharedDifference
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.freshness import long
 from analyzer.reports.phrases import count, listed
@@ -40,7 +40,7 @@ def render(answer: DriftAnswer) -> Document:
     return Document([*blocks, Line(), *undecided(answer), *grounds(answer)])
 
 
-def differences(rows: Sequence[Alike]) -> TextTable:
+def differences(rows: Sequence[SharedDifference]) -> TextTable:
     """Return a table of differences, each with its nodes."""
     return TextTable(_COLUMNS, tuple(map(_row, rows)))
 
@@ -83,7 +83,7 @@ def ages(answer: DriftAnswer) -> Iterator[Line]:
         )
 
 
-def _row(each: Alike) -> tuple[Cell, ...]:
+def _row(each: SharedDifference) -> tuple[Cell, ...]:
     names = ", ".join(each.nodes[:_MOST_NAMED])
     more = len(each.nodes) - _MOST_NAMED
     return (

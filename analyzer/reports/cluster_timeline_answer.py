@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from analyzer.cluster.course import Length, Lost, Stood
-from analyzer.cluster.drift_kinds import Drift
+from analyzer.cluster.drift_kinds import DriftKind
 from analyzer.model.diagnostics import Diagnostic
 from analyzer.model.value import value
 
@@ -29,7 +29,7 @@ class Look:
 
 
 @value(kw_only=True)
-class Changed:
+class ChangedService:
     """A ServicePort that differs from the dump before.
 
     Attributes:
@@ -64,7 +64,7 @@ class Wrong:
     node: str
     service: str
     protocol: str
-    drift: Drift
+    drift: DriftKind
     what: str
     lasted: Length
 
@@ -120,7 +120,7 @@ class TimelineOfDumpsAnswer:
 
     nodes: tuple[NodeCourse, ...]
     objects: tuple[Look, ...]
-    changes: tuple[Changed, ...]
+    changes: tuple[ChangedService, ...]
     wrong: tuple[Wrong, ...] | None
     why_not_compared: str
     lost: tuple[LostAt, ...] | None

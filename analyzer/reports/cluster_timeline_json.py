@@ -10,7 +10,7 @@ from analyzer.cluster.course import Length
 from analyzer.parsers.clock_times import time_at
 from analyzer.reports import json_values as values
 from analyzer.reports.cluster_timeline_answer import (
-    Changed,
+    ChangedService,
     Look,
     LostAt,
     TimelineOfDumpsAnswer,
@@ -59,7 +59,7 @@ def _look(each: Look) -> dict[str, Any]:
     }
 
 
-def _changed(each: Changed) -> dict[str, Any]:
+def _changed(each: ChangedService) -> dict[str, Any]:
     return {
         "node": each.node,
         "after": _time(each.after),

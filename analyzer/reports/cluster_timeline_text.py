@@ -8,7 +8,7 @@ from fractions import Fraction
 from analyzer.cluster.course import Length, Stood
 from analyzer.parsers.clock_times import time_at
 from analyzer.reports.cluster_timeline_answer import (
-    Changed,
+    ChangedService,
     LostAt,
     TimelineOfDumpsAnswer,
     Wrong,
@@ -163,7 +163,7 @@ def _wrong_row(each: Wrong) -> tuple[Cell, ...]:
     )
 
 
-def _changed_row(each: Changed, answer: TimelineOfDumpsAnswer) -> tuple[Cell, ...]:
+def _changed_row(each: ChangedService, answer: TimelineOfDumpsAnswer) -> tuple[Cell, ...]:
     good = [look.at for node in answer.nodes for look in node.good]
     form = _clock if time_at(min(good)).date() == time_at(max(good)).date() else _day
     return (
@@ -176,7 +176,7 @@ def _changed_row(each: Changed, answer: TimelineOfDumpsAnswer) -> tuple[Cell, ..
     )
 
 
-def in_words(each: Changed) -> str:
+def in_words(each: ChangedService) -> str:
     """Return what has changed about a ServicePort."""
     said = [f"all of it {each.whole}"] if each.whole else []
     for names, what in (

@@ -31,20 +31,20 @@ def topology(answer: WhatIfAnswer) -> dict[str, Any] | None:
     }
 
 
-def control_plane(judgement: ControlPlaneState | None) -> dict[str, Any] | None:
+def control_plane(plane: ControlPlaneState | None) -> dict[str, Any] | None:
     """Return what still works after a failure; empty if not known."""
-    if judgement is None:
+    if plane is None:
         return None
     return {
-        "api": judgement.state.value,
-        "api_servers": judgement.api[0],
-        "etcd_members": None if judgement.members is None else judgement.members[0],
-        "controllers": judgement.controllers[0],
-        "schedulers": judgement.schedulers[0],
-        "quorum": TERNARY[judgement.has_quorum],
-        "reachable": TERNARY[judgement.is_reachable],
-        "heals": TERNARY[judgement.heals],
-        "replaces": TERNARY[judgement.replaces],
-        "may_elect": judgement.may_elect,
-        "reasons": list(judgement.reasons),
+        "api": plane.state.value,
+        "api_servers": plane.api[0],
+        "etcd_members": None if plane.members is None else plane.members[0],
+        "controllers": plane.controllers[0],
+        "schedulers": plane.schedulers[0],
+        "quorum": TERNARY[plane.has_quorum],
+        "reachable": TERNARY[plane.is_reachable],
+        "heals": TERNARY[plane.heals],
+        "replaces": TERNARY[plane.replaces],
+        "may_elect": plane.may_elect,
+        "reasons": list(plane.reasons),
     }

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from analyzer.failure.whatif import Failure, Kind
+from analyzer.failure.whatif import Failure, FailureKind
 from analyzer.model.ternary import Ternary
 from analyzer.outage.control_plane import (
     ApiState,
     ControlPlaneState,
+    ControlPlaneTopology,
     Etcd,
     LoadBalancer,
-    Topology,
-    judge,
+    control_plane_after,
     survives,
 )
 from analyzer.reports.answers import WhatIfAnswer
@@ -32,11 +32,11 @@ _WORDS: Final = {
 }
 
 
-def word(judgement: ControlPlaneState | None) -> Span | str:
+def word(plane: ControlPlaneState | None) -> Span | str:
     """Return how much of the API still works, in a word; nothing if not known."""
-    if judgement is None:
+    if plane is None:
         return ""
-    text, style = _WORDS[judgement.state]
+    text, style = _WORDS[plane.state]
     return Span(text, style)
 
 
@@ -58,18 +58,18 @@ def _doubts(answer: WhatIfAnswer, shown: Sequence[Failure]) -> Iterator[Line]:
     """Yield why the API is neither up nor down, of the first failure of each such kind."""
     told: set[ApiState] = set()
     for failure in shown:
-        judgement = answer.judged(failure)
-        if judgement is None or judgement.state not in {ApiState.READ_ONLY, ApiState.UNKNOWN}:
+        plane = answer.control_plane_after(failure)
+        if plane is None or plane.state not in {ApiState.READ_ONLY, ApiState.UNKNOWN}:
             continue
-        if judgement.state not in told:
-            told.add(judgement.state)
-            text, _ = _WORDS[judgement.state]
-            zone = "zone " if failure.kind is Kind.ZONE else ""
+        if plane.state not in told:
+            told.add(plane.state)
+            text, _ = _WORDS[plane.state]
+            zone = "zone " if failure.kind is FailureKind.ZONE else ""
             who = f"{zone}{' + '.join(failure.names)}"
-            yield Line((f"  {text} with {who} gone: {'; '.join(judgement.reasons)}.",))
+            yield Line((f"  {text} with {who} gone: {'; '.join(plane.reasons)}.",))
 
 
-def made_of(found: Topology) -> str:
+def made_of(found: ControlPlaneTopology) -> str:
     """Return the components of a control plane, in a few words."""
     parts = [f"{count(len(found.api), 'API server')} ({listed(found.api)})"]
     match found.etcd:
@@ -94,7 +94,7 @@ def made_of(found: Topology) -> str:
     return ", ".join(parts)
 
 
-def survival(found: Topology) -> str:
+def survival(found: ControlPlaneTopology) -> str:
     """Return which failures a control plane survives, as a clause."""
     number = survives(found)
     if number > 0:
@@ -102,7 +102,9 @@ def survival(found: Topology) -> str:
     open_ends = found.load_balancer is LoadBalancer.UNKNOWN or found.etcd is Etcd.UNKNOWN
     if open_ends and len(found.api) > 1:
         return "it is not known to survive the loss of any node"
-    points = [name for name in found.nodes if judge(found, (name,)).heals is Ternary.FALSE]
+    points = [
+        name for name in found.nodes if control_plane_after(found, (name,)).heals is Ternary.FALSE
+    ]
     return f"it does not survive the loss of {listed(points)}"
 
 

@@ -97,7 +97,7 @@ def _deciding(how: Otherwise, rules: Sequence[AnyRule]) -> AnyRule | None:
 
 
 def _shown(rule: AnyRule) -> str:
-    """Return a rule with its chain, all that it asks for, and where it stands."""
+    """Return a rule with its chain, all that it matches on, and where it stands."""
     text = rule.raw.strip() if isinstance(rule, Rule) else f"{rule.chain} {says(rule)}"
     return f"{signed_place(rule)}, {text}"
 

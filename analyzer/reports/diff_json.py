@@ -21,7 +21,7 @@ from analyzer.kubeproxy.diff.dumps import Dump
 from analyzer.kubeproxy.view import Endpoint, ServicePort
 from analyzer.model.probability import Bounds
 from analyzer.reports import json_values as values
-from analyzer.reports.answers import DiffAnswer
+from analyzer.reports.diff_answer import DiffAnswer
 from analyzer.reports.json_distributions import distribution
 from analyzer.reports.json_endpoints import EndpointTexts
 from analyzer.semantics.base_chains import Rules
@@ -59,7 +59,7 @@ def _dump(dump: Dump, ruleset: Rules) -> dict[str, Any]:
     return {
         "file": dump.file,
         "format": ruleset.input_format,
-        "mode": dump.view.mode,
+        "mode": dump.view.mode.value,
         "rules": ruleset.rules,
         "node": dump.view.node,
         "families": _families(dump.versions),

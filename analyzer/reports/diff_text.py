@@ -13,13 +13,13 @@ from analyzer.kubeproxy.diff.changes import (
     EndpointChange,
     ServiceChange,
 )
-from analyzer.kubeproxy.diff.difference import Verdict
+from analyzer.kubeproxy.diff.difference import Conclusion
 from analyzer.kubeproxy.diff.dumps import Dump
 from analyzer.kubeproxy.diff.pairs import version_of
 from analyzer.kubeproxy.view import ServicePort
 from analyzer.model.probability import Bounds, capped_sum
 from analyzer.reports.affinity import affinity_note
-from analyzer.reports.answers import DiffAnswer
+from analyzer.reports.diff_answer import DiffAnswer
 from analyzer.reports.diff_beside import beside_blocks, lost
 from analyzer.reports.diff_words import affinity, ends, flows, source_address
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
@@ -69,7 +69,7 @@ def render(answer: DiffAnswer) -> Document:
 def _head(letter: str, dump: Dump, answer: DiffAnswer) -> Line:
     services = count(len(dump.view.services), "ServicePort")
     node = f" at node {dump.view.node}" if dump.view.node else ""
-    said = f"{letter}  {dump.file}{node}: {dump.view.mode} mode, {services}"
+    said = f"{letter}  {dump.file}{node}: {dump.view.mode.value} mode, {services}"
     others = [version_of(service) for service in dump.view.services]
     left_out = [version for version in dump.versions if version not in answer.versions]
     for version in left_out:
@@ -278,9 +278,9 @@ def _counted(answer: DiffAnswer) -> str:
     return ", ".join(f"{count(number, noun)} {what}" for number, noun, what in counted if number)
 
 
-_SENTENCES: Final[dict[Verdict, Callable[[DiffAnswer], Span]]] = {
-    Verdict.SAME: _same,
-    Verdict.INTENDED: _intended,
-    Verdict.UNKNOWN: _unknown,
-    Verdict.DIFFERENT: _different,
+_SENTENCES: Final[dict[Conclusion, Callable[[DiffAnswer], Span]]] = {
+    Conclusion.SAME: _same,
+    Conclusion.INTENDED: _intended,
+    Conclusion.UNKNOWN: _unknown,
+    Conclusion.DIFFERENT: _different,
 }

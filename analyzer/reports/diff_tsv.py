@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from analyzer.kubeproxy.diff.beside import NonServiceFlows
 from analyzer.model.value import replace
-from analyzer.reports.answers import DiffAnswer
+from analyzer.reports.diff_answer import DiffAnswer
 from analyzer.reports.diff_beside import TOPICS, sources_of
 from analyzer.reports.diff_text import changes_of
 from analyzer.reports.diff_words import ends

@@ -46,8 +46,8 @@ def _frontends(frontends: Sequence[Frontend]) -> str:
 
 def _sources(ways: Sequence[RouteIdentity]) -> str:
     plain = {way.source for way in ways if way.network is None}
-    everybody = not set(Source) - plain - {Source.HAIRPIN}
-    named = ["anywhere"] if everybody else sources(plain)
+    from_all = not set(Source) - plain - {Source.HAIRPIN}
+    named = ["anywhere"] if from_all else sources(plain)
     told = {(way.source, way.network) for way in ways}
     networks = [_network(way, told) for way in ways if way.network is not None]
     return ", ".join([*named, *([first_networks(networks, len(networks))] if networks else [])])

@@ -29,14 +29,14 @@ class Distribution:
 
 
 @value
-class Group:
+class FrontendGroup:
     """Frontends with the same distributions."""
 
     frontends: tuple[Frontend, ...]
     distributions: tuple[Distribution, ...]
 
 
-def groups(service: ServicePort) -> list[Group]:
+def groups(service: ServicePort) -> list[FrontendGroup]:
     """Return the frontends of a ServicePort, grouped by their distributions."""
     by_frontend: dict[Frontend, list[Route]] = {f: [] for f in service.frontends}
     for route in service.differing_routes():
@@ -52,11 +52,11 @@ def groups(service: ServicePort) -> list[Group]:
         every = tuple(told.items())
         found.setdefault(every, []).append(frontend)
         kept[every] = tuple(Distribution(same[key][0], told[key]) for key in same if told[key])
-    return [Group(tuple(frontends), kept[key]) for key, frontends in found.items()]
+    return [FrontendGroup(tuple(frontends), kept[key]) for key, frontends in found.items()]
 
 
 def _sources(alike: Sequence[Route], every: Sequence[Route]) -> tuple[str, ...]:
-    """Return whose flows meet `alike`, in words; a hairpin only where it is not as from a pod."""
+    """Return whose flows have `alike`, in words; a hairpin only where it is not as from a pod."""
     if len(alike) == len(every):
         return ("anywhere",)
     plain = {route.source for route in alike if route.network is None}

@@ -48,7 +48,7 @@ class PinnedAnswer:
     Fields without a line here are as in `SuspectsAnswer`.
 
     Attributes:
-        doors: endpoints of the rules whose address the objects give to another pod, and which.
+        foreign: endpoints of the rules whose address the objects give to another pod, and which.
     """
 
     cluster: Cluster
@@ -57,5 +57,5 @@ class PinnedAnswer:
     flows: int
     owned: int
     pinned: tuple[Pinned, ...]
-    doors: Mapping[Endpoint, str]
+    foreign: Mapping[Endpoint, str]
     diagnostics: tuple[Diagnostic, ...]

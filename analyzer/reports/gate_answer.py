@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from analyzer.errors import suggestion
-from analyzer.failure.whatif import Kind
+from analyzer.failure.whatif import FailureKind
 from analyzer.gate.api_shapes import UnknownField
 from analyzer.gate.cases import Case
+from analyzer.gate.evaluation import EvaluatedService, Thresholds, Violation, WorstCase
 from analyzer.gate.failing import Failing
 from analyzer.gate.fixes import Fix
-from analyzer.gate.problem import Group, Problem
+from analyzer.gate.problem import PodGroup, Problem
 from analyzer.gate.reasons import why_allowed
 from analyzer.gate.services import GatedService, Unjudged
-from analyzer.gate.verdict import JudgedService, Thresholds, Violation, WorstCase
 from analyzer.gate.workloads import Workload
 from analyzer.kubeproxy.predict.cluster import Prediction
 from analyzer.model.diagnostics import Diagnostic
@@ -34,7 +34,7 @@ class Pending:
         expected: how many are if the scheduler follows its scores.
     """
 
-    group: Group
+    group: PodGroup
     least: int
     expected: int
     why: str
@@ -51,7 +51,7 @@ class GateAnswer:
     """The answer of ``gate``: what the worst placements lose, and the thresholds exceeded.
 
     Attributes:
-        fixes: what would help, by the index of a Service in `judged`.
+        fixes: what would help, by the index of a Service in `evaluated`.
         unjudged: Services without an answer, with or without rules.
         unknown: fields of manifests that are not known.
         ignored: kinds of objects that have no bearing on where pods are, with their number.
@@ -61,7 +61,7 @@ class GateAnswer:
         every: whether each Service is shown, in full.
     """
 
-    judged: tuple[JudgedService, ...]
+    evaluated: tuple[EvaluatedService, ...]
     fixes: Mapping[int, Fix]
     unjudged: tuple[Unjudged, ...]
     pending: tuple[Pending, ...]
@@ -85,7 +85,7 @@ class GateAnswer:
     @property
     def is_broken(self) -> bool:
         """Whether a threshold is exceeded, or may be; or pods stay Pending."""
-        if any(each.violations for each in self.judged) or any(p.least for p in self.pending):
+        if any(each.violations for each in self.evaluated) or any(p.least for p in self.pending):
             return True
         return self.thresholds.are_any and (
             bool(self.not_judged or self.unknown) or self.is_faulty or self.is_empty
@@ -94,20 +94,20 @@ class GateAnswer:
     @property
     def is_empty(self) -> bool:
         """Whether there are no Services at all, for example if a chart was not rendered."""
-        return not self.judged and not self.unjudged
+        return not self.evaluated and not self.unjudged
 
 
 # --- words that several formats use ------------------------------------------
 
 
-def failing_names(case: Case, kind: Kind) -> str:
+def failing_names(case: Case, kind: FailureKind) -> str:
     """Return what fails, in words: ``node a-1 fails``."""
     failure = case.failure(kind)
     if failure is None:
         return ""
-    if kind is Kind.CONTROL_PLANE:
+    if kind is FailureKind.CONTROL_PLANE:
         return f"the control plane fails ({listed(failure.names)})"
-    if kind is Kind.SET:
+    if kind is FailureKind.SET:
         return f"{listed(failure.names)} fail"
     return f"{kind.value} {failure.names[0]} fails"
 
@@ -152,10 +152,10 @@ def workloads_of(answer: GateAnswer, service: GatedService) -> list[Workload]:
     return [*{id(each): each for each in known if each is not None}.values()]
 
 
-def violation_words(answer: GateAnswer, judged: JudgedService, violation: Violation) -> str:
+def violation_words(answer: GateAnswer, evaluated: EvaluatedService, violation: Violation) -> str:
     """Return a violation as a clause."""
     found, limits = violation.found, answer.thresholds
-    name = judged.service.name
+    name = evaluated.service.name
     if found.case.found is None:
         return f"{name} may have no running pod"
     if found.kind is None:
@@ -180,12 +180,12 @@ def violation_words(answer: GateAnswer, judged: JudgedService, violation: Violat
     return f"{name} loses {loss} if {what}{at}; allowed: {most}"
 
 
-def allowed_words(answer: GateAnswer, judged: JudgedService) -> Iterator[str]:
+def allowed_words(answer: GateAnswer, evaluated: EvaluatedService) -> Iterator[str]:
     """Yield why the placement is allowed, for each workload behind a Service."""
-    for each in workloads_of(answer, judged.service):
+    for each in workloads_of(answer, evaluated.service):
         if each.kind == "DaemonSet":
             says = "one pod on each node that takes one"
-        elif _most_of(answer, judged.service, each) == 1:
+        elif _most_of(answer, evaluated.service, each) == 1:
             says = "a single pod"
         else:
             says = why_allowed(each.spec)
@@ -214,12 +214,12 @@ def fix_words(fix: Fix) -> str:
     return f"{fix.says}: {left}; {survives}{enough}"
 
 
-def _one(kind: Kind) -> str:
+def _one(kind: FailureKind) -> str:
     return {
-        Kind.NODE: "a node",
-        Kind.ZONE: "a zone",
-        Kind.CONTROL_PLANE: "the control plane",
-        Kind.SET: "the set of nodes",
+        FailureKind.NODE: "a node",
+        FailureKind.ZONE: "a zone",
+        FailureKind.CONTROL_PLANE: "the control plane",
+        FailureKind.SET: "the set of nodes",
     }[kind]
 
 

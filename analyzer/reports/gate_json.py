@@ -1,6 +1,6 @@
 """``kubeodds/gate/1``: what the worst placements of manifests lose, and thresholds exceeded.
 
-Losses are exact, but for rounding as in ``whatif``.
+Losses are exact, except for rounding as in ``whatif``.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from analyzer.gate.cases import Case
+from analyzer.gate.evaluation import EvaluatedService, WorstCase
 from analyzer.gate.fixes import Fix
-from analyzer.gate.verdict import JudgedService, WorstCase
 from analyzer.model.probability import ALWAYS
 from analyzer.parsers.manifests import Manifest
 from analyzer.reports import json_values as values
@@ -46,7 +46,7 @@ def render(answer: GateAnswer) -> Iterator[str]:
             "nodes": map(values.encode, (node.name for node in answer.problem.nodes)),
             "services": (
                 values.encode(_service(answer, number, each))
-                for number, each in enumerate(answer.judged)
+                for number, each in enumerate(answer.evaluated)
             ),
             "pending": (values.encode(_pending(each)) for each in answer.pending),
             "not_judged": (
@@ -89,14 +89,14 @@ def _place(given: Manifest) -> dict[str, Any]:
     return {"file": given.place.file, "line": given.place.line}
 
 
-def _service(answer: GateAnswer, number: int, judged: JudgedService) -> dict[str, Any]:
-    namespace, name = judged.service.key
+def _service(answer: GateAnswer, number: int, evaluated: EvaluatedService) -> dict[str, Any]:
+    namespace, name = evaluated.service.key
     fix = answer.fixes.get(number)
     return {
         "namespace": namespace,
         "service": name,
-        "ports": list(judged.service.ports),
-        **_place(judged.service.manifest),
+        "ports": list(evaluated.service.ports),
+        **_place(evaluated.service.manifest),
         "workloads": [
             {
                 "name": each.name,
@@ -104,32 +104,32 @@ def _service(answer: GateAnswer, number: int, judged: JudgedService) -> dict[str
                 "most_replicas": None if each.replicas is None else each.most,
                 **_place(each.manifest),
             }
-            for each in workloads_of(answer, judged.service)
+            for each in workloads_of(answer, evaluated.service)
         ],
-        "worst": [_worst(answer, each) for each in judged.worst],
-        "survives": _survives(answer, judged.fewest),
+        "worst": [_worst(answer, each) for each in evaluated.worst],
+        "survives": _survives(answer, evaluated.fewest),
         "expected": {
             "losses": [
-                {"failure": kind.value, "loss": _loss(judged.expected, kind)}
+                {"failure": kind.value, "loss": _loss(evaluated.expected, kind)}
                 for kind in answer.failing.kinds
             ],
-            "survives": judged.expected.survives,
-            "pods": _pods(answer, judged.expected),
+            "survives": evaluated.expected.survives,
+            "pods": _pods(answer, evaluated.expected),
         },
         "pending": {
-            "at_least": judged.placements.pending[0],
-            "at_most": judged.placements.pending[1],
+            "at_least": evaluated.placements.pending[0],
+            "at_most": evaluated.placements.pending[1],
         },
-        "dropping_nodes": judged.dropping,
-        "allowed": list(allowed_words(answer, judged)),
+        "dropping_nodes": evaluated.dropping,
+        "allowed": list(allowed_words(answer, evaluated)),
         "violations": [
             {
                 "threshold": "min-survives" if v.found.kind is None else "max-loss",
                 "failure": None if v.found.kind is None else v.found.kind.value,
                 "proven": v.breach is not None,
-                "says": violation_words(answer, judged, v),
+                "says": violation_words(answer, evaluated, v),
             }
-            for v in judged.violations
+            for v in evaluated.violations
         ],
         "fix": None if fix is None else _fix(answer, fix),
     }

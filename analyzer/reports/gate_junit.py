@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analyzer.gate.verdict import JudgedService, WorstCase
+from analyzer.gate.evaluation import EvaluatedService, WorstCase
 from analyzer.reports.gate_answer import (
     GateAnswer,
     allowed_words,
@@ -16,7 +16,7 @@ from analyzer.reports.gate_answer import (
     unknown_words,
     violation_words,
 )
-from analyzer.reports.junit import Case, suite
+from analyzer.reports.junit import JunitCase, suite
 from analyzer.reports.phrases import count
 
 
@@ -25,20 +25,20 @@ def render(answer: GateAnswer) -> Iterator[str]:
     yield '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="kubeodds gate">\n'
     for kind in answer.failing.kinds:
         cases = [
-            _case(answer, number, judged, found)
-            for number, judged in enumerate(answer.judged)
-            for found in judged.worst
+            _case(answer, number, evaluated, found)
+            for number, evaluated in enumerate(answer.evaluated)
+            for found in evaluated.worst
             if found.kind is kind
         ]
         yield from suite(f"loss with a failure of {kind.value}", cases)
     yield from suite(
         "nodes survived",
-        [_case(answer, number, each, each.fewest) for number, each in enumerate(answer.judged)],
+        [_case(answer, number, each, each.fewest) for number, each in enumerate(answer.evaluated)],
     )
     yield from suite(
         "pods placed",
         [
-            Case(p.group.name, "failure" if p.least else "skipped", pending_words(p))
+            JunitCase(p.group.name, "failure" if p.least else "skipped", pending_words(p))
             for p in answer.pending
         ],
     )
@@ -46,9 +46,12 @@ def render(answer: GateAnswer) -> Iterator[str]:
     yield from suite(
         "not judged",
         [
-            *[Case("/".join(each.manifest.key), outcome, each.why) for each in answer.not_judged],
             *[
-                Case(f"{each.manifest.title} {each.path}", outcome, unknown_words(each))
+                JunitCase("/".join(each.manifest.key), outcome, each.why)
+                for each in answer.not_judged
+            ],
+            *[
+                JunitCase(f"{each.manifest.title} {each.path}", outcome, unknown_words(each))
                 for each in answer.unknown
             ],
         ],
@@ -56,20 +59,22 @@ def render(answer: GateAnswer) -> Iterator[str]:
     yield "</testsuites>\n"
 
 
-def _case(answer: GateAnswer, number: int, judged: JudgedService, found: WorstCase) -> Case:
-    name = judged.service.name
-    broken = next((each for each in judged.violations if each.found is found), None)
+def _case(
+    answer: GateAnswer, number: int, evaluated: EvaluatedService, found: WorstCase
+) -> JunitCase:
+    name = evaluated.service.name
+    broken = next((each for each in evaluated.violations if each.found is found), None)
     where = placed_words(answer, found.case)
     if broken is None:
-        return Case(name, "", f"{_fares(found)}; pods on {where or 'no node'}")
-    says = f"{violation_words(answer, judged, broken)}; pods on {where}"
-    says += f"; {'; '.join(allowed_words(answer, judged))}"
+        return JunitCase(name, "", f"{_losses(found)}; pods on {where or 'no node'}")
+    says = f"{violation_words(answer, evaluated, broken)}; pods on {where}"
+    says += f"; {'; '.join(allowed_words(answer, evaluated))}"
     if number in answer.fixes:
         says += f"; fix: {fix_words(answer.fixes[number])}"
-    return Case(name, "failure", says)
+    return JunitCase(name, "failure", says)
 
 
-def _fares(found: WorstCase) -> str:
+def _losses(found: WorstCase) -> str:
     if found.kind is None:
         return f"survives {count(max(0, found.case.survives), 'node')}"
     failing = failing_names(found.case, found.kind)

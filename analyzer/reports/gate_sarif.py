@@ -61,20 +61,20 @@ def render(answer: GateAnswer) -> str:
 
 
 def _violations(answer: GateAnswer) -> Iterator[dict[str, Any]]:
-    for number, judged in enumerate(answer.judged):
-        allowed = "; ".join(allowed_words(answer, judged))
-        for each in judged.violations:
+    for number, evaluated in enumerate(answer.evaluated):
+        allowed = "; ".join(allowed_words(answer, evaluated))
+        for each in evaluated.violations:
             rule = "min-survives" if each.found.kind is None else "max-loss"
-            says = f"{violation_words(answer, judged, each)}."
+            says = f"{violation_words(answer, evaluated, each)}."
             where = placed_words(answer, each.found.case)
             says += f" With its pods on {where}." if where else ""
             says += f" {allowed}."
             if number in answer.fixes:
                 says += f" Fix: {fix_words(answer.fixes[number])}."
-            behind = next((w.manifest for w in workloads_of(answer, judged.service)), None)
+            behind = next((w.manifest for w in workloads_of(answer, evaluated.service)), None)
             kind = "survives" if each.found.kind is None else each.found.kind.value
-            found = judged.service.manifest
-            yield _result(rule, says, behind or found, found, f"{judged.service.name} {kind}")
+            found = evaluated.service.manifest
+            yield _result(rule, says, behind or found, found, f"{evaluated.service.name} {kind}")
 
 
 def _pending(answer: GateAnswer) -> Iterator[dict[str, Any]]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analyzer.failure.whatif import Kind
-from analyzer.gate.verdict import JudgedService, WorstCase
+from analyzer.failure.whatif import FailureKind
+from analyzer.gate.evaluation import EvaluatedService, WorstCase
 from analyzer.model.probability import ALWAYS
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.gate_answer import (
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from typing import Final
 
 _HEADINGS: Final = {
-    Kind.NODE: "A NODE",
-    Kind.ZONE: "A ZONE",
-    Kind.CONTROL_PLANE: "CONTROL PLANE",
+    FailureKind.NODE: "A NODE",
+    FailureKind.ZONE: "A ZONE",
+    FailureKind.CONTROL_PLANE: "CONTROL PLANE",
 }
 #: Most Services that are shown in full unless all are requested.
 _MOST: Final = 10
@@ -38,10 +38,10 @@ _MOST: Final = 10
 
 def render(answer: GateAnswer) -> Document:
     """Return the verdict, a table of all Services, and the faults of those that fail."""
-    broken = [n for n, each in enumerate(answer.judged) if each.violations or each.pending]
+    broken = [n for n, each in enumerate(answer.evaluated) if each.violations or each.pending]
     shown = broken if answer.every else broken[:_MOST]
     blocks: list[Block] = [*_summary(answer), *_scope(answer), *head(answer.prediction)]
-    if answer.judged:
+    if answer.evaluated:
         blocks += [Line(), _table(answer)]
     for number in shown:
         blocks += [Line(), *_broken(answer, number)]
@@ -52,9 +52,9 @@ def render(answer: GateAnswer) -> Document:
 
 
 def _summary(answer: GateAnswer) -> Iterator[Line]:
-    broken = [each.service.name for each in answer.judged if each.violations]
+    broken = [each.service.name for each in answer.evaluated if each.violations]
     stuck = [each.group.name for each in answer.pending if each.least]
-    number = len(answer.judged)
+    number = len(answer.evaluated)
     if broken:
         says = f"{len(broken):,} of {count(number, 'Service')} fail: {listed(broken)}."
         says = says.replace(" fail:", " fails:") if len(broken) == 1 else says
@@ -62,7 +62,7 @@ def _summary(answer: GateAnswer) -> Iterator[Line]:
     elif answer.is_empty and answer.thresholds.are_any:
         says = "The manifests have no Service, so the gate fails."
         yield Line((Span(says, Style.BAD),))
-    elif not answer.judged:
+    elif not answer.evaluated:
         yield Line((Span("No Service was judged.", Style.WARNING),))
     elif answer.not_judged and answer.thresholds.are_any:
         yield Line((Span("Not every Service was judged, so the gate fails.", Style.BAD),))
@@ -73,7 +73,7 @@ def _summary(answer: GateAnswer) -> Iterator[Line]:
         says = f"{number:,} Services pass, wherever the scheduler puts their pods."
         if number == 1:
             says = "1 Service passes, wherever the scheduler puts its pods."
-        if any(each.dropping for each in answer.judged):
+        if any(each.dropping for each in answer.evaluated):
             says = f"{says[:-1]}; but some nodes drop flows even if nothing fails, see below."
             yield Line((Span(says, Style.WARNING),))
         else:
@@ -91,17 +91,17 @@ def _summary(answer: GateAnswer) -> Iterator[Line]:
 
 
 def _worst_of_all(answer: GateAnswer) -> str:
-    every = [(f, each) for each in answer.judged for f in each.worst if f.kind and f.case.found]
+    every = [(f, each) for each in answer.evaluated for f in each.worst if f.kind and f.case.found]
     if not every and answer.failing.kinds:
         return "No Service has a running pod."
     if not every:
         return "There is only one node, so there is no failure to judge."
-    found, judged = max(every, key=lambda e: e[0].case.loss(e[0].kind or Kind.NODE).upper)
-    kind = found.kind or Kind.NODE
+    found, evaluated = max(every, key=lambda e: e[0].case.loss(e[0].kind or FailureKind.NODE).upper)
+    kind = found.kind or FailureKind.NODE
     if not found.case.loss(kind).upper:
         return "No failure causes any loss, wherever the pods are."
     what = failing_names(found.case, kind)
-    return f"Worst: {judged.service.name} loses {loss_words(found)} if {what}."
+    return f"Worst: {evaluated.service.name} loses {loss_words(found)} if {what}."
 
 
 def _scope(answer: GateAnswer) -> Iterator[Line]:
@@ -134,27 +134,27 @@ def _table(answer: GateAnswer) -> TextTable:
         Column("EXPECTED", right=True, spare=1),
         Column("VERDICT"),
     )
-    return TextTable(columns, tuple(_row(answer, each) for each in answer.judged))
+    return TextTable(columns, tuple(_row(answer, each) for each in answer.evaluated))
 
 
-def _row(answer: GateAnswer, judged: JudgedService) -> tuple[Cell, ...]:
+def _row(answer: GateAnswer, evaluated: EvaluatedService) -> tuple[Cell, ...]:
     return (
-        judged.service.name,
-        _pods(answer, judged),
-        *[_loss(each) for each in judged.worst],
-        _survives(judged.fewest),
-        _expected(answer, judged),
-        _verdict(answer, judged),
+        evaluated.service.name,
+        _pods(answer, evaluated),
+        *[_loss(each) for each in evaluated.worst],
+        _survives(evaluated.fewest),
+        _expected(answer, evaluated),
+        _verdict(answer, evaluated),
     )
 
 
-def _pods(answer: GateAnswer, judged: JudgedService) -> str:
+def _pods(answer: GateAnswer, evaluated: EvaluatedService) -> str:
     """Return how many pods are placed; if scaled, the least and the greatest number."""
-    scales = [s for s in answer.problem.scales if s.groups.keys() & {*judged.service.groups}]
+    scales = [s for s in answer.problem.scales if s.groups.keys() & {*evaluated.service.groups}]
     if not scales:
-        return f"{sum(judged.fewest.case.held):,}"
+        return f"{sum(evaluated.fewest.case.held):,}"
     fullest = answer.problem.fullest
-    of = judged.service.groups
+    of = evaluated.service.groups
     least, most = (sum(each.groups[g].asked for g in of) for each in (answer.problem, fullest))
     return f"{least:,} to {most:,}"
 
@@ -177,19 +177,19 @@ def _survives(found: WorstCase) -> Span:
     return Span(f"{found.surely:,} to {count(survives, 'node')}", Style.WARNING)
 
 
-def _expected(answer: GateAnswer, judged: JudgedService) -> str:
+def _expected(answer: GateAnswer, evaluated: EvaluatedService) -> str:
     """Return what the failure costs that costs most, at the expected placement."""
-    losses = [judged.expected.loss(kind) for kind in answer.failing.kinds]
-    if judged.expected.found is None:
+    losses = [evaluated.expected.loss(kind) for kind in answer.failing.kinds]
+    if evaluated.expected.found is None:
         return "no pods"
     return bounds_percent(max(losses, key=lambda each: each.upper)) if losses else ""
 
 
-def _verdict(answer: GateAnswer, judged: JudgedService) -> Span:
-    if judged.pending:
+def _verdict(answer: GateAnswer, evaluated: EvaluatedService) -> Span:
+    if evaluated.pending:
         return Span("Pending", Style.BAD)
-    if judged.violations:
-        proven = any(each.breach for each in judged.violations)
+    if evaluated.violations:
+        proven = any(each.breach for each in evaluated.violations)
         return Span("fails" if proven else "not proven", Style.BAD)
     return Span("passes" if answer.thresholds.are_any else "", Style.GOOD)
 
@@ -198,12 +198,12 @@ def _verdict(answer: GateAnswer, judged: JudgedService) -> Span:
 
 
 def _broken(answer: GateAnswer, number: int) -> Iterator[Line]:
-    judged = answer.judged[number]
-    place = judged.service.manifest.place
-    yield Line((Span(judged.service.name, Style.STRONG), f" ({place})"))
+    evaluated = answer.evaluated[number]
+    place = evaluated.service.manifest.place
+    yield Line((Span(evaluated.service.name, Style.STRONG), f" ({place})"))
     told: set[str] = set()
-    for each in judged.violations:
-        says = violation_words(answer, judged, each)
+    for each in evaluated.violations:
+        says = violation_words(answer, evaluated, each)
         if says in told:  # without any pod all failures are the same
             continue
         told.add(says)
@@ -212,18 +212,18 @@ def _broken(answer: GateAnswer, number: int) -> Iterator[Line]:
         if where and where not in told:
             told.add(where)
             yield Line((f"    pods on {where}",))
-    if judged.pending:
-        pods = judged.pending + sum(judged.fewest.case.held)
-        says = f"  {judged.pending:,} of its {count(pods, 'pod')} stay Pending."
+    if evaluated.pending:
+        pods = evaluated.pending + sum(evaluated.fewest.case.held)
+        says = f"  {evaluated.pending:,} of its {count(pods, 'pod')} stay Pending."
         yield Line((Span(says, Style.BAD),))
-    elif judged.placements.pending[1] != 0:
+    elif evaluated.placements.pending[1] != 0:
         says = "  Some of its pods may stay Pending: other pods may take the room first."
         yield Line((Span(says, Style.WARNING),))
-    for says in allowed_words(answer, judged):
+    for says in allowed_words(answer, evaluated):
         yield Line((f"  {says}.",))
-    where = placed_words(answer, judged.expected)
+    where = placed_words(answer, evaluated.expected)
     if where:
-        lost = _expected(answer, judged) or "nothing"
+        lost = _expected(answer, evaluated) or "nothing"
         yield Line((f"  Expected: pods on {where}; at most {lost} lost.",))
     if number in answer.fixes:
         yield Line((Span(f"  Fix: {fix_words(answer.fixes[number])}.", Style.GOOD),))
@@ -241,7 +241,7 @@ def _rest(answer: GateAnswer) -> Iterator[Line]:
     for other in answer.unjudged:
         if not other.matters:
             yield Line((f"Left out: {'/'.join(other.manifest.key)}: {other.why}.",))
-    for each in answer.judged:
+    for each in answer.evaluated:
         number = each.dropping
         if number:
             nodes = count(len(answer.problem.nodes), "node")

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analyzer.failure.whatif import Kind
-from analyzer.gate.verdict import JudgedService, WorstCase
+from analyzer.failure.whatif import FailureKind
+from analyzer.gate.evaluation import EvaluatedService, WorstCase
 from analyzer.reports.gate_answer import GateAnswer, replicas_of
 from analyzer.reports.tsv import cell
 
@@ -34,29 +34,31 @@ _HEADINGS = (
 def render(answer: GateAnswer) -> Iterator[str]:
     """Yield the header and the lines."""
     yield "\t".join(_HEADINGS) + "\n"
-    for judged in answer.judged:
-        for found in judged.worst:
+    for evaluated in answer.evaluated:
+        for found in evaluated.worst:
             assert found.kind is not None  # of a failure
-            yield _row(answer, judged, found, found.kind)
+            yield _row(answer, evaluated, found, found.kind)
 
 
-def _row(answer: GateAnswer, judged: JudgedService, found: WorstCase, kind: Kind) -> str:
+def _row(
+    answer: GateAnswer, evaluated: EvaluatedService, found: WorstCase, kind: FailureKind
+) -> str:
     lost = found.case.found is None
     loss = found.case.loss(kind)
     most = 1.0 if lost else float(loss.upper if found.most is None else found.most)
     places = found.case.places(answer.problem)
-    broken = judged.pending or any(each.found is found for each in judged.violations)
+    broken = evaluated.pending or any(each.found is found for each in evaluated.violations)
     cells = (
-        judged.service.name,
+        evaluated.service.name,
         kind.value,
         f"{1.0 if lost else float(loss.lower):.9g}",
         f"{most:.9g}",
         "yes" if found.is_proven else "no",
-        f"{float(judged.expected.loss(kind).upper):.9g}",
-        str(judged.fewest.case.survives),
+        f"{float(evaluated.expected.loss(kind).upper):.9g}",
+        str(evaluated.fewest.case.survives),
         ",".join(f"{name}={number}" for name, number in places),
         "fails" if broken else "passes" if answer.thresholds.are_any else "",
-        str(judged.service.manifest.place),
+        str(evaluated.service.manifest.place),
         ",".join(f"{w.name}={n}" for w, n in replicas_of(answer, found.case)),
     )
     return "\t".join(map(cell, cells)) + "\n"

@@ -27,7 +27,7 @@ _ENTRY: Final = 300
 
 
 @value
-class Draws:
+class ConsecutiveDraws:
     """Consecutive draws.
 
     Attributes:
@@ -40,7 +40,7 @@ class Draws:
     thresholds: tuple[int, ...]
 
 
-def draws_of(shares: Sequence[Dyadic]) -> Draws | None:
+def draws_of(shares: Sequence[Dyadic]) -> ConsecutiveDraws | None:
     """Return the draws that give exactly these shares; None if none do."""
     if not shares:
         return None
@@ -54,7 +54,7 @@ def draws_of(shares: Sequence[Dyadic]) -> Draws | None:
     # What is written is what is read again, and nothing less than equal will do.
     again = shares_of(found, len(order))
     same = all(shares[at] == share for at, share in zip(order, again, strict=True))
-    return Draws(order, found) if same else None
+    return ConsecutiveDraws(order, found) if same else None
 
 
 def shares_of(thresholds: Sequence[int], size: int) -> tuple[Dyadic, ...]:
@@ -125,7 +125,7 @@ class Distributions:
         """Return the index, from 0, of a distribution over `size` endpoints in `written`.
 
         `places` says of which of them each share is; None: of all, in their order. Who is not
-        among them is never drawn, but for what is `unresolved`.
+        among them is never drawn, except for what is `unresolved`.
         """
         # Those of one Service often are one object, and those of two Services equal.
         where = places if places is None else tuple(places)

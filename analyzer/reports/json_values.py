@@ -17,7 +17,7 @@ from analyzer.model.endings import Endings
 from analyzer.model.probability import Bounds, Dyadic
 from analyzer.semantics.tree import AnyRule
 
-#: Of all documents, but for those of verbs that came later: ``kubeodds/VERB/2``.
+#: Of all documents, except for those of verbs that came later: ``kubeodds/VERB/2``.
 VERSION: Final = 2
 _FAMILIES: Final = {4: "ip", 6: "ip6"}
 _KINDS: Final = {kind: kind.value for kind in FrontendKind}

@@ -12,7 +12,7 @@ from analyzer.model.value import value
 
 
 @value
-class Case:
+class JunitCase:
     """A test case; its outcome is failure, skipped, or nothing if it passes."""
 
     name: str
@@ -20,7 +20,7 @@ class Case:
     says: str
 
 
-def suite(name: str, cases: list[Case]) -> Iterator[str]:
+def suite(name: str, cases: list[JunitCase]) -> Iterator[str]:
     """Yield a test suite, if it has cases."""
     if not cases:
         return

@@ -1,8 +1,8 @@
-"""The answers of the lab, but for those of ``lab run --for`` and ``lab pcap``."""
+"""The answers of the lab, except for those of ``lab run --for`` and ``lab pcap``."""
 
 from __future__ import annotations
 
-from analyzer.failure.agreement import Verdict
+from analyzer.failure.agreement import JudgedMeasurement
 from analyzer.model.diagnostics import Diagnostic
 from analyzer.model.flow_trace import FlowTrace
 from analyzer.model.measurement import ClientTrial
@@ -34,7 +34,7 @@ class LabAnswer:
     """
 
     dead: str
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[JudgedMeasurement, ...]
     traces: tuple[FlowTrace, ...] = ()
     routes: int | None = None
     left_out: tuple[LeftOut, ...] = ()
@@ -54,13 +54,13 @@ class LabAnswer:
 class RepairedRoute:
     """A route to dead endpoints, measured: before a repair, with it, and after a sync on top."""
 
-    before: Verdict
-    after: Verdict
-    synced: Verdict
+    before: JudgedMeasurement
+    after: JudgedMeasurement
+    synced: JudgedMeasurement
 
 
 @value
-class Check:
+class RepairCheck:
     """Another property that a repair must have, and whether it had it."""
 
     says: str
@@ -78,7 +78,7 @@ class LabRepairAnswer:
     dead: str
     node: str | None
     routes: tuple[RepairedRoute, ...]
-    checks: tuple[Check, ...]
+    checks: tuple[RepairCheck, ...]
     left_out: tuple[LeftOut, ...] = ()
     rate: float
     diagnostics: tuple[Diagnostic, ...] = ()

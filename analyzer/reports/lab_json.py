@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from analyzer.failure.agreement import Verdict
+from analyzer.failure.agreement import JudgedMeasurement
 from analyzer.model.flow_trace import FlowTrace
 from analyzer.model.measurement import Measurement
 from analyzer.reports import json_values as values
@@ -51,7 +51,7 @@ def left_out(each: LeftOut) -> dict[str, str]:
     }
 
 
-def measurement(verdict: Verdict) -> dict[str, Any]:
+def measurement(verdict: JudgedMeasurement) -> dict[str, Any]:
     """Return a complete measurement, with its verdict."""
     measured = verdict.measurement
     return {

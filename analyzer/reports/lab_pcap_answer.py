@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analyzer.failure.agreement import Verdict
+from analyzer.failure.agreement import JudgedMeasurement
 from analyzer.model.diagnostics import Diagnostic
 from analyzer.model.lab_pcap import PassedOver, ReplayedFlow, StandIn
 from analyzer.model.value import value
@@ -14,7 +14,7 @@ class LabPcapAnswer:
 
     Attributes:
         packets: of the capture: flows that were replayed and packets passed over sum to them.
-        cut: why the capture has no more; empty where it ends with a whole packet.
+        cut: why the capture has no more; None where it ends with a whole packet.
         timing: ``kept`` or ``flat``.
         counters, conntrack: packets, or flows, by which other ways of counting differ from what
             was seen; None if they were not read.
@@ -23,11 +23,11 @@ class LabPcapAnswer:
 
     file: str
     packets: int
-    cut: str
+    cut: str | None
     dead: str
     timing: str
     node: str | None
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[JudgedMeasurement, ...]
     flows: tuple[ReplayedFlow, ...]
     stand_ins: tuple[StandIn, ...]
     passed_over: tuple[PassedOver, ...]

@@ -20,7 +20,7 @@ def render(answer: LabPcapAnswer) -> Iterator[str]:
         {
             "file": values.encode(answer.file),
             "packets": values.encode(answer.packets),
-            "cut": values.encode(answer.cut or None),
+            "cut": values.encode(answer.cut),
             "dead": values.encode(answer.dead),
             "timing": values.encode(answer.timing),
             "agrees": values.encode(answer.agrees),

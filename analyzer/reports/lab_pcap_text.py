@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analyzer.failure.agreement import Verdict, passing
+from analyzer.failure.agreement import JudgedMeasurement, passing
 from analyzer.kubeproxy.view import Source
 from analyzer.model.lab_pcap import PassedOver, ReplayedFlow, StandIn
 from analyzer.model.measurement import ANSWERED, Measurement
@@ -95,7 +95,7 @@ def _more(number: int, noun: str) -> Iterator[Line]:
         yield Line((f"... and {count(number - _MOST, noun)} more: --format json has all.",))
 
 
-def _route(verdict: Verdict) -> Iterator[tuple[Cell, ...]]:
+def _route(verdict: JudgedMeasurement) -> Iterator[tuple[Cell, ...]]:
     """Yield a row for each end that flows of a route have, or should have."""
     measured = verdict.measurement
     name = measured.service, measured.protocol, measured.frontend, measured.source
@@ -194,7 +194,7 @@ def _end(answer: LabPcapAnswer) -> Iterator[Line]:
             f"replayed, {over:,} did not.",
         )
     )
-    if answer.cut:
+    if answer.cut is not None:
         yield Line((Span(f"The capture is incomplete: {answer.cut}.", Style.WARNING),))
     read = (("Rule counters", answer.counters), ("conntrack", answer.conntrack))
     says = " ".join(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from analyzer.failure.agreement import Verdict
+from analyzer.failure.agreement import JudgedMeasurement
 from analyzer.model.diagnostics import Diagnostic
-from analyzer.model.lab_phases import Bucket, Connection, Event
+from analyzer.model.lab_phases import Bucket, OpenConnection, RunEvent
 from analyzer.model.measurement import Measurement
 from analyzer.model.probability import Bounds
 from analyzer.model.value import value
@@ -13,13 +13,19 @@ from analyzer.reports.lab_answers import LeftOut
 
 @value(kw_only=True)
 class FollowedRoute:
-    """A route whose flows left in turn with those of others; `connections` stayed open on it."""
+    """A route whose flows left in turn with those of others.
+
+    Attributes:
+        connections: how many stayed open on it.
+        sender: of a hairpin route, the endpoint that sent the flows.
+    """
 
     service: str
     protocol: str
     frontend: str
     source: str
     connections: int
+    sender: str | None = None
 
 
 @value(kw_only=True)
@@ -42,7 +48,7 @@ class Phase:
     at_event: bool
     dead: str
     rules: str
-    verdict: Verdict
+    verdict: JudgedMeasurement
     lost_predicted: Bounds | None
     interval: tuple[float, float] | None
     route: int = 0
@@ -68,10 +74,10 @@ class LabPhasesAnswer:
     seconds: float
     rate: float
     routes: tuple[FollowedRoute, ...]
-    events: tuple[Event, ...]
+    events: tuple[RunEvent, ...]
     phases: tuple[Phase, ...]
     buckets: tuple[Bucket, ...]
-    connections: tuple[Connection, ...]
+    connections: tuple[OpenConnection, ...]
     false_alarm_rate: float
     ended: float
     interrupted: float | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from analyzer.model.lab_phases import Bucket, Connection
+from analyzer.model.lab_phases import Bucket, OpenConnection
 from analyzer.reports import json_values as values
 from analyzer.reports.lab_json import left_out, measurement
 from analyzer.reports.lab_phases_answer import FollowedRoute, LabPhasesAnswer, Phase, lost_of
@@ -57,6 +57,7 @@ def _route(at: int, each: FollowedRoute, answer: LabPhasesAnswer) -> dict[str, A
         "protocol": each.protocol,
         "frontend": each.frontend,
         "source": each.source,
+        "sender": each.sender,
         "flows": sum(phase.verdict.measurement.flows for phase in phases),
         "connections": each.connections,
         "agrees": answer.agrees_at(at),
@@ -94,7 +95,7 @@ def _bucket(each: Bucket) -> dict[str, Any]:
     }
 
 
-def _connection(each: Connection) -> dict[str, Any]:
+def _connection(each: OpenConnection) -> dict[str, Any]:
     return {
         "number": each.number,
         "route": each.route,

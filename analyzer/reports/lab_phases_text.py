@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyzer.kubeproxy.view import Source
-from analyzer.model.lab_phases import Bucket, Connection
+from analyzer.model.lab_phases import Bucket, OpenConnection
 from analyzer.model.measurement import ANSWERED
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.lab_phases_answer import FollowedRoute, LabPhasesAnswer, Phase, lost_of
 from analyzer.reports.lab_text import BACKENDS, judged, not_measured, verdict_of_all
 from analyzer.reports.numbers import bounds_percent
-from analyzer.reports.phrases import SOURCES, assumed, count
+from analyzer.reports.phrases import SOURCES, assumed, count, listed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def _blocks(answer: LabPhasesAnswer) -> Iterator[Block]:
 
 
 def _to(route: FollowedRoute) -> str:
-    source = SOURCES[Source(route.source)]
+    source = SOURCES[Source(route.source)] if route.sender is None else f"{route.sender} itself"
     return f"from {source} to {route.service} ({route.protocol}, {route.frontend})"
 
 
@@ -113,8 +113,12 @@ def _without(answer: LabPhasesAnswer, *, several: bool) -> Iterator[Line]:
     """Yield the routes on which no connection was followed, if others have some."""
     none = [at for at, each in enumerate(answer.routes, 1) if not each.connections]
     if several and answer.connections and none:
-        numbers = ", ".join(f"{at} ({answer.routes[at - 1].protocol})" for at in none)
+        numbers = listed([f"{at} ({_kind(answer.routes[at - 1])})" for at in none])
         yield Line((f"No connections stayed open on {count(len(none), 'route')}: {numbers}.",))
+
+
+def _kind(route: FollowedRoute) -> str:
+    return route.protocol if route.sender is None else route.source
 
 
 def _phase(each: Phase) -> Iterator[Cell]:
@@ -161,7 +165,7 @@ def _bucket(each: Bucket) -> Iterator[Cell]:
     yield ", ".join(f"{to.name} {to.landed:,}" for to in each.endpoints)
 
 
-def _connection(each: Connection) -> Iterator[Cell]:
+def _connection(each: OpenConnection) -> Iterator[Cell]:
     yield f"{each.number + 1}"
     yield each.endpoint or "?"
     yield f"{each.answered:,}"
@@ -170,7 +174,7 @@ def _connection(each: Connection) -> Iterator[Cell]:
     yield judged(agrees=each.agrees) if each.agrees is not None else "-"
 
 
-def _fared(each: Connection) -> str:
+def _fared(each: OpenConnection) -> str:
     hung = [
         f"hung from {h.begins:.1f}s on"
         if h.ends is None

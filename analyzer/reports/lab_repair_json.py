@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from analyzer.failure.agreement import Verdict
+from analyzer.failure.agreement import JudgedMeasurement
 from analyzer.reports import json_values as values
 from analyzer.reports.lab_answers import LabRepairAnswer, RepairedRoute
 from analyzer.reports.lab_json import left_out, measurement
@@ -51,7 +51,7 @@ def _route(each: RepairedRoute) -> str:
     )
 
 
-def _run(verdict: Verdict) -> dict[str, Any]:
+def _run(verdict: JudgedMeasurement) -> dict[str, Any]:
     measured = verdict.measurement
     return {
         "flows": measured.flows,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analyzer.failure.agreement import Verdict
+from analyzer.failure.agreement import JudgedMeasurement
 from analyzer.model.probability import Bounds, capped_sum
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.lab_answers import LabRepairAnswer, RepairedRoute
@@ -76,7 +76,7 @@ def _row(each: RepairedRoute) -> Iterator[Cell]:
     yield judged(agrees=agrees)
 
 
-def lost(verdict: Verdict) -> int:
+def lost(verdict: JudgedMeasurement) -> int:
     """Return how many flows went to dead endpoints."""
     return sum(e.landed for e in verdict.measurement.endpoints if e.dead)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from analyzer.failure.agreement import EndpointVerdict, Verdict
+from analyzer.failure.agreement import JudgedEndpoint, JudgedMeasurement
 from analyzer.failure.binomial import noticed_deviation
 from analyzer.kubeproxy.view import Source
 from analyzer.model.flow_trace import FlowTrace
@@ -57,7 +57,7 @@ def _trace(each: FlowTrace) -> Iterator[Line]:
     yield Line()
 
 
-def _measurement(verdict: Verdict, dead: str) -> list[Block]:
+def _measurement(verdict: JudgedMeasurement, dead: str) -> list[Block]:
     measured = verdict.measurement
     node = f" at node {measured.node}" if measured.node else ""
     head = (
@@ -77,7 +77,7 @@ def _measurement(verdict: Verdict, dead: str) -> list[Block]:
     ]
 
 
-def _row(verdict: EndpointVerdict, measured: Measurement) -> Iterator[Cell]:
+def _row(verdict: JudgedEndpoint, measured: Measurement) -> Iterator[Cell]:
     each = verdict.endpoint
     style = Style.BAD if each.dead else Style.PLAIN
     yield Span(each.name, style)
@@ -127,7 +127,7 @@ def _percent(part: int, whole: int) -> str:
     return f"{100 * part / whole:.2f}%"
 
 
-def _summary(verdict: Verdict) -> Iterator[Line]:
+def _summary(verdict: JudgedMeasurement) -> Iterator[Line]:
     measured = verdict.measurement
     dead = [e for e in measured.endpoints if e.dead]
     if dead:
@@ -183,7 +183,7 @@ def _ended(measured: Measurement) -> Iterator[Line]:
         yield Line((f"{count(packets, 'packet')}: {rule}",))
 
 
-def _sharpness(verdict: Verdict) -> str:
+def _sharpness(verdict: JudgedMeasurement) -> str:
     """Return what a wrong prediction would have had to be wrong by, to be noticed."""
     measured, rate = verdict.measurement, verdict.false_alarm_rate / len(verdict.endpoints)
     each = [noticed_deviation(measured.flows, e.predicted, rate) for e in measured.endpoints]

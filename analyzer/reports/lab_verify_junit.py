@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from analyzer.failure.agreement import Verdict
+from analyzer.failure.agreement import JudgedMeasurement
 from analyzer.model.value import replace
-from analyzer.reports.junit import Case, suite
+from analyzer.reports.junit import JunitCase, suite
 from analyzer.reports.lab_answers import LabAnswer
 
 
 def render(answer: LabAnswer) -> Iterator[str]:
     """Yield a suite for each ServicePort, and one for what was not measured."""
     yield '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="kubeodds lab verify">\n'
-    by_service: dict[str, list[Case]] = {}
+    by_service: dict[str, list[JunitCase]] = {}
     for verdict in answer.verdicts:
         measured = verdict.measurement
         name = f"{measured.service}/{measured.protocol}"
@@ -27,14 +27,14 @@ def render(answer: LabAnswer) -> Iterator[str]:
     yield from suite(
         "not measured",
         [
-            Case(f"{e.service}/{e.protocol} {e.frontend} from {e.source}", "skipped", e.reason)
+            JunitCase(f"{e.service}/{e.protocol} {e.frontend} from {e.source}", "skipped", e.reason)
             for e in answer.left_out
         ],
     )
     yield "</testsuites>\n"
 
 
-def _numbered(cases: list[Case]) -> list[Case]:
+def _numbered(cases: list[JunitCase]) -> list[JunitCase]:
     """Number cases of one name, of several senders or networks: CI systems take them for one."""
     total, so_far = Counter(each.name for each in cases), Counter[str]()
     found = []
@@ -45,9 +45,9 @@ def _numbered(cases: list[Case]) -> list[Case]:
     return found
 
 
-def _case(verdict: Verdict) -> Case:
+def _case(verdict: JudgedMeasurement) -> JunitCase:
     measured = verdict.measurement
     name = f"{measured.frontend} from {measured.source}"
     if verdict.agrees:
-        return Case(name, "", f"{measured.flows} flows, {measured.seconds:.3f} s")
-    return Case(name, "failure", "; ".join(verdict.faults))
+        return JunitCase(name, "", f"{measured.flows} flows, {measured.seconds:.3f} s")
+    return JunitCase(name, "failure", "; ".join(verdict.faults))

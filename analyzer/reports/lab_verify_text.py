@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from analyzer.failure.agreement import Verdict
+from analyzer.failure.agreement import JudgedMeasurement
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.lab_answers import LabAnswer
 from analyzer.reports.lab_text import judged, verdict_of_all
@@ -28,7 +28,7 @@ _FEW: Final = 3
 
 def render(answer: LabAnswer) -> Document:
     """Return the table, the evidence against the prediction, and what was not measured."""
-    by_service: dict[tuple[str, str], list[Verdict]] = {}
+    by_service: dict[tuple[str, str], list[JudgedMeasurement]] = {}
     for verdict in answer.verdicts:
         measured = verdict.measurement
         by_service.setdefault((measured.service, measured.protocol), []).append(verdict)
@@ -39,7 +39,7 @@ def render(answer: LabAnswer) -> Document:
     return Document([*blocks, *_faults(answer), *_left_out(answer), *_end(answer)])
 
 
-def _row(name: str, protocol: str, verdicts: list[Verdict]) -> Iterator[Cell]:
+def _row(name: str, protocol: str, verdicts: list[JudgedMeasurement]) -> Iterator[Cell]:
     ends = [each for verdict in verdicts for each in verdict.endpoints]
     off = [_off(verdict) for verdict in verdicts]
     yield name
@@ -52,7 +52,7 @@ def _row(name: str, protocol: str, verdicts: list[Verdict]) -> Iterator[Cell]:
     yield judged(agrees=agrees)
 
 
-def _off(verdict: Verdict) -> float:
+def _off(verdict: JudgedMeasurement) -> float:
     """Return by how much the count farthest off its share is, of all flows."""
     flows = verdict.measurement.flows
     return max(

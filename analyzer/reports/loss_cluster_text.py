@@ -90,7 +90,7 @@ def _seen(answer: LossClusterAnswer) -> Iterator[Line]:
 
 
 def _nodes(each: LossAtEveryNode, alive: int) -> str:
-    """Return where it loses most; every node are all that live, whether they show it or not."""
+    """Return where it loses most; every node are all live ones, whether they show it or not."""
     return at_nodes(sorted(each.worst_at), alive) or "every node"
 
 

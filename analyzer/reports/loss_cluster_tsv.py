@@ -1,6 +1,6 @@
 """``loss`` on every node as TSV: one line for each ServicePort and set of equal nodes.
 
-Columns: the nodes, with commas between, or ``*`` for every node that lives; the mean over all of
+Columns: the nodes, with commas between, or ``*`` for every live node; the mean over all of
 those, at least and at most; then those of ``loss`` of one node, which `loss_tsv` explains. What is
 not judged has a line with the state ``not-judged``.
 """

@@ -56,7 +56,7 @@ def _node(node: LossNode, lists: NetworkLists) -> str:
         "node": node.node,
         "files": [*map(str, node.files)],
         "judged": answer is not None,
-        "reason": "it is dead" if node.is_dead else node.why or None,
+        "reason": "it is dead" if node.is_dead else node.why,
         "not_judged": list(answer.not_judged) if answer is not None else [],
         "cut": bool(answer is not None and answer.view.cut),
     }

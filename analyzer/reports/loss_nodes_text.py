@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 
 from analyzer.failure.loss import HARM, LossState, ServiceLoss
 from analyzer.failure.loss import losses as losses_of
@@ -93,7 +94,8 @@ def render(answer: LossNodesAnswer) -> Document:
 
 def _pinned(answer: LossNodesAnswer, losses: Sequence[ServiceLoss]) -> Iterator[Line]:
     hit = [each.service for each in losses if each.worst.upper]
-    for mode in sorted({each.view.mode for each in answer.answers.values()}):
+    modes = {each.view.mode for each in answer.answers.values()}
+    for mode in sorted(modes, key=attrgetter("value")):
         yield from affinity_note(hit, mode, lost=True)
 
 

@@ -3,7 +3,7 @@
 Source: kube-controller-manager, ``--node-monitor-grace-period``: 40 s up to 1.31, 50 s since; the
 node lifecycle controller then marks pods as not ready, and EndpointSlices follow. Taints of such a
 node evict its pods after 300 s (``DefaultTolerationSeconds``). conntrack keeps a flow at its
-endpoint for as long as it goes on trying: retries from one port never help (docs/semantics.md).
+endpoint for as long as it keeps trying: retries from one port never help (docs/semantics.md).
 """
 
 from __future__ import annotations

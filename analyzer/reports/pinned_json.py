@@ -20,15 +20,15 @@ def render(answer: PinnedAnswer) -> Iterator[str]:
                 "name": each.service.name.text,
                 "protocol": each.service.protocol,
                 "frontend": each.frontend.kind.value,
-                "address": str(each.door.address),
-                "port": each.door.port,
+                "address": str(each.destination.address),
+                "port": each.destination.port,
                 "endpoint": {
                     "address": str(each.endpoint.address),
                     "port": each.endpoint.port,
                     "node": answer.cluster.placement(each.endpoint.address).node,
                 },
                 "why": each.why.value,
-                "owner": each.owner or None,
+                "owner": each.owner,
                 "flows": each.flows,
                 "unanswered": each.unanswered,
                 "seconds": each.seconds,
@@ -53,7 +53,7 @@ def render(answer: PinnedAnswer) -> Iterator[str]:
             "pinned": map(row, answer.pinned),
             "wrong_doors": (
                 values.encode({"address": str(e.address), "port": e.port, "owner": owner})
-                for e, owner in answer.doors.items()
+                for e, owner in answer.foreign.items()
             ),
             "diagnostics": values.diagnostics(answer.diagnostics),
         },

@@ -51,7 +51,7 @@ def _blocks(answer: PinnedAnswer) -> Iterator[Block]:
             "pods, are listed."
         )
         yield Line((Span(says, Style.FAINT),))
-    for endpoint, owner in answer.doors.items():
+    for endpoint, owner in answer.foreign.items():
         says = (
             f"Wrong pod: {endpoint} now belongs to {owner} in the objects; new flows go there too."
         )
@@ -69,10 +69,10 @@ def _blocks(answer: PinnedAnswer) -> Iterator[Block]:
 def _row(each: Pinned, cluster: Cluster) -> Iterator[Cell]:
     yield each.service.name.text
     yield each.service.protocol
-    yield str(each.door)
+    yield str(each.destination)
     yield Span(str(each.endpoint), Style.BAD)
     yield cluster.placement(each.endpoint.address).node or "?"
     yield f"{each.flows:,}"
     yield f"{each.unanswered:,}"
     yield "?" if each.seconds is None else f"{each.seconds:,} s"
-    yield f"{_WORDS[each.why]}: {each.owner}" if each.owner else _WORDS[each.why]
+    yield f"{_WORDS[each.why]}: {each.owner}" if each.owner is not None else _WORDS[each.why]

@@ -14,8 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-    Labels: TypeAlias = dict[str, str]
-    Sample: TypeAlias = tuple[Labels, float]
+    MetricLabels: TypeAlias = dict[str, str]
+    Sample: TypeAlias = tuple[MetricLabels, float]
 
 
 def metric(

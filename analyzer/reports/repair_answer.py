@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from analyzer.failure.models import Dead
     from analyzer.kubeproxy.view import View
     from analyzer.model.diagnostics import Diagnostic
-    from analyzer.repair.patch import Patch
+    from analyzer.repair.patch import RulesPatch
     from analyzer.repair.witness import Repaired
 
 
@@ -32,7 +32,7 @@ class RepairAnswer:
     view: View
     dead: Dead
     prints: str
-    patches: tuple[Patch, ...]
+    patches: tuple[RulesPatch, ...]
     services: tuple[Repaired, ...]
     pinned: tuple[str, ...]
     alone: tuple[str, ...]

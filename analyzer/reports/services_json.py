@@ -25,7 +25,7 @@ def render(answer: ServicesAnswer) -> Iterator[str]:
     """Yield the Services with their exact shares, one by one."""
     source = {
         "format": answer.ruleset.input_format,
-        "mode": answer.view.mode,
+        "mode": answer.view.mode.value,
         "rules": answer.rules,
         "node": answer.view.node,
     }

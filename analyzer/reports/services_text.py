@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.kubeproxy.view import Frontend, FrontendState, Route, ServicePort, Share
 from analyzer.model.addresses import Address
 from analyzer.model.cluster import Cluster
@@ -11,7 +12,7 @@ from analyzer.model.probability import ALWAYS, Bounds, capped_sum
 from analyzer.model.value import value
 from analyzer.reports.affinity import affinity_note, duration
 from analyzer.reports.answers import ServicesAnswer
-from analyzer.reports.distributions import Group, groups
+from analyzer.reports.distributions import FrontendGroup, groups
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.freshness import freshness_line
 from analyzer.reports.lost_now import sentences
@@ -51,7 +52,8 @@ def render(answer: ServicesAnswer) -> Document:
     services = count(len(answer.services), "ServicePort")
     rules = count(answer.rules, "rule")
     files = " and ".join(each.file for each in (answer.ruleset, *answer.others))
-    mode = "no kube-proxy rules found" if view.mode == "none" else f"{view.mode} mode"
+    is_none = view.mode is ProxyMode.NONE
+    mode = "no kube-proxy rules found" if is_none else f"{view.mode.value} mode"
     head = f"{services} in {rules} of {files}{at_node(view)}, {mode}"
     told = [(service, groups(service)) for service in answer.services]
     differ = any(len(d.distributions) > 1 for _, parts in told for d in parts)
@@ -89,7 +91,7 @@ class _Rows:
         # others get theirs.
         self._numbers: dict[int, tuple[Sequence[Bounds], _Numbers]] = {}
 
-    def of(self, told: Iterable[tuple[ServicePort, list[Group]]]) -> tuple[list[_Row], int]:
+    def of(self, told: Iterable[tuple[ServicePort, list[FrontendGroup]]]) -> tuple[list[_Row], int]:
         """Return all rows, and how many frontends have shares known only within bounds."""
         rows: list[_Row] = []
         unknown = 0
@@ -100,7 +102,10 @@ class _Rows:
         return rows, unknown
 
     def _service(
-        self, service: ServicePort, parts: list[Group], states: Mapping[Frontend, FrontendState]
+        self,
+        service: ServicePort,
+        parts: list[FrontendGroup],
+        states: Mapping[Frontend, FrontendState],
     ) -> Iterator[_Row]:
         head: _Row = (Span(service.name.text, Style.STRONG), service.protocol)
         pinned: tuple[Span, ...] = ()

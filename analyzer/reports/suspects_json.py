@@ -31,7 +31,7 @@ def render(answer: SuspectsAnswer) -> Iterator[str]:
                 "established": each.established,
                 "p_value": each.p_value,
                 "suspect": each.is_suspect,
-                "way_lost": each.way_lost or None,
+                "way_lost": each.way_lost,
                 "drawn": each.drawn,
             }
         )

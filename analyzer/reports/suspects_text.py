@@ -100,7 +100,7 @@ def _without_any_answer(suspects: Sequence[Suspect]) -> Iterator[Line]:
 
 def _is_odd(each: Suspect) -> bool:
     alone = each.p_value is None and each.unanswered and not each.answered
-    return each.is_suspect or bool(each.way_lost) or bool(alone)
+    return each.is_suspect or each.way_lost is not None or bool(alone)
 
 
 def _row(each: Suspect, cluster: Cluster) -> Iterator[Cell]:
@@ -119,8 +119,10 @@ def _row(each: Suspect, cluster: Cluster) -> Iterator[Cell]:
 
 def _says(each: Suspect) -> Cell:
     if each.is_suspect:
-        return Span("suspect, and " + each.way_lost if each.way_lost else "suspect", Style.BAD)
-    if each.way_lost:
+        return Span(
+            "suspect, and " + each.way_lost if each.way_lost is not None else "suspect", Style.BAD
+        )
+    if each.way_lost is not None:
         return Span(each.way_lost, Style.WARNING)
     if each.p_value is None and each.unanswered:
         return "takes all flows, so its share says nothing"

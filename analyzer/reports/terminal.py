@@ -177,7 +177,7 @@ def _shortened(text: Text, most: int) -> Text:
 def _fitted(table: TextTable, width: int) -> dict[int, int] | None:
     """Return the columns to show, each with the width of its longest cell; None if nothing fits.
 
-    Names lose their middle first, but for what distinguishes them; then spare columns go; then
+    Names lose their middle first, except for what distinguishes them; then spare columns go; then
     names lose what they can.
     """
     natural = [

@@ -12,7 +12,7 @@ from typing import Any, Final
 from analyzer.outage.causes import by_cause
 from analyzer.outage.clocks import DURATIONS, TimeBounds
 from analyzer.outage.eviction import RATES_SOURCE, Rates
-from analyzer.outage.scenario import Event
+from analyzer.outage.scenario import OutageEvent
 from analyzer.outage.timeline import Played
 from analyzer.reports import json_values as values
 from analyzer.reports.answers import TimelineAnswer
@@ -42,7 +42,7 @@ def render(answer: TimelineAnswer) -> Iterator[str]:
             ),
             "heals": values.encode(TERNARY[outage.heals]),
             "why": values.encode(list(scenario.why)),
-            "control_plane": values.encode(control_plane(scenario.judgement)),
+            "control_plane": values.encode(control_plane(scenario.plane)),
             "kube_proxy_dead": values.encode(outage.proxy_dead),
             "until": values.encode(number(answer.until)),
             "rate": values.encode(None if answer.rate is None else number(answer.rate)),
@@ -106,7 +106,7 @@ def _slo(answer: TimelineAnswer) -> dict[str, Any] | None:
     }
 
 
-def _event(event: Event) -> str:
+def _event(event: OutageEvent) -> str:
     return values.encode({"what": event.what, **_span(event.when)})
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from analyzer.model.packet import Packet
+from analyzer.model.packet import NO_DEVICE, Packet
 from analyzer.reports import json_values as values
 from analyzer.reports.answers import TraceAnswer
 from analyzer.reports.json_distributions import distribution
-from analyzer.semantics.fate import End
+from analyzer.semantics.fate import PacketEnd
 
 
 def render(answer: TraceAnswer) -> Iterator[str]:
@@ -46,13 +46,13 @@ def _packet(packet: Packet) -> dict[str, Any]:
         "port": packet.destination_port,
         "protocol": packet.protocol,
         "in_interface": packet.in_interface or None,
-        "made_here": packet.in_interface == "",
+        "made_here": packet.in_interface == NO_DEVICE,
         "mark": packet.mark.value,
         "icmp": None if packet.icmp is None else list(packet.icmp),
     }
 
 
-def _end(end: End, answer: TraceAnswer, rules: values.RuleNumbers) -> dict[str, Any]:
+def _end(end: PacketEnd, answer: TraceAnswer, rules: values.RuleNumbers) -> dict[str, Any]:
     fate = end.fate
     placement = None if fate.address is None else answer.cluster.placement(fate.address)
     return {

@@ -7,13 +7,13 @@ from functools import partial
 from typing import Final
 
 from analyzer.kubeproxy.view import Endpoint
-from analyzer.model.packet import Packet
+from analyzer.model.packet import NO_DEVICE, Packet
 from analyzer.reports.answers import TraceAnswer
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.numbers import bounds_fraction, bounds_percent
 from analyzer.reports.phrases import count
 from analyzer.reports.tree_lines import ALL, Pieces, lines
-from analyzer.semantics.fate import End, Fate, fate_of
+from analyzer.semantics.fate import Fate, PacketEnd, fate_of
 from analyzer.semantics.tree import Delivered, Leaf, Unresolved
 
 _COLUMNS: Final = (
@@ -68,7 +68,7 @@ def render(answer: TraceAnswer) -> Document:
 
 def asked_of(packet: Packet) -> str:
     """Return the description of a packet, as a phrase."""
-    source = "the node" if packet.in_interface == "" else "any source"
+    source = "the node" if packet.in_interface == NO_DEVICE else "any source"
     if packet.source is not None:
         source = str(Endpoint(packet.source, packet.source_port))
     destination = "any destination"
@@ -78,7 +78,7 @@ def asked_of(packet: Packet) -> str:
     return f"{packet.protocol} from {source} to {destination}{device}"
 
 
-def _row(end: End, answer: TraceAnswer) -> tuple[Cell, ...]:
+def _row(end: PacketEnd, answer: TraceAnswer) -> tuple[Cell, ...]:
     fate, probability = end.fate, end.probability
     node = None if fate.address is None else answer.cluster.placement(fate.address).node
     source = {True: "masqueraded", False: "kept", None: ""}[end.masquerade]

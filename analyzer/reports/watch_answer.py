@@ -55,7 +55,7 @@ _NUMBERS: Final = count(1)
 
 
 @value(kw_only=True)
-class Judgement:
+class CheckResult:
     """The result of a check.
 
     Attributes:
@@ -69,7 +69,7 @@ class Judgement:
         drift_unknown: names of ServicePorts whose drift is not known.
         dead: how many endpoints are dead.
         gone: what was declared dead but is in no rule.
-        number: distinguishes judgements.
+        number: distinguishes results.
     """
 
     rules: int
@@ -141,7 +141,7 @@ class Watched:
         at: when that was, in seconds since 1970.
         failure: why it came to nothing, one of FAILURES; empty where it did not.
         why: the same in words.
-        judgement: of the rules as they are now; None where the look failed.
+        result: of the rules as they are now; None where the look failed.
         looks: so far, by what they came to: judged, unchanged, failed.
         took: seconds of this look.
         every: seconds from one to the next; None if there is one alone.
@@ -151,7 +151,7 @@ class Watched:
     at: float
     failure: str
     why: str
-    judgement: Judgement | None
+    result: CheckResult | None
     ages: Ages
     looks: Mapping[str, int]
     took: float

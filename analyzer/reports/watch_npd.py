@@ -10,7 +10,7 @@ from __future__ import annotations
 from analyzer.model.text import printable
 from analyzer.reports.numbers import bounds_percent
 from analyzer.reports.phrases import count
-from analyzer.reports.watch_answer import Judgement, Watched
+from analyzer.reports.watch_answer import CheckResult, Watched
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,21 +25,21 @@ MOST: Final = 80
 
 def verdict(found: Watched, *, allow_drift: bool) -> tuple[int, str]:
     """Return exit status and line; what is not evaluated is never OK."""
-    judgement = found.judgement
-    if judgement is None:
+    result = found.result
+    if result is None:
         return UNKNOWN, fitted(f"unknown: {found.why}")
-    said = _faults(judgement, allow_drift=allow_drift)
+    said = _faults(result, allow_drift=allow_drift)
     if said:
         return NOT_OK, fitted("; ".join(said))
     if not found.is_ok:
-        return UNKNOWN, fitted(f"unknown: {_why_unknown(judgement)}")
-    drift = "" if judgement.drift is None or allow_drift else "; rules match the objects"
-    judged = count(len(judgement.services), "ServicePort")
-    may = "none loses more than allowed" if judgement.worst else "none loses new flows"
+        return UNKNOWN, fitted(f"unknown: {_why_unknown(result)}")
+    drift = "" if result.drift is None or allow_drift else "; rules match the objects"
+    judged = count(len(result.services), "ServicePort")
+    may = "none loses more than allowed" if result.worst else "none loses new flows"
     return OK, fitted(f"{judged}: {may}{drift}")
 
 
-def _faults(found: Judgement, *, allow_drift: bool) -> list[str]:
+def _faults(found: CheckResult, *, allow_drift: bool) -> list[str]:
     said = []
     sure = [each for each in found.beyond if each.surely]
     if sure:
@@ -50,7 +50,7 @@ def _faults(found: Judgement, *, allow_drift: bool) -> list[str]:
     return said
 
 
-def _why_unknown(found: Judgement) -> str:
+def _why_unknown(found: CheckResult) -> str:
     if found.not_judged:
         return f"not judged: {count(len(found.not_judged), 'ServicePort')}, {found.not_judged[0]}"
     if not found.is_whole:

@@ -12,13 +12,13 @@ from collections.abc import Iterator, Sequence
 
 from analyzer.failure.loss import LossState
 from analyzer.reports.prometheus import at_least, at_most, metric
-from analyzer.reports.watch_answer import FAILURES, Judgement, Seen, Watched
+from analyzer.reports.watch_answer import FAILURES, CheckResult, Seen, Watched
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-    from analyzer.reports.prometheus import Labels, Sample
+    from analyzer.reports.prometheus import MetricLabels, Sample
 
 _PREFIX: Final = "kubeodds"
 #: Which ServicePorts have samples of their own: every one, those with something to say, or none.
@@ -28,8 +28,8 @@ PER_SERVICE: Final = ("all", "affected", "no")
 def render(found: Watched, per_service: str) -> Iterator[str]:
     """Yield the whole page; `per_service` is a value of PER_SERVICE."""
     yield head(found)
-    if found.judgement is not None:
-        yield body(found.judgement, per_service, since=found.every is not None)
+    if found.result is not None:
+        yield body(found.result, per_service, since=found.every is not None)
 
 
 def head(found: Watched) -> str:
@@ -79,12 +79,12 @@ def _head(found: Watched) -> Iterator[str]:
     yield from _metric("process_resident_memory_bytes", says, found.resident)
 
 
-def body(found: Judgement, per_service: str, *, since: bool) -> str:
+def body(found: CheckResult, per_service: str, *, since: bool) -> str:
     """Return the metrics of the rules, unchanged as long as they are; `since` adds its time."""
     return "".join([*_whole(found), *_of_services(found, per_service, since=since)])
 
 
-def _whole(found: Judgement) -> Iterator[str]:
+def _whole(found: CheckResult) -> Iterator[str]:
     yield from _metric("rules", "Rules that were read.", found.rules)
     states = Counter(each.state for each in found.services)
     samples = [({"state": each.value}, states[each]) for each in LossState]
@@ -115,7 +115,7 @@ def _whole(found: Judgement) -> Iterator[str]:
     yield from _metric("drift_not_judged", says, len(found.drift_unknown))
 
 
-def _of_services(found: Judgement, per_service: str, *, since: bool) -> Iterator[str]:
+def _of_services(found: CheckResult, per_service: str, *, since: bool) -> Iterator[str]:
     if per_service == "no":
         return
     shown: Sequence[Seen] = found.services
@@ -153,7 +153,7 @@ def _namespace(name: str) -> str:
     return namespace if sign else ""
 
 
-def _labels(each: Seen) -> Labels:
+def _labels(each: Seen) -> MetricLabels:
     return {
         "service": each.name,
         "namespace": each.namespace,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from analyzer.failure.whatif import Kind
+from analyzer.failure.whatif import FailureKind
 from analyzer.reports.answers import WhatIfAnswer
 from analyzer.reports.document import Line, Span, Style
 from analyzer.reports.numbers import percent
@@ -41,13 +41,13 @@ def breaches(answer: WhatIfAnswer) -> Iterator[Line]:
         yield Line((Span("Not everything was judged: that breaks the thresholds.", Style.BAD),))
 
 
-def _failing(kind: Kind, names: Sequence[str]) -> str:
+def _failing(kind: FailureKind, names: Sequence[str]) -> str:
     match kind:
-        case Kind.ZONE:
+        case FailureKind.ZONE:
             return f"zone {names[0]}"
-        case Kind.CONTROL_PLANE:
+        case FailureKind.CONTROL_PLANE:
             return "the control plane"
-        case Kind.NODE | Kind.SET:
+        case FailureKind.NODE | FailureKind.SET:
             return some(names)
 
 

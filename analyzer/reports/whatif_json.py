@@ -13,7 +13,7 @@ from analyzer.failure.incidence import Incidence, RouteRow
 from analyzer.failure.smallest import Survival
 from analyzer.failure.thresholds import Breach
 from analyzer.failure.vantages import mean_over_nodes
-from analyzer.failure.whatif import Failure, Kind, Sets
+from analyzer.failure.whatif import Failure, FailureKind, Sets
 from analyzer.model.probability import Bounds, Dyadic
 from analyzer.outage.api_servers import ApiProcess
 from analyzer.reports import json_values as values
@@ -87,7 +87,7 @@ class _Writer:
                 "silenced": [services[each].name.text for each in cost.silenced],
                 "degraded": cost.degraded,
                 "unknown": cost.unknown,
-                "control_plane": control_plane(self._answer.judged(failure)),
+                "control_plane": control_plane(self._answer.control_plane_after(failure)),
             }
         )
 
@@ -186,8 +186,8 @@ class _Writer:
         return self._found.service(row).name.text
 
 
-def _failing(kind: Kind, names: tuple[str, ...]) -> dict[str, Any]:
-    is_zone = kind is Kind.ZONE
+def _failing(kind: FailureKind, names: tuple[str, ...]) -> dict[str, Any]:
+    is_zone = kind is FailureKind.ZONE
     return {
         "kind": kind.value,
         "nodes": [] if is_zone else list(names),

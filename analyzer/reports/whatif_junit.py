@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyzer.failure.thresholds import Exceeding, exceeding
-from analyzer.failure.whatif import Failure, Kind
+from analyzer.failure.whatif import Failure, FailureKind
 from analyzer.model.ternary import Ternary
 from analyzer.reports.answers import WhatIfAnswer
 from analyzer.reports.control_plane_text import made_of, survival
-from analyzer.reports.junit import Case, suite
+from analyzer.reports.junit import JunitCase, suite
 from analyzer.reports.numbers import bounds_percent, percent
 from analyzer.reports.phrases import count
 from analyzer.reports.whatif_breaches import some
@@ -31,10 +31,10 @@ _HEALS: Final = {
     Ternary.UNKNOWN: "not known whether anything heals",
 }
 _SUITES: Final = {
-    Kind.CONTROL_PLANE: "control plane",
-    Kind.ZONE: "zones",
-    Kind.NODE: "nodes",
-    Kind.SET: "sets of nodes",
+    FailureKind.CONTROL_PLANE: "control plane",
+    FailureKind.ZONE: "zones",
+    FailureKind.NODE: "nodes",
+    FailureKind.SET: "sets of nodes",
 }
 
 
@@ -44,7 +44,7 @@ def render(answer: WhatIfAnswer) -> Iterator[str]:
     for kind, name in _SUITES.items():
         failures = [each for each in answer.found.failures() if each.kind is kind]
         cases = [_failure(answer, each) for each in failures]
-        if kind is Kind.SET:
+        if kind is FailureKind.SET:
             cases += _other_sets(answer, failures)
         yield from suite(name, cases)
     yield from suite("ServicePorts", [*_services(answer)])
@@ -53,11 +53,11 @@ def render(answer: WhatIfAnswer) -> Iterator[str]:
     outcome = "failure" if asked else "skipped"
     names = [*answer.not_judged, *(["the rest of the dump"] if answer.view.cut else [])]
     names += ["what was interrupted"] if answer.found.is_interrupted else []
-    yield from suite("not judged", [Case(name, outcome, "not judged") for name in names])
+    yield from suite("not judged", [JunitCase(name, outcome, "not judged") for name in names])
     yield "</testsuites>\n"
 
 
-def _failure(answer: WhatIfAnswer, failure: Failure) -> Case:
+def _failure(answer: WhatIfAnswer, failure: Failure) -> JunitCase:
     worst, cost = failure.worst, failure.cost
     says = f"worst loss {'0.0%' if worst is None else bounds_percent(worst)}"
     says += f", {count(len(cost.silenced), 'ServicePort')} in total loss"
@@ -68,32 +68,32 @@ def _failure(answer: WhatIfAnswer, failure: Failure) -> Case:
         where = answer.found.incidence_of(failure)
         found = exceeding(where, failure.groups, answer.max_loss)
     if found is None:
-        return Case(name, "", says)
-    return Case(name, "failure", f"{_beyond(answer, found)}; {says}")
+        return JunitCase(name, "", says)
+    return JunitCase(name, "failure", f"{_beyond(answer, found)}; {says}")
 
 
 def _where(answer: WhatIfAnswer, failure: Failure) -> str:
-    """Return at which nodes the worst loss is, where not at every one that lives."""
+    """Return at which nodes the worst loss is, where not at every live one."""
     names = names_at(answer, failure.cost.row, dead_nodes(answer, failure))
     return "" if names is None else f", at {some(names)}"
 
 
 def _left(answer: WhatIfAnswer, failure: Failure) -> str:
     """Return what is left of the control plane."""
-    judgement = answer.judged(failure)
-    if judgement is None:
+    plane = answer.control_plane_after(failure)
+    if plane is None:
         return ""
-    heals = _HEALS[judgement.heals]
-    return f"; API {judgement.state.value}, {heals}"
+    heals = _HEALS[plane.heals]
+    return f"; API {plane.state.value}, {heals}"
 
 
-def _control_plane(answer: WhatIfAnswer) -> Case:
+def _control_plane(answer: WhatIfAnswer) -> JunitCase:
     found = answer.topology
     if found is None:
         says = "not known, since no node has its role label: --control-plane"
     else:
         says = f"{made_of(found)}; {survival(found)}"
-    return Case("control plane", "", says)
+    return JunitCase("control plane", "", says)
 
 
 def _beyond(answer: WhatIfAnswer, found: Exceeding) -> str:
@@ -101,16 +101,20 @@ def _beyond(answer: WhatIfAnswer, found: Exceeding) -> str:
     return f"{answer.found.service(found.row).name.text} may lose {none}"
 
 
-def _other_sets(answer: WhatIfAnswer, shown: list[Failure]) -> Iterator[Case]:
+def _other_sets(answer: WhatIfAnswer, shown: list[Failure]) -> Iterator[JunitCase]:
     """Yield the set that breaks the threshold, where it is not among those that are listed."""
     listed = {frozenset(each.names) for each in shown}
     for each in answer.breaches:
-        if each.kind is Kind.SET and each.none is not None and frozenset(each.names) not in listed:
+        if (
+            each.kind is FailureKind.SET
+            and each.none is not None
+            and frozenset(each.names) not in listed
+        ):
             says = f"{each.service.name.text} may lose {percent(each.none)}"
-            yield Case(" + ".join(each.names), "failure", says)
+            yield JunitCase(" + ".join(each.names), "failure", says)
 
 
-def _services(answer: WhatIfAnswer) -> Iterator[Case]:
+def _services(answer: WhatIfAnswer) -> Iterator[JunitCase]:
     least = answer.min_survives
     for at, service in enumerate(answer.found.services):
         survives = answer.found.survives(at)
@@ -120,4 +124,4 @@ def _services(answer: WhatIfAnswer) -> Iterator[Case]:
                 f"survives {'any ' + count(survives, 'node') if survives else 'no loss of a node'}"
             )
             name = f"{service.name.text} {service.protocol}"
-            yield Case(name, "failure" if broken else "", says)
+            yield JunitCase(name, "failure" if broken else "", says)

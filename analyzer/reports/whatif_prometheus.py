@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from analyzer.failure.whatif import Failure, Kind
+from analyzer.failure.whatif import Failure, FailureKind
 from analyzer.model.ternary import Ternary
 from analyzer.outage.control_plane import ApiState, survives
 from analyzer.reports.answers import WhatIfAnswer
@@ -22,7 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-    from analyzer.reports.prometheus import Labels, Sample
+    from analyzer.reports.prometheus import MetricLabels, Sample
 
 _PREFIX: Final = "kubeodds_whatif"
 
@@ -51,7 +51,7 @@ def render(answer: WhatIfAnswer) -> Iterator[str]:
             lambda f: f.cost.degraded + f.cost.unknown,
         ),
     )
-    failures = [each for each in answer.found.failures() if each.kind is not Kind.SET]
+    failures = [each for each in answer.found.failures() if each.kind is not FailureKind.SET]
     for name, says, number in by_failure:
         samples = [(_failing(each), number(each)) for each in failures]
         yield from _metric(name, says, samples)
@@ -74,11 +74,13 @@ def _control_plane(answer: WhatIfAnswer, failures: list[Failure]) -> Iterator[st
     """Yield what failures leave of the control plane, where one is known."""
     if answer.topology is None:
         return
-    judged = [(_failing(f), j) for f in failures if (j := answer.judged(f)) is not None]
+    planes = [
+        (_failing(f), j) for f in failures if (j := answer.control_plane_after(f)) is not None
+    ]
     says = "Whether the API can certainly read and write."
-    yield from _metric("api_up", says, [(f, int(j.state is ApiState.UP)) for f, j in judged], min)
+    yield from _metric("api_up", says, [(f, int(j.state is ApiState.UP)) for f, j in planes], min)
     says = "Whether dead endpoints certainly leave the rules in time."
-    healing = [(f, int(j.heals is Ternary.TRUE)) for f, j in judged]
+    healing = [(f, int(j.heals is Ternary.TRUE)) for f, j in planes]
     yield from _metric("heals", says, healing, min)
     says = "How many node failures the control plane survives, whichever nodes fail."
     yield from _metric("control_plane_survives_nodes", says, [({}, survives(answer.topology))])
@@ -87,7 +89,7 @@ def _control_plane(answer: WhatIfAnswer, failures: list[Failure]) -> Iterator[st
 _SURVIVES: Final = "How many node failures a ServicePort survives, whichever nodes fail."
 
 
-def _survivals(answer: WhatIfAnswer) -> Iterator[tuple[Labels, float]]:
+def _survivals(answer: WhatIfAnswer) -> Iterator[tuple[MetricLabels, float]]:
     for at, service in enumerate(answer.found.services):
         survives = answer.found.survives(at)
         if survives is not None:
@@ -99,13 +101,13 @@ def _survivals(answer: WhatIfAnswer) -> Iterator[tuple[Labels, float]]:
             yield labels, survives
 
 
-def _silencing(answer: WhatIfAnswer) -> Iterator[tuple[Labels, float]]:
+def _silencing(answer: WhatIfAnswer) -> Iterator[tuple[MetricLabels, float]]:
     for sets in answer.found.sets:
         if sets.silencing is not None:
             yield {"size": str(sets.size)}, sets.silencing
 
 
-def _failing(failure: Failure) -> Labels:
+def _failing(failure: Failure) -> MetricLabels:
     return {"kind": failure.kind.value, "failure": ",".join(failure.names)}
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from analyzer.failure.costs import losses_with
 from analyzer.failure.incidence import rank
 from analyzer.failure.smallest import Survival
-from analyzer.failure.whatif import Failure, Kind
+from analyzer.failure.whatif import Failure, FailureKind
 from analyzer.model.probability import ALWAYS, Bounds
 from analyzer.reports.affinity import affinity_note
 from analyzer.reports.answers import WhatIfAnswer
@@ -239,20 +239,20 @@ def _failure(answer: WhatIfAnswer, failure: Failure) -> tuple[Cell, ...]:
         mean(answer, cost),
         Span(f"{len(cost.silenced):,}", Style.BAD if cost.silenced else Style.PLAIN),
         f"{cost.degraded:,}" + (f" to {cost.degraded + cost.unknown:,}" if cost.unknown else ""),
-        word(answer.judged(failure)),
+        word(answer.control_plane_after(failure)),
     )
 
 
 def _title(failure: Failure) -> str:
     names = failure.names
     match failure.kind:
-        case Kind.NODE:
+        case FailureKind.NODE:
             return f"node {names[0]}"
-        case Kind.ZONE:
+        case FailureKind.ZONE:
             return f"zone {names[0]}"
-        case Kind.CONTROL_PLANE:
+        case FailureKind.CONTROL_PLANE:
             return f"control plane ({names[0] if len(names) == 1 else count(len(names), 'node')})"
-        case Kind.SET:
+        case FailureKind.SET:
             return " + ".join(names)
 
 
@@ -271,13 +271,13 @@ def _footnotes(answer: WhatIfAnswer, shown: Sequence[Failure]) -> Iterator[Line]
     told = [
         f"{kinds[kind]:,} of {count(len(every), noun)}"
         for kind, every, noun in (
-            (Kind.ZONE, found.of_zones, "zone"),
-            (Kind.NODE, found.of_nodes, "node"),
+            (FailureKind.ZONE, found.of_zones, "zone"),
+            (FailureKind.NODE, found.of_nodes, "node"),
         )
         if len(every) > kinds[kind]
     ]
     for sets in found.sets:
-        here = sum(each.kind is Kind.SET and len(each.groups) == sets.size for each in shown)
+        here = sum(each.kind is FailureKind.SET and len(each.groups) == sets.size for each in shown)
         if sets.number > here:
             told.append(f"{here:,} of {sets.number:,} sets of {sets.size} nodes")
     if told:

@@ -4,7 +4,7 @@ Columns: kind of the failure; the nodes, or the zone, that fail, with commas bet
 upper bound of the worst loss, the ServicePort and its protocol, frontend and source that it is of;
 lower and upper bound of the mean loss; how many ServicePorts are in total loss, how many lose a
 part, and of how many it is not known; the nodes where the worst loss is, with commas between, or
-nothing where that is every node that lives; what is left of the API (up, read-only, down, unknown),
+nothing where that is every live node; what is left of the API (up, read-only, down, unknown),
 whether dead endpoints leave the rules then, and whether pods are replaced (yes, no, unknown), or
 nothing where no control plane is known. Losses are decimal, the nearest numbers with 53 bits; the
 means are right to 12 digits.
@@ -68,12 +68,12 @@ def _columns(answer: WhatIfAnswer, failure: Failure) -> Iterator[str]:
     yield from map(repr, mean_loss(answer, cost))
     yield from map(str, (len(cost.silenced), cost.degraded, cost.unknown))
     yield cell(",".join(names_at(answer, cost.row, dead_nodes(answer, failure)) or ()))
-    judgement = answer.judged(failure)
-    if judgement is None:
+    plane = answer.control_plane_after(failure)
+    if plane is None:
         yield from ("", "", "")
     else:
-        yield judgement.state.value
-        yield from (_TERNARY[judgement.heals], _TERNARY[judgement.replaces])
+        yield plane.state.value
+        yield from (_TERNARY[plane.heals], _TERNARY[plane.replaces])
 
 
 def _where(answer: WhatIfAnswer, row: RouteRow) -> Iterator[str]:

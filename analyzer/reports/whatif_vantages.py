@@ -8,7 +8,7 @@ from typing import Any
 from analyzer.failure.incidence import ONE, RouteRow, rank
 from analyzer.failure.smallest import Survival
 from analyzer.failure.vantages import MeanLoss, mean_over_nodes, worst_at
-from analyzer.failure.whatif import Failure, Kind
+from analyzer.failure.whatif import Failure, FailureKind
 from analyzer.model.probability import Bounds, Dyadic
 from analyzer.reports.answers import WhatIfAnswer
 from analyzer.reports.numbers import bounds_percent
@@ -17,7 +17,7 @@ from analyzer.reports.predicted_text import at_nodes
 
 def dead_nodes(answer: WhatIfAnswer, failure: Failure) -> Collection[str]:
     """Return the names of the nodes that fail."""
-    if failure.kind is not Kind.ZONE:
+    if failure.kind is not FailureKind.ZONE:
         return failure.names
     return {n for n in answer.found.vantages if answer.cluster.zone_of(n) in failure.names}
 

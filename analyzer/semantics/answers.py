@@ -27,7 +27,7 @@ from typing import Final
 
 from analyzer.model.devices import Devices
 from analyzer.model.iptables.targets import Drop, Reject
-from analyzer.model.packet import NO_ZONES, UNKNOWN_MARK, Packet
+from analyzer.model.packet import NO_DEVICE, NO_ZONES, UNKNOWN_MARK, Packet
 from analyzer.model.region import Parted
 from analyzer.model.routing import LOOPBACK, Routes
 from analyzer.model.value import replace, value
@@ -51,17 +51,17 @@ from analyzer.semantics.tree import (
     every_leaf,
 )
 from analyzer.semantics.untracking import choosing, keeping, sets_zone
-from analyzer.semantics.way_back import Ends, Restored, WayBack, put_back
+from analyzer.semantics.way_back import AnswerDirection, Restored, WayBack, put_back
 
 #: Most answers whose results are kept.
 _MOST_KNOWN: Final = 10_000
 
 
 _ENDS: Final = {
-    (False, False): Ends.FORWARDED,
-    (False, True): Ends.FROM_NODE,
-    (True, False): Ends.TO_NODE,
-    (True, True): Ends.LOOPED,
+    (False, False): AnswerDirection.FORWARDED,
+    (False, True): AnswerDirection.FROM_NODE,
+    (True, False): AnswerDirection.TO_NODE,
+    (True, True): AnswerDirection.LOOPED,
 }
 
 
@@ -81,7 +81,7 @@ class _Known:
     wanted: frozenset[str]
 
 
-class Answers:
+class FlowAnswers:
     """The answers to flows of one family; `situation` is that of the flows.
 
     Attributes:
@@ -109,7 +109,7 @@ class Answers:
         self._family = family
         self._made: Calls | None = None
         #: By its ends, the assumptions on which it rests that no answer is lost; None: some may be.
-        self._never_lost: dict[Ends, frozenset[str] | None] = {}
+        self._never_lost: dict[AnswerDirection, frozenset[str] | None] = {}
         self._known: dict[Restored, _Known] = {}
         #: By answer whose destination conntrack has put back, what happens to it.
         self._behind: dict[Restored, _Known] = {}
@@ -147,7 +147,7 @@ class Answers:
         Raises:
             Parted: rules match on some of the flow's destinations.
         """
-        ends = _ENDS[sent.in_interface == "", here]
+        ends = _ENDS[sent.in_interface == NO_DEVICE, here]
         if left.zones == NO_ZONES:
             if ends not in self._never_lost and self._is_lost_first(sent, left, ends):
                 self._never_lost[ends] = None  # since some of all answers are
@@ -176,7 +176,7 @@ class Answers:
 
         return Grown(flow_of).of(found)
 
-    def _answer(self, sent: Packet, left: Packet, ends: Ends) -> tuple[Packet, Packet]:
+    def _answer(self, sent: Packet, left: Packet, ends: AnswerDirection) -> tuple[Packet, Packet]:
         """Return the answer when it comes to the first hook, and its client, as a source."""
         client = Packet(
             source=sent.source,
@@ -185,7 +185,7 @@ class Answers:
             from_node=_is_from_node(sent, ends),
             zones=left.zones,
         )
-        here = ends in {Ends.FROM_NODE, Ends.LOOPED}
+        here = ends in {AnswerDirection.FROM_NODE, AnswerDirection.LOOPED}
         came, went = self._devices(sent, left)
         answer = Packet(
             protocol=left.protocol,
@@ -200,18 +200,18 @@ class Answers:
             tracked=True,
             is_answer=True,
         )
-        if ends is Ends.LOOPED:
-            answer = replace(answer, in_interface="", out_interface=LOOPBACK)
+        if ends is AnswerDirection.LOOPED:
+            answer = replace(answer, in_interface=NO_DEVICE, out_interface=LOOPBACK)
         elif here:
-            answer = _by(replace(answer, in_interface=""), came, leaving=True)
+            answer = _by(replace(answer, in_interface=NO_DEVICE), came, leaving=True)
         else:
-            answer = _by(replace(answer, out_interface=""), went, leaving=False)
+            answer = _by(replace(answer, out_interface=NO_DEVICE), went, leaving=False)
         if left.masqueraded is False:
             answer = put_back(answer, client)
         elif left.masqueraded is True:
             answer = replace(answer, to_node=True)
         # Whither it leaves is evaluated only if it is forwarded.
-        back = client if ends is not Ends.FORWARDED else _by(client, came, leaving=True)
+        back = client if ends is not AnswerDirection.FORWARDED else _by(client, came, leaving=True)
         return answer, back
 
     def _devices(
@@ -229,32 +229,32 @@ class Answers:
                 went = NOT_LOOPBACK  # as `Hooks.made_here`
         return came, went
 
-    def _is_never_lost(self, ends: Ends) -> bool:
+    def _is_never_lost(self, ends: AnswerDirection) -> bool:
         """Return whether one traversal shows that no answer is lost.
 
         It may rest on assumptions that other results rest on already.
         """
         if ends not in self._never_lost:
-            made_here = ends in {Ends.FROM_NODE, Ends.LOOPED}
+            made_here = ends in {AnswerDirection.FROM_NODE, AnswerDirection.LOOPED}
             answer = Packet(
                 flow_mark=UNKNOWN_MARK,
-                in_interface="" if made_here else None,
-                out_interface=None if made_here else "",
+                in_interface=NO_DEVICE if made_here else None,
+                out_interface=None if made_here else NO_DEVICE,
                 from_node=made_here,
                 translated=True,
                 masqueraded=None,
                 is_port_own=None,
                 is_answer=True,
             )
-            to_node = ends in {Ends.TO_NODE, Ends.LOOPED}
+            to_node = ends in {AnswerDirection.TO_NODE, AnswerDirection.LOOPED}
             known, is_whole = self._unnoted((answer, Packet(from_node=to_node), ends))
             is_told = is_whole and not _is_lost(known.tree)
             self._never_lost[ends] = known.used if is_told else None
         used, assumed = self._never_lost[ends], self._situation.assumed
         return used is not None and (assumed is None or used <= assumed.used)
 
-    def _is_lost_first(self, sent: Packet, left: Packet, ends: Ends) -> bool:
-        """Return whether some of the first answer is lost, as far as that is told at once."""
+    def _is_lost_first(self, sent: Packet, left: Packet, ends: AnswerDirection) -> bool:
+        """Return whether some of the first answer is lost, as far as that is known at once."""
         key = *self._answer(sent, left, ends), ends
         try:
             known, is_whole = self._unnoted(key)
@@ -287,7 +287,7 @@ class Answers:
             self._rely_again(known)
         return known.tree
 
-    def _walk(self, answer: Packet, client: Packet, ends: Ends) -> Tree:
+    def _walk(self, answer: Packet, client: Packet, ends: AnswerDirection) -> Tree:
         """Traverse the hooks."""
         self._calls.forget()
         self._effort.begin()
@@ -389,5 +389,5 @@ def _by(packet: Packet, device: str | Devices | None, *, leaving: bool) -> Packe
     return replace(packet, **{"leaves_by" if leaving else "came_by": device})
 
 
-def _is_from_node(sent: Packet, ends: Ends) -> bool | None:
-    return True if ends in {Ends.TO_NODE, Ends.LOOPED} else sent.from_node
+def _is_from_node(sent: Packet, ends: AnswerDirection) -> bool | None:
+    return True if ends in {AnswerDirection.TO_NODE, AnswerDirection.LOOPED} else sent.from_node

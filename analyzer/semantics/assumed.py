@@ -1,6 +1,7 @@
 """What is assumed about a node beyond its rules, and which assumptions an answer used.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 Some matches depend on facts that no dump contains: the node's routes, its bridges, its sockets, the
 traffic. Each row of `ASSUMPTIONS` has the default for one such fact (``--assume NAME=VALUE``

@@ -9,6 +9,7 @@ from analyzer.model.iptables import matches as m
 from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.nft.ruleset import NftRuleset
 from analyzer.model.nft.statements import SetUpdate
+from analyzer.model.packet import NO_DEVICE
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.situation import FIRST, Situation
 from analyzer.semantics.tree import Delivered, Leaf, Tree, every_leaf
@@ -21,9 +22,9 @@ _LINK_HOOKS = frozenset({"ingress", "egress"})
 
 
 def assumptions(
-    rulesets: Sequence[Rules], situation: Situation, tree: Tree, judged: set[type]
+    rulesets: Sequence[Rules], situation: Situation, tree: Tree, evaluated: set[type]
 ) -> Iterator[str]:
-    """Yield what `tree` depends on; `judged` are the kinds of matches that were evaluated."""
+    """Yield what `tree` depends on; `evaluated` are the kinds of matches that were evaluated."""
     if situation.state in FIRST:
         yield f"the packet is the first of its flow, {situation.state} to conntrack"
     elif situation.state == "INVALID":
@@ -33,29 +34,29 @@ def assumptions(
             f"the packet is {situation.state} to conntrack, so nat's rules are not evaluated "
             "again, and what they did to the flow's first packet is not known"
         )
-    if m.MatchTcp in judged and situation.state in FIRST:
+    if m.MatchTcp in evaluated and situation.state in FIRST:
         yield "a first packet of TCP is a SYN"
-    if m.MatchRecent in judged and situation.lists is not None:
+    if m.MatchRecent in evaluated and situation.lists is not None:
         held = ", ".join(sorted(situation.lists))
         yield f"the client is in {f'session affinity list {held}' if held else 'no affinity list'}"
     flow = situation.flow
-    if m.MatchMark in judged and flow is not None:
+    if m.MatchMark in evaluated and flow is not None:
         yield f"the packet mark starts at {flow.mark.value:#x}"
-    if m.MatchConnmark in judged and situation.state in FIRST:
+    if m.MatchConnmark in evaluated and situation.state in FIRST:
         yield "the ctmark starts at 0x0"
     if situation.assumed is not None:
         yield from situation.assumed.sentences()
-    if SetUpdate in judged:
+    if SetUpdate in evaluated:
         yield (
             "sets that packets are added to have room for more, except those that the dump shows "
             "are full"
         )
-    if m.MatchNfacct in judged:
+    if m.MatchNfacct in evaluated:
         yield "nfacct objects have no quota"
     if situation.local_addresses is not None:
         own = ", ".join(sorted(map(str, situation.local_addresses)))
         yield f"the node's addresses are {own} and those of loopback"
-        if flow is not None and flow.in_interface == "":
+        if flow is not None and flow.in_interface == NO_DEVICE:
             yield f"the node sends from {flow.source or 'an address not known'}"
     for ruleset in rulesets:
         yield from _of_iptables(ruleset) if isinstance(ruleset, Ruleset) else _of_nft(ruleset)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     class Walker(Protocol):
         """Evaluates packets in the chains of one table."""
 
-        judged: set[type]
+        evaluated: set[type]
         joins_marks: bool
 
         @property

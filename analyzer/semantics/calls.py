@@ -90,7 +90,7 @@ class Calls:
                 return Either(because, (lost, self.run(rest, packet, then)))
             if stage.is_nat:
                 if packet.tracked is False or self._situation.state == "INVALID":
-                    continue  # nat is not asked
+                    continue  # nat is not evaluated
                 if self._situation.state not in FIRST:
                     packet = _as_before(packet, stage.hook)
                     continue

@@ -1,6 +1,7 @@
 """The devices by which pods' flows arrive and leave: what is assumed about them.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 A dump names devices, but does not say whose they are. Each network plugin names those of pods in
 its own way (`USUAL`); a node has one plugin, so its pods are behind the devices with such names
@@ -36,7 +37,7 @@ USUAL: Final = (
     *("cali+", "lxc+", "cni0", "veth+", "eni+"),
     *("cbr0", "kube-bridge", "azv+", "gke+"),
 )
-#: The value of the assumption that stands for these.
+#: The value of the assumption that represents these.
 USUALLY: Final = "usual"
 #: Devices that pods' flows share with others, or that only some pods use: Cilium, Weave, Azure's
 #: bridge, Antrea, OVN, AWS's pods with security groups of their own.

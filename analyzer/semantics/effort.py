@@ -39,7 +39,7 @@ MOST_MARKS: Final = 64
 MOST_JOINED: Final = 4
 
 
-class TooMany(Exception):  # noqa: N818  # a bound that was met, not an error
+class TooMany(Exception):  # noqa: N818  # a limit that was reached, not an error
     """The tree of a traversal has more branches than allowed."""
 
 
@@ -119,7 +119,7 @@ class Effort:
         return (*rules[: MOST_RULES // 2], *rules[-MOST_RULES // 2 :])
 
     def joined(self, place: Hashable, one: Packet, other: Packet, *, drawn: bool) -> Packet | None:
-        """Return one packet that stands for both that leave a rule; None to follow them separately.
+        """Return one packet that represents both that leave a rule; None to follow them separately.
 
         They differ in their marks only. Bits that no rule matches on are forgotten. Other bits are
         joined, as are all if the chance of each packet is known (`drawn`), only after many packets

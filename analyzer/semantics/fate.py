@@ -43,7 +43,7 @@ class Fate:
 
 
 @value
-class End:
+class PacketEnd:
     """One fate, its probability, and the rules on one of the paths to it, in order.
 
     Attributes:
@@ -97,7 +97,7 @@ def fate_of(leaf: Leaf) -> Fate:
             return UNRESOLVED
 
 
-def ends(tree: Tree) -> tuple[End, ...]:
+def ends(tree: Tree) -> tuple[PacketEnd, ...]:
     """Return all fates of a packet, the likeliest first."""
     found = shares(tree, fate_of)
     rules_to: dict[Fate, tuple[AnyRule, ...]] = {}
@@ -106,7 +106,7 @@ def ends(tree: Tree) -> tuple[End, ...]:
         rules_to[fate] = rules
         masked.setdefault(fate, set()).add(leaf.packet.masqueraded)
     known = [
-        End(fate, bounds, _agreed(fate, masked[fate]), rules_to[fate])
+        PacketEnd(fate, bounds, _agreed(fate, masked[fate]), rules_to[fate])
         for fate, bounds in found.items()
         if fate != UNRESOLVED and bounds.upper
     ]
@@ -114,7 +114,7 @@ def ends(tree: Tree) -> tuple[End, ...]:
     known.sort(key=lambda end: -round(float(end.probability.upper), 4))
     open_ = found.get(UNRESOLVED) or Bounds(NEVER, found.unresolved)
     if open_.upper:
-        known.append(End(UNRESOLVED, open_, None, rules_to.get(UNRESOLVED, ())))
+        known.append(PacketEnd(UNRESOLVED, open_, None, rules_to.get(UNRESOLVED, ())))
     return tuple(known)
 
 

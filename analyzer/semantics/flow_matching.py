@@ -45,19 +45,19 @@ def state_is(states: tuple[str, ...], packet: Packet, situation: Situation) -> T
 
 def conntrack(match: MatchConntrack, packet: Packet, situation: Situation) -> Ternary:
     """Evaluate ``-m conntrack``; what depends on the flow's past is not known."""
-    judged = signed(match.state, _state(match, packet, situation))
+    found = signed(match.state, _state(match, packet, situation))
     if _others(match) == _NOTHING:
-        return judged
+        return found
     if packet.tracked is None or packet.template:
-        return judged & Ternary.UNKNOWN
+        return found & Ternary.UNKNOWN
     if not packet.tracked or not situation.has_entry:
         # Without an entry only the state is compared, and must be given.
-        return Ternary.FALSE if match.state is None else judged
+        return Ternary.FALSE if match.state is None else found
     if packet.is_answer:
-        return reduce(Ternary.__and__, _of_answer(match, packet, situation), judged)
+        return reduce(Ternary.__and__, _of_answer(match, packet, situation), found)
     flow = sent(packet, situation)
     if situation.state not in FIRST or flow is None:
-        return judged & Ternary.UNKNOWN
+        return found & Ternary.UNKNOWN
     situation.ask_port(packet)  # as some of these do
     # A reply goes from the packet's destination to its source, as translated so far.
     parts = [
@@ -74,7 +74,7 @@ def conntrack(match: MatchConntrack, packet: Packet, situation: Situation) -> Te
     unseen = (match.protocol, match.status, match.expire)
     if any(option is not None for option in unseen):
         parts.append(Ternary.UNKNOWN)
-    return reduce(Ternary.__and__, parts, judged)
+    return reduce(Ternary.__and__, parts, found)
 
 
 def _of_answer(match: MatchConntrack, packet: Packet, situation: Situation) -> Iterator[Ternary]:

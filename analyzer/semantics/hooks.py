@@ -1,6 +1,7 @@
 """A packet's traversal of the hooks, and of the base chains registered at each.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 A hook calls the base chains of several tables one after another (`calls`); a packet that one of
 them accepts goes to the next, and one that all accept is routed.
@@ -18,12 +19,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from analyzer.model.packet import ALL_BITS, UNKNOWN_PACKET, Mark, Packet
+from analyzer.model.packet import ALL_BITS, NO_DEVICE, UNKNOWN_PACKET, Mark, Packet
 from analyzer.model.region import Intervals
 from analyzer.model.routing import LOOPBACK, Routes
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
-from analyzer.semantics.answers import Answers
+from analyzer.semantics.answers import FlowAnswers
 from analyzer.semantics.assumed import POD_INTERFACE
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.calling_order import behind_nat, up_to_nat, without_nat
@@ -33,7 +34,7 @@ from analyzer.semantics.depth import deep
 from analyzer.semantics.devices import NOT_LOOPBACK
 from analyzer.semantics.effort import Effort
 from analyzer.semantics.onward import OnwardBySource, onward
-from analyzer.semantics.parts import Asked
+from analyzer.semantics.parts import MatchedSources
 from analyzer.semantics.situation import PORT, Situation
 from analyzer.semantics.tree import (
     Delivered,
@@ -77,17 +78,17 @@ class Hooks:
         self._routes = routes or Routes()
         self._effort = Effort(asked_bits)
         self._calls = Calls(rulesets, family, situation, self._effort)
-        self._answers: Answers | None = None
+        self._answers: FlowAnswers | None = None
         if follows_answers:
-            self._answers = Answers(rulesets, family, situation, asked_bits, self._routes)
+            self._answers = FlowAnswers(rulesets, family, situation, asked_bits, self._routes)
         #: The packet with which the traversal began.
         self._began = UNKNOWN_PACKET
 
     @property
-    def judged(self) -> set[type]:
+    def evaluated(self) -> set[type]:
         """Kinds of matches that were evaluated so far."""
         walkers = [walker for each in self._calls.chains() for walker in (each.walker, each.again)]
-        return {kind for walker in walkers for kind in walker.judged}
+        return {kind for walker in walkers for kind in walker.evaluated}
 
     def _note(self, field: str) -> None:
         times = self.asked_fields[field] = self.asked_fields.get(field, 0) + 1
@@ -140,16 +141,16 @@ class Hooks:
 
     @deep
     def way(self, packet: Packet) -> Tree:
-        """Return all paths of a packet; with ``in_interface=""``, of one that the node sends.
+        """Return all paths of a packet, which the node sends if `in_interface` is `NO_DEVICE`.
 
         Its leaves are Delivered, Drop, PolicyDrop, Reject or Unresolved.
         """
         self._begin()
         self._began = packet
-        return self._out(packet) if packet.in_interface == "" else self._in(packet)
+        return self._out(packet) if packet.in_interface == NO_DEVICE else self._in(packet)
 
     def _in(self, packet: Packet) -> Tree:
-        came = replace(packet, out_interface="")
+        came = replace(packet, out_interface=NO_DEVICE)
         return self._calls.run(self._calls.stages["PREROUTING"], came, self._routed_in)
 
     def _routed_in(self, packet: Packet) -> Tree:
@@ -171,7 +172,7 @@ class Hooks:
         return Either(because, (here(packet), elsewhere(packet)))
 
     def _to_node(self, packet: Packet) -> Tree:
-        came = replace(packet, out_interface="")
+        came = replace(packet, out_interface=NO_DEVICE)
         return self._calls.run(
             self._calls.stages["INPUT"], came, lambda p: self._delivered(p, here=True)
         )
@@ -224,7 +225,7 @@ class Hooks:
         return self._by_destination(packet, self._looped, lambda p: self._delivered(p, here=False))
 
     def _looped(self, packet: Packet) -> Tree:
-        back = replace(packet, in_interface=LOOPBACK, out_interface="", is_routed=False)
+        back = replace(packet, in_interface=LOOPBACK, out_interface=NO_DEVICE, is_routed=False)
         stages = (*self._calls.stages["PREROUTING"], *self._calls.stages["INPUT"])
         return self._calls.run(met_before(stages), back, lambda p: self._delivered(p, here=True))
 
@@ -239,7 +240,7 @@ class Hooks:
         if self._answers is None or not packet.translated:
             return Leaf(Delivered(here), packet)
         returns = packet.source is not None and packet.source == packet.destination
-        # Of many packets at once that is told later, by where their endpoint is.
+        # Of many packets at once that is decided later, by where their endpoint is.
         if returns and not here and not self._calls.is_behind and packet.masqueraded is not True:
             by_itself = packet.masqueraded is False
             because = "whether the packet comes from the endpoint's own address"
@@ -288,10 +289,10 @@ class Hooks:
         hook = "OUTPUT" if made_here else "PREROUTING"
         stages = without_nat(behind_nat(self._calls.stages[hook], hook))
         if not made_here:
-            came = replace(packet, out_interface="")
+            came = replace(packet, out_interface=NO_DEVICE)
             return self._calls.run(stages, came, self._routed_in)
         # Its first destination decided which device the first routing decision chose.
-        made = replace(packet, in_interface="")
+        made = replace(packet, in_interface=NO_DEVICE)
         return self._calls.run(stages, made, self._routed_out)
 
     def onward(self, packet: Packet, *, made_here: bool) -> OnwardBySource:
@@ -307,6 +308,6 @@ class Hooks:
         parts: list[Label] = [(where, None) for where, _ in found if where is not None]
         return found, frozenset(telling(questions(tree), packet.sources.intervals, parts))
 
-    def asked(self, packet: Packet, *, made_here: bool) -> Asked:
+    def asked(self, packet: Packet, *, made_here: bool) -> MatchedSources:
         """Return the same matches, and those that make no difference to this packet; or raise."""
         return frozenset(questions(self.behind_nat(packet, made_here=made_here)))

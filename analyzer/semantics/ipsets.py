@@ -1,13 +1,13 @@
 """Whether a packet matches an ipset whose contents ``ipset save`` gives.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 The kernel looks a packet up in a set of networks by their prefixes, the longest first, and the
-first entry that contains it decides: it is in the set, or not (``nomatch``). The same is done here
-with what is known of the packet. Known parts (a port, a device) select the entries that may contain
-it. If one other part is a region of addresses, all of these entries are overlaid, the widest first,
-which gives the addresses that are in the set and those that may be (an entry with a timeout may
-have expired). A set that rules fill is not known.
+first entry that contains it decides: it is in the set, or not (``nomatch``). So here, with what is
+known of the packet. Known parts (a port, a device) select the entries that may contain it. If one
+other part is a region of addresses, these entries are overlaid, the widest first: which addresses
+are in the set, and which may be (a timeout may have expired). A set that rules fill is not known.
 
 Source: Linux, net/netfilter/xt_set.c, ``match_set``; net/netfilter/ipset/ip_set_core.c,
 ``ip_set_test``; ip_set_hash_gen.h, ``mtype_test_cidrs``; ip_set_list_set.c, ``list_set_ktest``.
@@ -19,7 +19,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Final
 
 from analyzer.model.addresses import Address
-from analyzer.model.ipsets import NO_SETS, Ipset, IpsetEntry, Ipsets, Opaque, Part, PortKey
+from analyzer.model.ipsets import NO_SETS, EntryPart, Ipset, IpsetEntry, Ipsets, Opaque, PortKey
 from analyzer.model.iptables.matches import MatchSet
 from analyzer.model.packet import Packet
 from analyzer.model.region import Interval, Intervals, Region, holds, joined, without
@@ -45,7 +45,7 @@ class Dimension:
         region: the addresses of which it is one; None if `holds` decides.
     """
 
-    holds: Callable[[Part], Ternary]
+    holds: Callable[[EntryPart], Ternary]
     region: Region | None = None
     key: Hashable = None
 
@@ -365,17 +365,17 @@ def _asked(
 
 
 def _address(number: int) -> Dimension:
-    def inside(part: Part) -> Ternary:
+    def inside(part: EntryPart) -> Ternary:
         return Ternary.of(isinstance(part, tuple) and part[0] <= number <= part[1])
 
     return Dimension(inside, None, number)
 
 
-def _meets(part: Part, region: Region) -> Ternary:
+def _meets(part: EntryPart, region: Region) -> Ternary:
     return Ternary.of(isinstance(part, tuple) and bool(region.common((part,))))
 
 
-def _port(part: Part, protocol: str | None, port: int | None) -> Ternary:
+def _port(part: EntryPart, protocol: str | None, port: int | None) -> Ternary:
     match part:
         case PortKey(None, wanted):
             if protocol is not None and protocol not in _OF_BITMAP:
@@ -392,7 +392,7 @@ def _port(part: Part, protocol: str | None, port: int | None) -> Ternary:
     return here & (Ternary.UNKNOWN if port is None else Ternary.of(port == wanted))
 
 
-def _device(part: Part, name: str | None) -> Ternary:
+def _device(part: EntryPart, name: str | None) -> Ternary:
     if name is None or not isinstance(part, str):
         return Ternary.UNKNOWN
     if part.endswith("+"):

@@ -16,7 +16,7 @@ from analyzer.model.iptables.matches import (
     MatchSocket,
     MatchTcpmss,
 )
-from analyzer.model.packet import Packet
+from analyzer.model.packet import NO_DEVICE, Packet
 from analyzer.model.routing import LOOPBACK
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.assumed import (
@@ -50,7 +50,7 @@ def rpfilter(match: MatchRpfilter, packet: Packet, situation: Situation) -> Tern
 
 def physdev(match: MatchPhysdev, packet: Packet, situation: Situation) -> Ternary:
     """Evaluate the bridge ports that the packet passes; if there are none, ``!`` is true."""
-    if packet.in_interface != "":
+    if packet.in_interface != NO_DEVICE:
         if packet.bridge_port is not False:
             situation.want(BRIDGE_PORT)
             return Ternary.UNKNOWN

@@ -13,7 +13,7 @@ from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace, value
-from analyzer.semantics.parts import Asked, Parts, holds, of_all
+from analyzer.semantics.parts import MatchedSources, Parts, holds, of_all
 from analyzer.semantics.shares import Shares, shares_by_source
 from analyzer.semantics.tree import (
     AnyRule,
@@ -51,7 +51,7 @@ class Onward:
 
 
 #: What happens to packets by their source, and the matches on it that make a difference.
-OnwardBySource: TypeAlias = tuple[Parts[Onward], Asked]
+OnwardBySource: TypeAlias = tuple[Parts[Onward], MatchedSources]
 
 _APPENDED: Final = r"(?:^|\s)-[AI]\s+(\S+)"
 #: The result for unknown packets.
@@ -91,7 +91,7 @@ def _goes_on(packet: Packet, sent: Packet) -> bool:
     ) and (packet.destinations is None) is (sent.destinations is None)
 
 
-def asked_of_others(told: OnwardBySource, address: int) -> Asked:
+def asked_of_others(told: OnwardBySource, address: int) -> MatchedSources:
     """Return the matches on sources of flows to an address, except for that on the address itself.
 
     It is kept if flows back to the address itself are lost in another way than those of others:

@@ -77,13 +77,13 @@ def multiport(match: MatchMultiport, packet: Packet, situation: Situation) -> Te
     def either(option: Option[tuple[Range, ...]]) -> Ternary:
         return source(option) | destination(option)
 
-    judged = (
-        signed(option, judge(option))
-        for option, judge in (
+    evaluated = (
+        signed(option, evaluate(option))
+        for option, evaluate in (
             (match.source_ports, source),
             (match.destination_ports, destination),
             (match.ports, either),
         )
         if option is not None
     )
-    return reduce(Ternary.__and__, judged, Ternary.TRUE)
+    return reduce(Ternary.__and__, evaluated, Ternary.TRUE)

@@ -17,7 +17,7 @@ R = TypeVar("R")
 _FEW: Final = 8
 
 #: Matches on sources that made a difference.
-Asked: TypeAlias = frozenset[Intervals]
+MatchedSources: TypeAlias = frozenset[Intervals]
 #: Parts of the sources, each with what holds for it; None: all sources. No two parts overlap.
 Parts: TypeAlias = tuple[tuple[Intervals | None, T], ...]
 

@@ -1,4 +1,4 @@
-"""Trees that are built while a chain is traversed."""
+"""Builds a tree while a chain is traversed."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Positions in a traversal of chains, and the cache of traversals from them.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 A position is a chain, the index of the next rule, and the packet as it is at that point. What
 happens to the packet until it leaves that chain depends on these alone, whatever jumped there: so
@@ -59,7 +60,7 @@ class Walks(ABC):
         #: Limits on the work for one question.
         self.effort = effort or Effort()
         #: What was evaluated so far, as equivalent iptables matches.
-        self.judged: set[type] = set()
+        self.evaluated: set[type] = set()
 
     @property
     @abstractmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 from analyzer.model.addresses import Address
 from analyzer.model.bits import ANY, Bits
 from analyzer.model.devices import Side
-from analyzer.model.packet import Packet
+from analyzer.model.packet import NO_DEVICE, Packet
 from analyzer.model.region import LOOPBACK, Region, joined
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace, value
@@ -178,7 +178,7 @@ class Situation:
             self.assume(SEGMENT_SIZE)
 
     def came_by(self, packet: Packet) -> str | Devices | None:
-        """Return the device that `packet` came in by; the empty string: none; None if not known."""
+        """Return the device that `packet` came in by, or `NO_DEVICE`; None if not known."""
         if packet.in_interface is not None or packet.came_by is not None:
             return packet.came_by if packet.in_interface is None else packet.in_interface
         if packet.comes_from is None:
@@ -188,7 +188,7 @@ class Situation:
         return self._devices(packet.comes_from, leaving=False)
 
     def leaves_by(self, packet: Packet) -> str | Devices | None:
-        """Return the device that `packet` leaves by; the empty string: none; None if not known.
+        """Return the device that `packet` leaves by, or `NO_DEVICE`; None if not known.
 
         Raises:
             Parted: it leaves to some destinations by other devices than to others.
@@ -210,17 +210,17 @@ class Situation:
         return self._devices(side, leaving=True)
 
     def told_by_devices(
-        self, device: Devices, found: Ternary, judge: Callable[[Devices], Ternary] | None = None
+        self, device: Devices, found: Ternary, evaluate: Callable[[Devices], Ternary] | None = None
     ) -> Ternary:
         """Return a match's result on a device; if known, record that an answer depends on it.
 
-        `judge` returns the result for other devices; without it, it depends on all of `device`.
+        `evaluate` returns the result for other devices; without it, it depends on all of `device`.
         """
         if found is Ternary.UNKNOWN:
             return found
         self.assume(POD_INTERFACE)
         if device.beside and (
-            judge is None or judge(replace(device, beside=())) is Ternary.UNKNOWN
+            evaluate is None or evaluate(replace(device, beside=())) is Ternary.UNKNOWN
         ):
             self.assume(OUTSIDE_INTERFACE)
         return found
@@ -246,7 +246,7 @@ class Situation:
     def is_forwarded(self, packet: Packet) -> bool:
         """Return whether `packet` is known not to have been made by the node."""
         if self.flow is not None:
-            return self.flow.in_interface != ""
+            return self.flow.in_interface != NO_DEVICE
         return packet.from_node is False
 
     def is_own(self, address: Address | None, among: Region | None = None) -> Ternary:

@@ -1,6 +1,7 @@
 """Bounds on many keys at once, combined from those of a tree's branches.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 A node of a tree names few keys that the largest of its branches does not. So its bounds are kept as
 a layer over those of that branch: separate bounds for the keys that other branches name, and one
@@ -22,7 +23,7 @@ from analyzer.model.probability import ALWAYS, NEVER, Dyadic
 from analyzer.model.value import value
 
 #: A lower and an upper bound.
-Pair: TypeAlias = tuple[Dyadic, Dyadic]
+LowerAndUpper: TypeAlias = tuple[Dyadic, Dyadic]
 #: ``factor * x + offset``.
 _Line: TypeAlias = tuple[Dyadic, Dyadic]
 
@@ -37,7 +38,7 @@ class _Map:
     low: Dyadic
     lines: tuple[_Line, ...]
 
-    def of(self, pair: Pair) -> Pair:
+    def of(self, pair: LowerAndUpper) -> LowerAndUpper:
         """Return the image of bounds."""
         lower, upper = pair
         return self.low * lower, max(a * upper + b for a, b in self.lines)
@@ -70,7 +71,7 @@ class Mix(ABC):
     """How two branches are combined."""
 
     @abstractmethod
-    def pair(self, one: Pair, other: Pair) -> Pair:
+    def pair(self, one: LowerAndUpper, other: LowerAndUpper) -> LowerAndUpper:
         """Return the bounds of a key from its bounds in the branches."""
 
     @abstractmethod
@@ -78,10 +79,10 @@ class Mix(ABC):
         """Return the same for maps."""
 
 
-class Unknown(Mix):
+class UnknownMix(Mix):
     """One of them is taken, but it is not known which, nor how often."""
 
-    def pair(self, one: Pair, other: Pair) -> Pair:
+    def pair(self, one: LowerAndUpper, other: LowerAndUpper) -> LowerAndUpper:
         """Return the bounds of a key from its bounds in the branches."""
         return min(one[0], other[0]), max(one[1], other[1])
 
@@ -90,13 +91,13 @@ class Unknown(Mix):
         return _Map(min(one.low, other.low), _upmost((*one.lines, *other.lines)))
 
 
-class Drawn(Mix):
+class WeightedMix(Mix):
     """Each is taken with its weight."""
 
     def __init__(self, one: Dyadic, other: Dyadic) -> None:
         self._weights = one, other
 
-    def pair(self, one: Pair, other: Pair) -> Pair:
+    def pair(self, one: LowerAndUpper, other: LowerAndUpper) -> LowerAndUpper:
         """Return the bounds of a key from its bounds in the branches."""
         v, w = self._weights
         return v * one[0] + w * other[0], v * one[1] + w * other[1]
@@ -108,7 +109,7 @@ class Drawn(Mix):
         return _Map(v * one.low + w * other.low, _upmost(lines))
 
 
-UNKNOWN: Final = Unknown()
+UNKNOWN: Final = UnknownMix()
 
 
 class Sums:
@@ -125,7 +126,7 @@ class Sums:
 
     def __init__(
         self,
-        own: Mapping[int, Pair],
+        own: Mapping[int, LowerAndUpper],
         other: Dyadic,
         keys: int,
         below: Sums | None = None,
@@ -136,7 +137,7 @@ class Sums:
         self.through = through
         self.other = other
         self.keys = keys
-        self._all: Mapping[int, Pair] | None = own if below is None else None
+        self._all: Mapping[int, LowerAndUpper] | None = own if below is None else None
 
     @classmethod
     def leaves(cls, drawn: Iterable[tuple[int | None, Dyadic]]) -> Sums:
@@ -164,10 +165,10 @@ class Sums:
         """The number of keys that are named."""
         return self.keys.bit_count()
 
-    def all(self) -> Mapping[int, Pair]:
+    def all(self) -> Mapping[int, LowerAndUpper]:
         """Return the bounds of all keys that are named."""
         if self._all is None:
-            found: dict[int, Pair] = {}
+            found: dict[int, LowerAndUpper] = {}
             layer, through = self, _SAME
             while True:
                 for key, pair in layer.own.items():
@@ -180,7 +181,7 @@ class Sums:
             self._all = found
         return self._all
 
-    def get(self, key: int) -> Pair:
+    def get(self, key: int) -> LowerAndUpper:
         """Return the bounds of one key."""
         if not self.keys >> key & 1:
             return NEVER, self.other
@@ -256,5 +257,5 @@ def drawn(parts: Sequence[tuple[Dyadic, Sums]]) -> Sums:
     """Return the bounds of branches, each drawn with its weight; these sum to 1."""
     (weight, found), *rest = parts
     for each, sums in rest:
-        found, weight = found.mixed(sums, Drawn(weight, each)), ALWAYS
+        found, weight = found.mixed(sums, WeightedMix(weight, each)), ALWAYS
     return found

@@ -15,7 +15,7 @@ import enum
 from collections.abc import Callable
 from typing import TypeAlias
 
-from analyzer.model.packet import Packet
+from analyzer.model.packet import NO_DEVICE, Packet
 from analyzer.model.routing import LOOPBACK
 from analyzer.model.value import replace
 from analyzer.semantics.calling_order import Stage, behind_nat, up_to_nat, without_nat
@@ -24,7 +24,7 @@ from analyzer.semantics.tree import Delivered, Leaf, OtherZone, Tree, Unanswered
 
 
 @enum.unique
-class Ends(enum.Enum):
+class AnswerDirection(enum.Enum):
     """From whom an answer goes to whom: other hosts or pods, or the node itself."""
 
     FORWARDED = enum.auto()
@@ -34,7 +34,7 @@ class Ends(enum.Enum):
 
 
 #: What an answer is when its destination has been put back, its client as a source, and its ends.
-Restored: TypeAlias = "tuple[Packet, Packet, Ends]"
+Restored: TypeAlias = "tuple[Packet, Packet, AnswerDirection]"
 
 
 def put_back(answer: Packet, client: Packet) -> Packet:
@@ -55,7 +55,7 @@ class WayBack:
         self,
         calls: Calls,
         client: Packet,
-        ends: Ends,
+        ends: AnswerDirection,
         shared: Callable[[Restored, Callable[[Packet], Tree]], Tree],
     ) -> None:
         self._calls = calls
@@ -65,7 +65,7 @@ class WayBack:
 
     def of(self, answer: Packet) -> Tree:
         """Return what happens to an answer that comes to the first hook."""
-        hook = "OUTPUT" if answer.in_interface == "" else "PREROUTING"
+        hook = "OUTPUT" if answer.in_interface == NO_DEVICE else "PREROUTING"
         return self._calls.run(self._until_nat(hook), answer, lambda p: self._restored(p, hook))
 
     def _until_nat(self, hook: str) -> tuple[Stage, ...]:
@@ -92,9 +92,9 @@ class WayBack:
         )
 
     def _routed(self, answer: Packet) -> Tree:
-        if self._ends is Ends.TO_NODE:
+        if self._ends is AnswerDirection.TO_NODE:
             return self._to_client(answer, "INPUT")
-        if self._ends is not Ends.FORWARDED:
+        if self._ends is not AnswerDirection.FORWARDED:
             return self._to_client(replace(answer, in_interface=None), "POSTROUTING")
         back = self._client
         leaving = replace(answer, out_interface=back.out_interface, leaves_by=back.leaves_by)
@@ -110,11 +110,11 @@ class WayBack:
 
     def _undone(self, answer: Packet, hook: str) -> Tree:
         unknown = replace(answer, source=None, sources=None, source_port=None)
-        then = self._looped if self._ends is Ends.LOOPED else _delivered
+        then = self._looped if self._ends is AnswerDirection.LOOPED else _delivered
         return self._calls.run(self._after_nat(hook), unknown, then)
 
     def _looped(self, answer: Packet) -> Tree:
-        back = replace(answer, in_interface=LOOPBACK, out_interface="")
+        back = replace(answer, in_interface=LOOPBACK, out_interface=NO_DEVICE)
         stages = (*self._calls.stages["PREROUTING"], *self._calls.stages["INPUT"])
         return self._calls.run(met_before(stages), back, _delivered)
 

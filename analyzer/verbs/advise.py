@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from types import SimpleNamespace
 
     from analyzer.advice.advise import Advice
-    from analyzer.advice.measure import Key, Measure
+    from analyzer.advice.measure import Measure, NamespacedName
     from analyzer.outage.topologies import GivenTopology
     from analyzer.questions.predicting import Everywhere
 
@@ -73,7 +73,7 @@ def _advice(
     objects: ApiObjects,
     every: Everywhere,
     situation: ClusterState,
-    keys: Sequence[Key],
+    keys: Sequence[NamespacedName],
     measures: Sequence[Measure],
 ) -> tuple[Adviser, list[Advice]]:
     """Return what judged, and what it found for these Services."""
@@ -87,16 +87,18 @@ def _advice(
     return adviser, [each for each in judged if each is not None]
 
 
-def _unknown(every: Everywhere, keys: Sequence[Key]) -> list[str]:
+def _unknown(every: Everywhere, keys: Sequence[NamespacedName]) -> list[str]:
     """Return the names of ServicePorts whose Service is not among the objects."""
     names = [each.service.name for each in every.services]
     return [n.text for n in names if (n.namespace or "", n.service or "") not in keys]
 
 
-def _worst_first(every: Everywhere, objects: ApiObjects, keys: Sequence[Key]) -> list[Key]:
+def _worst_first(
+    every: Everywhere, objects: ApiObjects, keys: Sequence[NamespacedName]
+) -> list[NamespacedName]:
     """Return the Services that have endpoints, those first that survive least and lose most."""
     found = found_of(every.services, objects.cluster)
-    ranks: dict[Key, tuple[int, int]] = {}
+    ranks: dict[NamespacedName, tuple[int, int]] = {}
     for at, each in enumerate(every.services):
         name = each.service.name
         key = name.namespace or "", name.service or ""
@@ -145,7 +147,9 @@ def _failures(options: SimpleNamespace, objects: ApiObjects) -> Failures:
     return Failures(dead=tuple(names), depth=options.depth)
 
 
-def _objects_of(options: SimpleNamespace, situation: ClusterState, keys: Iterable[Key]) -> int:
+def _objects_of(
+    options: SimpleNamespace, situation: ClusterState, keys: Iterable[NamespacedName]
+) -> int:
     """Print the objects as a measure leaves them."""
     name = options.objects_of
     measure = _measure(name)

@@ -105,12 +105,12 @@ def _archive(naming: Naming, made: Anonymiser, files: list[File]) -> bytes:
 
 def _members(naming: Naming, made: Anonymiser, files: list[File]) -> Iterator[tuple[str, str]]:
     from analyzer.anonymise import files as of
-    from analyzer.inputs.bundle_files import Kept
+    from analyzer.inputs.bundle_files import BundleFile
     from analyzer.inputs.bundle_nodes import root_of, roots_of
     from analyzer.inputs.nodes import without_program
     from analyzer.parsers import bundled
 
-    kept = [Kept(each.path, each.kind, each.data) for each in files]
+    kept = [BundleFile(each.path, each.kind, each.data) for each in files]
     roots = roots_of(sorted(kept, key=lambda each: each.path))
     taken: set[str] = set()
     objects = made.objects()

@@ -7,7 +7,13 @@ from fractions import Fraction
 
 from analyzer.clients.callers import Callers, callers
 from analyzer.clients.connectors import CONNECTORS, Connector, To
-from analyzer.clients.operations import Connection, Journey, Operation, Step, judge
+from analyzer.clients.operations import (
+    Connection,
+    Journey,
+    Operation,
+    SingleOperation,
+    predicted_operation,
+)
 from analyzer.clients.resolvers import RESOLVERS
 from analyzer.clients.responses import FlowResponse
 from analyzer.clients.world import EntryNode, World, dns_at
@@ -21,7 +27,7 @@ from analyzer.kubeproxy.select import narrow
 from analyzer.kubeproxy.view import FrontendKind, Source
 from analyzer.model.value import replace, value
 from analyzer.output import finish
-from analyzer.questions.judging import dead_of, judged, warnings_of_dead
+from analyzer.questions.evaluating import dead_of, evaluated_services, warnings_of_dead
 from analyzer.reports.answers import ClientAnswer
 from analyzer.reports.not_judged import not_judged
 from analyzer.verbs.client_names import Names
@@ -45,7 +51,7 @@ def client(options: SimpleNamespace) -> int:
     """Show what clients see, and return the exit status."""
     asked = _Asked(options)
     operations = asked.operations()
-    found = tuple(judge(each, asked.world) for each in operations)
+    found = tuple(predicted_operation(each, asked.world) for each in operations)
     answer = ClientAnswer(
         view=asked.given.view,
         cluster=asked.given.cluster,
@@ -102,7 +108,7 @@ class _Asked:
             self.given = next(iter(self._inputs.values()))
         else:
             self.given = read_input(options, self._objects)
-        self.absent, self.services = judged(options, self.given)
+        self.absent, self.services = evaluated_services(options, self.given)
         self.died = self._dead()
         fates = _Fates(said=self._said(), given=self.given)
         self._names = Names(options, self.given.view, self.absent, self.assumed)
@@ -330,7 +336,7 @@ class _Asked:
                 steps.append(self._step(step.kind, step.what, step.client, place))
             yield Journey(name=each.name, steps=tuple(steps))
 
-    def _step(self, kind: str, what: str, name: str | None, place: str) -> Step:
+    def _step(self, kind: str, what: str, name: str | None, place: str) -> SingleOperation:
         name = name or _USUAL[kind]
         known: Mapping[str, object] = RESOLVERS if kind == "lookup" else CONNECTORS
         if name not in known:

@@ -10,6 +10,7 @@ from analyzer.cluster.store import NodeRow, Store
 from analyzer.errors import InputError
 from analyzer.inputs.api_objects import ApiObjects
 from analyzer.kubeproxy.predict.every_node import EveryNode
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.kubeproxy.view import View
 from analyzer.model.diagnostics import Diagnostic, partial_warning
 from analyzer.output import finish
@@ -109,7 +110,7 @@ def stored(options: SimpleNamespace) -> tuple[ApiObjects, Everywhere]:
     left_out = [name for each in known for name in each.left_out]
     view = View(
         services=tuple(each.service for each in services),
-        mode=Counter(each.mode for each in known).most_common(1)[0][0],
+        mode=ProxyMode(Counter(each.mode for each in known).most_common(1)[0][0]),
         node=None,
         diagnostics=diagnostics,
         cut=tuple(dict.fromkeys(version for each in known for version in each.cut)),

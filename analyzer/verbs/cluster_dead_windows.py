@@ -7,10 +7,11 @@ from types import SimpleNamespace
 
 from analyzer.failure.loss import service_loss
 from analyzer.failure.models import Dead
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.kubeproxy.view import View
 from analyzer.model.diagnostics import Diagnostic, Severity, partial_warning
 from analyzer.model.value import replace, value
-from analyzer.questions.judging import dead_of
+from analyzer.questions.evaluating import dead_of
 from analyzer.questions.predicting import Shown
 
 TYPE_CHECKING = False
@@ -106,7 +107,9 @@ class Losses:
             for option, name, _, _ in active:
                 named[option].append(name)
             known = self._objects[at].known
-            view = View(services=tuple(self._contents.services.values()), mode="", node=None)
+            view = View(
+                services=tuple(self._contents.services.values()), mode=ProxyMode.NONE, node=None
+            )
             shown = Shown(view, known.cluster, known.pods)
             options = SimpleNamespace(**{**vars(self._options), **named})
             died = (

@@ -10,11 +10,13 @@ from types import SimpleNamespace
 from analyzer.cluster.content import Contents
 from analyzer.cluster.course import Moment, Stood, lost_over, moments, stood, time_of
 from analyzer.cluster.node_names import NodeNames
+from analyzer.cluster.reference import service_port_key
 from analyzer.errors import AnalyzerError, InputError, UsageError, suggestion
 from analyzer.inputs.api_objects import ApiObjects
 from analyzer.inputs.whole import read_whole
 from analyzer.kubeproxy.diff.difference import difference
 from analyzer.kubeproxy.diff.dumps import Dump, versions_of_both
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.kubeproxy.select import names_in
 from analyzer.kubeproxy.view import View
 from analyzer.model.diagnostics import Diagnostic
@@ -25,7 +27,7 @@ from analyzer.node_dumps.worker import why_not
 from analyzer.output import finish
 from analyzer.parsers.clock_times import seconds_of
 from analyzer.reports.cluster_timeline_answer import (
-    Changed,
+    ChangedService,
     Look,
     LostAt,
     NodeCourse,
@@ -40,16 +42,13 @@ from analyzer.watching.drifting import Drift, Drifting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Final, TypeAlias
+    from typing import Final
 
-    from analyzer.cluster.drift_kinds import Finding
+    from analyzer.cluster.drift_kinds import DriftFinding
+    from analyzer.cluster.reference import ServicePortKey
     from analyzer.inputs.recognised import Input
     from analyzer.kubeproxy.diff.changes import ServiceChange
-    from analyzer.kubeproxy.view import ServicePort
     from analyzer.model.probability import Bounds
-
-    #: Name, protocol and IP version of a ServicePort.
-    Key: TypeAlias = tuple[str, str, int | None]
 
 #: Dumps between two collections of cycles: the program runs without a collector.
 _COLLECTS: Final = 8
@@ -97,7 +96,7 @@ class _State:
     """
 
     at: Fraction
-    digests: Mapping[Key, str]
+    digests: Mapping[ServicePortKey, str]
     drift: tuple[Drift | str, ...]
     not_judged: tuple[str, ...]
 
@@ -128,7 +127,7 @@ class _Courses:
         for each in dumped(self._options, self._names):
             by_node.setdefault(each.node, []).append(each)
         courses, states = [], {}
-        changes: list[Changed] = []
+        changes: list[ChangedService] = []
         with progress("dumps") as advance:
             for node, dumps in sorted(by_node.items()):
                 looks: list[Look] = []
@@ -139,7 +138,9 @@ class _Courses:
         if not any(states.values()):
             why = next((f"{e.source}: {e.why}" for c in courses for e in c.looks if e.why), "")
             raise InputError(why or "no dump could be used")
-        every = View(services=tuple(self._contents.services.values()), mode="", node=None)
+        every = View(
+            services=tuple(self._contents.services.values()), mode=ProxyMode.NONE, node=None
+        )
         self._asked = names_in([every], self._options.service, self._options.namespace)
         wrong, why = self._wrong(states)
         diagnostics = [*notes(self._options.dumps[0], courses)]
@@ -167,7 +168,7 @@ class _Courses:
     # --- reading ------------------------------------------------------------------
 
     def _course(
-        self, node: str, dumps: Sequence[Dumped], looks: list[Look], changes: list[Changed]
+        self, node: str, dumps: Sequence[Dumped], looks: list[Look], changes: list[ChangedService]
     ) -> list[_State]:
         """Return what the dumps of one node say, and add what changed from one to the next."""
         found: list[_State] = []
@@ -209,7 +210,9 @@ class _Courses:
 
     def _state(self, each: Dumped, given: Input, drifting: Sequence[Drifting]) -> _State:
         services = given.view.services
-        digests = dict(zip(map(_key, services), self._contents.keep(services), strict=True))
+        digests = dict(
+            zip(map(service_port_key, services), self._contents.keep(services), strict=True)
+        )
         by_name: dict[tuple[str, str], dict[int | None, str]] = {}
         for (name, protocol, version), digest in digests.items():
             by_name.setdefault((name, protocol), {})[version] = digest
@@ -223,7 +226,7 @@ class _Courses:
 
     def _changed(
         self, node: str, states: Sequence[_State], a: Input, b: Input
-    ) -> Iterator[Changed]:
+    ) -> Iterator[ChangedService]:
         """Yield the ServicePorts that are not the same in the last two states of a node."""
         times = [each.at for each in states]
         one, other = states[-2].digests, states[-1].digests
@@ -328,7 +331,7 @@ class _Courses:
 
 
 def _holds(
-    facts: Sequence[Sequence[frozenset[Finding]]], each: Finding
+    facts: Sequence[Sequence[frozenset[DriftFinding]]], each: DriftFinding
 ) -> Callable[[int, int], bool]:
     return lambda rule, of_objects: each in facts[rule][of_objects]
 
@@ -337,19 +340,15 @@ def _lacks(digests: Sequence[str | None]) -> Callable[[int, int], bool]:
     return lambda rule, _: digests[rule] is None
 
 
-def _key(service: ServicePort) -> Key:
-    return service.name.text, service.protocol, service.version
-
-
 def _as_changed(
     node: str,
-    key: Key,
+    key: ServicePortKey,
     change: ServiceChange | None,
     times: tuple[Fraction, Fraction],
     *,
     whole: str,
     before: Stood,
-) -> Changed:
+) -> ChangedService:
     gone: dict[str, None] = {}
     added: dict[str, None] = {}
     moved: dict[str, None] = {}
@@ -364,7 +363,7 @@ def _as_changed(
         other += [f"perhaps {each}" for each in route.change.unknown]
     if change is not None and change.affinity is not None:
         other.append("session affinity")
-    return Changed(
+    return ChangedService(
         node=node,
         after=times[0],
         before=times[1],

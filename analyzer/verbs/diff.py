@@ -6,11 +6,11 @@ from types import SimpleNamespace
 
 from analyzer.inputs.recognised import read_two
 from analyzer.kubeproxy.assumed import rests_on
-from analyzer.kubeproxy.diff.difference import Verdict, difference
+from analyzer.kubeproxy.diff.difference import Conclusion, difference
 from analyzer.kubeproxy.diff.dumps import Dump, versions_of_both
 from analyzer.kubeproxy.select import names_in
 from analyzer.output import finish
-from analyzer.reports.answers import DiffAnswer
+from analyzer.reports.diff_answer import DiffAnswer
 
 
 def diff(options: SimpleNamespace) -> int:
@@ -37,6 +37,6 @@ def diff(options: SimpleNamespace) -> int:
         diagnostics=tuple(dict.fromkeys((*a.view.diagnostics, *b.view.diagnostics, *assumed))),
         every=options.all,
     )
-    fine = {Verdict.SAME} if options.count_intended else {Verdict.SAME, Verdict.INTENDED}
+    fine = {Conclusion.SAME} if options.count_intended else {Conclusion.SAME, Conclusion.INTENDED}
     no = answer.difference.verdict not in fine
     return finish(options, options.verb, answer, answer.diagnostics, no=no)

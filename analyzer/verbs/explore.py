@@ -22,7 +22,7 @@ def explore(options: SimpleNamespace) -> int:
             "explore needs a terminal; kubeodds loss prints the same once, and kubeodds whatif "
             "--format html writes a page with check-boxes"
         )
-    gc.enable()  # it goes on for long, and the program begins without
+    gc.enable()  # it runs for long, and the program begins without
     app(options).run()
     return DONE
 
@@ -43,10 +43,10 @@ def app(options: SimpleNamespace) -> Any:
     from analyzer.explorer import Explorer, ExplorerInput
     from analyzer.failure.route_loss import Count
     from analyzer.model.diagnostics import Severity
-    from analyzer.questions.judging import dead_of, judged, warnings_of_dead
+    from analyzer.questions.evaluating import dead_of, evaluated_services, warnings_of_dead
 
     given = read_input(options)
-    absent, services = judged(options, given)
+    absent, services = evaluated_services(options, given)
     died = dead_of(options, given)
     from analyzer.reports.not_judged import not_judged
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from analyzer.inputs.recognised import Input
     from analyzer.kubeproxy.view import Endpoint
-    from analyzer.outage.control_plane import Topology
+    from analyzer.outage.control_plane import ControlPlaneTopology
     from analyzer.outage.scenario import OutageOptions
     from analyzer.outage.topologies import GivenTopology
     from analyzer.questions.predicting import Everywhere
@@ -35,12 +35,17 @@ def whatif(options: SimpleNamespace) -> int:
 
 def whatif_of(options: SimpleNamespace, objects: ApiObjects, every: Everywhere | None) -> int:
     """Show what each failure would cost, on every node of `every` if it is given."""
-    from analyzer.failure.reaching import is_lost_beyond, reaching, reaching_at_every_node
+    from analyzer.failure.reaching import (
+        is_lost_beyond,
+        reaching,
+        reaching_at_every_node,
+        reaching_from_endpoints,
+    )
     from analyzer.failure.thresholds import breaches
-    from analyzer.failure.whatif import Kind, WhatIfOptions, control_plane_of, what_if
+    from analyzer.failure.whatif import FailureKind, WhatIfOptions, control_plane_of, what_if
     from analyzer.kubeproxy.absent import Absent
     from analyzer.outage.api_servers import api_processes
-    from analyzer.questions.judging import freshness, judged, warnings_of_places
+    from analyzer.questions.evaluating import evaluated_services, freshness, warnings_of_places
     from analyzer.reports.answers import WhatIfAnswer
     from analyzer.reports.freshness import Freshness
 
@@ -57,13 +62,13 @@ def whatif_of(options: SimpleNamespace, objects: ApiObjects, every: Everywhere |
         view, services, told = every.view, every.asked, every.diagnostics
     else:
         given = read_input(options, objects) if given is None else given
-        absent, services = judged(options, given)
+        absent, services = evaluated_services(options, given)
         view, told = given.view, (*given.view.diagnostics, *warnings_of_places(given))
     top = options.top or (_TOP_OF_TEXT if options.format in {"text", "markdown"} else _TOP)
     asked = WhatIfOptions(
         node=options.node if every is None else None,
         control_plane=tuple(options.control_plane),
-        kinds=frozenset(map(Kind, options.only)) or frozenset(Kind),
+        kinds=frozenset(map(FailureKind, options.only)) or frozenset(FailureKind),
         depth=options.depth,
         top=top,
         by_mean=options.sort == "mean",
@@ -74,7 +79,9 @@ def whatif_of(options: SimpleNamespace, objects: ApiObjects, every: Everywhere |
         asked = replace(asked, control_plane=topology.api)
     with progress("failures") as advance:
         at_every_node = () if every is None else tuple(map(reaching_at_every_node, every.services))
-        found = what_if(reaching(services), objects.cluster, asked, advance, at_every_node)
+        own = () if options.max_loss is None else reaching_from_endpoints(services)
+        given_services = reaching(services), objects.cluster, asked
+        found = what_if(*given_services, advance, at_every_node, own)
     thresholds = {"max_loss": options.max_loss, "min_survives": options.min_survives}
     answer = WhatIfAnswer(
         cluster=objects.cluster,
@@ -98,7 +105,7 @@ def whatif_of(options: SimpleNamespace, objects: ApiObjects, every: Everywhere |
     return INTERRUPTED if found.is_interrupted else status
 
 
-def topology_of(options: SimpleNamespace, objects: ApiObjects) -> Topology | None:
+def topology_of(options: SimpleNamespace, objects: ApiObjects) -> ControlPlaneTopology | None:
     """Return the control plane, from options, else from objects; None if not known.
 
     Raises:
@@ -133,12 +140,12 @@ def timeline(options: SimpleNamespace) -> int:
     from analyzer.failure.reaching import reaching
     from analyzer.outage.scenario import scenario
     from analyzer.outage.timeline import play
-    from analyzer.questions.judging import dead_of, judged, warnings_of_dead
+    from analyzer.questions.evaluating import dead_of, evaluated_services, warnings_of_dead
     from analyzer.reports.answers import TimelineAnswer
 
     objects = ApiObjects(options)
     given = read_input(options, objects)
-    absent, judged_services = judged(options, given)
+    absent, judged_services = evaluated_services(options, given)
     services = reaching(judged_services)
     died = dead_of(options, given)
     asked = _asked(options, given)
@@ -184,7 +191,7 @@ def _asked(options: SimpleNamespace, given: Input) -> OutageOptions:
     from analyzer.outage.clocks import DURATIONS
     from analyzer.outage.eviction import Rates
     from analyzer.outage.scenario import OutageOptions
-    from analyzer.questions.judging import dead_of
+    from analyzer.questions.evaluating import dead_of
 
     if options.frozen and options.healing:
         raise UsageError("--frozen and --healing cannot be combined")

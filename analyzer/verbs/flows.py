@@ -10,8 +10,14 @@ from analyzer.failure.suspects import suspects as suspect_endpoints
 from analyzer.inputs.recognised import read_input
 from analyzer.model.diagnostics import Diagnostic, partial_warning
 from analyzer.output import finish
-from analyzer.questions.judging import dead_of
-from analyzer.questions.tracking import drawn_between, owned_flows, proposal, reached, wrong_doors
+from analyzer.questions.evaluating import dead_of
+from analyzer.questions.tracking import (
+    drawn_between,
+    foreign_endpoints,
+    owned_flows,
+    proposal,
+    reached,
+)
 from analyzer.reports.flow_answers import PinnedAnswer, SuspectsAnswer
 from analyzer.reports.phrases import count, listed
 
@@ -53,8 +59,8 @@ def pinned(options: SimpleNamespace) -> int:
     flows, owned, unread = owned_flows(options, given)
     # An endpoint may be dead that only conntrack still shows.
     died = dead_of(options, given, unshown=[each.endpoint for each in owned])
-    doors = wrong_doors(given)
-    found = pinned_flows(owned, died.endpoints, doors)
+    foreign = foreign_endpoints(given)
+    found = pinned_flows(owned, died.endpoints, foreign)
     open_ = left_open(owned, died.endpoints)
     unplaced = [each for each in owned if each.endpoint in died.uncertain and each not in open_]
     answer = PinnedAnswer(
@@ -64,10 +70,10 @@ def pinned(options: SimpleNamespace) -> int:
         flows=len(flows),
         owned=len(owned),
         pinned=found,
-        doors=doors,
+        foreign=foreign,
         diagnostics=(*given.view.diagnostics, *unread, *_open(open_, unplaced, given)),
     )
-    return finish(options, options.verb, answer, answer.diagnostics, no=bool(found or doors))
+    return finish(options, options.verb, answer, answer.diagnostics, no=bool(found or foreign))
 
 
 def _open(flows: Sequence[Owned], unplaced: Sequence[Owned], given: Input) -> Iterator[Diagnostic]:

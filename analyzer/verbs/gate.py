@@ -6,15 +6,15 @@ import json
 from collections.abc import Iterator, Sequence
 
 from analyzer.errors import UsageError, suggestion
-from analyzer.failure.whatif import Kind
+from analyzer.failure.whatif import FailureKind
 from analyzer.gate.bounds import most_on
-from analyzer.gate.cases import Judge
+from analyzer.gate.cases import CaseEvaluator
+from analyzer.gate.evaluation import EvaluatedService, Thresholds, evaluated
 from analyzer.gate.expected import expected_end
 from analyzer.gate.failing import Failing, failing_of
 from analyzer.gate.fixes import fix_of
-from analyzer.gate.problem import Group, Problem
+from analyzer.gate.problem import PodGroup, Problem
 from analyzer.gate.reasons import why_pending
-from analyzer.gate.verdict import JudgedService, Thresholds, judged
 from analyzer.kubeproxy.predict.assumptions import GivenSettings
 from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.output import DONE, finish, show
@@ -45,20 +45,20 @@ def answer_of(options: SimpleNamespace, given: Given) -> GateAnswer:
     Raises:
         AnalyzerError: a manifest is malformed, or a selected name is not there.
     """
-    problem, failing, judge = _world(options, given)
+    problem, failing, evaluator = _world(options, given)
     thresholds = Thresholds(options.max_loss, options.min_survives)
     with progress("Services") as advance:
-        found = judged(problem, given.services, failing, judge, thresholds)
+        found = evaluated(problem, given.services, failing, evaluator, thresholds)
         fixes = {}
         for number, each in enumerate(found):
             if each.violations or each.pending:
-                fix = fix_of(each, given.templates, given.problem, failing, judge, thresholds)
+                fix = fix_of(each, given.templates, given.problem, failing, evaluator, thresholds)
                 if fix is not None:
                     fixes[number] = fix
             if advance is not None:
                 advance(1, len(found))
     return GateAnswer(
-        judged=tuple(found),
+        evaluated=tuple(found),
         fixes=fixes,
         unjudged=given.unjudged,
         pending=tuple(_pending(problem, found)),
@@ -68,18 +68,18 @@ def answer_of(options: SimpleNamespace, given: Given) -> GateAnswer:
         unknown=given.unknown,
         ignored=given.ignored,
         assumed=tuple(_assumed(given, problem)),
-        prediction=judge.prediction,
-        checked=judge.checked,
-        diagnostics=tuple(_diagnostics(given, judge)),
-        is_faulty=bool(judge.differing),
+        prediction=evaluator.prediction,
+        checked=evaluator.checked,
+        diagnostics=tuple(_diagnostics(given, evaluator)),
+        is_faulty=bool(evaluator.differing),
         every=options.all,
     )
 
 
-def _world(options: SimpleNamespace, given: Given) -> tuple[Problem, Failing, Judge]:
+def _world(options: SimpleNamespace, given: Given) -> tuple[Problem, Failing, CaseEvaluator]:
     problem = given.problem(given.templates)
     failing = _failing(options, given, problem)
-    return problem, failing, _judge(options, given, problem, failing)
+    return problem, failing, _evaluator(options, given, problem, failing)
 
 
 def _failing(options: SimpleNamespace, given: Given, problem: Problem) -> Failing:
@@ -93,9 +93,9 @@ def _failing(options: SimpleNamespace, given: Given, problem: Problem) -> Failin
         if name not in names:
             raise UsageError(f"--control-plane {name}: no such node" + suggestion(name, names))
     labelled = roles_of([node.item for node in given.nodes]).control_plane
-    kinds = frozenset(map(Kind, options.only)) or frozenset(Kind)
+    kinds = frozenset(map(FailureKind, options.only)) or frozenset(FailureKind)
     found = failing_of(problem, options.control_plane or labelled, kinds, options.depth)
-    for kind in map(Kind, options.only):
+    for kind in map(FailureKind, options.only):
         if kind not in found.kinds:
             raise UsageError(f"--only {kind.value}: {_LACKING[kind]}")
     if options.depth > 1 and options.depth >= len(names):
@@ -106,14 +106,16 @@ def _failing(options: SimpleNamespace, given: Given, problem: Problem) -> Failin
 
 
 _LACKING = {
-    Kind.NODE: "there is only one node",
-    Kind.ZONE: "the nodes are not in two or more zones",
-    Kind.CONTROL_PLANE: "no node has its role label; name its nodes with --control-plane",
-    Kind.SET: "give the number of nodes with --depth",
+    FailureKind.NODE: "there is only one node",
+    FailureKind.ZONE: "the nodes are not in two or more zones",
+    FailureKind.CONTROL_PLANE: "no node has its role label; name its nodes with --control-plane",
+    FailureKind.SET: "give the number of nodes with --depth",
 }
 
 
-def _judge(options: SimpleNamespace, given: Given, problem: Problem, failing: Failing) -> Judge:
+def _evaluator(
+    options: SimpleNamespace, given: Given, problem: Problem, failing: Failing
+) -> CaseEvaluator:
     control_plane = [problem.nodes[v].name for v in sorted(failing.control_plane)]
     said = GivenSettings(
         version=options.kube_proxy,
@@ -127,28 +129,30 @@ def _judge(options: SimpleNamespace, given: Given, problem: Problem, failing: Fa
 
         seed = SystemRandom().randrange(1 << 32)
     try:
-        return Judge(problem, given.templates, given.services, failing, control_plane, said, seed)
+        return CaseEvaluator(
+            problem, given.templates, given.services, failing, control_plane, said, seed
+        )
     except ValueError as error:
         raise UsageError(f"--kube-proxy: {error}") from None
 
 
 def _objects_of(options: SimpleNamespace, given: Given) -> int:
     """Print the objects of the worst placement of each Service, or of the expected one."""
-    problem, failing, judge = _world(options, given)
+    problem, failing, evaluator = _world(options, given)
     thresholds = Thresholds(options.max_loss, options.min_survives)
     asked = []
-    for each in judged(problem, given.services, failing, judge, thresholds):
+    for each in evaluated(problem, given.services, failing, evaluator, thresholds):
         case = each.expected
         if options.objects_of == "worst":
             broken = [v.found for v in each.violations]
             case = (broken or [*each.worst, each.fewest])[0].case
         asked.append((each.service, case.end))
-    document = {"apiVersion": "v1", "kind": "List", "items": judge.objects(asked)}
+    document = {"apiVersion": "v1", "kind": "List", "items": evaluator.objects(asked)}
     show(json.dumps(document, indent=1) + "\n", options)
     return DONE
 
 
-def _pending(problem: Problem, found: Sequence[JudgedService]) -> Iterator[Pending]:
+def _pending(problem: Problem, found: Sequence[EvaluatedService]) -> Iterator[Pending]:
     """Yield the workloads whose pods find no node, certainly or where the scores lead.
 
     Of those that an autoscaler makes more of also how many more of these find none.
@@ -168,14 +172,14 @@ def _pending(problem: Problem, found: Sequence[JudgedService]) -> Iterator[Pendi
                 yield Pending(group, 0, max(least, left), why_pending(fullest, group))
 
 
-def _waiting(problem: Problem) -> Iterator[tuple[int, Group, int, int]]:
+def _waiting(problem: Problem) -> Iterator[tuple[int, PodGroup, int, int]]:
     """Yield groups of pods with how many find no node for sure, and where the scores lead."""
     expected = expected_end(problem)
     every = range(len(problem.nodes))
     for g, group in enumerate(problem.groups):
         if group.workload is not None:
             least = max(0, group.asked - most_on(problem, g, every))
-            yield g, group, least, group.number if group.stuck else expected.left[g]
+            yield g, group, least, group.number if group.stuck is not None else expected.left[g]
 
 
 def _assumed(given: Given, problem: Problem) -> Iterator[str]:
@@ -211,7 +215,7 @@ def _has_claims(item: object, spec: object) -> bool:
     return any(at(v, "persistentVolumeClaim") or at(v, "ephemeral") for v in volumes)
 
 
-def _diagnostics(given: Given, judge: Judge) -> Iterator[Diagnostic]:
+def _diagnostics(given: Given, evaluator: CaseEvaluator) -> Iterator[Diagnostic]:
     for each in given.unjudged:
         if each.matters:
             name = "/".join(each.manifest.key)
@@ -242,13 +246,13 @@ def _diagnostics(given: Given, judge: Judge) -> Iterator[Diagnostic]:
             line=place.line,
             partial=True,
         )
-    if judge.differing:
+    if evaluator.differing:
         yield Diagnostic(
             severity=Severity.WARNING,
             code="prediction",
             message=(
                 "the generated rules give other results than predicted for "
-                f"{listed(judge.differing)}: a bug in kubeodds, please report it"
+                f"{listed(evaluator.differing)}: a bug in kubeodds, please report it"
             ),
             file="rules",
             partial=True,

@@ -13,12 +13,12 @@ from analyzer.inputs.files import Member
 from analyzer.inputs.nodes import read_nodes
 from analyzer.model.value import replace
 from analyzer.output import finish, say
-from analyzer.questions.judging import (
+from analyzer.questions.evaluating import (
     another_time,
     check_marked,
     dead_of,
+    evaluated_services,
     freshness,
-    judged,
     warnings_of_dead,
 )
 from analyzer.reports.answers import LossAnswer, LossNode, LossNodesAnswer
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from analyzer.kubeproxy.view import ServicePort
     from analyzer.model.diagnostics import Diagnostic
 
-    #: What `judged` returns.
-    Judged = tuple[Absent, tuple[ServicePort, ...]]
+    #: What `evaluated_services` returns.
+    AbsentAndEvaluated = tuple[Absent, tuple[ServicePort, ...]]
 
 #: Options of `loss` that `repair` takes too, and the names under which they are kept.
 _OF_REPAIR: Final = {
@@ -75,7 +75,7 @@ def loss(options: SimpleNamespace) -> int:
         return _at_several(options, nodes)
     (node,) = nodes
     options, given = node.options, node.given
-    found = judged(options, given)
+    found = evaluated_services(options, given)
     died = dead_of(options, given)
     check_marked(options, died)
     if not died.is_anything and options.conntrack:
@@ -102,7 +102,7 @@ def _answer(
     options: SimpleNamespace,
     given: Input,
     died: Dead,
-    found: Judged,
+    found: AbsentAndEvaluated,
     diagnostics: tuple[Diagnostic, ...],
 ) -> LossAnswer:
     absent, services = found
@@ -232,10 +232,10 @@ def _worst(options: SimpleNamespace, nodes: Sequence[LossNode]) -> tuple[WorstLo
     return tuple(at[id(each)] for each in ordered)
 
 
-def _judged_or_why(node: NodeInput) -> Judged | InputError | UsageError:
-    """Return the judgement of a node's dumps, or why there is none: other nodes may have one."""
+def _judged_or_why(node: NodeInput) -> AbsentAndEvaluated | InputError | UsageError:
+    """Return the plane of a node's dumps, or why there is none: other nodes may have one."""
     try:
-        return judged(node.options, node.given)
+        return evaluated_services(node.options, node.given)
     except (InputError, UsageError) as error:
         return error
 
@@ -254,7 +254,11 @@ def _together(given: Sequence[Input]) -> Input:
 
 
 def _node(
-    node: NodeInput, died: Dead, found: Judged | InputError | UsageError, *, is_dead: bool
+    node: NodeInput,
+    died: Dead,
+    found: AbsentAndEvaluated | InputError | UsageError,
+    *,
+    is_dead: bool,
 ) -> LossNode:
     answer = why = None
     if isinstance(found, (InputError, UsageError)):
@@ -268,5 +272,5 @@ def _node(
         files=node.of.files,
         is_dead=is_dead,
         answer=answer,
-        why=why or "",
+        why=why,
     )

@@ -13,7 +13,7 @@ from analyzer.kubeproxy.absent import Absent
 from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.model.value import replace
 from analyzer.output import finish
-from analyzer.questions.judging import dead_of
+from analyzer.questions.evaluating import dead_of
 from analyzer.questions.predicting import Everywhere, Shown, everywhere
 from analyzer.reports.cluster_answer import LossClusterAnswer
 from analyzer.reports.loss_words import by_harm
@@ -54,7 +54,7 @@ def loss_of(options: SimpleNamespace, objects: ApiObjects, found: Everywhere) ->
         missing = grounds.missing
         grounds = grounds.but({name for name in missing if died.takes(name, objects.cluster)})
     losses = losses_at_every_node(found.services, died, ignored.__contains__, Count(options.count))
-    diagnostics = (*found.diagnostics, *_warnings(found, died, everybody=gone > ignored))
+    diagnostics = (*found.diagnostics, *_warnings(found, died, all_dead=gone > ignored))
     answer = LossClusterAnswer(
         cluster=objects.cluster,
         view=found.view,
@@ -97,13 +97,13 @@ def _threshold(options: SimpleNamespace, answer: LossClusterAnswer) -> Threshold
     return Threshold(most=most, beyond=tuple(by_harm(beyond)), is_whole=answer.is_whole)
 
 
-def _warnings(found: Everywhere, died: Dead, *, everybody: bool) -> Iterator[Diagnostic]:
+def _warnings(found: Everywhere, died: Dead, *, all_dead: bool) -> Iterator[Diagnostic]:
     file = found.file
 
     def told(code: str, says: str) -> Diagnostic:
         return Diagnostic(severity=Severity.WARNING, code=code, message=says, file=file)
 
-    if everybody:
+    if all_dead:
         yield told(
             "node-is-dead",
             "every node is dead and sends no flows; the numbers are what their rules would do",

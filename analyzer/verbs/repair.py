@@ -13,10 +13,10 @@ from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.value import replace
 from analyzer.output import DONE, finish, show
-from analyzer.questions.judging import dead_of, freshness, warnings_of_dead
+from analyzer.questions.evaluating import dead_of, freshness, warnings_of_dead
 from analyzer.questions.repairing import Made, repair_of
 from analyzer.repair.leftover import undo_of
-from analyzer.repair.patch import Refused
+from analyzer.repair.patch import NotCopied
 from analyzer.repair.witness import RepairedOutcome
 from analyzer.reports.freshness import Freshness, long
 from analyzer.reports.repair_answer import RepairAnswer
@@ -67,7 +67,7 @@ def _undo(given: Input) -> str:
     """
     try:
         return "".join(undo_of(part.ruleset) for part in given.parts or (given,))
-    except Refused as why:
+    except NotCopied as why:
         raise InputError(f"{given.ruleset.file}: {why}") from None
 
 

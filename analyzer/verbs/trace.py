@@ -14,7 +14,7 @@ from analyzer.kubeproxy.routes.trace import trace as traced
 from analyzer.model.diagnostics import bounded_work
 from analyzer.output import finish
 from analyzer.parsers.survey import survey_any
-from analyzer.questions.judging import dead_of
+from analyzer.questions.evaluating import dead_of
 from analyzer.questions.packet import family_of, is_named, question, resolved
 from analyzer.reports.answers import TraceAnswer
 from analyzer.reports.progress import progress

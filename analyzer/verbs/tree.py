@@ -9,7 +9,7 @@ from analyzer.kubeproxy.assumed import ASSUMED
 from analyzer.kubeproxy.select import narrow
 from analyzer.kubeproxy.view import Source
 from analyzer.output import finish
-from analyzer.questions.judging import dead_of
+from analyzer.questions.evaluating import dead_of
 from analyzer.reports.answers import TreeAnswer
 
 

@@ -1,6 +1,7 @@
 """``watch``: checks a node's rules periodically and reports what they lose.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 Checks begin at intervals of `every` by the monotonic clock; one that takes longer, or more than its
 share of CPU, makes the next ones be skipped, so that they never pile up. The page of metrics is
@@ -92,11 +93,11 @@ def _loop(options: SimpleNamespace, signals: Signals, looking: Watch, page: _Pag
 
 
 def _status(options: SimpleNamespace, found: Watched) -> int:
-    if found.judgement is None:
+    if found.result is None:
         return BAD_INPUT
     if options.max_loss is None:
         return DONE
-    return NO if found.judgement.beyond or not found.judgement.is_whole else DONE
+    return NO if found.result.beyond or not found.result.is_whole else DONE
 
 
 class _Page:
@@ -120,12 +121,12 @@ class _Page:
             else:
                 say("kubeodds: the rules can be judged again")
             self._failed = found.why
-        judgement = found.judgement
-        if judgement is None:
+        result = found.result
+        if result is None:
             self._number, self._body = 0, b""
-        elif judgement.number != self._number:
-            self._number = judgement.number
-            of_rules = body(judgement, self._options.per_service, since=found.every is not None)
+        elif result.number != self._number:
+            self._number = result.number
+            of_rules = body(result, self._options.per_service, since=found.every is not None)
             self._body = of_rules.encode("utf-8", "backslashreplace")
         page = head(found).encode("utf-8", "backslashreplace"), self._body
         if self._options.into is None:

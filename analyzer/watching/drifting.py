@@ -17,6 +17,7 @@ from analyzer.cluster.facts import as_text, facts_of
 from analyzer.cluster.store import DONE, NodeRow
 from analyzer.errors import AnalyzerError
 from analyzer.kubeproxy.predict.every_node import At, EveryNode
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.model.value import value
 from analyzer.questions.cluster_drift import told_of, wanted_of
 
@@ -25,17 +26,18 @@ if TYPE_CHECKING:
     from types import SimpleNamespace
     from typing import TypeAlias
 
-    from analyzer.cluster.drift_kinds import Finding
+    from analyzer.cluster.drift_kinds import DriftFinding
     from analyzer.inputs.api_objects import ApiObjects
     from analyzer.inputs.recognised import Input
+    from analyzer.kubeproxy.grouping import NameAndProtocol
     from analyzer.kubeproxy.view import ServicePort
 
-    #: Name and protocol of a ServicePort, of whichever IP version.
-    Name: TypeAlias = tuple[str, str]
     #: What kube-proxy would write, by name, and the names for which that is not known.
-    Wanted: TypeAlias = tuple[Mapping[Name, Sequence[EveryNode]], tuple[str, ...]]
+    ExpectedServices: TypeAlias = tuple[
+        Mapping[NameAndProtocol, Sequence[EveryNode]], tuple[str, ...]
+    ]
     #: The same of all nodes, by mode; text is why it is not known. Several nodes may share it.
-    Predictions: TypeAlias = dict[str, tuple[Sequence[EveryNode], tuple[str, ...]] | str]
+    Predictions: TypeAlias = dict[ProxyMode, tuple[Sequence[EveryNode], tuple[str, ...]] | str]
 
 
 @value(kw_only=True)
@@ -46,11 +48,11 @@ class Drift:
         not_judged: names of ServicePorts of which that is not known.
     """
 
-    of_node: tuple[Finding, ...]
-    of_services: Mapping[Name, tuple[Finding, ...]]
+    of_node: tuple[DriftFinding, ...]
+    of_services: Mapping[NameAndProtocol, tuple[DriftFinding, ...]]
     not_judged: tuple[str, ...]
 
-    def findings(self) -> tuple[Finding, ...]:
+    def findings(self) -> tuple[DriftFinding, ...]:
         """Return all differences."""
         of_services = [each for found in self.of_services.values() for each in found]
         return (*self.of_node, *of_services)
@@ -61,7 +63,7 @@ class _Known:
     """Of one ServicePort at the last look: what it was, its differences, and if these are known."""
 
     token: tuple[str, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[DriftFinding, ...]
     is_judged: bool
 
 
@@ -77,11 +79,13 @@ class Drifting:
         self._told = told_of(objects)
         self._own = {a for each in objects.cluster.nodes.values() for a in each.addresses}
         #: By the mode of the rules that were found; text is why it is not known.
-        self._wanted: dict[str, Wanted | str] = {}
-        self._known: Mapping[Name, _Known] = {}
-        self._mode = ""
+        self._wanted: dict[ProxyMode, ExpectedServices | str] = {}
+        self._known: Mapping[NameAndProtocol, _Known] = {}
+        self._mode: ProxyMode | None = None
 
-    def of(self, given: Input, digests: Mapping[Name, Mapping[int | None, str]]) -> Drift | str:
+    def of(
+        self, given: Input, digests: Mapping[NameAndProtocol, Mapping[int | None, str]]
+    ) -> Drift | str:
         """Return how rules differ, or why that is unknown; `digests` are those of ServicePorts."""
         if self._options.no_drift:
             return "--no-drift"
@@ -95,19 +99,19 @@ class Drifting:
         wanted = self._wanted[mode]
         if isinstance(wanted, str):
             return wanted
-        if mode != self._mode:
+        if mode is not self._mode:
             self._known, self._mode = {}, mode
         return self._compared(given, digests, *wanted)
 
     def _predicted(
-        self, mode: str
-    ) -> tuple[Mapping[Name, Sequence[EveryNode]], tuple[str, ...]] | str:
+        self, mode: ProxyMode
+    ) -> tuple[Mapping[NameAndProtocol, Sequence[EveryNode]], tuple[str, ...]] | str:
         """Return what kube-proxy would write at the node, and what of it is not known."""
         node = self._options.node
         if mode not in self._predictions:
             own = type(self._options)(**{**vars(self._options), "against": "objects"})
             try:
-                found, _, open_ = wanted_of(own, self._objects, [mode])
+                found, _, open_ = wanted_of(own, self._objects, [mode.value])
                 self._predictions[mode] = found or (), open_
             except AnalyzerError as error:
                 self._predictions[mode] = " ".join(str(error).split())
@@ -115,7 +119,7 @@ class Drifting:
         if isinstance(predicted, str):
             return predicted
         wanted, left_out = predicted
-        here: dict[Name, list[EveryNode]] = {}
+        here: dict[NameAndProtocol, list[EveryNode]] = {}
         for each in wanted:
             service = each.at_node(node)
             if service is not None:
@@ -125,8 +129,8 @@ class Drifting:
     def _compared(
         self,
         given: Input,
-        digests: Mapping[Name, Mapping[int | None, str]],
-        wanted: Mapping[Name, Sequence[EveryNode]],
+        digests: Mapping[NameAndProtocol, Mapping[int | None, str]],
+        wanted: Mapping[NameAndProtocol, Sequence[EveryNode]],
         left_out: tuple[str, ...],
     ) -> Drift:
         view, node = given.view, self._options.node
@@ -151,7 +155,7 @@ class Drifting:
             node=node,
             source="",
             state=DONE,
-            mode=view.mode,
+            mode=view.mode.value,
             unseen=view.unseen,
             left_out=view.left_out,
             unled=view.unled,
@@ -165,7 +169,7 @@ class Drifting:
             self._own.__contains__,
             left_out,
         )
-        findings: dict[Name, list[Finding]] = {}
+        findings: dict[NameAndProtocol, list[DriftFinding]] = {}
         for each in seen.findings:
             findings.setdefault((each.service, each.protocol), []).append(each)
         unknown = frozenset([*seen.not_judged, *left_out])
@@ -188,7 +192,7 @@ class Drifting:
         )
 
 
-def _name(service: ServicePort) -> Name:
+def _name(service: ServicePort) -> NameAndProtocol:
     return service.name.text, service.protocol
 
 

@@ -23,7 +23,7 @@ class Signals:
     interrupted halfway.
 
     Attributes:
-        again: whether a signal requested to read everything anew; the reader resets it.
+        again: whether a signal requested to read everything again; the reader resets it.
     """
 
     def __init__(self) -> None:

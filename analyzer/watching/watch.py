@@ -1,14 +1,15 @@
 """Periodic checks of a node's rules, one after the other.
 
-Theory of operation ===================
+Theory of operation
+===================
 
-A check reads the bytes of the rules, and judges them only if something has changed since the last
-judgement: the rules (not their counters or the time of the dump), the objects, or what is dead. If
-anything cannot be read or judged, the check has failed: there is no judgement then, and no old one
-in its place. A failure is forgotten as soon as a check succeeds.
+A check reads the bytes of the rules, and evaluates them only if something has changed since the
+last evaluation: the rules (not their counters or the time of the dump), the objects, or what is
+dead. If anything cannot be read or evaluated, the check has failed: it has no result then, and no
+old one in its place. A failure is forgotten as soon as a check succeeds.
 
 The program runs without Python's cyclic garbage collector, and a watch runs for months: it collects
-after each judgement.
+after each evaluation.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from analyzer.cluster.node_names import NodeNames
 from analyzer.errors import AnalyzerError, InputError, UsageError
 from analyzer.inputs.api_objects import ApiObjects
 from analyzer.inputs.files import Member, read_file
-from analyzer.reports.watch_answer import Ages, Judgement, Watched
+from analyzer.reports.watch_answer import Ages, CheckResult, Watched
+from analyzer.watching.checks import Checker, LookError, names_of_dead
 from analyzer.watching.commands import printed
-from analyzer.watching.judge import Judge, LookError, names_of_dead
 from analyzer.watching.taken import digest, modified, of_file, signature, taken
 
 TYPE_CHECKING = False
@@ -49,7 +50,7 @@ class Watch:
     """Checks rules; `now` returns the time in seconds since 1970.
 
     Attributes:
-        judgement: the last one, of the rules as they were at the last look that succeeded.
+        result: the last one, of the rules as they were at the last look that succeeded.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class Watch:
         self._options = options
         self._signals = signals
         self._now = now
-        self._judge: Judge | None = None
+        self._checker: Checker | None = None
         self._objects: Signature | None = None
         self._key: object = None
         #: Signatures of the files of the last look, if they show whether these have changed.
@@ -67,7 +68,7 @@ class Watch:
         self._rules = ""
         self._changed: float | None = None
         self._success: float | None = None
-        self.judgement: Judgement | None = None
+        self.result: CheckResult | None = None
         self._looks = {"judged": 0, "unchanged": 0, "failed": 0}
 
     def forget(self) -> None:
@@ -89,12 +90,12 @@ class Watch:
                 self._looks["unchanged"] += 1  # and need not be read to know
             else:
                 found = self._rules_now()
-                self._judged(found, objects, (dead, besides), at)
+                self._checked(found, objects, (dead, besides), at)
                 self._last = None if written is None else (written, objects, dead, besides)
             self._success = at
         except LookError as error:
             failure, why = error.failure, str(error)
-            self.judgement, self._key, self._last = None, None, None
+            self.result, self._key, self._last = None, None, None
             self._looks["failed"] += 1
         told = Ages(
             success=self._success,
@@ -108,18 +109,18 @@ class Watch:
             at=at,
             failure=failure,
             why=why,
-            judgement=self.judgement,
+            result=self.result,
             ages=told,
             looks=dict(self._looks),
             took=time.monotonic() - begun,
             every=None if self._options.once else float(self._options.every),
-            is_ok=self.judgement is not None and self.is_ok(self.judgement),
+            is_ok=self.result is not None and self.is_ok(self.result),
             cpu=usage.ru_utime + usage.ru_stime,
             resident=_resident(),
             version=__version__,
         )
 
-    def is_ok(self, found: Judgement) -> bool:
+    def is_ok(self, found: CheckResult) -> bool:
         """Return whether everything was evaluated, and no threshold is exceeded."""
         differs = found.differences and not self._options.allow_drift
         # Who gave objects wants to know of drift.
@@ -198,17 +199,17 @@ class Watch:
         except OSError as error:
             raise LookError("read", _of_system(error)) from None
 
-    def _judged(
+    def _checked(
         self, found: Sequence[Member], objects: Signature, others: object, at: float
     ) -> None:
-        """Judge, unless nothing has changed since that was done last; `others` are other files."""
+        """Evaluate the rules, unless nothing has changed since; `others` are other files."""
         rules = digest(found)
         if rules != self._rules:
             self._rules, self._changed = rules, at
-        if (rules, objects, others) == self._key and self.judgement is not None:
+        if (rules, objects, others) == self._key and self.result is not None:
             self._looks["unchanged"] += 1
             return
-        if self._judge is None or objects != self._objects:
+        if self._checker is None or objects != self._objects:
             try:
                 known = ApiObjects(self._options)
             except (AnalyzerError, OSError) as error:
@@ -217,15 +218,15 @@ class Watch:
             options = type(self._options)(**vars(self._options))
             if options.node is None:
                 options.node = NodeNames(known.cluster.node_names).called(os.uname().nodename)
-            before = self._judge
+            before = self._checker
             if before is None:
-                self._judge = Judge(options, known, {}, None)
+                self._checker = Checker(options, known, {}, None)
             else:
-                self._judge = Judge(options, known, before.known, before.died)
+                self._checker = Checker(options, known, before.known, before.died)
             self._objects = objects
-        self.judgement = None  # not kept in memory together with the next one
+        self.result = None  # not kept in memory together with the next one
         try:
-            self.judgement = self._judge.judgement(found, self._dead(), at)
+            self.result = self._checker.check(found, self._dead(), at)
         finally:
             gc.collect()
         self._key = rules, objects, others

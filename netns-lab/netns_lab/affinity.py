@@ -9,7 +9,7 @@ from typing import Final
 from analyzer.kubeproxy.view import Source
 from analyzer.model.addresses import Address
 from analyzer.model.packet import Packet
-from netns_lab.columns import NO_PORT, RawDoor, door_of, tag_of
+from netns_lab.columns import NO_PORT, RawSocketAddress, sockaddr_of, tag_of
 from netns_lab.measure import Progress, RouteRun
 from netns_lab.own_clients import alike
 from netns_lab.sources import CLIENT_PORTS
@@ -113,15 +113,15 @@ class AffineRun(RouteRun):
         for tag in again:
             self._answered.pop(tag, None)
         self._settle()
-        for door, number in Counter(second).items():
-            if door is None:
+        for sockaddr, number in Counter(second).items():
+            if sockaddr is None:
                 self._repeated_ended += number
             else:
-                self._repeated[door_of(door)] += number
+                self._repeated[sockaddr_of(sockaddr)] += number
         self._strayed += strayed(zip(first, second, strict=True))
         sent.clear()
 
 
-def strayed(pairs: Iterable[tuple[RawDoor | None, RawDoor | None]]) -> int:
+def strayed(pairs: Iterable[tuple[RawSocketAddress | None, RawSocketAddress | None]]) -> int:
     """Return how many clients' second flows arrived elsewhere than their first; None: nowhere."""
     return sum(a != b and None not in (a, b) for a, b in pairs)

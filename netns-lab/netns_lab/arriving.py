@@ -12,9 +12,9 @@ from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, Share
 from analyzer.model.endings import PASSES, EndKind, total
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic, capped_sum
 from analyzer.model.value import replace
-from netns_lab.backend import Door
+from netns_lab.backend import SocketAddress
 
-#: Ends caused by a rule. At the others, the packet goes on unchanged.
+#: Ends caused by a rule. At the others, the packet continues unchanged.
 _ENDED: Final = frozenset({EndKind.REFUSED, EndKind.DROPPED, EndKind.REJECTED})
 NOTHING: Final = Bounds(NEVER, NEVER)
 
@@ -32,22 +32,22 @@ class Arriving:
         ended: the flows that any rule ends, wherever it is.
         unanswered: of each endpoint, of the flows that reach it, those whose answers rules end;
             only of endpoints of which there may be any.
-        by_rules: whether nothing but rules ends flows; else the dump does not show what may, for
+        by_rules: whether only rules end flows; else the dump does not show what may, for
             example a port of the node to which a rule redirects them.
     """
 
-    shares: Mapping[Door, Bounds]
-    lost: Mapping[Door, Bounds]
+    shares: Mapping[SocketAddress, Bounds]
+    lost: Mapping[SocketAddress, Bounds]
     ended: Bounds
-    unanswered: Mapping[Door, Bounds] = field(default_factory=dict)
+    unanswered: Mapping[SocketAddress, Bounds] = field(default_factory=dict)
     by_rules: bool = True
 
 
 def arriving(route: Route, beyond: Beyond = lambda _: NOTHING) -> Arriving:
     """Return the prediction for a route's flows, given what ends them beyond this node."""
-    shares: dict[Door, Bounds] = {}
-    lost: dict[Door, Bounds] = {}
-    unanswered: dict[Door, Bounds] = {}
+    shares: dict[SocketAddress, Bounds] = {}
+    lost: dict[SocketAddress, Bounds] = {}
+    unanswered: dict[SocketAddress, Bounds] = {}
     arrive, behind = [], []
     for each in route.shares:
         answers = tuple([e for e in each.lost if e[0].kind is EndKind.UNANSWERED])
@@ -60,12 +60,12 @@ def arriving(route: Route, beyond: Beyond = lambda _: NOTHING) -> Arriving:
             behind += [_product(each.share, here), _product(each.share, there)]
         arrive.append(share)
         if each.endpoint.port is not None:
-            door = door_of_endpoint(each.endpoint)
-            shares[door], lost[door] = share, gone
+            sockaddr = sockaddr_of_endpoint(each.endpoint)
+            shares[sockaddr], lost[sockaddr] = share, gone
             if answers:
-                unanswered[door] = _of_the_rest(total(answers), here)
+                unanswered[sockaddr] = _of_the_rest(total(answers), here)
             if any(end.kind is EndKind.UNKNOWN for end, _ in each.lost):  # or their answers are
-                unanswered[door] = Bounds(unanswered.get(door, NOTHING).lower, ALWAYS)
+                unanswered[sockaddr] = Bounds(unanswered.get(sockaddr, NOTHING).lower, ALWAYS)
     ends = route.astray
     ended = [bounds for end, bounds in ends if end.kind in _ENDED and end.how != PASSES] + behind
     found = Bounds(capped_sum(b.lower for b in ended), capped_sum(b.upper for b in ended))
@@ -79,24 +79,26 @@ def either(one: Arriving, other: Arriving) -> Arriving:
     """Return bounds that hold whichever of two predictions is true."""
     return Arriving(
         {
-            door: hull(one.shares.get(door, NOTHING), other.shares.get(door, NOTHING))
-            for door in dict.fromkeys((*one.shares, *other.shares))
+            sockaddr: hull(one.shares.get(sockaddr, NOTHING), other.shares.get(sockaddr, NOTHING))
+            for sockaddr in dict.fromkeys((*one.shares, *other.shares))
         },
         {
-            door: hull(one.lost.get(door, NOTHING), other.lost.get(door, NOTHING))
-            for door in dict.fromkeys((*one.lost, *other.lost))
+            sockaddr: hull(one.lost.get(sockaddr, NOTHING), other.lost.get(sockaddr, NOTHING))
+            for sockaddr in dict.fromkeys((*one.lost, *other.lost))
         },
         hull(one.ended, other.ended),
         {
-            door: hull(one.unanswered.get(door, NOTHING), other.unanswered.get(door, NOTHING))
-            for door in dict.fromkeys((*one.unanswered, *other.unanswered))
+            sockaddr: hull(
+                one.unanswered.get(sockaddr, NOTHING), other.unanswered.get(sockaddr, NOTHING)
+            )
+            for sockaddr in dict.fromkeys((*one.unanswered, *other.unanswered))
         },
         one.by_rules and other.by_rules,
     )
 
 
 def seen_from(service: ServicePort, route: Route, own: Share) -> Route:
-    """Return a hairpin route as one endpoint meets it, with only the bounds on others' shares."""
+    """Return a hairpin route as it is for one endpoint, with only the bounds on others' shares."""
     rest = Bounds(NEVER, ~own.share.lower)
     others = [e for e in service.endpoints if e != own.endpoint]
     shares = (own, *(Share(each, rest, None) for each in others))
@@ -113,9 +115,9 @@ def of_sender(
     them holds. `is_here`: it is a pod of the node. Whether others answer what comes from their own
     address is not predicted.
     """
-    door = door_of_endpoint(itself.endpoint)
+    sockaddr = sockaddr_of_endpoint(itself.endpoint)
     if not is_here and itself.masquerade is not True:
-        own = with_fields(own, unanswered={**own.unanswered, door: Bounds(NEVER, ALWAYS)})
+        own = with_fields(own, unanswered={**own.unanswered, sockaddr: Bounds(NEVER, ALWAYS)})
     if not others:
         return own
     rest = reduce(either, others)
@@ -125,19 +127,19 @@ def of_sender(
         most = own.shares.get(each, NOTHING).upper
         shares[each] = Bounds(min(theirs.lower, most), min(theirs.upper, most))
         lost[each] = rest.lost.get(each, NOTHING)
-    shares[door], lost[door] = own.shares[door], own.lost[door]
-    theirs, back = rest.lost.get(door, NOTHING), lost[door]
+    shares[sockaddr], lost[sockaddr] = own.shares[sockaddr], own.lost[sockaddr]
+    theirs, back = rest.lost.get(sockaddr, NOTHING), lost[sockaddr]
     ended = Bounds(
         capped_sum((_less(rest.ended.lower, theirs.upper), back.lower)),
         capped_sum((_less(rest.ended.upper, theirs.lower), back.upper)),
     )
-    unanswered = {each: of for each, of in rest.unanswered.items() if each != door}
-    if door in own.unanswered:
-        unanswered[door] = own.unanswered[door]
+    unanswered = {each: of for each, of in rest.unanswered.items() if each != sockaddr}
+    if sockaddr in own.unanswered:
+        unanswered[sockaddr] = own.unanswered[sockaddr]
     return Arriving(shares, lost, ended, unanswered, own.by_rules and rest.by_rules)
 
 
-def door_of_endpoint(endpoint: Endpoint) -> Door:
+def sockaddr_of_endpoint(endpoint: Endpoint) -> SocketAddress:
     """Return an endpoint's address, as an integer, and its port."""
     assert endpoint.port is not None
     return int(endpoint.address), endpoint.port

@@ -14,13 +14,12 @@ from analyzer.failure.models import Dead
 from analyzer.inputs.recognised import Input, read_input
 from analyzer.kubeproxy.select import narrow
 from analyzer.kubeproxy.view import Route, ServicePort, Source, each_network
-from analyzer.model.addresses import Address
 from analyzer.model.diagnostics import Diagnostic, Severity, partial_warning
 from analyzer.model.endings import Ending, EndKind
 from analyzer.model.probability import ALWAYS, Bounds
 from analyzer.model.value import replace
 from analyzer.reports.lab_answers import LeftOut
-from analyzer.reports.phrases import SOURCES, count
+from analyzer.reports.phrases import SOURCES, count, listed
 from netns_lab.backends import backend_of
 from netns_lab.beyond import OtherNode
 from netns_lab.deaths import Death, deaths_of, without_flapping
@@ -29,7 +28,7 @@ from netns_lab.namespace import leave_host
 from netns_lab.node_ports import of_another
 from netns_lab.plan import used_addresses
 from netns_lab.pod_devices import pod_device
-from netns_lab.reasons import passes_by, why_elsewhere, why_nobody, why_not
+from netns_lab.reasons import DEAD, passes_by, why_elsewhere, why_no_client, why_not
 from netns_lab.sources import version_of
 
 _Routes = list[tuple[ServicePort, Route]]
@@ -60,7 +59,49 @@ def set_up(options: SimpleNamespace, flows: int) -> SetUp:
     leave_host()
     given = read_input(options)
     routes, left_out = replayable(options, given)
-    return labs_for(options, given, routes, flows)._replace(left_out=left_out)
+    made = labs_for(options, given, routes, flows)
+    labs, mute, told = with_senders(made.labs, given)
+    left_out += mute
+    if not any(some for _, some in labs):
+        raise LabError(left_out[-1].reason)
+    return made._replace(labs=labs, left_out=left_out, told=(*made.told, *told))
+
+
+def with_senders(
+    made: Iterable[tuple[Any, _Routes]], given: Input
+) -> tuple[list[tuple[Any, _Routes]], list[LeftOut], list[Diagnostic]]:
+    """Return the labs with the routes that have senders, the routes that have none, and warnings.
+
+    Of a hairpin route each endpoint sends a part. The warnings name living endpoints that send
+    none, though others of their Service do.
+    """
+    labs: list[tuple[Any, _Routes]] = []
+    left_out: list[LeftOut] = []
+    mute: dict[tuple[str, str], list[str]] = {}
+    for lab, routes in made:
+        kept = []
+        for service, route in routes:
+            of_itself = route.shares if route.source is Source.HAIRPIN else ()
+            reasons = {each.endpoint: lab.why_mute(each.endpoint) for each in of_itself}
+            if reasons and None not in reasons.values():
+                why = "; ".join(dict.fromkeys(filter(None, reasons.values())))
+                left_out.append(left_out_of(service, route, why))
+                continue
+            kept.append((service, route))
+            for endpoint, reason in reasons.items():
+                if reason is not None and reason != DEAD:
+                    mute.setdefault((service.name.text, reason), []).append(str(endpoint))
+        labs.append((lab, kept))
+    told = [
+        partial_warning(
+            "not-replayed",
+            f"flows of {listed(list(dict.fromkeys(some)))} to {name}, their own Service, are not "
+            f"replayed: {reason}",
+            given.ruleset.file,
+        )
+        for (name, reason), some in mute.items()
+    ]
+    return labs, left_out, told
 
 
 def labs_for(
@@ -157,13 +198,12 @@ def replayable(options: SimpleNamespace, given: Input) -> tuple[_Routes, list[Le
     """
     ports_of = of_another(given.every_ruleset, given.cluster, given.view.node)
     used = cache(partial(used_addresses, given.view, given.cluster))
-    behind = behind_rules(options, given)
     asked = [
         (
             service,
             route,
-            why_not(service, route, behind=behind, ports_of=ports_of)
-            or why_nobody(route, used)
+            why_not(service, route, ports_of=ports_of)
+            or why_no_client(route, used)
             or why_elsewhere(route, given.view.node, given.cluster),
         )
         for service, route in routes_of(options, given)
@@ -178,17 +218,6 @@ def replayable(options: SimpleNamespace, given: Input) -> tuple[_Routes, list[Le
         why = next(iter(said(left_out, given)), None)
         raise LabError(why.message if why else "no frontend has flows from there")
     return routes, left_out
-
-
-def behind_rules(options: SimpleNamespace, given: Input) -> frozenset[Address]:
-    """Return the endpoints on other nodes whose rules are loaded too, by ``--rules``."""
-    nodes = {word.partition("=")[0] for word in options.rules}
-    placement = given.cluster.placement
-    return frozenset(
-        each.address
-        for each in (given.view.endpoints if nodes else ())
-        if placement(each.address).node in nodes
-    )
 
 
 def left_out_of(service: ServicePort, route: Route, reason: str) -> LeftOut:

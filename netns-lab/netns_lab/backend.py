@@ -6,15 +6,25 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from analyzer.model.addresses import Address
-from analyzer.model.diagnostics import Diagnostic
+from analyzer.model.diagnostics import Diagnostic, Location, partial_warning
 from analyzer.semantics.base_chains import Rules
 from netns_lab.namespace import Namespace
 
 #: An address, as an integer, and a port.
-Door: TypeAlias = tuple[int, int]
+SocketAddress: TypeAlias = tuple[int, int]
+
+
+#: Code of the warning that a rule was not loaded.
+LEFT_OUT: Final = "rule-left-out"
+
+
+def not_loaded(location: Location, why: str) -> Diagnostic:
+    """Return the warning that a rule of a dump was not loaded."""
+    says = f"this rule is not loaded: {why}"
+    return partial_warning(LEFT_OUT, says, location.file, location.line)
 
 
 class Backend(ABC):
@@ -30,7 +40,7 @@ class Backend(ABC):
         self.tables = tuple(ruleset.tables)
         #: What of the dump was not loaded as it stands.
         self.notes: list[Diagnostic] = []
-        self._so_far: Counter[Door] = Counter()
+        self._so_far: Counter[SocketAddress] = Counter()
         self.load(ruleset)
 
     @abstractmethod
@@ -60,7 +70,7 @@ class Backend(ABC):
 
     @abstractmethod
     def resync(self, ruleset: Rules, without: Collection[str] = ()) -> bool:
-        """Write kube-proxy's rules of `ruleset` anew as it does; return whether they were accepted.
+        """Rewrite kube-proxy's rules of `ruleset` as it does; return whether they were accepted.
 
         Chains in `without` are deleted, as kube-proxy deletes those of removed endpoints.
         """
@@ -75,7 +85,7 @@ class Backend(ABC):
 
     @abstractmethod
     def sync(self, ruleset: Rules) -> tuple[list[str], str]:
-        """Return the program, and its input, with which kube-proxy would write its rules anew."""
+        """Return the program, and its input, with which kube-proxy would rewrite its rules."""
 
     @abstractmethod
     def listing(self) -> list[str]:
@@ -89,7 +99,7 @@ class Backend(ABC):
             LabError: it is not.
         """
 
-    def counters(self) -> Counter[Door]:
+    def counters(self) -> Counter[SocketAddress]:
         """Return how many new flows were sent to each endpoint since the rules were loaded.
 
         The kernel counts them, independently of the captures.
@@ -97,14 +107,14 @@ class Backend(ABC):
         self.drawn()
         return self._so_far.copy()
 
-    def drawn(self) -> Counter[Door]:
+    def drawn(self) -> Counter[SocketAddress]:
         """Return how many were sent to each since the last call of this, or of `counters`."""
         found = self._newly_drawn()
         self._so_far.update(found)
         return found
 
     @abstractmethod
-    def _newly_drawn(self) -> Counter[Door]:
+    def _newly_drawn(self) -> Counter[SocketAddress]:
         """Read the kernel's counters, and return what is new in them."""
 
     def endings(self) -> Counter[str] | None:

@@ -14,7 +14,7 @@ from typing import Final
 from analyzer.kubeproxy.generate import (
     FLAGS,
     GeneratedService,
-    Layout,
+    RulesLayout,
     api_objects,
     iptables_save,
     mixed,
@@ -54,8 +54,8 @@ def _realistic(folder: Path, rounds: int) -> None:
     took: dict[tuple[str, int], tuple[float, int]] = {}
     for count, nodes in ((312, 100), (3_125, 300)):
         items = mixed(count, nodes)
-        config = proxy_config(items, FLAGS, node=node_name(1), layout=Layout.V1_36)
-        ports = list(service_ports(items, Layout.V1_36))
+        config = proxy_config(items, FLAGS, node=node_name(1), layout=RulesLayout.V1_36)
+        ports = list(service_ports(items, RulesLayout.V1_36))
         text = render_rules(ports, config)
         rules = text.count("\n-A ")
         endpoints = [len(each.endpoints) for each in ports]

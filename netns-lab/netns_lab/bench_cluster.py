@@ -27,7 +27,7 @@ from analyzer.cluster.engines import Engine
 from analyzer.cluster.store import DONE, NodeRow, Store
 from analyzer.kubeproxy.generate import (
     FLAGS,
-    Layout,
+    RulesLayout,
     mixed,
     node_name,
     proxy_config,
@@ -39,7 +39,7 @@ from analyzer.model.addresses import address_from_text
 from analyzer.model.cluster import Cluster
 from analyzer.model.value import replace
 from analyzer.node_dumps.sources import Task
-from analyzer.node_dumps.worker import Reader, Result, Settings, begin, work
+from analyzer.node_dumps.worker import Reader, ReadSettings, TaskResult, begin, work
 from analyzer.parsers.contents import MOST_BYTES
 from analyzer.semantics.assumed import DEFAULTS
 
@@ -77,8 +77,8 @@ class Dumps:
 
     def __init__(self, rules: int, nodes: int) -> None:
         self.items = plain_objects(max(1, rules // _RULES_OF_SERVICE), nodes)
-        config = proxy_config(self.items, FLAGS, node=node_name(0), layout=Layout.V1_36)
-        text = render_rules(service_ports(self.items, Layout.V1_36), config)
+        config = proxy_config(self.items, FLAGS, node=node_name(0), layout=RulesLayout.V1_36)
+        text = render_rules(service_ports(self.items, RulesLayout.V1_36), config)
         self._lines = text[text.index("*") :].split("\n")
         dispatch = "-A KUBE-SERVICES -d "
         self._led = [at for at, line in enumerate(self._lines) if line.startswith(dispatch)]
@@ -110,8 +110,8 @@ class Dumps:
         return tasks
 
 
-def _settings(folder: Path, *, shares: bool) -> Settings:
-    return Settings(objects=str(folder / "objects.json"), options=_OPTIONS, shares=shares)
+def _settings(folder: Path, *, shares: bool) -> ReadSettings:
+    return ReadSettings(objects=str(folder / "objects.json"), options=_OPTIONS, shares=shares)
 
 
 # --- the cases ----------------------------------------------------------------------
@@ -159,13 +159,13 @@ def _executor(engine: str) -> Iterator[Executor]:
         made.close()
 
 
-def _cpu(executor: Executor, settings: Settings, tasks: Sequence[Task]) -> tuple[float, float]:
+def _cpu(executor: Executor, settings: ReadSettings, tasks: Sequence[Task]) -> tuple[float, float]:
     """Return the CPU seconds of all processes, and those of the workers' start-up."""
     begun = time.process_time()
     cpu: dict[str, float] = {}
     first: dict[str, float] = {}
     for future in [executor.submit(work, replace(settings, run="bench"), each) for each in tasks]:
-        result: Result = future.result()
+        result: TaskResult = future.result()
         assert all(each.is_done for each in result.nodes), result.nodes
         cpu[result.process] = max(result.cpu, cpu.get(result.process, 0.0))
         started = result.cpu - result.seconds

@@ -37,7 +37,7 @@ _RULES: Final = 32
 _SMALL: Final = 31
 _FEW: Final = 256
 
-Case = Callable[[Path], Iterator[str]]
+BenchCase = Callable[[Path], Iterator[str]]
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -100,7 +100,7 @@ def _engine(folder: Path) -> Iterator[str]:
 def _scapy(folder: Path) -> Iterator[str]:
     """Compare one route with the same measured by scapy."""
     from netns_lab import bench_scapy
-    from netns_lab.layout import Layout
+    from netns_lab.layout import PacketLayout
     from netns_lab.replay import Flows
 
     _, given = services(2)
@@ -114,7 +114,7 @@ def _scapy(folder: Path) -> Iterator[str]:
     clients = tuple(topology.plan.clients_from(Source.POD))
     macs = topology.gateway_mac, topology.client.mac
     to = given.address, given.port
-    flows = Flows(Layout(4, "udp"), to, clients, macs, _SCAPY_FLOWS)
+    flows = Flows(PacketLayout(4, "udp"), to, clients, macs, _SCAPY_FLOWS)
     sends = _SCAPY_FLOWS / bench_scapy.sends(lab, flows, _SCAPY_FLOWS)
     cpu, landed = bench_scapy.measures(lab, flows, _SCAPY_FLOWS)
     measures = _SCAPY_FLOWS / cpu
@@ -133,7 +133,7 @@ def replace_port(given: GeneratedService) -> GeneratedService:
 
 def _nodes(folder: Path) -> Iterator[str]:
     """Report the time to build labs of 20 and of 100 nodes."""
-    from netns_lab.plan import HostPlan, Plan
+    from netns_lab.plan import HostPlan, LabPlan
     from netns_lab.ready import wait_until_ready
     from netns_lab.sources import Sending
     from netns_lab.topology import build
@@ -151,7 +151,7 @@ def _nodes(folder: Path) -> Iterator[str]:
             )
             for at in range(count)
         )
-        wanted = Plan(
+        wanted = LabPlan(
             node="node",
             node_addresses=(IPv4Address("192.168.0.1"),),
             own_pods=HostPlan(name="pods", addresses=(), endpoints=(), networks=()),
@@ -230,7 +230,7 @@ def _large(folder: Path, rules: int) -> Iterator[str]:
 
 
 _DUMPS: Final = ("iptables-legacy-save.txt", "iptables-nft-save.txt", "nft-list-ruleset.txt")
-CASES: Final[dict[str, Case]] = {
+CASES: Final[dict[str, BenchCase]] = {
     "engine": _engine,
     "scapy": _scapy,
     "nodes": _nodes,

@@ -108,7 +108,7 @@ def _view(path: Path, *, plainly: bool) -> View:
 
 
 def main(words: Sequence[str]) -> int:
-    """Read a dump and all shares; print the CPU seconds of the process, and the rules met."""
+    """Read a dump and all shares; print the CPU seconds of the process, and the rules evaluated."""
     path, *how = words
     gc.disable()  # as the program does
     met = _counted() if how == ["count"] else []

@@ -21,7 +21,7 @@ from typing import Final
 
 from analyzer.kubeproxy.generate import (
     FLAGS,
-    Layout,
+    RulesLayout,
     mixed,
     node_name,
     proxy_config,
@@ -42,8 +42,8 @@ class _Node:
 
     def __init__(self, folder: Path, services: int, *, plain: bool) -> None:
         items = plain_objects(services, _NODES) if plain else mixed(services, _NODES)
-        config = proxy_config(items, FLAGS, node=node_name(0), layout=Layout.V1_36)
-        self.text = render_rules(service_ports(items, Layout.V1_36), config)
+        config = proxy_config(items, FLAGS, node=node_name(0), layout=RulesLayout.V1_36)
+        self.text = render_rules(service_ports(items, RulesLayout.V1_36), config)
         self.rules = self.text.count("\n-A ")
         self.dump, self.objects = folder / "dump.txt", folder / "objects.json"
         self.page = folder / "kubeodds.prom"

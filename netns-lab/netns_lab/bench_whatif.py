@@ -43,7 +43,7 @@ from analyzer.model.probability import (
     Dyadic,
     threshold_from_text,
 )
-from analyzer.questions.judging import judged
+from analyzer.questions.evaluating import evaluated_services
 
 #: For the dump: Services of ten endpoints each, and nodes.
 _SERVICES: Final = 10_000
@@ -112,7 +112,7 @@ def of_files(dump: str, objects: str) -> None:
     begun = time.process_time()
     options = parse(["whatif", dump, "--objects", objects])
     given = read_input(options)
-    _, found = judged(options, given)
+    _, found = evaluated_services(options, given)
     reading = time.process_time() - begun
     told = _measured(found, given.cluster, reading, "out of a dump")
     sys.stdout.write(json.dumps(told) + "\n")

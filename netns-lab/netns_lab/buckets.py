@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from analyzer.model.lab_phases import Arrival, Bucket
-from netns_lab.columns import RawDoor, door_of
+from netns_lab.columns import RawSocketAddress, sockaddr_of
 
 if TYPE_CHECKING:
-    from netns_lab.followed import FlowResult, Followed
+    from netns_lab.columns import FlowResult
+    from netns_lab.followed import Followed
 
 #: Most buckets of time that a run is shown in.
 _BUCKETS: Final = 15
@@ -21,7 +22,7 @@ def buckets(runs: Sequence[Followed], seconds: float) -> tuple[Bucket, ...]:
     """Return the flows of all routes in buckets of the time they were sent."""
     width = _width(seconds)
     rows: dict[int, Counter[FlowResult]] = {}
-    names: dict[RawDoor, str] = {}
+    names: dict[RawSocketAddress, str] = {}
     for run in runs:
         last = [number for _, number in run.marks]
         times = [at for at, _ in run.marks]
@@ -32,7 +33,9 @@ def buckets(runs: Sequence[Followed], seconds: float) -> tuple[Bucket, ...]:
                 names[fate[0]] = str(run.endpoint_of(fate[0]))
     found = []
     for at, counted in sorted(rows.items()):
-        doors = sorted({door for door, _ in counted if door is not None}, key=door_of)
+        sockaddrs = sorted(
+            {sockaddr for sockaddr, _ in counted if sockaddr is not None}, key=sockaddr_of
+        )
         found.append(
             Bucket(
                 begins=at * width,
@@ -41,11 +44,11 @@ def buckets(runs: Sequence[Followed], seconds: float) -> tuple[Bucket, ...]:
                 answered=sum(n for (_, answered), n in counted.items() if answered),
                 endpoints=tuple(
                     Arrival(
-                        name=names[door],
-                        landed=sum(n for (d, _), n in counted.items() if d == door),
-                        answered=counted[door, True],
+                        name=names[sockaddr],
+                        landed=sum(n for (d, _), n in counted.items() if d == sockaddr),
+                        answered=counted[sockaddr, True],
                     )
-                    for door in doors
+                    for sockaddr in sockaddrs
                 ),
             )
         )

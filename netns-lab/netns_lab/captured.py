@@ -21,9 +21,9 @@ from analyzer.model.addresses import Address
 from analyzer.model.lab_pcap import PassedOver
 from analyzer.model.region import holds
 from netns_lab.arriving import seen_from
-from netns_lab.asked import behind_rules, routes_to
+from netns_lab.asked import routes_to
 from netns_lab.decoding import Segment
-from netns_lab.pcap import Packet
+from netns_lab.pcap import CapturedPacket
 from netns_lab.reasons import why_not
 from netns_lab.sources import AFFINE_CLIENTS
 
@@ -49,7 +49,7 @@ NOT_FROM: Final = "from sources that --from does not name"
 FORGOTTEN: Final = (
     f"of more than {AFFINE_CLIENTS} clients with session affinity, of which iptables forgets some"
 )
-TWO_DOORS: Final = "of a client that session affinity knows from another frontend or network"
+OTHER_FRONTEND: Final = "of a client that session affinity knows from another frontend or network"
 LISTENING: Final = "from an endpoint, and from a port on which endpoints listen"
 
 _Place = tuple[str, bytes, int]
@@ -101,8 +101,7 @@ class Capture:
         self._forgets = forgets
         self._asked = {id(service) for service in narrow(given.view, options.service)}
         self._sources = set(options.sources or [source.value for source in Source])
-        self._behind = behind_rules(options, given)
-        self._doors = dict(_doors(given))
+        self._sockaddrs = dict(_sockaddrs(given))
         endpoints = {id(service): service.endpoints for service in given.view.services}
         self._endpoints = {
             (service.protocol, each.address.packed, each.port)
@@ -145,7 +144,7 @@ class Capture:
             for reason, each in found
         )
 
-    def take(self, packets: Iterable[Packet]) -> None:
+    def take(self, packets: Iterable[CapturedPacket]) -> None:
         """Sort packets into routes and reasons."""
         for packet in packets:
             self.packets += 1
@@ -156,7 +155,7 @@ class Capture:
 
     def leave_out(self, flow: CapturedFlow, of: CapturedRoute, reason: str) -> None:
         """Count a flow under a reason after all; the caller removes it from its route."""
-        place = f"{_door(*flow.to)} ({of.service.protocol}, {of.service.name.text})"
+        place = f"{_sockaddr(*flow.to)} ({of.service.protocol}, {of.service.name.text})"
         self._pass(reason, place, is_judged=False)
 
     def _pass(self, reason: str, place: str | None = None, *, is_judged: bool = True) -> None:
@@ -165,12 +164,12 @@ class Capture:
         if place is not None and (place in each.places or len(each.places) < _MOST_PLACES):
             each.places[place] += 1
 
-    def _segment(self, packet: Packet, found: Segment) -> None:
+    def _segment(self, packet: CapturedPacket, found: Segment) -> None:
         to: _Place = (found.protocol, *found.destination)
         of: _Place = (found.protocol, *found.source)
-        if to in self._doors:
-            self._to_service(packet, found, *self._doors[to])
-        elif of in self._doors:
+        if to in self._sockaddrs:
+            self._to_service(packet, found, *self._sockaddrs[to])
+        elif of in self._sockaddrs:
             self._pass(ANSWERS)
         elif to in self._endpoints:
             self._pass(TO_ENDPOINTS, _named(to))
@@ -182,7 +181,7 @@ class Capture:
             self._pass(ELSEWHERE, _named(to))
 
     def _to_service(
-        self, packet: Packet, found: Segment, service: ServicePort, frontend: Frontend
+        self, packet: CapturedPacket, found: Segment, service: ServicePort, frontend: Frontend
     ) -> None:
         if not found.opens:
             self._pass(LATER)
@@ -231,7 +230,7 @@ class Capture:
         if service.affinity is not None:
             known = self._affine.setdefault(id(service), {})
             if known.setdefault(flow.client, key) != key:
-                return TWO_DOORS
+                return OTHER_FRONTEND
             if self._forgets and len(known) > AFFINE_CLIENTS:
                 del known[flow.client]
                 return FORGOTTEN
@@ -248,7 +247,7 @@ class Capture:
         key = id(service), source
         if key not in self._routes:
             self._routes[key] = [
-                (route, why_not(service, route, behind=self._behind))
+                (route, why_not(service, route))
                 for _, route in routes_to(service, source, self._given)
             ]
         found = [
@@ -294,7 +293,7 @@ def source_of(given: Input, client: Address) -> Source:
     return Source.EXTERNAL if is_outside else Source.POD
 
 
-def _doors(given: Input) -> Iterator[tuple[_Place, tuple[ServicePort, Frontend]]]:
+def _sockaddrs(given: Input) -> Iterator[tuple[_Place, tuple[ServicePort, Frontend]]]:
     """Yield the addresses and ports of Services; for NodePorts, the node's addresses."""
     for service in given.view.services:
         for frontend in service.frontends:
@@ -325,8 +324,8 @@ def _share_of(route: Route, client: Address) -> Share:
 
 def _named(place: _Place) -> str:
     protocol, address, port = place
-    return f"{_door(ip_address(address), port)} ({protocol})"
+    return f"{_sockaddr(ip_address(address), port)} ({protocol})"
 
 
-def _door(address: Address, port: int) -> str:
+def _sockaddr(address: Address, port: int) -> str:
     return f"[{address}]:{port}" if ":" in str(address) else f"{address}:{port}"

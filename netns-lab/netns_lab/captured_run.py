@@ -1,4 +1,4 @@
-"""The flows of a capture that take one route: sent, heard, and told apart at the end."""
+"""The flows of a capture that take one route: sent, received, and distinguished at the end."""
 
 from __future__ import annotations
 
@@ -13,19 +13,16 @@ from analyzer.model.measurement import ANSWERED, Measurement
 from analyzer.model.probability import Bounds, capped_sum
 from netns_lab.affinity import strayed
 from netns_lab.arriving import NOTHING
-from netns_lab.backend import Door
-from netns_lab.columns import RawDoor, door_of, tag_of
+from netns_lab.backend import SocketAddress
+from netns_lab.columns import FlowResult, RawSocketAddress, sockaddr_of, tag_of
 from netns_lab.count import BATCH
-from netns_lab.layout import Layout
+from netns_lab.layout import PacketLayout
 from netns_lab.measure import RouteRun
 from netns_lab.replay import ChosenFlows, Flows
 from netns_lab.standing import Standing
 
 if TYPE_CHECKING:
     from netns_lab.experiment import Lab
-
-#: Where a flow arrived, and whether its client was answered.
-FlowResult = tuple[RawDoor | None, bool | None]
 
 
 class CapturedRun(RouteRun):
@@ -52,7 +49,7 @@ class CapturedRun(RouteRun):
         return ChosenFlows(self._layout, self._to, macs, self._chosen, to)
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> PacketLayout:
         """Layout of the flows' packets."""
         return self._layout
 
@@ -66,12 +63,12 @@ class CapturedRun(RouteRun):
         """Predicted share of the flows that rules end."""
         return self._predicted.ended
 
-    def share_in(self, landed: dict[int, RawDoor], answered: dict[int, bool]) -> None:
-        """Record what is heard in the same tables as all other routes of the protocol."""
+    def share_in(self, landed: dict[int, RawSocketAddress], answered: dict[int, bool]) -> None:
+        """Record what is received in the same tables as all other routes of the protocol."""
         self._landed, self._answered = landed, answered
 
     def send(self, first: int, count: int) -> None:
-        """Send some of the flows, and record what is heard meanwhile."""
+        """Send some of the flows, and record what is received meanwhile."""
         most = BATCH if self._sender is None else BATCH // 4  # as of every hairpin route
         for at in range(first, first + count, most):
             self._send(at, min(most, first + count - at))
@@ -99,23 +96,23 @@ class CapturedRun(RouteRun):
 
     def waits(self, number: int) -> bool:
         """Return whether anything may still arrive for a flow, provided that no rule ended it."""
-        door, answered = self.fate(number)
+        sockaddr, answered = self.fate(number)
         if answered is not None:
             return False
-        return door is None or self._is_answered_at(door)
+        return sockaddr is None or self._is_answered_at(sockaddr)
 
-    def _is_answered_at(self, door: RawDoor) -> bool:
+    def _is_answered_at(self, sockaddr: RawSocketAddress) -> bool:
         """Return whether a living endpoint of an answered protocol has this address and port."""
-        lives = self._endpoint(door) not in self._dead and not self._is_own(door)
+        lives = self._endpoint(sockaddr) not in self._dead and not self._is_own(sockaddr)
         return lives and self._service.protocol in ANSWERED
 
-    def _endpoint(self, door: RawDoor) -> Endpoint:
-        address, port = door_of(door)
+    def _endpoint(self, sockaddr: RawSocketAddress) -> Endpoint:
+        address, port = sockaddr_of(sockaddr)
         return Endpoint(type(self._to[0])(address), port)
 
-    def _is_own(self, door: RawDoor) -> bool:
+    def _is_own(self, sockaddr: RawSocketAddress) -> bool:
         """Return whether a flow that arrived there was not translated."""
-        return door == self._door and door_of(door) not in self._predicted.shares
+        return sockaddr == self._frontend and sockaddr_of(sockaddr) not in self._predicted.shares
 
     def flow(self, number: int, begun: float) -> ReplayedFlow:
         """Return the results of a flow; `begun` is the time of the capture's first flow."""
@@ -142,17 +139,17 @@ class CapturedRun(RouteRun):
 
     def _outcome(self, number: int) -> tuple[str, Endpoint | None, Bounds]:
         """Return how a flow ended, at which endpoint, and the predicted share of that outcome."""
-        door, answered = self.fate(number)
-        if door is None:
+        sockaddr, answered = self.fate(number)
+        if sockaddr is None:
             is_told = answered is False or number in self.kept_back
             return ("rejected" if is_told else "dropped"), None, self._predicted.ended
-        if self._is_own(door):
+        if self._is_own(sockaddr):
             others = [self._predicted.ended, *self._predicted.shares.values()]
             lower = capped_sum(each.lower for each in others)
             upper = capped_sum(each.upper for each in others)
             return "unchanged", None, Bounds(~upper, ~lower)
-        endpoint = self._endpoint(door)
-        share = self._predicted.shares.get(door_of(door), NOTHING)
+        endpoint = self._endpoint(sockaddr)
+        share = self._predicted.shares.get(sockaddr_of(sockaddr), NOTHING)
         return ("dead-endpoint" if endpoint in self._dead else "endpoint"), endpoint, share
 
     def measured(self, dropped: int, seconds: float) -> Measurement:
@@ -162,17 +159,21 @@ class CapturedRun(RouteRun):
         drawn = [number for number in range(len(fates)) if number not in again]
         self._fates = Counter(fates[number] for number in drawn)
         self._kept_back = len(self.kept_back - again.keys())
-        came = [door_of(door) for door in (fates[n][0] for n in again) if door is not None]
+        came = [
+            sockaddr_of(sockaddr)
+            for sockaddr in (fates[n][0] for n in again)
+            if sockaddr is not None
+        ]
         self._repeated = Counter(came)
         self._repeated_ended = len(again) - len(came)
         self._strayed = strayed((fates[first][0], fates[n][0]) for n, first in again.items())
         return self._measurement(len(drawn), None, dropped, seconds)
 
-    def landed(self) -> Counter[Door]:
+    def landed(self) -> Counter[SocketAddress]:
         """Return how many flows arrived at each endpoint."""
-        doors = (self.fate(number)[0] for number in range(len(self.standing.flows)))
-        return Counter(door_of(d) for d in doors if d is not None and not self._is_own(d))
+        sockaddrs = (self.fate(number)[0] for number in range(len(self.standing.flows)))
+        return Counter(sockaddr_of(d) for d in sockaddrs if d is not None and not self._is_own(d))
 
-    def lost(self) -> set[Door]:
+    def lost(self) -> set[SocketAddress]:
         """Return the endpoints of which rules after the DNAT end some flows."""
-        return {door for door, share in self._predicted.lost.items() if share.upper}
+        return {sockaddr for sockaddr, share in self._predicted.lost.items() if share.upper}

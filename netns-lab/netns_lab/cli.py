@@ -84,7 +84,7 @@ def _run(options: SimpleNamespace) -> int:
                 for service, route in routes:
                     told = up_to(flows, advance)
                     found += _measured(lab, service, route, told, None, unmeasured)
-            lab.backend.cross_check()
+            _cross_check(lab, routes)
             traces += _traces(options, lab, given, routes)
             lab.close()
     left_out += _checked(unmeasured, found)
@@ -114,7 +114,7 @@ def _traces(
             found.append(traced(lab, given, service, route))
         except NotMeasuredError:  # which the route itself was not, either
             continue
-    return [each for each in found if each is not None]
+    return found
 
 
 def _repair(options: SimpleNamespace) -> int:
@@ -214,7 +214,7 @@ def _program(options: SimpleNamespace, given: Input) -> Any:
         return None
     programs = importlib.import_module("netns_lab.programs")
     naming = importlib.import_module("netns_lab.naming")
-    program = programs.Program(
+    program = programs.ClientProgram(
         options.client,
         given.view,
         like=options.like or (),
@@ -249,7 +249,7 @@ def _verify(options: SimpleNamespace) -> int:
                     told = up_to(sum(flows.values()), advance)
                     wanted = flows[id(route)] * _measurements(route)
                     found += _measured(lab, service, route, told, wanted, unmeasured)
-            lab.backend.cross_check()
+            _cross_check(lab, routes)
             lab.close()
     every_route = len(made.routes) + len(left_out)
     left_out += _checked(unmeasured, found)
@@ -268,6 +268,12 @@ def _verify(options: SimpleNamespace) -> int:
     )
     answer = with_hints(answer, given)
     return finish(options, "lab verify", answer, answer.diagnostics, no=not answer.agrees)
+
+
+def _cross_check(lab: Any, routes: Sequence[tuple[ServicePort, Route]]) -> None:
+    """Ask other witnesses once for all routes of a lab."""
+    importlib.import_module("netns_lab.tracked").cross_check(lab, routes)
+    lab.backend.cross_check()
 
 
 def _measured(

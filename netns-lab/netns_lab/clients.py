@@ -2,7 +2,7 @@
 
 A client without an answer for some seconds gives its flow up. So the servers answer between the
 starts of clients too. If the machine was too busy to serve them for a good part of that time, no
-one can say that a client was lost, and the whole batch is started anew, with fewer at once. The
+one can say that a client was lost, and the whole batch is restarted, with fewer at once. The
 batch includes clients that had ended: waiting clients are interrupted more often than answered
 ones, so that dropping only the interrupted ones would bias the result towards success. Source:
 nc(1) of netcat-openbsd, dig(1).
@@ -18,10 +18,10 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from analyzer.clients.connectors import CONNECTORS
-from analyzer.clients.operations import Connection, LookUp, Operation, judge
-from analyzer.clients.outcome import Outcome
+from analyzer.clients.operations import Connection, LookUp, Operation, predicted_operation
+from analyzer.clients.outcome import OperationOutcome
 from analyzer.clients.resolvers import RESOLVERS
-from analyzer.clients.walk import Range
+from analyzer.clients.walk import FractionRange
 from analyzer.clients.world import EntryNode, World
 from analyzer.kubeproxy.view import Endpoint, Frontend, Route, ServicePort
 from analyzer.model.measurement import ClientExit, ClientTrial
@@ -34,7 +34,7 @@ from netns_lab.errors import LabError
 from netns_lab.experiment import Lab
 from netns_lab.measure import Progress
 from netns_lab.naming import responder
-from netns_lab.places import Places
+from netns_lab.places import LabPlaces
 from netns_lab.servers import Servers
 from netns_lab.sources import version_of
 
@@ -65,7 +65,8 @@ class Client:
         operation: what it does with a frontend, as the analysis sees it; None if not known.
         at_once: how many are run at one time.
         tells_exits: whether its runs are also reported by exit status.
-        by_name: it looks up a Service's name, so it cannot be run against a single pod.
+        by_name: it looks up a Service's name, or is given no address, so it cannot be run against a
+            single pod.
         deadline: seconds after which a run that should have given up is an error.
     """
 
@@ -163,7 +164,7 @@ def trials(
     if own is None:
         servers = lab.serve(lambda _: respond)
     else:
-        servers = lab.serve(responder(lab.question.view), Places(lab).talk)
+        servers = lab.serve(responder(lab.question.view), LabPlaces(lab).talk)
     try:
         for client in fitting:
             alive = [e for e in service.endpoints if e not in dead]
@@ -172,7 +173,7 @@ def trials(
             target = f"{frontend.kind.value} of {service.name.text}", str(address), port
             predicted = None
             if client.operation is not None:
-                predicted = judge(client.operation(service, frontend), world).outcome
+                predicted = predicted_operation(client.operation(service, frontend), world).outcome
                 longest = max((float(e.time.most) for e in predicted.endings), default=0.0)
                 patience = max(client.deadline, longest + _DEADLINE)
                 client = replace(client, deadline=patience)  # noqa: PLW2901  # the same, for longer
@@ -192,7 +193,7 @@ def world_of(lab: Lab, route: Route) -> World:
     )
 
 
-def succeeds(fails: Range) -> Bounds:
+def succeeds(fails: FractionRange) -> Bounds:
     """Return the chance of success, rounded outwards, from the chance of failure."""
     scale = 1 << _BITS
     lower, upper = (1 - fails[1]) * scale // 1, -(-(1 - fails[0]) * scale // 1)
@@ -211,20 +212,22 @@ def _trial(
     runs: int,
     progress: Progress | None,
     target: tuple[str, str, int],
-    predicted: Outcome | Bounds | None,
+    predicted: OperationOutcome | Bounds | None,
 ) -> ClientTrial:
     """Run a client against a target; `predicted` is the chance of success, an outcome, or None."""
     name, address, port = target
     arguments = client.arguments(address, port)
     done = run_client(lab, client, servers, runs, arguments, progress)
-    takes = predicted.failing() if isinstance(predicted, Outcome) else None
+    takes = predicted.failing() if isinstance(predicted, OperationOutcome) else None
     return ClientTrial(
         command=" ".join(arguments),
         target=name,
         family="ip6" if ":" in address else "ip",
         runs=runs,
         succeeded=sum(each.succeeded for each in done),
-        succeeds=succeeds(predicted.fails) if isinstance(predicted, Outcome) else predicted,
+        succeeds=succeeds(predicted.fails)
+        if isinstance(predicted, OperationOutcome)
+        else predicted,
         # Judged as a document has them.
         failure_seconds=tuple(sorted(round(e.seconds, 3) for e in done if not e.succeeded)),
         failure_takes=None if takes is None else (float(takes.least), float(takes.most)),
@@ -308,7 +311,7 @@ class _Batch:
         running: dict[subprocess.Popen[str], float] = {}
         try:
             for _ in range(number):
-                begun = time.monotonic()  # it runs before this process goes on
+                begun = time.monotonic()  # it runs before this process continues
                 process = command.start(self._lab.topology.client.namespace, self._arguments)
                 running[process] = begun
                 self._serve()

@@ -8,18 +8,19 @@ long to make, to compare and to free.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from typing import Final, TypeAlias
 
+from analyzer.kubeproxy.view import Endpoint
 from analyzer.model.addresses import IPV4
-from netns_lab.layout import Layout
+from netns_lab.layout import PacketLayout
 from netns_lab.ring import Slots
 
 #: Of an IPv4 address.
 _OCTETS: Final = 4
-#: What of the destination's address, the source port and the destination port is a door.
-_OF_DOOR: Final = b"\xff\xff\xff\xff\0\0\xff\xff"
+#: What of the destination's address, the source port and the destination port is a socket address.
+_OF_SOCKET_ADDRESS: Final = b"\xff\xff\xff\xff\0\0\xff\xff"
 #: The difference between an acknowledgement and the tag, which is even.
 _ONE_MORE: Final = b"\0\0\0\1"
 _WORD: Final = 8
@@ -29,10 +30,12 @@ NO_PORT: Final = 0xFFFF
 
 #: An address and a port as they stand in memory. IPv4: one word of address, zeros and port; IPv6:
 #: two words of the address, and the port.
-RawDoor: TypeAlias = int | tuple[int, ...]
+RawSocketAddress: TypeAlias = int | tuple[int, ...]
+#: Where a flow arrived, and whether its client was answered.
+FlowResult: TypeAlias = tuple[RawSocketAddress | None, bool | None]
 
 
-def raw_door(address: bytes, port: int) -> RawDoor:
+def raw_sockaddr(address: bytes, port: int) -> RawSocketAddress:
     """Return what a packet to or from an address and port has in memory."""
     if len(address) == _OCTETS:
         return int.from_bytes(address + bytes(2) + port.to_bytes(2), sys.byteorder)
@@ -40,15 +43,21 @@ def raw_door(address: bytes, port: int) -> RawDoor:
     return (*view[:16].cast("Q"), view[16:].cast("H")[0])
 
 
-def door_of(raw: RawDoor) -> tuple[int, int]:
+def raw_sockaddrs(endpoints: Iterable[Endpoint]) -> set[RawSocketAddress]:
+    """Return the same of endpoints, without those whose port is not known."""
+    every = ((each.address.packed, each.port) for each in endpoints)
+    return {raw_sockaddr(address, port) for address, port in every if port is not None}
+
+
+def sockaddr_of(raw: RawSocketAddress) -> tuple[int, int]:
     """Return the address, as an integer, and the port."""
     *address, port = _parts(raw)
     return int.from_bytes(b"".join(address)), int.from_bytes(port)
 
 
 @lru_cache(maxsize=1024)
-def _parts(raw: RawDoor) -> tuple[bytes, ...]:
-    """Return the bytes of a door in its columns: of the address, one or two, and of the port."""
+def _parts(raw: RawSocketAddress) -> tuple[bytes, ...]:
+    """Return the bytes of a socket address by column: one or two of the address, and the port."""
     if isinstance(raw, int):
         word = raw.to_bytes(_WORD, sys.byteorder)
         return word[:4], word[6:]
@@ -62,7 +71,7 @@ def tag_of(client: int, port: int) -> int:
     return int.from_bytes(tag.to_bytes(4), sys.byteorder)
 
 
-class Doors:
+class SocketAddresses:
     """The addresses and ports at one end of packets.
 
     Args:
@@ -74,28 +83,30 @@ class Doors:
         self._columns = tuple(columns)
         self._whole = whole
 
-    def read(self, first: int, last: int) -> Sequence[RawDoor]:
+    def read(self, first: int, last: int) -> Sequence[RawSocketAddress]:
         """Return those of some packets."""
         if self._whole is not None:
             data = self._whole[first:last].tobytes()
-            doors = int.from_bytes(data, sys.byteorder) & _repeated(_OF_DOOR, last - first)
-            return memoryview(doors.to_bytes(len(data), sys.byteorder)).cast("Q").tolist()
+            sockaddrs = int.from_bytes(data, sys.byteorder) & _repeated(
+                _OF_SOCKET_ADDRESS, last - first
+            )
+            return memoryview(sockaddrs.to_bytes(len(data), sys.byteorder)).cast("Q").tolist()
         ends = [column[first:last].tolist() for column in self._columns]
         if len(ends) > len(("address", "port")):
             return list(zip(*ends, strict=True))
         return list(map(_joined, *ends))
 
-    def which_are(self, door: RawDoor, first: int, last: int) -> list[bool] | None:
-        """Return for each of some packets whether this is a door; None: for all it is."""
+    def which_are(self, sockaddr: RawSocketAddress, first: int, last: int) -> list[bool] | None:
+        """Return for each of some packets whether this is a socket address; None: for all it is."""
         number = last - first
-        columns = zip(self._columns, _parts(door), strict=True)
+        columns = zip(self._columns, _parts(sockaddr), strict=True)
         if all(column[first:last].tobytes() == part * number for column, part in columns):
             return None
-        return [each == door for each in self.read(first, last)]
+        return [each == sockaddr for each in self.read(first, last)]
 
 
 def _joined(address: int, port: int) -> int:
-    """Return a door of IPv4, of two numbers as they stand in memory."""
+    """Return a socket address of IPv4, of two numbers as they stand in memory."""
     return address | port << 48 if sys.byteorder == "little" else address << 32 | port
 
 
@@ -112,18 +123,18 @@ class Columns:
     """
 
     def __init__(
-        self, slots: Slots, layout: Layout, ends: tuple[Sequence[memoryview], ...] = ()
+        self, slots: Slots, layout: PacketLayout, ends: tuple[Sequence[memoryview], ...] = ()
     ) -> None:
         self._slots = slots
         self._layout = layout
         self._tag = slots.column("I", layout.tag)
         ports = [slots.column("H", layout.source_port + at) for at in (0, 2)]
         if ends:
-            self.of, self.to = (Doors([*e, p]) for e, p in zip(ends, ports, strict=True))
+            self.of, self.to = (SocketAddresses([*e, p]) for e, p in zip(ends, ports, strict=True))
         else:
-            self.of = Doors([*self._address(layout.source), ports[0]])
+            self.of = SocketAddresses([*self._address(layout.source), ports[0]])
             whole = slots.column("Q", layout.destination) if layout.version == IPV4 else None
-            self.to = Doors([*self._address(layout.destination), ports[1]], whole)
+            self.to = SocketAddresses([*self._address(layout.destination), ports[1]], whole)
         self._protocol = slots.column("B", layout.next_protocol)
         if layout.protocol == "tcp":
             self._flags = slots.column("B", layout.flags)
@@ -158,10 +169,10 @@ class Columns:
         tags = int.from_bytes(data, sys.byteorder) ^ _repeated(_ONE_MORE, last - first)
         return memoryview(tags.to_bytes(len(data), sys.byteorder)).cast("I").tolist()
 
-    def quoted(self) -> tuple[Doors, memoryview]:
+    def quoted(self) -> tuple[SocketAddresses, memoryview]:
         """Return whom packets were for that errors of ICMP quote, and the tags of these."""
         layout, slots = self._layout, self._slots
         inner = layout.quoted
         port = slots.column("H", inner + layout.source_port + 2)
         address = self._address(inner + layout.destination)
-        return Doors([*address, port]), slots.column("I", inner + layout.tag)
+        return SocketAddresses([*address, port]), slots.column("I", inner + layout.tag)

@@ -116,7 +116,7 @@ def start(namespace: Namespace, arguments: Sequence[str]) -> subprocess.Popen[st
 
 
 class Meanwhile:
-    """A program that reads one text and prints another while this process goes on."""
+    """A program that reads one text and prints another while this process continues."""
 
     def __init__(self, namespace: Namespace, arguments: Sequence[str], stdin: str = "") -> None:
         self._arguments, self._namespace = arguments, namespace

@@ -22,7 +22,7 @@ from analyzer.model.addresses import IPV4, Address, address_from_text
 from netns_lab.command import run
 from netns_lab.namespace import Namespace
 from netns_lab.servers import FAMILIES
-from netns_lab.topology import Host, Topology
+from netns_lab.topology import Host, LabTopology
 
 #: Seconds: from an answer to the next byte; without an answer, until a connection hangs;
 #: for opening one.
@@ -52,7 +52,7 @@ class RouteConnections:
 
 
 @dataclass(slots=True)
-class Kept:
+class KeptConnection:
     """One connection, seen from its client."""
 
     number: int
@@ -80,7 +80,7 @@ class Connections:
         self._targets, self._clock = targets, clock
         self._selector = selectors.DefaultSelector()
         self._unnamed: dict[socket.socket, Endpoint] = {}
-        self.all: list[Kept] = []
+        self.all: list[KeptConnection] = []
         #: Intervals in which this process did not run: from, to.
         self.pauses: list[tuple[float, float]] = []
         self._last: float | None = None
@@ -115,7 +115,7 @@ class Connections:
             client.bind((str(address), 0))
         with suppress(OSError):  # that it is on its way, or cannot be
             client.connect((str(target.to[0]), target.to[1]))
-        kept = Kept(len(self.all), client, route=target.route)
+        kept = KeptConnection(len(self.all), client, route=target.route)
         self.all.append(kept)
         self._selector.register(client, selectors.EVENT_WRITE, self._opened(kept))
 
@@ -148,7 +148,7 @@ class Connections:
         for each in (*(k.socket for k in self.all), *self._unnamed):
             each.close()
 
-    def _opened(self, kept: Kept) -> Callable[[socket.socket], None]:
+    def _opened(self, kept: KeptConnection) -> Callable[[socket.socket], None]:
         def opened(client: socket.socket) -> None:
             if client.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
                 self._end(kept)
@@ -158,7 +158,7 @@ class Connections:
 
         return opened
 
-    def _answered(self, kept: Kept) -> Callable[[socket.socket], None]:
+    def _answered(self, kept: KeptConnection) -> Callable[[socket.socket], None]:
         def answered(client: socket.socket) -> None:
             try:
                 said = client.recv(64)
@@ -175,13 +175,13 @@ class Connections:
 
         return answered
 
-    def _send(self, kept: Kept, data: bytes) -> None:
+    def _send(self, kept: KeptConnection, data: bytes) -> None:
         try:
             kept.socket.send(data)
         except OSError:
             self._end(kept)
 
-    def _end(self, kept: Kept) -> None:
+    def _end(self, kept: KeptConnection) -> None:
         if kept.ended is None:
             kept.ended = self._clock()
             self._selector.unregister(kept.socket)
@@ -220,7 +220,7 @@ class Connections:
 
 
 def hangs(
-    kept: Kept, end: float, pauses: Sequence[tuple[float, float]], slowest: float = 0.0
+    kept: KeptConnection, end: float, pauses: Sequence[tuple[float, float]], slowest: float = 0.0
 ) -> Iterator[tuple[float, float | None]]:
     """Yield from when to when a connection hung, without our own pauses; None: until the `end`.
 
@@ -233,12 +233,12 @@ def hangs(
         if after - before - paused > HANGS + 2 * slowest:
             is_last = at == len(times) - 2
             if is_last and kept.ended is not None:
-                continue  # what ended it is told by its end
+                continue  # its end shows what ended it
             yield before, None if is_last else after
 
 
 def client_of(
-    topology: Topology, source: Source, address: Address
+    topology: LabTopology, source: Source, address: Address
 ) -> tuple[Namespace, Address | None]:
     """Return where connections from a kind of source are opened, and set that place up.
 
@@ -264,7 +264,7 @@ def client_of(
     return host.namespace, address
 
 
-def _device(topology: Topology, source: Source) -> tuple[Host, str]:
+def _device(topology: LabTopology, source: Source) -> tuple[Host, str]:
     match source:
         case Source.EXTERNAL:
             return topology.outside, topology.outer_mac

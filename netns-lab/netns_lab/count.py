@@ -15,14 +15,14 @@ from typing import Final
 
 from analyzer.model.addresses import IPV4
 from netns_lab import filters
-from netns_lab.columns import Columns, RawDoor
+from netns_lab.columns import Columns, RawSocketAddress
 from netns_lab.gates import Gate
-from netns_lab.layout import ANSWER, Layout
+from netns_lab.layout import ANSWER, PacketLayout
 from netns_lab.messages import Messages
 from netns_lab.namespace import Namespace
 from netns_lab.ring import Ring, Slots
 from netns_lab.servers import FAMILIES, PACKET_INFO, make_room
-from netns_lab.topology import Host, Topology
+from netns_lab.topology import Host, LabTopology
 
 #: Packets sent before every ring is read; what the rings and an ordinary user's sockets hold is
 #: more.
@@ -40,7 +40,7 @@ _SYN_ACK: Final = 0x12
 _RST_ACK: Final = 0x14
 
 #: Tags of flows, and of each where it arrived.
-Landed = tuple[list[int], Sequence[RawDoor]]
+Landed = tuple[list[int], Sequence[RawSocketAddress]]
 #: Tags of flows, and whether they were answered; False: refused.
 Answered = tuple[list[int], bool]
 
@@ -48,7 +48,7 @@ Answered = tuple[list[int], bool]
 class Arrivals:
     """The first packets of flows that come to one host."""
 
-    def __init__(self, host: Host, layout: Layout) -> None:
+    def __init__(self, host: Host, layout: PacketLayout) -> None:
         program = filters.arrivals(layout)
         slot = _SHORT if layout.version == IPV4 else _LONG
         self._ring = Ring(
@@ -75,10 +75,10 @@ class Arrivals:
         self._ring.close()
 
 
-class Answers:
+class ReturnedPackets:
     """What comes back to one device of the client."""
 
-    def __init__(self, host: Host, layout: Layout) -> None:
+    def __init__(self, host: Host, layout: PacketLayout) -> None:
         self._layout = layout
         program = filters.answers(layout)
         self._ring = Ring(
@@ -87,38 +87,40 @@ class Answers:
         self._columns = Columns(self._ring.slots, layout)
         self._quoted = self._columns.quoted()
 
-    def take(self, *doors: RawDoor) -> Iterator[tuple[RawDoor, Answered]]:
-        """Give what has come since from the doors that were asked, and from which."""
+    def take(self, *sockaddrs: RawSocketAddress) -> Iterator[tuple[RawSocketAddress, Answered]]:
+        """Give what has come since from the socket addresses asked for, and from which."""
         for first, last in self._ring.take():
             protocols = self._columns.protocols(first, last)
             of_icmp = protocols.count(self._layout.icmp)
-            for door in doors:
+            for sockaddr in sockaddrs:
                 if not of_icmp:
-                    found = _answered(self._columns, self._layout, first, last, door)
+                    found = _answered(self._columns, self._layout, first, last, sockaddr)
                 elif of_icmp == len(protocols):
-                    found = self._refused(first, last, door)
+                    found = self._refused(first, last, sockaddr)
                 else:
-                    found = self._one_by_one(first, protocols, door)
+                    found = self._one_by_one(first, protocols, sockaddr)
                 for each in found:
-                    yield door, each
+                    yield sockaddr, each
 
     def forget(self) -> None:
-        """Pass over what was heard so far: of other routes, with which the ring may be full."""
+        """Pass over what was received so far: of other routes, with which the ring may be full."""
         for _ in self.take():
             pass
         self.dropped()
 
-    def _one_by_one(self, first: int, protocols: bytes, door: RawDoor) -> Iterator[Answered]:
+    def _one_by_one(
+        self, first: int, protocols: bytes, sockaddr: RawSocketAddress
+    ) -> Iterator[Answered]:
         for at, protocol in enumerate(protocols, first):
             if protocol != self._layout.icmp:
-                yield from _answered(self._columns, self._layout, at, at + 1, door)
+                yield from _answered(self._columns, self._layout, at, at + 1, sockaddr)
             else:
-                yield from self._refused(at, at + 1, door)
+                yield from self._refused(at, at + 1, sockaddr)
 
-    def _refused(self, first: int, last: int, door: RawDoor) -> Iterator[Answered]:
+    def _refused(self, first: int, last: int, sockaddr: RawSocketAddress) -> Iterator[Answered]:
         """Give the flows that errors of ICMP quote."""
-        doors, tags = self._quoted
-        told, were_for_it = tags[first:last].tolist(), doors.which_are(door, first, last)
+        sockaddrs, tags = self._quoted
+        told, were_for_it = tags[first:last].tolist(), sockaddrs.which_are(sockaddr, first, last)
         yield told if were_for_it is None else _where(told, were_for_it), False
 
     def dropped(self) -> int:
@@ -131,28 +133,28 @@ class Answers:
 
 
 def _answered(
-    columns: Columns, layout: Layout, first: int, last: int, door: RawDoor
+    columns: Columns, layout: PacketLayout, first: int, last: int, sockaddr: RawSocketAddress
 ) -> Iterator[Answered]:
     """Give the answers among some packets that are no errors of ICMP."""
-    from_door = columns.of.which_are(door, first, last)
+    from_there = columns.of.which_are(sockaddr, first, last)
     if layout.protocol != "tcp":
         tags = columns.tags(first, last)
         if layout.protocol == "udp":  # at the node, the first packets of flows are here too
             marks = columns.marks(first, last)
             if marks.count(ANSWER) != len(marks):
-                of = from_door or [True] * len(marks)
-                from_door = [a and b == ANSWER for a, b in zip(of, marks, strict=True)]
-        yield tags if from_door is None else _where(tags, from_door), True
+                of = from_there or [True] * len(marks)
+                from_there = [a and b == ANSWER for a, b in zip(of, marks, strict=True)]
+        yield tags if from_there is None else _where(tags, from_there), True
         return
     flags, tags = columns.flags(first, last), columns.acknowledged(first, last)
-    if from_door is None and flags.count(_SYN_ACK) == len(flags):
+    if from_there is None and flags.count(_SYN_ACK) == len(flags):
         yield tags, True
         return
-    from_door = from_door or [True] * len(flags)
+    from_there = from_there or [True] * len(flags)
     is_open = [each & _SYN_ACK == _SYN_ACK for each in flags]
-    yield _where(tags, [a and b for a, b in zip(from_door, is_open, strict=True)]), True
+    yield _where(tags, [a and b for a, b in zip(from_there, is_open, strict=True)]), True
     is_refused = [each & _RST_ACK == _RST_ACK for each in flags]
-    yield _where(tags, [a and b for a, b in zip(from_door, is_refused, strict=True)]), False
+    yield _where(tags, [a and b for a, b in zip(from_there, is_refused, strict=True)]), False
 
 
 def _where(tags: list[int], holds: list[bool]) -> list[int]:
@@ -167,7 +169,7 @@ class LocalDelivery:
     beside the packet (ipv6(7)).
     """
 
-    def __init__(self, namespace: Namespace, layout: Layout) -> None:
+    def __init__(self, namespace: Namespace, layout: PacketLayout) -> None:
         self._layout = layout
         self._socket = namespace.socket(FAMILIES[layout.version], socket.SOCK_RAW, layout.number)
         make_room(self._socket)
@@ -189,15 +191,17 @@ class LocalDelivery:
         packets = Slots(memoryview(buffer), _SHORT, -layout.header)
         self._columns = Columns(packets, layout, ends)
 
-    def take(self, *doors: RawDoor) -> Iterator[tuple[Landed, list[tuple[RawDoor, Answered]]]]:
-        """Give what has come since: to doors of this host, and from the doors that were asked."""
+    def take(
+        self, *sockaddrs: RawSocketAddress
+    ) -> Iterator[tuple[Landed, list[tuple[RawSocketAddress, Answered]]]]:
+        """Give what has come since: to this host, and from the socket addresses asked for."""
         while count := self._messages.receive(self._socket.fileno()):
             yield (
                 self._landed(count),
                 [
-                    (door, each)
-                    for door in doors
-                    for each in _answered(self._columns, self._layout, 0, count, door)
+                    (sockaddr, each)
+                    for sockaddr in sockaddrs
+                    for each in _answered(self._columns, self._layout, 0, count, sockaddr)
                 ],
             )
 
@@ -228,7 +232,7 @@ class Captures:
     To close a packet socket takes the kernel a grace period of RCU: they serve for all routes.
     """
 
-    def __init__(self, topology: Topology, layout: Layout) -> None:
+    def __init__(self, topology: LabTopology, layout: PacketLayout) -> None:
         self.hosts = [Arrivals(host, layout) for host in topology.hosts]
         self.node = LocalDelivery(topology.node, layout)
         #: Of other nodes with rules of their own: what comes to the nodes themselves.
@@ -237,8 +241,8 @@ class Captures:
         self._silent: dict[Namespace, Arrivals] = {}
         self._lost = 0
         ends = (topology.client, topology.outside, topology.elsewhere)
-        self.clients = [Answers(host, layout) for host in ends]
-        self._rings: list[Arrivals | Answers] = [*self.hosts, *self.clients]
+        self.clients = [ReturnedPackets(host, layout) for host in ends]
+        self._rings: list[Arrivals | ReturnedPackets] = [*self.hosts, *self.clients]
 
     @property
     def all_hosts(self) -> list[Arrivals]:
@@ -257,7 +261,7 @@ class Captures:
         close_all([ring])
 
     def forget(self) -> None:
-        """Pass over what was heard so far."""
+        """Pass over what was received so far."""
         for host in self.all_hosts:
             for _ in host.take():
                 pass
@@ -277,7 +281,7 @@ class Captures:
         close_all([*self._rings, *self._silent.values()])
 
 
-def close_all(rings: Iterable[Arrivals | Answers]) -> None:
+def close_all(rings: Iterable[Arrivals | ReturnedPackets]) -> None:
     """Stop hearing; each socket in a thread of its own, since each has to wait."""
     threads = [threading.Thread(target=each.close) for each in rings]
     for each in threads:

@@ -19,7 +19,7 @@ from analyzer.inputs.recognised import Input
 from analyzer.kubeproxy.view import Endpoint
 from analyzer.model.value import replace
 from analyzer.parsers.durations import duration_from_text
-from analyzer.questions.judging import dead_of
+from analyzer.questions.evaluating import dead_of
 from netns_lab.errors import LabError
 
 #: What a client sees of each kind; None if that changes over time.
@@ -41,7 +41,7 @@ _SLOWEST: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class DeathKind:
     """A kind of death.
 
     Attributes:
@@ -77,16 +77,16 @@ class Death:
     """
 
     what: str
-    kind: Kind
+    kind: DeathKind
     node: str | None = None
     endpoints: frozenset[Endpoint] = frozenset()
     whole: bool = True
 
 
-SILENT: Final = Kind(name="silent")
+SILENT: Final = DeathKind(name="silent")
 
 
-def kind_from_text(text: str) -> Kind | None:
+def kind_from_text(text: str) -> DeathKind | None:
     """Return the kind that a text names; None if it names none.
 
     Raises:
@@ -98,14 +98,14 @@ def kind_from_text(text: str) -> Kind | None:
     if name not in _VALUES:
         if sign:
             raise UsageError(f"--dead: {text!r}: {name} takes no value")
-        return Kind(name=name)
+        return DeathKind(name=name)
     if name == "slow":
         if not value.isascii() or not value.isdigit() or not 1 <= int(value) <= _SLOWEST:
             raise UsageError(
                 f"--dead: {text!r}: expected milliseconds from 1 to {_SLOWEST:,}, for example "
                 "slow=200"
             )
-        return Kind(name=name, milliseconds=int(value))
+        return DeathKind(name=name, milliseconds=int(value))
     up, _, down = value.partition("/")
     times = [_seconds(each) for each in (up, down)]
     if not all(times):
@@ -113,7 +113,7 @@ def kind_from_text(text: str) -> Kind | None:
             f"--dead: {text!r}: expected how long it is up and how long down, for example "
             "flap=5s/2s"
         )
-    return Kind(name=name, up=times[0], down=times[1])
+    return DeathKind(name=name, up=times[0], down=times[1])
 
 
 def _seconds(text: str) -> float:
@@ -121,7 +121,7 @@ def _seconds(text: str) -> float:
     return 0.0 if found is None else float(found)
 
 
-def parted(word: str, nodes: Collection[str] = ()) -> tuple[str, Kind | None]:
+def parted(word: str, nodes: Collection[str] = ()) -> tuple[str, DeathKind | None]:
     """Return what a word of ``--dead`` names, and the kind after it; None if there is none.
 
     Raises:
@@ -175,7 +175,7 @@ def deaths_of(options: SimpleNamespace, given: Input) -> tuple[Dead, tuple[Death
 
 
 def death_of(
-    what: str, kind: Kind, options: SimpleNamespace, given: Input, *, is_node: bool
+    what: str, kind: DeathKind, options: SimpleNamespace, given: Input, *, is_node: bool
 ) -> Death:
     """Return how something dies.
 

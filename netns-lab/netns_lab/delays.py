@@ -1,4 +1,4 @@
-"""Slow endpoints: packets that the kernel queues to us, and gets back milliseconds later.
+"""Slow endpoints: packets are queued to user space (NFQUEUE) and reinjected milliseconds later.
 
 Not every kernel has netem; one with the xtables targets also has netfilter queues.
 

@@ -1,6 +1,7 @@
-"""How deaths are brought about, and undone: at the host of what dies.
+"""Makes endpoints and nodes of the lab fail, and restores them.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 Each host of the lab owns the addresses of its endpoints, so packets to them reach its INPUT chain,
 where a filter rule ends them: DROP, REJECT, or NFQUEUE, which queues them to us for some
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING, Final
 from analyzer.kubeproxy.view import Endpoint
 from analyzer.model.addresses import IPV4, IPV6, Address
 from netns_lab.command import run
-from netns_lab.deaths import Death, Kind
+from netns_lab.deaths import Death, DeathKind
 from netns_lab.delays import Delay
 from netns_lab.errors import LabError
 from netns_lab.gates import Gate, silence, wake
@@ -130,7 +131,7 @@ class Dying:
                 mine = [e for e in endpoints if e.address.version == version]
                 if mine or death.node is not None:
                     self._change_host(death, host, version, mine, how)
-            self._lab.topology.telling.add(host.namespace)
+            self._lab.muting.tells(host.namespace)
 
     def _silence(self, gate: Gate, *, sends: bool) -> None:
         """Silence a node with rules of its own; packets to it are counted before the rules."""
@@ -158,15 +159,18 @@ class Dying:
         if death.whole:
             addresses = {e.address for e in endpoints}
             comes = [f"-d {each}" for each in sorted(addresses, key=int)] or [f"-i {host.device}"]
+            protocols: list[str | None] = [None] * len(comes)
             goes = [f"-s {each}" for each in sorted(addresses, key=int)] or [f"-o {host.device}"]
         else:
-            comes = [
-                f"-d {e.address} -p {protocol} -m {protocol} --dport {e.port}"
-                for e in endpoints
-                for protocol in sorted(self._protocols[e])
-            ]
+            ports = [(e, protocol) for e in endpoints for protocol in sorted(self._protocols[e])]
+            comes = [f"-d {e.address} -p {p} -m {p} --dport {e.port}" for e, p in ports]
+            protocols = [protocol for _, protocol in ports]
             goes = [each.replace("-d ", "-s ").replace("--dport", "--sport") for each in comes]
-        lines = [f"-{how} INPUT {each} {end}" for each in comes for end in _ends(kind, version)]
+        lines = [
+            f"-{how} INPUT {each} {end}"
+            for each, protocol in zip(comes, protocols, strict=True)
+            for end in _ends(kind, version, protocol)
+        ]
         if kind.name in ("silent", "arp"):
             # The last router, which sends ICMP errors, is not silent.
             told = "" if kind.name == "silent" else f"! -p {_ICMP[version]} "
@@ -224,16 +228,22 @@ def _batch(namespace: Namespace, version: int, lines: Iterable[str]) -> None:
     run(namespace, ["ip", f"-{version}", "-batch", "-"], "\n".join(lines) + "\n")
 
 
-def _ends(kind: Kind, version: int) -> Iterator[str]:
-    """Yield the targets of the rules for packets to the dead, with matches where needed."""
+def _ends(kind: DeathKind, version: int, protocol: str | None) -> Iterator[str]:
+    """Yield the targets of the rules for packets to the dead, with matches where needed.
+
+    `protocol`: of these packets; None if of any.
+    """
     match kind.name:
         case "silent" | "drop":
             yield "-j DROP"
         case "process":
             # As the kernel answers if no socket is bound: RST, or ICMP port unreachable. The second
             # rule is inserted before the first.
-            yield f"-j REJECT --reject-with {_REFUSED[version]}"
-            yield "-p tcp -j REJECT --reject-with tcp-reset"
+            if protocol != "tcp":
+                yield f"-j REJECT --reject-with {_REFUSED[version]}"
+            if protocol in (None, "tcp"):
+                which = "-p tcp " if protocol is None else ""
+                yield f"{which}-j REJECT --reject-with tcp-reset"
         case "reject":
             yield f"-j REJECT --reject-with {_REFUSED[version]}"
         case "unreachable":

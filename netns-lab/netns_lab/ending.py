@@ -1,8 +1,8 @@
-"""The rule that ends flows, from the kernel's trace, where no counter tells."""
+"""The rule that drops or rejects flows, from a trace by the kernel where no counter shows it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -10,7 +10,7 @@ from analyzer.kubeproxy.view import Route, ServicePort
 from analyzer.model.addresses import Address
 from analyzer.model.measurement import Measurement
 from analyzer.model.value import replace
-from netns_lab.listening import ending_at, listener_for
+from netns_lab.listening import Listener, ending_at, listeners, not_loaded
 from netns_lab.measure import RouteRun
 
 if TYPE_CHECKING:
@@ -67,21 +67,33 @@ def _ended_at(lab: Lab, service: ServicePort, flow: OneFlow) -> str | None:
 
     None if it did not end, or not by a rule or policy of the node's dumps.
     """
-    listener = listener_for(lab, service.protocol, flow.source())
+    begun: list[Listener] = []
     try:
-        listener.begin()
+        for listener in listeners(lab, service.protocol, flow.source()):
+            listener.begin()
+            begun.append(listener)
         for _ in range(_MOST):
             lab.forget_flows()
             if service.affinity is not None:
                 lab.backend.forget_clients()
             flow.once()
-            listener.met()
-            where = listener.ended()
-            rules = (ending_at(each, where) for each in lab.question.rulesets if where is not None)
-            found = next((each for each in rules if each is not None), None)
-            if found is not None:
+            if (found := _ending(lab, begun)) is not None:
                 return found
     finally:
-        listener.end()
+        for listener in begun:
+            listener.end()
         lab.drawn()  # so that the next route does not count these flows
+    return None
+
+
+def _ending(lab: Lab, begun: Sequence[Listener]) -> str | None:
+    """Return the rule or policy that ended the last flow; None if none of the node's dumps did."""
+    left_out = not_loaded(lab)
+    for listener in begun:
+        listener.met()
+        if (where := listener.ended()) is None:
+            continue
+        for ruleset in lab.question.rulesets:
+            if (found := ending_at(ruleset, where, left_out)) is not None:
+                return found
     return None

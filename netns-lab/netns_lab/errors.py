@@ -4,7 +4,7 @@ from analyzer.errors import AnalyzerError
 
 
 class LabError(AnalyzerError):
-    """The lab cannot start, or cannot go on; the message says why."""
+    """The lab cannot start, or cannot continue; the message says why."""
 
 
 class NotMeasuredError(LabError):

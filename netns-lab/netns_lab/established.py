@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from netns_lab.columns import RawDoor
+from netns_lab.columns import RawSocketAddress
 from netns_lab.measure import RouteRun
 
 
@@ -14,7 +14,7 @@ class Established(RouteRun):
     def _prepared(self, clients: int) -> int:
         return min(self._room, -(-self._count_of_flows // clients) * clients)
 
-    def send(self) -> Mapping[int, RawDoor]:
+    def send(self) -> Mapping[int, RawSocketAddress]:
         """Send a packet of each flow, and return where each arrived, by the flow's tag."""
         with self._lab.muted():
             count = min(self._count_of_flows, self._flows.room)

@@ -2,8 +2,8 @@
 
 conntrack keeps a connection at its endpoint whatever the rules are by then. While that is dead, the
 kernel sends again what was not acknowledged, each time after twice as long as before: so a
-connection that hung for a while may take as long again to go on. An error of ICMP does not end it.
-A process that is gone does: its kernel answers with a reset.
+connection that hung for a while may take as long again to continue. ICMP errors do not end it. A
+process that is gone does: its kernel answers with a reset.
 
 Source: RFC 1122, 4.2.3.9; Linux, net/ipv4/tcp_ipv4.c, ``tcp_v4_err``; tcp_timer.c.
 """
@@ -14,9 +14,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from analyzer.kubeproxy.view import Endpoint
-from analyzer.model.lab_phases import Connection, Event, Hang, Outage
+from analyzer.model.lab_phases import EndpointOutage, Hang, OpenConnection, RunEvent
 from analyzer.model.value import replace
-from netns_lab.connections import HANGS, Kept, hangs
+from netns_lab.connections import HANGS, KeptConnection, hangs
 from netns_lab.schedule import Planned
 
 #: Seconds by which what is seen may be late: a byte's turn, the first time that it is sent again.
@@ -29,17 +29,17 @@ _EVENTS_TO: Final = 4
 
 
 def connection_of(
-    kept: Kept,
-    happened: Sequence[tuple[Planned, Event]],
+    kept: KeptConnection,
+    happened: Sequence[tuple[Planned, RunEvent]],
     end: float,
     pauses: Sequence[tuple[float, float]],
     *,
     is_told: bool,
     slowest: float = 0.0,
-) -> Connection:
+) -> OpenConnection:
     """Return how a connection fared, and whether it should have.
 
-    Of rules that may drop what goes on nothing is predicted: `is_told` says that none do.
+    Of rules that may drop flows that continue nothing is predicted: `is_told` says that none do.
     """
     found = (
         Hang(round(begins, _HANGS_TO), None if ends is None else round(ends, _HANGS_TO))
@@ -49,7 +49,7 @@ def connection_of(
     if is_told and kept.endpoint is not None:
         outages = tuple(_outages(kept.endpoint, happened))
     ended = kept.ended if kept.endpoint is not None else None
-    connection = Connection(
+    connection = OpenConnection(
         number=kept.number,
         route=kept.route,
         endpoint=None if kept.endpoint is None else str(kept.endpoint),
@@ -61,7 +61,7 @@ def connection_of(
     return judged(connection, end)
 
 
-def judged(each: Connection, end: float) -> Connection:
+def judged(each: OpenConnection, end: float) -> OpenConnection:
     """Return a connection with what was expected of it until the `end`, and whether that holds."""
     if each.outages is None:
         return replace(each, expected=None, agrees=None)
@@ -73,8 +73,10 @@ def judged(each: Connection, end: float) -> Connection:
     )
 
 
-def _outages(endpoint: Endpoint, happened: Sequence[tuple[Planned, Event]]) -> Iterator[Outage]:
-    dead: tuple[Planned, Event] | None = None
+def _outages(
+    endpoint: Endpoint, happened: Sequence[tuple[Planned, RunEvent]]
+) -> Iterator[EndpointOutage]:
+    dead: tuple[Planned, RunEvent] | None = None
     for planned, event in happened:
         if planned.death is None or endpoint not in planned.death.endpoints:
             continue
@@ -87,10 +89,10 @@ def _outages(endpoint: Endpoint, happened: Sequence[tuple[Planned, Event]]) -> I
         yield _outage(dead, None)
 
 
-def _outage(dead: tuple[Planned, Event], ends: tuple[float, float] | None) -> Outage:
+def _outage(dead: tuple[Planned, RunEvent], ends: tuple[float, float] | None) -> EndpointOutage:
     planned, event = dead
     assert planned.death is not None
-    return Outage(
+    return EndpointOutage(
         begun=round(event.begun, _EVENTS_TO),
         by=round(event.ended, _EVENTS_TO),
         ends=None if ends is None else (round(ends[0], _EVENTS_TO), round(ends[1], _EVENTS_TO)),
@@ -98,7 +100,7 @@ def _outage(dead: tuple[Planned, Event], ends: tuple[float, float] | None) -> Ou
     )
 
 
-def _expected(outages: Sequence[Outage], end: float) -> str:
+def _expected(outages: Sequence[EndpointOutage], end: float) -> str:
     """Return in words what should happen to a connection."""
     for each in outages:
         if each.is_reset:
@@ -119,7 +121,7 @@ def _latest(begun: float, revived: float) -> float:
 
 
 def _agrees(
-    found: Sequence[Hang], ended: float | None, outages: Sequence[Outage], end: float
+    found: Sequence[Hang], ended: float | None, outages: Sequence[EndpointOutage], end: float
 ) -> bool:
     reset = next((each for each in outages if each.is_reset), None)
     if (ended is None) != (reset is None):
@@ -131,7 +133,7 @@ def _agrees(
     )
 
 
-def _is_explained(hang: Hang, outages: Sequence[Outage], end: float) -> bool:
+def _is_explained(hang: Hang, outages: Sequence[EndpointOutage], end: float) -> bool:
     """Return whether a hang began when the endpoint died, and ended when it should."""
     if not any(o.begun - _SLACK <= hang.begins <= o.by + _SLACK for o in outages):
         return False
@@ -142,7 +144,7 @@ def _is_explained(hang: Hang, outages: Sequence[Outage], end: float) -> bool:
     return over <= max(_latest(hang.begins, last.ends[1]), 0)
 
 
-def _is_seen(outage: Outage, found: Sequence[Hang], end: float) -> bool:
+def _is_seen(outage: EndpointOutage, found: Sequence[Hang], end: float) -> bool:
     """Return whether nothing arrived while the endpoint was dead, if that was long enough."""
     revived = end if outage.ends is None else outage.ends[0]
     if revived - outage.by <= 2 * HANGS:

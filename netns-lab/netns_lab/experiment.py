@@ -21,16 +21,16 @@ from analyzer.model.value import replace
 from analyzer.semantics.base_chains import Rules
 from netns_lab.affinity import AffineRun
 from netns_lab.arriving import Beyond
-from netns_lab.backend import Backend, Door
+from netns_lab.backend import Backend, SocketAddress
 from netns_lab.backends import BACKENDS, backend_of, load_beside
 from netns_lab.beyond import OtherNode, lost_beyond
-from netns_lab.count import BATCH, Answers, Captures, close_all
-from netns_lab.deaths import FATES, Death, Kind, without
+from netns_lab.count import BATCH, Captures, ReturnedPackets, close_all
+from netns_lab.deaths import FATES, Death, DeathKind, without
 from netns_lab.dying import Dying
 from netns_lab.ending import with_rule
 from netns_lab.errors import LabError
 from netns_lab.hairpins import hairpins
-from netns_lab.layout import Layout
+from netns_lab.layout import PacketLayout
 from netns_lab.measure import CONNTRACK_ROOM, Progress, RouteRun
 from netns_lab.muting import Muting
 from netns_lab.namespace import Namespace
@@ -39,6 +39,7 @@ from netns_lab.node_ports import taken_at
 from netns_lab.own_clients import needed, own_clients
 from netns_lab.plan import dead_itself, plan
 from netns_lab.ready import wait_until_ready
+from netns_lab.reasons import BEHIND, DEAD, OWN
 from netns_lab.replay import PAYLOAD
 from netns_lab.servers import FAMILIES, Echoes, Responder, Servers, Talk, datagrams, echo, listener
 from netns_lab.topology import Host, build
@@ -120,14 +121,14 @@ class Lab:
         self._elsewhere = list(self._load_nodes())
         self._where = self._namespaces()
         #: Captures of the flows, by protocol and IP version.
-        self.hearers: dict[Layout, Captures] = {}
-        self._hearing: dict[tuple[Namespace, Layout], Answers] = {}
+        self.hearers: dict[PacketLayout, Captures] = {}
+        self._hearing: dict[tuple[Namespace, PacketLayout], ReturnedPackets] = {}
         self._sockets: dict[tuple[Namespace, str], socket] = {}
         self._echoes = Echoes(BATCH, PAYLOAD)
         self._answering: dict[tuple[Namespace, str, int, int], socket] = {}
         #: Whether routes alone send flows, one after another, and nothing changes rules.
         self._in_a_row = False
-        self._muting = Muting(self.topology)
+        self.muting = Muting(self.topology)
         self._has_counted = False
         self.dying = Dying(self)
         self._kinds: dict[Endpoint, Death] = {}
@@ -192,7 +193,7 @@ class Lab:
             found += counted
         return found
 
-    def kind_of(self, endpoint: Endpoint) -> Kind | None:
+    def kind_of(self, endpoint: Endpoint) -> DeathKind | None:
         """Return how an endpoint is dead or slow; None if no kind was given, or it is neither."""
         death = self._kinds.get(endpoint)
         return None if death is None else death.kind
@@ -287,7 +288,7 @@ class Lab:
         self.dying.serve()
         self._echoes.serve(sockets)
 
-    def captures(self, layout: Layout) -> Captures:
+    def captures(self, layout: PacketLayout) -> Captures:
         """Return the captures for a protocol, with nothing recorded."""
         if layout not in self.hearers:
             self.hearers[layout] = Captures(self.topology, layout)
@@ -317,14 +318,14 @@ class Lab:
         if not (self._in_a_row and self._has_counted):
             self.backend.drawn()
 
-    def drawn(self) -> Counter[Door]:
+    def drawn(self) -> Counter[SocketAddress]:
         """Return what the rules have counted since then."""
         self._has_counted = True
         return self.backend.drawn()
 
     def muted(self) -> AbstractContextManager[None]:
         """Let the client's kernel be silent for a while; of several, until the last is over."""
-        return self._muting.on()
+        return self.muting.on()
 
     @contextmanager
     def in_a_row(self) -> Iterator[None]:
@@ -360,20 +361,19 @@ class Lab:
             found = kind(self, service, route, flows, None).measure(progress)
             yield with_rule(found, self, service, route)
 
-    def sends(self, endpoint: Endpoint) -> bool:
-        """Return whether an endpoint is alive, on no host's network, and free to send."""
-        # What an endpoint sends on a node with rules of its own these see first.
-        behind = [each.namespace for each in self.topology.others if each.gate is not None]
-        where, lives = (
-            self._where.get(endpoint.address),
-            endpoint not in self.question.dead.endpoints,
-        )
-        return lives and where not in (None, self.topology.node, *behind)
+    def why_mute(self, endpoint: Endpoint) -> str | None:
+        """Return why an endpoint sends no flows to its own Services; None if it sends them."""
+        if endpoint in self.question.dead.endpoints:
+            return DEAD
+        if self._where.get(endpoint.address) in (None, self.topology.node):
+            return OWN
+        gated = {e.plan.name for e in self.topology.others if e.gate is not None and e.plan}
+        return BEHIND if self.question.cluster.placement(endpoint.address).node in gated else None
 
     @cached_property
     def senders(self) -> frozenset[Address]:
         """Addresses of pods with at least one endpoint that sends."""
-        return frozenset(e.address for e in self.question.view.endpoints if self.sends(e))
+        return frozenset(e.address for e in self.question.view.endpoints if not self.why_mute(e))
 
     def place_of(self, address: Address) -> tuple[Host, str]:
         """Return the host of an endpoint, and the MAC address that it sends to."""
@@ -383,11 +383,11 @@ class Lab:
         own = host is topology.own_pods
         return host, topology.pods_mac if own else topology.uplink_mac
 
-    def hearing(self, host: Host, layout: Layout) -> Answers:
+    def hearing(self, host: Host, layout: PacketLayout) -> ReturnedPackets:
         """Return the capture of the answers to an endpoint that is a client."""
         key = host.namespace, layout
         if key not in self._hearing:
-            self._hearing[key] = Answers(host, layout)
+            self._hearing[key] = ReturnedPackets(host, layout)
         self._hearing[key].forget()
         return self._hearing[key]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from netns_lab.layout import ANSWER, LINK, Layout
+from netns_lab.layout import ANSWER, LINK, PacketLayout
 from netns_lab.ring import Instruction
 
 _LOAD_HALF, _LOAD_BYTE = 0x28, 0x30
@@ -34,7 +34,7 @@ _INIT: Final = 1
 _UNREACHABLE: Final = {1: 3, 58: 1}
 
 
-def arrivals(layout: Layout) -> list[Instruction]:
+def arrivals(layout: PacketLayout) -> list[Instruction]:
     """Return a filter for the first packets of flows that arrive at a host."""
     steps = [*_to_this_host(layout), *_carries(layout.next_protocol, layout.number)]
     match layout.protocol:
@@ -47,7 +47,7 @@ def arrivals(layout: Layout) -> list[Instruction]:
     return _program(steps)
 
 
-def answers(layout: Layout) -> list[Instruction]:
+def answers(layout: PacketLayout) -> list[Instruction]:
     """Return a filter for answers to clients, and for refusals by the protocol or by ICMP."""
     steps = _to_this_host(layout)
     of_icmp = [
@@ -71,7 +71,7 @@ def from_others(version: int) -> list[Instruction]:
     The sender's kernel drops these, with IPv4 in any case; that of the lab does not, where all pods
     of a node are one host.
     """
-    layout = Layout(version, "udp")
+    layout = PacketLayout(version, "udp")
     words = range(0, layout.destination - layout.source, _WORD)
     to_end = 4 * len(words) + 1
     program = [(_LOAD_WORD, 0, 0, _DEVICE), (_EQUAL, to_end, 0, _LOOPBACK)]
@@ -85,7 +85,7 @@ def from_others(version: int) -> list[Instruction]:
     return [*program, (_RETURN, 0, 0, 0), (_RETURN, 0, 0, _ALL)]
 
 
-def _to_this_host(layout: Layout) -> list[tuple[int, int]]:
+def _to_this_host(layout: PacketLayout) -> list[tuple[int, int]]:
     return [
         (_LOAD_HALF, _ETHERTYPE_AT),
         (_EQUAL, layout.ethertype),

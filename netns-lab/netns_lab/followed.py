@@ -8,20 +8,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from analyzer.kubeproxy.view import Endpoint, Route, ServicePort
+from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, Source
 from analyzer.model.addresses import Address
 from analyzer.model.measurement import ANSWERED, Measurement
 from analyzer.model.probability import Bounds, capped_sum
-from netns_lab.arriving import NOTHING, Arriving, arriving, door_of_endpoint, either, hull
-from netns_lab.columns import RawDoor, door_of, raw_door, tag_of
-from netns_lab.count import Answered, Captures, Landed
-from netns_lab.deaths import Death, Kind
+from netns_lab.arriving import NOTHING, Arriving, either, hull, sockaddr_of_endpoint
+from netns_lab.columns import FlowResult, RawSocketAddress, raw_sockaddr, sockaddr_of, tag_of
+from netns_lab.count import Answered, Captures, Landed, ReturnedPackets
+from netns_lab.deaths import Death, DeathKind
 from netns_lab.errors import LabError
-from netns_lab.layout import Layout
+from netns_lab.layout import PacketLayout
 from netns_lab.measure import MASQUERADE_ROOM, RouteRun
+from netns_lab.namespace import Namespace
 from netns_lab.replay import Flows
 from netns_lab.topology import Host
 
@@ -32,8 +34,6 @@ if TYPE_CHECKING:
 
 _UNKNOWN = Arriving({}, {}, NOTHING)
 RouteOf = tuple[ServicePort, Route]
-#: Where a flow arrived, and whether its client was answered.
-FlowResult = tuple[RawDoor | None, bool | None]
 
 
 @dataclass(slots=True)
@@ -50,7 +50,7 @@ class RouteSpan:
 
     begins: float
     first: int
-    dead: dict[Endpoint, Kind]
+    dead: dict[Endpoint, DeathKind]
     names: tuple[str, ...]
     rules: str
     route: Route | None
@@ -62,61 +62,74 @@ class RouteSpan:
     in_flight: frozenset[int] = frozenset()
 
 
-class Ear:
+class Recorder:
     """The captured packets of one protocol in one lab, for all routes."""
 
     def __init__(self, lab: Lab, captures: Captures) -> None:
         self._lab, self.captures = lab, captures
         self._echoes: dict[socket, None] = {}
-        self.landed: dict[int, RawDoor] = {}
+        #: What comes back to endpoints that send.
+        self._senders: dict[int, ReturnedPackets] = {}
+        self.landed: dict[int, RawSocketAddress] = {}
         #: By the address and port that flows are sent to, from where alone answers can come.
-        self.answered: dict[RawDoor, dict[int, bool]] = {}
+        self.answered: dict[RawSocketAddress, dict[int, bool]] = {}
         self._duplicates = 0
 
-    def add(self, door: RawDoor, echoes: Sequence[socket]) -> None:
+    def add(self, sockaddr: RawSocketAddress, echoes: Sequence[socket]) -> None:
         """Record a route's answers too, and let its endpoints echo."""
-        self.answered.setdefault(door, {})
+        self.answered.setdefault(sockaddr, {})
         self._echoes.update(dict.fromkeys(echoes))
+
+    def hear(self, answers: ReturnedPackets) -> None:
+        """Record what comes back to an endpoint that sends, too."""
+        self._senders[id(answers)] = answers
+
+    def forget(self) -> None:
+        """Pass over what was heard so far."""
+        self.captures.forget()
+        for each in self._senders.values():
+            each.forget()
 
     def drain(self) -> None:
         """Record what has arrived."""
-        captures, doors = self.captures, tuple(self.answered)
+        captures, sockaddrs = self.captures, tuple(self.answered)
         for host in captures.all_hosts:
             for landed in host.take():
                 self._arrived(landed)
         self._lab.echo(tuple(self._echoes))
-        for at_node, answers in captures.node.take(*doors):
+        for at_node, answers in captures.node.take(*sockaddrs):
             self._arrived(at_node)
             for each in answers:
                 self._answers(*each)
         for gate in captures.gates:
-            for landed, _ in gate.take(*doors):
+            for landed, _ in gate.take(*sockaddrs):
                 self._arrived(landed)
-        for client in captures.clients:
-            for each in client.take(*doors):
+        for client in (*captures.clients, *self._senders.values()):
+            for each in client.take(*sockaddrs):
                 self._answers(*each)
 
     def told_once(self) -> tuple[int, int]:
         """Return how many flows arrived twice, and packets dropped, since the last call."""
         duplicates, self._duplicates = self._duplicates, 0
-        return duplicates, self.captures.dropped()
+        dropped = sum(each.dropped() for each in self._senders.values())
+        return duplicates, self.captures.dropped() + dropped
 
     def _arrived(self, found: Landed) -> None:
-        tags, doors = found
+        tags, sockaddrs = found
         before = len(self.landed)
-        self.landed.update(zip(tags, doors, strict=True))
+        self.landed.update(zip(tags, sockaddrs, strict=True))
         self._duplicates += before + len(tags) - len(self.landed)
 
-    def _answers(self, door: RawDoor, found: Answered) -> None:
+    def _answers(self, sockaddr: RawSocketAddress, found: Answered) -> None:
         tags, accepted = found
-        self.answered[door].update(dict.fromkeys(tags, accepted))
+        self.answered[sockaddr].update(dict.fromkeys(tags, accepted))
 
 
 class Followed(RouteRun):
     """One route: its flows in the order in which they are sent, and its phases.
 
     Args:
-        places: the Service and route in the first dump, under "", and in each dump that replaces
+        places: the Service and route in the first dump, under None, and in each dump that replaces
             it, by file; None if it has no such route.
         at: number of the route in its lab. It is part of the tags, and selects the client address,
             which no other route shares while there are enough addresses.
@@ -125,39 +138,47 @@ class Followed(RouteRun):
     def __init__(
         self,
         lab: Lab,
-        places: Mapping[str, RouteOf | None],
+        places: Mapping[str | None, RouteOf | None],
         flows: int,
-        ears: dict[Layout, Ear],
+        recorders: dict[PacketLayout, Recorder],
         at: int = 0,
     ) -> None:
         self._at = at
-        first = places[""]
+        first = places[None]
         assert first is not None
         service, route = first
-        super().__init__(lab, service, route, flows, None)
+        itself = route.shares[0].endpoint if route.source is Source.HAIRPIN else None
+        #: The endpoint that sends the flows; None: a client that is none.
+        self.sender = itself
+        super().__init__(lab, service, route, flows, None if itself is None else itself.address)
         #: Most flows that it will send.
         self.flows = flows
-        if self._layout not in ears:
-            ears[self._layout] = Ear(lab, self._captures)
-        self._ear = ears[self._layout]
+        if self._layout not in recorders:
+            recorders[self._layout] = Recorder(lab, self._captures)
+        self._recorder = recorders[self._layout]
+        for each in self._hearing[len(self._captures.clients) :]:
+            self._recorder.hear(each)
         for place in places.values():  # also endpoints that the first dump lacks
-            self._ear.add(self._door, () if place is None else lab.answering(place[0]))
+            self._recorder.add(self._frontend, () if place is None else lab.answering(place[0]))
         self.service, self.route = service, route
         #: Whether the rules know clients again: they have to forget each before its next flow.
         self.has_affinity = any(
             place is not None and place[0].affinity is not None for place in places.values()
         )
-        self._rulings = {file: None if at is None else at[1] for file, at in places.items()}
+        self._rulings = dict(places)
         self.sent = 0
+        #: Flows that were due while the endpoint that sends them was dead.
+        self.skipped = 0
         #: Times at which flows were sent, and how many had been sent by then.
         self.marks: list[tuple[float, int]] = []
         self.spans: list[RouteSpan] = []
-        self._kinds: dict[Endpoint, Kind] = {}
+        self._kinds: dict[Endpoint, DeathKind] = {}
 
     def _clients(self) -> tuple[tuple[Address, ...], Host, str]:
         clients, host, gateway = super()._clients()
         # The last address is for connections that stay open.
         some = clients[:-1] or clients
+        self._host = host
         return (some[self._at % len(some)],), host, gateway
 
     def _prepared(self, clients: int) -> int:
@@ -168,14 +189,35 @@ class Followed(RouteRun):
         self, clients: Sequence[Address], macs: tuple[str, str], to: bytes | None
     ) -> Flows:
         room = self._prepared(len(clients))
-        return Flows(self._layout, self._to, clients, macs, room, to=to, number=self._at)
+        avoid = self._lab.known_ports if self.sender is not None else frozenset()
+        return Flows(
+            self._layout, self._to, clients, macs, room, to=to, avoid=avoid, number=self._at
+        )
 
     @property
     def to(self) -> tuple[Address, int]:
         """The address and port that flows are sent to."""
         return self._to
 
+    @property
+    def deafness(self) -> tuple[Namespace, PacketLayout, tuple[Address, int]] | None:
+        """Where and to whom a kernel has to be deaf, because an endpoint sends; None: it need not.
+
+        Several routes have the same.
+        """
+        return None if self.sender is None else (self._host.namespace, self._layout, self._to)
+
+    def deaf(self) -> AbstractContextManager[None]:
+        """Let the kernel of the endpoint that sends not reset the answers."""
+        return self._deaf()
+
     # --- flows ---------------------------------------------------------------------
+
+    @property
+    def is_mute(self) -> bool:
+        """Whether its flows are those of an endpoint that is dead at present."""
+        dead = self.spans[-1].dead
+        return self.sender in dead and dead[self.sender].is_dead
 
     def tick(self, count: int, clock: float) -> None:
         """Send `count` flows, and record what has arrived."""
@@ -193,7 +235,7 @@ class Followed(RouteRun):
             self._drain()
 
     def _drain(self) -> None:
-        self._ear.drain()
+        self._recorder.drain()
 
     def fates(self) -> list[FlowResult]:
         """Return for each flow where it arrived, and whether its client was answered."""
@@ -201,40 +243,43 @@ class Followed(RouteRun):
 
     def _fate(self, number: int) -> FlowResult:
         tag = tag_of(self._at, self._flows.ports[number])
-        return self._ear.landed.get(tag), self._ear.answered[self._door].get(tag)
+        return self._recorder.landed.get(tag), self._recorder.answered[self._frontend].get(tag)
 
     def unanswered(self) -> frozenset[int]:
-        """Return the flows of the last phase that still wait for a living endpoint's answer."""
-        span, living = self.spans[-1], self._living()
+        """Return the flows of the last phase that still wait for a living endpoint's answer.
+
+        Without those whose answers rules may end.
+        """
+        span = self.spans[-1]
+        silent = {sockaddr for sockaddr, each in span.expected.unanswered.items() if each.upper}
+        living = {sockaddr for sockaddr in self._living() if sockaddr_of(sockaddr) not in silent}
         return frozenset(
             number
             for number in range(span.first, self.sent)
-            for door, answered in [self._fate(number)]
-            if door in living and answered is None
+            for sockaddr, answered in [self._fate(number)]
+            if sockaddr in living and answered is None
         )
 
-    def _living(self) -> set[RawDoor]:
+    def _living(self) -> set[RawSocketAddress]:
         """Return the addresses and ports of living endpoints, if those of the protocol answer."""
         if self.service.protocol not in ANSWERED:
             return set()
         dead = self.spans[-1].dead
         return {
-            raw_door(share.endpoint.address.packed, share.endpoint.port)
-            for route in self._rulings.values()
-            for share in (() if route is None else route.shares)
+            raw_sockaddr(share.endpoint.address.packed, share.endpoint.port)
+            for place in self._rulings.values()
+            for share in (() if place is None else place[1].shares)
             if share.endpoint.port is not None
             and not (share.endpoint in dead and dead[share.endpoint].is_dead)
         }
 
     # --- phases --------------------------------------------------------------------
 
-    def begin(self, now: float, file: str, rules: str, deaths: Sequence[Death]) -> None:
-        """Begin a phase in which the dump `file` is loaded; reports call it `rules`."""
+    def begin(self, now: float, file: str | None, rules: str, deaths: Sequence[Death]) -> None:
+        """Begin a phase with the dump `file` loaded, None: the first; reports call it `rules`."""
         dead = {e: death.kind for death in deaths for e in death.endpoints}
-        route = self._rulings[file]
-        expected = _UNKNOWN
-        if route is not None:
-            expected = arriving(route, self._lab.beyond(self._client))
+        place = self._rulings[file]
+        expected = _UNKNOWN if place is None else self._expected(place, self._host)
         self.spans.append(
             RouteSpan(
                 begins=now,
@@ -242,7 +287,7 @@ class Followed(RouteRun):
                 dead=dead,
                 names=tuple(f"{d.what} ({d.kind})" for d in deaths),
                 rules=rules,
-                route=route,
+                route=None if place is None else place[1],
                 expected=expected,
                 lost=_lost(expected, dead),
             )
@@ -278,19 +323,23 @@ class Followed(RouteRun):
         self._kinds = span.dead
         self._fates = Counter(fates[span.first : span.last])
         waiting = [
-            door for door, answer in map(fates.__getitem__, span.in_flight) if answer is None
+            sockaddr
+            for sockaddr, answer in map(fates.__getitem__, span.in_flight)
+            if answer is None
         ]
-        self._in_flight = Counter(door_of(door) for door in waiting if door is not None)
-        self._duplicates, dropped = self._ear.told_once()
+        self._in_flight = Counter(
+            sockaddr_of(sockaddr) for sockaddr in waiting if sockaddr is not None
+        )
+        self._duplicates, dropped = self._recorder.told_once()
         return self._measurement(span.last - span.first, None, dropped, span.ends - span.begins)
 
     def _death_of(self, endpoint: Endpoint) -> str | None:
         kind = self._kinds.get(endpoint)
         return None if kind is None else str(kind)
 
-    def endpoint_of(self, door: RawDoor) -> Endpoint:
+    def endpoint_of(self, sockaddr: RawSocketAddress) -> Endpoint:
         """Return the endpoint of an address and port in network byte order."""
-        address, port = door_of(door)
+        address, port = sockaddr_of(sockaddr)
         return Endpoint(type(self._to[0])(address), port)
 
 
@@ -309,9 +358,11 @@ def check_room(runs: Sequence[Followed]) -> None:
         )
 
 
-def _lost(expected: Arriving, dead: Mapping[Endpoint, Kind]) -> Bounds:
+def _lost(expected: Arriving, dead: Mapping[Endpoint, DeathKind]) -> Bounds:
     """Return the share of the flows that reach no living endpoint."""
-    gone = {door_of_endpoint(e) for e, kind in dead.items() if kind.is_dead and e.port is not None}
-    living = [share for door, share in expected.shares.items() if door not in gone]
+    gone = {
+        sockaddr_of_endpoint(e) for e, kind in dead.items() if kind.is_dead and e.port is not None
+    }
+    living = [share for sockaddr, share in expected.shares.items() if sockaddr not in gone]
     lower, upper = capped_sum(b.lower for b in living), capped_sum(b.upper for b in living)
     return Bounds(~upper, ~lower)

@@ -17,7 +17,7 @@ from typing import Final
 from netns_lab.command import run
 from netns_lab.namespace import Namespace
 from netns_lab.netlink import Netlink
-from netns_lab.plan import HostPlan, Plan, bridge_of, device_name
+from netns_lab.plan import HostPlan, LabPlan, bridge_of, device_name
 
 #: Indexes of its devices: the one to the fabric, the one to its pods, and their bridge.
 UPLINK: Final = 2
@@ -44,7 +44,7 @@ class Gate:
 
 
 def set_up(
-    gate: Gate, planned: HostPlan, pods: tuple[Namespace, str, int, str], mac: str, wanted: Plan
+    gate: Gate, planned: HostPlan, pods: tuple[Namespace, str, int, str], mac: str, wanted: LabPlan
 ) -> None:
     """Create a node's devices and routes, and connect it to the namespace of its pods.
 

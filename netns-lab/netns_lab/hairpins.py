@@ -24,7 +24,7 @@ def hairpins(
     progress: Progress | None,
 ) -> Iterator[Measurement]:
     """Send the flows of a hairpin route, of each sender its part, and account for each."""
-    senders = [each for each in route.shares if lab.sends(each.endpoint)]
+    senders = [each for each in route.shares if lab.why_mute(each.endpoint) is None]
     part = -(-flows // max(1, len(senders)))
     # Flows differ by their sender: the node may know those of several.
     known = MASQUERADE_ROOM

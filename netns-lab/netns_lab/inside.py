@@ -87,7 +87,7 @@ class Inside:
             os.read(alive, 1)
         except BlockingIOError:  # our parent holds the other end
             pass
-        else:  # it died before we asked to die with it
+        else:  # it died before prctl(2) was called
             return _SIGNALLED + signal.SIGKILL
         # Where a container hides parts of /proc, this mount fails, and the host's /proc stays.
         with suppress(OSError):

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from ipaddress import IPv4Address, IPv6Address
 
 from analyzer.model.addresses import IPV6
-from analyzer.model.ipsets import NO_SETS, Ipset, IpsetEntry, Ipsets, Opaque, Part, PortKey
+from analyzer.model.ipsets import NO_SETS, EntryPart, Ipset, IpsetEntry, Ipsets, Opaque, PortKey
 from analyzer.model.iptables.matches import Match, MatchNot, MatchSet
 from analyzer.model.iptables.rules import Rule, Ruleset
 from analyzer.model.iptables.targets import ChangeSet
@@ -71,7 +71,7 @@ def _texts(entry: IpsetEntry, version: int | None) -> Iterator[str]:
     yield from found
 
 
-def _spelled(part: Part, version: int | None) -> Iterator[str]:
+def _spelled(part: EntryPart, version: int | None) -> Iterator[str]:
     match part:
         case (int() as first, int() as last):
             assert version is not None  # of a set of addresses

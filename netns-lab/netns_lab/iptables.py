@@ -22,7 +22,7 @@ from analyzer.model.iptables.rules import Chain, Rule, Ruleset, Table
 from analyzer.parsers.iptables_save import parse
 from analyzer.reports.phrases import listed
 from analyzer.semantics.base_chains import Rules
-from netns_lab.backend import Backend, Door
+from netns_lab.backend import Backend, SocketAddress, not_loaded
 from netns_lab.command import lines_of, run
 from netns_lab.errors import LabError
 from netns_lab.ipsets import make_sets
@@ -30,7 +30,7 @@ from netns_lab.nft import Nft
 from netns_lab.nft_counters import RuleCounters
 from netns_lab.recent import RecentLists
 from netns_lab.restoring import RefusedError, restore
-from netns_lab.wanted import Wanted, check_same
+from netns_lab.wanted import WantedRules, check_same
 from netns_lab.xt_entries import Entries
 
 #: Rules with a DNAT up to which python-iptables is asked: for 1,000 it takes half a second.
@@ -73,7 +73,7 @@ class Iptables(Backend):
                     f"{ruleset.file}: table {table.name} is not complete in the dump, so what is "
                     "missing cannot be loaded; take the dump again"
                 )
-        wanted = Wanted(ruleset, lenient=self.lenient)
+        wanted = WantedRules(ruleset, lenient=self.lenient)
         self._make_room(wanted)
         while True:
             try:
@@ -89,7 +89,7 @@ class Iptables(Backend):
         self._note(wanted)
         self._adopt(wanted)
 
-    def _refused(self, wanted: Wanted, line: int) -> int | None:
+    def _refused(self, wanted: WantedRules, line: int) -> int | None:
         """Return the line of the first rule that is refused, of a line that is: it may be COMMIT.
 
         iptables-legacy gives the kernel a table as a whole, which does not say what is wrong.
@@ -114,7 +114,7 @@ class Iptables(Backend):
             taken, refused = (middle, refused) if is_taken(middle) else (taken, middle)
         return rules[taken] + 1
 
-    def _make_room(self, wanted: Wanted) -> None:
+    def _make_room(self, wanted: WantedRules) -> None:
         """Make what rules name and restoring them does not make: objects, and sets."""
         for name in dict.fromkeys(filter(None, map(_accounting_object, wanted.special))):
             if name not in self._objects:
@@ -122,11 +122,10 @@ class Iptables(Backend):
                 self._objects.add(name)
         make_sets(self.namespace, wanted.ruleset, wanted.special, self._sets)
 
-    def _note(self, wanted: Wanted) -> None:
+    def _note(self, wanted: WantedRules) -> None:
         file = wanted.ruleset.file
         for rule, why in wanted.left_out:
-            text = f"this rule is not loaded: {why}"
-            self.notes.append(partial_warning("rule-left-out", text, file, rule.location.line))
+            self.notes.append(not_loaded(rule.location, why))
         for table, names in wanted.missing.items():
             text = (
                 f"table {table} has no chain {listed(names)}, to which rules jump: created, empty"
@@ -140,7 +139,7 @@ class Iptables(Backend):
         """
         match ruleset:
             case Ruleset(family=self.family):
-                wanted = Wanted(ruleset, lenient=self.lenient)
+                wanted = WantedRules(ruleset, lenient=self.lenient)
             case _:
                 raise LabError(
                     f"{ruleset.file}: it is not of the same kind as the rules that it replaces"
@@ -164,7 +163,7 @@ class Iptables(Backend):
     def check(self, ruleset: Rules, listing: str) -> None:
         """See that what was printed is `ruleset`."""
         assert isinstance(ruleset, Ruleset)
-        wanted = Wanted(ruleset, lenient=self.lenient)
+        wanted = WantedRules(ruleset, lenient=self.lenient)
         check_same(wanted, parse(listing, "iptables-save"))
 
     def adopt(self, ruleset: Rules) -> None:
@@ -175,9 +174,9 @@ class Iptables(Backend):
         """
         assert isinstance(ruleset, Ruleset)
         self._forget_counters()
-        self._adopt(Wanted(ruleset, lenient=self.lenient))
+        self._adopt(WantedRules(ruleset, lenient=self.lenient))
 
-    def _adopt(self, wanted: Wanted) -> None:
+    def _adopt(self, wanted: WantedRules) -> None:
         text = run(self.namespace, [f"{self._program}-save"]).stdout
         check_same(wanted, parse(text, "iptables-save"))
         self._endings = wanted.endings()
@@ -200,13 +199,13 @@ class Iptables(Backend):
         return "\n".join(_COUNTS.sub("", each) for each in lines if not each.startswith("#"))
 
     def resync(self, ruleset: Rules, without: Collection[str] = ()) -> bool:
-        """Write kube-proxy's chains anew as its full sync does, and delete those in `without`."""
+        """Rewrite kube-proxy's chains as its full sync does, and delete those in `without`."""
         return self.change(self.sync(ruleset, without)[1])
 
     def sync(self, ruleset: Rules, without: Collection[str] = ()) -> tuple[list[str], str]:
         """Return the program, and its input, of a full sync of kube-proxy."""
         assert isinstance(ruleset, Ruleset)
-        wanted = Wanted(ruleset, lenient=self.lenient)
+        wanted = WantedRules(ruleset, lenient=self.lenient)
         lines: list[str] = []
         for name in ("filter", "nat"):
             table = ruleset.tables.get(name)
@@ -227,12 +226,12 @@ class Iptables(Backend):
     def _program(self) -> str:
         return f"{'iptables' if self.family == 'ip' else 'ip6tables'}-{self.variant}"
 
-    def _newly_drawn(self) -> Counter[Door]:
-        found: Counter[Door] = Counter()
+    def _newly_drawn(self) -> Counter[SocketAddress]:
+        found: Counter[SocketAddress] = Counter()
         for where, packets in self._counted_rules.new():
-            door = self._destinations[where]
-            if door is not None:
-                found[door] += packets
+            sockaddr = self._destinations[where]
+            if sockaddr is not None:
+                found[sockaddr] += packets
         return found
 
     def endings(self) -> Counter[str] | None:

@@ -36,7 +36,7 @@ _ICMP_HEADER: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class PacketLayout:
     """Offsets in bytes from the start of the IP header."""
 
     version: int

@@ -10,11 +10,14 @@ from analyzer.model.addresses import IPV4, Address
 from analyzer.model.iptables.rules import Chain
 from analyzer.model.nft.ruleset import Chain as NftChain
 from analyzer.model.nft.ruleset import NftRuleset
+from analyzer.model.value import replace
 from analyzer.parsers.nft.rendering import render_rule as render_nft
 from analyzer.parsers.xt.rule import render_rule
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.tree import AnyRule
+from netns_lab.backend import LEFT_OUT
 from netns_lab.command import run
+from netns_lab.iptables import LegacyIptables
 from netns_lab.nft import Nft
 from netns_lab.trace import TRACING_TABLE, LegacyTrace, NftEvent, NftTrace
 
@@ -42,8 +45,11 @@ Matched = tuple[str, AnyRule, bool]
 
 #: A rule: table (of nft and iptables-nft with its family), chain, and number from 1.
 Where = tuple[str, str, int]
-#: Verdicts after which the kernel does not go on with a packet.
+#: Verdicts after which the kernel does not continue with a packet.
 _OVER: Final = frozenset({"drop", "stolen"})
+#: Files and lines of rules.
+LeftOut = frozenset[tuple[str, int | None]]
+_NONE: Final[LeftOut] = frozenset()
 #: In place of a policy's number.
 _BEHIND: Final = 1 << 30
 
@@ -138,18 +144,29 @@ def _place(event: NftEvent) -> Where:
     return f"{event.family} {event.table}", event.chain, number
 
 
-def listener_for(lab: Lab, protocol: str, source: tuple[Address, int]) -> Listener:
-    """Return what reports the rules that flows from an address and port match."""
+def listeners(lab: Lab, protocol: str, source: tuple[Address, int]) -> list[Listener]:
+    """Return what reports the rules that flows from an address and port match.
+
+    The first one reports those of the dump; one more reports the node's other rules, if the
+    dump's reports none of that kind.
+    """
     which = protocol, str(source[0]), str(source[1])
-    if lab.question.backend != "legacy":
-        return _Nft(lab, which)
-    return _Legacy(lab, which)
+    of_legacy = [isinstance(each, LegacyIptables) for each in (lab.backend, *lab.beside)]
+    return [_Legacy(lab, which) if each else _Nft(lab, which) for each in dict.fromkeys(of_legacy)]
 
 
-def rule_at(ruleset: Rules, where: Where) -> Matched | None:
-    """Return a rule of the dump; None if it is another table's, or the end of a chain."""
+def not_loaded(lab: Lab) -> LeftOut:
+    """Return the rules of the node's dumps that were not loaded: their files and lines."""
+    return frozenset((note.file, note.line) for note in lab.notes if note.code == LEFT_OUT)
+
+
+def rule_at(ruleset: Rules, where: Where, left_out: LeftOut = _NONE) -> Matched | None:
+    """Return a rule of the dump; None if it is another table's, or the end of a chain.
+
+    The kernel does not count the rules that were `left_out`.
+    """
     name, chain_name, number = where
-    chain = _chain(ruleset, where)
+    chain = _chain(ruleset, where, left_out)
     if chain is None or not 1 <= number <= len(chain.rules):
         return None
     if isinstance(chain, NftChain):
@@ -163,10 +180,10 @@ def rule_at(ruleset: Rules, where: Where) -> Matched | None:
     return f"{name.rpartition(' ')[2]}: {text}", rule, decides
 
 
-def ending_at(ruleset: Rules, where: Where) -> str | None:
+def ending_at(ruleset: Rules, where: Where, left_out: LeftOut = _NONE) -> str | None:
     """Return the rule or the policy of a dump that ended a flow; None if it ends none."""
     name, chain_name, number = where
-    chain = _chain(ruleset, where)
+    chain = _chain(ruleset, where, left_out)
     if chain is None:
         return None
     if number > len(chain.rules):
@@ -178,19 +195,26 @@ def ending_at(ruleset: Rules, where: Where) -> str | None:
             if is_nft
             else f"{name.rpartition(' ')[2]}: -P {chain_name} DROP"
         )
-    found = rule_at(ruleset, where)
+    found = rule_at(ruleset, where, left_out)
     if found is None or (isinstance(chain, Chain) and not _ENDS.search(found[0])):
         return None
     return found[0]
 
 
-def _chain(ruleset: Rules, where: Where) -> Chain | NftChain | None:
+def _chain(ruleset: Rules, where: Where, left_out: LeftOut) -> Chain | NftChain | None:
     name, chain_name, _ = where
     family, _, table_name = name.rpartition(" ")
+    chain: Chain | NftChain | None
     if isinstance(ruleset, NftRuleset):
         nft_table = ruleset.tables.get((family, table_name))
-        return None if nft_table is None else nft_table.chains.get(chain_name)
-    if family not in {"", ruleset.family}:
+        chain = None if nft_table is None else nft_table.chains.get(chain_name)
+    elif family not in {"", ruleset.family}:
         return None
-    table = ruleset.tables.get(table_name)
-    return None if table is None else table.chains.get(chain_name)
+    else:
+        table = ruleset.tables.get(table_name)
+        chain = None if table is None else table.chains.get(chain_name)
+    if chain is None or not left_out:
+        return chain
+    places = [(rule.location.file, rule.location.line) for rule in chain.rules]
+    kept = [rule for rule, at in zip(chain.rules, places, strict=True) if at not in left_out]
+    return replace(chain, rules=kept)

@@ -15,12 +15,12 @@ from analyzer.model.addresses import Address
 from analyzer.model.measurement import ANSWERED, EndpointCount, Measurement
 from analyzer.model.probability import NEVER, Bounds
 from netns_lab.arriving import NOTHING, Arriving, arriving, of_sender
-from netns_lab.backend import Door
-from netns_lab.columns import RawDoor, door_of, raw_door
+from netns_lab.backend import SocketAddress
+from netns_lab.columns import FlowResult, RawSocketAddress, raw_sockaddr, raw_sockaddrs, sockaddr_of
 from netns_lab.count import BATCH, Answered, Landed
-from netns_lab.layout import Layout
-from netns_lab.messages import socket_address
-from netns_lab.muting import deaf_to, no_resets_to
+from netns_lab.layout import PacketLayout
+from netns_lab.messages import struct_sockaddr
+from netns_lab.muting import ignoring, no_resets_to
 from netns_lab.replay import Flows
 from netns_lab.sources import CLIENT_PORTS, sending_of, version_of
 from netns_lab.topology import Host
@@ -62,13 +62,13 @@ class RouteRun:
         address = route.frontend.address or lab.topology.plan.node_address(version)
         assert route.frontend.port is not None  # a route of which the dump has lost it
         self._to = address, route.frontend.port
-        self._door = raw_door(address.packed, route.frontend.port)
-        self._layout = Layout(address.version, service.protocol)
+        self._frontend = raw_sockaddr(address.packed, route.frontend.port)
+        self._layout = PacketLayout(address.version, service.protocol)
         clients, host, gateway = self._clients()
         self._room = self._flows_at_once(len(clients))
         from_node = route.source is Source.NODE
         # Through the node's own IP stack, so that the packet begins at OUTPUT.
-        to = socket_address(address) if from_node else None
+        to = struct_sockaddr(address) if from_node else None
         self._flows = self._packets(clients, (gateway, host.mac), to)
         if service.protocol == "sctp":
             # Copies of a packet cannot share its checksum, which is therefore not checked.
@@ -79,39 +79,39 @@ class RouteRun:
         if self._sender is not None:
             self._hearing.append(lab.hearing(host, self._layout))
         self._echoes = lab.answering(service)
-        self._landed: dict[int, RawDoor] = {}
+        self._landed: dict[int, RawSocketAddress] = {}
         self._answered: dict[int, bool] = {}
-        self._fates: Counter[tuple[RawDoor | None, bool | None]] = Counter()
+        self._fates: Counter[FlowResult] = Counter()
         self._duplicates = 0
         self._kept_back = 0
         #: Of second flows of clients with session affinity: where they came to.
-        self._repeated: Counter[Door] = Counter()
+        self._repeated: Counter[SocketAddress] = Counter()
         #: Those that came nowhere.
         self._repeated_ended = 0
         self._strayed = 0
         self._client = None if route.source is Source.NODE else clients[0]
-        self._predicted = self._expected(host)
+        self._predicted = self._expected((service, route), host)
         self._dead = lab.question.dead.endpoints
         #: Flows to which no answer is owed any more, by where they came to.
-        self._in_flight: Counter[Door] = Counter()
+        self._in_flight: Counter[SocketAddress] = Counter()
         self._ended_by: Counter[str] | None = None
         #: Rules may end flows, and some did not come in the time that late ones have.
         self._waited_in_vain = False
 
-    def _expected(self, host: Host) -> Arriving:
+    def _expected(self, place: tuple[ServicePort, Route], host: Host) -> Arriving:
         """Return what happens to the flows, as predicted; `host` is where they are sent from."""
-        beyond = self._lab.beyond(self._client)
-        found = arriving(self._route, beyond)
+        (service, route), beyond = place, self._lab.beyond(self._client)
+        found = arriving(route, beyond)
         if self._sender is None:
             return found
         is_here = host is self._lab.topology.own_pods
         sources = {Source.POD} if is_here else {Source.POD_ELSEWHERE, Source.EXTERNAL}
         others = [
             arriving(each, beyond)
-            for each in self._service.routes
-            if each.source in sources and each.frontend == self._route.frontend
+            for each in service.routes
+            if each.source in sources and each.frontend == route.frontend
         ]
-        return of_sender(found, self._route.shares[0], others, is_here=is_here)
+        return of_sender(found, route.shares[0], others, is_here=is_here)
 
     def _packets(
         self, clients: Sequence[Address], macs: tuple[str, str], to: bytes | None
@@ -174,7 +174,7 @@ class RouteRun:
             lab.count_from_here()
             ends = lab.endings() if predicted.ended.upper and predicted.by_rules else None
             begun = time.monotonic()
-            self._send_all(flows, progress or _nobody)
+            self._send_all(flows, progress or _no_progress)
             seconds = time.monotonic() - begun
             counted = lab.drawn()
             if ends is not None:
@@ -188,7 +188,7 @@ class RouteRun:
         if self._sender is not None:
             host = lab.place_of(self._sender)[0]
             ports = {e.port for e in self._service.endpoints if e.port is not None}
-            return deaf_to(host, self._layout, self._to, ports)
+            return ignoring(host, self._layout, self._to, ports)
         # To its own address the node may send other answers than these resets.
         is_own = address in lab.topology.plan.node_addresses
         if self._route.source is Source.NODE and self._service.protocol == "tcp" and not is_own:
@@ -236,21 +236,21 @@ class RouteRun:
             for landed in host.take():
                 self._arrived(landed)
         self._lab.echo(self._echoes)
-        for at_node, answers in captures.node.take(self._door):
+        for at_node, answers in captures.node.take(self._frontend):
             self._arrived(at_node)
             for _, answered in answers:
                 self._answers(answered)
         for gate in captures.gates:
-            for landed, _ in gate.take(self._door):
+            for landed, _ in gate.take(self._frontend):
                 self._arrived(landed)
         for client in self._hearing:
-            for _, answered in client.take(self._door):
+            for _, answered in client.take(self._frontend):
                 self._answers(answered)
 
     def _arrived(self, found: Landed) -> None:
-        tags, doors = found
+        tags, sockaddrs = found
         before = len(self._landed)
-        self._landed.update(zip(tags, doors, strict=True))
+        self._landed.update(zip(tags, sockaddrs, strict=True))
         self._duplicates += before + len(tags) - len(self._landed)
 
     def _answers(self, found: Answered) -> None:
@@ -259,8 +259,9 @@ class RouteRun:
 
     def _wait_for_the_rest(self, flows: int) -> None:
         """Give late packets and answers a chance; none is late as a rule."""
-        died = self._lab.question.dead.endpoints
-        dead = {raw_door(each.address.packed, each.port) for each in died if each.port is not None}
+        dead = raw_sockaddrs(self._lab.question.dead.endpoints)
+        if sockaddr_of(self._frontend) not in self._predicted.shares:  # what goes on unchanged
+            dead.add(self._frontend)
         answer = self._service.protocol in ANSWERED
         # Flows that rules drop send no sign, and neither do those of which they drop the answers.
         unanswered = any(each.upper for each in self._predicted.unanswered.values())
@@ -280,10 +281,10 @@ class RouteRun:
             self._drain()
         self._waited_in_vain = ended.upper != NEVER
 
-    def _landed_alive(self, dead: Collection[RawDoor]) -> int:
+    def _landed_alive(self, dead: Collection[RawSocketAddress]) -> int:
         """Return how many flows have come to endpoints that are none of the dead."""
         landed = self._landed.values()
-        return sum(door not in dead for door in landed) if dead else len(landed)
+        return sum(sockaddr not in dead for sockaddr in landed) if dead else len(landed)
 
     def _settle(self) -> None:
         """Count the flows that are over, and forget which was which."""
@@ -292,40 +293,40 @@ class RouteRun:
         refused = [] if all(answered.values()) else [t for t, ok in answered.items() if not ok]
         told = Counter(map(landed.get, answered))
         told_no = Counter(map(landed.get, refused))
-        for door, number in told.items():
-            if door is not None:
-                silent[door] -= number
-            self._fates[door, True] += number - told_no[door]
-        for door, number in told_no.items():
-            self._fates[door, False] += number
-        for door, number in silent.items():
-            self._fates[door, None] += number
+        for sockaddr, number in told.items():
+            if sockaddr is not None:
+                silent[sockaddr] -= number
+            self._fates[sockaddr, True] += number - told_no[sockaddr]
+        for sockaddr, number in told_no.items():
+            self._fates[sockaddr, False] += number
+        for sockaddr, number in silent.items():
+            self._fates[sockaddr, None] += number
         landed.clear()
         answered.clear()
 
     def _measurement(
-        self, flows: int, counted: Counter[Door] | None, dropped: int, seconds: float
+        self, flows: int, counted: Counter[SocketAddress] | None, dropped: int, seconds: float
     ) -> Measurement:
-        fates: Counter[tuple[Door, bool | None]] = Counter()
-        landed: Counter[Door] = Counter()
+        fates: Counter[tuple[SocketAddress, bool | None]] = Counter()
+        landed: Counter[SocketAddress] = Counter()
         rejected = 0
         predicted = self._predicted.shares
         own = () if self._predicted.by_rules else self._lab.topology.plan.node_addresses
         # What other ports of the node do, the dump does not show.
         unshown = set(map(int, own))
         for (raw, fate), number in self._fates.items():
-            to = None if raw is None else door_of(raw)
-            if to and (to[0] not in unshown or to in predicted or raw == self._door):
+            to = None if raw is None else sockaddr_of(raw)
+            if to and (to[0] not in unshown or to in predicted or raw == self._frontend):
                 fates[to, fate] += number
                 landed[to] += number
             elif fate is False:  # what is dropped is not reported: None
                 rejected += number
-        door = door_of(self._door)
-        passed = 0 if door in predicted else landed.pop(door, 0)
+        sockaddr = sockaddr_of(self._frontend)
+        passed = 0 if sockaddr in predicted else landed.pop(sockaddr, 0)
         endpoints = tuple(
-            self._count(door, predicted.get(door, NOTHING), landed, counted, fates)
+            self._count(sockaddr, predicted.get(sockaddr, NOTHING), landed, counted, fates)
             # What the rules counted elsewhere is a difference too.
-            for door in dict.fromkeys([*predicted, *landed, *(+counted if counted else ())])
+            for sockaddr in dict.fromkeys([*predicted, *landed, *(+counted if counted else ())])
         )
         return Measurement(
             service=self._service.name.text,
@@ -357,32 +358,32 @@ class RouteRun:
 
     def _count(
         self,
-        door: Door,
+        sockaddr: SocketAddress,
         predicted: Bounds,
-        landed: Counter[Door],
-        counted: Counter[Door] | None,
-        fates: Counter[tuple[Door, bool | None]],
+        landed: Counter[SocketAddress],
+        counted: Counter[SocketAddress] | None,
+        fates: Counter[tuple[SocketAddress, bool | None]],
     ) -> EndpointCount:
         question = self._lab.question
-        endpoint = Endpoint(type(self._to[0])(door[0]), door[1])
+        endpoint = Endpoint(type(self._to[0])(sockaddr[0]), sockaddr[1])
         return EndpointCount(
             address=str(endpoint.address),
-            port=door[1],
+            port=sockaddr[1],
             node=question.cluster.placement(endpoint.address).node,
             dead=endpoint in self._dead,
             predicted=predicted,
-            landed=landed[door],
-            counted=None if counted is None else counted[door],
-            answered=fates[door, True],
-            refused=fates[door, False],
-            in_flight=self._in_flight[door],
+            landed=landed[sockaddr],
+            counted=None if counted is None else counted[sockaddr],
+            answered=fates[sockaddr, True],
+            refused=fates[sockaddr, False],
+            in_flight=self._in_flight[sockaddr],
             death=self._death_of(endpoint),
-            lost=self._predicted.lost.get(door, NOTHING),
-            unanswered=self._predicted.unanswered.get(door, NOTHING),
+            lost=self._predicted.lost.get(sockaddr, NOTHING),
+            unanswered=self._predicted.unanswered.get(sockaddr, NOTHING),
         )
 
 
-def _nobody(_: int) -> None:
+def _no_progress(_: int) -> None:
     """Report no progress."""
 
 

@@ -37,7 +37,7 @@ def address_of(held: bytearray) -> int:
     return ctypes.addressof(ctypes.c_char.from_buffer(held))
 
 
-def socket_address(address: Address) -> bytes:
+def struct_sockaddr(address: Address) -> bytes:
     """Return a struct sockaddr without a port."""
     if address.version == IPV4:
         return struct.pack("=HH4s8x", socket.AF_INET, 0, address.packed)

@@ -1,4 +1,7 @@
-"""The client's silence while packets are counted, and the node's readiness to tell of refusals."""
+"""Kernels of the lab that are kept silent while packets are counted: no RST, no ICMP error.
+
+The node is the exception: its limits on ICMP errors are raised, so that each REJECT is reported.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,11 @@ from pathlib import Path
 from typing import Final
 
 from analyzer.model.addresses import Address
-from netns_lab.layout import Layout
+from netns_lab.layout import PacketLayout
 from netns_lab.namespace import Namespace
 from netns_lab.netlink import Netlink
 from netns_lab.servers import FAMILIES
-from netns_lab.topology import MUTE, TABLE_LOCAL, Host, Topology
+from netns_lab.topology import MUTE, TABLE_LOCAL, Host, LabTopology
 
 #: What limits errors of ICMP: while packets are counted, and usually (ip-sysctl.rst).
 _ICMP_LIMITS: Final = {
@@ -25,39 +28,62 @@ _ICMP_LIMITS: Final = {
 
 
 class Muting:
-    """When the client is mute: while any caller wants it to be."""
+    """Keeps the client's kernel silent while at least one caller wants it to be."""
 
-    def __init__(self, lab: Topology) -> None:
+    def __init__(self, lab: LabTopology) -> None:
         self._lab = lab
         self._wanted = 0
+        #: Namespaces that send ICMP errors about the dead: every node, and hosts of the dead.
+        self._telling = {lab.node, *(each.namespace for each in lab.gates)}
+
+    def tells(self, namespace: Namespace) -> None:
+        """Let another namespace send ICMP errors, also while the client is mute."""
+        self._telling.add(namespace)
+        if self._wanted:
+            _limit_errors(namespace, counting=True)
 
     @contextmanager
     def on(self) -> Iterator[None]:
-        """Want it for a while."""
+        """Keep it silent within this context."""
         self._wanted += 1
         if self._wanted == 1:
-            _mute(self._lab, on=True)
+            self._mute(on=True)
         try:
             yield
         finally:
             self._wanted -= 1
             if not self._wanted:
-                _mute(self._lab, on=False)
+                self._mute(on=False)
+
+    def _mute(self, *, on: bool) -> None:
+        """Let the client's kernel be silent, or answer what comes as a client would.
+
+        While packets are counted it would answer each reply with a reset or an error of ICMP, and
+        each of these passes all rules. The node, for its part, tells each client that it refuses,
+        where it usually tells one a second.
+        """
+        for namespace in self._telling:
+            _limit_errors(namespace, counting=on)
+        asked = Netlink(self._lab.client.namespace)
+        for version in self._lab.plan.versions:
+            asked.rule(MUTE, family=FAMILIES[version], delete=not on)
+        asked.send()
+        asked.close()
 
 
-def deaf_to(
-    host: Host, layout: Layout, door: tuple[Address, int], ports: Collection[int]
+def ignoring(
+    host: Host, layout: PacketLayout, sockaddr: tuple[Address, int], ports: Collection[int]
 ) -> AbstractContextManager[None]:
-    """Let an endpoint's kernel pass over what comes from an address and port.
+    """Make an endpoint's kernel ignore packets from an address and port, within this context.
 
-    An endpoint that asks has no socket for the answers: its kernel would reset each, and each
-    reset passes all rules. Packet sockets hear the answers before they are routed.
+    An endpoint that sends flows has no socket for the replies: its kernel would send RST for each,
+    which traverses all rules. Packet sockets receive the replies before they are routed.
 
-    What comes to `ports`, on which endpoints listen and from which none asks, is a flow: the node
-    may have given it the door's own address and port when it masqueraded.
+    Packets to `ports`, on which endpoints listen and from which none sends, are flows: masquerade
+    may have given them that address and port as their source.
     """
     asked = Netlink(host.namespace)
-    of, family = (layout.number, *door), FAMILIES[layout.version]
+    of, family = (layout.number, *sockaddr), FAMILIES[layout.version]
     flows = [
         partial(asked.rule, 0, TABLE_LOCAL, family=family, of=of, to=(layout.number, None, port))
         for port in sorted(ports)
@@ -67,22 +93,22 @@ def deaf_to(
 
 
 def no_resets_to(
-    node: Namespace, layout: Layout, door: tuple[Address, int]
+    node: Namespace, layout: PacketLayout, sockaddr: tuple[Address, int]
 ) -> AbstractContextManager[None]:
-    """Let a node's kernel send no resets to an address and port.
+    """Keep a node's kernel from sending RST to an address and port, within this context.
 
-    The node has no sockets for the answers to its own flows either, but these are heard behind
-    INPUT. Its flows go on: they leave by raw sockets, whose packets are of no protocol for routing
-    (raw(7), IPPROTO_RAW).
+    The node has no sockets for the replies to its own flows either, but these are counted after
+    INPUT. Its flows still leave: raw sockets send them, whose packets have no protocol for policy
+    routing (raw(7), IPPROTO_RAW).
     """
     asked = Netlink(node)
-    to, family = (layout.number, *door), FAMILIES[layout.version]
+    to, family = (layout.number, *sockaddr), FAMILIES[layout.version]
     return _in_force(asked, partial(asked.rule, 0, family=family, to=to, made_here=True))
 
 
 @contextmanager
 def _in_force(asked: Netlink, *rules: Callable[..., None]) -> Iterator[None]:
-    """Let rules of routing be there for a while."""
+    """Add policy routing rules within this context."""
     for rule in rules:
         rule()
     asked.send()
@@ -95,21 +121,10 @@ def _in_force(asked: Netlink, *rules: Callable[..., None]) -> Iterator[None]:
         asked.close()
 
 
-def _mute(lab: Topology, *, on: bool) -> None:
-    """Let the client's kernel be silent, or answer what comes as a client would.
-
-    While packets are counted it would answer each reply with a reset or an error of ICMP, and each
-    of these passes all rules. The node, for its part, tells each client that it refuses, where it
-    usually tells one a second.
-    """
-    for namespace in (lab.node, *(each.namespace for each in lab.gates), *lab.telling):
-        with namespace:
-            for name, (counting, usual) in _ICMP_LIMITS.items():
-                limit = Path("/proc/sys/net", name)
-                if limit.exists():  # else it is the whole kernel's, and not ours to change
-                    limit.write_text(str(counting if on else usual), encoding="ascii")
-    asked = Netlink(lab.client.namespace)
-    for version in lab.plan.versions:
-        asked.rule(MUTE, family=FAMILIES[version], delete=not on)
-    asked.send()
-    asked.close()
+def _limit_errors(namespace: Namespace, *, counting: bool) -> None:
+    """Limit the ICMP errors of a namespace as usual, or not while packets are counted."""
+    with namespace:
+        for name, (most, usual) in _ICMP_LIMITS.items():
+            limit = Path("/proc/sys/net", name)
+            if limit.exists():  # else it is the whole kernel's, and not ours to change
+                limit.write_text(str(most if counting else usual), encoding="ascii")

@@ -1,9 +1,9 @@
 """Network namespaces without names, held only by file descriptors.
 
 Safety: a process that uses this module calls `leave_host` first, which moves it into an empty
-network namespace for good. A forgotten or failed setns() then leaves it in that empty one and never
-in the host's. Nothing here has a name or a mount point, so when the process ends, however it ends,
-the kernel removes everything.
+network namespace permanently. A forgotten or failed setns() then leaves it in that empty one and
+never in the host's. Nothing here has a name or a mount point, so when the process ends, however it
+ends, the kernel removes everything.
 
 Source: namespaces(7), user_namespaces(7), setns(2), unshare(2).
 """
@@ -49,7 +49,7 @@ class _Home:
 
 
 def leave_host() -> None:
-    """Move this process into an empty network namespace, for good. A second call does nothing.
+    """Move this process into an empty network namespace, permanently. A second call does nothing.
 
     An ordinary user gets a user namespace too, if those are allowed.
 

@@ -131,7 +131,8 @@ class Netlink:
         )
         if address.version == IPV4:
             body += attribute(1, packed)
-        self.add(f"address {address}", _NEW_ADDRESS, body + attribute(2, packed), _CREATE)
+        body += attribute(2, packed)
+        self.add(f"address {address}", _NEW_ADDRESS, body, _CREATE | _REPLACE)
 
     def neighbour(self, index: int, address: Address, mac: str) -> None:
         """Add a permanent neighbour entry: the MAC address of an IP address."""

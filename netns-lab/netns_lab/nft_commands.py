@@ -1,6 +1,7 @@
 """The commands that load an nft ruleset, in an order that the kernel accepts.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 What ``nft list ruleset`` prints does not load as it stands: verdict maps come before the chains
 that their elements name. So all tables come first, with empty chains, sets and maps, then the rules
@@ -57,6 +58,27 @@ def commands(ruleset: NftRuleset) -> Iterator[str]:
             yield render(replace(ruleset, tables={place: part}))
     for table in tables.values():
         yield from _contents(table, ruleset.file)
+
+
+def understood(ruleset: NftRuleset) -> tuple[NftRuleset, list[tuple[Rule, str]]]:
+    """Return the ruleset without the rules that are not understood, and these, each with why."""
+    left_out: list[tuple[Rule, str]] = []
+
+    def kept(chain: Chain) -> Chain:
+        read = []
+        for rule in chain.rules:
+            unread = next(_not_understood(_rule(rule)), None)
+            if unread is None:
+                read.append(rule)
+            else:
+                left_out.append((rule, f"{unread!r} is not understood"))
+        return chain if len(read) == len(chain.rules) else replace(chain, rules=tuple(read))
+
+    tables = {
+        place: replace(table, chains={name: kept(each) for name, each in table.chains.items()})
+        for place, table in ruleset.tables.items()
+    }
+    return replace(ruleset, tables=tables), left_out
 
 
 def devices(ruleset: NftRuleset) -> frozenset[str]:
@@ -151,9 +173,13 @@ def _set(held: Set, updated: set[str]) -> Set:
 
 def _check_understood(given: Rule | Set, where: str) -> None:
     for found in _not_understood(given):
+        help_ = (
+            "--lenient leaves such rules out, and names them"
+            if isinstance(given, Rule)
+            else "take it out of the dump to measure without it"
+        )
         raise LabError(
-            f"{where}: the lab loads only what it understands, and not {found!r}; take it out of "
-            "the dump to measure without it"
+            f"{where}: the lab loads only what it understands, and not {found!r}; {help_}"
         )
 
 

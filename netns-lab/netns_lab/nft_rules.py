@@ -1,6 +1,7 @@
 """An nft ruleset in a namespace, with our own counters of the endpoints drawn.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 kube-proxy's nft chains have no counters. So a table of ours counts after DNAT: two chains, right
 after all nat chains of prerouting and of output, record the destination of each new flow with DNAT
@@ -27,12 +28,12 @@ from analyzer.model.nft.ruleset import Chain, NftRuleset, Set
 from analyzer.model.value import replace
 from analyzer.parsers import nft_text
 from analyzer.semantics.base_chains import Rules
-from netns_lab.backend import Backend, Door
+from netns_lab.backend import Backend, SocketAddress, not_loaded
 from netns_lab.command import ip_batch, run
 from netns_lab.errors import LabError
 from netns_lab.nft import Nft
 from netns_lab.nft_clients import ClientSet, ClientSets
-from netns_lab.nft_commands import commands, devices
+from netns_lab.nft_commands import commands, devices, understood
 
 #: Commands per transaction: the kernel checks all jumps of a table at the end of each.
 _COMMANDS: Final = 2_000
@@ -74,7 +75,7 @@ class Nftables(Backend):
                 raise LabError(
                     f"{ruleset.file}: nft cannot load a dump of iptables-save; leave out --backend"
                 )
-        self._ruleset = ruleset
+        ruleset = self._ruleset = self._loadable(ruleset)
         self._nft = Nft(self.namespace)
         self._place(devices(ruleset))
         rest = commands(ruleset)
@@ -96,8 +97,19 @@ class Nftables(Backend):
         """
         assert isinstance(ruleset, NftRuleset)
         held = nft_text.parse(self._nft.run("list ruleset"), "nft list ruleset")
-        _check_same(ruleset, held)
+        _check_same(self._loadable(ruleset), held)
         self._clients = self._sets_of_clients(held, ruleset)
+
+    def _loadable(self, ruleset: NftRuleset) -> NftRuleset:
+        """Return a ruleset without the rules that are left out, which are noted."""
+        if not self.lenient:
+            return ruleset
+        kept, left_out = understood(ruleset)
+        for rule, why in left_out:
+            note = not_loaded(rule.location, why)
+            if note not in self.notes:
+                self.notes.append(note)
+        return kept
 
     def changed(self) -> None:
         """Look again which sets rules fill, once that is asked for."""
@@ -136,15 +148,16 @@ class Nftables(Backend):
         return text if own < 0 else text[:own] + text[end + len("\n}\n") :]
 
     def resync(self, ruleset: Rules, without: Collection[str] = ()) -> bool:
-        """Write kube-proxy's tables anew in one transaction, as it does when it starts."""
+        """Rewrite kube-proxy's tables in one transaction, as it does when it starts."""
         del without  # no other table can name its chains
         return self.change(self.sync(ruleset)[1])
 
     def sync(self, ruleset: Rules) -> tuple[list[str], str]:
         """Return the program, and its input, of a full sync of kube-proxy: one transaction."""
         assert isinstance(ruleset, NftRuleset)
-        tables = {place: t for place, t in ruleset.tables.items() if place[1] == "kube-proxy"}
-        return self._instead_of(tables, replace(ruleset, tables=tables))
+        kept = self._loadable(ruleset)
+        tables = {place: t for place, t in kept.tables.items() if place[1] == "kube-proxy"}
+        return self._instead_of(tables, replace(kept, tables=tables))
 
     def replacement(self, ruleset: Rules) -> tuple[list[str], str]:
         """Return the program, and its input, that replaces all tables in one transaction."""
@@ -155,6 +168,7 @@ class Nftables(Backend):
                 raise LabError(
                     f"{ruleset.file}: it is not of the same kind as the rules that it replaces"
                 )
+        ruleset = self._loadable(ruleset)
         self._place(devices(ruleset))
         before, self._ruleset = self._ruleset, ruleset
         return self._instead_of(before.tables, ruleset)
@@ -173,7 +187,8 @@ class Nftables(Backend):
     def check(self, ruleset: Rules, listing: str) -> None:
         """Check that `listing` is `ruleset`."""
         assert isinstance(ruleset, NftRuleset)
-        _check_same(ruleset, nft_text.parse(listing, "nft list ruleset"))
+        held = nft_text.parse(listing, "nft list ruleset")
+        _check_same(self._loadable(ruleset), held)
 
     def _take(self, some: list[str]) -> None:
         """Run commands as one transaction; if that is refused, in halves.
@@ -208,9 +223,9 @@ class Nftables(Backend):
         """Let rules forget a few clients without a transaction."""
         return self._known().forgetting(clients)
 
-    def _newly_drawn(self) -> Counter[Door]:
+    def _newly_drawn(self) -> Counter[SocketAddress]:
         """Return the counters in our sets, and reset these."""
-        found: Counter[Door] = Counter()
+        found: Counter[SocketAddress] = Counter()
         filled = []
         for name in _DRAWN:
             for item in self._nft.listed(f"set inet {self._table} {name}"):

@@ -27,7 +27,7 @@ from analyzer.model.value import replace
 from analyzer.parsers import iptables_save
 from analyzer.parsers.nft import rendering
 from analyzer.semantics.base_chains import Rules
-from netns_lab.plan import WORLD, Plan
+from netns_lab.plan import WORLD, LabPlan
 from netns_lab.sources import AFFINE_CLIENTS
 
 #: What may be an address, a network or a range, in rules of either kind.
@@ -61,7 +61,7 @@ def needed(routes: Iterable[tuple[ServicePort, Route]]) -> bool:
 
 
 def own_clients(
-    plan: Plan,
+    plan: LabPlan,
     cluster: Cluster,
     rulesets: Iterable[Rules],
     elsewhere: Iterable[Rules] = (),

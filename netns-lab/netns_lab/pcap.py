@@ -32,7 +32,7 @@ _LOG: Final = "scapy.runtime"
 
 
 @dataclass(slots=True)
-class Packet:
+class CapturedPacket:
     """A packet of a capture.
 
     Attributes:
@@ -52,16 +52,16 @@ class Reading:
 
     Attributes:
         packets: how many were read so far.
-        cut: why reading stopped, if the capture does not end with a whole packet.
+        cut: why reading stopped; None if the capture ends with a whole packet.
     """
 
     path: str
     most: int
     packets: int = 0
-    cut: str = ""
+    cut: str | None = None
     _told: list[str] = field(default_factory=list)
 
-    def __iter__(self) -> Iterator[Packet]:
+    def __iter__(self) -> Iterator[CapturedPacket]:
         """Yield the packets.
 
         Raises:
@@ -78,7 +78,7 @@ class Reading:
         finally:
             log.propagate, log.handlers, conf.warning_threshold = before
 
-    def _read(self, file: _Bounded) -> Iterator[Packet]:
+    def _read(self, file: _Bounded) -> Iterator[CapturedPacket]:
         try:
             reader = RawPcapReader(file)
         except Scapy_Exception:
@@ -93,11 +93,10 @@ class Reading:
             link = meta.linktype if is_ng else reader.linktype
             decode = decoder(link)
             found = f"link type {link} is not known" if decode is None else decode(data)
-            yield Packet(self.packets, _time(reader, meta, is_ng=is_ng), found)
+            yield CapturedPacket(self.packets, _time(reader, meta, is_ng=is_ng), found)
         if not self.packets:
-            raise InputError(
-                f"{self.path}: it contains no complete packet{self.cut and f': {self.cut}'}"
-            )
+            why = "" if self.cut is None else f": {self.cut}"
+            raise InputError(f"{self.path}: it contains no complete packet{why}")
 
     def _next(self, reader: Any, file: _Bounded, *, is_ng: bool) -> tuple[bytes, Any] | None:
         """Return a packet's bytes and metadata; None if there are no more."""

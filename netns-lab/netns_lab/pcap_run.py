@@ -24,7 +24,7 @@ from netns_lab.hints import with_hints
 from netns_lab.namespace import leave_host
 from netns_lab.schedule import LONGEST
 
-#: Most addresses of one kind of source that stand for clients; there may be room for fewer.
+#: Most addresses of one kind of source that represent clients; there may be room for fewer.
 _MOST_CLIENTS: Final = 1_000
 #: Packets between two updates of the progress display.
 _AT_ONCE: Final = 1_000
@@ -173,6 +173,6 @@ def _warnings(file: str, reading: Any, capture: Any) -> list[Diagnostic]:
         for each in capture.passed_over
         if not each.judged
     ]
-    if reading.cut:
+    if reading.cut is not None:
         found.append(partial_warning("capture-cut", f"{reading.cut}: read as far as it goes", file))
     return found

@@ -12,28 +12,30 @@ from analyzer.failure.agreement import FALSE_ALARM_RATE, judge, rate_of_each
 from analyzer.failure.binomial import interval
 from analyzer.failure.models import Dead
 from analyzer.inputs.recognised import Input, read_input
-from analyzer.kubeproxy.view import Route, ServicePort, Source
+from analyzer.kubeproxy.view import Source
 from analyzer.model.diagnostics import Diagnostic, Severity, partial_warning
 from analyzer.model.value import replace
 from analyzer.output import INTERRUPTED, finish
-from analyzer.questions.judging import dead_of
+from analyzer.questions.evaluating import dead_of
 from analyzer.reports.lab_answers import LeftOut
 from analyzer.reports.lab_phases_answer import FollowedRoute, LabPhasesAnswer, Phase, lost_of
 from analyzer.reports.phrases import count
 from analyzer.reports.progress import progress, up_to
 from analyzer.reports.renderers import RENDERERS
+from analyzer.semantics.base_chains import Rules
 from netns_lab.arguments import MOST_CONNECTIONS
-from netns_lab.asked import left_out_of, other_nodes, place_of, replayable, routes_to, said
+from netns_lab.asked import other_nodes, replayable, said, with_senders
 from netns_lab.backends import backend_of
 from netns_lab.beyond import OtherNode
 from netns_lab.errors import LabError
+from netns_lab.followed_routes import Place, RouteByDump, by_sender, places_in, untold
 from netns_lab.hints import with_hints
 from netns_lab.namespace import leave_host
 from netns_lab.pod_devices import pod_device
+from netns_lab.reasons import DEAD
 from netns_lab.schedule import Schedule, files_of, schedule
 from netns_lab.sources import CLIENT_PORTS, sending_of, version_of
 
-_Place = tuple[ServicePort, Route]
 #: Most client addresses of each kind of source; further routes share them.
 _CLIENTS: Final = 32
 
@@ -54,22 +56,26 @@ def run(options: SimpleNamespace) -> int:
         for file in dict.fromkeys(file for file, _ in files_of(options))
     }
     planned = schedule(options, given, list(further.values()))
-    places, left_out = _followed(options, given)
-    flows = _flows_of_each(options, len(places))
+    places, left_out = replayable(options, given)
     static = SimpleNamespace(**{**vars(options), "dead": [], "dead_node": []})
     dead = dead_of(static, given)
     nodes, told = other_nodes(options, given, dead)
     for each in (*planned.first, *(e.death for e in planned.events if e.death is not None)):
         if each.node is not None and each.node == given.view.node:
             raise LabError(f"{each.what} is the node that the rules are from: it cannot die here")
-    sides, untold = _sides(options, given, further, places, (dead, nodes, planned), flows)
+    sides, told_of_routes = _sides(
+        options, given, further, places, (dead, nodes, planned), left_out
+    )
+    flows = options.rate * options.seconds
     # Only now: scapy looks at interfaces when it is imported, and must not see the host's.
     phases: Any = importlib.import_module("netns_lab.phases")
     numbers = _connections_of_each(options, [run for side in sides for run in side.runs])
     course = phases.Course(sides, planned, _connector(sides, numbers), options.rate)
     with progress("new flows") as advance:
-        kept = course.go(up_to(flows * len(places), advance))
+        kept = course.go(up_to(int(flows), advance))
     if not any(span.first < span.last for each in course.runs for span in each.spans):
+        if not course.is_interrupted:
+            raise LabError(f"{DEAD}, and all of them are dead")
         raise KeyboardInterrupt
     answer = replace(
         _answer(options, course, kept, planned, further, numbers),
@@ -86,7 +92,7 @@ def run(options: SimpleNamespace) -> int:
             *told,
             *dict.fromkeys(note for side in sides for note in side.lab.notes),
             *said(left_out, given),
-            *untold,
+            *told_of_routes,
             *_unfollowed(options, course.runs, numbers, given),
             *_unchecked(course, given),
         ),
@@ -108,25 +114,6 @@ def _unchecked(course: Any, given: Input) -> list[Diagnostic]:
 # --- routes ------------------------------------------------------------------------
 
 
-def _followed(options: SimpleNamespace, given: Input) -> tuple[list[_Place], list[LeftOut]]:
-    """Return the routes to follow, and those left out.
-
-    Raises:
-        LabError: no route can be followed.
-    """
-    routes, left_out = replayable(options, given)
-    usable = []
-    for service, route in routes:
-        if route.source is Source.HAIRPIN:
-            why = "an endpoint that dies sends no flows"
-            left_out.append(left_out_of(service, route, why))
-        else:
-            usable.append((service, route))
-    if not usable:
-        raise LabError(left_out[0].reason)
-    return usable, left_out
-
-
 def _flows_of_each(options: SimpleNamespace, routes: int) -> int:
     """Return the most flows that a route has.
 
@@ -143,21 +130,6 @@ def _flows_of_each(options: SimpleNamespace, routes: int) -> int:
     return -(-flows // routes)
 
 
-def _same_route(given: Input, place: _Place) -> _Place | None:
-    """Return the same route in another dump; None if it has no such route."""
-    wanted = place_of(*place)
-    for each in given.view.services:
-        for service, route in routes_to(each, place[1].source, given):
-            if place_of(service, route) == wanted and (route.shares or route.astray):
-                return service, route
-    return None
-
-
-def _untold(file: str, service: ServicePort) -> Diagnostic:
-    says = f"it does not show what happens to flows to {service.name.text}: not judged"
-    return partial_warning("not-predicted", says, file)
-
-
 # --- labs --------------------------------------------------------------------------
 
 
@@ -165,17 +137,20 @@ def _sides(
     options: SimpleNamespace,
     given: Input,
     further: Mapping[str, Input],
-    places: Sequence[_Place],
+    places: Sequence[Place],
     fates: tuple[Dead, tuple[OtherNode, ...], Schedule],
-    flows: int,
+    left_out: list[LeftOut],
 ) -> tuple[list[Any], list[Diagnostic]]:
     """Build the labs, one for each dump of an IP version, each with its routes.
 
-    Return them with a warning for each replacing dump that lacks one of the routes.
+    Return them with warnings: of replacing dumps that lack one of the routes, and of endpoints that
+    send no flows. Routes without senders are added to `left_out`.
+
+    Raises:
+        LabError: no route is left.
     """
     planned = fates[2]
-    phases: Any = None
-    sides, untold = [], []
+    labs, told = [], []
     for part in given.parts or (given,):
         own = [p for p in places if not given.parts or version_of(*p) in part.versions]
         if not own:
@@ -186,31 +161,45 @@ def _sides(
             for file, each in further.items()
             if not given.parts or {*each.versions} & {*part.versions}
         }
-        later = [{file: _same_route(each, p) for file, each in theirs.items()} for p in own]
-        for place, found in zip(own, later, strict=True):
-            untold += [_untold(file, place[0]) for file, other in found.items() if other is None]
-        every = [*own, *(p for found in later for p in found.values() if p is not None)]
+        found = [places_in(theirs, place) for place in own]
+        told += [each for some in found for each in untold(some)]
+        every = [p for some in found for p in some.values() if p is not None]
         lab = _lab(options, given, part, every, fates, len(own))
         for death in (*planned.first, *(e.death for e in planned.events if e.death is not None)):
             lab.dying.check(death)
-        phases = phases or importlib.import_module("netns_lab.phases")
-        followed = importlib.import_module("netns_lab.followed")
-        ears: dict[Any, Any] = {}
-        runs = tuple(
-            followed.Followed(lab, {"": place, **found}, flows, ears, at)
-            for at, (place, found) in enumerate(zip(own, later, strict=True))
-        )
-        followed.check_room(runs)
-        rulesets = {"": part.ruleset} | {file: each.ruleset for file, each in theirs.items()}
-        sides.append(phases.RunningLab(lab, runs, rulesets, ears))
-    return sides, list(dict.fromkeys(untold))
+        ((_, kept),), mute, silent = with_senders([(lab, own)], given)
+        left_out += mute
+        told += silent
+        sent = [
+            each
+            for place, some in zip(own, found, strict=True)
+            if place in kept
+            for each in by_sender(lab, some)
+        ]
+        labs.append((lab, sent, {None: part.ruleset} | {f: e.ruleset for f, e in theirs.items()}))
+    number = sum(len(sent) for _, sent, _ in labs)
+    if not number:
+        raise LabError(left_out[-1].reason)
+    flows = _flows_of_each(options, number)
+    return [_side(*each, flows) for each in labs], list(dict.fromkeys(told))
+
+
+def _side(
+    lab: Any, sent: Sequence[RouteByDump], rulesets: Mapping[str | None, Rules], flows: int
+) -> Any:
+    phases = importlib.import_module("netns_lab.phases")
+    followed = importlib.import_module("netns_lab.followed")
+    recorders: dict[Any, Any] = {}
+    runs = tuple(followed.Followed(lab, each, flows, recorders, at) for at, each in enumerate(sent))
+    followed.check_room(runs)
+    return phases.RunningLab(lab, runs, rulesets, recorders)
 
 
 def _lab(
     options: SimpleNamespace,
     given: Input,
     part: Input,
-    places: Sequence[_Place],
+    places: Sequence[Place],
     fates: tuple[Dead, tuple[OtherNode, ...], Schedule],
     routes: int,
 ) -> Any:
@@ -241,20 +230,25 @@ def _lab(
 
 def _connections_of_each(options: SimpleNamespace, runs: Sequence[Any]) -> list[int]:
     """Return how many connections stay open on each route: equally many, up to a total."""
-    of_tcp = sum(each.service.protocol == "tcp" for each in runs)
+    of_tcp = sum(map(_connects, runs))
     each_has = min(options.connections, max(1, MOST_CONNECTIONS // max(1, of_tcp)))
     numbers: list[int] = []
     for each in runs:
         left = MOST_CONNECTIONS - sum(numbers)
-        numbers.append(min(each_has, left) if each.service.protocol == "tcp" else 0)
+        numbers.append(min(each_has, left) if _connects(each) else 0)
     return numbers
+
+
+def _connects(run: Any) -> bool:
+    """Return whether connections stay open on a route: an endpoint is deaf to answers."""
+    return run.service.protocol == "tcp" and run.sender is None
 
 
 def _unfollowed(
     options: SimpleNamespace, runs: Sequence[Any], numbers: Sequence[int], given: Input
 ) -> list[Diagnostic]:
     """Warn if fewer connections are followed than requested."""
-    of_tcp = [n for run, n in zip(runs, numbers, strict=True) if run.service.protocol == "tcp"]
+    of_tcp = [n for run, n in zip(runs, numbers, strict=True) if _connects(run)]
     fewer = [n for n in of_tcp if n < options.connections]
     if not fewer:
         return []
@@ -380,5 +374,6 @@ def _route(run: Any, connections: int) -> FollowedRoute:
         protocol=run.service.protocol,
         frontend=f"{route.frontend.kind.value} {route.frontend}",
         source=route.source.value,
+        sender=None if run.sender is None else str(run.sender),
         connections=connections,
     )

@@ -1,6 +1,7 @@
 """New flows at a steady rate while things die and revive, and rules are replaced.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 Flows are sent some milliseconds apart, in turn on each route. Each has arrived when the call that
 sends it returns, so its outcome depends only on what is dead and which rules are loaded at that
@@ -24,15 +25,15 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Final
 
-from analyzer.model.lab_phases import Event
+from analyzer.model.lab_phases import RunEvent
 from analyzer.semantics.base_chains import Rules
 from netns_lab.command import Meanwhile
 from netns_lab.connections import Connections
 from netns_lab.deaths import Death
 from netns_lab.experiment import Lab
-from netns_lab.followed import Ear, Followed
+from netns_lab.followed import Followed, Recorder
 from netns_lab.interrupting import interruptible
-from netns_lab.layout import Layout
+from netns_lab.layout import PacketLayout
 from netns_lab.measure import Progress
 from netns_lab.schedule import Planned, Schedule
 
@@ -48,21 +49,21 @@ class RunningLab:
     """One lab of a run, with its routes.
 
     Attributes:
-        rulesets: the dump loaded first, under "", and those that replace it here, by file.
-        ears: captures of its flows.
-        now: the file whose rules are loaded; empty for the first dump.
+        rulesets: the dump loaded first, under None, and those that replace it here, by file.
+        recorders: captures of its flows.
+        now: the file whose rules are loaded; None for the first dump.
     """
 
     lab: Lab
     runs: tuple[Followed, ...]
-    rulesets: Mapping[str, Rules]
-    ears: Mapping[Layout, Ear]
-    now: str = ""
+    rulesets: Mapping[str | None, Rules]
+    recorders: Mapping[PacketLayout, Recorder]
+    now: str | None = None
     listings: list[tuple[Rules, Meanwhile]] = field(default_factory=list)
 
     def begin(self, now: float, deaths: Sequence[Death]) -> None:
         """Begin a phase of each route."""
-        rules = self.now or str(self.rulesets[""].file)
+        rules = str(self.rulesets[None].file) if self.now is None else self.now
         for each in self.runs:
             each.begin(now, self.now, rules, deaths)
 
@@ -114,7 +115,7 @@ class Course:
         self._connect = connections
         self._waiting = list(plan.events)
         self._changing: tuple[Planned, list[tuple[RunningLab, Meanwhile]], float] | None = None
-        self.events: list[Event] = []
+        self.events: list[RunEvent] = []
         #: When the last flow was sent, seconds from the start.
         self.ended = 0.0
         #: Whether Ctrl-C ended it early.
@@ -139,6 +140,9 @@ class Course:
             for side in self.sides:
                 muted.enter_context(side.lab.muted())
                 side.lab.forget_flows()
+                deaf = {each.deafness: each for each in side.runs if each.deafness is not None}
+                for run in deaf.values():
+                    muted.enter_context(run.deaf())
                 for each in self._deaths:
                     side.lab.dying.kill(each)
             kept = self._connect(self.clock)
@@ -146,8 +150,8 @@ class Course:
                 kept.open(self._plan.slowest, self._serve)
                 for side in self.sides:
                     side.lab.echo(())
-                    for ear in side.ears.values():
-                        ear.captures.forget()
+                    for recorder in side.recorders.values():
+                        recorder.forget()
                 self._zero = time.monotonic()
                 kept.begin()
                 self._begin(0.0)
@@ -202,7 +206,11 @@ class Course:
         for at, each in enumerate(self.runs):
             # While lists of clients come and go, none can be made to forget.
             waits = each.has_affinity and self._changing is not None
-            yield each, 0 if waits else max(0, each_has + (at < more) - each.sent)
+            due = max(0, each_has + (at < more) - each.sent - each.skipped)
+            if each.is_mute:
+                each.skipped += due
+                due = 0
+            yield each, 0 if waits else due
 
     def _wait(self, kept: Connections) -> None:
         slowest = max((d.kind.milliseconds for d in self._deaths), default=0) / 1000
@@ -264,7 +272,7 @@ class Course:
     def _over(self, event: Planned, begun: float) -> None:
         now = self.clock()
         self._end(now)
-        self.events.append(Event(at=event.at, begun=begun, ended=now, says=event.says))
+        self.events.append(RunEvent(at=event.at, begun=begun, ended=now, says=event.says))
 
     def _begin(self, now: float) -> None:
         for side in self.sides:

@@ -44,7 +44,7 @@ class LabPlace:
     host: Host | None = None
 
 
-class Places:
+class LabPlaces:
     """All places of a lab.
 
     With `outside`, a client outside the cluster is one of them; the plan must have an address for
@@ -170,8 +170,8 @@ class Places:
         return "\n".join(lines) + "\n"
 
     def _service(self, service: ServicePort) -> Iterator[str]:
-        doors = ", ".join(f"{each.kind.value} {each}" for each in service.frontends)
-        yield printable(f"{service.name.text} ({service.protocol}): {doors}")
+        sockaddrs = ", ".join(f"{each.kind.value} {each}" for each in service.frontends)
+        yield printable(f"{service.name.text} ({service.protocol}): {sockaddrs}")
         rows = [self._endpoint(each) for each in service.endpoints]
         yield from (f"    {line}" for line in _table(rows))
         if not rows:

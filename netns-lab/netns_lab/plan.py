@@ -16,7 +16,7 @@ from netns_lab.errors import LabError
 from netns_lab.sources import (
     AFFINE_CLIENTS,
     CLIENT_PORTS,
-    Addresses,
+    ClientAddresses,
     Sending,
     sending_of,
     version_of,
@@ -60,7 +60,7 @@ class HostPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class LabPlan:
     """All namespaces of a lab and their addresses; nothing is created yet.
 
     Attributes:
@@ -133,7 +133,7 @@ def plan(
     visitors: Sequence[Source] = (),
     pod_devices: Mapping[str, str] = MappingProxyType({}),
     node_ports: Iterable[Address] = (),
-) -> Plan:
+) -> LabPlan:
     """Return the namespaces that a lab at the node of `view` needs for `flows` flows.
 
     There are `clients` addresses of each kind of source, as far as there is room. With `routes`,
@@ -163,8 +163,8 @@ def plan(
         others.append(replace(host, pod_device=device))
     own_pods = tuple(a for a in here if a not in own)
     taken = {*used, *own, *(a for each in others for a in each.addresses), *WORLD.values()}
-    choosing = Addresses(view, cluster, taken, -(-flows // len(CLIENT_PORTS)))
-    return Plan(
+    choosing = ClientAddresses(view, cluster, taken, -(-flows // len(CLIENT_PORTS)))
+    return LabPlan(
         node=node,
         node_addresses=own,
         own_pods=HostPlan(
@@ -223,14 +223,14 @@ def _node_addresses(
     If no object knows the node, one of `by_rules` that is no other node's.
     """
     known = cluster.nodes.get(name)
-    told = known.addresses if known else tuple(_nobodys(by_rules, cluster))
+    told = known.addresses if known else tuple(_unassigned(by_rules, cluster))
     return tuple(
         next((a for a in told if a.version == version), None) or next(invented[version])
         for version in versions
     )
 
 
-def _nobodys(addresses: Iterable[Address], cluster: Cluster) -> Iterator[Address]:
+def _unassigned(addresses: Iterable[Address], cluster: Cluster) -> Iterator[Address]:
     for address in addresses:
         if not any(address in each.addresses for each in cluster.nodes.values()):
             yield address

@@ -24,7 +24,7 @@ PLACES: Final = ("{vip}", "{port}", "{name}")
 _ANY_PLACE: Final = re.compile(r"\{\w*\}")
 
 
-class Program:
+class ClientProgram:
     """A command that is run in place of the lab's own clients.
 
     Args:
@@ -77,13 +77,14 @@ class Program:
             }  # fmt: skip
             return [_ANY_PLACE.sub(lambda found: filled[found[0]], each) for each in self._words]
 
+        text = " ".join(self._words)
         return Client(
             fits=lambda *_: True,
             arguments=arguments,
             succeeded=lambda status, _: status == 0,
             operation=self._operation if self._like else None,
             tells_exits=True,
-            by_name=any("{name}" in each for each in self._words),
+            by_name="{name}" in text or "{vip}" not in text,
         )
 
     def _operation(self, service: ServicePort, _: Frontend) -> Operation:

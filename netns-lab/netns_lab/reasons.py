@@ -18,19 +18,22 @@ from netns_lab.layout import PROTOCOLS
 
 #: Most addresses of a network that are looked at one by one.
 _FEW: Final = 64
+#: Why an endpoint sends no flows to its own Services.
+DEAD: Final = "dead endpoints send no flows"
+OWN: Final = "an endpoint that has the node's own address sends as the node does"
+BEHIND: Final = "what endpoints of a node with rules of its own send traverses these first"
 
 
 def why_not(
     service: ServicePort,
     route: Route,
     *,
-    behind: Collection[Address] = (),
     ports_of: str | None = None,
 ) -> str | None:
     """Return why the flows of a route cannot be replayed; None if they can.
 
-    `behind`: endpoints on other nodes whose rules are loaded too. `ports_of`: the node at whose
-    address the rules accept NodePorts, if that is not the node of the dump.
+    `ports_of`: the node at whose address the rules accept NodePorts, if that is not the node of
+    the dump.
     """
     if service.protocol not in PROTOCOLS:
         return f"the lab builds no packets of {service.protocol}"
@@ -40,18 +43,12 @@ def why_not(
         return (
             f"the rules accept NodePorts only at the address of {ports_of}; pass --node {ports_of}"
         )
-    if (
-        route.source is Source.HAIRPIN
-        and route.shares
-        and all(each.endpoint.address in behind for each in route.shares)
-    ):
-        return "packets from its endpoints traverse first the rules of their own nodes, by --rules"
     if not route.shares and all(end.kind is EndKind.UNKNOWN for end, _ in route.astray):
         return "its flows from there are sent to no endpoint, and how they end is not predicted"
     return None
 
 
-def why_nobody(route: Route, used: Callable[[], Collection[Address]]) -> str | None:
+def why_no_client(route: Route, used: Callable[[], Collection[Address]]) -> str | None:
     """Return why no client of the lab can send the flows of a route; None if one can.
 
     `used` returns the addresses that no client may have: in a large dump, many to gather.

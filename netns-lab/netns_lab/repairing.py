@@ -1,6 +1,7 @@
 """A repair tested on the kernel: applied to the rules while flows continue.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 The lab has the rules of the dump, and the dead are silent. First each route to them is measured, to
 confirm the loss. Then flows are sent that conntrack keeps. The repair is applied and undone, which
@@ -8,7 +9,7 @@ must restore the rules byte for byte; applied again; and applied a third time, w
 and change nothing. The loaded rules must then be those the prediction was made from. Flows that
 conntrack keeps must continue to their endpoints; those to dead endpoints are freed with the
 commands that `repair` prints, and must then reach living ones. Each route is measured again, and
-once more after kube-proxy's rules have been written anew on top of the repair.
+again after kube-proxy's rules have been rewritten on top of the repair.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.measurement import Measurement
 from analyzer.questions.repairing import Made
 from analyzer.repair.chains import Graph
-from analyzer.reports.lab_answers import Check, RepairedRoute
-from netns_lab.columns import RawDoor, raw_door
+from analyzer.reports.lab_answers import RepairCheck, RepairedRoute
+from netns_lab.columns import RawSocketAddress, raw_sockaddrs
 from netns_lab.command import run
 from netns_lab.errors import LabError
 from netns_lab.established import Established
@@ -46,12 +47,8 @@ class Proof:
         self._given = given
         self._made = made
         self._flows = flows
-        self.checks: list[Check] = []
-        self._dead = {
-            raw_door(each.address.packed, each.port)
-            for each in lab.question.dead.endpoints
-            if each.port is not None
-        }
+        self.checks: list[RepairCheck] = []
+        self._dead = raw_sockaddrs(lab.question.dead.endpoints)
 
     def run(
         self, places: Sequence[tuple[_Place, _Place]], progress: Progress
@@ -75,7 +72,7 @@ class Proof:
             yield RepairedRoute(before=a, after=b, synced=c)
 
     def _check(self, says: str, holds: bool) -> None:
-        self.checks.append(Check(says, holds))
+        self.checks.append(RepairCheck(says, holds))
 
     def _measured(self, place: _Place, progress: Progress) -> list[Measurement]:
         return list(self._lab.measure(*place, progress, self._flows))
@@ -126,9 +123,11 @@ class Proof:
         self._undo()
         self._lab.backend.adopt(self._given.ruleset)
 
-    # --- flows that go on ----------------------------------------------------------
+    # --- flows that continue ----------------------------------------------------------
 
-    def _begun(self, places: Sequence[_Place]) -> list[tuple[Established, Mapping[int, RawDoor]]]:
+    def _begun(
+        self, places: Sequence[_Place]
+    ) -> list[tuple[Established, Mapping[int, RawSocketAddress]]]:
         """Send flows that conntrack keeps, and return where they arrived."""
         self._lab.forget_flows()
         runs = [
@@ -138,16 +137,20 @@ class Proof:
         ]
         return [(each, each.send()) for each in runs]
 
-    def _go_on(self, kept: Sequence[tuple[Established, Mapping[int, RawDoor]]]) -> None:
+    def _go_on(self, kept: Sequence[tuple[Established, Mapping[int, RawSocketAddress]]]) -> None:
         living = stayed = pinned = freed = lost = 0
         for each, first in kept:
             then = each.send()
-            living += sum(door not in self._dead for door in first.values())
+            living += sum(sockaddr not in self._dead for sockaddr in first.values())
             stayed += sum(
-                then.get(tag) == door for tag, door in first.items() if door not in self._dead
+                then.get(tag) == sockaddr
+                for tag, sockaddr in first.items()
+                if sockaddr not in self._dead
             )
             pinned += sum(
-                then.get(tag) == door for tag, door in first.items() if door in self._dead
+                then.get(tag) == sockaddr
+                for tag, sockaddr in first.items()
+                if sockaddr in self._dead
             )
         for command in self._made.pinned:
             # It fails if it finds none to delete.
@@ -155,11 +158,13 @@ class Proof:
         for each, first in kept:
             then = each.send()
             freed += sum(
-                door in self._dead and then.get(tag) not in self._dead
-                for tag, door in first.items()
+                sockaddr in self._dead and then.get(tag) not in self._dead
+                for tag, sockaddr in first.items()
             )
             lost += sum(
-                then.get(tag) != door for tag, door in first.items() if door not in self._dead
+                then.get(tag) != sockaddr
+                for tag, sockaddr in first.items()
+                if sockaddr not in self._dead
             )
         if kept:
             says = (

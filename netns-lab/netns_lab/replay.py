@@ -23,7 +23,7 @@ from scapy.packet import Packet, Raw
 
 from analyzer.model.addresses import IPV4, Address
 from netns_lab.errors import LabError
-from netns_lab.layout import LINK, Layout
+from netns_lab.layout import LINK, PacketLayout
 from netns_lab.messages import Messages
 from netns_lab.sources import CLIENT_PORTS
 
@@ -54,7 +54,7 @@ class Flows:
 
     def __init__(
         self,
-        layout: Layout,
+        layout: PacketLayout,
         destination: tuple[Address, int],
         clients: Sequence[Address],
         macs: tuple[str, str],
@@ -165,7 +165,7 @@ class ChosenFlows(Flows):
 
     def __init__(
         self,
-        layout: Layout,
+        layout: PacketLayout,
         destination: tuple[Address, int],
         macs: tuple[str, str],
         flows: Sequence[tuple[Address, int, int]],
@@ -197,7 +197,7 @@ class ChosenFlows(Flows):
         return client, port
 
 
-def _choose(frame: bytearray, layout: Layout, port: int, number: int) -> None:
+def _choose(frame: bytearray, layout: PacketLayout, port: int, number: int) -> None:
     """Put in port and tag, of which the number alone changes the sum."""
     at = LINK + layout.source_port
     frame[at : at + 2] = port.to_bytes(2)
@@ -219,7 +219,7 @@ def _repeated(values: array[int], times: int) -> array[int]:
 
 
 def _addressed(
-    layout: Layout,
+    layout: PacketLayout,
     client: Address,
     to: Address,
     port: int,
@@ -250,7 +250,7 @@ def _addressed(
 
 
 @cache
-def _of_kind(layout: Layout) -> bytes:
+def _of_kind(layout: PacketLayout) -> bytes:
     """Return a packet that scapy builds; its addresses and ports are filled in later."""
     unset = ip_address(0 if layout.version == IPV4 else bytes(16))
     return bytes(_packet(layout, unset, (unset, 0), ("00:00:00:00:00:00",) * 2, _MOST << 16))
@@ -271,7 +271,7 @@ def _add_to_checksum(frame: bytearray, at: int, more: int) -> None:
     frame[at : at + 2] = ((total % _MOST or _MOST) ^ _MOST).to_bytes(2)
 
 
-def _never_none(frame: bytearray, layout: Layout) -> None:
+def _never_none(frame: bytearray, layout: PacketLayout) -> None:
     """Write a checksum of 0 as UDP does: it would say that there is none."""
     at = LINK + layout.checksum
     if layout.protocol == "udp" and frame[at : at + 2] == bytes(2):
@@ -291,7 +291,7 @@ def _ports(avoid: frozenset[int]) -> tuple[Sequence[int], array[int], array[int]
 
 
 def _packet(
-    layout: Layout,
+    layout: PacketLayout,
     client: Address,
     destination: tuple[Address, int],
     macs: tuple[str, str],

@@ -1,4 +1,4 @@
-"""The flows of a capture sent through the lab's rules, each from what stands for its client.
+"""The flows of a capture sent through the lab's rules, each from what represents its client.
 
 Theory of operation
 ===================
@@ -18,22 +18,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from analyzer.errors import InputError
-from analyzer.model.addresses import IPV4, Address
+from analyzer.kubeproxy.view import Endpoint
+from analyzer.model.addresses import Address
 from analyzer.model.measurement import EndpointCount, Measurement
 from analyzer.model.probability import ALWAYS, NEVER, Bounds
 from analyzer.model.value import replace
-from analyzer.parsers.conntrack import parse_conntrack
 from netns_lab.arriving import NOTHING
-from netns_lab.backend import Door
+from netns_lab.backend import SocketAddress
 from netns_lab.captured_run import CapturedRun
-from netns_lab.columns import RawDoor, door_of
-from netns_lab.command import program, run
+from netns_lab.columns import RawSocketAddress, sockaddr_of
 from netns_lab.count import BATCH
 from netns_lab.errors import LabError
-from netns_lab.layout import Layout
+from netns_lab.layout import PacketLayout
 from netns_lab.measure import MASQUERADE_ROOM, Progress, without_collector
 from netns_lab.standing import Standing
+from netns_lab.tracked import tracked
 
 if TYPE_CHECKING:
     from netns_lab.experiment import Lab
@@ -54,7 +53,7 @@ _TIMEOUTS: Final = (
 )
 
 #: The ends of a flow as the lab sends it: protocol, client and port, address and port.
-Ends = tuple[str, Address, int, Address, int]
+FlowEnds = tuple[str, Address, int, Address, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +83,12 @@ class Replay:
             CapturedRun(lab, each, numbers)
             for each, numbers in zip(standing, _numbers(standing), strict=True)
         ]
-        heard: dict[Layout, tuple[dict[int, RawDoor], dict[int, bool]]] = {}
+        heard: dict[PacketLayout, tuple[dict[int, RawSocketAddress], dict[int, bool]]] = {}
         for each in self.runs:
             each.share_in(*heard.setdefault(each.layout, ({}, {})))
-        self._tracked: dict[Ends, tuple[Address, int]] | None = {}
+        self._tracked: dict[FlowEnds, tuple[Address, int]] | None = {}
         self._pending: list[tuple[CapturedRun, int]] = []
-        self._counted: Counter[Door] = Counter()
+        self._counted: Counter[SocketAddress] = Counter()
         self._dropped = 0
         self._seconds = 0.0
 
@@ -165,22 +164,12 @@ class Replay:
 
     def _ask_conntrack(self, versions: set[int]) -> None:
         assert self._tracked is not None
-        try:
-            asked = program("conntrack")
-        except LabError:  # not installed; the report says that it was not read
-            self._tracked = None
-            return
         for version in sorted(versions):
-            family = "ipv4" if version == IPV4 else "ipv6"
-            listed = run(self._lab.topology.node, [asked, "-L", "-f", family]).stdout
-            try:
-                found, _ = parse_conntrack(listed.encode(), "conntrack -L")
-            except InputError:  # no flow is known, as where rules end all of them
-                continue
-            for each in found:
-                ends = each.protocol, each.source, each.source_port
-                to = each.destination, each.destination_port
-                self._tracked[(*ends, *to)] = each.reply_source, each.reply_source_port
+            found = tracked(self._lab.topology.node, version)
+            if found is None:  # the report says that it was not read
+                self._tracked = None
+                return
+            self._tracked.update(found)
 
     # --- what came of it -----------------------------------------------------------
 
@@ -197,25 +186,25 @@ class Replay:
 
     def _counter_difference(self) -> int | None:
         """Return the difference of all routes together: endpoints are of several."""
-        landed: Counter[Door] = Counter()
-        lost: set[Door] = set()
+        landed: Counter[SocketAddress] = Counter()
+        lost: set[SocketAddress] = set()
         for each in self.runs:
             landed += each.landed()
             lost |= each.lost()
         found = tuple(
             EndpointCount(
-                address=str(door[0]),
-                port=door[1],
+                address=str(sockaddr[0]),
+                port=sockaddr[1],
                 node=None,
                 dead=False,
                 predicted=NOTHING,
-                landed=landed[door],
-                counted=self._counted[door],
+                landed=landed[sockaddr],
+                counted=self._counted[sockaddr],
                 answered=0,
                 refused=0,
-                lost=Bounds(NEVER, ALWAYS) if door in lost else NOTHING,
+                lost=Bounds(NEVER, ALWAYS) if sockaddr in lost else NOTHING,
             )
-            for door in {*landed, *self._counted}
+            for sockaddr in {*landed, *self._counted}
         )
         some = [each.measured(0, 0) for each in self.runs]
         return replace(
@@ -237,13 +226,23 @@ class Replay:
 
     def _agrees(self, each: CapturedRun, number: int) -> bool:
         assert self._tracked is not None
-        door, _ = each.fate(number)
-        if door is None:  # what rules end conntrack may have known, or never have seen
+        sockaddr, answered = each.fate(number)
+        if sockaddr is None:  # what rules end conntrack may have known, or never have seen
             return True
         flow, address = each.standing.flows[number]
         ends = each.layout.protocol, address, flow.port, *each.to
         known = self._tracked.get(ends)
-        return known is not None and (int(known[0]), known[1]) == door_of(door)
+        if known is None:
+            return answered is False and self._resets(each, sockaddr_of(sockaddr))
+        return (int(known[0]), known[1]) == sockaddr_of(sockaddr)
+
+    def _resets(self, each: CapturedRun, sockaddr: SocketAddress) -> bool:
+        """Return whether a dead endpoint resets connections, which conntrack then forgets.
+
+        Source: Linux, net/netfilter/nf_conntrack_proto_tcp.c, ``nf_conntrack_tcp_packet``.
+        """
+        kind = self._lab.kind_of(Endpoint(type(each.to[0])(sockaddr[0]), sockaddr[1]))
+        return each.layout.protocol == "tcp" and (kind is None or kind.name == "process")
 
 
 def _times(route: int, standing: Standing) -> Iterator[tuple[float, int, int]]:

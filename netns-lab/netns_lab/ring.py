@@ -1,4 +1,4 @@
-"""A packet socket whose packets are read out of memory that is shared with the kernel.
+"""A packet socket with a ring buffer that is mapped into memory (PACKET_RX_RING).
 
 Theory of operation
 ===================

@@ -27,10 +27,10 @@ from analyzer.parsers.measurement import (
     text_of,
 )
 from analyzer.reports.lab_answers import (
-    Check,
     ClientsAnswer,
     LabAnswer,
     LabRepairAnswer,
+    RepairCheck,
     RepairedRoute,
 )
 from analyzer.reports.lab_pcap_answer import LabPcapAnswer
@@ -161,7 +161,7 @@ def _pcap(document: dict[str, Any]) -> Judged:
     answer = LabPcapAnswer(
         file=str(document["file"]),
         packets=count_of(document["packets"]),
-        cut=text_of(document["cut"]) or "",
+        cut=text_of(document["cut"]),
         dead=str(document["dead"]),
         timing=str(document["timing"]),
         node=None if not measured else measured[0].node,
@@ -299,7 +299,7 @@ def _repair(document: dict[str, Any]) -> Judged:
             for a, b, c in zip(before, after, synced, strict=True)
         ),
         checks=tuple(
-            Check(str(each["says"]), flag_of(each["holds"])) for each in document["checks"]
+            RepairCheck(str(each["says"]), flag_of(each["holds"])) for each in document["checks"]
         ),
         left_out=left_out_of(document),
         rate=FALSE_ALARM_RATE,

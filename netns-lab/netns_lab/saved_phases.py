@@ -7,7 +7,14 @@ from typing import Any
 
 from analyzer.failure.agreement import FALSE_ALARM_RATE, judge, rate_of_each
 from analyzer.failure.binomial import interval
-from analyzer.model.lab_phases import Arrival, Bucket, Connection, Event, Hang, Outage
+from analyzer.model.lab_phases import (
+    Arrival,
+    Bucket,
+    EndpointOutage,
+    Hang,
+    OpenConnection,
+    RunEvent,
+)
 from analyzer.parsers.measurement import (
     bounds_of,
     count_of,
@@ -64,11 +71,12 @@ def _route(value: dict[str, Any]) -> FollowedRoute:
         frontend=str(value["frontend"]),
         source=source_of(value["source"]),
         connections=count_of(value["connections"]),
+        sender=text_of(value.get("sender")),
     )
 
 
-def _event(value: dict[str, Any]) -> Event:
-    return Event(
+def _event(value: dict[str, Any]) -> RunEvent:
+    return RunEvent(
         at=seconds_of(value["at"]),
         begun=seconds_of(value["begun"]),
         ended=seconds_of(value["ended"]),
@@ -109,9 +117,9 @@ def _bucket(value: dict[str, Any]) -> Bucket:
     )
 
 
-def _connection(value: dict[str, Any]) -> Connection:
+def _connection(value: dict[str, Any]) -> OpenConnection:
     ended, outages = value["ended"], value["outages"]
-    return Connection(
+    return OpenConnection(
         number=count_of(value["number"]),
         route=count_of(value["route"]),
         endpoint=text_of(value["endpoint"]),
@@ -126,8 +134,8 @@ def _times(begins: object, ends: object) -> tuple[float, float | None]:
     return seconds_of(begins), None if ends is None else seconds_of(ends)
 
 
-def _outage(value: dict[str, Any]) -> Outage:
-    return Outage(
+def _outage(value: dict[str, Any]) -> EndpointOutage:
+    return EndpointOutage(
         begun=seconds_of(value["begun"]),
         by=seconds_of(value["by"]),
         ends=None if value["ends"] is None else _both(value["ends"]),

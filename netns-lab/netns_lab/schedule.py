@@ -12,7 +12,7 @@ from analyzer.errors import UsageError
 from analyzer.inputs.recognised import Input
 from analyzer.model.value import replace
 from analyzer.parsers.durations import duration_from_text
-from netns_lab.deaths import SILENT, Death, Kind, death_of, kind_from_text, parted
+from netns_lab.deaths import SILENT, Death, DeathKind, death_of, kind_from_text, parted
 
 Verb = Literal["kill", "revive", "replace-rules", "resync"]
 #: Most seconds that a run may take.
@@ -32,13 +32,13 @@ class Planned:
     at: float
     verb: Verb
     death: Death | None = None
-    file: str = ""
+    file: str | None = None
 
     @property
     def says(self) -> str:
         """The event, in words."""
         if self.death is None:
-            return f"{self.verb} {self.file}".strip()
+            return self.verb if self.file is None else f"{self.verb} {self.file}"
         kind = f" ({self.death.kind})" if self.verb == "kill" else ""
         return f"{self.verb} {self.death.what}{kind}"
 
@@ -163,7 +163,7 @@ def _death(word: str, options: SimpleNamespace, given: Input, *, is_node: bool) 
 def _flapping(death: Death, seconds: float) -> Iterator[Planned]:
     down = Death(
         what=death.what,
-        kind=Kind(name="silent"),
+        kind=DeathKind(name="silent"),
         node=death.node,
         endpoints=death.endpoints,
         whole=death.whole,

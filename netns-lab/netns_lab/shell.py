@@ -27,7 +27,7 @@ from netns_lab.errors import LabError
 from netns_lab.experiment import Lab, LabSetup
 from netns_lab.inside import Inside, fresh_folder, show
 from netns_lab.naming import RESOLV_CONF, resolv_conf, responder
-from netns_lab.places import OUTSIDE, LabPlace, Places
+from netns_lab.places import OUTSIDE, LabPlace, LabPlaces
 from netns_lab.pod_devices import pod_device
 
 #: Seconds to wait for packets before checking whether the program has ended.
@@ -91,7 +91,7 @@ def shell(options: SimpleNamespace) -> int:
             visitors=(Source.HAIRPIN, *([Source.EXTERNAL] if is_outside else [])),
         )
     )
-    places = Places(lab, outside=is_outside)
+    places = LabPlaces(lab, outside=is_outside)
     here = places.enter(options.place)
     arguments = _arguments(options.command)
     if not options.command and sys.stdin.isatty():
@@ -108,7 +108,7 @@ def shell(options: SimpleNamespace) -> int:
     return status
 
 
-def _greet(given: Input, dead: Dead, places: Places, here: LabPlace) -> None:
+def _greet(given: Input, dead: Dead, places: LabPlaces, here: LabPlace) -> None:
     """Print what a user at a terminal needs to begin with."""
     dies = ", ".join([*dead.nodes, *dead.zones, *dead.named])
     fate = f"dead: {dies}" if dies else "nothing is dead, see --dead and --dead-node"
@@ -151,7 +151,7 @@ def _environment(here: LabPlace) -> Mapping[str, str]:
 _SCRIPTS: Final = {"lab-map": _MAP, "lab-in": _GO}
 
 
-def _furnish(places: Places, texts: Mapping[str, str]) -> None:
+def _furnish(places: LabPlaces, texts: Mapping[str, str]) -> None:
     """Create what the program sees: names of namespaces, scripts, and a resolv.conf."""
     at = RESOLV_CONF.resolve()
     fresh_folder(_RUN)

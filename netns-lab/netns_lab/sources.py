@@ -1,6 +1,6 @@
 """Where the flows of a route come from: client addresses that rules cannot tell from its sources.
 
-A route that names a network is of the sources in it; rules that ask for networks within that one
+A route that names a network is of the sources in it; rules that match on networks within that one
 tell these apart again, so that no client stands in them. Nothing in the dump or in the objects has
 a client's address.
 """
@@ -76,7 +76,7 @@ def version_of(service: ServicePort, route: Route) -> int:
     return address.version if address is not None else service.version or 4
 
 
-class Addresses:
+class ClientAddresses:
     """The client addresses of a lab at one node.
 
     Args:

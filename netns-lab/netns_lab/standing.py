@@ -1,4 +1,4 @@
-"""The lab addresses that stand for the clients of a capture.
+"""The lab addresses that represent the clients of a capture.
 
 A client has one lab address in all of its flows from one kind of source, and keeps its ports. If
 there are more clients than addresses, some share one, unless a Service with session affinity could
@@ -21,10 +21,10 @@ from netns_lab.sources import Sending, sending_of, version_of
 if TYPE_CHECKING:
     from netns_lab.experiment import Lab
 
-NOBODY: Final = "for whose client the lab has no address"
+NO_ADDRESS: Final = "for whose client the lab has no address"
 TAKEN: Final = "whose port is used by another client with the same lab address"
 SHARED: Final = "with session affinity, of more clients than the lab has addresses"
-GONE: Final = "from an endpoint that is dead, or has no place of its own"
+GONE: Final = "from an endpoint that is dead, or that the lab sends no flows from"
 ENDED: Final = "of a client known to session affinity, where rules end some of its flows"
 
 
@@ -55,7 +55,7 @@ class StandIns:
 
     @property
     def table(self) -> tuple[StandIn, ...]:
-        """Which address stands for which client."""
+        """Which address represents which client."""
         return tuple(
             StandIn(client=str(client), source=source.value, stands_as=str(to), flows=number)
             for (client, source, to), number in self._flows.items()
@@ -89,7 +89,7 @@ class StandIns:
         """Return the address for a flow's client, and why the flow cannot be sent."""
         address, is_shared = self._place(of, flow)
         if address is None:
-            return None, GONE if of.sender is not None else NOBODY
+            return None, GONE if of.sender is not None else NO_ADDRESS
         if is_shared and kept:
             return None, SHARED
         ends = of.service.protocol, address, flow.port, flow.to

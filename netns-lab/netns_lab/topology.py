@@ -29,7 +29,7 @@ from netns_lab import command
 from netns_lab.gates import UPLINK, Gate, set_up
 from netns_lab.namespace import Namespace
 from netns_lab.netlink import Netlink
-from netns_lab.plan import WORLD, HostPlan, Plan
+from netns_lab.plan import WORLD, HostPlan, LabPlan
 from netns_lab.servers import FAMILIES
 
 #: Next hop of pods; link-local and never routed, since only its MAC address matters.
@@ -78,10 +78,10 @@ class Host:
 
 
 @dataclass(slots=True, kw_only=True)
-class Topology:
+class LabTopology:
     """The lab, built."""
 
-    plan: Plan
+    plan: LabPlan
     node: Namespace
     client: Host
     outside: Host
@@ -95,8 +95,6 @@ class Topology:
     pods_mac: str
     uplink_mac: str
     fabric: Namespace = field(repr=False)
-    #: Namespaces that send ICMP errors about the dead: the node, and hosts of the dead.
-    telling: set[Namespace] = field(default_factory=set, repr=False)
 
     @property
     def namespaces(self) -> list[Namespace]:
@@ -123,7 +121,7 @@ def _mac(kind: int, number: int = 0) -> str:
     return f"02:6b:6f:{kind:02x}:{number >> 8:02x}:{number & 255:02x}"
 
 
-def build(wanted: Plan) -> Topology:
+def build(wanted: LabPlan) -> LabTopology:
     """Create the namespaces, devices and routes.
 
     Raises:
@@ -134,7 +132,7 @@ def build(wanted: Plan) -> Topology:
     own_pods = Host(Namespace(wanted.own_pods.name), _mac(2), wanted.own_pods)
     world = Host(Namespace("world"), _mac(3))
     others = [_other(each, at) for at, each in enumerate(wanted.others)]
-    built = Topology(
+    built = LabTopology(
         plan=wanted,
         node=node,
         client=client,
@@ -196,7 +194,7 @@ def _quiet(namespace: Namespace, versions: Sequence[int]) -> None:
             _write("net/ipv6/ip_nonlocal_bind", 1)
 
 
-def _answer_by_the_node(asked: Netlink, host: Host, wanted: Plan) -> None:
+def _answer_by_the_node(asked: Netlink, host: Host, wanted: LabPlan) -> None:
     """Route answers from one endpoint of a host to another via the node, as between pods."""
     assert host.plan is not None
     for address in host.plan.endpoints:
@@ -213,7 +211,7 @@ def _write(name: str, value: object) -> None:
     Path("/proc/sys", name).write_text(str(value), encoding="ascii")
 
 
-def _wire(lab: Topology) -> None:
+def _wire(lab: LabTopology) -> None:
     wanted = lab.plan
     node = Netlink(lab.node)
     node.up(_LOOPBACK)
@@ -236,7 +234,7 @@ def _wire(lab: Topology) -> None:
     _wire_fabric(lab)
 
 
-def _wire_fabric(lab: Topology) -> None:
+def _wire_fabric(lab: LabTopology) -> None:
     fabric = Netlink(lab.fabric)
     # Its table is written here; learning would only expire entries.
     fabric.bridge("fabric", _FABRIC)
@@ -259,7 +257,7 @@ def _wire_fabric(lab: Topology) -> None:
                 switch.write_text("0", encoding="ascii")
 
 
-def _set_up_node(lab: Topology) -> None:
+def _set_up_node(lab: LabTopology) -> None:
     wanted = lab.plan
     asked = Netlink(lab.node)
     asked.up(_UPLINK)
@@ -291,7 +289,7 @@ def _set_up_node(lab: Topology) -> None:
     _forward(lab.node, wanted)
 
 
-def _set_up_client(lab: Topology) -> None:
+def _set_up_client(lab: LabTopology) -> None:
     asked = Netlink(lab.client.namespace)
     for index in (_LOOPBACK, lab.client.index, lab.outside.index, lab.elsewhere.index):
         asked.up(index)
@@ -307,7 +305,7 @@ def _set_up_client(lab: Topology) -> None:
     asked.close()
 
 
-def move_outside(lab: Topology) -> Namespace:
+def move_outside(lab: LabTopology) -> Namespace:
     """Move the client outside the cluster to a namespace of its own, for programs to run in.
 
     The plan must have addresses for it. No flows are counted from there any more.
@@ -331,7 +329,7 @@ def move_outside(lab: Topology) -> Namespace:
     return own
 
 
-def stand_as(lab: Topology, host: Host, address: Address) -> None:
+def stand_as(lab: LabTopology, host: Host, address: Address) -> None:
     """Make programs in a host's namespace send from this address unless they bind another."""
     assert host.plan is not None
     asked = Netlink(host.namespace)
@@ -347,20 +345,20 @@ def stand_as(lab: Topology, host: Host, address: Address) -> None:
     asked.close()
 
 
-def _hop_of(wanted: Plan, host: Host, version: int) -> Address:
+def _hop_of(wanted: LabPlan, host: Host, version: int) -> Address:
     """Return the next hop of a host: a link-local one for namespaces of pods alone."""
     own = host.plan is not None and (not host.plan.addresses or host.gate is not None)
     return _HOP[version] if own else wanted.node_address(version)
 
 
-def _forward(namespace: Namespace, wanted: Plan) -> None:
+def _forward(namespace: Namespace, wanted: LabPlan) -> None:
     with namespace:
         _write("net/ipv4/ip_forward", 1)
         if IPV6 in wanted.versions:
             _write("net/ipv6/conf/all/forwarding", 1)
 
 
-def _set_up_host(host: Host, wanted: Plan) -> None:
+def _set_up_host(host: Host, wanted: LabPlan) -> None:
     assert host.plan is not None
     asked = Netlink(host.namespace)
     asked.up(_LOOPBACK)
@@ -371,6 +369,11 @@ def _set_up_host(host: Host, wanted: Plan) -> None:
                 asked.address(host.index, address)
         for network in host.plan.networks:
             asked.own(network)
+        if host.gate is not None or not host.plan.addresses:
+            # Errors of ICMPv6 need an address of their own, or they leave from ::1.
+            own = [a for a in host.plan.endpoints if a.version == IPV6]
+            for address in [a for a in own if a not in host.plan.silent][:1]:
+                asked.address(_LOOPBACK, address)
         # More specific than their network: received, and discarded silently.
         for address in sorted(host.plan.silent, key=str):
             asked.swallow(ip_network(address))

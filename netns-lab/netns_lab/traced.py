@@ -15,25 +15,28 @@ from analyzer.kubeproxy.view import Route, ServicePort, Source
 from analyzer.model.addresses import IPV4, VERSIONS, Address
 from analyzer.model.flow_trace import FlowTrace
 from analyzer.model.packet import Packet
-from analyzer.semantics.tree import BySource, Chance, Either, Leaf, Tree
+from analyzer.semantics.tree import AnyRule, BySource, Chance, Either, Leaf, Tree
+from netns_lab.arriving import seen_from
 from netns_lab.ending import OneFlow
 from netns_lab.experiment import Lab
-from netns_lab.listening import Matched, listener_for, rule_at
+from netns_lab.listening import LeftOut, Matched, listeners, not_loaded, rule_at
 from netns_lab.topology import OUTSIDE
 
 
-def traced(lab: Lab, given: Input, service: ServicePort, route: Route) -> FlowTrace | None:
-    """Send one flow of a route, and return its trace; None for hairpin routes, which send none.
+def traced(lab: Lab, given: Input, service: ServicePort, route: Route) -> FlowTrace:
+    """Send one flow of a route, of a hairpin route from the first endpoint that sends any.
 
     Raises:
         LabError: the kernel gives no trace, or part of it got lost.
     """
+    sender = None
     if route.source is Source.HAIRPIN:
-        return None
-    flow = OneFlow(lab, service, route, 1, None)
+        share = next(each for each in route.shares if lab.why_mute(each.endpoint) is None)
+        sender, route = share.endpoint.address, seen_from(service, route, share)
+    flow = OneFlow(lab, service, route, 1, sender)
     (source, port), (address, to_port) = flow.source(), flow.destination()
-    listener = listener_for(lab, service.protocol, (source, port))
-    with lab.muted():
+    listener = listeners(lab, service.protocol, (source, port))[0]
+    with flow.undisturbed():
         lab.forget_flows()
         if service.affinity is not None:
             lab.backend.forget_clients()
@@ -43,15 +46,15 @@ def traced(lab: Lab, given: Input, service: ServicePort, route: Route) -> FlowTr
             met = listener.met()
         finally:
             listener.end()
-    ruleset = lab.question.ruleset
-    matched = [found for where in met if (found := rule_at(ruleset, where)) is not None]
+    ruleset, left_out = lab.question.ruleset, not_loaded(lab)
+    matched = [found for where in met if (found := rule_at(ruleset, where, left_out)) is not None]
     packet = Packet(
         protocol=service.protocol,
         source=source,
         source_port=port,
         destination=address,
         destination_port=to_port,
-        in_interface=_device(lab, route.source),
+        in_interface=_device(lab, route.source, sender),
     )
     rulesets = (ruleset, *lab.question.others)
     question = Question(
@@ -62,7 +65,7 @@ def traced(lab: Lab, given: Input, service: ServicePort, route: Route) -> FlowTr
     family = next(name for name, version in VERSIONS.items() if version == address.version)
     tree = trace(rulesets, question, family).tree
     differs = (
-        first_difference(tree, matched, ruleset.file)
+        first_difference(tree, matched, ruleset.file, left_out)
         if matched
         else ("the kernel reported no rule")
     )
@@ -79,7 +82,11 @@ def _ends(address: Address, port: int) -> str:
     return f"{address}:{port}" if address.version == IPV4 else f"[{address}]:{port}"
 
 
-def _device(lab: Lab, source: Source) -> str:
+def _device(lab: Lab, source: Source, sender: Address | None) -> str:
+    if sender is not None:
+        source = Source.POD_ELSEWHERE
+        if lab.place_of(sender)[0] is lab.topology.own_pods:
+            return lab.topology.plan.bridge or lab.topology.plan.pods_device
     match source:
         case Source.NODE:
             return ""
@@ -95,12 +102,15 @@ def _device(lab: Lab, source: Source) -> str:
 # --- beside what was predicted --------------------------------------------------------
 
 
-def first_difference(tree: Tree, matched: Sequence[Matched], file: str) -> str | None:
+def first_difference(
+    tree: Tree, matched: Sequence[Matched], file: str, left_out: LeftOut = frozenset()
+) -> str | None:
     """Return where the kernel's path left the tree; None if it is one of the tree's.
 
-    Only rules of `file` are compared; the node's other dumps are not traced here.
+    Only rules of `file` are compared, without those that were `left_out` when it was loaded; the
+    node's other dumps are not traced here.
     """
-    places = [(each.location.file, each.location.line) for _, each, _ in matched]
+    places = [_place(each) for _, each, _ in matched]
     texts = [text for text, _, _ in matched]
     decides = [each for _, _, each in matched]
     furthest, expected = 0, ""
@@ -108,9 +118,9 @@ def first_difference(tree: Tree, matched: Sequence[Matched], file: str) -> str |
     def onwards(node: Tree, at: int) -> bool:
         nonlocal furthest, expected
         for rule in node.rules:
-            if rule.location.file != file:
+            place, begun = _place(rule), at
+            if rule.location.file != file or place in left_out:
                 continue
-            place, begun = (rule.location.file, rule.location.line), at
             while at < len(places) and places[at] != place and not decides[at]:
                 at += 1
             if at >= len(places) or places[at] != place:
@@ -121,6 +131,8 @@ def first_difference(tree: Tree, matched: Sequence[Matched], file: str) -> str |
                 return False
             at += 1
         match node:
+            case Leaf(rules=(*_, last)) if _place(last) in left_out:
+                return True  # the kernel goes on where the tree does not
             case Leaf():
                 rest = next((n for n in range(at, len(texts)) if decides[n]), None)
                 if rest is not None and rest >= furthest:
@@ -133,6 +145,10 @@ def first_difference(tree: Tree, matched: Sequence[Matched], file: str) -> str |
         return None
     there = texts[furthest] if furthest < len(texts) else "nothing more"
     return f"rule {furthest + 1}: the kernel matched {there}; expected {expected}"
+
+
+def _place(rule: AnyRule) -> tuple[str, int | None]:
+    return rule.location.file, rule.location.line
 
 
 def _children(node: Chance | Either | BySource) -> Iterator[Tree]:

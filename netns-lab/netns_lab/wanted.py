@@ -1,6 +1,7 @@
 """The rules to be loaded, each understood, and the check that the kernel holds exactly these.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 No rule is loaded that is not understood: it could have an option that makes iptables run a program.
 Nearly all of 100,000 rules have a few shapes, which differ only in numbers, addresses, quoted
@@ -22,7 +23,7 @@ from analyzer.model.iptables.rules import Chain, Rule, Ruleset, Table
 from analyzer.model.iptables.targets import Dnat, Goto, Jump, TargetUnknown
 from analyzer.parsers.rows import RuleRows
 from analyzer.parsers.xt.rule import render_rule
-from netns_lab.backend import Door
+from netns_lab.backend import SocketAddress
 from netns_lab.errors import LabError
 
 #: A rule's counters, before it.
@@ -40,7 +41,7 @@ _ENDS: Final = re.compile(r" -j (?:DROP|REJECT)\b")
 _TO: Final = re.compile(r"-j DNAT --to-destination (?:(\d+(?:\.\d+){3})|\[([0-9a-f:]+)\]):(\d+)$")
 
 
-class Wanted:
+class WantedRules:
     """The rules of one dump, as text to restore.
 
     With `lenient`, a rule that is not understood is left out, and listed in `left_out`.
@@ -66,7 +67,7 @@ class Wanted:
         self._kept: dict[tuple[str, str], list[int]] = {}
         self.rows: dict[tuple[str, str], list[str]] = {}
         self.special: list[Rule] = []
-        self.destinations: dict[tuple[str, int], Door | None] = {}
+        self.destinations: dict[tuple[str, int], SocketAddress | None] = {}
         self._as_they_stand: dict[str, bool] = {}
         for table in ruleset.tables.values():
             for chain in table.chains.values():
@@ -178,10 +179,10 @@ class Wanted:
                     address = IPv4Address(found[1]) if found[1] else IPv6Address(found[2])
                     self.destinations[chain, at] = int(address), int(found[3])
                 elif isinstance(target := self.rule((table, chain), at).target, Dnat):
-                    self.destinations[chain, at] = _door(target)
+                    self.destinations[chain, at] = _sockaddr(target)
 
 
-def _door(target: Dnat) -> Door | None:
+def _sockaddr(target: Dnat) -> SocketAddress | None:
     address, port = target.to.first_address, target.to.first_port
     return None if address is None or port is None else (int(address), port)
 
@@ -213,7 +214,7 @@ def _not_understood(rule: Rule) -> str:
     return unread[0] if unread else ""
 
 
-def check_same(wanted: Wanted, saved: Ruleset) -> None:
+def check_same(wanted: WantedRules, saved: Ruleset) -> None:
     """Check that the kernel holds what was wanted.
 
     Raises:

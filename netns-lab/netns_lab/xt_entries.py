@@ -77,6 +77,8 @@ class Entries(CountedRules[int]):
         (self._size,) = struct.unpack_from("=I", info, _INFO_SIZE - 4)
         hooks = {begins[at]: name for at, name in enumerate(_HOOKS) if valid >> at & 1}
         self._blob = bytearray()
+        if self._size > _SMALL and hasattr(_libc, "malloc_trim"):  # only glibc has it
+            _libc.malloc_trim(0)  # what loading the rules took is not held beside the entries
         found = ((rule, at) for rule, at in self._walk(hooks) if rules is None or rule in rules)
         super().__init__(dict(found))
 
@@ -93,7 +95,7 @@ class Entries(CountedRules[int]):
         blob = self._blob or bytearray(_HEAD + self._size)
         struct.pack_into("=I", blob, _NAME, self._size)
         self._ask(_GET_ENTRIES, blob)
-        if self._size <= _SMALL:  # to make one anew takes longer than to read it
+        if self._size <= _SMALL:  # to make a new one takes longer than to read it
             self._blob = blob
         return blob
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from analyzer.advice.advise import Outcome, items_of
+from analyzer.advice.advise import ServiceCosts, items_of
 from analyzer.advice.measure import ClusterState, Refused, Subject
 from analyzer.advice.measures import MEASURES, USUAL, measure_of
 from analyzer.failure.incidence import ONE
@@ -53,7 +53,7 @@ def places(items: Sequence[Any]) -> Counter[str]:
 
 def score(items: Sequence[Any]) -> Any:
     found = judged(items)
-    assert isinstance(found, Outcome), found
+    assert isinstance(found, ServiceCosts), found
     return found.score
 
 
@@ -75,7 +75,7 @@ def test_what_a_measure_leaves_is_what_a_naive_look_says(
     ]
     assert others[0] == others[1]
     found = judged(changed.items, depth=size)
-    assert isinstance(found, Outcome)
+    assert isinstance(found, ServiceCosts)
     wanted = naive(changed.items, size=size)
     assert found.score.survives == found.score.at_most == wanted.survives
     assert abs(found.score.worst.loss.upper.as_fraction() - wanted.worst) < NEAR
@@ -100,7 +100,7 @@ def test_a_replica_on_a_node_of_its_own_costs_no_other_node_more(items: list[Any
     assert now.worst.loss.upper <= was.worst.loss.upper
     for name in (i["metadata"]["name"] for i in items if i["kind"] == "Node"):
         each = [judged(of, dead=(name,)) for of in (items, changed.items)]
-        one, other = (e.score.worst.loss.upper for e in each if isinstance(e, Outcome))
+        one, other = (e.score.worst.loss.upper for e in each if isinstance(e, ServiceCosts))
         # The node that has it carries what it did not before: that is the price.
         assert other <= one or (name == new and not one)
 

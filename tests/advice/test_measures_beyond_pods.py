@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from analyzer.advice.advise import Adviser, Failures, Outcome
+from analyzer.advice.advise import Adviser, Failures, ServiceCosts
 from analyzer.advice.measure import API, ClusterState, Refused
 from analyzer.advice.measures import USUAL, measure_of
 from analyzer.model.value import replace
@@ -48,8 +48,8 @@ def test_what_masters_buy_the_api(names: str, api: int, survives: int) -> None:
     if names:
         found = after(names, _api("master"), API)
     assert isinstance(found, ClusterState)
-    outcome = Adviser(found, SETTINGS, Failures(), 1).judged(found, API)
-    assert isinstance(outcome, Outcome)
+    outcome = Adviser(found, SETTINGS, Failures(), 1).evaluated(found, API)
+    assert isinstance(outcome, ServiceCosts)
     assert (outcome.api, outcome.score.survives) == (api, survives)
 
 
@@ -93,8 +93,8 @@ def test_a_cache_on_each_node_asks_the_dns_that_there_was() -> None:
     found = after("node-local-dns", items, key)
     assert isinstance(found, ClusterState)
     assert found.either == (key, ("kube-system", "kube-dns-upstream"))
-    outcome = Adviser(found, SETTINGS, Failures(), 1).judged(found, key)
-    assert isinstance(outcome, Outcome)
+    outcome = Adviser(found, SETTINGS, Failures(), 1).evaluated(found, key)
+    assert isinstance(outcome, ServiceCosts)
     loss = outcome.score.worst.loss
     assert (float(loss.lower), float(loss.upper)) == (0.0, 0.5)
     assert (outcome.score.survives, outcome.score.at_most) == (1, 3)
@@ -104,8 +104,8 @@ def test_a_cache_on_each_node_asks_the_dns_that_there_was() -> None:
 def test_a_proxy_fails_when_three_pods_in_turn_are_dead(ends: tuple[int, ...], lost: float) -> None:
     found = after("pod-ips", cluster(*ends))
     assert isinstance(found, ClusterState)
-    outcome = Adviser(found, SETTINGS, Failures(), 1).judged(found, KEY)
-    assert isinstance(outcome, Outcome)
+    outcome = Adviser(found, SETTINGS, Failures(), 1).evaluated(found, KEY)
+    assert isinstance(outcome, ServiceCosts)
     assert float(outcome.score.worst.loss.upper) == pytest.approx(lost, abs=1e-12)
 
 
@@ -148,7 +148,9 @@ def test_a_proxy_may_fail_by_pods_that_nobody_places() -> None:
     items[-1]["endpoints"][1] = {"addresses": ["198.51.100.7"], "conditions": {"ready": True}}
     found = after("pod-ips", items)
     assert isinstance(found, ClusterState)
-    outcome = Adviser(found, SETTINGS, Failures(dead=("worker0", "worker1")), 1).judged(found, KEY)
-    assert isinstance(outcome, Outcome)
+    outcome = Adviser(found, SETTINGS, Failures(dead=("worker0", "worker1")), 1).evaluated(
+        found, KEY
+    )
+    assert isinstance(outcome, ServiceCosts)
     loss = outcome.score.worst.loss
     assert (float(loss.lower), float(loss.upper)) == (0.0, 1.0)

@@ -14,8 +14,8 @@ from analyzer.clients.connect import connect, connect_to_pods
 from analyzer.clients.connectors import CONNECTORS, To
 from analyzer.clients.look_up import candidates, look_up, with_options
 from analyzer.clients.operations import ends
-from analyzer.clients.outcome import QUANTILES, Outcome, fails, outcome
-from analyzer.clients.plan import Plan, Result
+from analyzer.clients.outcome import QUANTILES, OperationOutcome, fails, outcome
+from analyzer.clients.plan import OperationResult, Plan
 from analyzer.clients.resolvers import RESOLVERS, Port, Resolver, Search
 from analyzer.clients.responses import RESPONSES, FlowResponse, Lot, of_responses
 from analyzer.clients.target import ClientTarget
@@ -68,7 +68,7 @@ def targets(drawn: list[Lot], affine: Ternary = Ternary.FALSE) -> list[ClientTar
     return [ClientTarget(name=str(at), lot=lot, affine=affine) for at, lot in enumerate(drawn)]
 
 
-def chances(found: Outcome) -> dict[tuple[str, Fraction], Fraction]:
+def chances(found: OperationOutcome) -> dict[tuple[str, Fraction], Fraction]:
     """The chance of each end, of an outcome that is exact."""
     assert all(each.chance[0] == each.chance[1] for each in found.endings)
     assert all(each.time.least == each.time.most for each in found.endings)
@@ -79,7 +79,7 @@ def chances(found: Outcome) -> dict[tuple[str, Fraction], Fraction]:
     }
 
 
-def check(found: Outcome, played: dict[tuple[str, Fraction], Fraction]) -> None:
+def check(found: OperationOutcome, played: dict[tuple[str, Fraction], Fraction]) -> None:
     """Hold an outcome against all ends of a client that was played."""
     assert sum(played.values()) == 1
     assert chances(found) == played
@@ -140,7 +140,7 @@ def looked_up(resolver: Resolver, lot: Lot, conf: ResolvConf = CONF) -> Plan:
 def test_nothing_dead_nothing_fails_and_nobody_waits(name: str) -> None:
     found = outcome(looked_up(RESOLVERS[name], of_responses([FlowResponse.ANSWERED])))
     assert found.fails == found.delay == NEVER
-    assert [each.result for each in found.endings] == [Result.ANSWERED]
+    assert [each.result for each in found.endings] == [OperationResult.ANSWERED]
 
 
 @pytest.mark.parametrize("name", RESOLVERS)

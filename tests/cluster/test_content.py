@@ -17,7 +17,7 @@ from analyzer.cluster.content import (
     endpoint_from_row,
     service_from_rows,
 )
-from analyzer.kubeproxy.generate import Layout
+from analyzer.kubeproxy.generate import RulesLayout
 from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.rows.endpoints import EndpointRows
 from analyzer.kubeproxy.view import ServicePort
@@ -68,7 +68,7 @@ def check(services: tuple[ServicePort, ...]) -> None:
 @examples(12, 300)
 @given(data=st.data())
 def test_a_service_survives_as_rows(data: st.DataObject) -> None:
-    cluster: GeneratedCluster = data.draw(clusters(data.draw(st.sampled_from(Layout))))
+    cluster: GeneratedCluster = data.draw(clusters(data.draw(st.sampled_from(RulesLayout))))
     check(services_of(cluster.dump))
 
 

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from analyzer.cluster.drift import Drifted, drift
 from analyzer.cluster.drift_services import ObjectFacts
 from analyzer.cluster.store import DONE, NodeRow
-from analyzer.kubeproxy.generate import Layout
+from analyzer.kubeproxy.generate import RulesLayout
 from analyzer.kubeproxy.predict.cluster import predict
 from analyzer.kubeproxy.predict.every_node import At, EveryNode
-from analyzer.kubeproxy.predict.settings import Mode, Settings
+from analyzer.kubeproxy.predict.settings import GENERATED, ClusterSettings
 from analyzer.kubeproxy.predict.versions import version_from_text
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.kubeproxy.view import ServicePort
 from analyzer.parsers.kubernetes import cluster_of
 from analyzer.parsers.services import parse_services
@@ -25,17 +26,17 @@ from tests.support.cluster_reading import objects_file, reader
 from tests.support.clusters import NODES, GeneratedCluster, clusters
 from tests.support.effort import examples
 
-LAYOUTS = (Layout.V1_20, Layout.V1_24, Layout.V1_30, Layout.V1_36)
+LAYOUTS = (RulesLayout.V1_20, RulesLayout.V1_24, RulesLayout.V1_30, RulesLayout.V1_36)
 
 
-def drifted(cluster: GeneratedCluster, mode: Mode) -> Drifted:
+def drifted(cluster: GeneratedCluster, mode: ProxyMode) -> Drifted:
     """Return what differs at the nodes of a cluster, by its objects."""
     with TemporaryDirectory() as folder:
         worker = reader(objects_file(Path(folder), cluster.items), shares=False)
     shown: dict[object, list[At]] = {}
     for node in NODES:
         own_proxy = replace(cluster, node=node)
-        dump = own_proxy.nft if mode is Mode.NFTABLES else own_proxy.dump
+        dump = own_proxy.nft if mode is ProxyMode.NFTABLES else own_proxy.dump
         services: tuple[ServicePort, ...] = worker.shown(dump.encode(), node)
         for each in services:
             key = each.name.text, each.protocol, each.version
@@ -43,7 +44,7 @@ def drifted(cluster: GeneratedCluster, mode: Mode) -> Drifted:
     known = cluster_of(cluster.items, "objects")
     flags = dict(flag.partition("=")[::2] for flag in cluster.flags)
     cidr = flags.get("--cluster-cidr")
-    settings = Settings(
+    settings = ClusterSettings(
         mode=mode,
         version=version_from_text(cluster.layout.value),
         cluster_cidrs=() if cidr is None else (ip_network(cidr),),
@@ -70,6 +71,6 @@ def drifted(cluster: GeneratedCluster, mode: Mode) -> Drifted:
 @given(data=st.data())
 def test_what_kube_proxy_has_just_written_does_not_drift(data: st.DataObject) -> None:
     layout = data.draw(st.sampled_from(LAYOUTS))
-    modes = [*Mode] if version_from_text(layout.value).has_nftables else [Mode.IPTABLES]
+    modes = [*GENERATED] if version_from_text(layout.value).has_nftables else [ProxyMode.IPTABLES]
     found = drifted(data.draw(clusters(layout)), data.draw(st.sampled_from(modes)))
     assert [(f.drift.value, f.node, f.service, f.what) for f in found.findings] == []

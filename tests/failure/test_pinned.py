@@ -22,9 +22,9 @@ def test_each_group_says_why_how_many_for_how_long_and_what_frees_it() -> None:
     owned = [*FlowServices(VIEW.services, ()).owned(flows)]
     found = pinned(owned, {ONE}, {TWO: "other/pod"})
     assert [(e.endpoint, e.why, e.flows, e.unanswered, e.seconds, e.owner) for e in found] == [
-        (ONE, Why.DEAD, 2, 1, 300, ""),
+        (ONE, Why.DEAD, 2, 1, 300, None),
         *sorted(
-            [(TWO, Why.FOREIGN, 1, 1, 119, "other/pod"), (GONE, Why.STALE, 1, 1, 119, "")],
+            [(TWO, Why.FOREIGN, 1, 1, 119, "other/pod"), (GONE, Why.STALE, 1, 1, 119, None)],
             key=lambda row: str(row[0]),
         ),
     ]

@@ -6,7 +6,7 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
-from analyzer.failure.places import Places
+from analyzer.failure.places import EndpointPlaces
 from analyzer.kubeproxy.view import Endpoint
 from analyzer.model.cluster import Cluster, Node, Placement
 
@@ -26,11 +26,11 @@ CLUSTER = Cluster(
 )
 def test_a_printed_endpoint_is_where_its_address_is(address: str, port: int | None) -> None:
     endpoint = Endpoint(ip_address(address), port)
-    places = Places(CLUSTER)
+    places = EndpointPlaces(CLUSTER)
     for _ in range(2):
         assert [*places.of([str(endpoint)])] == [CLUSTER.placement(endpoint.address)]
 
 
 def test_a_list_is_looked_up_once() -> None:
-    places, printed = Places(CLUSTER), ["10.0.0.1:80", "10.0.9.1:80"]
+    places, printed = EndpointPlaces(CLUSTER), ["10.0.0.1:80", "10.0.9.1:80"]
     assert places.of(printed) is places.of(printed)

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from analyzer.errors import UsageError
 from analyzer.failure.loss import LossState, ServiceLoss, losses
-from analyzer.failure.models import dead
+from analyzer.failure.models import Dead, dead
 from analyzer.failure.smallest import rows_that_count
-from analyzer.failure.whatif import Failure, Kind, WhatIf, WhatIfOptions, what_if
+from analyzer.failure.whatif import Failure, FailureKind, WhatIf, WhatIfOptions, what_if
 from analyzer.kubeproxy.view import ServicePort, View
 from analyzer.model.cluster import Cluster, Node, Placement
 from analyzer.model.value import replace
@@ -74,10 +74,16 @@ def test_each_failure_costs_what_loss_finds(capture: Capture, zoned: bool) -> No
     assert {each.names[0] for each in answer.of_nodes} == cluster.node_names
     assert {each.names[0] for each in answer.of_zones} == cluster.zones
     for failure in answer.failures():
-        kind = "zones" if failure.kind is Kind.ZONE else "nodes"
-        died = dead(view, cluster, **{kind: failure.names})
+        died = died_of(failure, view, cluster)
         check(failure, answer, losses(view.services, died))
         assert failure.takes_own is died.takes(capture.node, cluster)
+
+
+def died_of(failure: Failure, view: View, cluster: Cluster) -> Dead:
+    """Return what `loss` takes to be dead in a failure."""
+    if failure.kind is FailureKind.ZONE:
+        return dead(view, cluster, zones=failure.names)
+    return dead(view, cluster, nodes=failure.names)
 
 
 def test_each_failure_costs_what_loss_finds_on_all_captures(captures: Path) -> None:
@@ -88,8 +94,7 @@ def test_each_failure_costs_what_loss_finds_on_all_captures(captures: Path) -> N
             continue
         answer = what_if(view.services, cluster, WhatIfOptions(node=capture.node, top=5))
         for failure in answer.failures():
-            kind = "zones" if failure.kind is Kind.ZONE else "nodes"
-            died = dead(view, cluster, **{kind: failure.names})
+            died = died_of(failure, view, cluster)
             check(failure, answer, losses(view.services, died))
             judged += 1
     assert judged > 100
@@ -176,11 +181,23 @@ def test_the_control_plane_is_what_has_its_role_or_is_named() -> None:
             WhatIfOptions(control_plane=("x",)),
             "--control-plane x: no such node is known",
         ),
-        (of(["a"]), WhatIfOptions(kinds={Kind.ZONE}), "--only zone: no zone is known"),
-        (of(["a"]), WhatIfOptions(kinds={Kind.CONTROL_PLANE}), "no node has its role label"),
-        (of(["a"]), WhatIfOptions(kinds={Kind.NODE, Kind.ZONE}), "--only zone: no zone is known"),
-        (of(["a", "b"]), WhatIfOptions(kinds={Kind.SET}, depth=1), "there is no set of two nodes"),
-        (of(["a"]), WhatIfOptions(kinds={Kind.SET, Kind.NODE}), "there is no set of two nodes"),
+        (of(["a"]), WhatIfOptions(kinds={FailureKind.ZONE}), "--only zone: no zone is known"),
+        (of(["a"]), WhatIfOptions(kinds={FailureKind.CONTROL_PLANE}), "no node has its role label"),
+        (
+            of(["a"]),
+            WhatIfOptions(kinds={FailureKind.NODE, FailureKind.ZONE}),
+            "--only zone: no zone is known",
+        ),
+        (
+            of(["a", "b"]),
+            WhatIfOptions(kinds={FailureKind.SET}, depth=1),
+            "there is no set of two nodes",
+        ),
+        (
+            of(["a"]),
+            WhatIfOptions(kinds={FailureKind.SET, FailureKind.NODE}),
+            "there is no set of two nodes",
+        ),
     ],
 )
 def test_what_nobody_knows_of_is_refused(
@@ -193,10 +210,14 @@ def test_what_nobody_knows_of_is_refused(
 
 def test_only_what_is_asked_for_is_judged() -> None:
     cluster = of(["a", "b"], control_plane=["a"])
-    answer = what_if((), cluster, WhatIfOptions(kinds={Kind.SET}))
-    assert [each.kind for each in answer.failures()] == [Kind.SET]
+    answer = what_if((), cluster, WhatIfOptions(kinds={FailureKind.SET}))
+    assert [each.kind for each in answer.failures()] == [FailureKind.SET]
     answer = what_if((), cluster, WhatIfOptions(depth=1))
-    assert [each.kind for each in answer.failures()] == [Kind.CONTROL_PLANE, Kind.NODE, Kind.NODE]
+    assert [each.kind for each in answer.failures()] == [
+        FailureKind.CONTROL_PLANE,
+        FailureKind.NODE,
+        FailureKind.NODE,
+    ]
 
 
 def test_an_interrupt_keeps_what_is_known() -> None:

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from analyzer.failure.whatif import Kind
-from analyzer.gate.fixes import Fix, Patch
-from analyzer.gate.verdict import JudgedService, Thresholds
+from analyzer.failure.whatif import FailureKind
+from analyzer.gate.evaluation import EvaluatedService, Thresholds
+from analyzer.gate.fixes import Fix, ManifestPatch
 from tests.support.effort import examples
 from tests.support.gated import APP, HOST, ZONE, World, node, service, template, verdict_of, worlds
 
@@ -34,7 +34,7 @@ def _merged(into: Any, patch: Any) -> Any:
     return made
 
 
-def _patched(items: Sequence[Any], patches: Sequence[Patch]) -> list[Any]:
+def _patched(items: Sequence[Any], patches: Sequence[ManifestPatch]) -> list[Any]:
     found = [*items]
     for patch in patches:
         (at,) = [
@@ -47,7 +47,7 @@ def _patched(items: Sequence[Any], patches: Sequence[Patch]) -> list[Any]:
     return found
 
 
-def _losses(found: JudgedService) -> list[tuple[Fraction, bool]]:
+def _losses(found: EvaluatedService) -> list[tuple[Fraction, bool]]:
     return [
         (
             each.case.loss(each.kind).upper.as_fraction() if each.case.found else Fraction(1),
@@ -58,7 +58,7 @@ def _losses(found: JudgedService) -> list[tuple[Fraction, bool]]:
     ]
 
 
-def _naive(world: World, kind: Kind) -> Fraction:
+def _naive(world: World, kind: FailureKind) -> Fraction:
     return max(
         world.loss(held, gone)
         for numbers in world.numbers()

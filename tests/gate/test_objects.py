@@ -5,20 +5,20 @@ from typing import Any
 import pytest
 
 from analyzer.gate.nodes import described, scheduling_nodes
-from analyzer.gate.objects import Addresses, alone, completed_service, families_of, slices
+from analyzer.gate.objects import IndexedAddresses, alone, completed_service, families_of, slices
 from analyzer.gate.ports import ports_of
-from analyzer.gate.templates import Template
+from analyzer.gate.templates import PodTemplate
 from tests.support.gated import service, template
 
 
-def _template(name: str, **spec: Any) -> Template:
+def _template(name: str, **spec: Any) -> PodTemplate:
     made = template(name, **spec)
     labels = made["metadata"]["labels"]
-    return Template(name=name, namespace="default", labels=labels, spec=made["spec"], number=1)
+    return PodTemplate(name=name, namespace="default", labels=labels, spec=made["spec"], number=1)
 
 
-def _addresses(*families: int) -> Addresses:
-    return Addresses(scheduling_nodes(described(["2xzone=a", "1xzone=b"])), families or (4,))
+def _addresses(*families: int) -> IndexedAddresses:
+    return IndexedAddresses(scheduling_nodes(described(["2xzone=a", "1xzone=b"])), families or (4,))
 
 
 @pytest.mark.parametrize(

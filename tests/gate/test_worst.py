@@ -6,16 +6,16 @@ from fractions import Fraction
 
 from hypothesis import given
 
-from analyzer.failure.whatif import Kind
+from analyzer.failure.whatif import FailureKind
+from analyzer.gate.evaluation import EvaluatedService
 from analyzer.gate.scaling import scaled_placements
-from analyzer.gate.verdict import JudgedService
 from tests.support.effort import examples
 from tests.support.gated import APP, HOST, ZONE, World, node, service, template, worlds
 
 _ROUNDED = Fraction(1, 1 << 20)
 
 
-def _check(world: World) -> JudgedService:
+def _check(world: World) -> EvaluatedService:
     verdict = world.verdict()
     by_numbers = [world.ends(each) for each in world.numbers()]
     ends = [held for found in by_numbers for held, _ in found]
@@ -96,7 +96,7 @@ def test_more_pods_may_be_worse_and_it_is_told_at_which_number() -> None:
         world = World(nodes, [(APP, least, made)], service(), {APP: most})
         (_, zone) = world.verdict().worst
         assert zone.is_proven
-        losses.append((zone.case.loss(Kind.ZONE).upper.as_fraction(), sum(zone.case.held)))
+        losses.append((zone.case.loss(FailureKind.ZONE).upper.as_fraction(), sum(zone.case.held)))
     near = [(f.limit_denominator(100), n) for f, n in losses]
     third, fifth = Fraction(2, 3), Fraction(3, 5)
     assert near == [(Fraction(1, 2), 2), (third, 3), (Fraction(1, 2), 4), (third, 3), (fifth, 5)]
@@ -115,8 +115,8 @@ def test_numbers_that_bounds_leave_out_are_not_tried() -> None:
     # Not a pod may be placed to find it out.
     found = scaled_placements(problem, groups, failing, work=0)
     assert {kind: (each.part, each.most) for kind, each in found.worst.items()} == {
-        Kind.NODE: (Fraction(1, 2), Fraction(1, 2)),
-        Kind.ZONE: (Fraction(1), Fraction(1)),
+        FailureKind.NODE: (Fraction(1, 2), Fraction(1, 2)),
+        FailureKind.ZONE: (Fraction(1), Fraction(1)),
     }
 
 
@@ -132,7 +132,7 @@ def test_numbers_that_are_not_tried_leave_a_range() -> None:
     nodes = [node("n1", "x"), node("n2", "y")]
     made = template(APP, topologySpreadConstraints=spread)
     problem, failing, groups = World(nodes, [(APP, 2, made)], service(), {APP: 9}).problem()
-    worst = scaled_placements(problem, groups, failing, work=0).worst[Kind.ZONE]
+    worst = scaled_placements(problem, groups, failing, work=0).worst[FailureKind.ZONE]
     assert (worst.part, worst.most) == (Fraction(1, 2), Fraction(2, 3))
-    worst = scaled_placements(problem, groups, failing).worst[Kind.ZONE]
+    worst = scaled_placements(problem, groups, failing).worst[FailureKind.ZONE]
     assert (worst.part, worst.most) == (Fraction(2, 3), Fraction(2, 3))

@@ -17,6 +17,7 @@ from analyzer.errors import AnalyzerError
 from analyzer.kubeproxy.check.findings import Checked
 from analyzer.kubeproxy.check.invariants import INVARIANTS, check
 from analyzer.kubeproxy.iptables import Recogniser
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.model.cluster import Cluster
 from analyzer.parsers.api_objects import decode
 from analyzer.parsers.services import parse_services
@@ -123,7 +124,7 @@ def test_nothing_is_found_in_any_capture(captures: Path) -> None:
             ruleset = read_ruleset(path.read_bytes(), path.name)
             found = check(
                 ruleset,
-                "iptables",
+                ProxyMode.IPTABLES,
                 parse_services(
                     decode([] if objects is None else [("o", objects)]),
                     4 if ruleset.family == "ip" else 6,
@@ -320,7 +321,7 @@ def test_every_rule_is_missed_when_it_is_lost_but_for_these() -> None:
         text = "\n".join(_LINES[:at] + _LINES[at + 1 :])
         if (
             line.startswith("-A ")
-            and not check(read_ruleset(text.encode(), "x"), "iptables").findings
+            and not check(read_ruleset(text.encode(), "x"), ProxyMode.IPTABLES).findings
         ):
             unnoticed.append(line.partition(" -m ")[0] + " ... " + line.rpartition(" -j ")[2])
     assert unnoticed == [

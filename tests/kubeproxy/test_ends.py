@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from analyzer.kubeproxy.routes.trace import KnownAddresses, Question, Trace, trace
+from analyzer.kubeproxy.routes.trace import KnownAddresses, PacketTrace, Question, trace
 from analyzer.kubeproxy.view import Endpoint, FrontendKind, Route, ServicePort, Source, View
 from analyzer.model.addresses import Address
 from analyzer.model.endings import Ending, EndKind, total
@@ -100,7 +100,7 @@ def _traced(
     service: ServicePort,
     route: Route,
     address: Address,
-) -> Trace:
+) -> PacketTrace:
     frontend = route.frontend
     ips = {
         f.address for s in view.services for f in s.frontends if f.kind is FrontendKind.CLUSTER_IP
@@ -120,7 +120,7 @@ def _traced(
     return trace([rules_of(text) for text in texts], question, "ip", known)
 
 
-def _agree(place: str, route: Route, found: Trace) -> bool:
+def _agree(place: str, route: Route, found: PacketTrace) -> bool:
     """Hold a route against a trace; tell whether both are certain."""
     unresolved = (e.probability for e in found.ends if e.fate.kind == "unresolved")
     open_ = sum((each.upper.as_fraction() for each in unresolved), Fraction(0))

@@ -17,8 +17,8 @@ from typing import Final
 import pytest
 
 from analyzer.kubeproxy.generate import (
-    Layout,
     ProxyConfig,
+    RulesLayout,
     ServicePortSpec,
     api_objects,
     iptables_save,
@@ -95,7 +95,7 @@ def dumps(root: Path) -> list[Path]:
     """Return the dumps without counters of the versions whose layouts are known."""
     return sorted(
         path
-        for layout in Layout
+        for layout in RulesLayout
         for path in root.glob(f"{layout.value}.*-iptables-*/*/ip*")
         if _SAVED.fullmatch(path.name)
     )
@@ -117,10 +117,10 @@ def captured(dump: Path) -> Chains:
         for place, rows in KUBELET.items():
             for row in rows:
                 # The kubelet of 1.14 did not know of localnet connections.
-                if "localnet" not in row or Layout(_minor_of(dump)) is not Layout.V1_14:
+                if "localnet" not in row or RulesLayout(_minor_of(dump)) is not RulesLayout.V1_14:
                     found[place].remove(row)
         assert found.pop(("filter", "KUBE-FIREWALL")) == [":KUBE-FIREWALL -"]
-        if not Layout(_minor_of(dump)).declares_marks:
+        if not RulesLayout(_minor_of(dump)).declares_marks:
             assert found.pop(("nat", "KUBE-MARK-DROP")) == [":KUBE-MARK-DROP -"]
     return found
 
@@ -148,7 +148,7 @@ def test_fixtures_are_written_again(dump: Path) -> None:
 
 def test_all_layouts_are_among_the_fixtures() -> None:
     versions = {dump.parent.parent.name[:4] for dump in dumps(FIXTURES)}
-    assert versions == {layout.value for layout in Layout}
+    assert versions == {layout.value for layout in RulesLayout}
 
 
 def test_every_capture_is_written_again(captures: Path) -> None:
@@ -164,7 +164,7 @@ def test_every_capture_is_written_again(captures: Path) -> None:
 # --- that the comparison notices ------------------------------------------------
 
 
-def features(captures: Path, layout: Layout) -> Path:
+def features(captures: Path, layout: RulesLayout) -> Path:
     (found,) = [
         dump
         for dump in dumps(captures)
@@ -176,7 +176,7 @@ def features(captures: Path, layout: Layout) -> Path:
 
 
 @pytest.mark.parametrize("layout", PROMISED, ids=lambda layout: layout.value)
-def test_a_changed_object_is_noticed(captures: Path, layout: Layout) -> None:
+def test_a_changed_object_is_noticed(captures: Path, layout: RulesLayout) -> None:
     dump = features(captures, layout)
     items, wanted = items_of(dump), captured(dump)
     assert chains(render_rules(*made_from(dump, items))) == wanted
@@ -192,7 +192,7 @@ def test_a_changed_object_is_noticed(captures: Path, layout: Layout) -> None:
 
 
 @pytest.mark.parametrize("layout", PROMISED, ids=lambda layout: layout.value)
-def test_a_changed_flag_is_noticed(captures: Path, layout: Layout) -> None:
+def test_a_changed_flag_is_noticed(captures: Path, layout: RulesLayout) -> None:
     dump = features(captures, layout)
     items, wanted = items_of(dump), captured(dump)
     for flags in (("--masquerade-all",), ("--cluster-cidr=",), ("--cluster-cidr=10.0.0.0/8",)):
@@ -219,7 +219,7 @@ def test_a_row_in_another_place_is_noticed() -> None:
 def test_objects_of_plain_services_are_those_of_their_rules() -> None:
     given = list(services(6, endpoints=(1, 3)))
     objects = json.loads(json.dumps(api_objects(given)))
-    config = ProxyConfig(layout=Layout.V1_36, node="", cluster_cidr=IPv4Network("10.0.0.0/9"))
-    told = render_rules(service_ports(objects, Layout.V1_36), config)
+    config = ProxyConfig(layout=RulesLayout.V1_36, node="", cluster_cidr=IPv4Network("10.0.0.0/9"))
+    told = render_rules(service_ports(objects, RulesLayout.V1_36), config)
     rows = {row for row in told.splitlines() if "svc-" in row and " -j " in row}
     assert rows == {row for row in iptables_save(given).splitlines() if "svc-" in row}

@@ -19,8 +19,8 @@ import pytest
 
 from analyzer.kubeproxy.generate import (
     EndpointSpec,
-    Layout,
     ProxyConfig,
+    RulesLayout,
     ServicePortSpec,
     nft_1_36,
     nft_json,
@@ -47,7 +47,7 @@ from tests.support.capture_objects import (
 )
 from tests.support.captures import FIXTURES
 
-LAYOUTS: Final = (Layout.V1_30, Layout.V1_36)
+LAYOUTS: Final = (RulesLayout.V1_30, RulesLayout.V1_36)
 _LISTED: Final = re.compile(r"nft-list-ruleset(-after-master-down)?\.txt(\.gz)?")
 _BODY: Final = re.compile(r"^\t(set|map|chain) (\S+) \{\n(.*?)^\t\}\n", re.MULTILINE | re.DOTALL)
 
@@ -144,7 +144,7 @@ def of_json(text: str) -> list[str]:
 
 def test_a_rule_that_plain_services_have_not_is_not_put_into_json() -> None:
     service = a_service(affinity=600, endpoints=(EndpointSpec(address=A_POD, port=80),))
-    table = nft_1_36.table([service], ProxyConfig(layout=Layout.V1_36, node="a"))
+    table = nft_1_36.table([service], ProxyConfig(layout=RulesLayout.V1_36, node="a"))
     with pytest.raises(ValueError, match=r"expected"):
         table_to_json(table)
 
@@ -166,7 +166,7 @@ def test_plain_services_of_any_number_are_read_alike_as_text_and_json() -> None:
 # --- that the comparison notices ------------------------------------------------
 
 
-def features(captures: Path, layout: Layout) -> Path:
+def features(captures: Path, layout: RulesLayout) -> Path:
     (found,) = captures.glob(f"{layout.value}*-nftables/features/nft-list-ruleset.txt*")
     return found
 
@@ -198,7 +198,7 @@ def service_cidr(items: Items) -> Any:
 
 
 @every_layout
-def test_a_changed_object_is_noticed(captures: Path, layout: Layout) -> None:
+def test_a_changed_object_is_noticed(captures: Path, layout: RulesLayout) -> None:
     dump = features(captures, layout)
     items, wanted = items_of(dump), parts(text_of(dump))
     assert render(dump, items) == wanted
@@ -214,14 +214,14 @@ def test_a_changed_object_is_noticed(captures: Path, layout: Layout) -> None:
 
 
 @every_layout
-def test_a_changed_flag_is_noticed(captures: Path, layout: Layout) -> None:
+def test_a_changed_flag_is_noticed(captures: Path, layout: RulesLayout) -> None:
     dump = features(captures, layout)
     items, wanted = items_of(dump), parts(text_of(dump))
     for flag in ("--cluster-cidr=", "--cluster-cidr=10.0.0.0/8"):
         assert render(dump, items, flag) != wanted
     assert render(dump, items, node="node-b1") != wanted
     # 1.30 takes the flag and forgets it.
-    assert (render(dump, items, "--masquerade-all") == wanted) is (layout is Layout.V1_30)
+    assert (render(dump, items, "--masquerade-all") == wanted) is (layout is RulesLayout.V1_30)
 
 
 def test_a_line_in_another_place_is_noticed() -> None:
@@ -251,7 +251,7 @@ def a_service(**told: Any) -> ServicePortSpec:
 
 
 def test_a_service_of_a_family_without_proxy_is_refused() -> None:
-    proxy = ProxyConfig(layout=Layout.V1_36, node="a")
+    proxy = ProxyConfig(layout=RulesLayout.V1_36, node="a")
     with pytest.raises(ValueError, match="ns/a:http: fd00::1"):
         render_nft([a_service(cluster_ip=ip_address("fd00::1"))], proxy)
     with pytest.raises(ValueError, match="each family"):
@@ -262,7 +262,7 @@ def test_a_service_of_a_family_without_proxy_is_refused() -> None:
 
 def test_a_version_without_nftables_mode_is_refused() -> None:
     with pytest.raises(ValueError, match=r"1\.20"):
-        render_nft([], ProxyConfig(layout=Layout.V1_20, node="a"))
+        render_nft([], ProxyConfig(layout=RulesLayout.V1_20, node="a"))
 
 
 @pytest.mark.parametrize(

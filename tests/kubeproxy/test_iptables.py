@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from analyzer.kubeproxy.iptables import Recogniser
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.kubeproxy.view import FrontendState, Route, ServicePort, Share, Source, View
 from analyzer.model.cluster import Cluster
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
@@ -135,24 +136,24 @@ def test_chains_that_lead_back_to_each_other_are_unknown() -> None:
         (
             '-A KUBE-PORTALS-CONTAINER -d 10.0.0.1/32 -p tcp -m comment --comment "ns/a:" '
             "-m tcp --dport 80 -j REDIRECT --to-ports 41001",
-            "userspace",
+            ProxyMode.USERSPACE,
         ),
         (
             "-A KUBE-SERVICES -m set --match-set KUBE-LOAD-BALANCER dst,dst -j KUBE-LOAD-BALANCER",
-            "ipvs",
+            ProxyMode.IPVS,
         ),
     ],
 )
-def test_another_mode_is_recognised_and_gives_no_numbers(rules: str, mode: str) -> None:
+def test_another_mode_is_recognised_and_gives_no_numbers(rules: str, mode: ProxyMode) -> None:
     view = view_of(dump(rules))
     assert (view.mode, view.services) == (mode, ())
-    assert f"{mode}-mode" in {each.code for each in view.diagnostics if each.partial}
+    assert f"{mode.value}-mode" in {each.code for each in view.diagnostics if each.partial}
 
 
 @pytest.mark.parametrize("table", ["nat", "filter"])
 def test_a_dump_without_kube_proxy_says_so(table: str) -> None:
     view = view_of(f"*{table}\n:OUTPUT ACCEPT [0:0]\nCOMMIT\n")
-    assert (view.mode, view.services) == ("none", ())
+    assert (view.mode, view.services) == (ProxyMode.NONE, ())
     (diagnostic,) = view.diagnostics
     assert diagnostic.code == "no-kube-proxy-chains"
     assert diagnostic.partial

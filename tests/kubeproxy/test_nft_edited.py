@@ -19,7 +19,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from analyzer.errors import InputError
-from analyzer.kubeproxy.generate import Layout
+from analyzer.kubeproxy.generate import RulesLayout
 from analyzer.kubeproxy.nftables import NftRecogniser
 from analyzer.kubeproxy.rows.plain_shares import PlainRoutes
 from analyzer.kubeproxy.view import Source, View
@@ -33,7 +33,7 @@ from tests.support.parsed_objects import parse_objects
 from tests.support.reading import nft_ruleset
 
 every_layout = pytest.mark.parametrize(
-    "layout", [Layout.V1_30, Layout.V1_36], ids=lambda layout: layout.value
+    "layout", [RulesLayout.V1_30, RulesLayout.V1_36], ids=lambda layout: layout.value
 )
 _RULE: Final = re.compile(r"^\t\t(?!elements|type|comment|size|flags|timeout)\S.*$", re.MULTILINE)
 _ELEMENTS: Final = re.compile(r"elements = \{ ([^}]*) \}")
@@ -88,13 +88,15 @@ def check(text: str, cluster: GeneratedCluster, *, told: bool) -> int:
 @every_layout
 @examples(5, 100)  # each takes long
 @given(data=st.data(), told=st.booleans())
-def test_plain_rows_say_what_walks_find(layout: Layout, data: st.DataObject, *, told: bool) -> None:
+def test_plain_rows_say_what_walks_find(
+    layout: RulesLayout, data: st.DataObject, *, told: bool
+) -> None:
     cluster = data.draw(clusters(layout, plain=data.draw(st.booleans())))
     check(cluster.nft, cluster, told=told)
 
 
 @every_layout
-def test_plain_services_are_read_off_their_rows(layout: Layout) -> None:
+def test_plain_services_are_read_off_their_rows(layout: RulesLayout) -> None:
     cluster = one_service(layout, endpoints=5, plain=True)
     assert check(cluster.nft, cluster, told=True) == 1
 
@@ -103,7 +105,7 @@ def test_plain_services_are_read_off_their_rows(layout: Layout) -> None:
 @examples(5, 100)  # each takes long
 @given(data=st.data(), told=st.booleans())
 def test_plain_rows_of_edited_rulesets_say_what_walks_find(
-    layout: Layout, data: st.DataObject, *, told: bool
+    layout: RulesLayout, data: st.DataObject, *, told: bool
 ) -> None:
     cluster = data.draw(clusters(layout, plain=data.draw(st.integers(0, 3)) > 0))
     text = cluster.nft
@@ -117,7 +119,7 @@ def test_plain_rows_of_edited_rulesets_say_what_walks_find(
 
 
 def test_a_chain_that_a_plain_map_leads_to_and_is_not_there_is_told_of() -> None:
-    cluster = one_service(Layout.V1_30, endpoints=2, plain=True)
+    cluster = one_service(RulesLayout.V1_30, endpoints=2, plain=True)
     # The other family's map is plain, and named alike.
     text = cluster.nft.replace(" : goto service-", " : goto gone-")
     check(text, cluster, told=False)
@@ -127,7 +129,7 @@ def test_a_chain_that_a_plain_map_leads_to_and_is_not_there_is_told_of() -> None
 
 
 @every_layout
-def test_a_network_that_is_written_with_an_address_in_it_is_read(layout: Layout) -> None:
+def test_a_network_that_is_written_with_an_address_in_it_is_read(layout: RulesLayout) -> None:
     cluster = one_service(layout, endpoints=2, plain=True)
     text = cluster.nft.replace("!= 10.244.0.0/16", "!= 10.244.3.4/16")
     assert text != cluster.nft
@@ -135,7 +137,7 @@ def test_a_network_that_is_written_with_an_address_in_it_is_read(layout: Layout)
 
 
 @every_layout
-def test_an_endpoint_that_is_listed_twice_has_both_shares(layout: Layout) -> None:
+def test_an_endpoint_that_is_listed_twice_has_both_shares(layout: RulesLayout) -> None:
     cluster, other = (one_service(layout, endpoints=n, plain=True) for n in (2, 2))
     for item in other.items:
         if item["kind"] == "Service":
@@ -154,7 +156,7 @@ def test_an_endpoint_that_is_listed_twice_has_both_shares(layout: Layout) -> Non
 
 
 @every_layout
-def test_an_address_and_port_that_lead_to_two_chains_lead_to_either(layout: Layout) -> None:
+def test_an_address_and_port_that_lead_to_two_chains_lead_to_either(layout: RulesLayout) -> None:
     """nft refuses such a map, so nothing says which of them it was."""
     cluster = one_service(layout, endpoints=2, plain=True)
     leads = re.compile(r"(10\.96\.\S+ \. tcp \. \d+) : goto (\S+)(?=,| })")
@@ -182,7 +184,7 @@ def test_what_differed_once_is_alike(name: str, own: tuple[Address, ...]) -> Non
 
 @pytest.mark.parametrize("does", ["drop", "meta mark set 0x4000"])
 def test_an_endpoint_in_the_network_of_two_nodes_may_be_on_either(does: str) -> None:
-    cluster = one_service(Layout.V1_36, endpoints=1, plain=True)
+    cluster = one_service(RulesLayout.V1_36, endpoints=1, plain=True)
     for item in cluster.items:
         if item["kind"] == "Node":
             item["spec"] = {"podCIDRs": ["10.244.0.0/16"]}

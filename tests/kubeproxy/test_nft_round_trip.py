@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.kubeproxy.generate import Layout
+from analyzer.kubeproxy.generate import RulesLayout
 from analyzer.kubeproxy.nftables import NftRecogniser
 from analyzer.kubeproxy.view import Frontend as ShownFrontend
 from analyzer.kubeproxy.view import FrontendKind, ServicePort, View
@@ -33,7 +33,7 @@ from tests.support.reading import nft_ruleset
 from tests.support.round_trips import CHANGES, OUTSIDE, Asked, OfObjects, RoundTrip
 
 every_layout = pytest.mark.parametrize(
-    "layout", [Layout.V1_30, Layout.V1_36], ids=lambda layout: layout.value
+    "layout", [RulesLayout.V1_30, RulesLayout.V1_36], ids=lambda layout: layout.value
 )
 _OWN: Final = re.compile(r"^\t\tip6? saddr (\S+) jump ", re.MULTILINE)
 _SET: Final = re.compile(r"set hairpin-connections \{.*?\n\t\}", re.DOTALL)
@@ -107,7 +107,7 @@ def replace_kind(shown: ShownFrontend) -> ShownFrontend:
 @examples(5, 150)  # each takes long
 @given(data=st.data(), told=st.booleans())
 def test_objects_come_back_from_their_rules(
-    layout: Layout, data: st.DataObject, *, told: bool
+    layout: RulesLayout, data: st.DataObject, *, told: bool
 ) -> None:
     cluster = data.draw(clusters(layout))
     objects = json.dumps({"items": cluster.items}).encode()
@@ -118,7 +118,7 @@ def test_objects_come_back_from_their_rules(
 @every_layout
 @examples(5, 150)  # each takes long
 @given(data=st.data())
-def test_flows_through_all_tables_end_as_promised(layout: Layout, data: st.DataObject) -> None:
+def test_flows_through_all_tables_end_as_promised(layout: RulesLayout, data: st.DataObject) -> None:
     trip = NftRoundTrip(data.draw(clusters(layout)))
     promises, family = trip.promises, trip.cluster.family
     asked = Asked(*data.draw(st.sampled_from(list(promises.frontends()))))
@@ -139,7 +139,7 @@ def test_flows_through_all_tables_end_as_promised(layout: Layout, data: st.DataO
 @pytest.mark.alike
 @every_layout
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_dump_of_other_objects_is_noticed(layout: Layout, change: str) -> None:
+def test_a_dump_of_other_objects_is_noticed(layout: RulesLayout, change: str) -> None:
     cluster = one_service(layout, endpoints=4)
     NftRoundTrip(cluster).check()
     others = copy.deepcopy(cluster.items)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.kubeproxy.generate import Layout
+from analyzer.kubeproxy.generate import RulesLayout
 from analyzer.parsers.iptables_save import parse, render
 from tests.support.clusters import clusters, one_service
 from tests.support.effort import examples
@@ -31,7 +31,7 @@ every_layout = pytest.mark.parametrize("layout", PROMISED, ids=lambda layout: la
 @examples(5, 200)  # each takes long
 @given(data=st.data(), told=st.booleans())
 def test_objects_come_back_from_their_rules(
-    layout: Layout, data: st.DataObject, *, told: bool
+    layout: RulesLayout, data: st.DataObject, *, told: bool
 ) -> None:
     cluster = data.draw(clusters(layout))
     objects = json.dumps({"items": cluster.items}).encode()
@@ -42,7 +42,7 @@ def test_objects_come_back_from_their_rules(
 @every_layout
 @examples(5, 200)  # each takes long
 @given(data=st.data())
-def test_flows_through_all_tables_end_as_promised(layout: Layout, data: st.DataObject) -> None:
+def test_flows_through_all_tables_end_as_promised(layout: RulesLayout, data: st.DataObject) -> None:
     trip = RoundTrip(data.draw(clusters(layout)))
     promises, family = trip.promises, trip.cluster.family
     asked = Asked(*data.draw(st.sampled_from(list(promises.frontends()))))
@@ -57,7 +57,7 @@ def test_flows_through_all_tables_end_as_promised(layout: Layout, data: st.DataO
     )
     promise = promises.promise(asked.service, asked.port, asked.frontend, source)
     found = ends(read_ruleset(trip.dump.encode(), "dump"), promises, asked.frontend, source)
-    by_bridge = layout is Layout.V1_20 and asked.frontend.kind == "ExternalIP"
+    by_bridge = layout is RulesLayout.V1_20 and asked.frontend.kind == "ExternalIP"
     if by_bridge and promise.kind == "endpoint":
         assert may_keep(found, promise)
     else:
@@ -67,7 +67,9 @@ def test_flows_through_all_tables_end_as_promised(layout: Layout, data: st.DataO
 @every_layout
 @examples(5, 200)  # each takes long
 @given(data=st.data())
-def test_generated_rules_are_printed_as_they_were_read(layout: Layout, data: st.DataObject) -> None:
+def test_generated_rules_are_printed_as_they_were_read(
+    layout: RulesLayout, data: st.DataObject
+) -> None:
     text = data.draw(clusters(layout)).dump
     ruleset = parse(text, "dump")
     assert ruleset.diagnostics == ()
@@ -80,7 +82,7 @@ def rows(text: str) -> list[str]:
 
 @pytest.mark.deep
 @every_layout
-def test_above_a_thousand_endpoints_the_services_are_the_same(layout: Layout) -> None:
+def test_above_a_thousand_endpoints_the_services_are_the_same(layout: RulesLayout) -> None:
     for endpoints, commented in ((1_000, True), (1_001, False)):
         trip = RoundTrip(one_service(layout, endpoints=endpoints, plain=True))
         of_endpoints = [row for row in rows(trip.dump) if row.startswith("-A KUBE-SEP-")]
@@ -96,7 +98,7 @@ def test_above_a_thousand_endpoints_the_services_are_the_same(layout: Layout) ->
 @pytest.mark.alike
 @every_layout
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_dump_of_other_objects_is_noticed(layout: Layout, change: str) -> None:
+def test_a_dump_of_other_objects_is_noticed(layout: RulesLayout, change: str) -> None:
     cluster = one_service(layout, endpoints=4)
     RoundTrip(cluster).check()
     others = copy.deepcopy(cluster.items)

@@ -6,6 +6,7 @@ from ipaddress import ip_address
 import pytest
 
 from analyzer.kubeproxy.names import service_name
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.kubeproxy.view import (
     Endpoint,
     Frontend,
@@ -121,5 +122,7 @@ def test_routes_are_told_apart_by_their_source() -> None:
 def test_an_endpoint_of_several_routes_is_counted_once() -> None:
     given = service(route(TWO, ONE), route(ONE, frontend=NODE_PORT))
     assert given.endpoints == (TWO, ONE)
-    view = View(services=(given, service(route(at("10.1.0.3"), ONE))), mode="iptables", node=None)
+    view = View(
+        services=(given, service(route(at("10.1.0.3"), ONE))), mode=ProxyMode.IPTABLES, node=None
+    )
     assert view.endpoints == (TWO, ONE, at("10.1.0.3"))

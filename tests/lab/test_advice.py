@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from analyzer.advice.advise import Outcome
+from analyzer.advice.advise import ServiceCosts
 from analyzer.advice.measure import ClusterState
 from analyzer.advice.measures import measure_of
 from analyzer.kubeproxy.predict.cluster import rules_of_node
@@ -30,7 +30,7 @@ def test_the_kernel_loses_what_a_measure_was_said_to_leave(
     changed = measure.change(ClusterState(items=ITEMS), KEY)
     assert isinstance(changed, ClusterState)
     outcome = judged(changed.items, dead=("worker0",))
-    assert isinstance(outcome, Outcome)
+    assert isinstance(outcome, ServiceCosts)
     told = float(outcome.score.worst.loss.upper)
     assert told == pytest.approx(lost, abs=1e-8)
     (rules,) = rules_of_node(changed.items, SETTINGS, "worker2", [])

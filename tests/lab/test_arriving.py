@@ -12,7 +12,7 @@ from analyzer.kubeproxy.view import Endpoint, Frontend, FrontendKind, Route, Sha
 from analyzer.model.endings import Ending, EndKind
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
 from analyzer.model.value import replace
-from netns_lab.arriving import Arriving, door_of_endpoint, of_sender
+from netns_lab.arriving import Arriving, of_sender, sockaddr_of_endpoint
 from netns_lab.arriving import arriving as arrives
 
 SIXTEENTHS = 4
@@ -65,9 +65,9 @@ def test_any_of_several_predictions_may_hold(
     for each in both:
         exact = arriving(each)
         assert within(exact.ended, found.ended)
-        for door, bounds in exact.shares.items():
-            assert within(bounds, found.shares[door])
-            assert within(exact.lost[door], found.lost[door])
+        for sockaddr, bounds in exact.shares.items():
+            assert within(bounds, found.shares[sockaddr])
+            assert within(exact.lost[sockaddr], found.lost[sockaddr])
 
 
 def within(one: Bounds, other: Bounds) -> bool:
@@ -108,4 +108,4 @@ def test_of_flows_whose_end_is_not_known_the_answers_may_be_lost_too() -> None:
         lost = ((Ending(kind=kind), Bounds(lower, ALWAYS)),)
         shares = (Share(endpoint, Bounds(ALWAYS, ALWAYS), None, lost),)
         found = arrives(Route(frontend, Source.POD, shares, NEVER))
-        assert found.unanswered == {door_of_endpoint(endpoint): Bounds(lower, ALWAYS)}
+        assert found.unanswered == {sockaddr_of_endpoint(endpoint): Bounds(lower, ALWAYS)}

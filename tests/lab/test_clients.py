@@ -152,6 +152,14 @@ def test_of_a_program_of_which_nothing_is_said_nothing_is_predicted() -> None:
     assert [(each["status"], each["runs"]) for each in found["exits"]] == [(7, 2)]
 
 
+def test_a_program_that_is_given_no_address_is_not_run_against_a_pod() -> None:
+    status, trials = trials_of("sh -c 'exit 7'", "--runs", "2", dead=None)
+    assert status == 0
+    (found,) = trials  # nothing says that it went to a living pod
+    assert (found["target"], found["succeeded"]) == ("ClusterIP of default/app", 0)
+    assert found["agrees"] is None
+
+
 NEVER_ENDS = """
 import functools, sys
 import netns_lab.programs as programs

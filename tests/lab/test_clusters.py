@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from analyzer.kubeproxy.generate import Layout
+from analyzer.kubeproxy.generate import RulesLayout
 from tests.support.lab.running import in_lab
 
 pytestmark = pytest.mark.lab
 
 PROGRAM = "from tests.support.lab.kernel_clusters import main; main(['--examples', '1'])"
-LAYOUTS = tuple(layout.value for layout in Layout)
+LAYOUTS = tuple(layout.value for layout in RulesLayout)
 
 
 @pytest.mark.deep

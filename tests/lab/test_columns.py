@@ -1,4 +1,4 @@
-"""Doors, tags and acknowledgements of a batch, beside those that each packet has by itself."""
+"""Socket addresses, tags and acknowledgements of a batch, beside those of each packet."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netns_lab.columns import NO_PORT, Columns, door_of, raw_door, tag_of
-from netns_lab.layout import ANSWER, Layout
+from netns_lab.columns import NO_PORT, Columns, raw_sockaddr, sockaddr_of, tag_of
+from netns_lab.layout import ANSWER, PacketLayout
 from netns_lab.ring import Slots
 
 Address = IPv4Address | IPv6Address
@@ -32,7 +32,7 @@ class Packet(NamedTuple):
     tag: int
     acknowledges: int
 
-    def written(self, layout: Layout) -> bytes:
+    def written(self, layout: PacketLayout) -> bytes:
         """Return its headers, those of IP with their addresses alone."""
         ports = struct.pack(">HH", self.source_port, self.destination_port)
         numbers = struct.pack(">II", self.tag, self.acknowledges)
@@ -48,7 +48,7 @@ def packets(version: int) -> st.SearchStrategy[list[Packet]]:
     return st.lists(each, min_size=1, max_size=9)
 
 
-def columns(layout: Layout, given: list[Packet], behind: int = 0) -> Columns:
+def columns(layout: PacketLayout, given: list[Packet], behind: int = 0) -> Columns:
     """Return the columns of packets in slots, each `behind` so many bytes of headers."""
     written = [bytes(IP_AT + behind) + each.written(layout) for each in given]
     memory = b"".join(each.ljust(SLOT, b"\0") for each in written)
@@ -56,10 +56,12 @@ def columns(layout: Layout, given: list[Packet], behind: int = 0) -> Columns:
 
 
 @given(st.data(), st.sampled_from([4, 6]))
-def test_a_door_is_read_from_memory_as_it_was_written(data: st.DataObject, version: int) -> None:
+def test_a_socket_address_is_read_from_memory_as_it_was_written(
+    data: st.DataObject, version: int
+) -> None:
     address, port = data.draw(ADDRESSES[version]), data.draw(PORTS)
-    raw = raw_door(address.packed, port)
-    assert door_of(raw) == (int(address), port)
+    raw = raw_sockaddr(address.packed, port)
+    assert sockaddr_of(raw) == (int(address), port)
 
 
 @given(PORTS, st.integers(0, 32_767))
@@ -71,26 +73,28 @@ def test_a_tag_is_made_of_its_port_and_its_client(port: int, client: int) -> Non
 
 @given(st.data(), st.sampled_from([4, 6]))
 def test_a_batch_is_read_as_each_packet_alone(data: st.DataObject, version: int) -> None:
-    layout = Layout(version, "tcp")
+    layout = PacketLayout(version, "tcp")
     given = data.draw(packets(version))
     read = columns(layout, given)
     first = data.draw(st.integers(0, len(given) - 1))
     last = data.draw(st.integers(first + 1, len(given)))
-    of = [raw_door(e.source.packed, e.source_port) for e in given[first:last]]
-    to = [raw_door(e.destination.packed, e.destination_port) for e in given[first:last]]
+    of = [raw_sockaddr(e.source.packed, e.source_port) for e in given[first:last]]
+    to = [raw_sockaddr(e.destination.packed, e.destination_port) for e in given[first:last]]
     assert list(read.of.read(first, last)) == of
     assert list(read.to.read(first, last)) == to
     tags = [int.from_bytes(each.tag.to_bytes(4), sys.byteorder) for each in given[first:last]]
     assert read.tags(first, last) == tags
-    for doors, door in ((read.of, of[0]), (read.to, to[-1])):
-        every = of if doors is read.of else to
-        are = doors.which_are(door, first, last)
-        assert are == (None if all(e == door for e in every) else [e == door for e in every])
+    for sockaddrs, sockaddr in ((read.of, of[0]), (read.to, to[-1])):
+        every = of if sockaddrs is read.of else to
+        are = sockaddrs.which_are(sockaddr, first, last)
+        assert are == (
+            None if all(e == sockaddr for e in every) else [e == sockaddr for e in every]
+        )
 
 
 @given(packets(4), st.sampled_from([4, 6]))
 def test_a_mark_of_udp_stands_behind_its_tag(given: list[Packet], version: int) -> None:
-    layout = Layout(version, "udp")
+    layout = PacketLayout(version, "udp")
     marks = bytes(at % 2 * ANSWER for at in range(len(given)))
     slots = [
         (bytes(IP_AT + layout.tag) + each.tag.to_bytes(4) + marks[at : at + 1]).ljust(SLOT, b"\0")
@@ -103,7 +107,7 @@ def test_a_mark_of_udp_stands_behind_its_tag(given: list[Packet], version: int) 
 
 @given(packets(4), st.integers(0, 2**31 - 1))
 def test_an_acknowledgement_is_one_more_than_a_tag(given: list[Packet], half: int) -> None:
-    layout, tag = Layout(4, "tcp"), 2 * half
+    layout, tag = PacketLayout(4, "tcp"), 2 * half
     given = [e._replace(acknowledges=tag + at % 2) for at, e in enumerate(given)]
     found = columns(layout, given).acknowledged(0, len(given))
     raw = int.from_bytes(tag.to_bytes(4), sys.byteorder)
@@ -114,11 +118,11 @@ def test_an_acknowledgement_is_one_more_than_a_tag(given: list[Packet], half: in
 
 @given(st.data(), st.sampled_from([4, 6]))
 def test_quoted_packets_are_read_too(data: st.DataObject, version: int) -> None:
-    layout = Layout(version, "tcp")
+    layout = PacketLayout(version, "tcp")
     given = data.draw(packets(version))
-    doors, tags = columns(layout, given, layout.quoted).quoted()
-    assert list(doors.read(0, len(given))) == [
-        raw_door(each.destination.packed, each.destination_port) for each in given
+    sockaddrs, tags = columns(layout, given, layout.quoted).quoted()
+    assert list(sockaddrs.read(0, len(given))) == [
+        raw_sockaddr(each.destination.packed, each.destination_port) for each in given
     ]
     assert [each.to_bytes(4, sys.byteorder) for each in tags.tolist()] == [
         each.tag.to_bytes(4) for each in given

@@ -48,7 +48,7 @@ other.cross_check()
 drawn += [other.drawn(), other.drawn()]
 run(held, ["iptables-nft-restore", "-c"], more)
 drawn += [other.drawn(), other.counters()]
-found += [{{("", str(door[0])): n for door, n in each.items()}} for each in drawn]
+found += [{{("", str(sockaddr[0])): n for sockaddr, n in each.items()}} for each in drawn]
 print(json.dumps([[[*key, n] for key, n in each.items()] for each in found]))
 """
 
@@ -68,7 +68,7 @@ def test_counters_are_read_alike_by_the_kernels_blob_and_by_programs() -> None:
     # What is new is read once; in all there is what there was at first, and what came.
     one, two = (str(int(ip_address(f"10.0.0.{last}"))) for last in (1, 2))
     at_first, then, after_all = {one: 2, two: 1}, {two: 3}, {one: 2, two: 4}
-    told = [{door: n for _, door, n in each} for each in drawn]
+    told = [{sockaddr: n for _, sockaddr, n in each} for each in drawn]
     assert told == [at_first, {}, then, after_all] * 2
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.effort import PROFILE
 from tests.support.lab.client_plans import cluster
-from tests.support.lab.running import case, kubeodds, lab_run
+from tests.support.lab.running import ROOT, case, kubeodds, lab_run
 
 pytestmark = pytest.mark.lab
 
@@ -142,3 +142,36 @@ def test_a_whole_node_dies_in_a_way_of_its_own() -> None:
     dead = next(e for e in found["measurements"][0]["endpoints"] if e["dead"])
     assert (dead["death"], dead["refused"]) == ("reject", dead["landed"])
     assert found["dead"] == "node master (reject)"
+
+
+def test_of_a_single_port_the_process_is_gone_and_other_ports_answer() -> None:
+    given = case("1.36.2-iptables-legacy/two-node@worker1").given
+    asked = ["--dead", "10.244.0.3:53:process", "--service", "kube-system/kube-dns"]
+    status, found, errors = lab_run(*given, *asked, "--flows", "200")
+    assert (status, found["agrees"]) == (0, True), errors
+    ends = {
+        (m["service"].partition(":")[2], m["protocol"], e["death"]): e
+        for m in found["measurements"]
+        for e in m["endpoints"]
+        if e["address"] == "10.244.0.3"
+    }
+    assert set(ends) == {
+        ("dns", "udp", "process"),
+        ("dns-tcp", "tcp", "process"),
+        ("metrics", "tcp", None),
+    }
+    for (_, _, death), end in ends.items():
+        assert end["refused" if death else "answered"] == end["landed"] > 0
+
+
+def test_a_pod_of_the_node_refuses_by_icmp_of_either_ip_version() -> None:
+    """AnyIP gives a kernel no address of IPv6 to send errors from."""
+    folder = ROOT / "fixtures/check/1.36.2-iptables-legacy/dual-stack"
+    given = [str(folder / f"{each}-legacy-save.txt") for each in ("iptables", "ip6tables")]
+    given += ["--objects", str(folder / "objects.json"), "--node", "node-a1"]
+    dead = ["--dead", "10.244.0.15:reject,fd00:10:244::10:unreachable"]
+    status, found, errors = lab_run(*given, *dead, "--service", "ds/ep-2", "--flows", "200")
+    assert (status, found["agrees"]) == (0, True), errors
+    gone = [e for m in found["measurements"] for e in m["endpoints"] if e["dead"]]
+    assert sorted(each["death"] for each in gone) == ["reject", "unreachable"]
+    assert all(each["refused"] == each["landed"] > 0 for each in gone)

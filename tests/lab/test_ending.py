@@ -11,7 +11,7 @@ import pytest
 from analyzer.parsers import nft_text
 from analyzer.parsers.iptables_save import parse
 from netns_lab.listening import ending_at
-from tests.support.lab.running import NFT, Case, kubeodds, lab_run
+from tests.support.lab.running import NFT, Case, case, kubeodds, lab_run
 
 IPTABLES = parse(
     """*filter
@@ -117,3 +117,62 @@ def test_every_rule_that_ends_flows_is_named_in_nftables_mode(captures: Path) ->
     rules = " ".join(map(str, ended))
     assert "saddr != 192.0.2.0/24 drop" in rules
     assert "reject-chain: reject" in rules
+
+
+#: A ServicePort without endpoints, as kube-proxy refuses it in table filter.
+REFUSES = (
+    '-A KUBE-SERVICES -d 10.96.7.7/32 -p tcp -m comment --comment "default/gone has no endpoints" '
+    "-m tcp --dport 80 -j REJECT --reject-with icmp-port-unreachable"
+)
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize(
+    "ends",
+    [
+        "-A OUTPUT -p icmp -m icmp --icmp-type 3 -j DROP",
+        "-A OUTPUT -p icmp -m statistic --mode random --probability 0.50000000000 -j DROP",
+    ],
+)
+def test_errors_that_rules_end_in_output_are_no_flows_more(tmp_path: Path, ends: str) -> None:
+    """They pass the rules too, whose counters then have more packets than flows."""
+    given = case("1.36.2-iptables-legacy/two-node@worker1")
+    text = Path(given.dump).read_text()
+    at = text.index("-A ", text.index("*filter"))
+    path = tmp_path / "dump.txt"
+    path.write_text(f"{text[:at]}{REFUSES}\n{ends}\n{text[at:]}")
+    words = ["--service", "default/gone", "--flows", "40", "--from", "pod,external,node"]
+    status, found, errors = lab_run(str(path), *given.given[1:], *words)
+    assert (status, found["agrees"], found["left_out"]) == (0, True, []), errors
+    assert [each["source"] for each in found["measurements"]] == ["pod", "node", "external"]
+    for each in found["measurements"]:
+        counted = {told["rule"]: told["packets"] for told in each["ended_by"]}
+        assert (counted[REFUSES], each["rejected"] + each["unaccounted"]) == (40, 40)
+        # What the node sends it hears refused by its own kernel, before any error is sent.
+        kept_from = each["unaccounted"] if each["source"] != "node" else counted[ends]
+        assert counted[ends] == kept_from > 0
+
+
+#: Rules of nft beside those of iptables.
+BESIDE = """table ip guard {
+    chain forward {
+        type filter hook forward priority 10; policy accept;
+        ip daddr 10.244.0.7 tcp dport 8080 reject
+    }
+}
+"""
+
+
+@pytest.mark.lab
+def test_a_rule_of_nft_that_ends_flows_beside_iptables_is_named(tmp_path: Path) -> None:
+    given = case("1.36.2-iptables-legacy/two-node@worker1")
+    path = tmp_path / "guard.nft"
+    path.write_text(BESIDE)
+    words = ["--other-rules", str(path), "--service", "default/app", "--flows", "100"]
+    status, found, errors = lab_run(*given.given, *words)
+    assert (status, found["agrees"]) == (0, True), errors
+    (each,) = found["measurements"]
+    assert each["rejected"] > 20
+    assert each["ended_by"] is None  # nothing counts in nft
+    rule = "ip daddr 10.244.0.7 tcp dport 8080 reject with icmp type port-unreachable"
+    assert each["ended_at"] == f"ip guard forward: {rule}"

@@ -16,8 +16,8 @@ PROGRAM = """
 import json, os, socket
 from ipaddress import IPv4Address, IPv4Network
 from netns_lab import filters
-from netns_lab.columns import door_of
-from netns_lab.layout import Layout
+from netns_lab.columns import sockaddr_of
+from netns_lab.layout import PacketLayout
 from netns_lab.messages import Messages
 from netns_lab.namespace import Namespace, leave_host
 from netns_lab.netlink import Netlink
@@ -35,7 +35,7 @@ asked = Netlink(other)
 asked.up(2)
 asked.send()
 wait_until_ready([one, other])
-layout = Layout(4, "udp")
+layout = PacketLayout(4, "udp")
 ring = Ring(other, "eth0", layout.ethertype, filters.arrivals(layout), slot=128, most=512)
 tag = ring.slots.column("I", layout.tag)
 to = IPv4Address("10.0.0.1"), 53

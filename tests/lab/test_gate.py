@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from analyzer.kubeproxy.predict.cluster import rules_of_node
-from analyzer.kubeproxy.predict.settings import Settings
+from analyzer.kubeproxy.predict.settings import ClusterSettings
 from tests.support.commands import Command
 from tests.support.effort import PROFILE
 from tests.support.gate_manifests import EXPECTED, FOLDER, MEASURED, NODES
@@ -36,7 +36,7 @@ def test_the_kernel_loses_what_the_gate_says_of_the_worst_placement(
     printed = command(*given, "--objects-of", "worst").out
     items = json.loads(printed)["items"]
     living = next(n["metadata"]["name"] for n in items if n["metadata"]["name"] != dead)
-    (rules,) = rules_of_node(items, Settings(), living, [])
+    (rules,) = rules_of_node(items, ClusterSettings(), living, [])
     dump, objects = tmp_path / "dump.txt", tmp_path / "objects.json"
     dump.write_text(rules)
     objects.write_text(printed)

@@ -23,7 +23,7 @@ PROGRAM: Final = """
 import json, socket, time
 from ipaddress import ip_address
 from netns_lab import filters
-from netns_lab.layout import ANSWER, MARK, Layout
+from netns_lab.layout import ANSWER, MARK, PacketLayout
 from netns_lab.namespace import Namespace, leave_host
 from netns_lab.netlink import Netlink
 from netns_lab.ready import wait_until_ready
@@ -72,7 +72,7 @@ def pod_behind(name, is_of_lab):
     return node, pod
 def answered(name, is_of_lab, version, protocol):
     node, pod = pod_behind(name, is_of_lab)
-    layout = Layout(version, protocol)
+    layout = PacketLayout(version, protocol)
     opens = {"tcp": listener, "udp": datagrams}[protocol] if is_of_lab else None
     sock = opens(pod, 80, version) if opens else plain(pod, protocol, version)
     ring = Ring(node, "eth0", layout.ethertype, filters.answers(layout), slot=128, most=512)

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from analyzer.errors import AnalyzerError
 from analyzer.parsers.iptables_save import parse
-from netns_lab.wanted import Wanted
+from netns_lab.wanted import WantedRules
 from tests.support.captures import ROOT
 from tests.support.lab.ordinary import ordinary_user
-from tests.support.lab.running import case, kubeodds, lab_run
+from tests.support.lab.running import NFT_CASES, case, kubeodds, lab_run
 
 EXAMPLE = ROOT / "examples/dump.txt"
 
@@ -61,8 +61,8 @@ def test_what_cannot_be_loaded_is_named_and_left_out_only_when_asked(tmp_path: P
     words = ["--objects", str(ROOT / "examples/objects.json"), "--node", "worker1"]
     words += ["--service", "default/app", "--flows", "500"]
     with pytest.raises(AnalyzerError, match="--lenient leaves such rules out, and names them"):
-        Wanted(parse(odd.read_text(), "dump"))
-    status, found, errors = lab_run(str(odd), *words, "--lenient", "--strict")
+        WantedRules(parse(odd.read_text(), "dump"))
+    status, found, errors = lab_run(str(odd), *words, "--lenient", "--strict", "--trace")
     assert (status, found["agrees"]) == (3, True), errors
     told = {each["code"]: each for each in found["diagnostics"]}
     line = odd.read_text().splitlines().index("-A KUBE-SERVICES -m nosuch --x 1 -j RETURN") + 1
@@ -70,6 +70,33 @@ def test_what_cannot_be_loaded_is_named_and_left_out_only_when_asked(tmp_path: P
     assert [each["line"] for each in left_out] == [line, line + 2]
     assert "'-m nosuch --x 1' is not understood" in left_out[0]["message"]
     assert "KUBE-NOWHERE" in told["missing-chain"]["message"]
+    # The kernel numbers the rules that it holds.
+    (trace,) = found["traces"]
+    assert any("default/app cluster IP" in rule for rule in trace["matched"])
+
+
+@pytest.mark.lab
+def test_what_is_not_understood_of_nft_is_left_out_only_when_asked(tmp_path: Path) -> None:
+    given = next(each for each in NFT_CASES if each.directory.match("*-nftables/*"))
+    text = Path(given.dump).read_text()
+    at = text.index("ct state", text.index("chain filter-forward"))
+    odd = tmp_path / "odd.nft"
+    unread, drops = "meta nosuch 1 drop", "meta l4proto udp drop"
+    odd.write_text(f"{text[:at]}{unread}\n\t\t{drops}\n\t\t{text[at:]}")
+    words = [str(odd), *given.given[1:], "--service", "kube-dns:dns", "--flows", "40"]
+    done = kubeodds("lab", "run", *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"and not '{unread}'; --lenient leaves such rules out" in done.stderr
+    status, found, errors = lab_run(*words, "--lenient", "--trace")
+    assert (status, found["agrees"]) == (0, True), (errors, found["traces"])
+    assert f"this rule is not loaded: '{unread}' is not understood" in errors
+    for each in found["measurements"]:
+        assert (each["unaccounted"], each["ended_at"]) == (
+            40,
+            f"ip kube-proxy filter-forward: {drops}",
+        )
+    for trace in found["traces"]:
+        assert trace["matched"][-1] == f"ip kube-proxy filter-forward: {drops}"
 
 
 @pytest.mark.lab
@@ -97,7 +124,7 @@ _ROWS = [row for row in EXAMPLE.read_text().splitlines() if row.startswith("-A "
 @given(st.lists(st.sampled_from(sorted(set(_ROWS))), min_size=1, max_size=6, unique=True))
 def test_the_line_that_is_refused_is_the_rule_that_is_left_out(rows: list[str]) -> None:
     """Naive: the text without these lines, the first of each."""
-    wanted = Wanted(parse(EXAMPLE.read_text(), "dump"))
+    wanted = WantedRules(parse(EXAMPLE.read_text(), "dump"))
     expected = wanted.text.split("\n")
     for row in rows:
         at = expected.index(row)
@@ -107,15 +134,15 @@ def test_the_line_that_is_refused_is_the_rule_that_is_left_out(rows: list[str]) 
     numbers = [rule.location.line for rule, _ in wanted.left_out]
     lines = EXAMPLE.read_text().split("\n")
     assert [lines[number - 1] for number in numbers] == rows
-    doors = {row for row in wanted.text.split("\n") if "-j DNAT" in row}
-    assert len(wanted.destinations) == len(doors)
+    sockaddrs = {row for row in wanted.text.split("\n") if "-j DNAT" in row}
+    assert len(wanted.destinations) == len(sockaddrs)
     heads = [at for at, line in enumerate(expected, 1) if not line.startswith("-A")]
     assert not any(wanted.leave_out(at, "no rule") for at in heads)
 
 
 def test_a_chain_that_rules_lead_to_and_nobody_has_is_made() -> None:
     text = EXAMPLE.read_text().replace("-j KUBE-MARK-MASQ", "-j KUBE-NOBODY")
-    wanted = Wanted(parse(text, "dump"))
+    wanted = WantedRules(parse(text, "dump"))
     assert wanted.missing == {"nat": ["KUBE-NOBODY"]}
     assert len(re.findall(r"^:KUBE-NOBODY - ", wanted.text, re.MULTILINE)) == 1
-    assert not Wanted(parse(EXAMPLE.read_text(), "dump")).missing
+    assert not WantedRules(parse(EXAMPLE.read_text(), "dump")).missing

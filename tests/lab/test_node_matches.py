@@ -64,7 +64,7 @@ def test_matches_of_nft_are_as_assumed(name: str, seen: Any) -> None:
     for rule in table.chains["c"].rules:
         match rule.statements[0]:
             case Match() as given:
-                wanted.append(lookups.judge(given, packet).known)
+                wanted.append(lookups.evaluate(given, packet).known)
             case Limit() | CtCount() as given:
                 wanted.append(limited(given, situation))
             case other:

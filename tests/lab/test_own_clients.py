@@ -8,7 +8,7 @@ from analyzer.model.cluster import Cluster
 from analyzer.model.packet import Packet
 from analyzer.parsers.formats import read_ruleset
 from netns_lab.own_clients import alike, own_clients
-from netns_lab.plan import HostPlan, Plan
+from netns_lab.plan import HostPlan, LabPlan
 
 NODE = IPv4Address("192.168.10.11")
 RULES = """*nat
@@ -22,9 +22,9 @@ COMMIT
 TO = "-A OUTPUT {}-d 10.96.0.1/32 -p tcp -m tcp --dport 80 -j DNAT --to-destination {}:8080"
 
 
-def plan() -> Plan:
+def plan() -> LabPlan:
     pods = HostPlan(name="pods", addresses=(), endpoints=(), networks=())
-    return Plan(node="node", node_addresses=(NODE,), own_pods=pods, others=())
+    return LabPlan(node="node", node_addresses=(NODE,), own_pods=pods, others=())
 
 
 def given(*rules: str) -> bytes:

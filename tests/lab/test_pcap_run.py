@@ -38,12 +38,12 @@ def saved(path: Path, packets: list[Any], *, ng: bool = False) -> str:
     return str(path)
 
 
-def tcp(client: str, port: int, to: str, door: int, flags: str = "S") -> Any:
-    return inet.IP(src=client, dst=to) / inet.TCP(sport=port, dport=door, flags=flags)
+def tcp(client: str, port: int, to: str, sockaddr: int, flags: str = "S") -> Any:
+    return inet.IP(src=client, dst=to) / inet.TCP(sport=port, dport=sockaddr, flags=flags)
 
 
-def udp(client: str, port: int, to: str, door: int) -> Any:
-    return inet.IP(src=client, dst=to) / inet.UDP(sport=port, dport=door) / b"query"
+def udp(client: str, port: int, to: str, sockaddr: int) -> Any:
+    return inet.IP(src=client, dst=to) / inet.UDP(sport=port, dport=sockaddr) / b"query"
 
 
 def mixed() -> list[Any]:
@@ -114,6 +114,21 @@ def test_every_flow_landed_where_measurements_counted_it(found: dict[str, Any]) 
 
 def test_counters_and_conntrack_say_the_same(found: dict[str, Any]) -> None:
     assert found["counter_difference"] == found["conntrack_difference"] == 0
+
+
+@pytest.mark.parametrize("kind", ["process", pytest.param("reject", marks=pytest.mark.deep)])
+def test_what_a_dead_endpoint_resets_conntrack_has_forgotten(tmp_path: Path, kind: str) -> None:
+    path = saved(tmp_path / "mixed.pcap", mixed())
+    given = [*EXAMPLE[:-1], f"master:{kind}"]
+    status, found, errors = lab_run(*given, "--pcap", path)
+    assert (status, found["agrees"]) == (0, True), errors
+    assert (found["counter_difference"], found["conntrack_difference"]) == (0, 0)
+    refused = sum(e["refused"] for m in found["measurements"] for e in m["endpoints"])
+    assert (
+        refused
+        == sum(e["landed"] for m in found["measurements"] for e in m["endpoints"] if e["dead"])
+        > 0
+    )
 
 
 def test_clients_keep_an_address_of_their_own_and_their_ports(found: dict[str, Any]) -> None:

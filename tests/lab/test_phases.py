@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 
 from analyzer.kubeproxy.generate import (
     FLAGS,
-    Layout,
+    RulesLayout,
     proxy_config,
     render_nft,
     service_ports,
@@ -147,6 +147,50 @@ def test_a_process_that_is_gone_resets_its_connections_and_a_flap_comes_and_goes
     assert max(map(len, done.stdout.splitlines())) < 160
 
 
+def test_an_endpoint_sends_to_its_own_service_as_long_as_it_lives() -> None:
+    happens = ["--kill", "master@0.4s", "--revive", "master@0.8s"]
+    words = [*EXAMPLE, "--service", "kube-dns:dns", "--from", "hairpin", "--for", "1.2s"]
+    status, found, errors = lab_run(*words, "--rate", "600", *happens)
+    assert (status, found["agrees"], found["left_out"]) == (0, True, []), (errors, found)
+    Draft202012Validator(schema("lab-phases")).validate(found)
+    senders = {at: each["sender"] for at, each in enumerate(found["routes"])}
+    assert set(senders.values()) >= {"10.244.0.7:8080", "10.244.1.9:8080", "10.244.0.3:53"}
+    assert found["connections"] == []  # an endpoint that sends has no sockets for answers
+    for at, sender in senders.items():
+        phases = [each for each in found["phases"] if each["route"] == at]
+        dead = [each for each in phases if each["dead"] != "nothing"]
+        assert len(phases) - len(dead) == 2
+        assert len(dead) == (0 if sender.startswith("10.244.0.") else 1)
+        (own,) = {
+            (e["address"], e["port"], e["node"])
+            for e in phases[0]["measurement"]["endpoints"]
+            if f"{e['address']}:{e['port']}" == sender
+        }
+        assert all(
+            e["answered"] == e["landed"] > 0
+            for each in phases
+            for e in each["measurement"]["endpoints"]
+            if (e["address"], e["port"], e["node"]) == own
+        )
+
+
+def test_who_refuses_from_some_moment_on_tells_every_client() -> None:
+    # ICMP errors, of which a host usually sends a client one a second.
+    dies = ["--kill", "10.244.0.7:reject@0.3s,10.244.0.3:unreachable@0.3s"]
+    given = [*EXAMPLE, "--service", "kube-dns:dns", "--for", "1s", "--rate", "400"]
+    status, found, errors = lab_run(*given, *dies)
+    assert status == 0, (errors, found)
+    dead = [
+        (to["death"], to["landed"], to["refused"])
+        for each in found["phases"]
+        if len(each["dead"].split(", ")) == 2 and not each["at_event"]
+        for to in each["measurement"]["endpoints"]
+        if to["dead"]
+    ]
+    assert {death for death, _, _ in dead} == {"reject", "unreachable"}
+    assert all(landed == refused > 20 for _, landed, refused in dead), dead
+
+
 @pytest.mark.skipif(PROFILE == "quick", reason="what is not judged is CI's")
 def test_rules_that_do_not_know_the_service_are_not_judged(tmp_path: Path) -> None:
     text = (ROOT / "examples/dump.txt").read_text()
@@ -215,9 +259,9 @@ def test_clients_with_session_affinity_are_drawn_anew_in_each_phase(
     if mode == "iptables":
         dump = DUMPS[0]
     else:
-        config = proxy_config(items, FLAGS, node="node-a1", layout=Layout.V1_36)
+        config = proxy_config(items, FLAGS, node="node-a1", layout=RulesLayout.V1_36)
         dump = str(tmp_path / "dump.txt")
-        Path(dump).write_text(render_nft(list(service_ports(items, Layout.V1_36)), config))
+        Path(dump).write_text(render_nft(list(service_ports(items, RulesLayout.V1_36)), config))
     given += ["--service", "ds/affinity", "--from", "pod,node", "--rate", "1500"]
     happens = ["--resync", "@0.3s", "--kill", "node-b1@0.8s", "--replace-rules", f"{dump}@1.2s"]
     status, found, errors = lab_run(dump, *given, "--for", "1.6s", *happens)
@@ -272,7 +316,10 @@ def test_more_connections_than_there_may_be_are_shared_and_that_is_said() -> Non
     from netns_lab.phased import _connections_of_each
 
     def runs(*protocols: str) -> list[Any]:
-        return [SimpleNamespace(service=SimpleNamespace(protocol=each)) for each in protocols]
+        return [
+            SimpleNamespace(service=SimpleNamespace(protocol=each), sender=None)
+            for each in protocols
+        ]
 
     asked = SimpleNamespace(connections=8)
     assert _connections_of_each(asked, runs("tcp", "udp", "tcp")) == [8, 0, 8]

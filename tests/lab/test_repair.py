@@ -11,7 +11,7 @@ import pytest
 
 from analyzer.kubeproxy.generate import (
     FLAGS,
-    Layout,
+    RulesLayout,
     mixed,
     node_name,
     proxy_config,
@@ -70,8 +70,8 @@ def test_of_ten_thousand_flows_none_is_lost_any_more() -> None:
 @pytest.mark.parametrize("kind", ["iptables", "nft"])
 def test_services_of_all_kinds_lose_nothing_from_anywhere(kind: str, tmp_path: Path) -> None:
     items = mixed(6, 4, sizes=(1, 2, 3))
-    config = proxy_config(items, FLAGS, node=node_name(1), layout=Layout.V1_36)
-    ports = list(service_ports(items, Layout.V1_36))
+    config = proxy_config(items, FLAGS, node=node_name(1), layout=RulesLayout.V1_36)
+    ports = list(service_ports(items, RulesLayout.V1_36))
     text = render_nft(ports, config) if kind == "nft" else render_rules(ports, config)
     dump, objects = tmp_path / "dump.txt", tmp_path / "objects.json"
     dump.write_text(text, encoding="ascii")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netns_lab.layout import LINK, Layout
+from netns_lab.layout import LINK, PacketLayout
 
 replay = pytest.importorskip("netns_lab.replay", reason="scapy is not installed")
 from netns_lab.columns import tag_of  # noqa: E402  # with scapy only
@@ -30,7 +30,7 @@ PORTS = 64_512
 
 @cache
 def flows(version: int, protocol: str, port: int) -> Any:
-    layout = Layout(version, protocol)
+    layout = PacketLayout(version, protocol)
     return replay.Flows(layout, (TO[version], port), CLIENTS[version], MACS, PORTS + 100)
 
 
@@ -72,7 +72,7 @@ def test_every_patched_packet_has_the_checksums_that_scapy_computes(
 def test_a_flow_whose_port_was_chosen_has_its_tag_and_its_checksums(
     version: int, protocol: str, chosen: list[tuple[int, int, int]]
 ) -> None:
-    layout = Layout(version, protocol)
+    layout = PacketLayout(version, protocol)
     wanted = [(CLIENTS[version][at], port, number) for at, port, number in chosen]
     made = replay.ChosenFlows(layout, (TO[version], 53), MACS, wanted)
     for at, (client, port, number) in enumerate(wanted):
@@ -94,7 +94,7 @@ def test_no_two_flows_share_a_source_or_a_tag() -> None:
     made = flows(4, "udp", 53)
     numbers = range(made.room)
     assert len(set(map(made.source, numbers))) == made.room
-    tag = slice(LINK + Layout(4, "udp").tag, LINK + Layout(4, "udp").tag + 4)
+    tag = slice(LINK + PacketLayout(4, "udp").tag, LINK + PacketLayout(4, "udp").tag + 4)
     assert len({made.frame(number)[tag] for number in numbers}) == made.room
 
 
@@ -103,7 +103,7 @@ def test_clients_in_turn_each_send_by_one_port_before_the_next(
     version: int, number: int, port: int
 ) -> None:
     clients = [CLIENTS[version][0] + at for at in range(number)]
-    layout = Layout(version, "udp")
+    layout = PacketLayout(version, "udp")
     made = replay.Flows(layout, (TO[version], port), clients, MACS, 25, in_turn=True)
     assert made.room == -(-25 // number) * number
     sources = [made.source(at) for at in range(made.room)]

@@ -278,6 +278,6 @@ def test_services_of_both_families_are_replayed(captures: Path) -> None:
     status, found, _ = lab_run(*given, "--node", node, "--flows", "300")
     assert (status, found["agrees"]) == (0, True)
     assert len(found["measurements"]) > 5
-    doors = [each["frontend"] for each in found["measurements"]]
-    assert any("[fd00:" in each for each in doors)
-    assert any(" 10." in each for each in doors)
+    sockaddrs = [each["frontend"] for each in found["measurements"]]
+    assert any("[fd00:" in each for each in sockaddrs)
+    assert any(" 10." in each for each in sockaddrs)

@@ -53,6 +53,26 @@ def namespaces():  # all that a process of this host is in
             continue
     return found
 
+def others():  # processes that run; this one is the parent of those that have ended
+    found = []
+    for path in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            is_over = path.joinpath("stat").read_text().rpartition(")")[2].split()[0] == "Z"
+            if not is_over and int(path.name) != os.getpid():
+                found.append(path.joinpath("cmdline").read_text().replace("\\0", " "))
+        except OSError:  # the process has ended
+            continue
+    return found
+
+def readable(path):
+    try:
+        return path.is_file() and path.read_text()
+    except OSError:  # some can only be written
+        return None
+
+# Modules of the kernel that a run loads bring more of them.
+SYSCTLS = [path for path in pathlib.Path("/proc/sys/net").rglob("*") if readable(path) is not None]
+
 def sh(*words):
     return subprocess.run(words, capture_output=True, text=True).stdout
 
@@ -67,7 +87,7 @@ def state():
         "routes": sh("ip", "route"),
         "rules": sh("nft", "list", "ruleset"),
         "tables": tables.read_text() if tables.exists() else "",
-        "forward": pathlib.Path("/proc/sys/net/ipv4/ip_forward").read_text(),
+        "sysctls": {str(path): readable(path) for path in SYSCTLS},
         "named": sh("ip", "netns", "list"),
         "run": sorted(os.listdir("/run")),
         # Python's own find_library() leaves an empty file there, if it is killed.
@@ -99,9 +119,9 @@ if wait >= 0:
 said = child.communicate()[1]
 mine = {os.stat("/proc/self/ns/net").st_ino}
 deadline = time.monotonic() + 10
-while not namespaces() <= mine and time.monotonic() < deadline:
+while (others() or not namespaces() <= mine) and time.monotonic() < deadline:
     time.sleep(0.01)
-left = sorted(namespaces() - mine)
+left = [*sorted(namespaces() - mine), *others()]
 found = {"before": before, "after": state(), "status": child.returncode, "said": said, "left": left}
 print(json.dumps(found))
 """

@@ -15,15 +15,15 @@ from analyzer.errors import AnalyzerError, UsageError
 from analyzer.failure.binomial import interval
 from analyzer.inputs.recognised import Input, read_input
 from analyzer.kubeproxy.view import Endpoint
-from analyzer.model.lab_phases import Connection, Event
+from analyzer.model.lab_phases import OpenConnection, RunEvent
 from netns_lab.arguments import parser
 from netns_lab.asked import other_nodes
-from netns_lab.connections import Kept
+from netns_lab.connections import KeptConnection
 from netns_lab.deaths import (
     FATES,
     SILENT,
     Death,
-    Kind,
+    DeathKind,
     deaths_of,
     kind_from_text,
     parted,
@@ -133,7 +133,7 @@ def test_events_are_in_the_order_of_time_and_what_revives_is_what_died() -> None
     ]
     revived = found.events[4].death
     assert revived is not None
-    assert revived.kind == Kind(name="reject")
+    assert revived.kind == DeathKind(name="reject")
 
 
 def test_of_a_single_port_the_process_dies_and_of_a_pod_all() -> None:
@@ -213,13 +213,13 @@ OTHER = Endpoint(ip_address("10.244.1.9"), 8080)
 RUN = 30.0
 
 
-def happened(*, kill: float, revive: float | None, kind: Kind = SILENT) -> list[Any]:
+def happened(*, kill: float, revive: float | None, kind: DeathKind = SILENT) -> list[Any]:
     death = Death(what="it", kind=kind, endpoints=frozenset({END}))
     events = [(kill, "kill"), *([] if revive is None else [(revive, "revive")])]
     return [
         (
             Planned(at=at, verb="kill" if verb == "kill" else "revive", death=death),
-            Event(at=at, begun=at, ended=at + 0.03, says=verb),
+            RunEvent(at=at, begun=at, ended=at + 0.03, says=verb),
         )
         for at, verb in events
     ]
@@ -227,8 +227,8 @@ def happened(*, kill: float, revive: float | None, kind: Kind = SILENT) -> list[
 
 def followed(
     endpoint: Endpoint, answers: list[float], events: list[Any], **more: Any
-) -> Connection:
-    kept = Kept(0, None, endpoint, answers, **more)  # type: ignore[arg-type]  # it is not asked
+) -> OpenConnection:
+    kept = KeptConnection(0, None, endpoint, answers, **more)  # type: ignore[arg-type]  # it is not asked
     return connection_of(kept, events, RUN, [], is_told=True)
 
 
@@ -270,7 +270,7 @@ def test_a_connection_that_does_not_do_as_it_should_disagrees(
 
 
 def test_a_process_that_is_gone_resets() -> None:
-    events = happened(kill=2, revive=None, kind=Kind(name="process"))
+    events = happened(kill=2, revive=None, kind=DeathKind(name="process"))
     assert followed(END, every(0, 2), events, ended=2.1).agrees is True
     assert followed(END, every(0, 2), events).agrees is False
     assert followed(OTHER, every(0, RUN), events).fate == "survived"

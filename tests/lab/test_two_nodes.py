@@ -68,11 +68,13 @@ def test_an_endpoint_reaches_its_own_service_through_the_rules_of_both(given: Gi
     rule = "-A FORWARD -s 192.168.9.10/32 -d 10.244.1.0/24 -j DROP"
     status, found, errors = lab_run(*given.words(elsewhere(rule), "--from", "hairpin"))
     assert (status, found["agrees"], found["left_out"]) == (0, True, []), errors
+    says = "flows of 10.244.1.3:80 to default/shop:http, their own Service, are not replayed: what"
+    assert [says in line for line in errors.splitlines()] == [True], errors
     assert {m["frontend"].split()[0] for m in found["measurements"]} == {"ClusterIP", "NodePort"}
     for each in found["measurements"]:
         here, there = sorted(each["endpoints"], key=lambda e: str(e["node"]))
         assert (here["node"], there["node"]) == ("node0", "node1")
-        # The one on the other node sends nothing: its node's own rules would come first.
+        # The one on the other node sends nothing.
         assert each["flows"] == 1000
         is_masqueraded = each["frontend"].startswith("NodePort")
         assert there["counted"] > 300
@@ -93,7 +95,7 @@ def test_endpoints_of_nodes_with_rules_alone_are_named(given: Given) -> None:
     assert (status, found["agrees"]) == (0, True), errors
     assert {each["source"] for each in found["measurements"]} == {"pod"}
     reasons = {(each["source"], each["reason"]) for each in found["left_out"]}
-    says = "packets from its endpoints traverse first the rules of their own nodes, by --rules"
+    says = "what endpoints of a node with rules of its own send traverses these first"
     assert reasons == {("hairpin", says)}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from ipaddress import ip_address, ip_network
@@ -16,7 +17,7 @@ import pytest
 from analyzer.inputs.recognised import read_input
 from analyzer.kubeproxy.generate import (
     FLAGS,
-    Layout,
+    RulesLayout,
     mixed,
     node_name,
     proxy_config,
@@ -24,14 +25,24 @@ from analyzer.kubeproxy.generate import (
     render_rules,
     service_ports,
 )
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.kubeproxy.view import Source, View
 from analyzer.model.cluster import Cluster
 from netns_lab.arguments import parser
 from netns_lab.errors import LabError
-from netns_lab.layout import Layout as WireLayout
+from netns_lab.layout import PacketLayout
 from netns_lab.replay import Flows
-from netns_lab.sources import Addresses, Sending
-from tests.support.lab.running import FIXTURES, NFT_CASES, ROOT, SWAPPED, case, kubeodds, python
+from netns_lab.sources import ClientAddresses, Sending
+from tests.support.lab.running import (
+    FIXTURES,
+    NFT_CASES,
+    ROOT,
+    SWAPPED,
+    case,
+    kubeodds,
+    python,
+    swapped,
+)
 
 pytestmark = pytest.mark.lab
 
@@ -43,8 +54,8 @@ FLOWS = "20%"
 def generated(folder: Path, kind: str) -> list[str]:
     """Write a dump with Services of all kinds, and the objects that they are of."""
     items = mixed(SERVICES, 4, sizes=(1, 2, 3))
-    config = proxy_config(items, FLAGS, node=node_name(1), layout=Layout.V1_36)
-    ports = list(service_ports(items, Layout.V1_36))
+    config = proxy_config(items, FLAGS, node=node_name(1), layout=RulesLayout.V1_36)
+    ports = list(service_ports(items, RulesLayout.V1_36))
     text = render_nft(ports, config) if kind == "nft" else render_rules(ports, config)
     dump, objects = folder / "dump.txt", folder / "objects.json"
     dump.write_text(text, encoding="ascii")
@@ -89,6 +100,38 @@ def test_every_route_of_services_of_all_kinds_is_measured_or_named(
     kinds = {each["frontend"].split()[0] for each in found["measurements"]}
     assert kinds >= {"ClusterIP", "NodePort"}
     assert not any(each["strayed"] for each in found["measurements"])
+
+
+@pytest.mark.parametrize(
+    ("name", "dead", "reason"),
+    [
+        ("two-node@worker1", ["--dead-node", "master"], "dead endpoints send no flows"),
+        (
+            "two-node",
+            [],
+            "an endpoint that has the node's own address sends as the node does",
+        ),
+    ],
+)
+def test_a_hairpin_route_of_which_no_endpoint_sends_is_named(
+    name: str, dead: list[str], reason: str
+) -> None:
+    """The API server's only endpoint is the control plane's node."""
+    given = case(f"1.36.2-iptables-legacy/{name}").given
+    status, found = verify(*given, *dead, "--from", "hairpin", "--resolution", FLOWS)
+    assert (status, found["agrees"]) == (0, True)
+    (left,) = found["left_out"]
+    assert (left["service"], left["reason"]) == ("default/kubernetes:https", reason)
+    measured = {each["service"] for each in found["measurements"]}
+    assert found["routes"] == len(measured) == 4
+
+
+def test_where_no_endpoint_can_send_nothing_is_judged() -> None:
+    given = case("1.36.2-iptables-legacy/two-node@worker1").given
+    asked = ["--service", "default/app", "--from", "hairpin"]
+    done = kubeodds("lab", "verify", *given, "--dead", "10.244.0.7,10.244.1.9", *asked)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "kubeodds: dead endpoints send no flows\n"
 
 
 @pytest.mark.deep
@@ -198,18 +241,44 @@ def test_flows_that_others_send_to_a_port_of_the_node_are_named(tmp_path: Path) 
     assert "how they end is not predicted" in json.dumps(found["left_out"])
 
 
-def test_flows_of_which_a_part_goes_to_a_port_of_the_node_are_measured(tmp_path: Path) -> None:
-    """No rule ends that part: a device without an address, or the node's kernel."""
+REDIRECT = "REDIRECT --to-ports 15006"
+
+
+def redirected_by_half(folder: Path) -> list[str]:
+    """Return what asks about a Service of which others send half of the flows to the node."""
     text = (ROOT / "fixtures/noise/base.txt").read_text()
     row = (
         "-A PREROUTING -d 10.96.18.52/32 -p tcp -m tcp --dport 80 -m statistic --mode random "
-        "--probability 0.50000000000 -j REDIRECT --to-ports 15006"
+        f"--probability 0.50000000000 -j {REDIRECT}"
     )
-    dump = tmp_path / "dump.txt"
+    dump = folder / "dump.txt"
     dump.write_text(text.replace("-A PREROUTING -m comment", f"{row}\n-A PREROUTING -m comment", 1))
-    given = ("--objects", str(ROOT / "fixtures/noise/objects.json"), "--node", "worker1")
-    asked = ("--service", "default/app", "--from", "pod,node,hairpin", "--flows", "60")
-    done = kubeodds("lab", "run", str(dump), *given, *asked, "-o", "json")
+    given = [str(dump), "--objects", str(ROOT / "fixtures/noise/objects.json")]
+    return [*given, "--node", "worker1", "--service", "default/app", "--flows", "60", "-o", "json"]
+
+
+@pytest.mark.parametrize(
+    ("to", "source"),
+    [("10.244.1.4:53", "pod"), pytest.param("10.244.1.9:81", "hairpin", marks=pytest.mark.deep)],
+)
+def test_what_lands_on_a_pod_where_the_end_is_not_known_disagrees(
+    tmp_path: Path, to: str, source: str
+) -> None:
+    """A pod of another Service, and another port of the right pod."""
+    program = tmp_path / "swapped.py"
+    program.write_text(swapped(REDIRECT, f"DNAT --to-destination {to}"))
+    done = python(str(program), "run", *redirected_by_half(tmp_path), "--from", source)
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["agrees"]) == (1, False)
+    assert {each["source"] for each in found["measurements"]} == {source}
+    for each in found["measurements"]:
+        assert re.match(rf"{to} drew [1-9]\d* of \d+ flows", each["faults"][0])
+
+
+def test_flows_of_which_a_part_goes_to_a_port_of_the_node_are_measured(tmp_path: Path) -> None:
+    """No rule ends that part: a device without an address, or the node's kernel."""
+    given = redirected_by_half(tmp_path)
+    done = kubeodds("lab", "run", *given, "--from", "pod,node,hairpin")
     found = json.loads(done.stdout)
     assert (done.returncode, found["agrees"], found["left_out"]) == (0, True, [])
     for each in found["measurements"]:
@@ -222,7 +291,9 @@ def test_flows_of_which_a_part_goes_to_a_port_of_the_node_are_measured(tmp_path:
 
 def test_many_kinds_of_clients_outside_find_room() -> None:
     """Affinity takes a hundred addresses for each: more than one network of documentation has."""
-    addresses = Addresses(View(services=(), mode="iptables", node=None), Cluster(), (), 1)
+    addresses = ClientAddresses(
+        View(services=(), mode=ProxyMode.IPTABLES, node=None), Cluster(), (), 1
+    )
     apart = [ip_network(f"10.{at}.0.0/16") for at in range(4)]
     kinds = [Sending(Source.EXTERNAL, 4, None, frozenset(apart[:at])) for at in range(5)]
     found = [addresses.of(each, 100) for each in kinds]
@@ -232,7 +303,7 @@ def test_many_kinds_of_clients_outside_find_room() -> None:
 
 def test_a_route_without_clients_is_an_error_with_a_message() -> None:
     with pytest.raises(LabError, match="rules tell apart all addresses"):
-        Flows(WireLayout(4, "udp"), (ip_address("10.96.0.10"), 53), (), ("", ""), 1)
+        Flows(PacketLayout(4, "udp"), (ip_address("10.96.0.10"), 53), (), ("", ""), 1)
 
 
 def test_text_counts_the_routes_and_judges_them_together() -> None:

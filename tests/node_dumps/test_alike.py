@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzer.cluster import pieces, reference
-from analyzer.kubeproxy.generate import FLAGS, Layout, mixed, node_name
+from analyzer.kubeproxy.generate import FLAGS, RulesLayout, mixed, node_name
 from tests.support.cluster_reading import objects_file, reader, said, task
 from tests.support.clusters import NODES, GeneratedCluster, clusters
 from tests.support.effort import examples
 
-LAYOUTS = (Layout.V1_20, Layout.V1_24, Layout.V1_30, Layout.V1_36)
+LAYOUTS = (RulesLayout.V1_20, RulesLayout.V1_24, RulesLayout.V1_30, RulesLayout.V1_36)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -90,7 +90,7 @@ def test_dumps_of_a_cluster_are_read_by_comparison(tmp_path: Path) -> None:
     alone = reader(objects_file(tmp_path, items), shares=False)
     for number in range(3):
         node = node_name(number)
-        cluster = GeneratedCluster(items, FLAGS, Layout.V1_36, 4, node)
+        cluster = GeneratedCluster(items, FLAGS, RulesLayout.V1_36, 4, node)
         given_task = task(node, headed(cluster.dump, 4))
         assert said(shared.read(given_task)) == said(alone.read(given_task))
     assert shared.alike is not None
@@ -101,7 +101,7 @@ def test_a_dump_of_another_order_of_chains_is_read_in_whole(tmp_path: Path) -> N
     items = mixed(12, 3)
     shared = reader(objects_file(tmp_path, items))
     alone = reader(objects_file(tmp_path, items), shares=False)
-    dump = headed(GeneratedCluster(items, FLAGS, Layout.V1_36, 4, node_name(0)).dump, 4)
+    dump = headed(GeneratedCluster(items, FLAGS, RulesLayout.V1_36, 4, node_name(0)).dump, 4)
     head, _, nat = dump.partition("*nat\n")
     declared = [line for line in nat.split("\n") if line.startswith(":")]
     turned = nat.replace("\n".join(declared), "\n".join(reversed(declared)))
@@ -115,7 +115,7 @@ def test_an_address_that_leads_to_the_chain_of_another_service(tmp_path: Path) -
     items = mixed(12, 3)
     shared = reader(objects_file(tmp_path, items))
     alone = reader(objects_file(tmp_path, items), shares=False)
-    dump = headed(GeneratedCluster(items, FLAGS, Layout.V1_36, 4, node_name(0)).dump, 4)
+    dump = headed(GeneratedCluster(items, FLAGS, RulesLayout.V1_36, 4, node_name(0)).dump, 4)
     rows = [line for line in dump.split("\n") if "cluster IP" in line and "-j KUBE-SVC-" in line]
     rows = [line for line in rows if line.startswith("-A KUBE-SERVICES ")]
     assert said(shared.read(task(node_name(0), dump))) == said(alone.read(task(node_name(0), dump)))

@@ -18,7 +18,7 @@ from analyzer.kubeproxy.generate import node_name
 from analyzer.model.value import replace
 from analyzer.node_dumps import build as cluster_build
 from analyzer.node_dumps.sources import Task
-from analyzer.node_dumps.worker import Result, Settings, work
+from analyzer.node_dumps.worker import ReadSettings, TaskResult, work
 from tests.support.cluster_builds import NODES, kept, words
 from tests.support.cluster_workers import ALWAYS, ONCE, mortal, slow_build
 from tests.support.commands import Command
@@ -69,7 +69,7 @@ def test_contents_that_were_lost_on_their_way_are_given_again(
 ) -> None:
     lost: list[str] = []
 
-    def lossy(settings: Settings, task: Task) -> Result:
+    def lossy(settings: ReadSettings, task: Task) -> TaskResult:
         result = work(settings, task)
         if len(lost) < 2:
             lost.append(task.source)
@@ -96,7 +96,7 @@ def test_what_goes_wrong_in_a_worker_is_why_its_node_failed(
     error: Exception,
     says: str,
 ) -> None:
-    def broken(settings: Settings, task: Task) -> Result:
+    def broken(settings: ReadSettings, task: Task) -> TaskResult:
         if task.node == node_name(3):
             raise error
         return work(settings, task)

@@ -9,7 +9,7 @@ import pytest
 
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
-from analyzer.model.workloads import ServiceFacts, Workload, Workloads
+from analyzer.model.workloads import ManagedPod, ServiceFacts, Workloads
 from analyzer.outage.causes import Cause, Reconciler, Replacement, by_cause, dead_nodes
 from analyzer.outage.clocks import ANY_TIME, NEVER, TimeBounds
 from tests.support.outages import (
@@ -36,7 +36,7 @@ def fate(behind: Workloads | None = None, **asked: Any) -> Replacement:
     return only
 
 
-def behind(pod: Workload, **more: Any) -> Workloads:
+def behind(pod: ManagedPod, **more: Any) -> Workloads:
     return workloads(2, {1: pod}, **more)
 
 
@@ -65,7 +65,7 @@ def test_pods_of_a_replica_set_leave_and_others_come() -> None:
         (replace(PLAIN, tolerates=None), Cause.REPLACED, NEVER),
     ],
 )
-def test_who_is_not_moved(pod: Workload, cause: Cause, replaced: TimeBounds) -> None:
+def test_who_is_not_moved(pod: ManagedPod, cause: Cause, replaced: TimeBounds) -> None:
     found = fate(behind(pod))
     assert (found.cause, found.replaced) == (cause, replaced)
     assert found.removed == LEAVES
@@ -79,7 +79,7 @@ def test_who_is_not_moved(pod: Workload, cause: Cause, replaced: TimeBounds) -> 
         replace(PLAIN, owner="CloneSet"),
     ],
 )
-def test_who_may_be_moved_or_not(pod: Workload) -> None:
+def test_who_may_be_moved_or_not(pod: ManagedPod) -> None:
     found = fate(behind(pod)).replaced
     assert found.earliest is not None
     assert found.latest is None

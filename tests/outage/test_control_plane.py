@@ -14,10 +14,10 @@ from analyzer.model.value import replace
 from analyzer.outage.control_plane import (
     ApiState,
     ControlPlaneState,
+    ControlPlaneTopology,
     Etcd,
     LoadBalancer,
-    Topology,
-    judge,
+    control_plane_after,
     quorum,
     survives,
 )
@@ -27,10 +27,10 @@ some = st.lists(st.sampled_from(NODES), min_size=1, max_size=5, unique=True).map
 
 
 @st.composite
-def topologies(draw: st.DrawFn) -> Topology:
+def topologies(draw: st.DrawFn) -> ControlPlaneTopology:
     balancer = draw(st.sampled_from(LoadBalancer))
     etcd = draw(st.sampled_from(Etcd))
-    return Topology(
+    return ControlPlaneTopology(
         api=draw(some),
         etcd=etcd,
         members=() if etcd is Etcd.EXTERNAL else draw(some),
@@ -44,8 +44,8 @@ def topologies(draw: st.DrawFn) -> Topology:
 dead_nodes = st.sets(st.sampled_from(NODES))
 
 
-def stacked(*names: str, balancer: LoadBalancer = LoadBalancer.CLIENT_SIDE) -> Topology:
-    return Topology(
+def stacked(*names: str, balancer: LoadBalancer = LoadBalancer.CLIENT_SIDE) -> ControlPlaneTopology:
+    return ControlPlaneTopology(
         api=names,
         etcd=Etcd.NODES,
         members=names,
@@ -78,27 +78,29 @@ def test_etcd_survives_the_loss_of_less_than_half(members: int, may_fail: int) -
     assert survives(stacked(*names)) == may_fail
     for dead in subsets(names):
         wanted = Ternary.of(len(dead) <= may_fail)
-        assert judge(stacked(*names), dead).has_quorum is wanted
+        assert control_plane_after(stacked(*names), dead).has_quorum is wanted
 
 
 @given(topologies())
-def test_what_is_survived_is_what_every_set_of_so_many_nodes_leaves(topology: Topology) -> None:
+def test_what_is_survived_is_what_every_set_of_so_many_nodes_leaves(
+    topology: ControlPlaneTopology,
+) -> None:
     for dead in subsets(topology.nodes):
         if len(dead) <= survives(topology):
-            assert judge(topology, dead).heals is Ternary.TRUE
+            assert control_plane_after(topology, dead).heals is Ternary.TRUE
     if topology.load_balancer is not LoadBalancer.UNKNOWN:
         broken = survives(topology) + 1
         assert broken > len(topology.nodes) or any(
-            judge(topology, dead).heals is not Ternary.TRUE
+            control_plane_after(topology, dead).heals is not Ternary.TRUE
             for dead in itertools.combinations(topology.nodes, broken)
         )
 
 
 @given(topologies(), dead_nodes, dead_nodes)
 def test_more_dead_nodes_never_bring_anything_back(
-    topology: Topology, dead: set[str], more: set[str]
+    topology: ControlPlaneTopology, dead: set[str], more: set[str]
 ) -> None:
-    before, after = judge(topology, dead), judge(topology, dead | more)
+    before, after = control_plane_after(topology, dead), control_plane_after(topology, dead | more)
     for one, other in zip(truths(after), truths(before), strict=True):
         assert one.value <= other.value
     assert after.api <= before.api
@@ -109,9 +111,9 @@ def truths(found: ControlPlaneState) -> tuple[Ternary, ...]:
 
 
 @given(topologies(), dead_nodes)
-def test_what_is_not_known_holds_both_ways(topology: Topology, dead: set[str]) -> None:
+def test_what_is_not_known_holds_both_ways(topology: ControlPlaneTopology, dead: set[str]) -> None:
     """A place of etcd, or a load balancer, that nobody named turns no answer around."""
-    found = judge(topology, dead)
+    found = control_plane_after(topology, dead)
     ways = [topology]
     if topology.etcd is Etcd.UNKNOWN:
         ways = [replace(topology, etcd=each) for each in (Etcd.NODES, Etcd.EXTERNAL)]
@@ -125,25 +127,25 @@ def test_what_is_not_known_holds_both_ways(topology: Topology, dead: set[str]) -
             )
         ]
     for known in ways:
-        for one, other in zip(truths(judge(known, dead)), truths(found), strict=True):
+        for one, other in zip(truths(control_plane_after(known, dead)), truths(found), strict=True):
             assert other is Ternary.UNKNOWN or one is other
 
 
 @given(topologies())
-def test_with_nothing_dead_it_is_up(topology: Topology) -> None:
-    found = judge(topology, ())
+def test_with_nothing_dead_it_is_up(topology: ControlPlaneTopology) -> None:
+    found = control_plane_after(topology, ())
     assert (found.state, found.heals, found.reasons) == (ApiState.UP, Ternary.TRUE, ())
     assert not found.may_elect
 
 
 @given(topologies(), dead_nodes)
-def test_what_is_not_up_says_why(topology: Topology, dead: set[str]) -> None:
-    found = judge(topology, dead)
+def test_what_is_not_up_says_why(topology: ControlPlaneTopology, dead: set[str]) -> None:
+    found = control_plane_after(topology, dead)
     assert bool(found.reasons) is (found.replaces is not Ternary.TRUE)
 
 
 def test_without_quorum_nothing_is_written_and_reads_may_go_on() -> None:
-    found = judge(stacked("m1", "m2", "m3"), ("m1", "m2"))
+    found = control_plane_after(stacked("m1", "m2", "m3"), ("m1", "m2"))
     assert (found.state, found.heals) == (ApiState.READ_ONLY, Ternary.FALSE)
     assert found.reasons == (
         "etcd has 1 of 3 members and needs 2: nothing is written, and only reads from a cache "
@@ -154,27 +156,27 @@ def test_without_quorum_nothing_is_written_and_reads_may_go_on() -> None:
 def test_the_load_balancer_may_be_the_single_point() -> None:
     topology = replace(stacked("m1", "m2", "m3", balancer=LoadBalancer.NODES), balancers=("w1",))
     assert survives(topology) == 0
-    assert judge(topology, ("w1",)).state is ApiState.DOWN
-    assert judge(topology, ("m1",)).state is ApiState.UP
+    assert control_plane_after(topology, ("w1",)).state is ApiState.DOWN
+    assert control_plane_after(topology, ("m1",)).state is ApiState.UP
 
 
 def test_a_load_balancer_that_nobody_names_is_no_all_clear() -> None:
     topology = stacked("m1", "m2", "m3", balancer=LoadBalancer.UNKNOWN)
-    assert judge(topology, ("m1",)).state is ApiState.UNKNOWN
-    assert judge(topology, ("w1",)).state is ApiState.UP
-    assert judge(topology, ("m1", "m2", "m3")).state is ApiState.DOWN
-    assert judge(topology, ("m1", "m2")).state is ApiState.READ_ONLY
+    assert control_plane_after(topology, ("m1",)).state is ApiState.UNKNOWN
+    assert control_plane_after(topology, ("w1",)).state is ApiState.UP
+    assert control_plane_after(topology, ("m1", "m2", "m3")).state is ApiState.DOWN
+    assert control_plane_after(topology, ("m1", "m2")).state is ApiState.READ_ONLY
 
 
 def test_another_controller_manager_may_have_to_be_elected() -> None:
     topology = stacked("m1", "m2", "m3")
-    assert judge(topology, ("m1",)).may_elect
-    assert not judge(topology, ("w1",)).may_elect
+    assert control_plane_after(topology, ("m1",)).may_elect
+    assert not control_plane_after(topology, ("w1",)).may_elect
     lone = replace(topology, controllers=("m1",))
-    assert judge(lone, ("m1",)).heals is Ternary.FALSE
-    assert not judge(lone, ("m1",)).may_elect
+    assert control_plane_after(lone, ("m1",)).heals is Ternary.FALSE
+    assert not control_plane_after(lone, ("m1",)).may_elect
 
 
 def test_without_a_scheduler_endpoints_leave_and_no_pod_comes() -> None:
-    found = judge(replace(stacked("m1", "m2", "m3"), schedulers=("m1",)), ("m1",))
+    found = control_plane_after(replace(stacked("m1", "m2", "m3"), schedulers=("m1",)), ("m1",))
     assert (found.heals, found.replaces) == (Ternary.TRUE, Ternary.FALSE)

@@ -74,8 +74,8 @@ def test_an_api_servers_process_alone_counts_as_one() -> None:
     )
     assert lone.outage.heals is Ternary.FALSE
     assert two.outage.heals is Ternary.TRUE
-    assert two.judgement is not None
-    assert (two.judgement.api, two.judgement.members) == ((1, 2), (2, 2))
+    assert two.plane is not None
+    assert (two.plane.api, two.plane.members) == ((1, 2), (2, 2))
     assert not two.outage.may_elect
 
 

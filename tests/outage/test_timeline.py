@@ -16,7 +16,7 @@ from analyzer.model.value import replace
 from analyzer.outage.causes import Cause, Replacement
 from analyzer.outage.clocks import NEVER, TimeBounds
 from analyzer.outage.control_plane import LoadBalancer
-from analyzer.outage.timeline import Curve, Reboot, Step, play
+from analyzer.outage.timeline import Curve, LossStep, Reboot, play
 from tests.support.outages import (
     APART,
     NAME,
@@ -180,9 +180,9 @@ def test_one_of_two_is_lost_until_it_leaves_the_rules() -> None:
     half = Fraction(1, 2)
     assert found.first == (half, half)
     assert found.curve.steps == (
-        Step(Fraction(0), half, half),
-        Step(Fraction("28.6"), Fraction(0), half),
-        Step(Fraction(56), Fraction(0), Fraction(0)),
+        LossStep(Fraction(0), half, half),
+        LossStep(Fraction("28.6"), Fraction(0), half),
+        LossStep(Fraction(56), Fraction(0), Fraction(0)),
     )
     assert found.curve.over == TimeBounds(Fraction("28.6"), Fraction(56))
     assert found.curve.lost == (Fraction("14.3"), Fraction(28))
@@ -192,7 +192,7 @@ def test_a_service_without_endpoints_left_refuses_until_a_pod_comes() -> None:
     scenario = outage(1, (1,), said=said(grace=40, start_up=10))
     found = played(1, scenario)
     (fate,) = found.fates.values()
-    assert found.curve.steps[0] == Step(Fraction(0), Fraction(1), Fraction(1))
+    assert found.curve.steps[0] == LossStep(Fraction(0), Fraction(1), Fraction(1))
     assert found.curve.over == fate.replaced
     assert fate.replaced.earliest is not None
     assert fate.removed.latest is not None
@@ -207,7 +207,7 @@ def test_rules_that_nothing_lists_may_draw_others() -> None:
     dead = frozenset(service.endpoints)
     fate = Replacement(cause=Cause.REPLACED, removed=seconds(5), replaced=NEVER)
 
-    def after(listed: dict[tuple[str, str], object]) -> Step:
+    def after(listed: dict[tuple[str, str], object]) -> LossStep:
         (found,) = play(
             [service],
             Dead(endpoints=dead),
@@ -233,8 +233,8 @@ def test_rules_that_nothing_lists_may_draw_others() -> None:
 def test_a_node_that_restarts_without_an_api_has_no_service() -> None:
     found = played(2, outage(2, (), heals=False, reboots_after=Fraction(120)))
     assert found.curve.steps == (
-        Step(Fraction(0), Fraction(0), Fraction(0)),
-        Step(Fraction(120), Fraction(1), Fraction(1)),
+        LossStep(Fraction(0), Fraction(0), Fraction(0)),
+        LossStep(Fraction(120), Fraction(1), Fraction(1)),
     )
     scenario = outage(2, (), heals=False, reboots_after=Fraction(120), api_back=Fraction(600))
     assert scenario.reboot == Reboot(at=Fraction(120), rules=TimeBounds(Fraction(600), None))
@@ -283,10 +283,13 @@ def test_pods_that_nothing_moves_are_gone_for_good() -> None:
 def test_a_curve_is_over_when_nothing_follows(
     steps: list[tuple[int, int, int]], over: TimeBounds
 ) -> None:
-    made = tuple(Step(*map(Fraction, step)) for step in steps)
+    made = tuple(LossStep(*map(Fraction, step)) for step in steps)
     assert Curve(steps=made, until=UNTIL).over == over
 
 
 def test_the_integral_is_that_of_the_steps() -> None:
-    steps = (Step(Fraction(0), Fraction(1, 2), Fraction(1)), Step(Fraction(8), *2 * [Fraction(0)]))
+    steps = (
+        LossStep(Fraction(0), Fraction(1, 2), Fraction(1)),
+        LossStep(Fraction(8), *2 * [Fraction(0)]),
+    )
     assert Curve(steps=steps, until=UNTIL).lost == (Fraction(4), Fraction(8))

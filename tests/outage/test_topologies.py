@@ -7,14 +7,14 @@ import pytest
 from analyzer.arguments.control_plane import PRESETS as NAMES
 from analyzer.errors import UsageError
 from analyzer.model.roles import Roles
-from analyzer.outage.control_plane import Etcd, LoadBalancer, Topology
+from analyzer.outage.control_plane import ControlPlaneTopology, Etcd, LoadBalancer
 from analyzer.outage.topologies import PRESETS, GivenTopology, topology
 
 NODES = ("m1", "m2", "m3", "w1")
 LABELLED = Roles(control_plane=("m1", "m2", "m3"))
 
 
-def of(said: GivenTopology, roles: Roles = LABELLED) -> Topology:
+def of(said: GivenTopology, roles: Roles = LABELLED) -> ControlPlaneTopology:
     found = topology(said, roles, NODES)
     assert found is not None
     return found

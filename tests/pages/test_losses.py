@@ -20,6 +20,7 @@ from analyzer.failure.models import Dead, dead
 from analyzer.failure.route_loss import Count
 from analyzer.inputs.recognised import read_input
 from analyzer.kubeproxy.predict.every_node import At, EveryNode
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.kubeproxy.view import ServicePort, View
 from analyzer.model.cluster import Cluster
 from analyzer.model.endings import Ending, Endings, EndKind, summed
@@ -175,7 +176,7 @@ def replace_placed(found: Placed, services: tuple[ServicePort, ...]) -> Placed:
 def test_a_page_says_what_loss_says_of_any_service_ports(
     found: Placed, drawn: Random, count: Count
 ) -> None:
-    view = View(services=found.services, mode="iptables", node=None)
+    view = View(services=found.services, mode=ProxyMode.IPTABLES, node=None)
     cluster = found.cluster
     ends = [str(each) for each in view.endpoints]
     named = dead(view, cluster, endpoints=ends[:1])

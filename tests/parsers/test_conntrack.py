@@ -51,6 +51,22 @@ def test_the_extended_form_and_that_of_proc_say_the_same(before: str) -> None:
     assert read(before + TCP) == read(TCP)
 
 
+@pytest.mark.parametrize(
+    ("line", "before"),
+    [
+        (UDP, "[UNREPLIED]"),
+        (TCP, "src=192.168.0.10"),
+        (COUNTED, "[UNREPLIED]"),
+        (COUNTED, "packets=3"),
+        (COUNTED, "mark=0"),
+    ],
+)
+def test_the_zone_of_one_direction_changes_nothing(line: str, before: str) -> None:
+    """Of flows that rules put into a zone, and not their answers: -j CT --zone-orig 5."""
+    zone = "zone-reply=5" if before == "mark=0" else "zone-orig=5"
+    assert read(line.replace(before, f"{zone} {before}")) == read(line)
+
+
 def test_ipv6_is_read() -> None:
     line = UDP.replace("10.96.0.10", "fd00::a").replace("10.244.0.3", "fd00::3")
     (found,) = read(line.replace("10.244.1.9", "fd00::9"))

@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from analyzer.errors import AnalyzerError, InputError
-from analyzer.kubeproxy.generate import Layout
+from analyzer.kubeproxy.generate import RulesLayout
 from analyzer.model.diagnostics import Severity
 from analyzer.model.iptables.matches import (
     MatchComment,
@@ -203,8 +203,8 @@ def same(listed: Ruleset, dump: Ruleset) -> None:
         assert listed.tables[name].complete
 
 
-@pytest.mark.parametrize("layout", Layout)
-def test_a_listing_of_what_kube_proxy_writes_tells_all_of_it(layout: Layout) -> None:
+@pytest.mark.parametrize("layout", RulesLayout)
+def test_a_listing_of_what_kube_proxy_writes_tells_all_of_it(layout: RulesLayout) -> None:
     @examples(3, 40)
     @given(clusters(layout))
     def told(cluster: GeneratedCluster) -> None:
@@ -218,7 +218,7 @@ def test_a_listing_of_what_kube_proxy_writes_tells_all_of_it(layout: Layout) -> 
         # 1.22.0 to 1.22.3 look up endpoints that are not ready, and then draw none of them: in a
         # listing, which does not say where it ends, that looks like rows that were cut off.
         rules = (r for t in found.tables.values() for c in t.chains.values() for r in c.rules)
-        assume(layout is not Layout.V1_22 or not any(LOST_ROWS in rule.raw for rule in rules))
+        assume(layout is not RulesLayout.V1_22 or not any(LOST_ROWS in rule.raw for rule in rules))
         same(found, dump)
 
     told()

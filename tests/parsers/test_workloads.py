@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from analyzer.model.ternary import Ternary
-from analyzer.model.workloads import NodeFacts, ServiceFacts, Workload
+from analyzer.model.workloads import ManagedPod, NodeFacts, ServiceFacts
 from analyzer.parsers.workloads import workloads_of
 
 UNREACHABLE = "node.kubernetes.io/unreachable"
@@ -23,7 +23,7 @@ def pod(owner: str | None = "ReplicaSet", **spec: Any) -> dict[str, Any]:
     }
 
 
-def of(*items: dict[str, Any]) -> Workload:
+def of(*items: dict[str, Any]) -> ManagedPod:
     return workloads_of(items).pods["ns/p"]
 
 

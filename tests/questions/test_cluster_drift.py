@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from analyzer import cli
-from analyzer.cluster.drift_kinds import WORDS, Drift
-from analyzer.kubeproxy.generate import FLAGS, Layout, mixed, node_name
+from analyzer.cluster.drift_kinds import WORDS, DriftKind
+from analyzer.kubeproxy.generate import FLAGS, RulesLayout, mixed, node_name
 from tests.support.clusters import GeneratedCluster
 from tests.support.commands import Command
 from tests.support.documents import rows as rows_of_page
@@ -54,14 +54,14 @@ def test_nothing_else_is_found(rows: list[Row]) -> None:
 
 
 def test_every_kind_of_difference_is_seeded_or_has_a_test_of_its_own() -> None:
-    others = {Drift.MISSING_FAMILY, Drift.EXTRA_ENDPOINT}
-    assert {each.drift for each in SEEDED} | others == set(Drift)
-    assert set(WORDS) == set(Drift)
+    others = {DriftKind.MISSING_FAMILY, DriftKind.EXTRA_ENDPOINT}
+    assert {each.drift for each in SEEDED} | others == set(DriftKind)
+    assert set(WORDS) == set(DriftKind)
 
 
 def test_the_page_lists_just_the_kinds_that_there_are() -> None:
     told = rows_of_page("Drift", "cluster.md")
-    assert told == {each.value: WORDS[each] for each in Drift}
+    assert told == {each.value: WORDS[each] for each in DriftKind}
 
 
 def test_without_objects_most_nodes_tell(folder: Path, command: Command) -> None:
@@ -95,7 +95,7 @@ def plain_dump(node: int, nodes: int = 4) -> str:
             each["spec"]["sessionAffinity"] = "None"
             each["spec"]["ports"][0].pop("nodePort", None)
             each["status"] = {"loadBalancer": {}}
-    return GeneratedCluster(items, FLAGS, Layout.V1_36, 4, node_name(node)).dump
+    return GeneratedCluster(items, FLAGS, RulesLayout.V1_36, 4, node_name(node)).dump
 
 
 def test_without_any_objects_an_endpoint_that_few_have_is_extra(command: Command) -> None:
@@ -114,7 +114,9 @@ def test_without_any_objects_an_endpoint_that_few_have_is_extra(command: Command
 
 def test_a_node_that_the_objects_do_not_have_has_no_extra_services(command: Command) -> None:
     items = mixed(12, 2)
-    dumps = [GeneratedCluster(items, FLAGS, Layout.V1_36, 4, node_name(at)).dump for at in (0, 1)]
+    dumps = [
+        GeneratedCluster(items, FLAGS, RulesLayout.V1_36, 4, node_name(at)).dump for at in (0, 1)
+    ]
     objects = command.file("o.json", json.dumps({"kind": "List", "items": items}))
     build(command, (f"{node_name(0)}.txt", dumps[0]), ("other.txt", dumps[1]), objects=objects)
     done = command("cluster", "drift", "made", "-o", "json")
@@ -125,7 +127,7 @@ def test_a_node_that_the_objects_do_not_have_has_no_extra_services(command: Comm
 
 def test_where_the_objects_have_none_of_the_nodes_nothing_is_claimed(command: Command) -> None:
     items = mixed(12, 1)
-    dump = GeneratedCluster(items, FLAGS, Layout.V1_36, 4, node_name(0)).dump
+    dump = GeneratedCluster(items, FLAGS, RulesLayout.V1_36, 4, node_name(0)).dump
     objects = command.file("o.json", json.dumps({"kind": "List", "items": items}))
     build(command, ("other.example.com.txt", dump), objects=objects)
     done = command("cluster", "drift", "made")
@@ -154,7 +156,7 @@ def test_a_cluster_of_all_kinds_of_services_does_not_drift(command: Command) -> 
     objects = command.file("objects.json", json.dumps({"kind": "List", "items": items}))
     dumps = []
     for at in range(4):
-        cluster = GeneratedCluster(items, FLAGS, Layout.V1_36, 4, node_name(at))
+        cluster = GeneratedCluster(items, FLAGS, RulesLayout.V1_36, 4, node_name(at))
         dumps.append((f"{node_name(at)}.txt", cluster.dump))
     build(command, *dumps, objects=objects)
     done = command("cluster", "drift", "made")
@@ -206,7 +208,7 @@ def test_a_dump_without_rules_of_kube_proxy_is_one_difference(command: Command, 
     dumps = [
         (
             f"{node_name(at)}.txt",
-            GeneratedCluster(items, FLAGS, Layout.V1_36, 4, node_name(at)).dump,
+            GeneratedCluster(items, FLAGS, RulesLayout.V1_36, 4, node_name(at)).dump,
         )
         for at in range(3)
     ]
@@ -223,7 +225,7 @@ def test_what_tells_no_ip_version_is_not_called_extra(command: Command) -> None:
     dumps = [
         (
             f"{node_name(at)}.txt",
-            GeneratedCluster(items, FLAGS, Layout.V1_36, 4, node_name(at)).dump,
+            GeneratedCluster(items, FLAGS, RulesLayout.V1_36, 4, node_name(at)).dump,
         )
         for at in range(3)
     ]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.kubeproxy.generate import Layout
+from analyzer.kubeproxy.generate import RulesLayout
 from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.view import View
 from analyzer.model.cluster import Cluster
@@ -59,11 +59,11 @@ def test_a_node_that_is_dead_gets_no_flows_any_more(capture: Capture) -> None:
 
 
 @pytest.mark.alike
-@pytest.mark.parametrize("layout", Layout)
+@pytest.mark.parametrize("layout", RulesLayout)
 @examples(quick=4, soak=300)
 @given(data=st.data())
 def test_random_clusters_lose_nothing_more_to_random_dead(
-    layout: Layout, data: st.DataObject
+    layout: RulesLayout, data: st.DataObject
 ) -> None:
     made: GeneratedCluster = data.draw(clusters(layout))
     cluster = parse_objects([("objects", _json(made))])

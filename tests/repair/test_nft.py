@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.kubeproxy.generate import Layout
+from analyzer.kubeproxy.generate import RulesLayout
 from analyzer.kubeproxy.nftables import NftRecogniser
 from analyzer.kubeproxy.view import View
 from analyzer.model.cluster import Cluster
@@ -54,11 +54,11 @@ def test_a_node_that_is_dead_gets_no_flows_any_more(folder: Path) -> None:
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("layout", [Layout.V1_30, Layout.V1_36])
+@pytest.mark.parametrize("layout", [RulesLayout.V1_30, RulesLayout.V1_36])
 @examples(quick=10, soak=300)
 @given(data=st.data())
 def test_random_clusters_lose_nothing_more_to_random_dead(
-    layout: Layout, data: st.DataObject
+    layout: RulesLayout, data: st.DataObject
 ) -> None:
     made = data.draw(clusters(layout))
     objects = json.dumps({"kind": "List", "items": made.items}).encode()

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from analyzer.kubeproxy.generate import node_name
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.reports import diff_text
 from analyzer.reports.affinity import affinity_note, duration
 from analyzer.reports.unstyled import render_unstyled
@@ -44,7 +45,7 @@ def pinned(*seconds: int) -> str:
     return dump(*rules, endpoint("KUBE-SEP-1", "10.0.0.1:80"))
 
 
-def note(*seconds: int, mode: str = "iptables", lost: bool = True) -> str:
+def note(*seconds: int, mode: ProxyMode = ProxyMode.IPTABLES, lost: bool = True) -> str:
     services = view_of(pinned(*seconds)).services
     return " ".join(str(each.pieces) for each in affinity_note(services, mode, lost=lost))
 
@@ -58,7 +59,7 @@ def test_the_note_names_who_has_it_and_for_how_long() -> None:
     assert "silent for up to 3 h." in note(600, 10_800)
     assert "goes to one endpoint with every flow" in note(600, lost=False)
     assert "remembers the last 100 clients of a node" in note(600)
-    assert "remembers" not in note(600, mode="nftables")
+    assert "remembers" not in note(600, mode=ProxyMode.NFTABLES)
 
 
 @pytest.mark.parametrize("verb", ["services", "loss", "tree"])

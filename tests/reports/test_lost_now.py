@@ -74,7 +74,8 @@ def test_more_that_may_be_lost_is_said_beside_what_is(command: Command) -> None:
     certain, perhaps = done.out.splitlines()[:2]
     assert re.match(r"default/app: 50.0% of new flows from node are dropped now \(", certain)
     most = (
-        r"default/app: up to 100.0% of new flows from pod, pod-elsewhere, external may be dropped "
+        r"default/app: up to 100.0% of new flows from pod, pod-elsewhere, external, hairpin may "
+        r"be dropped "
     )
     assert re.match(most + r"now \(.*: -A FORWARD -m made-up -j DROP\)\.", perhaps)
 

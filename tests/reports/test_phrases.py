@@ -5,6 +5,7 @@ from ipaddress import ip_address
 import pytest
 
 from analyzer.kubeproxy.names import service_name
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.kubeproxy.view import Frontend, FrontendKind, Route, ServicePort, Share, Source, View
 from analyzer.model.probability import ALWAYS, NEVER, Bounds
 from analyzer.reports.document import spans
@@ -35,7 +36,7 @@ def test_every_source_has_words() -> None:
 
 @pytest.mark.parametrize(("node", "text"), [("worker1", " at node worker1"), (None, "")])
 def test_the_node_is_named_where_it_is_known(node: str | None, text: str) -> None:
-    assert at_node(View(services=(), mode="iptables", node=node)) == text
+    assert at_node(View(services=(), mode=ProxyMode.IPTABLES, node=node)) == text
 
 
 @pytest.mark.parametrize(

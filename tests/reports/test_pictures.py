@@ -12,7 +12,7 @@ from analyzer.model.iptables.targets import Drop
 from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, Bounds, Dyadic, capped_sum, numgen_weights
 from analyzer.reports.document import Span, Style
-from analyzer.reports.pictures.cells import Cell, cells, every
+from analyzer.reports.pictures.cells import TreeCell, cells, every
 from analyzer.reports.pictures.icicle import icicle
 from analyzer.reports.renderers import RENDERERS, renderer
 from analyzer.semantics.tree import Chance, Either, Leaf, Tree
@@ -59,7 +59,7 @@ def end(_: Leaf) -> tuple[Span, ...]:
     return (Span("=> gone", Style.BAD),)
 
 
-def check(root: Cell) -> None:
+def check(root: TreeCell) -> None:
     """Hold that cells fill what leads to them, and stand where those before them end."""
     for cell, _, begins in every(root):
         assert 0 <= begins <= 1

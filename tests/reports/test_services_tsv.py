@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from analyzer.kubeproxy.generate import Layout, iptables_save, services
+from analyzer.kubeproxy.generate import RulesLayout, iptables_save, services
 from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.view import ServicePort, Source
 from analyzer.model.cluster import Cluster
@@ -90,7 +90,7 @@ def test_a_frontend_whose_chain_nobody_knows_has_a_line_of_what_may_be() -> None
 
 
 def test_affinity_and_the_pods_that_objects_name_are_told() -> None:
-    given = one_service(Layout.V1_36, endpoints=2)
+    given = one_service(RulesLayout.V1_36, endpoints=2)
     items = json.loads(json.dumps(given.items))
     for item in items:
         for at, endpoint in enumerate(item.get("endpoints", ())):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from analyzer.outage.timeline import Curve, Step
+from analyzer.outage.timeline import Curve, LossStep
 from analyzer.reports.timeline_plot import HEIGHT, LOST, PERHAPS, WIDTH, plot
 
 
 def curve(*steps: tuple[int, str, str]) -> Curve:
-    made = tuple(Step(Fraction(at), Fraction(lower), Fraction(upper)) for at, lower, upper in steps)
+    made = tuple(
+        LossStep(Fraction(at), Fraction(lower), Fraction(upper)) for at, lower, upper in steps
+    )
     return Curve(steps=made, until=Fraction(640))
 
 

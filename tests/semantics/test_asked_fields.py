@@ -33,7 +33,7 @@ from analyzer.model.region import Parted
 from analyzer.model.value import replace
 from analyzer.parsers.ipset_save import parse_ipsets
 from analyzer.semantics.ipsets import NodeIpsets
-from analyzer.semantics.iptables.matching import judge
+from analyzer.semantics.iptables.matching import evaluate_match
 from analyzer.semantics.nft.fields import read
 from analyzer.semantics.situation import MASQUERADED, PORT, PROTOCOL, Situation
 from tests.support.ipset_packets import match, packet_of
@@ -87,7 +87,7 @@ def kinds_that_rest_on(field: str) -> set[type]:
         type(case.match if isinstance(case, MatchNot) else case)
         for case, packet, situation, _ in CASES
         for given in (packet, replace(packet, is_answer=True))
-        if field in rests_on(partial(judge, case), given, situation)
+        if field in rests_on(partial(evaluate_match, case), given, situation)
     }
 
 
@@ -107,7 +107,7 @@ def test_any_match_that_asks_for_a_field_says_so(
     asked: Match, of: tuple[Packet, Situation], is_answer: bool
 ) -> None:
     packet, situation = of
-    rests_on(partial(judge, asked), replace(packet, is_answer=is_answer), situation)
+    rests_on(partial(evaluate_match, asked), replace(packet, is_answer=is_answer), situation)
 
 
 @given(saved(), st.sampled_from(FLAGS), sent)
@@ -115,7 +115,7 @@ def test_a_set_that_holds_ports_says_so(text: str, sides: str, packet: Sent) -> 
     sets = NodeIpsets(parse_ipsets(text.encode(), "sets"))
     asked = match("all", sides)
     rests_on(
-        partial(judge, asked),
+        partial(evaluate_match, asked),
         packet_of(packet),
         Situation(ipsets=sets),
     )
@@ -126,7 +126,7 @@ def test_a_set_of_ports_rests_on_them() -> None:
     asked: MatchSet = match("web", "dst")
     packet = Packet(protocol="tcp", destination_port=80)
     asking = Situation(ipsets=NodeIpsets(sets))
-    assert PORT in rests_on(partial(judge, asked), packet, asking)
+    assert PORT in rests_on(partial(evaluate_match, asked), packet, asking)
 
 
 #: Each reads a port, of one of these packets at least.

@@ -15,7 +15,7 @@ from analyzer.model.iptables.rules import Table
 from analyzer.model.packet import Packet
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.assumed import ASSUMPTIONS, BY_NAME, DEFAULTS, Assumed, told
-from analyzer.semantics.iptables.matching import judge
+from analyzer.semantics.iptables.matching import evaluate_match
 from analyzer.semantics.situation import Situation
 from tests.support.agreement.iptables_table import (
     agrees_with_the_naive_interpreter,
@@ -76,24 +76,24 @@ def test_each_answer_lies_within_the_bounds_of_nothing_assumed(
 def test_a_cluster_ip_is_no_address_of_the_node() -> None:
     assumed = Assumed(DEFAULTS)
     situation = Situation(assumed=assumed)
-    assert judge(LOCAL, TO_CLUSTER_IP, situation).known is FALSE
+    assert evaluate_match(LOCAL, TO_CLUSTER_IP, situation).known is FALSE
     assert assumed.used == {"cluster-ip"}
-    assert judge(LOCAL, TO_CLUSTER_IP, Situation(assumed=Assumed())).known is UNKNOWN
-    assert judge(LOCAL, TO_CLUSTER_IP, Situation()).known is UNKNOWN
+    assert evaluate_match(LOCAL, TO_CLUSTER_IP, Situation(assumed=Assumed())).known is UNKNOWN
+    assert evaluate_match(LOCAL, TO_CLUSTER_IP, Situation()).known is UNKNOWN
 
 
 def test_where_the_node_s_addresses_are_known_nothing_is_assumed_of_cluster_ips() -> None:
     for own, want in ((NODE, FALSE), (SERVICE, TRUE)):
         assumed = Assumed(DEFAULTS)
         situation = Situation(local_addresses=frozenset({own}), assumed=assumed)
-        assert judge(LOCAL, TO_CLUSTER_IP, situation).known is want
+        assert evaluate_match(LOCAL, TO_CLUSTER_IP, situation).known is want
         assert assumed.used == assumed.wanted == set()
 
 
 def test_a_flow_that_was_sent_on_goes_to_a_cluster_ip_no_more() -> None:
     assumed = Assumed(DEFAULTS)
     sent = Packet(destination=POD, cluster_ip=SERVICE)
-    assert judge(LOCAL, sent, Situation(assumed=assumed)).known is UNKNOWN
+    assert evaluate_match(LOCAL, sent, Situation(assumed=assumed)).known is UNKNOWN
     assert assumed.used == set()
     assert assumed.wanted == {"cluster-ip"}
 

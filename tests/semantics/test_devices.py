@@ -20,7 +20,7 @@ from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.semantics.assumed import Assumed
 from analyzer.semantics.devices import LOCAL, USUAL, NodeDevices, PodPlaces
-from analyzer.semantics.iptables.matching import judge
+from analyzer.semantics.iptables.matching import evaluate_match
 from analyzer.semantics.iptables.traverse import Traversal
 from analyzer.semantics.situation import Situation
 from tests.support.agreement.iptables_table import START, is_dead
@@ -183,7 +183,7 @@ def test_of_devices_that_plugins_name_those_count_that_rules_name(
 ) -> None:
     for side, want in ((Side.POD, pod), (Side.ELSEWHERE, elsewhere), (Side.OUTSIDE, outside)):
         of = situation("usual", *named)
-        assert judge(m.MatchInInterface(name), Packet(comes_from=side), of).known is want
+        assert evaluate_match(m.MatchInInterface(name), Packet(comes_from=side), of).known is want
         assert of.assumed is not None
         assert of.assumed.used == (set() if want is UNKNOWN else {"pod-interface"})
 
@@ -204,7 +204,10 @@ def test_flows_from_outside_come_by_no_bridge_of_containers_if_that_is_assumed(
     name: str, outside: Ternary, used: set[str]
 ) -> None:
     of = situation("usual", name, by_uplink=True)
-    assert judge(m.MatchInInterface(name), Packet(comes_from=Side.OUTSIDE), of).known is outside
+    assert (
+        evaluate_match(m.MatchInInterface(name), Packet(comes_from=Side.OUTSIDE), of).known
+        is outside
+    )
     assert of.assumed is not None
     assert of.assumed.used == used
 
@@ -212,28 +215,34 @@ def test_flows_from_outside_come_by_no_bridge_of_containers_if_that_is_assumed(
 def test_by_which_device_cilium_sends_to_pods_is_not_told() -> None:
     to_pod = sent(Side.POD, leaving=True)
     for named, want in ((["lxc+"], TRUE), (["lxc+", "cilium_host"], UNKNOWN)):
-        assert judge(m.MatchOutInterface("lxc+"), to_pod, situation("usual", *named)).known is want
+        assert (
+            evaluate_match(m.MatchOutInterface("lxc+"), to_pod, situation("usual", *named)).known
+            is want
+        )
 
 
 def test_nothing_is_told_of_devices_where_nothing_is_assumed() -> None:
     for of in (situation("unknown", "cali+"), replace(situation("usual"), devices=None)):
         came, leaves = Packet(comes_from=Side.POD), sent(Side.POD, leaving=True)
-        assert judge(m.MatchInInterface("cali+"), came, of).known is UNKNOWN
-        assert judge(m.MatchOutInterface("cali+"), leaves, of).known is UNKNOWN
+        assert evaluate_match(m.MatchInInterface("cali+"), came, of).known is UNKNOWN
+        assert evaluate_match(m.MatchOutInterface("cali+"), leaves, of).known is UNKNOWN
 
 
 def test_destinations_are_told_apart_by_where_they_live() -> None:
     anywhere = Region(4, (everything(4),))
     packet = Packet(destinations=anywhere, in_interface="", is_routed=True)
     with pytest.raises(Parted) as parted:
-        judge(m.MatchOutInterface("cali+"), packet, situation("usual", "cali+"))
+        evaluate_match(m.MatchOutInterface("cali+"), packet, situation("usual", "cali+"))
     assert parted.value.inside.intervals == PLACES.here
 
 
 def test_every_usual_device_is_one_that_the_pattern_stands_for() -> None:
     for each in USUAL:
         match = m.MatchInInterface(each)
-        assert judge(match, Packet(comes_from=Side.POD), situation("usual", each)).known is TRUE
+        assert (
+            evaluate_match(match, Packet(comes_from=Side.POD), situation("usual", each)).known
+            is TRUE
+        )
 
 
 def test_a_device_that_is_said_to_be_pods_is_no_others_though_its_kind_may_be_shared() -> None:

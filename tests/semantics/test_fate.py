@@ -8,7 +8,7 @@ from analyzer.model.iptables.rules import Rule
 from analyzer.model.iptables.targets import Accept, Drop, Reject
 from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
-from analyzer.semantics.fate import UNRESOLVED, End, Fate, ends, fate_of
+from analyzer.semantics.fate import UNRESOLVED, Fate, PacketEnd, ends, fate_of
 from analyzer.semantics.tree import (
     Chance,
     Delivered,
@@ -96,7 +96,7 @@ def test_a_source_that_is_masqueraded_on_some_ways_only_is_not_known() -> None:
 
 def test_what_goes_nowhere_has_no_source() -> None:
     (end,) = ends(Leaf(Drop(), SENT))
-    assert end == End(Fate("drop"), Bounds(ALWAYS, ALWAYS), None, ())
+    assert end == PacketEnd(Fate("drop"), Bounds(ALWAYS, ALWAYS), None, ())
 
 
 def test_what_is_not_known_comes_last_with_its_rules() -> None:

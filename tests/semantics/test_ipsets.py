@@ -13,7 +13,7 @@ from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.parsers.ipset_save import parse_ipsets
 from analyzer.semantics.ipsets import NodeIpsets
-from analyzer.semantics.iptables.matching import judge
+from analyzer.semantics.iptables.matching import evaluate_match
 from analyzer.semantics.situation import Situation
 from tests.support.ipset_packets import match, packet_of
 from tests.support.naive.ipset import Sent, is_in
@@ -33,7 +33,9 @@ def test_a_packet_is_in_a_set_as_the_manual_says(
     text: str, sides: str, sent: Sent, negated: bool
 ) -> None:
     for name in ("s0", "all"):
-        found = judge(match(name, sides, negated=negated), packet_of(sent), node(text)).known
+        found = evaluate_match(
+            match(name, sides, negated=negated), packet_of(sent), node(text)
+        ).known
         assert found is Ternary.of(is_in(text, name, sides, sent) is not negated)
 
 
@@ -54,7 +56,7 @@ def test_what_is_told_of_many_addresses_holds_for_each(
         one = rest.pop()
         parts += 1
         try:
-            found = judge(match("s0", sides), one, situation).known
+            found = evaluate_match(match("s0", sides), one, situation).known
         except Parted as by:
             rest += one.parted(by)
             continue
@@ -132,30 +134,30 @@ def test_what_a_set_does_not_tell_is_unknown(
     packet = packet_of(sent)
     packet = replace(packet, mark=packet.mark.with_bits(0xF12, 0xFFFF))
     situation = node(SETS)
-    assert judge(match(name, sides), packet, situation).known is want
+    assert evaluate_match(match(name, sides), packet, situation).known is want
     assert situation.ipsets is not None
     assert list(situation.ipsets.missed) == (["none"] if name == "none" else [])
-    assert judge(match(name, sides), packet, Situation()).known is UNKNOWN
+    assert evaluate_match(match(name, sides), packet, Situation()).known is UNKNOWN
 
 
 def test_what_rules_put_into_a_set_is_not_known() -> None:
     packet = packet_of(Sent("10.0.0.1", "10.9.9.9", "tcp", 1, 2))
-    assert judge(match("nets", "src"), packet, node(SETS, "nets")).known is UNKNOWN
+    assert evaluate_match(match("nets", "src"), packet, node(SETS, "nets")).known is UNKNOWN
 
 
 def test_a_counter_of_an_entry_may_say_no() -> None:
     packet = packet_of(Sent("10.0.0.1", "10.9.9.9", "tcp", 1, 2))
     counted = replace(match("nets", "src"), packets_above=5)
-    assert judge(counted, packet, node(SETS)).known is UNKNOWN
+    assert evaluate_match(counted, packet, node(SETS)).known is UNKNOWN
     outside = replace(packet, source=ip_address("192.0.2.1"))
-    assert judge(counted, outside, node(SETS)).known is FALSE
+    assert evaluate_match(counted, outside, node(SETS)).known is FALSE
 
 
 def test_an_entry_that_takes_out_can_be_what_is_asked_for() -> None:
     wanted = replace(match("nets", "src"), return_nomatch=True)
     for source, want in (("10.0.1.1", TRUE), ("10.0.0.1", FALSE), ("192.0.2.1", FALSE)):
         packet = packet_of(Sent(source, "10.9.9.9", "tcp", 1, 2))
-        assert judge(wanted, packet, node(SETS)).known is want
+        assert evaluate_match(wanted, packet, node(SETS)).known is want
 
 
 def test_sets_tell_the_addresses_of_endpoints_apart() -> None:

@@ -13,7 +13,7 @@ from analyzer.model.packet import Packet
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.semantics.assumed import BY_NAME, DEFAULTS, Assumed
-from analyzer.semantics.iptables.matching import judge
+from analyzer.semantics.iptables.matching import evaluate_match
 from analyzer.semantics.situation import Situation
 
 NODE, SERVICE, POD = map(ip_address, ("172.16.0.1", "10.2.3.4", "10.1.0.2"))
@@ -48,11 +48,11 @@ def test_a_match_is_what_is_assumed_and_that_is_told(
         assumed = Assumed({name: of})
         situation = Situation(local_addresses=frozenset({NODE}), assumed=assumed)
         assert assumed.sentences() == ()
-        assert judge(match, PACKET, situation).known is want
+        assert evaluate_match(match, PACKET, situation).known is want
         assert assumed.sentences() == (BY_NAME[name].sentences[of],)
     for nothing in (None, Assumed(), Assumed({name: "unknown"})):
         situation = Situation(local_addresses=frozenset({NODE}), assumed=nothing)
-        assert judge(match, PACKET, situation).known is UNKNOWN
+        assert evaluate_match(match, PACKET, situation).known is UNKNOWN
         assert nothing is None or nothing.sentences() == ()
 
 
@@ -61,16 +61,16 @@ def test_of_what_comes_back_by_loopback_the_kernel_does_not_ask(value: str) -> N
     assumed = Assumed({"reverse-path": value})
     back = Packet(in_interface="lo")
     for match, want in ((m.MatchRpfilter(), TRUE), (m.MatchRpfilter(invert=True), FALSE)):
-        assert judge(match, back, Situation(assumed=assumed)).known is want
+        assert evaluate_match(match, back, Situation(assumed=assumed)).known is want
     assert assumed.used == set()
 
 
 def test_a_socket_may_wait_for_what_goes_to_the_node() -> None:
     assumed = Assumed(DEFAULTS)
     situation = Situation(local_addresses=frozenset({NODE}), assumed=assumed)
-    assert judge(m.MatchSocket(), Packet(destination=NODE), situation).known is UNKNOWN
-    assert judge(m.MatchSocket(), Packet(to_node=True), situation).known is UNKNOWN
-    assert judge(m.MatchSocket(), PACKET, Situation(assumed=assumed)).known is UNKNOWN
+    assert evaluate_match(m.MatchSocket(), Packet(destination=NODE), situation).known is UNKNOWN
+    assert evaluate_match(m.MatchSocket(), Packet(to_node=True), situation).known is UNKNOWN
+    assert evaluate_match(m.MatchSocket(), PACKET, Situation(assumed=assumed)).known is UNKNOWN
     assert assumed.used == set()
 
 
@@ -78,9 +78,11 @@ def test_of_an_mss_nothing_more_is_assumed() -> None:
     usual = Assumed({"segment-size": "usual"})
     for low, high in ((537, 65535), (1, 536), (1361, 1536), (536, 65534)):
         match = m.MatchTcpmss(Range(low, high))
-        assert judge(match, PACKET, Situation(assumed=usual)).known is UNKNOWN
+        assert evaluate_match(match, PACKET, Situation(assumed=usual)).known is UNKNOWN
     match = m.MatchTcpmss(Range(536, 65535))
     later = Situation(state="ESTABLISHED", assumed=usual)
-    assert judge(match, PACKET, later).known is UNKNOWN  # only what begins a connection has one
+    assert (
+        evaluate_match(match, PACKET, later).known is UNKNOWN
+    )  # only what begins a connection has one
     assert usual.used == set()
-    assert judge(match, replace(PACKET, is_answer=True), later).known is TRUE
+    assert evaluate_match(match, replace(PACKET, is_answer=True), later).known is TRUE

@@ -16,7 +16,7 @@ from analyzer.model.value import replace
 from analyzer.parsers.nft_text import parse
 from analyzer.semantics.assumed import DEFAULTS, SOURCE_PORT, Assumed
 from analyzer.semantics.base_chains import before_conntrack
-from analyzer.semantics.iptables.matching import judge
+from analyzer.semantics.iptables.matching import evaluate_match
 from analyzer.semantics.nft.matching import Lookups
 from analyzer.semantics.nft.traverse import NftTraversal
 from analyzer.semantics.situation import Situation
@@ -47,7 +47,7 @@ ROWS: Final = [
 def test_rules_of_iptables_for_other_ports_match_no_new_flow(match: Match, wanted: Ternary) -> None:
     assumed = Assumed(DEFAULTS)
     for situation in (Situation(assumed=assumed), before_conntrack(Situation(assumed=assumed))):
-        assert judge(match, SENT, situation).known is wanted
+        assert evaluate_match(match, SENT, situation).known is wanted
     said = assumed.sentences()
     whole = isinstance(match, MatchTcp) and match.source_port == Option(Range(0, 65535))
     is_told = wanted is not UNKNOWN and not isinstance(match, MatchUdp) and not whole
@@ -76,7 +76,7 @@ def test_rules_of_nft_for_other_ports_match_no_new_flow(rule: str, wanted: Terna
     (table,) = parse(text, "dump").tables.values()
     asked = table.chains["c"].rules[0].statements[0]
     assumed = Assumed(DEFAULTS)
-    found = Lookups(table, "ip", Situation(assumed=assumed)).judge(asked, SENT)  # type: ignore[arg-type]  # a comparison
+    found = Lookups(table, "ip", Situation(assumed=assumed)).evaluate(asked, SENT)  # type: ignore[arg-type]  # a comparison
     assert found.known is wanted
     assert (SOURCE_PORT in assumed.used) is (wanted is not UNKNOWN and "udp" not in rule)
 
@@ -96,14 +96,16 @@ def test_rules_of_nft_for_other_ports_match_no_new_flow(rule: str, wanted: Terna
 def test_of_answers_and_of_what_nat_rewrote_nothing_is_assumed(
     packet: Packet, situation: Situation
 ) -> None:
-    assert judge(MatchTcp(source_port=DNS), packet, situation).known is UNKNOWN
+    assert evaluate_match(MatchTcp(source_port=DNS), packet, situation).known is UNKNOWN
     assert situation.assumed is None or not situation.assumed.used
 
 
 def test_a_port_that_is_known_is_that_port() -> None:
     assumed = Assumed(DEFAULTS)
     known = replace(SENT, source_port=53)
-    assert judge(MatchTcp(source_port=DNS), known, Situation(assumed=assumed)).known is TRUE
+    assert (
+        evaluate_match(MatchTcp(source_port=DNS), known, Situation(assumed=assumed)).known is TRUE
+    )
     assert not assumed.used
 
 

@@ -10,12 +10,13 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from analyzer.advice.advise import Adviser, Failures, Outcome
-from analyzer.advice.measure import ClusterState, Key, Refused
+from analyzer.advice.advise import Adviser, Failures, ServiceCosts
+from analyzer.advice.measure import ClusterState, NamespacedName, Refused
 from analyzer.advice.measures import measure_of
-from analyzer.kubeproxy.predict.settings import Mode, Settings
+from analyzer.kubeproxy.predict.settings import ClusterSettings
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 
-KEY: Key = ("shop", "web")
+KEY: NamespacedName = ("shop", "web")
 _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 _ZONE = "topology.kubernetes.io/zone"
 
@@ -33,7 +34,7 @@ def node(name: str, number: int, zone: str | None = None, **spec: Any) -> Any:
     }
 
 
-def service(key: Key = KEY, address: str = "10.96.0.7", **spec: Any) -> Any:
+def service(key: NamespacedName = KEY, address: str = "10.96.0.7", **spec: Any) -> Any:
     return {
         "kind": "Service",
         "metadata": {"namespace": key[0], "name": key[1]},
@@ -47,7 +48,7 @@ def service(key: Key = KEY, address: str = "10.96.0.7", **spec: Any) -> Any:
     }
 
 
-def slice_of(ends: Sequence[tuple[str, int]], key: Key = KEY) -> Any:
+def slice_of(ends: Sequence[tuple[str, int]], key: NamespacedName = KEY) -> Any:
     """Return a slice with endpoints on nodes, given by name and number."""
     return {
         "kind": "EndpointSlice",
@@ -94,14 +95,16 @@ def clusters(draw: st.DrawFn, most_nodes: int = 5) -> list[Any]:
     return items
 
 
-OTHER: Key = ("shop", "other")
-SETTINGS = Settings(mode=Mode.IPTABLES)
+OTHER: NamespacedName = ("shop", "other")
+SETTINGS = ClusterSettings(mode=ProxyMode.IPTABLES)
 
 
-def judged(items: Sequence[Any], key: Key = KEY, **failures: Any) -> Outcome | Refused:
+def judged(
+    items: Sequence[Any], key: NamespacedName = KEY, **failures: Any
+) -> ServiceCosts | Refused:
     """Return how a Service fares by its objects."""
     adviser = Adviser(ClusterState(items=items), SETTINGS, Failures(**failures), 1)
-    found = adviser.judged(ClusterState(items=items), key)
+    found = adviser.evaluated(ClusterState(items=items), key)
     assert not adviser.differing
     return found
 
@@ -116,7 +119,7 @@ class Naive:
     dropped: int
 
 
-def naive(items: Sequence[Any], key: Key = KEY, size: int = 1) -> Naive:
+def naive(items: Sequence[Any], key: NamespacedName = KEY, size: int = 1) -> Naive:
     """Return what any `size` nodes cost a Service of plain shape, asking each node in turn."""
     nodes = {i["metadata"]["name"]: i for i in items if i["kind"] == "Node"}
     used = {name: [*_used(items, key, name, nodes[name])] for name in nodes}
@@ -152,7 +155,7 @@ def _survives(nodes: Any, used: dict[str, list[str]], ends: set[str]) -> int:
     return len(ends) - 1
 
 
-def _used(items: Sequence[Any], key: Key, name: str, of: Any) -> Iterator[str]:
+def _used(items: Sequence[Any], key: NamespacedName, name: str, of: Any) -> Iterator[str]:
     """Give the node of each endpoint that a node sends flows to."""
     found = next(i for i in items if i["kind"] == "Service" and _key(i) == key)
     ready = [*_ready(items, key)]
@@ -170,7 +173,7 @@ def _used(items: Sequence[Any], key: Key, name: str, of: Any) -> Iterator[str]:
         yield each["nodeName"]
 
 
-def _ready(items: Sequence[Any], key: Key) -> Iterator[Any]:
+def _ready(items: Sequence[Any], key: NamespacedName) -> Iterator[Any]:
     for item in items:
         labels = item["metadata"].get("labels", {})
         if item["kind"] == "EndpointSlice" and (
@@ -179,7 +182,7 @@ def _ready(items: Sequence[Any], key: Key) -> Iterator[Any]:
             yield from (e for e in item["endpoints"] if e["conditions"]["ready"])
 
 
-def _key(item: Any) -> Key:
+def _key(item: Any) -> NamespacedName:
     return item["metadata"]["namespace"], item["metadata"]["name"]
 
 

@@ -13,8 +13,7 @@ from typing import Any, Final
 
 from analyzer.clients.callers import callers
 from analyzer.clients.connectors import CONNECTORS
-from analyzer.clients.operations import Connection, LookUp, Operation
-from analyzer.clients.operations import judge as judge_client
+from analyzer.clients.operations import Connection, LookUp, Operation, predicted_operation
 from analyzer.clients.resolvers import RESOLVERS
 from analyzer.clients.responses import FlowResponse as ClientFate
 from analyzer.clients.world import EntryNode, World
@@ -43,14 +42,13 @@ from analyzer.model.value import replace
 from analyzer.model.workloads import Workloads
 from analyzer.outage.api_servers import ApiProcess
 from analyzer.outage.components import COMPONENTS
-from analyzer.outage.control_plane import Etcd, LoadBalancer, Topology
+from analyzer.outage.control_plane import ControlPlaneTopology, Etcd, LoadBalancer
 from analyzer.outage.scenario import OutageOptions as ScenarioAsked
 from analyzer.outage.scenario import scenario
 from analyzer.outage.timeline import play
 from analyzer.parsers.iptables_save import parse
 from analyzer.reports.answers import (
     ClientAnswer,
-    DiffAnswer,
     LossAnswer,
     LossNode,
     LossNodesAnswer,
@@ -61,13 +59,14 @@ from analyzer.reports.answers import (
     WhatIfAnswer,
 )
 from analyzer.reports.cluster_sql_answer import SqlAnswer
+from analyzer.reports.diff_answer import DiffAnswer
 from analyzer.reports.document import Document
 from analyzer.reports.lab_answers import (
-    Check,
     ClientsAnswer,
     LabAnswer,
     LabRepairAnswer,
     LeftOut,
+    RepairCheck,
     RepairedRoute,
 )
 from analyzer.reports.renderers import renderer
@@ -180,7 +179,7 @@ PLACED = Cluster(
     },
 )
 #: A control plane on a node of them, with a word for each thing that may be said of it.
-STACKED = Topology(
+STACKED = ControlPlaneTopology(
     api=("n1",),
     etcd=Etcd.NODES,
     members=("n1",),
@@ -554,7 +553,7 @@ LAB_REPAIR = LabRepairAnswer(
             synced=judge(measured(replace(ALIVE, landed=9_999), passed=1)),
         ),
     ),
-    checks=(Check("the undo leaves the rules byte for byte as they were", False),),
+    checks=(RepairCheck("the undo leaves the rules byte for byte as they were", False),),
     left_out=LAB.left_out,
     rate=1e-6,
 )
@@ -601,7 +600,7 @@ def client_answer(text: str, cluster: Cluster = PLACED) -> ClientAnswer:
         fates=(("n1", "silent"),),
         source=Source.POD,
         balanced=(("n2", Fraction(1)),),
-        found=tuple(judge_client(each, world) for each in operations),
+        found=tuple(predicted_operation(each, world) for each in operations),
         callers=callers({"ns/a": "n1", "ns/b": "n2", "ns/c": None}, died, cluster),
         assumed=("nothing else",),
         absent=Absent(),

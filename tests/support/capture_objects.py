@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from analyzer.kubeproxy.generate import Layout, ProxyConfig, proxy_config
+from analyzer.kubeproxy.generate import ProxyConfig, RulesLayout, proxy_config
 
 Items = list[Any]
 
@@ -35,7 +35,7 @@ def proxy_of(
         items,
         [*run["flags"], *more_flags],
         node=node or run["node"],
-        layout=Layout(".".join(dump.parent.parent.name.split(".")[:2])),
+        layout=RulesLayout(".".join(dump.parent.parent.name.split(".")[:2])),
         family=family,
     )
 

@@ -8,14 +8,14 @@ from typing import Final
 
 from analyzer.cluster.course import Length, Lost, Stood, Stretch
 from analyzer.cluster.drift import Drifted
-from analyzer.cluster.drift_kinds import Drift, Finding
+from analyzer.cluster.drift_kinds import DriftFinding, DriftKind
 from analyzer.cluster.from_dumps import FromDumps
 from analyzer.cluster.store import DONE, FAILED, NodeRow
 from analyzer.model.probability import NEVER, Bounds, Dyadic
 from analyzer.reports.cluster_build_answer import BuildAnswer
 from analyzer.reports.cluster_drift_answer import DriftAnswer
 from analyzer.reports.cluster_timeline_answer import (
-    Changed,
+    ChangedService,
     Look,
     LostAt,
     NodeCourse,
@@ -63,10 +63,14 @@ def build_answer(text: str) -> BuildAnswer:
 def drift_answer(text: str) -> DriftAnswer:
     """Return differences of two nodes, in a ServicePort that is called what stands in a dump."""
     name = text[text.find("ns/a") :][:20].partition("\n")[0] or "ns/a"
-    stale = Finding(
-        drift=Drift.STALE_ENDPOINT, node="worker1", service=name, protocol="tcp", what="10.0.0.9:80"
+    stale = DriftFinding(
+        drift=DriftKind.STALE_ENDPOINT,
+        node="worker1",
+        service=name,
+        protocol="tcp",
+        what="10.0.0.9:80",
     )
-    mark = Finding(drift=Drift.OTHER_MARK, node="worker2", what="0x8000, not 0x4000")
+    mark = DriftFinding(drift=DriftKind.OTHER_MARK, node="worker2", what="0x8000, not 0x4000")
     nodes = (
         NodeRow(
             node="worker1",
@@ -113,7 +117,7 @@ def course_answer(text: str) -> TimelineOfDumpsAnswer:
         ),
         objects=(Look(at=times[0], clock="objects", source="objects.json"),),
         changes=(
-            Changed(
+            ChangedService(
                 node="worker1",
                 after=times[0],
                 before=times[1],
@@ -129,7 +133,7 @@ def course_answer(text: str) -> TimelineOfDumpsAnswer:
                 is_certain=False,
                 stood=Stood(lower=Fraction(60), upper=None),
             ),
-            Changed(
+            ChangedService(
                 node="worker2",
                 after=times[0],
                 before=times[1],
@@ -151,7 +155,7 @@ def course_answer(text: str) -> TimelineOfDumpsAnswer:
                 node="worker1",
                 service=name,
                 protocol="tcp",
-                drift=Drift.STALE_ENDPOINT,
+                drift=DriftKind.STALE_ENDPOINT,
                 what="10.0.0.9:80",
                 lasted=span,
             ),

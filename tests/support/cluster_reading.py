@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from analyzer.node_dumps.sources import Task
-from analyzer.node_dumps.worker import Reader, Result, Settings
+from analyzer.node_dumps.worker import Reader, ReadSettings, TaskResult
 from analyzer.parsers.contents import MOST_BYTES
 from analyzer.semantics.assumed import DEFAULTS
 
@@ -24,7 +24,7 @@ OPTIONS: dict[str, Any] = {
 def reader(objects: Path | None = None, *, shares: bool = True) -> Reader:
     """Return a worker's reader; with `shares` it compares dumps with those before them."""
     given = "" if objects is None else str(objects)
-    return Reader(Settings(objects=given, options=OPTIONS, shares=shares))
+    return Reader(ReadSettings(objects=given, options=OPTIONS, shares=shares))
 
 
 def task(node: str, *dumps: str) -> Task:
@@ -44,7 +44,7 @@ def objects_file(folder: Path, items: Sequence[Any]) -> Path:
     return path
 
 
-def said(result: Result) -> list[Any]:
+def said(result: TaskResult) -> list[Any]:
     """Return what a result says of nodes, whichever way they were read."""
     rows = [
         (n.node, n.state, n.reason, n.map, n.mode, n.rules, n.cut, n.left_out, n.unled, n.facts)

@@ -11,14 +11,14 @@ from pathlib import Path
 from analyzer import cli
 from analyzer.node_dumps import build as cluster_build
 from analyzer.node_dumps.sources import Task
-from analyzer.node_dumps.worker import Result, Settings, work
+from analyzer.node_dumps.worker import ReadSettings, TaskResult, work
 
 #: Beside a dump: its worker is killed once, or each time.
 ONCE, ALWAYS = ".once.err", ".always.err"
 _SLOW = 0.15
 
 
-def mortal(settings: Settings, task: Task) -> Result:
+def mortal(settings: ReadSettings, task: Task) -> TaskResult:
     """Read, or be killed as for want of memory."""
     dump = task.files[0]
     once = Path(f"{dump}{ONCE}")
@@ -30,7 +30,7 @@ def mortal(settings: Settings, task: Task) -> Result:
     return work(settings, task)
 
 
-def slow(settings: Settings, task: Task) -> Result:
+def slow(settings: ReadSettings, task: Task) -> TaskResult:
     """Read, and take a while."""
     time.sleep(_SLOW)
     return work(settings, task)

@@ -14,8 +14,8 @@ from typing import Any, Final
 from hypothesis import strategies as st
 
 from analyzer.kubeproxy.generate import (
-    Layout,
     ProxyConfig,
+    RulesLayout,
     proxy_config,
     render_nft,
     render_rules,
@@ -44,7 +44,7 @@ class GeneratedCluster:
 
     items: list[Any]
     flags: tuple[str, ...]
-    layout: Layout
+    layout: RulesLayout
     family: int
     node: str
 
@@ -70,7 +70,7 @@ _FAMILIES: Final = st.sampled_from((4, 6))
 @st.composite
 def clusters(
     draw: st.DrawFn,
-    layout: Layout,
+    layout: RulesLayout,
     *,
     plain: bool = False,
     families: st.SearchStrategy[int] = _FAMILIES,
@@ -93,7 +93,7 @@ def clusters(
         items.append({"kind": "ServiceCIDR", "spec": {"cidrs": [str(_SERVICES[family])]}})
     flags = [f"--cluster-cidr={_PODS[family]}"] if draw(st.integers(0, 3)) else []
     flags += ["--masquerade-all"] if not draw(st.integers(0, 3)) else []
-    if layout.minor >= Layout.V1_25.minor and not draw(st.integers(0, 3)):
+    if layout.minor >= RulesLayout.V1_25.minor and not draw(st.integers(0, 3)):
         flags.append("--iptables-localhost-nodeports=false")
     return GeneratedCluster(items, tuple(flags), layout, family, draw(st.sampled_from(NODES)))
 
@@ -124,7 +124,7 @@ def as_endpoints(items: Sequence[Any]) -> list[Any]:
     ]
 
 
-def one_service(layout: Layout, *, endpoints: int, plain: bool = False) -> GeneratedCluster:
+def one_service(layout: RulesLayout, *, endpoints: int, plain: bool = False) -> GeneratedCluster:
     """Return a cluster with one Service, its endpoints spread over the nodes.
 
     It is reached in every way there is, or if it is `plain` by its ClusterIP alone.
@@ -191,7 +191,7 @@ def _node(number: int, family: int, labels: dict[str, str]) -> Any:
 
 @st.composite
 def _services(
-    draw: st.DrawFn, number: int, family: int, layout: Layout, *, plain: bool
+    draw: st.DrawFn, number: int, family: int, layout: RulesLayout, *, plain: bool
 ) -> list[Any]:
     """Draw a Service, whose addresses and ports only its number has, and its EndpointSlices."""
     kind = (
@@ -216,7 +216,7 @@ def _services(
     if external:
         spec["externalIPs"] = [str(_EXTERNAL[family][2 * number + at]) for at in external]
     # An API server of 1.20 refuses it of external IPs alone; kube-proxy heeds it since 1.29.
-    if kind != "ClusterIP" or (external and layout.minor > Layout.V1_28.minor):
+    if kind != "ClusterIP" or (external and layout.minor > RulesLayout.V1_28.minor):
         spec["externalTrafficPolicy"] = draw(policies)
     status: dict[str, Any] = {}
     if kind == "LoadBalancer":

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from analyzer.cluster.drift_kinds import Drift
+from analyzer.cluster.drift_kinds import DriftKind
 from analyzer.kubeproxy.generate import (
-    Layout,
+    RulesLayout,
     proxy_config,
     render_nft,
     render_rules,
@@ -35,7 +35,7 @@ class Seeded:
         edit: changes the text of its dump.
     """
 
-    drift: Drift
+    drift: DriftKind
     service: str = ""
     what: str = ""
     old: Callable[[list[Any]], None] | None = None
@@ -184,88 +184,88 @@ def _gone(items: list[Any], service: str) -> None:
 _CHAIN_OF_PLAIN: Final = r"^-A KUBE-SVC-\S+ .*ns/plain:http"
 
 SEEDED: Final = (
-    Seeded(Drift.NO_SERVICES, edit=_without(r"^-A KUBE-(SERVICES|SVC|SEP|EXT|NODEPORTS)")),
-    Seeded(Drift.OTHER_MODE, nft=True, what="nftables, not iptables"),
+    Seeded(DriftKind.NO_SERVICES, edit=_without(r"^-A KUBE-(SERVICES|SVC|SEP|EXT|NODEPORTS)")),
+    Seeded(DriftKind.OTHER_MODE, nft=True, what="nftables, not iptables"),
     Seeded(
-        Drift.BOTH_BACKENDS,
+        DriftKind.BOTH_BACKENDS,
         what="legacy and nft",
         second=_replaced("iptables-save v1.8.9", "iptables-nft-save v1.8.9 (nf_tables)"),
     ),
     Seeded(
-        Drift.OTHER_BACKEND,
+        DriftKind.OTHER_BACKEND,
         what="nft, not legacy",
         edit=_replaced("iptables-save v1.8.9", "iptables-nft-save v1.8.9 (nf_tables)"),
     ),
-    Seeded(Drift.OTHER_MARK, what="0x8000, not 0x4000", edit=_replaced("0x4000", "0x8000")),
+    Seeded(DriftKind.OTHER_MARK, what="0x8000, not 0x4000", edit=_replaced("0x4000", "0x8000")),
     Seeded(
-        Drift.MISSING_JUMP,
+        DriftKind.MISSING_JUMP,
         what="ip nat PREROUTING KUBE-SERVICES",
         edit=_without(r"^-A PREROUTING .*KUBE-SERVICES"),
     ),
     Seeded(
-        Drift.MISSING_CHAIN,
+        DriftKind.MISSING_CHAIN,
         what="ip nat KUBE-PROXY-CANARY",
         edit=_in_table("nat", ":KUBE-PROXY-CANARY - [0:0]\n", ""),
     ),
     Seeded(
-        Drift.EXTRA_CHAIN,
+        DriftKind.EXTRA_CHAIN,
         what="ip nat KUBE-MARK-DROP",
         edit=_replaced("*nat\n", "*nat\n:KUBE-MARK-DROP - [0:0]\n"),
     ),
     Seeded(
-        Drift.OTHER_POLICY,
+        DriftKind.OTHER_POLICY,
         what="ip filter FORWARD DROP",
         edit=_in_table("filter", ":FORWARD ACCEPT", ":FORWARD DROP"),
     ),
-    Seeded(Drift.MISSING_SERVICE, "ns/plain:http", old=lambda items: _gone(items, "plain")),
+    Seeded(DriftKind.MISSING_SERVICE, "ns/plain:http", old=lambda items: _gone(items, "plain")),
     Seeded(
-        Drift.EXTRA_SERVICE,
+        DriftKind.EXTRA_SERVICE,
         "ns/former:http",
         old=lambda items: items.extend(_former(items)),
     ),
     Seeded(
-        Drift.MISSING_FRONTEND,
+        DriftKind.MISSING_FRONTEND,
         "ns/outside:http",
         "198.51.100.7:80",
         old=lambda items: _spec(items, "outside").pop("externalIPs"),
     ),
     Seeded(
-        Drift.EXTRA_FRONTEND,
+        DriftKind.EXTRA_FRONTEND,
         "ns/plain:http",
         "198.51.100.9:80",
         old=lambda items: _spec(items, "plain").update(externalIPs=["198.51.100.9"]),
     ),
-    Seeded(Drift.EMPTY_CHAIN, "ns/plain:http", edit=_without(_CHAIN_OF_PLAIN)),
+    Seeded(DriftKind.EMPTY_CHAIN, "ns/plain:http", edit=_without(_CHAIN_OF_PLAIN)),
     Seeded(
-        Drift.REFUSED,
+        DriftKind.REFUSED,
         "ns/lonely:http",
         old=lambda items: _endpoints(items, "lonely").clear(),
     ),
     Seeded(
-        Drift.OTHER_AFFINITY,
+        DriftKind.OTHER_AFFINITY,
         "ns/sticky:http",
         "none, not 600 s",
         old=lambda items: _spec(items, "sticky").update(sessionAffinity="None"),
     ),
     Seeded(
-        Drift.OTHER_LOCALITY,
+        DriftKind.OTHER_LOCALITY,
         "ns/local:http",
         old=lambda items: _spec(items, "local").update(internalTrafficPolicy="Cluster"),
     ),
     Seeded(
-        Drift.OTHER_SHARES,
+        DriftKind.OTHER_SHARES,
         "ns/plain:http",
         edit=lambda dump: re.sub(
             r"(ns/plain:http -> .*--probability )0\.5\d*", r"\g<1>0.25000000000", dump
         ),
     ),
     Seeded(
-        Drift.OTHER_MASQUERADE,
+        DriftKind.OTHER_MASQUERADE,
         "ns/plain:http",
         edit=_without(r"^-A KUBE-SVC-\S+ .*ns/plain:http.*KUBE-MARK-MASQ"),
     ),
     Seeded(
-        Drift.LOST_TO_RULES,
+        DriftKind.LOST_TO_RULES,
         "ns/plain:http",
         edit=_replaced(
             "-A FORWARD ",
@@ -273,56 +273,56 @@ SEEDED: Final = (
         ),
     ),
     Seeded(
-        Drift.STALE_ENDPOINT,
+        DriftKind.STALE_ENDPOINT,
         "ns/plain:http",
         "10.244.2.200:8080",
         old=lambda items: _endpoints(items, "plain").append(_endpoint(0, 2, "10.244.2.200")),
     ),
     Seeded(
-        Drift.FOREIGN_ENDPOINT,
+        DriftKind.FOREIGN_ENDPOINT,
         "ns/plain:http",
         f"{address(3, 2)}:8080, now of ns/sticky-2",
         old=lambda items: _endpoints(items, "plain").append(_endpoint(0, 2, address(3, 2))),
     ),
     Seeded(
-        Drift.UNREADY_ENDPOINT,
+        DriftKind.UNREADY_ENDPOINT,
         "ns/web:http",
         f"{address(1, 2)}:8080",
         old=lambda items: _endpoints(items, "web")[2]["conditions"].update(ready=True),
     ),
     Seeded(
-        Drift.MISSING_ENDPOINT,
+        DriftKind.MISSING_ENDPOINT,
         "ns/sticky:http",
         f"{address(3, 1)}:8080",
         old=lambda items: _endpoints(items, "sticky").pop(1),
     ),
     Seeded(
-        Drift.OTHER_PORT,
+        DriftKind.OTHER_PORT,
         "ns/lonely:http",
         f"{address(5, 0)}:9090, not {address(5, 0)}:8080",
         old=lambda items: _of(items, "EndpointSlice", "lonely")["ports"][0].update(port=9090),
     ),
     # The same again, of other Services.
     Seeded(
-        Drift.STALE_ENDPOINT,
+        DriftKind.STALE_ENDPOINT,
         "ns/web:http",
         "10.244.1.201:8080",
         old=lambda items: _endpoints(items, "web").append(_endpoint(1, 1, "10.244.1.201")),
     ),
     Seeded(
-        Drift.MISSING_ENDPOINT,
+        DriftKind.MISSING_ENDPOINT,
         "ns/plain:http",
         f"{address(0, 0)}:8080",
         old=lambda items: _endpoints(items, "plain").pop(0),
     ),
-    Seeded(Drift.MISSING_SERVICE, "ns/sticky:http", old=lambda items: _gone(items, "sticky")),
+    Seeded(DriftKind.MISSING_SERVICE, "ns/sticky:http", old=lambda items: _gone(items, "sticky")),
     Seeded(
-        Drift.REFUSED,
+        DriftKind.REFUSED,
         "ns/plain:http",
         old=lambda items: _spec(items, "plain").update(internalTrafficPolicy="Local"),
     ),
     Seeded(
-        Drift.EXTRA_FRONTEND,
+        DriftKind.EXTRA_FRONTEND,
         "ns/plain:http",
         "*:30090",
         old=lambda items: _node_port(items, "plain", 30_090),
@@ -358,8 +358,8 @@ def write(folder: Path) -> Path:
         old = copy.deepcopy(now)
         if seeded is not None and seeded.old is not None:
             seeded.old(old)
-        config = proxy_config(old, _FLAGS, node=name(number), layout=Layout.V1_36)
-        ports = list(service_ports(old, Layout.V1_36))
+        config = proxy_config(old, _FLAGS, node=name(number), layout=RulesLayout.V1_36)
+        ports = list(service_ports(old, RulesLayout.V1_36))
         dump = f"# Generated by iptables-save v1.8.9\n{_body(render_rules(ports, config))}"
         if seeded is not None and seeded.nft:
             dump = render_nft(ports, config)

@@ -32,7 +32,7 @@ from analyzer.model.cluster import Cluster
 from analyzer.model.packet import Packet
 from analyzer.parsers.formats import read_ruleset
 from analyzer.semantics.base_chains import Rules
-from analyzer.semantics.fate import End
+from analyzer.semantics.fate import PacketEnd
 from tests.support.parsed_objects import parse_objects
 
 ROOT: Final = Path(__file__).parents[2]
@@ -93,7 +93,7 @@ def alike(found: dict[str, Fraction], wanted: tuple[tuple[str, Fraction], ...]) 
     )
 
 
-def _said(end: End) -> str:
+def _said(end: PacketEnd) -> str:
     fate = end.fate
     if fate.kind == "no-service":
         return "forwarded masqueraded" if end.masquerade else "forwarded unchanged"

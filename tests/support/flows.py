@@ -8,7 +8,7 @@ from ipaddress import ip_address
 
 from analyzer.failure.models import Dead
 from analyzer.failure.pinned import pinned
-from analyzer.failure.reached import Reached
+from analyzer.failure.reached import Connectivity
 from analyzer.failure.suspects import suspects
 from analyzer.failure.tracked import FlowServices
 from analyzer.kubeproxy.view import Endpoint, View
@@ -74,7 +74,7 @@ def flows_answer(verb: str, view: View, dead: Dead) -> SuspectsAnswer | PinnedAn
             flows=len(flows),
             owned=len(owned),
             pinned=pinned(owned, dead.endpoints, {two: "other/pod"}),
-            doors={two: "other/pod"},
+            foreign={two: "other/pod"},
             diagnostics=view.diagnostics,
         )
     return SuspectsAnswer(
@@ -82,7 +82,7 @@ def flows_answer(verb: str, view: View, dead: Dead) -> SuspectsAnswer | PinnedAn
         view=view,
         flows=len(flows),
         owned=len(owned),
-        suspects=suspects(owned, 0.001, Reached({one.address}), {("tcp", one): 40}),
+        suspects=suspects(owned, 0.001, Connectivity({one.address}), {("tcp", one): 40}),
         rate=0.001,
         proposal="kubeodds loss dump.txt --dead 10.0.0.1:80",
         diagnostics=view.diagnostics,

@@ -11,12 +11,12 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from analyzer.failure.whatif import Kind
-from analyzer.gate.cases import Judge
+from analyzer.failure.whatif import FailureKind
+from analyzer.gate.cases import CaseEvaluator
+from analyzer.gate.evaluation import EvaluatedService, Thresholds, evaluated
 from analyzer.gate.failing import Failing, failing_of
 from analyzer.gate.fixes import Fix, fix_of
 from analyzer.gate.problem import Problem
-from analyzer.gate.verdict import JudgedService, Thresholds, judged
 from analyzer.kubeproxy.predict.assumptions import GivenSettings
 from analyzer.questions.gating import Given, given_of
 from tests.support.naive.scheduling import called, every_end, matches
@@ -26,7 +26,7 @@ HOST = "kubernetes.io/hostname"
 APP = "a"
 POD_NAME = "statefulset.kubernetes.io/pod-name"
 POD_INDEX = "apps.kubernetes.io/pod-index"
-_KINDS = (Kind.NODE, Kind.ZONE)
+_KINDS = (FailureKind.NODE, FailureKind.ZONE)
 
 
 def node(name: str, zone: str | None, taint: str | None = None, cpu: int | None = None) -> Any:
@@ -118,7 +118,7 @@ class World:
                 found.append(scaler(app, replicas, self.most[app], kind))
         return [*found, self.service]
 
-    def verdict(self, thresholds: Thresholds | None = None) -> JudgedService:
+    def verdict(self, thresholds: Thresholds | None = None) -> EvaluatedService:
         """Return what the gate says."""
         return verdict_of(self.items(), self.nodes, thresholds)[0]
 
@@ -170,9 +170,9 @@ class World:
                 found.append((held, left))
         return found
 
-    def failures(self, kind: Kind) -> Iterator[frozenset[str]]:
+    def failures(self, kind: FailureKind) -> Iterator[frozenset[str]]:
         """Give what fails together."""
-        if kind is Kind.NODE:
+        if kind is FailureKind.NODE:
             yield from (frozenset([each["metadata"]["name"]]) for each in self.nodes)
             return
         for zone in self.zones():
@@ -221,17 +221,17 @@ class World:
 
 def verdict_of(
     items: Sequence[Any], nodes: Sequence[Any], thresholds: Thresholds | None = None
-) -> tuple[JudgedService, Fix | None]:
+) -> tuple[EvaluatedService, Fix | None]:
     """Return what the gate says of manifests with one Service, and what it advises."""
     given = _given(items, nodes)
     problem = given.problem(given.templates)
     failing = failing_of(problem, (), _KINDS, 1)
     (gated,) = given.services
-    judge = Judge(problem, given.templates, [gated], failing, (), GivenSettings(), 1)
+    evaluator = CaseEvaluator(problem, given.templates, [gated], failing, (), GivenSettings(), 1)
     asked = thresholds or Thresholds()
-    (verdict,) = judged(problem, [gated], failing, judge, asked)
-    assert not judge.differing
-    fix = fix_of(verdict, given.templates, given.problem, failing, judge, asked)
+    (verdict,) = evaluated(problem, [gated], failing, evaluator, asked)
+    assert not evaluator.differing
+    fix = fix_of(verdict, given.templates, given.problem, failing, evaluator, asked)
     return verdict, fix
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from analyzer.failure.incidence import Incidence, incidence
 from analyzer.failure.loss import ServiceLoss, losses
 from analyzer.failure.models import Dead
-from analyzer.failure.places import Places
+from analyzer.failure.places import EndpointPlaces
 from analyzer.failure.ways import ways
 from analyzer.kubeproxy.names import service_name
 from analyzer.kubeproxy.view import (
@@ -55,7 +55,7 @@ class Placed:
 
     @property
     def nodes(self) -> Incidence:
-        places = Places(self.cluster)
+        places = EndpointPlaces(self.cluster)
         found = [ways(each) for each in self.services]
         return incidence(found, NODES, lambda texts: [p.node for p in places.of(texts)])
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from analyzer.kubeproxy.generate import Layout
+from analyzer.kubeproxy.generate import RulesLayout
 
 #: Those whose flows `promises` foretells in whole; the others are held against captures.
-PROMISED: Final = (Layout.V1_20, Layout.V1_25, Layout.V1_30, Layout.V1_36)
+PROMISED: Final = (RulesLayout.V1_20, RulesLayout.V1_25, RulesLayout.V1_30, RulesLayout.V1_36)
 #: Those of nftables mode.
-NFTABLES: Final = (Layout.V1_30, Layout.V1_36)
+NFTABLES: Final = (RulesLayout.V1_30, RulesLayout.V1_36)

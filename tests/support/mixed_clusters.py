@@ -7,7 +7,7 @@ from functools import cache
 
 from analyzer.kubeproxy.generate import (
     FLAGS,
-    Layout,
+    RulesLayout,
     mixed,
     node_name,
     proxy_config,
@@ -22,8 +22,8 @@ NODE = node_name(0)
 @cache
 def _texts(services: int, nodes: int) -> tuple[str, str]:
     items = mixed(services, nodes)
-    proxy = proxy_config(items, FLAGS, node=NODE, layout=Layout.V1_36, family=4)
-    dump = render_rules(service_ports(items, Layout.V1_36, 4), proxy)
+    proxy = proxy_config(items, FLAGS, node=NODE, layout=RulesLayout.V1_36, family=4)
+    dump = render_rules(service_ports(items, RulesLayout.V1_36, 4), proxy)
     return dump, json.dumps({"kind": "List", "items": items})
 
 

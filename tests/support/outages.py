@@ -16,9 +16,9 @@ from analyzer.model.cluster import Cluster, Node, Placement, PodNames, Pods
 from analyzer.model.services import ApiEndpoint, ApiServicePort
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
-from analyzer.model.workloads import NodeFacts, ServiceFacts, Workload, Workloads
+from analyzer.model.workloads import ManagedPod, NodeFacts, ServiceFacts, Workloads
 from analyzer.outage.clocks import TimeBounds
-from analyzer.outage.control_plane import Etcd, LoadBalancer, Topology
+from analyzer.outage.control_plane import ControlPlaneTopology, Etcd, LoadBalancer
 from analyzer.outage.scenario import OutageOptions, Scenario, scenario
 from analyzer.outage.timeline import Played, play
 from analyzer.parsers.iptables_save import parse
@@ -26,10 +26,10 @@ from tests.support.dumps import chance, cluster_ip, dump, endpoint
 
 NAME = "ns/a:http"
 #: Pods of a ReplicaSet that tolerate what admission gives them, and can run anywhere.
-PLAIN = Workload(owner="ReplicaSet", tolerates=300, is_bound=Ternary.FALSE)
+PLAIN = ManagedPod(owner="ReplicaSet", tolerates=300, is_bound=Ternary.FALSE)
 MANAGED = ServiceFacts(has_selector=True, publishes_not_ready=False)
 #: A control plane on a node that no endpoint is on.
-APART = Topology(
+APART = ControlPlaneTopology(
     api=("m",),
     etcd=Etcd.NODES,
     members=("m",),
@@ -94,7 +94,7 @@ def spec(number: int, **more: Any) -> ApiServicePort:
 
 def workloads(
     number: int,
-    pods: Mapping[int, Workload] | None = None,
+    pods: Mapping[int, ManagedPod] | None = None,
     service: ServiceFacts | None = MANAGED,
     *,
     may_be_deleted: bool = False,
@@ -118,7 +118,7 @@ def outage(
     number: int,
     nodes: Collection[int],
     behind: Workloads | None = None,
-    topology: Topology | None = APART,
+    topology: ControlPlaneTopology | None = APART,
     alone: Collection[Endpoint] = (),
     **asked: Any,
 ) -> Scenario:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from analyzer.failure.agreement import judge
-from analyzer.model.lab_phases import Arrival, Bucket, Connection, Event, Hang, Outage
+from analyzer.model.lab_phases import (
+    Arrival,
+    Bucket,
+    EndpointOutage,
+    Hang,
+    OpenConnection,
+    RunEvent,
+)
 from analyzer.model.measurement import EndpointCount, Measurement
 from analyzer.model.probability import NEVER, Bounds, Dyadic
 from analyzer.model.value import replace
@@ -81,8 +88,8 @@ PHASES: Final = LabPhasesAnswer(
         ),
     ),
     events=(
-        Event(at=5.0, begun=5.01, ended=5.04, says="kill 10.0.0.1 (silent)"),
-        Event(at=10.0, begun=10.0, ended=10.1, says="replace-rules later.txt"),
+        RunEvent(at=5.0, begun=5.01, ended=5.04, says="kill 10.0.0.1 (silent)"),
+        RunEvent(at=10.0, begun=10.0, ended=10.1, says="replace-rules later.txt"),
     ),
     phases=(
         _PHASE,
@@ -107,28 +114,28 @@ PHASES: Final = LabPhasesAnswer(
         ),
     ),
     connections=(
-        Connection(
+        OpenConnection(
             number=0, endpoint="10.0.0.2:80", answered=400, outages=(), expected="survives",
             agrees=True,
         ),
-        Connection(
+        OpenConnection(
             number=1, endpoint="10.0.0.1:80", answered=100,
             hangs=(Hang(5.0, 6.0), Hang(7.0, None)), expected="hangs from 5.0s", agrees=False,
-            outages=(Outage(begun=5.01, by=5.04, ends=None),),
+            outages=(EndpointOutage(begun=5.01, by=5.04, ends=None),),
         ),
-        Connection(
+        OpenConnection(
             number=2, endpoint="10.0.0.1:80", answered=100, ended=5.1,
             expected="reset at 5.0s", agrees=True,
-            outages=(Outage(begun=5.01, by=5.04, ends=(9.0, 9.1), is_reset=True),),
+            outages=(EndpointOutage(begun=5.01, by=5.04, ends=(9.0, 9.1), is_reset=True),),
         ),
-        Connection(number=3, endpoint=None, answered=0),
+        OpenConnection(number=3, endpoint=None, answered=0),
     ),
     false_alarm_rate=1e-6,
     ended=20.0123,
     left_out=(
         LeftOut(
             service="ns/a:http", protocol="tcp", frontend="NodePort *:30080", source="pod",
-            reason="an endpoint that dies sends no flows",
+            reason="dead endpoints send no flows",
         ),
     ),
 )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from ipaddress import IPv4Address, IPv4Network
 
-from analyzer.advice.advise import Advice, Failures, JudgedMeasure, Outcome
+from analyzer.advice.advise import Advice, EvaluatedMeasure, Failures, ServiceCosts
 from analyzer.advice.behind import Behind
 from analyzer.advice.measure import Measure, Refused, Subject
 from analyzer.advice.scores import score
@@ -17,7 +17,7 @@ from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.predict.cluster import Prediction
 from analyzer.kubeproxy.predict.every_node import At, EveryNode
 from analyzer.kubeproxy.predict.sampled import Sampled
-from analyzer.kubeproxy.predict.settings import Settings
+from analyzer.kubeproxy.predict.settings import ClusterSettings
 from analyzer.kubeproxy.view import View
 from analyzer.model.cluster import Cluster, Placement
 from analyzer.model.value import replace
@@ -28,7 +28,7 @@ from analyzer.reports.cluster_answer import LossClusterAnswer
 
 #: What is said of the predictions.
 PREDICTION = Prediction(
-    settings=Settings(cluster_cidrs=(IPv4Network("10.244.0.0/16"),)),
+    settings=ClusterSettings(cluster_cidrs=(IPv4Network("10.244.0.0/16"),)),
     nodes=("n1", "n2", "n3"),
     assumed=("iptables mode",),
     walked=(Sampled(nodes=("n1", "n3"), services=4, seed=7, differing=("ns/odd",)),),
@@ -79,7 +79,7 @@ def advise_answer(text: str) -> AdviseAnswer:
     known, less = (score(services[:1], placed, failures) for failures in ([("n1",)], [("n2",)]))
     assert known is not None
     assert less is not None
-    now = Outcome(score=known, places=("n1", None), api=0)
+    now = ServiceCosts(score=known, places=("n1", None), api=0)
     name = services[0].service.name
 
     def measure(is_: str) -> Measure:
@@ -100,14 +100,14 @@ def advise_answer(text: str) -> AdviseAnswer:
                 ports=(name.text,),
                 now=now,
                 measures=(
-                    JudgedMeasure(measure=measure("better"), outcome=replace(now, api=1)),
-                    JudgedMeasure(measure=measure("worse"), outcome=replace(now, api=-1)),
-                    JudgedMeasure(
+                    EvaluatedMeasure(measure=measure("better"), outcome=replace(now, api=1)),
+                    EvaluatedMeasure(measure=measure("worse"), outcome=replace(now, api=-1)),
+                    EvaluatedMeasure(
                         measure=measure("refused"), outcome=Refused(f"{name.text} is odd")
                     ),
                 ),
                 behind=Behind(endpoints=2, listed=1, owners=("ReplicaSet",), held=1),
-                predicted=Outcome(score=less, places=()),
+                predicted=ServiceCosts(score=less, places=()),
             ),
         ),
         failures=Failures(),

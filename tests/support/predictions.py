@@ -6,23 +6,24 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from analyzer.kubeproxy.generate import Layout, service_ports
+from analyzer.kubeproxy.generate import RulesLayout, service_ports
 from analyzer.kubeproxy.predict.every_node import EveryNode, every_node
-from analyzer.kubeproxy.predict.settings import Mode, Settings, proxies
+from analyzer.kubeproxy.predict.settings import ClusterSettings, proxies
 from analyzer.kubeproxy.predict.versions import Version
 from analyzer.kubeproxy.predict.walked import walked
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.kubeproxy.view import ServicePort, Source, each_network
 from analyzer.model.addresses import Network, network_from_text
 from analyzer.model.cluster import Cluster
 from tests.support.parsed_objects import parse_objects
 
 
-def settings_of(layout: Layout, flags: Sequence[str], mode: Mode) -> Settings:
+def settings_of(layout: RulesLayout, flags: Sequence[str], mode: ProxyMode) -> ClusterSettings:
     """Return what the flags of a kube-proxy say of all."""
     given = dict(flag.lstrip("-").partition("=")[::2] for flag in flags)
     texts = [text for text in given.get("cluster-cidr", "").split(",") if text]
     networks: list[Network] = [n for n in map(network_from_text, texts) if n is not None]
-    return Settings(
+    return ClusterSettings(
         version=Version(minor=layout.minor, layout=layout),
         mode=mode,
         cluster_cidrs=tuple(networks),
@@ -34,13 +35,17 @@ def cluster_of(items: Sequence[Any]) -> Cluster:
     return parse_objects([("objects.json", json.dumps({"items": list(items)}).encode())])
 
 
-def predicted(items: Sequence[Any], settings: Settings, family: int) -> tuple[EveryNode, ...]:
+def predicted(
+    items: Sequence[Any], settings: ClusterSettings, family: int
+) -> tuple[EveryNode, ...]:
     services = service_ports(items, settings.version.layout, family)
     known = proxies(items, settings, family)
     return every_node(services, known, settings.mode, cluster_of(items))
 
 
-def read(items: Sequence[Any], settings: Settings, family: int, *nodes: str) -> Mapping[str, Any]:
+def read(
+    items: Sequence[Any], settings: ClusterSettings, family: int, *nodes: str
+) -> Mapping[str, Any]:
     """Return the ServicePorts of each node, or of these, as rules generated in whole show them."""
     services = list(service_ports(items, settings.version.layout, family))
     cluster = cluster_of(items)

@@ -9,7 +9,7 @@ from pathlib import Path
 from analyzer.kubeproxy.routes.trace import Question, trace
 from analyzer.model.packet import Packet
 from analyzer.semantics.base_chains import Rules
-from analyzer.semantics.fate import End
+from analyzer.semantics.fate import PacketEnd
 from tests.support.promises import Frontend, Promise, Promises, Source
 
 #: In the ranges of the Services that have some, and outside them.
@@ -30,7 +30,9 @@ def dumps(captures: Path) -> list[tuple[Path, int]]:
     return sorted(found)
 
 
-def ends(rules: Rules, promises: Promises, frontend: Frontend, source: Source) -> tuple[End, ...]:
+def ends(
+    rules: Rules, promises: Promises, frontend: Frontend, source: Source
+) -> tuple[PacketEnd, ...]:
     """Return where the flow from `source` to `frontend` ends."""
     packet = Packet(
         protocol=frontend.protocol,
@@ -44,7 +46,7 @@ def ends(rules: Rules, promises: Promises, frontend: Frontend, source: Source) -
     return trace([rules], question, "ip" if promises.family == 4 else "ip6").ends
 
 
-def kept(found: tuple[End, ...], promise: Promise, promises: Promises) -> bool:
+def kept(found: tuple[PacketEnd, ...], promise: Promise, promises: Promises) -> bool:
     """Tell whether the ends of a flow are just what it is promised."""
     if not all(end.probability.is_exact for end in found):
         return False
@@ -64,7 +66,7 @@ def kept(found: tuple[End, ...], promise: Promise, promises: Promises) -> bool:
     )
 
 
-def may_keep(found: tuple[End, ...], promise: Promise) -> bool:
+def may_keep(found: tuple[PacketEnd, ...], promise: Promise) -> bool:
     """Tell whether a promise lies within bounds, as where ``-m physdev`` decides.
 
     Up to 1.21 it asks of a flow to an external IP whether it came over a bridge, which no dump

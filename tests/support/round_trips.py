@@ -13,7 +13,7 @@ from functools import cached_property
 from ipaddress import ip_address, ip_network
 from typing import Any, Final
 
-from analyzer.kubeproxy.generate import Layout
+from analyzer.kubeproxy.generate import RulesLayout
 from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.view import Frontend as ShownFrontend
 from analyzer.kubeproxy.view import FrontendKind, Route, ServicePort, View
@@ -180,7 +180,7 @@ class RoundTrip:
         assert None not in {s.masquerade for s in shares}
         if route is not None and not route.is_exact:
             # -m physdev asks for a bridge, which no dump tells of.
-            assert self.cluster.layout is Layout.V1_20
+            assert self.cluster.layout is RulesLayout.V1_20
             assert asked.frontend.kind == "ExternalIP"
             return
         found = Counter(s.share.lower for s in shares)
@@ -202,7 +202,7 @@ class RoundTrip:
         open_to_all = replace(asked, service=asked.service | {"spec": spec})
         kind = self._promise(open_to_all, client).kind
         # 1.20 marks what it drops, and rejects what has no endpoints at all.
-        marked = kind == "drop" and self.cluster.layout is Layout.V1_20
+        marked = kind == "drop" and self.cluster.layout is RulesLayout.V1_20
         return kind if kind in ("reject", "drop") and not marked else None
 
 

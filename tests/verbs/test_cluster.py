@@ -17,7 +17,7 @@ import pytest
 from analyzer import cli
 from analyzer.arguments.cluster import EXAMPLES
 from analyzer.cluster.store import Store
-from analyzer.kubeproxy.generate import FLAGS, Layout, mixed, node_name
+from analyzer.kubeproxy.generate import FLAGS, RulesLayout, mixed, node_name
 from tests.support.captures import FIXTURES
 from tests.support.cluster_losses import alone_of, compared
 from tests.support.cluster_reading import reader, task
@@ -37,7 +37,7 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     items = mixed(SERVICES[request.param], NODES)
     (found / "dumps").mkdir()
     for number in range(NODES):
-        cluster = GeneratedCluster(items, FLAGS, Layout.V1_36, 4, node_name(number))
+        cluster = GeneratedCluster(items, FLAGS, RulesLayout.V1_36, 4, node_name(number))
         text = cluster.dump if request.param == "iptables" else cluster.nft
         (found / "dumps" / f"{node_name(number)}.txt").write_text(text)
     (found / "objects.json").write_text(json.dumps({"kind": "List", "items": items}))

@@ -5,7 +5,14 @@ Of names with + between them one is done after the other.
 
 from __future__ import annotations
 
-from analyzer.advice.measure import Change, ClusterState, Key, Measure, Refused, Subject
+from analyzer.advice.measure import (
+    ChangeObjects,
+    ClusterState,
+    Measure,
+    NamespacedName,
+    Refused,
+    Subject,
+)
 from analyzer.advice.measures import (
     every_node,
     load_balancer,
@@ -77,8 +84,8 @@ def measure_of(name: str) -> Measure | None:
     )
 
 
-def _one_after_the_other(changes: list[Change]) -> Change:
-    def change(situation: ClusterState, key: Key) -> ClusterState | Refused:
+def _one_after_the_other(changes: list[ChangeObjects]) -> ChangeObjects:
+    def change(situation: ClusterState, key: NamespacedName) -> ClusterState | Refused:
         for each in changes:
             found = each(situation, key)
             if isinstance(found, Refused):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from analyzer.advice.measure import ClusterState, Key, Measure, Refused, Subject
+from analyzer.advice.measure import ClusterState, Measure, NamespacedName, Refused, Subject
 from analyzer.model.value import replace
 from analyzer.outage.topologies import CLIENT_SIDE, EXTERNAL
 from analyzer.parsers.roles import roles_of
 
 
-def change(situation: ClusterState, _key: Key) -> ClusterState | Refused:
+def change(situation: ClusterState, _key: NamespacedName) -> ClusterState | Refused:
     """Return a situation in which each node tries all API servers.
 
     Source: k3s, pkg/agent/loadbalancer; Kubespray, docs/operations/ha-mode.md.

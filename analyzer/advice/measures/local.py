@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analyzer.advice.measure import ClusterState, Key, Measure, Refused, Subject, too_old
+from analyzer.advice.measure import ClusterState, Measure, NamespacedName, Refused, Subject, too_old
 from analyzer.advice.objects import service_of, with_service, with_spec
 from analyzer.model.value import replace
 from analyzer.parsers.api_objects import at
@@ -10,7 +10,7 @@ from analyzer.parsers.api_objects import at
 _SINCE = 22
 
 
-def change(situation: ClusterState, key: Key) -> ClusterState | Refused:
+def change(situation: ClusterState, key: NamespacedName) -> ClusterState | Refused:
     """Return a situation in which a Service has that policy.
 
     Source: KEP-2086; kube-proxy looks at it since 1.22.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from analyzer.advice.measure import API, Change, ClusterState, Key, Refused
+from analyzer.advice.measure import API, ChangeObjects, ClusterState, NamespacedName, Refused
 from analyzer.advice.measures.new_node import node_like, unused
 from analyzer.advice.objects import address_of, mapping, nodes_of, slices_of, with_slices
-from analyzer.advice.takers import Addresses
+from analyzer.advice.takers import FreeAddresses
 from analyzer.model.value import replace
 from analyzer.outage.topologies import EXTERNAL, GivenTopology
 from analyzer.parsers.api_objects import Object, at, elements, text
@@ -18,10 +18,10 @@ _ROLES = "node-role.kubernetes.io/"
 _COMPONENTS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 
 
-def masters(number: int) -> Change:
+def masters(number: int) -> ChangeObjects:
     """Return a measure that gives the cluster `number` control-plane nodes."""
 
-    def change(situation: ClusterState, _key: Key) -> ClusterState | Refused:
+    def change(situation: ClusterState, _key: NamespacedName) -> ClusterState | Refused:
         roles = roles_of(situation.items)
         now = sorted(set(situation.said.control_plane or roles.api or roles.control_plane))
         nodes = nodes_of(situation.items)
@@ -37,7 +37,7 @@ def masters(number: int) -> Change:
 
 
 def _one_more(situation: ClusterState, first: Object) -> ClusterState:
-    free = Addresses(situation.items)
+    free = FreeAddresses(situation.items)
     old = str(at(first, "metadata", "name"))
     name = unused(old, nodes_of(situation.items))
     labels = mapping(at(first, "metadata", "labels"))

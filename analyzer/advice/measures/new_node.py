@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from analyzer.advice.measure import ClusterState, Key, Measure, Refused, Subject
+from analyzer.advice.measure import ClusterState, Measure, NamespacedName, Refused, Subject
 from analyzer.advice.objects import nodes_of
-from analyzer.advice.takers import Addresses
+from analyzer.advice.takers import FreeAddresses
 from analyzer.model.addresses import address_from_text
 from analyzer.model.value import replace
 from analyzer.parsers.api_objects import Object, at, elements
 
 
-def change(situation: ClusterState, _key: Key) -> ClusterState | Refused:
+def change(situation: ClusterState, _key: NamespacedName) -> ClusterState | Refused:
     """Return a situation with one more node, in no zone."""
     nodes = nodes_of(situation.items)
     if not nodes:
         return Refused("the objects have no nodes")
     name = unused("new-node", nodes)
     like = nodes[max(nodes)]
-    made = node_like(like, name, Addresses(situation.items), {})
+    made = node_like(like, name, FreeAddresses(situation.items), {})
     return replace(situation, items=[*situation.items, made])
 
 
@@ -32,7 +32,7 @@ def unused(name: str, known: Any) -> str:
     return found
 
 
-def node_like(node: Object, name: str, free: Addresses, labels: dict[str, str]) -> Object:
+def node_like(node: Object, name: str, free: FreeAddresses, labels: dict[str, str]) -> Object:
     """Return a copy of a Node with its own name, addresses and these labels."""
     listed = []
     for each in elements(node, "status", "addresses"):

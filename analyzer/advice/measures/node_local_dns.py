@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from analyzer.advice.measure import ClusterState, Key, Measure, Refused, Subject
+from analyzer.advice.measure import ClusterState, Measure, NamespacedName, Refused, Subject
 from analyzer.advice.objects import (
     address_of,
     is_usable,
@@ -21,14 +21,14 @@ from analyzer.advice.objects import (
     with_spec,
     zone_of,
 )
-from analyzer.advice.takers import Addresses
+from analyzer.advice.takers import FreeAddresses
 from analyzer.model.value import replace
 from analyzer.parsers.api_objects import Object, addresses, at, elements
 
 _UPSTREAM = "kube-dns-upstream"
 
 
-def change(situation: ClusterState, key: Key) -> ClusterState | Refused:
+def change(situation: ClusterState, key: NamespacedName) -> ClusterState | Refused:
     """Return a state in which each node answers for the Service itself.
 
     The caches are not really endpoints: they take the Service's address on each node. They are
@@ -41,7 +41,7 @@ def change(situation: ClusterState, key: Key) -> ClusterState | Refused:
     upstream = key[0], _UPSTREAM
     if service_of(situation.items, upstream) is not None:
         return Refused(f"it already exists, as Service {'/'.join(upstream)}")
-    free = Addresses(situation.items)
+    free = FreeAddresses(situation.items)
     cached = [each for each in slices if each.get("addressType") != "FQDN"]
     local = [_caches(each, situation, free) for each in cached]
     if not any(elements(each, "endpoints") for each in local):
@@ -53,7 +53,7 @@ def change(situation: ClusterState, key: Key) -> ClusterState | Refused:
     return replace(situation, items=items, either=(key, upstream))
 
 
-def _caches(item: Object, situation: ClusterState, free: Addresses) -> Object:
+def _caches(item: Object, situation: ClusterState, free: FreeAddresses) -> Object:
     """Return a slice with a cache on each node."""
     listed = [e for e in elements(item, "endpoints") if is_usable(e)]
     families = {a.version for e in listed if (a := address_of(e)) is not None}
@@ -69,7 +69,7 @@ def _caches(item: Object, situation: ClusterState, free: Addresses) -> Object:
     return {**item, "endpoints": made}
 
 
-def _upstream(service: Object, free: Addresses) -> Object:
+def _upstream(service: Object, free: FreeAddresses) -> Object:
     """Return the Service that caches ask, at addresses of its own."""
     spec = {**mapping(at(service, "spec"))}
     now = addresses(elements(spec, "clusterIPs") or [at(spec, "clusterIP")])

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 
-from analyzer.advice.measure import ClusterState, Key, Measure, Refused, Subject
+from analyzer.advice.measure import ClusterState, Measure, NamespacedName, Refused, Subject
 from analyzer.advice.measures.replica import why_not
 from analyzer.advice.placing import placed
 from analyzer.advice.takers import Takers, control_plane_of
 
 
-def change(situation: ClusterState, key: Key) -> ClusterState | Refused:
+def change(situation: ClusterState, key: NamespacedName) -> ClusterState | Refused:
     """Return a situation in which pods on control-plane nodes have moved to other nodes."""
     masters = situation.said.control_plane or control_plane_of(situation.items)
     if not masters:

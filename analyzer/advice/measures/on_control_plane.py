@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from analyzer.advice.measure import ClusterState, Key, Measure, Refused, Subject
+from analyzer.advice.measure import ClusterState, Measure, NamespacedName, Refused, Subject
 from analyzer.advice.measures.off_control_plane import emptiest
 from analyzer.advice.placing import placed
 from analyzer.advice.takers import control_plane_of
 
 
-def change(situation: ClusterState, key: Key) -> ClusterState | Refused:
+def change(situation: ClusterState, key: NamespacedName) -> ClusterState | Refused:
     """Return a situation in which all pods are on control-plane nodes."""
     masters = sorted(situation.said.control_plane or control_plane_of(situation.items))
     if not masters:

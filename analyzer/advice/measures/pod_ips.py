@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analyzer.advice.measure import ClusterState, Key, Measure, Refused, Subject
+from analyzer.advice.measure import ClusterState, Measure, NamespacedName, Refused, Subject
 from analyzer.advice.objects import is_usable, slices_of
 from analyzer.model.value import replace
 from analyzer.parsers.api_objects import elements
@@ -10,7 +10,7 @@ from analyzer.parsers.api_objects import elements
 _CLIENT = "proxy-by-pod-ip"
 
 
-def change(situation: ClusterState, key: Key) -> ClusterState | Refused:
+def change(situation: ClusterState, key: NamespacedName) -> ClusterState | Refused:
     """Return a situation in which clients use that proxy, with the objects unchanged."""
     slices = slices_of(situation.items, key)
     if not any(is_usable(end) for each in slices for end in elements(each, "endpoints")):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from analyzer.advice.measure import ClusterState, Key, Measure, Refused, Subject
+from analyzer.advice.measure import ClusterState, Measure, NamespacedName, Refused, Subject
 from analyzer.advice.placing import placed
 from analyzer.advice.takers import Takers
 
 
-def change(situation: ClusterState, key: Key) -> ClusterState | Refused:
+def change(situation: ClusterState, key: NamespacedName) -> ClusterState | Refused:
     """Return a situation with one more pod on the node that has most."""
     return placed(situation, key, _placing)
 

@@ -6,7 +6,7 @@ It is what ``topologyKeys: ["kubernetes.io/hostname", "*"]`` of ServiceTopology 
 from __future__ import annotations
 
 from analyzer.advice.hints import SAME_NODE, hinted
-from analyzer.advice.measure import ClusterState, Key, Measure, Refused, Subject, too_old
+from analyzer.advice.measure import ClusterState, Measure, NamespacedName, Refused, Subject, too_old
 from analyzer.advice.objects import (
     is_usable,
     node_of,
@@ -23,7 +23,7 @@ from analyzer.parsers.api_objects import at, elements
 _SINCE = 34
 
 
-def change(situation: ClusterState, key: Key) -> ClusterState | Refused:
+def change(situation: ClusterState, key: NamespacedName) -> ClusterState | Refused:
     """Return a situation in which each ready endpoint has hints for its own node and zone.
 
     Source: KEP-3015; kube-proxy looks at hints for nodes since 1.34.

@@ -7,7 +7,7 @@ the controller allots endpoints to zones by CPUs, and one need not be its own zo
 from __future__ import annotations
 
 from analyzer.advice.hints import SAME_NODE, SAME_ZONE, hinted
-from analyzer.advice.measure import ClusterState, Key, Measure, Refused, Subject, too_old
+from analyzer.advice.measure import ClusterState, Measure, NamespacedName, Refused, Subject, too_old
 from analyzer.advice.objects import (
     is_usable,
     mapping,
@@ -28,7 +28,7 @@ _WITHOUT_ANNOTATION = 31
 _ANNOTATION = "service.kubernetes.io/topology-mode"
 
 
-def change(situation: ClusterState, key: Key) -> ClusterState | Refused:
+def change(situation: ClusterState, key: NamespacedName) -> ClusterState | Refused:
     """Return a situation in which each ready endpoint has a hint for its own zone.
 
     Source: KEP-2433, KEP-4444.

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.check.facts import DRAWING, Facts
+from analyzer.kubeproxy.check.facts import DRAWING, DumpFacts
 from analyzer.kubeproxy.check.findings import Finding
 from analyzer.kubeproxy.matched.chain_rule import ChainRule
 
 
-def affinity(facts: Facts) -> Iterator[Finding]:
-    """Find clients that are drawn anew or sent to another endpoint."""
+def affinity(facts: DumpFacts) -> Iterator[Finding]:
+    """Find clients that are drawn again or sent to another endpoint."""
     for chain in facts.chains(*DRAWING):
         rows = facts.endpoint_rows(chain)
         checks = [row for row in rows if row.recent is not None]
@@ -38,7 +38,7 @@ def affinity(facts: Facts) -> Iterator[Finding]:
 
 
 def _checks(
-    facts: Facts, chain: str, rows: list[ChainRule], checks: list[ChainRule]
+    facts: DumpFacts, chain: str, rows: list[ChainRule], checks: list[ChainRule]
 ) -> Iterator[Finding]:
     seconds: dict[int | None, ChainRule] = {}
     first_draw = next((row for row in rows if row.recent is None), None)
@@ -90,7 +90,7 @@ def _checks(
 
 
 def _both(
-    facts: Facts, chain: str, rows: list[ChainRule], checks: list[ChainRule]
+    facts: DumpFacts, chain: str, rows: list[ChainRule], checks: list[ChainRule]
 ) -> Iterator[Finding]:
     """Find endpoints that are only drawn, or that only returning clients reach."""
     checked = {row.target for row in checks}
@@ -115,7 +115,7 @@ def _both(
             )
 
 
-def _unchecked(facts: Facts, chain: str, rows: list[ChainRule]) -> Iterator[Finding]:
+def _unchecked(facts: DumpFacts, chain: str, rows: list[ChainRule]) -> Iterator[Finding]:
     for row in rows:
         if any(each.recent is not None for each in facts.rows(row.target or "")):
             yield Finding(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.check.facts import OWN_PREFIXES, Facts
+from analyzer.kubeproxy.check.facts import OWN_PREFIXES, DumpFacts
 from analyzer.kubeproxy.check.findings import Finding
 from analyzer.kubeproxy.matched.chain_rule import ChainRule
 
 
-def chains(facts: Facts) -> Iterator[Finding]:
+def chains(facts: DumpFacts) -> Iterator[Finding]:
     """Find jumps to chains that are missing, chains without rules, and chains without callers."""
     yield from _missing(facts)
     for chain in facts.chains(*OWN_PREFIXES):
@@ -24,7 +24,7 @@ def chains(facts: Facts) -> Iterator[Finding]:
             yield _uncalled(facts, chain)
 
 
-def _is_refused(facts: Facts, chain: str) -> bool:
+def _is_refused(facts: DumpFacts, chain: str) -> bool:
     """Return whether a chain is all that a Service with a local policy and without endpoints has.
 
     Up to 1.23 kube-proxy declares it all the same: pkg/proxy/iptables/proxier.go,
@@ -34,7 +34,7 @@ def _is_refused(facts: Facts, chain: str) -> bool:
     return prefix == "KUBE-XLB" and f"KUBE-SVC-{of_service}" not in facts.nat.chains
 
 
-def _missing(facts: Facts) -> Iterator[Finding]:
+def _missing(facts: DumpFacts) -> Iterator[Finding]:
     for table in (facts.nat, facts.filter):
         told = set()
         if not table.complete:
@@ -55,7 +55,7 @@ def _missing(facts: Facts) -> Iterator[Finding]:
                 )
 
 
-def _taken(facts: Facts, row: ChainRule) -> str:
+def _taken(facts: DumpFacts, row: ChainRule) -> str:
     """Return in words what a rule matches."""
     if row.chain.startswith(OWN_PREFIXES):
         return facts.traffic(row.chain)
@@ -64,7 +64,7 @@ def _taken(facts: Facts, row: ChainRule) -> str:
     return f"packets that this rule of {row.chain} matches"
 
 
-def _empty(facts: Facts, chain: str, callers: list[ChainRule]) -> Finding:
+def _empty(facts: DumpFacts, chain: str, callers: list[ChainRule]) -> Finding:
     if callers:
         message = (
             f"chain {chain} is empty, so {facts.traffic(chain)} that enter it return untranslated "
@@ -82,7 +82,7 @@ def _empty(facts: Facts, chain: str, callers: list[ChainRule]) -> Finding:
     )
 
 
-def _uncalled(facts: Facts, chain: str) -> Finding:
+def _uncalled(facts: DumpFacts, chain: str) -> Finding:
     rows = facts.rows(chain)
     if chain.startswith(names.ENDPOINT_PREFIX):
         what = f"{facts.endpoint(chain)}{_of(rows)} gets no new flow"

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.check.facts import DRAWING, Facts
+from analyzer.kubeproxy.check.facts import DRAWING, DumpFacts
 from analyzer.kubeproxy.check.findings import Finding
 from analyzer.kubeproxy.matched.chain_rule import ChainRule
 from analyzer.kubeproxy.names import plain_name
 from analyzer.model.addresses import address_and_port_from_text
 
 
-def comments(facts: Facts) -> Iterator[Finding]:
+def comments(facts: DumpFacts) -> Iterator[Finding]:
     """Find comments with another endpoint or ServicePort than the rules lead to."""
     for chain in facts.chains(*DRAWING, names.ENDPOINT_PREFIX):
         owners = {plain_name(name) for name, _ in facts.owners.get(chain, {})}
@@ -26,7 +26,7 @@ def comments(facts: Facts) -> Iterator[Finding]:
                 yield from _name(facts, row, owners)
 
 
-def _endpoint(facts: Facts, row: ChainRule) -> Iterator[Finding]:
+def _endpoint(facts: DumpFacts, row: ChainRule) -> Iterator[Finding]:
     _, arrow, says = row.comment.partition(" -> ")
     to = facts.destinations.get(row.target or "")
     if arrow and to is not None and says != to and _place(says) != _place(to):
@@ -45,7 +45,7 @@ def _place(text: str) -> object:
     return address_and_port_from_text(text) or text
 
 
-def _name(facts: Facts, row: ChainRule, owners: set[str]) -> Iterator[Finding]:
+def _name(facts: DumpFacts, row: ChainRule, owners: set[str]) -> Iterator[Finding]:
     name = next((word for word in row.comment.split(" ") if "/" in word), None)
     if name is not None and owners and plain_name(name) not in owners:
         yield Finding(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from analyzer.kubeproxy.check.facts import DRAWING, Facts
+from analyzer.kubeproxy.check.facts import DRAWING, DumpFacts
 from analyzer.kubeproxy.check.findings import Finding
 from analyzer.kubeproxy.check.probabilities import is_one_of, number_of
 from analyzer.kubeproxy.matched.chain_rule import ChainRule
@@ -21,7 +21,7 @@ from analyzer.model.probability import (
 )
 
 
-def draws(facts: Facts) -> Iterator[Finding]:
+def draws(facts: DumpFacts) -> Iterator[Finding]:
     """Find probabilities that are not 1/n, and draws that are missing, doubled or never reached."""
     for chain in facts.chains(*DRAWING):
         rows = facts.draws(chain)
@@ -30,7 +30,7 @@ def draws(facts: Facts) -> Iterator[Finding]:
             yield from _twice(facts, chain, rows)
 
 
-def _order(facts: Facts, chain: str, rows: list[ChainRule]) -> Iterator[Finding]:
+def _order(facts: DumpFacts, chain: str, rows: list[ChainRule]) -> Iterator[Finding]:
     # Rules for some flows only, for example of a former external IP, are not draws.
     if any(row.source or row.destination or row.others or row.mark for row in rows):
         return
@@ -64,7 +64,7 @@ def _order(facts: Facts, chain: str, rows: list[ChainRule]) -> Iterator[Finding]
     yield from _probabilities(facts, chain, rows)
 
 
-def _probabilities(facts: Facts, chain: str, rows: list[ChainRule]) -> Iterator[Finding]:
+def _probabilities(facts: DumpFacts, chain: str, rows: list[ChainRule]) -> Iterator[Finding]:
     drawn = [row for row in rows if row.probability is not None]
     total = len(drawn) + 1
     wrong = [at for at, row in enumerate(drawn) if not is_one_of(total - at, row.probability or "")]
@@ -99,7 +99,7 @@ def _probabilities(facts: Facts, chain: str, rows: list[ChainRule]) -> Iterator[
     )
 
 
-def _twice(facts: Facts, chain: str, rows: list[ChainRule]) -> Iterator[Finding]:
+def _twice(facts: DumpFacts, chain: str, rows: list[ChainRule]) -> Iterator[Finding]:
     seen: dict[str, ChainRule] = {}
     for row in rows:
         to = facts.destinations.get(row.target or "", row.target or "")

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.check.facts import Facts
+from analyzer.kubeproxy.check.facts import DumpFacts
 from analyzer.kubeproxy.check.findings import Finding
 from analyzer.kubeproxy.matched.chain_rule import ChainRule
 from analyzer.kubeproxy.names import plain_name
@@ -20,13 +20,13 @@ from analyzer.model.addresses import network_from_text
 _MARKS: Final = frozenset({names.MARK_MASQUERADE, "MARK"})
 
 
-def endpoints(facts: Facts) -> Iterator[Finding]:
+def endpoints(facts: DumpFacts) -> Iterator[Finding]:
     """Find endpoints without DNAT, with a wrong or missing hairpin mark, or of two Services."""
     for chain in facts.chains(names.ENDPOINT_PREFIX):
         rows = facts.rows(chain)
         if not rows or not facts.callers.get(chain):
             continue
-        sends = [row for row in rows if row.dnat is not None]
+        sends = [row for row in rows if row.has_dnat]
         if sends:
             yield from _sent(facts, chain, sends)
             yield from _hairpin(facts, chain, rows, sends[0])
@@ -43,9 +43,9 @@ def endpoints(facts: Facts) -> Iterator[Finding]:
         yield from _shared(facts, chain)
 
 
-def _sent(facts: Facts, chain: str, sends: list[ChainRule]) -> Iterator[Finding]:
+def _sent(facts: DumpFacts, chain: str, sends: list[ChainRule]) -> Iterator[Finding]:
     places = dict.fromkeys(row.dnat for row in sends)
-    if len(places) > 1 or "" in places:
+    if len(places) > 1 or None in places:
         yield Finding(
             code="odd-dnat",
             message=(
@@ -69,7 +69,7 @@ def _sent(facts: Facts, chain: str, sends: list[ChainRule]) -> Iterator[Finding]
 
 
 def _hairpin(
-    facts: Facts, chain: str, rows: list[ChainRule], sends: ChainRule
+    facts: DumpFacts, chain: str, rows: list[ChainRule], sends: ChainRule
 ) -> Iterator[Finding]:
     to = (sends.dnat or "").rpartition(":")[0].strip("[]")
     if not to:
@@ -109,7 +109,7 @@ def _hairpin(
         )
 
 
-def _shared(facts: Facts, chain: str) -> Iterator[Finding]:
+def _shared(facts: DumpFacts, chain: str) -> Iterator[Finding]:
     theirs = facts.owners.get(chain, {})
     owners = dict.fromkeys((plain_name(name), protocol) for name, protocol in theirs)
     # If the Services themselves share a chain, another finding reports that.

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.check.facts import Facts
+from analyzer.kubeproxy.check.facts import DumpFacts
 from analyzer.kubeproxy.check.findings import Finding
 from analyzer.kubeproxy.matched.chain_rule import ChainRule
 
@@ -55,7 +55,7 @@ _SINCE_1_17: Final = "KUBE-PROXY-CANARY"
 _SINCE_1_25: Final = "KUBE-PROXY-FIREWALL"
 
 
-def entry(facts: Facts) -> Iterator[Finding]:
+def entry(facts: DumpFacts) -> Iterator[Finding]:
     """Find base chains that do not jump to kube-proxy's, or that end all packets before."""
     for table, hook, chain, traffic in _JUMPS:
         if not _is_asked_for(facts, table, hook, chain):
@@ -93,7 +93,7 @@ def entry(facts: Facts) -> Iterator[Finding]:
                 break
 
 
-def _is_asked_for(facts: Facts, table: str, hook: str, chain: str) -> bool:
+def _is_asked_for(facts: DumpFacts, table: str, hook: str, chain: str) -> bool:
     if not facts.rows(chain, table):
         return False  # there is no chain to jump to
     if table == "nat":
@@ -109,7 +109,7 @@ def _leads(row: ChainRule, chain: str) -> bool:
     return row.is_jump and row.target == chain
 
 
-def _takes_all(facts: Facts, table: str, row: ChainRule, seen: frozenset[str]) -> bool:
+def _takes_all(facts: DumpFacts, table: str, row: ChainRule, seen: frozenset[str]) -> bool:
     """Return whether no packet continues after a rule."""
     if not row.is_unconditional:
         return False

@@ -9,13 +9,13 @@ import itertools
 from collections.abc import Iterator
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.check.facts import Facts, listed
+from analyzer.kubeproxy.check.facts import DumpFacts, listed
 from analyzer.kubeproxy.check.findings import Finding
 from analyzer.kubeproxy.matched.chain_rule import ChainRule
 from analyzer.model.addresses import Network, network_to_text
 
 
-def external(facts: Facts) -> Iterator[Finding]:
+def external(facts: DumpFacts) -> Iterator[Finding]:
     """Find load balancers that admit no client, and local policies that lack an exception."""
     for chain in facts.chains("KUBE-FW-"):
         rows = facts.rows(chain)
@@ -37,7 +37,7 @@ def _leads_on(row: ChainRule) -> bool:
     return row.is_jump and (row.target or "").startswith(names.SERVICE_PREFIXES)
 
 
-def _pod_network(facts: Facts) -> Network | None:
+def _pod_network(facts: DumpFacts) -> Network | None:
     """Return the network of pods as the rules for flows from outside write it."""
     of_services = (row for row in facts.all_rows() if row.chain.startswith("KUBE-SVC-"))
     for row in itertools.chain(facts.rows(names.SERVICES), of_services):
@@ -46,7 +46,7 @@ def _pod_network(facts: Facts) -> Network | None:
     return None
 
 
-def _exceptions(facts: Facts, chain: str, network: Network | None) -> Iterator[Finding]:
+def _exceptions(facts: DumpFacts, chain: str, network: Network | None) -> Iterator[Finding]:
     """Find flows of pods and of the node that a local policy affects, although it should not."""
     rows = facts.rows(chain)
     to_all = [row for row in rows if row.is_jump and (row.target or "").startswith("KUBE-SVC-")]

@@ -19,7 +19,7 @@ from analyzer.kubeproxy.matched.chain_rule import ChainRule, rules_of
 from analyzer.model.addresses import Address
 from analyzer.model.iptables.rules import Ruleset, Table
 from analyzer.model.services import ApiServicePort
-from analyzer.parsers.rows import Chains
+from analyzer.parsers.rows import RowChains
 
 #: Chains of which kube-proxy has one for each ServicePort or endpoint.
 OWN_PREFIXES: Final = (*names.SERVICE_PREFIXES, names.ENDPOINT_PREFIX)
@@ -32,7 +32,7 @@ _NAMED: Final = 2
 LARGE_CLUSTER: Final = 1000
 
 
-class Facts:
+class DumpFacts:
     """The rules of one dump, and `wanted`: the Services of the API, empty if not given.
 
     Attributes:
@@ -227,7 +227,7 @@ class Facts:
         """Address and port that each KUBE-SEP chain sends flows to, if it is just one."""
         found = {chain: to for each in self.settled.values() for chain, to in each.items()}
         for chain in self.chains(names.ENDPOINT_PREFIX):
-            to = {row.dnat for row in self.rows(chain) if row.dnat}
+            to = {row.dnat for row in self.rows(chain) if row.dnat is not None}
             if len(to) == 1:
                 found[chain] = to.pop()
         return found
@@ -272,7 +272,9 @@ class Facts:
 def _rules(table: Table, wanted: Iterable[str]) -> dict[str, list[ChainRule]]:
     """Return the rules of some chains of a table."""
     chains = table.chains
-    if isinstance(chains, Chains):  # in the order of the text, in which lines are counted fastest
+    if isinstance(
+        chains, RowChains
+    ):  # in the order of the text, in which lines are counted fastest
         groups = chains.block.groups
         wanted = sorted(wanted, key=lambda name: groups.get(name, (0, 0)))
     return {name: list(rules_of(chains[name])) for name in wanted}

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.check.facts import Facts
+from analyzer.kubeproxy.check.facts import DumpFacts
 from analyzer.kubeproxy.check.findings import Finding
 from analyzer.kubeproxy.matched.chain_rule import ChainRule, FrontendKey
 
 
-def frontends(facts: Facts) -> Iterator[Finding]:
+def frontends(facts: DumpFacts) -> Iterator[Finding]:
     """Find frontends without a port, doubled, or after the NodePorts."""
     yield from _ports(facts)
     yield from _twice(facts)
@@ -22,7 +22,7 @@ def frontends(facts: Facts) -> Iterator[Finding]:
     yield from _node_ports(facts)
 
 
-def _ports(facts: Facts) -> Iterator[Finding]:
+def _ports(facts: DumpFacts) -> Iterator[Finding]:
     for row in (*facts.frontends, *facts.refusals):
         if row.asks_port or row.others:  # multiport and unreadable matches may include the port
             continue
@@ -41,7 +41,7 @@ def _ports(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def _twice(facts: Facts) -> Iterator[Finding]:
+def _twice(facts: DumpFacts) -> Iterator[Finding]:
     seen: dict[FrontendKey, ChainRule] = {}
     for row in facts.frontends:
         narrower = row.source or row.local or row.others
@@ -64,7 +64,7 @@ def _twice(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def _lost(facts: Facts) -> Iterator[Finding]:
+def _lost(facts: DumpFacts) -> Iterator[Finding]:
     """Find rules that mark or count the flows of a frontend which no rule then sends on."""
     sent = {each.frontend_key for each in facts.frontends if not each.is_loopback}
     told = set()
@@ -91,7 +91,7 @@ def _lost(facts: Facts) -> Iterator[Finding]:
             )
 
 
-def _node_ports(facts: Facts) -> Iterator[Finding]:
+def _node_ports(facts: DumpFacts) -> Iterator[Finding]:
     rows = facts.rows(names.SERVICES)
     jumps = [row for row in rows if row.target == names.NODE_PORTS]
     of_node_ports = [f for f in facts.frontends if f.chain == names.NODE_PORTS]

@@ -9,20 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.check.facts import Facts
+from analyzer.kubeproxy.check.facts import DumpFacts
 from analyzer.kubeproxy.check.findings import Finding
 from analyzer.kubeproxy.names import plain_name
 from analyzer.model.addresses import address_and_port_from_text
 
 
-def hashes(facts: Facts) -> Iterator[Finding]:
+def hashes(facts: DumpFacts) -> Iterator[Finding]:
     """Find chains whose names are of other ServicePorts or endpoints than their rules."""
     yield from _of_services(facts)
     yield from _between(facts)
     yield from _of_endpoints(facts)
 
 
-def _of_services(facts: Facts) -> Iterator[Finding]:
+def _of_services(facts: DumpFacts) -> Iterator[Finding]:
     for frontend in facts.frontends:
         chain = frontend.target or ""
         if not frontend.service or not frontend.protocol:
@@ -42,7 +42,7 @@ def _of_services(facts: Facts) -> Iterator[Finding]:
             )
 
 
-def _between(facts: Facts) -> Iterator[Finding]:
+def _between(facts: DumpFacts) -> Iterator[Finding]:
     for chain in facts.chains(*names.SERVICE_PREFIXES):
         for row in facts.rows(chain):
             target = row.target or ""
@@ -61,7 +61,7 @@ def _between(facts: Facts) -> Iterator[Finding]:
                 )
 
 
-def _of_endpoints(facts: Facts) -> Iterator[Finding]:
+def _of_endpoints(facts: DumpFacts) -> Iterator[Finding]:
     # A comment with the wrong ServicePort says nothing about endpoints.
     sound = {
         (frontend.service, frontend.protocol)
@@ -87,7 +87,7 @@ def _of_endpoints(facts: Facts) -> Iterator[Finding]:
         ):
             (name, protocol), row = next(iter(owners.items()))
             right = names.ENDPOINT_PREFIX + names.chain_hash(name, protocol, spellings[0])
-            dnat = next(each for each in facts.rows(chain) if each.dnat)
+            dnat = next(each for each in facts.rows(chain) if each.dnat is not None)
             yield Finding(
                 code="chain-hash",
                 message=(
@@ -112,7 +112,7 @@ def _expected(name: str, protocol: str, *more: str) -> set[str]:
     return found
 
 
-def _spellings(facts: Facts, chain: str, to: str) -> list[str]:
+def _spellings(facts: DumpFacts, chain: str, to: str) -> list[str]:
     """Return the spellings of an endpoint that may have been hashed; empty if not known.
 
     An IPv6 address is hashed as spelled in the API, which comments and objects show but DNAT does

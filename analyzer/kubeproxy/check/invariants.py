@@ -12,7 +12,7 @@ from analyzer.kubeproxy.check.draws import draws
 from analyzer.kubeproxy.check.endpoints import endpoints
 from analyzer.kubeproxy.check.entry import entry
 from analyzer.kubeproxy.check.external import external
-from analyzer.kubeproxy.check.facts import Facts
+from analyzer.kubeproxy.check.facts import DumpFacts
 from analyzer.kubeproxy.check.findings import Checked, Finding, gathered
 from analyzer.kubeproxy.check.frontends import frontends
 from analyzer.kubeproxy.check.hashes import hashes
@@ -20,10 +20,11 @@ from analyzer.kubeproxy.check.leftovers import leftovers
 from analyzer.kubeproxy.check.masquerade import masquerade
 from analyzer.kubeproxy.check.objects import objects
 from analyzer.kubeproxy.check.refusal import refusal
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.services import ApiServicePort
 
-Invariant = Callable[[Facts], Iterator[Finding]]
+Invariant = Callable[[DumpFacts], Iterator[Finding]]
 
 #: The checks of the rules of iptables mode. A new invariant is one file and one line.
 INVARIANTS: Final[dict[str, Invariant]] = {
@@ -77,7 +78,7 @@ _OF_ABSENCE: Final = frozenset(
 
 def check(
     ruleset: Ruleset,
-    mode: str,
+    mode: ProxyMode,
     wanted: tuple[ApiServicePort, ...] = (),
     *,
     node: str | None = None,
@@ -90,9 +91,9 @@ def check(
     Raises:
         ParseError: a rule is malformed.
     """
-    if mode != "iptables":
+    if mode is not ProxyMode.IPTABLES:
         return gathered([_unchecked(mode)], ruleset.file)
-    facts = Facts(ruleset, wanted, node, zone)
+    facts = DumpFacts(ruleset, wanted, node, zone)
     found = [finding for invariant in INVARIANTS.values() for finding in invariant(facts)]
     if not (facts.nat.complete and facts.filter.complete):
         found = [finding for finding in found if finding.code not in _OF_ABSENCE]
@@ -110,8 +111,10 @@ _INCOMPLETE: Final = Finding(
 )
 
 
-def _unchecked(mode: str) -> Finding:
-    what = "no rules of kube-proxy" if mode == "none" else f"kube-proxy's {mode} mode"
+def _unchecked(mode: ProxyMode) -> Finding:
+    what = f"kube-proxy's {mode.value} mode"
+    if mode is ProxyMode.NONE:
+        what = "no rules of kube-proxy"
     return Finding(
         code="not-checked",
         message=(

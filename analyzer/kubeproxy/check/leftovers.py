@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from analyzer.kubeproxy.check.facts import Facts
+from analyzer.kubeproxy.check.facts import DumpFacts
 from analyzer.kubeproxy.check.findings import Finding
 
 _IPVS: Final = (
@@ -33,7 +33,7 @@ _USERSPACE: Final = (
 )
 
 
-def leftovers(facts: Facts) -> Iterator[Finding]:
+def leftovers(facts: DumpFacts) -> Iterator[Finding]:
     """Find chains of ipvs and userspace mode."""
     for mode, chains in (("ipvs", _IPVS), ("userspace", _USERSPACE)):
         found = [

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.check.facts import Facts, listed
+from analyzer.kubeproxy.check.facts import DumpFacts, listed
 from analyzer.kubeproxy.check.findings import Finding
 from analyzer.kubeproxy.matched.chain_rule import ChainRule, FrontendKey
 from analyzer.model.addresses import Network, network_to_text
@@ -19,7 +19,7 @@ _POSTROUTING = "KUBE-POSTROUTING"
 _FORWARD = "KUBE-FORWARD"
 
 
-def masquerade(facts: Facts) -> Iterator[Finding]:
+def masquerade(facts: DumpFacts) -> Iterator[Finding]:
     """Find a mark that is not set, not masqueraded or not accepted, and flows without it."""
     if facts.settled or facts.callers.get(names.MARK_MASQUERADE):
         yield from _mark(facts)
@@ -30,7 +30,7 @@ def masquerade(facts: Facts) -> Iterator[Finding]:
     yield from _of_chains(facts)
 
 
-def _mark(facts: Facts) -> Iterator[Finding]:
+def _mark(facts: DumpFacts) -> Iterator[Finding]:
     chain = names.MARK_MASQUERADE
     rows = facts.rows(chain)
     told = rows or facts.nat.complete
@@ -46,7 +46,7 @@ def _mark(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def _postrouting(facts: Facts) -> Iterator[Finding]:
+def _postrouting(facts: DumpFacts) -> Iterator[Finding]:
     if _POSTROUTING not in facts.nat.chains:
         yield from ()
         return
@@ -144,7 +144,7 @@ def _other_bit(row: ChainRule, bit: int, masks: set[int]) -> Finding:
     )
 
 
-def _forward(facts: Facts) -> Iterator[Finding]:
+def _forward(facts: DumpFacts) -> Iterator[Finding]:
     rows = facts.rows(_FORWARD, "filter")
     accepts = [row for row in rows if row.target == "ACCEPT" and row.mark is not None]
     bit = facts.masquerade_mark
@@ -173,7 +173,7 @@ def _forward(facts: Facts) -> Iterator[Finding]:
 # --- which flows are marked ---
 
 
-def _outside(facts: Facts) -> Iterator[Finding]:
+def _outside(facts: DumpFacts) -> Iterator[Finding]:
     """Find ClusterIPs whose flows from outside are not marked while those to others are."""
     marked: dict[FrontendKey, list[ChainRule]] = {}
     for row in facts.all_rows():
@@ -243,7 +243,7 @@ def _mark_of(frontend: ChainRule, marked: dict[FrontendKey, list[ChainRule]]) ->
     return None
 
 
-def _everything(facts: Facts) -> Iterator[Finding]:
+def _everything(facts: DumpFacts) -> Iterator[Finding]:
     for chain in (names.SERVICES, names.NODE_PORTS):
         for row in facts.rows(chain):
             if row.target == names.MARK_MASQUERADE and row.is_unconditional:
@@ -257,7 +257,7 @@ def _everything(facts: Facts) -> Iterator[Finding]:
                 )
 
 
-def _of_chains(facts: Facts) -> Iterator[Finding]:
+def _of_chains(facts: DumpFacts) -> Iterator[Finding]:
     """Find external traffic sent to the whole cluster without a mark, or to this node with one."""
     for chain in facts.chains("KUBE-EXT-", "KUBE-FW-"):
         marked = False

@@ -13,7 +13,7 @@ from ipaddress import IPv4Address
 from typing import Final, TypeAlias
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.check.facts import Facts
+from analyzer.kubeproxy.check.facts import DumpFacts
 from analyzer.kubeproxy.check.findings import Finding
 from analyzer.kubeproxy.matched.chain_rule import ChainRule
 from analyzer.kubeproxy.names import plain_name
@@ -21,7 +21,7 @@ from analyzer.model.addresses import Address, address_and_port_from_text, addres
 from analyzer.model.services import ApiEndpoint, ApiServicePort
 
 #: Name, without a colon at its end, and protocol.
-Key: TypeAlias = tuple[str, str]
+PlainNameAndProtocol: TypeAlias = tuple[str, str]
 #: Kind, address (None: any of the node), port.
 ApiFrontend: TypeAlias = tuple[str, Address | None, int]
 
@@ -29,11 +29,11 @@ ApiFrontend: TypeAlias = tuple[str, Address | None, int]
 _PREFERS_LOCAL: Final = "openshift-dns/dns-default:"
 
 
-def objects(facts: Facts) -> Iterator[Finding]:
+def objects(facts: DumpFacts) -> Iterator[Finding]:
     """Find Services, frontends and endpoints that are only in the rules or only in the objects."""
     if not facts.wanted:
         return
-    there: dict[Key, list[ChainRule]] = {}
+    there: dict[PlainNameAndProtocol, list[ChainRule]] = {}
     for frontend in (*facts.frontends, *facts.refusals):
         if frontend.service:
             there.setdefault((plain_name(frontend.service), frontend.protocol or ""), []).append(
@@ -75,9 +75,9 @@ def _text(place: ApiFrontend, protocol: str) -> str:
     return f"[{host}]:{port}/{protocol}" if ":" in host else f"{host}:{port}/{protocol}"
 
 
-def _chains(facts: Facts) -> dict[Key, list[str]]:
+def _chains(facts: DumpFacts) -> dict[PlainNameAndProtocol, list[str]]:
     """Return the chains that draw endpoints of each ServicePort."""
-    found: dict[Key, list[str]] = {}
+    found: dict[PlainNameAndProtocol, list[str]] = {}
     for chain, owners in facts.owners.items():
         draws = chain in facts.settled or facts.draws(chain)
         if draws and not chain.startswith(names.ENDPOINT_PREFIX):
@@ -116,7 +116,7 @@ def _frontends(want: ApiServicePort, found: list[ChainRule]) -> Iterator[Finding
             )
 
 
-def _affinity(facts: Facts, want: ApiServicePort, chains: list[str]) -> Iterator[Finding]:
+def _affinity(facts: DumpFacts, want: ApiServicePort, chains: list[str]) -> Iterator[Finding]:
     for chain in chains:
         if chain in facts.settled and want.affinity is None:
             continue  # a settled chain has no affinity
@@ -138,8 +138,8 @@ def _affinity(facts: Facts, want: ApiServicePort, chains: list[str]) -> Iterator
 # --- endpoints ---
 
 
-def _endpoints(facts: Facts, want: ApiServicePort, chains: list[str]) -> Iterator[Finding]:
-    # Texts are compared first: parsing all addresses of a large dump once more takes long.
+def _endpoints(facts: DumpFacts, want: ApiServicePort, chains: list[str]) -> Iterator[Finding]:
+    # Texts are compared first: parsing all addresses of a large dump again takes long.
     by_text = {_of(each): each for each in want.endpoints}
     no_ready = not any(each.is_ready for each in want.endpoints)
     ready = {text for text, each in by_text.items() if each.is_ready}
@@ -177,7 +177,7 @@ def _endpoints(facts: Facts, want: ApiServicePort, chains: list[str]) -> Iterato
 
 
 def _stale(
-    facts: Facts, row: ChainRule, text: str, spec: ApiEndpoint | None, number: int
+    facts: DumpFacts, row: ChainRule, text: str, spec: ApiEndpoint | None, number: int
 ) -> Finding:
     why = "no longer list it" if spec is None else "say that it is not ready"
     return Finding(
@@ -190,7 +190,7 @@ def _stale(
     )
 
 
-def _lacking(facts: Facts, chain: str, missing: list[ApiEndpoint], first: ChainRule) -> Finding:
+def _lacking(facts: DumpFacts, chain: str, missing: list[ApiEndpoint], first: ChainRule) -> Finding:
     texts = [_of(each) for each in missing]
     more = f" and {len(texts) - 2} more" if texts[2:] else ""
     return Finding(
@@ -215,7 +215,7 @@ def _is_for_local(chain: str, want: ApiServicePort) -> bool:
     return chain.startswith(("KUBE-SVL-", "KUBE-XLB-")) or want.internal_local
 
 
-def _required(facts: Facts, chain: str, want: ApiServicePort) -> list[ApiEndpoint]:
+def _required(facts: DumpFacts, chain: str, want: ApiServicePort) -> list[ApiEndpoint]:
     """Return the endpoints that every version draws in a chain."""
     ready = [each for each in want.endpoints if each.is_certain]
     if want.name.startswith(_PREFERS_LOCAL):
@@ -225,13 +225,13 @@ def _required(facts: Facts, chain: str, want: ApiServicePort) -> list[ApiEndpoin
     return [e for e in ready if _is_here(facts, e)]
 
 
-def _is_here(facts: Facts, endpoint: ApiEndpoint) -> bool:
+def _is_here(facts: DumpFacts, endpoint: ApiEndpoint) -> bool:
     """Return whether no topology hint may reserve an endpoint for other nodes."""
     for_us = not endpoint.zones or facts.zone in endpoint.zones
     return for_us and (not endpoint.nodes or facts.node in endpoint.nodes)
 
 
-def _without_chain(facts: Facts, want: ApiServicePort) -> Iterator[Finding]:
+def _without_chain(facts: DumpFacts, want: ApiServicePort) -> Iterator[Finding]:
     """Find Services that are refused although they have ready endpoints."""
     if want.internal_local or not any(each.is_certain for each in want.endpoints):
         return

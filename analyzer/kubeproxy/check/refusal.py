@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.check.facts import Facts, listed
+from analyzer.kubeproxy.check.facts import DumpFacts, listed
 from analyzer.kubeproxy.check.findings import Finding
 from analyzer.kubeproxy.matched.chain_rule import ChainRule
 
@@ -30,7 +30,7 @@ _OF_ENDPOINTS: Final = ("KUBE-SVC-", "KUBE-SVL-", names.ENDPOINT_PREFIX)
 _SAYS: Final = {"DROP": "drops", "REJECT": "rejects", "ACCEPT": "accepts"}
 
 
-def refusal(facts: Facts) -> Iterator[Finding]:
+def refusal(facts: DumpFacts) -> Iterator[Finding]:
     """Find refusals that are missing, for all traffic, or for frontends with endpoints."""
     yield from _of_all(facts)
     yield from _drop_mark(facts)
@@ -39,7 +39,7 @@ def refusal(facts: Facts) -> Iterator[Finding]:
     yield from _served(facts)
 
 
-def _of_all(facts: Facts) -> Iterator[Finding]:
+def _of_all(facts: DumpFacts) -> Iterator[Finding]:
     for chain in _CHAINS:
         for row in facts.rows(chain, "filter"):
             if row.target in _SAYS and row.is_unconditional and not row.is_jump:
@@ -58,7 +58,7 @@ def _of_all(facts: Facts) -> Iterator[Finding]:
                 )
 
 
-def _drop_mark(facts: Facts) -> Iterator[Finding]:
+def _drop_mark(facts: DumpFacts) -> Iterator[Finding]:
     callers = facts.callers.get(names.MARK_DROP, [])
     if not callers or names.MARK_DROP not in facts.nat.chains:
         return
@@ -101,7 +101,7 @@ def _drop_mark(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def _is_behind_endpoints(facts: Facts, row: ChainRule) -> bool:
+def _is_behind_endpoints(facts: DumpFacts, row: ChainRule) -> bool:
     """Return whether rules before this one in its chain send every flow to an endpoint."""
     return any(
         before.is_unconditional
@@ -112,7 +112,7 @@ def _is_behind_endpoints(facts: Facts, row: ChainRule) -> bool:
     )
 
 
-def _source_ranges(facts: Facts) -> Iterator[Finding]:
+def _source_ranges(facts: DumpFacts) -> Iterator[Finding]:
     if "filter" not in facts.ruleset.tables:
         return
     dropped = {
@@ -140,7 +140,7 @@ def _source_ranges(facts: Facts) -> Iterator[Finding]:
             )
 
 
-def _local(facts: Facts) -> Iterator[Finding]:
+def _local(facts: DumpFacts) -> Iterator[Finding]:
     """Find frontends whose flows return from the chain for external traffic and are not dropped."""
     refused = {each.frontend_key for each in facts.refusals}
     for chain in facts.chains("KUBE-EXT-", "KUBE-XLB-"):
@@ -168,7 +168,7 @@ def _local(facts: Facts) -> Iterator[Finding]:
             )
 
 
-def _served(facts: Facts) -> Iterator[Finding]:
+def _served(facts: DumpFacts) -> Iterator[Finding]:
     refused = {
         each.frontend_key: each
         for each in facts.refusals

@@ -1,4 +1,4 @@
-"""Chains in which no invariant finds anything, since their rows fit each other.
+"""Chains that need no further checks, since their rows are consistent with each other.
 
 If only one ServicePort leads to a chain that draws endpoints, each with 1/n when n are left, if
 nothing else leads to the chains of these endpoints, and if all names and comments are what
@@ -16,18 +16,14 @@ from typing import Final
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.check.probabilities import is_one_of
-from analyzer.kubeproxy.check.usual import Draw, Drawing, Usual
+from analyzer.kubeproxy.check.usual import Drawing, DrawWords, Usual
 from analyzer.kubeproxy.matched.chain_rule import ChainRule
 from analyzer.kubeproxy.names import plain_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TypeAlias
-
+    from analyzer.kubeproxy.grouping import NameAndProtocol
     from analyzer.kubeproxy.matched.chain_rule import FrontendKey
-
-    #: Name and protocol of a ServicePort.
-    Key: TypeAlias = tuple[str, str]
 
 #: In the place of the rows of an endpoint that are not usual.
 _NONE: Final = ("", "", "", "", "")
@@ -36,7 +32,7 @@ _NONE: Final = ("", "", "", "", "")
 def settled(
     usual: Usual,
     others: Iterable[ChainRule],
-    owners: Mapping[str, Collection[Key]],
+    owners: Mapping[str, Collection[NameAndProtocol]],
     sent: Collection[FrontendKey],
 ) -> dict[str, dict[str, str]]:
     """Return chains that draw, with the chains of their endpoints and where these send flows.
@@ -59,7 +55,7 @@ def settled(
     return found
 
 
-def _ends(draws: list[Draw], usual: Usual, key: Key) -> dict[str, str]:
+def _ends(draws: list[DrawWords], usual: Usual, key: NameAndProtocol) -> dict[str, str]:
     """Return the endpoints' chains, if they are exactly those of a ServicePort; otherwise none."""
     name, protocol = key
     plain = plain_name(name)
@@ -90,7 +86,7 @@ def _are_even(probabilities: tuple[str, ...]) -> bool:
     return not rest and all(p and is_one_of(number - at, p) for at, p in enumerate(drawn))
 
 
-def _marks_its_own(drawing: Drawing, key: Key, sent: Collection[FrontendKey]) -> bool:
+def _marks_its_own(drawing: Drawing, key: NameAndProtocol, sent: Collection[FrontendKey]) -> bool:
     """Return whether all flows that a chain marks are sent on, and are of its ServicePort."""
     for row in drawing.marks:
         name = next((word for word in row.comment.split(" ") if "/" in word), None)

@@ -13,7 +13,7 @@ from analyzer.kubeproxy import names
 from analyzer.kubeproxy.matched.chain_rule import ChainRule, rules_of
 from analyzer.model.iptables.rules import Table
 from analyzer.model.value import value
-from analyzer.parsers.rows import Chains
+from analyzer.parsers.rows import RowChains
 
 _ROW: Final = r"(?:\[\d+:\d+\] )?-A"
 _ENDPOINT: Final = re.compile(
@@ -30,7 +30,7 @@ _DRAW: Final = re.compile(
 _DRAWING: Final = ("KUBE-SVC-", "KUBE-SVL-")
 
 #: Comment, probability and chain; empty texts if a row has none.
-Draw: TypeAlias = tuple[str, str, str]
+DrawWords: TypeAlias = tuple[str, str, str]
 #: Chain, address, comment, protocol, and address and port: flows from there are marked, all flows
 #: are sent there.
 EndpointWords: TypeAlias = tuple[str, str, str, str, str]
@@ -40,7 +40,7 @@ EndpointWords: TypeAlias = tuple[str, str, str, str, str]
 class Drawing:
     """A chain that draws endpoints, and before that may mark the flows of a frontend."""
 
-    draws: list[Draw]
+    draws: list[DrawWords]
     marks: list[ChainRule]
 
 
@@ -55,10 +55,10 @@ class Usual:
     def __init__(self, table: Table) -> None:
         self.endpoints: dict[str, EndpointWords] = {}
         self.drawing: dict[str, Drawing] = {}
-        if isinstance(table.chains, Chains):
+        if isinstance(table.chains, RowChains):
             self._read(table.chains)
 
-    def _read(self, chains: Chains) -> None:
+    def _read(self, chains: RowChains) -> None:
         block, text = chains.block, chains.block.text
         for span in block.skimmed.spans if block.skimmed is not None else ():
             self.endpoints.update({words[0]: words for words in _ENDPOINT.findall(text, *span)})

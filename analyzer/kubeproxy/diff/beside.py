@@ -19,10 +19,11 @@ from analyzer.kubeproxy.diff.changes import UNRESOLVED, Otherwise
 from analyzer.kubeproxy.diff.pairs import version_of
 from analyzer.kubeproxy.diff.shares import certainly_agree, certainly_differ
 from analyzer.kubeproxy.diff.side import DumpSide, PacketEnds
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.kubeproxy.routes.packets import SIDES
 from analyzer.kubeproxy.view import Endpoint, FrontendKind, Source, View
 from analyzer.model.addresses import Address
-from analyzer.model.packet import Packet
+from analyzer.model.packet import NO_DEVICE, Packet
 from analyzer.model.probability import NEVER, Bounds
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace, value
@@ -30,7 +31,6 @@ from analyzer.semantics.tree import AnyRule
 
 T = TypeVar("T")
 
-NFTABLES: Final = "nftables"
 #: Most ClusterIPs, and most NodePorts, that are evaluated.
 _MOST_ASKED: Final = 4
 _HIGHEST_PORT: Final = 0xFFFF
@@ -115,11 +115,15 @@ def beside(a: DumpSide, b: DumpSide, version: int) -> tuple[NonServiceFlows, ...
     return tuple([_told(each, version, modes) for each in found.values()])
 
 
-def _told(found: Sequence[_Found], version: int, modes: tuple[str, str]) -> NonServiceFlows:
+def _told(
+    found: Sequence[_Found], version: int, modes: tuple[ProxyMode, ProxyMode]
+) -> NonServiceFlows:
     first = found[0]
     places = [(one.packet.destination, one.packet.destination_port) for one in found]
     # Unallocated addresses may also be dropped in one version of nftables mode and not in another.
-    intended = NFTABLES in modes and (modes[0] != modes[1] or first.topic is Topic.UNALLOCATED)
+    intended = ProxyMode.NFTABLES in modes and (
+        modes[0] != modes[1] or first.topic is Topic.UNALLOCATED
+    )
     return NonServiceFlows(
         topic=first.topic,
         version=version,
@@ -179,7 +183,7 @@ def _from(source: Source, address: Address | None, packet: Packet) -> Packet:
     return replace(
         packet,
         source=address,
-        in_interface="" if made_here else None,
+        in_interface=NO_DEVICE if made_here else None,
         from_node=made_here,
         comes_from=SIDES.get(source),
     )
@@ -213,8 +217,8 @@ def _to_cluster_ips(a: View, b: View, version: int) -> Iterator[tuple[Topic, Pac
         yield Topic.CLUSTER_IP_PING, ping
     highest = (1 << _BITS[version]) - 1
     behind = (address + 1 for address in addresses if int(address) < highest)
-    nobodys = [address for address in behind if address not in known]
-    for address in _some(nobodys):
+    unknown = [address for address in behind if address not in known]
+    for address in _some(unknown):
         to = Packet(protocol="tcp", destination=address, destination_port=free, to_node=False)
         yield Topic.UNALLOCATED, to
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final, TypeAlias
 
-from analyzer.kubeproxy.diff.beside import NFTABLES, NonServiceFlows
+from analyzer.kubeproxy.diff.beside import NonServiceFlows
 from analyzer.kubeproxy.diff.changes import (
     SHARES,
     Change,
@@ -18,7 +18,8 @@ from analyzer.kubeproxy.diff.networks import by_network
 from analyzer.kubeproxy.diff.pairs import common_frontends, pairs, place, version_of
 from analyzer.kubeproxy.diff.routes import ComparedRoute, RouteComparer
 from analyzer.kubeproxy.diff.side import DumpSide
-from analyzer.kubeproxy.rows.plain_shares import Fares, PlainRoutes
+from analyzer.kubeproxy.proxy_mode import ProxyMode
+from analyzer.kubeproxy.rows.plain_shares import AfterBySource, PlainRoutes
 from analyzer.kubeproxy.view import Frontend, LazyRoutes, Route, ServicePort, Source
 from analyzer.model.probability import NEVER
 from analyzer.model.value import replace, value
@@ -110,22 +111,24 @@ class _Comparer:
         self.expected = Expected(a, b)
         #: For plain routes with the same draws in both, by identity of their results, which are
         #: kept: whether all is known; such ServicePorts do not differ.
-        self._same: dict[tuple[int, int], tuple[Fares, Fares, bool]] = {}
+        self._same: dict[tuple[int, int], tuple[AfterBySource, AfterBySource, bool]] = {}
         #: Kinds of frontends from comments take precedence over guessed ones.
-        self._kinds_of_b = a.view.mode == NFTABLES
+        self._kinds_of_b = a.view.mode is ProxyMode.NFTABLES
 
     def service(self, a: ServicePort, b: ServicePort) -> tuple[ServiceChange | None, bool]:
         """Return what differs, if anything, and whether the rest is alike but not fully known."""
-        fares = self._fares(a, b)
-        key = id(fares[0]), id(fares[1])
+        after_by_source = self._after_by_source(a, b)
+        key = id(after_by_source[0]), id(after_by_source[1])
         if key in self._same:
             return None, self._same[key][2]
         change, alike = self._compared(a, b)
-        if fares != (None, None) and change is None:
-            self._same[key] = *fares, alike
+        if after_by_source != (None, None) and change is None:
+            self._same[key] = *after_by_source, alike
         return change, alike
 
-    def _fares(self, a: ServicePort, b: ServicePort) -> tuple[Fares, Fares]:
+    def _after_by_source(
+        self, a: ServicePort, b: ServicePort
+    ) -> tuple[AfterBySource, AfterBySource]:
         """Return what happens to flows to the same endpoints in both; None: compare every route."""
         one, other = a.routes, b.routes
         if (
@@ -137,9 +140,9 @@ class _Comparer:
             and [*map(place, a.frontends)] == [*map(place, b.frontends)]
             and not (a.affinity or b.affinity or a.unfilled or b.unfilled)
         ):
-            fares = one.fares(), other.fares()
-            if None not in fares:
-                return fares
+            after_by_source = one.after_by_source(), other.after_by_source()
+            if None not in after_by_source:
+                return after_by_source
         return None, None
 
     def _compared(self, a: ServicePort, b: ServicePort) -> tuple[ServiceChange | None, bool]:

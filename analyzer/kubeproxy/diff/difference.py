@@ -13,7 +13,7 @@ from analyzer.model.value import value
 
 
 @enum.unique
-class Verdict(enum.Enum):
+class Conclusion(enum.Enum):
     """The overall result of a comparison.
 
     For clients of ServicePorts nothing changes with SAME and INTENDED; with UNKNOWN that is not
@@ -45,14 +45,14 @@ class Difference:
     beside: tuple[NonServiceFlows, ...]
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> Conclusion:
         """The overall result: the worst of all parts."""
         certain = any(each.is_certain for each in self.changes)
         if certain or any(each.is_certain and not each.is_intended for each in self.beside):
-            return Verdict.DIFFERENT
+            return Conclusion.DIFFERENT
         if self.cut or self.changes or any(not each.is_certain for each in self.beside):
-            return Verdict.UNKNOWN
-        return Verdict.INTENDED if self.beside else Verdict.SAME
+            return Conclusion.UNKNOWN
+        return Conclusion.INTENDED if self.beside else Conclusion.SAME
 
 
 def difference(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from analyzer.errors import UsageError
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.kubeproxy.view import View
 from analyzer.model.value import value
 
 #: Modes whose rules do not show where flows go.
 _WITHOUT_ENDPOINTS = {
-    "ipvs": "endpoints are in the kernel's IPVS tables",
-    "userspace": "its own process chooses endpoints",
+    ProxyMode.IPVS: "endpoints are in the kernel's IPVS tables",
+    ProxyMode.USERSPACE: "its own process chooses endpoints",
 }
 
 
@@ -32,10 +33,10 @@ def versions_of_both(a: Dump, b: Dump) -> tuple[int, ...]:
         because = _WITHOUT_ENDPOINTS.get(dump.view.mode)
         if because is not None:
             raise UsageError(
-                f"{dump.file}: kube-proxy runs in {dump.view.mode} mode, where {because}; "
+                f"{dump.file}: kube-proxy runs in {dump.view.mode.value} mode, where {because}; "
                 "only rules of iptables and nftables mode can be compared"
             )
-    if a.view.mode == b.view.mode == "none":
+    if a.view.mode is b.view.mode is ProxyMode.NONE:
         raise UsageError(
             f"{a.file} and {b.file}: neither has rules of kube-proxy, so there is nothing to "
             "compare; in nftables mode `nft list ruleset` shows them, in iptables mode "

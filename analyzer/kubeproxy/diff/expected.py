@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from analyzer.kubeproxy.diff.beside import NFTABLES, NonServiceFlows, Topic
+from analyzer.kubeproxy.diff.beside import NonServiceFlows, Topic
 from analyzer.kubeproxy.diff.changes import (
     KEPT,
     MASQUERADED,
@@ -32,6 +32,7 @@ from analyzer.kubeproxy.diff.changes import (
     RouteIdentity,
 )
 from analyzer.kubeproxy.diff.side import DumpSide
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.kubeproxy.view import Endpoint, FrontendKind, Source
 from analyzer.model.probability import ALWAYS, Bounds
 from analyzer.model.ternary import Ternary
@@ -70,7 +71,7 @@ class Expected:
 
     def without(self, way: RouteIdentity, protocol: str, change: Change) -> Change:
         """Return a change without what differs in nftables mode by design."""
-        if NFTABLES not in self._modes:
+        if ProxyMode.NFTABLES not in self._modes:
             return change
         if way.source is Source.HAIRPIN and change.masquerade:
             kept = tuple([each for each in change.masquerade if not self._takes_hairpin(way, each)])
@@ -82,7 +83,7 @@ class Expected:
 
     def _takes_hairpin(self, way: RouteIdentity, change: MasqueradeChange) -> bool:
         keeping = self._a if not change.a else self._b
-        if keeping.view.mode != NFTABLES:
+        if keeping.view.mode is not ProxyMode.NFTABLES:
             return False
         here = keeping.has(change.endpoint.address)
         if here is Ternary.TRUE:
@@ -104,7 +105,7 @@ class Expected:
         address, port = way.frontend.address, way.frontend.port
         if address is None or way.frontend.kind not in _EXTERNAL or ends is None:
             return False
-        nft = self._modes.index(NFTABLES)
+        nft = self._modes.index(ProxyMode.NFTABLES)
         refuses = ends[nft] in _REFUSED and ends[1 - nft] == _PASSED
         if not refuses or self._modes[0] == self._modes[1]:
             return False

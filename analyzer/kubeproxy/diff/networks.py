@@ -10,13 +10,13 @@ from analyzer.kubeproxy.view import Route
 from analyzer.model.addresses import Network
 
 #: Sources, the networks in theirs that are not of them, and their routes in both dumps.
-Told: TypeAlias = "tuple[Network | None, tuple[Network, ...], Route, Route]"
+RoutesOfNetwork: TypeAlias = "tuple[Network | None, tuple[Network, ...], Route, Route]"
 
 
-def by_network(a: Sequence[Route], b: Sequence[Route]) -> Iterator[Told]:
+def by_network(a: Sequence[Route], b: Sequence[Route]) -> Iterator[RoutesOfNetwork]:
     """Yield the routes of the same sources in both dumps.
 
-    `a` and `b` are of one frontend and one kind of source. A network stands for the sources in it
+    `a` and `b` are of one frontend and one kind of source. A network represents the sources in it
     that are in no narrower one of these routes, which are returned with it; None for those in none.
     """
     if len(a) == len(b) == 1 and not a[0].networks and not b[0].networks:

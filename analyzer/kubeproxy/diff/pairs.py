@@ -16,7 +16,7 @@ from analyzer.model.addresses import Address
 from analyzer.model.value import replace
 
 #: IP version (None: not known), name and protocol of a ServicePort.
-Key: TypeAlias = tuple[int | None, str, str]
+PairedBy: TypeAlias = tuple[int | None, str, str]
 #: Address (None: any of the node) and port of a frontend.
 FrontendAddress: TypeAlias = tuple[Address | None, int | None]
 _Owners: TypeAlias = dict[tuple[str, FrontendAddress], ServicePort]
@@ -56,8 +56,8 @@ def _is_named(service: ServicePort) -> bool:
     return service.name.service is not None
 
 
-def _by_key(services: Iterable[ServicePort]) -> Mapping[Key, ServicePort]:
-    found: dict[Key, ServicePort] = {}
+def _by_key(services: Iterable[ServicePort]) -> Mapping[PairedBy, ServicePort]:
+    found: dict[PairedBy, ServicePort] = {}
     for service in services:
         key = version_of(service), service.name.text, service.protocol
         before = found.get(key)

@@ -13,7 +13,7 @@ from analyzer.kubeproxy.routes.trace import Question, trace, way
 from analyzer.kubeproxy.view import Frontend, FrontendKind, Route, Source, View
 from analyzer.model.addresses import IPV4, Address, Network
 from analyzer.model.cluster import Cluster
-from analyzer.model.packet import Packet
+from analyzer.model.packet import NO_DEVICE, Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
@@ -25,7 +25,7 @@ from analyzer.semantics.shares import shares
 from analyzer.semantics.tree import AnyRule, Leaf, Tree
 
 #: Returns the address that represents the sources of a route of an IP version; None: not known.
-Sources: TypeAlias = Callable[[int, Frontend, str, Source, Network | None], Address | None]
+RepresentativeOf: TypeAlias = Callable[[int, Frontend, str, Source, Network | None], Address | None]
 
 #: Whether a source is an address of the node; the address itself may not be known.
 _FROM_NODE: Final = {
@@ -63,7 +63,7 @@ class DumpSide:
         cluster: Cluster,
         *,
         version: int,
-        sources: Sources,
+        sources: RepresentativeOf,
         own: tuple[Address, ...] = (),
         node_port_address: Address | None = None,
         assumed: Mapping[str, str] = DEFAULTS,
@@ -116,7 +116,7 @@ class DumpSide:
             source=self._sources(self._version, frontend, protocol, source, route.network),
             destination=frontend.address or self.node_port_address,
             destination_port=frontend.port,
-            in_interface="" if source is Source.NODE else None,
+            in_interface=NO_DEVICE if source is Source.NODE else None,
             from_node=_FROM_NODE[source],
             bridge_port=self._bridge_port.get(source),
             comes_from=SIDES.get(source),

@@ -37,13 +37,13 @@ class Entry:
     """A rule that sends the flows of one frontend to a chain, or refuses them.
 
     Attributes:
-        chain: empty if the rule refuses the flows.
+        chain: None if the rule refuses the flows.
     """
 
     name: str
     protocol: str
     frontend: Frontend
-    chain: str
+    chain: str | None
 
 
 @value
@@ -143,7 +143,7 @@ def refusals(ruleset: Ruleset, known: ObjectNames | None = None) -> Iterator[tup
             )
             if named and read.protocol is not None and read.port is not None:
                 place = read.host, read.protocol, read.port
-                entry = _entry(read.comment, *place, assumed, "", known)
+                entry = _entry(read.comment, *place, assumed, None, known)
                 yield entry, "reject" if isinstance(rule.target, Reject) else "drop"
 
 
@@ -153,7 +153,7 @@ def _entry(
     protocol: str,
     port: int | None,
     assumed: FrontendKind,
-    chain: str,
+    chain: str | None,
     known: ObjectNames | None,
 ) -> Entry:
     name, kind = names.name_and_kind(comment)
@@ -196,20 +196,20 @@ def affinity(table: Table, name: str, seen: frozenset[str] = frozenset()) -> int
                 if isinstance(match, MatchRecent) and match.action.value == "rcheck":
                     return match.seconds
         to = each if isinstance(each, str) else _leads_to(each)
-        if to.startswith(names.SERVICE_PREFIXES):
+        if to is not None and to.startswith(names.SERVICE_PREFIXES):
             found = affinity(table, to, seen | {name})
             if found is not None:
                 return found
     return None
 
 
-def _leads_to(rule: Rule) -> str:
-    """Return the chain that a rule jumps to; empty: none."""
+def _leads_to(rule: Rule) -> str | None:
+    """Return the chain that a rule jumps to; None: it does not jump."""
     match rule.target:
         case Jump(to) | Goto(to):
             return to
         case _:
-            return ""
+            return None
 
 
 def _asking(rules: Sequence[Rule]) -> Iterator[Rule | str]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # only loaded for dumps that need it
     from analyzer.kubeproxy.dispatch.entries import Entry, OddRule
     from analyzer.kubeproxy.dispatch.host_ports import HostPort
     from analyzer.kubeproxy.dispatch.object_names import ObjectNames
-    from analyzer.kubeproxy.grouping import Key, Refusals
+    from analyzer.kubeproxy.grouping import NameAndProtocol, Refusals
 
 #: Faster than calling the enumeration, once for each Service of a dump.
 _KINDS: Final = {kind.value: kind for kind in FrontendKind}
@@ -99,6 +99,7 @@ class Entrances:
 
             for each in every_entry(chain, rules, self._object_names):
                 if isinstance(each, Entry):
+                    assert each.chain is not None  # those of nat send flows on
                     self.unnamed += each.name == str(each.frontend)
                     yield Entrance(each.name, each.protocol, each.frontend, each.chain)
                 else:
@@ -132,7 +133,8 @@ class Entrances:
     def _unmarked_network(self) -> Network | None:
         """Return the network of pods as the rules write it: the one exempt from masquerade."""
         for service in self._plain.services.values():
-            written = network_from_text(service.unmarked) if service.unmarked else None
+            text = service.unmarked
+            written = network_from_text(text) if isinstance(text, str) else None
             if written is not None:
                 return written
         others = [e for e in self.found if e.plain is None]
@@ -181,14 +183,14 @@ class Entrances:
                     return found
         return None
 
-    def refused(self, rulesets: Iterable[Ruleset]) -> dict[Key, Refusals]:
+    def refused(self, rulesets: Iterable[Ruleset]) -> dict[NameAndProtocol, Refusals]:
         """Return the frontends that table filter of `rulesets` refuses, by ServicePort."""
         refusing = [each for each in rulesets if _may_refuse(each)]
         if not refusing:
             return {}
         from analyzer.kubeproxy.dispatch.entries import refusals
 
-        found: dict[Key, Refusals] = {}
+        found: dict[NameAndProtocol, Refusals] = {}
         known = {_place(each): each.frontend for each in self.found}
         for entry, how in (e for rules in refusing for e in refusals(rules, self._object_names)):
             # A refusal's comment does not have the kind; that of the rule in nat does.

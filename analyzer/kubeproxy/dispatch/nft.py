@@ -7,7 +7,7 @@ from collections.abc import Container, Iterator
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.dispatch.nft_chains import reached_by
 from analyzer.kubeproxy.dispatch.nft_places import PacketPattern, places
-from analyzer.kubeproxy.rows.nft import PlainChain, Row, chain_of, rows_of
+from analyzer.kubeproxy.rows.nft import PlainChain, PlainElement, chain_of, numbers_of, rows_of
 from analyzer.kubeproxy.view import Frontend, FrontendKind
 from analyzer.model.addresses import VERSIONS, Address
 from analyzer.model.iptables import targets
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from analyzer.kubeproxy.dispatch.object_names import ObjectNames
 
     #: Protocol, address and port.
-    Key: TypeAlias = tuple[str | None, Address | None, int | None]
+    DestinationKey: TypeAlias = tuple[str | None, Address | None, int | None]
 
 #: Hooks at which flows are sent to endpoints.
 NAT_HOOKS: Final = frozenset({"prerouting", "output"})
@@ -90,16 +90,13 @@ class Entrances:
             for table in ruleset.tables.values()
             if table.family in {family, "inet"} and "dormant" not in table.flags
         ]
-        self.guessed: set[Key] = set()
+        self.guessed: set[DestinationKey] = set()
         self.plain_map: str | None = None
         self.plain_maps: set[tuple[str, str, str]] = set()
         self.plain_addresses: set[str] = set()
-        self._known_ips = {
-            address
-            for table in self.tables
-            if _CLUSTER_IPS in table.sets
-            for address in (element.key for element in table.sets[_CLUSTER_IPS].elements)
-        }
+        held = [table.sets.get(_CLUSTER_IPS) for table in self.tables]
+        sets = [each for each in held if each is not None]
+        self._known_ips = frozenset[int]().union(*[numbers_of(s, self._version) for s in sets])
         self._refusing: dict[tuple[PacketPattern, str, str], Table] = {}
         #: By table and name.
         self._chains: dict[tuple[int, str], list[Chain]] = {}
@@ -118,7 +115,7 @@ class Entrances:
             yield from self._read_table(table)
 
     def _read_table(self, table: Table) -> Iterator[Entrance]:
-        rows: list[Row] = []
+        rows: list[PlainElement] = []
 
         def take(name: str) -> bool:
             # Two maps may have the same address: only evaluating the rules tells which one decides.
@@ -147,13 +144,13 @@ class Entrances:
         """Return whether packets of this family can match; a table may be of both families."""
         return place.address is None or place.address.version == self._version
 
-    def _of_row(self, row: Row, table: Table) -> Entrance:
+    def _of_row(self, row: PlainElement, table: Table) -> Entrance:
         address, protocol, port, chain = row
         place = PacketPattern(address=address, protocol=protocol, port=port)
         name, frontend = self.named(place, chain)
         plain = chain_of(table, chain)
         if plain is not None:
-            self.plain_addresses.update(text.rpartition(":")[0] for text in plain.texts)
+            self.plain_addresses.update(plain.hosts)
         return Entrance(
             name=name,
             protocol=protocol,
@@ -190,9 +187,10 @@ class Entrances:
         return name or str(frontend), frontend
 
     def _kind(self, place: PacketPattern, chain: str, told: str | None) -> FrontendKind:
+        address = place.address
         if told is not None:
             return FrontendKind(told)
-        if place.address in self._known_ips:
+        if address is not None and int(address) in self._known_ips:
             return FrontendKind.CLUSTER_IP
         if self._known_ips or chain.startswith(_EXTERNAL):
             self.guessed.add(_key(place))
@@ -209,9 +207,9 @@ class Entrances:
             found = self._chains[key] = list(reached_by(table, [name]))
         return found
 
-    def _read_guarded(self) -> set[Key]:
+    def _read_guarded(self) -> set[DestinationKey]:
         """Return the places whose flows rules in the filter hooks may refuse, but not all."""
-        found: set[Key] = set()
+        found: set[DestinationKey] = set()
         for table in self.tables:
             walk = NftTraversal(table, self._family, Situation())
             answers: dict[object, str | None] = {}
@@ -227,7 +225,7 @@ class Entrances:
         return found
 
 
-def _key(place: PacketPattern) -> Key:
+def _key(place: PacketPattern) -> DestinationKey:
     return place.protocol, place.address, place.port
 
 

@@ -54,7 +54,9 @@ from analyzer.model.nft.statements import (
     Xt,
 )
 from analyzer.model.packet import Packet
+from analyzer.model.region import Interval
 from analyzer.model.value import value
+from analyzer.semantics.nft.covering import interval_of
 from analyzer.semantics.nft.matching import Lookups
 from analyzer.semantics.situation import Situation
 
@@ -171,20 +173,37 @@ class SurroundingRules:
         return found
 
     @cached_property
-    def _others(self) -> list[_Asked]:
-        quick = [each for each, _, _ in self._quick]
-        return [each for each in self._asked if not any(each is one for one in quick)]
+    def _within(self) -> list[tuple[_Asked, Interval, dict[bool, object]]]:
+        """Matches on a network of destinations, and the results inside and outside of it."""
+        found = []
+        for each in self._asked:
+            interval = _network(each)
+            if interval is not None:
+                found.append((each, interval, dict[bool, object]()))
+        return found
 
-    def answers(self, address: str, packet: Callable[[], Packet]) -> tuple[object, ...] | None:
+    @cached_property
+    def _others(self) -> list[_Asked]:
+        known = {id(each) for each, *_ in (*self._quick, *self._within)}
+        return [each for each in self._asked if id(each) not in known]
+
+    def answers(
+        self, address: str, number: int, packet: Callable[[], Packet]
+    ) -> tuple[object, ...] | None:
         """Return the results for a packet sent to `address`, written as nft writes it.
 
-        None: a map sends it elsewhere. `packet` is called only if the address alone does not
-        decide.
+        None: a map sends it elsewhere. `number` is that of the address; `packet` is called only if
+        the address alone does not decide.
         """
         found: list[object] = []
         for asked, words, just in self._quick:
             known = address in words
             found.append(known if just or not known else _answer(asked, packet()))
+        for asked, (first, last), results in self._within:
+            inside = first <= number <= last
+            if inside not in results:
+                results[inside] = _answer(asked, packet())
+            found.append(results[inside])
         if self._others:
             made = packet()
             found += [_answer(asked, made) for asked in self._others]
@@ -194,9 +213,9 @@ class SurroundingRules:
 def _answer(asked: _Asked, packet: Packet) -> object:
     question = asked.question
     if isinstance(question, Match):
-        result = asked.lookups.judge(question, packet)
+        result = asked.lookups.evaluate(question, packet)
         return result.known, result.chance
-    # A packet that no element covers goes on as if there were no map.
+    # A packet that no element covers continues as if there were no map.
     return _LED_AWAY if asked.lookups.find(question, packet).hits else False
 
 
@@ -206,6 +225,15 @@ def _addresses(asked: _Asked) -> frozenset[str] | None:
         case Match("==" | "!=", Payload("ip" | "ip6", "daddr"), SetRef(name)):
             held = asked.table.sets.get(name)
             return None if held is None or held.flags else words_of(held)
+        case _:
+            return None
+
+
+def _network(asked: _Asked) -> Interval | None:
+    """Return the network that the destination is compared with; None: it is something else."""
+    match asked.question:
+        case Match("==" | "!=", Payload("ip" | "ip6", "daddr"), Prefix() as held):
+            return interval_of(held, {})
         case _:
             return None
 

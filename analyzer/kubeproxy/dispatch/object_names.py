@@ -10,7 +10,7 @@ from analyzer.model.addresses import Address
 from analyzer.model.services import ApiServicePort
 
 #: A ServicePort's name and the kind of frontend; None: not in the objects.
-Told = tuple[str | None, str | None]
+NameAndKind = tuple[str | None, str | None]
 
 
 class ObjectNames:
@@ -37,10 +37,15 @@ class ObjectNames:
             for kind, address, port in spec.frontends
         }
 
-    def of(self, chain: str, address: Address | None, port: int, protocol: str) -> Told:
-        """Return the name and kind that the objects give a frontend leading to `chain`, if any."""
-        prefix = next((p for p in names.SERVICE_PREFIXES if chain.startswith(p)), "")
-        by_chain = self._by_chain.get(chain.removeprefix(prefix)) if prefix else None
+    def of(
+        self, chain: str | None, address: Address | None, port: int, protocol: str
+    ) -> NameAndKind:
+        """Return the name and kind that the objects give a frontend; `chain`: where it leads."""
+        by_chain = None
+        for prefix in names.SERVICE_PREFIXES:
+            if chain is not None and chain.startswith(prefix):
+                by_chain = self._by_chain.get(chain.removeprefix(prefix))
+                break
         name, kind = self._by_frontend.get((address, port, protocol), (None, None))
         if by_chain is not None and by_chain != name:
             return by_chain, None  # the chain is another Service's than the address is today

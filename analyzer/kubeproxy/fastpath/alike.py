@@ -36,7 +36,7 @@ from analyzer.model.addresses import (
 )
 from analyzer.model.iptables.rules import Ruleset, Table
 from analyzer.model.value import value
-from analyzer.parsers.rows import Chains, RuleRows
+from analyzer.parsers.rows import RowChains, RuleRows
 
 _PREFIXES: Final = "|".join((names.ENDPOINT_PREFIX, *names.SERVICE_PREFIXES))
 CHAIN: Final = rf"(?:{_PREFIXES})[^\s\"]+"
@@ -86,7 +86,7 @@ class Closure:
     around: frozenset[str]
 
 
-class Closures:
+class IptablesClosures:
     """The closures of a dump's frontends.
 
     `own` are the node's addresses, if known; `pods` are the networks of pods. `tells` returns what
@@ -102,7 +102,7 @@ class Closures:
     ) -> None:
         self._tells = tells
         nat = ruleset.tables.get("nat")
-        whole = nat is not None and nat.complete and isinstance(nat.chains, Chains)
+        whole = nat is not None and nat.complete and isinstance(nat.chains, RowChains)
         self._nat = nat if whole else None
         self._ruleset = ruleset
         self._own = frozenset(own)
@@ -311,7 +311,7 @@ def _host_and_port(row: str) -> tuple[str | None, int | None]:
 
 
 def _outside(table: Table) -> Iterator[str]:
-    """Yield the rows of a table but for those of chains of Services, and chains that list these."""
+    """Yield the rows of a table that are in no chain of Services, and in none that lists these."""
     of_services = (names.ENDPOINT_PREFIX, *names.SERVICE_PREFIXES)
     for name in table.chains:
         if table.name == "nat" and name.startswith(of_services):

@@ -1,4 +1,4 @@
-"""The routes of one frontend of a class, carried over to the others.
+"""The routes of one frontend, applied to the other frontends of its class.
 
 Only frontend and endpoints differ. What is the same for the whole class (draws, masquerade, losses)
 is one list, by whose identity reports notice that they have seen it before.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 
-class Ends:
+class RouteEndpoints:
     """The endpoints of a route, and how they are printed."""
 
     __slots__ = ("_printed", "endpoints")
@@ -66,7 +66,7 @@ class CarriedShares(LazyShares):
 
     __slots__ = ("_ends", "_pattern")
 
-    def __init__(self, ends: Ends, pattern: Pattern) -> None:
+    def __init__(self, ends: RouteEndpoints, pattern: Pattern) -> None:
         self._ends = ends
         self._pattern = pattern
 
@@ -119,16 +119,16 @@ class EndsOf:
     def __init__(self, endpoints: tuple[Endpoint, ...]) -> None:
         self.endpoints = endpoints
         self._all = tuple(range(len(endpoints)))
-        self._known: dict[tuple[int, ...], Ends] = {}
+        self._known: dict[tuple[int, ...], RouteEndpoints] = {}
 
-    def at(self, places: tuple[int, ...]) -> Ends:
+    def at(self, places: tuple[int, ...]) -> RouteEndpoints:
         """Return those of some places."""
         found = self._known.get(places)
         if found is None:
             endpoints = self.endpoints
             if places != self._all:
                 endpoints = tuple([endpoints[at] for at in places])
-            found = self._known[places] = Ends(endpoints)
+            found = self._known[places] = RouteEndpoints(endpoints)
         return found
 
 

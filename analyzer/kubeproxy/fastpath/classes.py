@@ -30,7 +30,7 @@ class Classes:
     """The routes of frontends that were evaluated, for those that are alike.
 
     `closures` finds out which are alike; `is_taken` returns whether an address is in use, and so
-    cannot represent other sources; `families` finds out which are alike but for the number of
+    cannot represent other sources; `families` finds out which are alike except for the number of
     endpoints. `of_sets` returns the networks of ipsets, which are the same for all that match on
     these; `own` are the node's addresses, if known.
     """

@@ -29,12 +29,18 @@ from analyzer.kubeproxy.fastpath.alike import (
     COUNTS,
     TO,
     TOKENS,
-    Closures,
+    IptablesClosures,
     endpoint_of,
 )
 from analyzer.kubeproxy.fastpath.around import Around, as_host
 from analyzer.kubeproxy.rows.plain import shares_of
-from analyzer.kubeproxy.rows.plain_shares import Drawn, Judge, Judged, PlainShares
+from analyzer.kubeproxy.rows.plain_shares import (
+    Drawn,
+    Marked,
+    MasqueradeAndLoss,
+    MasqueradeAndLossOf,
+    PlainShares,
+)
 from analyzer.kubeproxy.view import Endpoint, Frontend, Route, Share, Source
 from analyzer.model.addresses import Address
 from analyzer.model.probability import NEVER, Bounds
@@ -70,11 +76,11 @@ _MOST_BLOCKS: Final = 3
 _NEVER: Final = Bounds(NEVER, NEVER)
 
 
-class Family:
+class FrontendFamily:
     """What flows to a frontend may hit, apart from its blocks.
 
     Attributes:
-        key: equal for frontends that are alike but for the length of their blocks.
+        key: equal for frontends that are alike except for the length of their blocks.
         around: as in `Closure`.
         sorts: by endpoint as it is written: its kind, and in which of the blocks it is.
     """
@@ -115,7 +121,7 @@ class Family:
         texts = _texts(blocks)
         drawn = [[each.get(text, _NEVER) for each in every] for text in texts]
         draws = [Bounds(min(b.lower for b in of), max(b.upper for b in of)) for of in drawn]
-        return Drawn(None, "", texts, tuple(draws))
+        return Drawn(None, Marked.NONE, texts, tuple(draws))
 
 
 def _texts(blocks: Iterable[Drawn]) -> tuple[str, ...]:
@@ -124,15 +130,15 @@ def _texts(blocks: Iterable[Drawn]) -> tuple[str, ...]:
 
 
 class Families:
-    """Finds out which frontends are alike but for the number of their endpoints."""
+    """Finds out which frontends are alike except for the number of their endpoints."""
 
-    def __init__(self, closures: Closures) -> None:
+    def __init__(self, closures: IptablesClosures) -> None:
         self._closures = closures
         self._ends: dict[str, _End | None] = {}
         self._literals: dict[str, Around] = {}
         self._draws: dict[tuple[str, ...], tuple[Bounds, ...] | None] = {}
 
-    def of(self, frontend: Frontend, protocol: str) -> Family | None:
+    def of(self, frontend: Frontend, protocol: str) -> FrontendFamily | None:
         """Return the frontend's own rows that its flows may hit; None: it is in no family."""
         met, around = self._closures.met(frontend), self._closures.around
         if met is None or around is None:
@@ -187,7 +193,7 @@ class Families:
             tuple([drawn.index(each) for each in drawn]),
             frozenset(sorts.values()),
         )
-        return Family(key, literals.told, sorts, *known)
+        return FrontendFamily(key, literals.told, sorts, *known)
 
     def _kinds(
         self, ends: Mapping[str, _End], around: Around, named: Iterable[str]
@@ -233,7 +239,7 @@ class Families:
         draws = self._draws[texts]
         if draws is None:
             return None
-        return Drawn(None, "", tuple([kinds[name][0] for name in rows.chains]), draws)
+        return Drawn(None, Marked.NONE, tuple([kinds[name][0] for name in rows.chains]), draws)
 
 
 @value
@@ -300,35 +306,35 @@ class FamilyRoute:
 
     Attributes:
         leads: where its flows go.
-        judged: what happens to them after DNAT, by the sort of the endpoint.
+        after: what happens to them after DNAT, by the sort of the endpoint.
         address: the one that represents its sources.
     """
 
     route: Route
     address: Address | None
     leads: Leads
-    judged: Mapping[Hashable, Judged]
+    after: Mapping[Hashable, MasqueradeAndLoss]
 
-    def of(self, frontend: Frontend, protocol: str, family: Family) -> Way:
+    def of(self, frontend: Frontend, protocol: str, family: FrontendFamily) -> Way:
         """Return the same route to another frontend of the family."""
         route = self.route
         shares: Sequence[Share] = ()
         if self.leads != (None,):
             drawn = family.drawn(self.leads)
-            shares = PlainShares(drawn, protocol, self._judge(drawn, family))
+            shares = PlainShares(drawn, protocol, self._after(drawn, family))
         told = route.unresolved, route.network, route.astray, route.also
         return Route(frontend, route.source, shares, *told), self.address
 
-    def _judge(self, drawn: Drawn, family: Family) -> Judge:
-        every = list(self.judged.values())
+    def _after(self, drawn: Drawn, family: FrontendFamily) -> MasqueradeAndLossOf:
+        every = list(self.after.values())
         if all(each == every[0] for each in every):
             return every[0]
         sorts = [family.sorts[text] for text in drawn.texts]
-        of = {e: self.judged[sort] for e, sort in zip(drawn.endpoints, sorts, strict=True)}
+        of = {e: self.after[sort] for e, sort in zip(drawn.endpoints, sorts, strict=True)}
         return lambda _, endpoint: of[endpoint]
 
 
-def read_off(ways: Sequence[Way], family: Family) -> tuple[FamilyRoute, ...] | None:
+def read_off(ways: Sequence[Way], family: FrontendFamily) -> tuple[FamilyRoute, ...] | None:
     """Return the routes of a frontend for all in its family; None: they hold for it alone."""
     if len(family.sorts) > _MOST:
         return None
@@ -347,7 +353,7 @@ def read_off(ways: Sequence[Way], family: Family) -> tuple[FamilyRoute, ...] | N
     return tuple(found)
 
 
-def _told(route: Route, address: Address | None, family: Family) -> FamilyRoute | None:
+def _told(route: Route, address: Address | None, family: FrontendFamily) -> FamilyRoute | None:
     """Return a route without its endpoints; None: it is not drawn from some of the blocks alone."""
     if route.unresolved != NEVER:
         return None
@@ -357,12 +363,12 @@ def _told(route: Route, address: Address | None, family: Family) -> FamilyRoute 
     fitting = [leads for leads in family.leads if _pairs(family.drawn(leads)) == drawn]
     if len(fitting) != 1:
         return None
-    judged: dict[Hashable, Judged] = {}
+    after: dict[Hashable, MasqueradeAndLoss] = {}
     for share, text in zip(route.shares, family.drawn(fitting[0]).texts, strict=True):
-        one, sort = Judged(share.masquerade, share.lost), family.sorts[text]
-        if judged.setdefault(sort, one) != one:
+        one, sort = MasqueradeAndLoss(share.masquerade, share.lost), family.sorts[text]
+        if after.setdefault(sort, one) != one:
             return None
-    return FamilyRoute(route, address, fitting[0], judged)
+    return FamilyRoute(route, address, fitting[0], after)
 
 
 def _pairs(drawn: Drawn) -> list[tuple[Endpoint, Bounds]]:

@@ -1,19 +1,19 @@
-"""What the routes of a dump's plain Services rest on besides their own rows.
+"""What the routes of a dump's plain Services depend on besides their own rows.
 
 If nothing but the mark of KUBE-MARK-MASQ decides what happens to a flow after its DNAT, and no rule
 comes before KUBE-SERVICES, two plain Services with the same rows have the same results at two
-nodes if these grounds are alike. `cluster_alike` uses that to read a second dump of a cluster.
+nodes if these grounds are alike. `cluster.reference` uses that to read a second dump of a cluster.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from analyzer.kubeproxy.fastpath.masquerade import MasqueradeJudges
+from analyzer.kubeproxy.fastpath.masquerade import PlainMasquerade
 from analyzer.kubeproxy.fastpath.quiet import Quiet
 from analyzer.kubeproxy.routes.sources import PodNetworks
 from analyzer.kubeproxy.rows.endpoints import EndpointRows
-from analyzer.kubeproxy.rows.plain_shares import PlainService
+from analyzer.kubeproxy.rows.plain_shares import PlainService, Unmarked
 from analyzer.kubeproxy.view import Source
 from analyzer.model.addresses import Address, Network, smallest_with
 from analyzer.model.iptables.rules import Ruleset
@@ -45,7 +45,7 @@ class PlainGrounds:
 
     ruleset: Ruleset
     mark: int
-    unmarked: str | None
+    unmarked: Unmarked
     written: Network | None
     pods: PodNetworks
     ways: tuple[SourceMasquerade, ...]
@@ -80,22 +80,22 @@ class PlainGrounds:
 
 def usual_ways(
     parts: Mapping[Source, Sequence[tuple[Network | None, Address | None]]],
-    masquerade: MasqueradeJudges,
-    unmarked: str | None,
+    masquerade: PlainMasquerade,
+    unmarked: Unmarked,
 ) -> Iterator[SourceMasquerade]:
     """Yield the parts of each source with other results than those around them.
 
-    As `plain_shares.told_otherwise` does for a Service whose endpoints have other addresses.
+    As `plain_shares.differing_parts` does for a Service whose endpoints have other addresses.
     """
     for source, of in parts.items():
         known: dict[Network | None, bool | None] = {}
         for network, address in of:
-            fares = masquerade.usual(source, address, unmarked).masquerade
+            masks = masquerade.usual(source, address, unmarked).masquerade
             if len(of) > 1 and address is not None:
                 within = smallest_with(known, address)
                 around = known.get(within)
-                is_alike = within in known and fares is around
-                known[network] = fares
+                is_alike = within in known and masks is around
+                known[network] = masks
                 if is_alike:
                     continue
-            yield source, network, fares
+            yield source, network, masks

@@ -11,19 +11,21 @@ from collections.abc import Callable, Hashable, Iterator
 from functools import cached_property
 
 from analyzer.kubeproxy.dispatch.iptables import Entrance
-from analyzer.kubeproxy.fastpath.masquerade import MANY, MasqueradeJudges
+from analyzer.kubeproxy.fastpath.masquerade import MANY, PlainMasquerade
 from analyzer.kubeproxy.routes.sources import PodNetworks
 from analyzer.kubeproxy.rows.plain import PlainTable
 from analyzer.kubeproxy.rows.plain_shares import (
     PlainRoutes,
     PlainService,
     PlainShares,
-    told_by,
-    told_otherwise,
+    Unmarked,
+    differing_parts,
+    network_of,
+    result_key,
 )
 from analyzer.kubeproxy.source_part import ALL_SOURCES
 from analyzer.kubeproxy.view import Frontend, Route, Source
-from analyzer.model.addresses import VERSIONS, Address, Network, network_from_text
+from analyzer.model.addresses import VERSIONS, Address, Network
 from analyzer.model.iptables.rules import Ruleset, Table
 from analyzer.model.probability import NEVER
 
@@ -35,11 +37,15 @@ if TYPE_CHECKING:  # only loaded for dumps that need it
     from analyzer.kubeproxy.routes.packets import First
     from analyzer.kubeproxy.routes.source_parts import SourceParts
     from analyzer.kubeproxy.routes.walks import NatWalks
-    from analyzer.kubeproxy.rows.plain_shares import Fares, Judge, JudgedPart
+    from analyzer.kubeproxy.rows.plain_shares import (
+        AfterBySource,
+        MasqueradeAndLossOf,
+        PartAfterDnat,
+    )
     from analyzer.model.region import Intervals
 
     #: The network that a Service's rule does not mark, and what is known of flows before DNAT.
-    _Asked: TypeAlias = tuple[str | None, First | None]
+    _Asked: TypeAlias = tuple[Unmarked, First | None]
     #: A frontend, the protocol, a source, and a network of it.
     RouteKey: TypeAlias = tuple[Frontend, str, Source, Network | None]
 
@@ -71,11 +77,13 @@ class PlainWays:
         self._parts = parts
         self.addresses: dict[RouteKey, Address] = {}
         #: Which plain flows are masqueraded, by the network that a Service's rule does not mark.
-        self._judges_of: dict[Source, dict[_Asked, list[JudgedPart]]] = {s: {} for s in Source}
-        self._fares: dict[_Asked, Fares] = {}
+        self._after_dnat_of: dict[Source, dict[_Asked, list[PartAfterDnat]]] = {
+            s: {} for s in Source
+        }
+        self._after_by_source: dict[_Asked, AfterBySource] = {}
         #: By protocol, the destinations whose flows reach KUBE-SERVICES unchanged; None: of any.
         self._directly: dict[str | None, Intervals] = {}
-        self._masquerade = MasqueradeJudges(plain, walks, own, lambda: self._is_quiet)
+        self._masquerade = PlainMasquerade(plain, walks, own, lambda: self._is_quiet)
 
     @cached_property
     def _asked_behind(self) -> dict[Source, set[Intervals]] | None:
@@ -180,40 +188,42 @@ class PlainWays:
             lambda source: self.made(entrances, source),
             lambda: self.spares_all,
             None if alone is None else alone.drawn,
-            lambda: None if alone is None else self._fares_of(entrances[0], alone.unmarked),
+            lambda: (
+                None if alone is None else self._after_by_source_of(entrances[0], alone.unmarked)
+            ),
             lambda: None if alone is None else self._found_of(entrances[0], alone),
         )
 
     def _found_of(self, entrance: Entrance, plain: PlainService) -> Hashable:
         """Return what happens to flows from each source to each endpoint, by identity."""
-        fares = self._fares_of(entrance, plain.unmarked)
-        if fares is not None:
-            return id(fares)
+        after_by_source = self._after_by_source_of(entrance, plain.unmarked)
+        if after_by_source is not None:
+            return id(after_by_source)
         return tuple(
             [
-                (part.network, part.also, told_by(judge, plain))
+                (part.network, part.also, result_key(after, plain))
                 for source in Source
-                for part, judge in told_otherwise(
-                    plain, self._judges_from(source, entrance, plain.unmarked)
+                for part, after in differing_parts(
+                    plain, self._after_dnat_from(source, entrance, plain.unmarked)
                 )
             ]
         )
 
-    def _fares_of(self, entrance: Entrance, unmarked: str | None) -> Fares:
+    def _after_by_source_of(self, entrance: Entrance, unmarked: Unmarked) -> AfterBySource:
         asked = unmarked, self._first(entrance, Source.NODE)
-        if asked not in self._fares:
-            every = tuple(tuple(self._judges_from(s, entrance, unmarked)) for s in Source)
-            by_endpoint = any(callable(judge) for parts in every for *_, judge in parts)
-            self._fares[asked] = None if by_endpoint else every
-        return self._fares[asked]
+        if asked not in self._after_by_source:
+            every = tuple(tuple(self._after_dnat_from(s, entrance, unmarked)) for s in Source)
+            by_endpoint = any(callable(after) for parts in every for *_, after in parts)
+            self._after_by_source[asked] = None if by_endpoint else every
+        return self._after_by_source[asked]
 
-    def _judges_from(
-        self, source: Source, entrance: Entrance, unmarked: str | None
-    ) -> list[JudgedPart]:
-        known = self._judges_of[source]
+    def _after_dnat_from(
+        self, source: Source, entrance: Entrance, unmarked: Unmarked
+    ) -> list[PartAfterDnat]:
+        known = self._after_dnat_of[source]
         asked = unmarked, self._first(entrance, source)
         if asked not in known:
-            known[asked] = list(self._judges(source, *asked))
+            known[asked] = list(self._after_dnat(source, *asked))
         return known[asked]
 
     def _first(self, entrance: Entrance, source: Source) -> First | None:
@@ -227,23 +237,23 @@ class PlainWays:
         for entrance in entrances:
             plain = entrance.plain
             assert plain is not None
-            judges = self._judges_from(source, entrance, plain.unmarked)
-            for part, judge in told_otherwise(plain, judges):
+            by_part = self._after_dnat_from(source, entrance, plain.unmarked)
+            for part, after in differing_parts(plain, by_part):
                 network = part.network
                 if network is not None and part.address is not None:
                     way = entrance.frontend, entrance.protocol, source, network
                     self.addresses[way] = part.address
-                shares = PlainShares(plain.drawn, plain.protocol, judge)
+                shares = PlainShares(plain.drawn, plain.protocol, after)
                 yield Route(entrance.frontend, source, shares, NEVER, network, (), part.also)
 
-    def _judges(
-        self, source: Source, unmarked: str | None, first: First | None
-    ) -> Iterator[JudgedPart]:
-        """Yield each part of a source, its address, and the judge of its flows' masquerade."""
+    def _after_dnat(
+        self, source: Source, unmarked: Unmarked, first: First | None
+    ) -> Iterator[PartAfterDnat]:
+        """Yield each part of a source, its address, and what happens to its flows after DNAT."""
         if source is Source.HAIRPIN:
-            yield ALL_SOURCES, self._masquerade.judge_hairpin(first)
+            yield ALL_SOURCES, self._masquerade.after_dnat_of_hairpin(first)
             return
-        spared = network_from_text(unmarked) if unmarked else None
+        spared = network_of(unmarked)
         behind = (self._asked_behind or {}).get(source)
         if behind:
             from analyzer.model.region import span
@@ -252,11 +262,13 @@ class PlainWays:
             parts = self._parts().alike(source, behind | more)
         else:
             parts = self._parts().each(source, [] if spared is None else [spared])
-        judges: dict[Hashable, Judge] = {}
+        by_part: dict[Hashable, MasqueradeAndLossOf] = {}
         for part in parts:
-            if part.key not in judges:
-                judges[part.key] = self._masquerade.judge(source, part.address, unmarked, first)
-            yield part, judges[part.key]
+            if part.key not in by_part:
+                by_part[part.key] = self._masquerade.after_dnat(
+                    source, part.address, unmarked, first
+                )
+            yield part, by_part[part.key]
 
     def grounds(self, written: Network | None, pods: PodNetworks) -> PlainGrounds | None:
         """Return what the routes rest on; None: not on plain rows alone.
@@ -273,7 +285,7 @@ class PlainWays:
         if len(texts) > 1 or mark is None:
             return None
         (unmarked,) = texts
-        spared = network_from_text(unmarked) if unmarked else None
+        spared = network_of(unmarked)
         asked = frozenset() if spared is None else frozenset({spared})
         sources: list[Source] = [s for s in Source if s is not Source.HAIRPIN]
         parts = {source: self._parts().of(source, asked) for source in sources}

@@ -12,9 +12,15 @@ from collections.abc import Callable, Sequence
 from functools import cache, cached_property
 
 from analyzer.kubeproxy.rows.plain import PlainTable
-from analyzer.kubeproxy.rows.plain_shares import Judge, Judged
+from analyzer.kubeproxy.rows.plain_shares import (
+    Marked,
+    MasqueradeAndLoss,
+    MasqueradeAndLossOf,
+    Unmarked,
+    network_of,
+)
 from analyzer.kubeproxy.view import Endpoint, Source
-from analyzer.model.addresses import Address, network_from_text
+from analyzer.model.addresses import Address
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 
@@ -31,8 +37,8 @@ if TYPE_CHECKING:  # only loaded for dumps that need it
 MANY: Final = 64
 
 
-class MasqueradeJudges:
-    """The judges of plain routes; `own` are the node's addresses, if known.
+class PlainMasquerade:
+    """What happens after DNAT to flows of plain routes; `own` are the node's addresses, if known.
 
     `quiet` returns whether rules outside of nat let all plain flows pass unchanged.
     """
@@ -49,18 +55,17 @@ class MasqueradeJudges:
         self._own = own
         self._quiet = quiet
 
-    def judge(
+    def after_dnat(
         self,
         source: Source,
         address: Address | None,
-        unmarked: str | None,
+        unmarked: Unmarked,
         first: First | None = None,
-    ) -> Judge:
-        """Return a judge of whether flows from `address` are masqueraded; None: address not known.
+    ) -> MasqueradeAndLossOf:
+        """Return what happens to flows from `address` after DNAT; None: address not known.
 
-        `unmarked` is the network whose flows the Service's rule does not mark: None if no rule
-        marks, an empty text if all flows are marked. `first` is what is known of the flows before
-        DNAT.
+        `unmarked` is the network whose flows the Service's rule does not mark. `first` is what is
+        known of the flows before DNAT.
         """
         marked = _is_marked(address, unmarked)
         special = {*self._own, *([] if address is None else [address])}
@@ -73,18 +78,20 @@ class MasqueradeJudges:
         if not any(map(self._table.endpoints.has_address, special)):
             return self.usual(source, address, unmarked)
 
-        def judge(_: str, endpoint: Endpoint) -> Judged:
+        def after(_: str, endpoint: Endpoint) -> MasqueradeAndLoss:
             if endpoint.address in self._own and not made_here:
-                return Judged(False)
+                return MasqueradeAndLoss(False)
             hairpin = Ternary.of(endpoint.address == address)
             certain = marked | hairpin
             if certain is not Ternary.FALSE and not self._own and not made_here:
                 certain = Ternary.UNKNOWN
             return _known(certain)
 
-        return judge
+        return after
 
-    def usual(self, source: Source, address: Address | None, unmarked: str | None) -> Judged:
+    def usual(
+        self, source: Source, address: Address | None, unmarked: Unmarked
+    ) -> MasqueradeAndLoss:
         """Return what happens to flows to endpoints with neither a node's address nor `address`.
 
         It holds if the table `is_plain`.
@@ -95,14 +102,14 @@ class MasqueradeJudges:
         known = self._own or source is Source.NODE or marked is Ternary.FALSE
         return _known(marked if known else Ternary.UNKNOWN)
 
-    def judge_hairpin(self, first: First | None = None) -> Judge:
-        """Return a judge of whether flows that return to their endpoint are masqueraded.
+    def after_dnat_of_hairpin(self, first: First | None = None) -> MasqueradeAndLossOf:
+        """Return what happens after DNAT to flows that return to their endpoint.
 
         The KUBE-SEP chain marks them. One from the node's own address the node has made, so it
         traverses POSTROUTING too.
         """
         if self.is_plain:
-            return Judged(True)
+            return MasqueradeAndLoss(True)
 
         constant = self._of_all(Source.HAIRPIN, None, [self._walks().mark_of_masquerade], first)
         if constant is not None and constant.masquerade is True:
@@ -112,28 +119,28 @@ class MasqueradeJudges:
         mark = walks.mark_of_masquerade
         hairpins = walks.hairpins
         #: By the results of the traversals, which keep them: one object for many endpoints.
-        known: dict[tuple[int, Ternary | None], Judged] = {}
+        known: dict[tuple[int, Ternary | None], MasqueradeAndLoss] = {}
 
         @cache
         def to_itself(protocol: str) -> Callable[[Endpoint], Onward]:
             return walks.after_dnat.to_itself(protocol, mark, first)
 
-        def judge(protocol: str, endpoint: Endpoint) -> Judged:
+        def after(protocol: str, endpoint: Endpoint) -> MasqueradeAndLoss:
             if endpoint.address in self._own:  # the node has made the flow
                 way = Source.NODE, protocol, mark, endpoint.address
                 onward = walks.after_dnat.to_each(*way, first)(endpoint)
             else:
                 onward = to_itself(protocol)(endpoint)
             is_masked = onward.masquerade is Ternary.TRUE
-            key = id(onward), None if is_masked else hairpins.are_judged(endpoint.address)
+            key = id(onward), None if is_masked else hairpins.is_pod_here(endpoint.address)
             found = known.get(key)
             if found is None:
-                told = _judged(onward)
+                told = _of_onward(onward)
                 lost = hairpins.lost(endpoint.address, told.masquerade, told.lost)
                 found = known[key] = replace(told, lost=lost)
             return found
 
-        return judge
+        return after
 
     @cached_property
     def is_plain(self) -> bool:
@@ -146,7 +153,7 @@ class MasqueradeJudges:
         address: Address | None,
         marked: Ternary,
         first: First | None,
-    ) -> Judge:
+    ) -> MasqueradeAndLossOf:
         from analyzer.semantics.onward import one_of
 
         walks = self._walks()
@@ -165,7 +172,7 @@ class MasqueradeJudges:
                 return constant
 
         #: By the results of the traversals, which keep them: one object for many endpoints.
-        known: dict[tuple[int, ...], Judged] = {}
+        known: dict[tuple[int, ...], MasqueradeAndLoss] = {}
 
         @cache
         def onward_of(protocol: str, own: bool) -> list[Callable[[Endpoint], Onward]]:
@@ -173,15 +180,15 @@ class MasqueradeJudges:
             way = source, protocol
             return [walks.after_dnat.to_each(*way, m, address, first) for m in marks_of(certain)]
 
-        def judge(protocol: str, endpoint: Endpoint) -> Judged:
+        def after(protocol: str, endpoint: Endpoint) -> MasqueradeAndLoss:
             onward = onward_of(protocol, endpoint.address == address)
             answers = [tell(endpoint) for tell in onward]
             key = tuple(map(id, answers))
             if key not in known:
-                known[key] = _judged(one_of(answers))
+                known[key] = _of_onward(one_of(answers))
             return known[key]
 
-        return judge
+        return after
 
     def _of_all(
         self,
@@ -189,7 +196,7 @@ class MasqueradeJudges:
         address: Address | None,
         marks: Sequence[Mark | None],
         first: First | None = None,
-    ) -> Judged | None:
+    ) -> MasqueradeAndLoss | None:
         """Return what happens to flows to any endpoint with one of some marks, if it is the same.
 
         `address` is their source; for a hairpin flow it is that of its endpoint. None if it is not
@@ -210,24 +217,24 @@ class MasqueradeJudges:
             answers = [each for each in told if each is not None]
             found.add(one_of(answers) if len(answers) == len(told) else None)
         same = found.pop() if len(found) == 1 else None
-        return None if same is None else _judged(same)
+        return None if same is None else _of_onward(same)
 
 
-def _is_marked(address: Address | None, unmarked: str | None) -> Ternary:
+def _is_marked(address: Address | None, unmarked: Unmarked) -> Ternary:
     """Return whether the Service's own rule marks a flow from `address`."""
-    if unmarked is None:
+    if unmarked is Marked.NONE:
         return Ternary.FALSE
-    network = network_from_text(unmarked) if unmarked else None
-    if not unmarked:
+    if unmarked is Marked.ALL:
         return Ternary.TRUE
+    network = network_of(unmarked)
     if address is None or network is None:
         return Ternary.UNKNOWN
     return Ternary.of(address not in network)
 
 
-def _known(answer: Ternary) -> Judged:
-    return Judged(None if answer is Ternary.UNKNOWN else answer is Ternary.TRUE)
+def _known(answer: Ternary) -> MasqueradeAndLoss:
+    return MasqueradeAndLoss(None if answer is Ternary.UNKNOWN else answer is Ternary.TRUE)
 
 
-def _judged(onward: Onward) -> Judged:
+def _of_onward(onward: Onward) -> MasqueradeAndLoss:
     return replace(_known(onward.masquerade), lost=onward.lost)

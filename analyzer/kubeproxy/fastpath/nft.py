@@ -12,28 +12,32 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from analyzer.kubeproxy.dispatch.nft_frame import SurroundingRules
-from analyzer.kubeproxy.fastpath.nft_hairpins import PlainHairpins, judged_of
-from analyzer.kubeproxy.fastpath.nft_quiet import Asked, QuietServices
+from analyzer.kubeproxy.fastpath.nft_hairpins import PlainHairpins, masquerade_and_loss
+from analyzer.kubeproxy.fastpath.nft_hosts import PlainFlows, PlainHosts
+from analyzer.kubeproxy.fastpath.nft_quiet import QuietServices
+from analyzer.kubeproxy.fastpath.nft_same import SameForAll, any_of_them
 from analyzer.kubeproxy.routes.explored import Explored
 from analyzer.kubeproxy.routes.flows import FlowWalks
 from analyzer.kubeproxy.routes.source_parts import SourceParts
 from analyzer.kubeproxy.rows.nft import PlainChain
 from analyzer.kubeproxy.rows.plain_shares import (
     Drawn,
-    Judge,
-    Judged,
+    Marked,
+    MasqueradeAndLoss,
+    MasqueradeAndLossOf,
     PlainRoutes,
     PlainService,
     PlainShares,
-    told_otherwise,
+    differing_parts,
 )
+from analyzer.kubeproxy.rows.shapes import written
 from analyzer.kubeproxy.source_part import SourcePart
 from analyzer.kubeproxy.view import Endpoint, Frontend, FrontendKind, Route, Source
 from analyzer.model.addresses import Address
 from analyzer.model.packet import Mark, Packet
 from analyzer.model.probability import NEVER, Bounds, numgen_weights
 from analyzer.model.region import Intervals, Region, everything, joined
-from analyzer.model.value import value
+from analyzer.model.value import replace, value
 from analyzer.semantics.onward import asked_of_others
 
 TYPE_CHECKING = False
@@ -41,7 +45,7 @@ if TYPE_CHECKING:
     from typing import Final, TypeAlias
 
     #: Two Services with equal kinds have the same results.
-    Kind: TypeAlias = tuple[object, ...]
+    ServiceKind: TypeAlias = tuple[object, ...]
 
 #: Most Services of a kind that turn out to be odd, until all of the kind count as odd.
 _MOST_ODD: Final = 8
@@ -64,10 +68,13 @@ class _MarkedPart:
 
     Attributes:
         marks: of flows that do not return to their endpoint.
+        each_own: the same for each of the node's own addresses, if rules tell them apart: then it
+            is not known which one is the source.
     """
 
     part: SourcePart
     marks: frozenset[Mark]
+    each_own: tuple[_MarkedPart, ...] = ()
 
     @property
     def address(self) -> Address | None:
@@ -114,18 +121,23 @@ class PlainServices:
         self._walks = walks
         self._before = before
         self._own = frozenset(own)
+        self._own_hosts = frozenset(map(written, own))
         self._parts = parts
-        self._known: dict[tuple[Kind, Source], _Walked] = {}
-        self._ways: dict[tuple[Kind, Source, frozenset[Intervals]], tuple[_MarkedPart, ...]] = {}
+        self._known: dict[tuple[ServiceKind, Source], _Walked] = {}
+        self._ways: dict[
+            tuple[ServiceKind, Source, frozenset[Intervals]], tuple[_MarkedPart, ...]
+        ] = {}
         #: Kinds that have been evaluated from all sources, with the marks of flows from each.
-        self._plain: dict[Kind, Mapping[Source, frozenset[Mark]]] = {}
-        self._odd: dict[Kind, int] = {}
+        self._plain: dict[ServiceKind, Mapping[Source, frozenset[Mark]]] = {}
+        self._odd: dict[ServiceKind, int] = {}
         self._hairpins = PlainHairpins(walks, own, self._asked_of)
-        self._to_itself: dict[tuple[object, ...], Judged] = {}
+        self._to_itself: dict[tuple[object, ...], MasqueradeAndLoss] = {}
         self._draws: dict[int, tuple[Bounds, ...]] = {}
-        self._quiet = QuietServices(walks, self._hairpins)
-        #: Of all Services so far, by kind.
-        self._routes: dict[Kind, list[PlainRoutes]] = {}
+        self._hosts = PlainHosts(walks.hairpins, own)
+        self._quiet = QuietServices(walks, self._hairpins, self._hosts)
+        self._same = SameForAll(walks, self._hosts)
+        #: Of all Services so far, by kind and the port of their endpoints.
+        self._routes: dict[tuple[ServiceKind, int | None], list[PlainRoutes]] = {}
 
     def routes(self, place: PlainFrontend) -> Sequence[Route] | None:
         """Return the routes of a frontend, made when they are used; None: it is not plain."""
@@ -141,20 +153,22 @@ class PlainServices:
                 return None
             marks = {source: self._known[kind, source].marks for source in Source}
             self._plain[kind] = marks
-        service = PlainService("", "", place.protocol, place.frontend.port or 0, "", None, drawn)
-        asked = Asked(kind, place.frontend, place.protocol, drawn, marks)
+        port = place.frontend.port or 0
+        service = PlainService("", "", place.protocol, port, "", Marked.NONE, drawn)
+        asked = PlainFlows(kind, place.frontend, place.protocol, drawn, place.chain.hosts, marks)
         is_quiet = self._quiet.add(asked)
         routes = PlainRoutes(
             lambda source: self._made(kind, source, place, service, is_quiet), is_quiet
         )
-        self._routes.setdefault(kind, []).append(routes)
+        self._routes.setdefault((kind, place.chain.port), []).append(routes)
         return routes
 
     def settle(self) -> None:
         """Evaluate what happens to flows after DNAT, before the routes are read.
 
-        Of Services of one kind without losses the first represents all: what is masqueraded is
-        then evaluated for the endpoints of the others when it is used.
+        Of Services of one kind without losses, whose endpoints have one port, the first represents
+        all, as far as the same happens to flows to all endpoints; else, what is masqueraded is
+        evaluated for the endpoints of the others when it is used.
         """
         if self._routes:
             _ = self.asks_behind  # first: what is evaluated later may want more to be assumed
@@ -163,15 +177,18 @@ class PlainServices:
                 if not (routes.is_quiet and number):
                     routes.settle()
 
-    def _kind(self, place: PlainFrontend) -> Kind | None:
+    def _kind(self, place: PlainFrontend) -> ServiceKind | None:
         address, port = place.frontend.address, place.frontend.port
+        assert address is not None  # otherwise its rows are not plain
+        text = str(address)
         answers = self._before.answers(
-            str(address),
+            text,
+            int(address),
             lambda: Packet(protocol=place.protocol, destination=address, destination_port=port),
         )
         chain = place.chain
         marks = chain.marks
-        own = None if marks is None else marks[:3] == (str(address), place.protocol, port)
+        own = None if marks is None else marks[:3] == (text, place.protocol, port)
         if answers is None or chain.protocol != place.protocol:
             return None
         # More is assumed of a ClusterIP than of other addresses.
@@ -184,19 +201,21 @@ class PlainServices:
         if draws is None:
             draws = tuple([Bounds(weight, weight) for weight in numgen_weights(number)])
             self._draws[number] = draws
-        return Drawn(None, "", chain.texts, draws)
+        return Drawn(None, Marked.NONE, chain.texts, draws)
 
     # --- sources ---
 
     def _walked(
-        self, kind: Kind, source: Source, place: PlainFrontend, drawn: Drawn
+        self, kind: ServiceKind, source: Source, place: PlainFrontend, drawn: Drawn
     ) -> _Walked | None:
         key = kind, source
         if key in self._known:
             return self._known[key]
         if self._odd.get(kind, 0) > _MOST_ODD:
             return None
-        region = self._anybody(place) if source is Source.HAIRPIN else self._parts.region(source)
+        region = (
+            self._endpoint_region(place) if source is Source.HAIRPIN else self._parts.region(source)
+        )
         # If the sources' addresses are not known, rules may match on more of them than there are.
         every = region or Region(self._parts.version, (everything(self._parts.version),))
         ways = self._walks.explored(place.frontend, place.protocol, source, every)
@@ -215,28 +234,36 @@ class PlainServices:
         self._known[key] = found
         return found
 
-    def _asked_of(self, kind: Kind) -> set[Intervals]:
+    def _asked_of(self, kind: ServiceKind) -> set[Intervals]:
         return {each for source in Source for each in self._known[kind, source].asked}
 
     def _all_marks(self, ways: Explored, drawn: Drawn) -> frozenset[Mark]:
         return frozenset(m for endpoint in drawn.endpoints for m in ways.marks(endpoint, None))
 
     def _ways_of(
-        self, kind: Kind, source: Source, place: PlainFrontend, drawn: Drawn
+        self, kind: ServiceKind, source: Source, place: PlainFrontend, drawn: Drawn
     ) -> tuple[_MarkedPart, ...]:
         """Return the parts of a source with ways of their own to a Service's endpoints."""
         walked = self._known[kind, source]
         asked = walked.asked
         if self.asks_behind:
-            asked |= self._asked_behind(source, place.protocol, walked.marks, drawn)
+            asked |= self._asked_behind(source, place, walked.marks, drawn)
         key = kind, source, asked
         if key not in self._ways:
             parts = self._parts.alike(source, asked)
             marks = [(part, walked.marks_from(part.address)) for part in parts]
             # If the only endpoint is the source itself, the marks are those of all others.
             known = [_MarkedPart(part, walked.marks if m is None else m) for part, m in marks]
+            if source is Source.NODE:
+                known = [self._with_each_own(way, walked) for way in known]
             self._ways[key] = tuple(known)
         return self._ways[key]
+
+    def _with_each_own(self, way: _MarkedPart, walked: _Walked) -> _MarkedPart:
+        if way.address is not None:
+            return way
+        parts = [replace(way.part, address=each) for each in sorted(self._own, key=int)]
+        return replace(way, each_own=tuple([_MarkedPart(part, walked.marks) for part in parts]))
 
     @cached_property
     def asks_behind(self) -> bool:
@@ -245,18 +272,28 @@ class PlainServices:
         return any(asked is None or asked for asked in every)
 
     def _asked_behind(
-        self, source: Source, protocol: str, marks: Iterable[Mark], drawn: Drawn
+        self, source: Source, place: PlainFrontend, marks: Iterable[Mark], drawn: Drawn
     ) -> set[Intervals]:
         """Return what rules after nat match on of the sources of flows to some endpoints."""
         found: set[Intervals] = set()
+        protocol, has_own = place.protocol, self._has_own(place)
         for mark in marks:
+            of_all = self._same.asked(source, protocol, mark, place.chain.port)
+            if of_all is not None:
+                found |= of_all
+                if not has_own:
+                    continue
             towards = self._walks.after_dnat.towards(source, protocol, mark)
             for endpoint in drawn.endpoints:
                 number = int(endpoint.address)
                 found |= asked_of_others(towards(number, endpoint.port), number)
         return found
 
-    def _anybody(self, place: PlainFrontend) -> Region | None:
+    def _has_own(self, place: PlainFrontend) -> bool:
+        """Return whether an endpoint of a Service is an address of the node itself."""
+        return not self._own_hosts.isdisjoint(place.chain.hosts)
+
+    def _endpoint_region(self, place: PlainFrontend) -> Region | None:
         """Return all addresses that an endpoint may have, except the node's own."""
         address = place.frontend.address
         assert address is not None  # otherwise its rows are not plain
@@ -276,42 +313,65 @@ class PlainServices:
 
     def _made(
         self,
-        kind: Kind,
+        kind: ServiceKind,
         source: Source,
         place: PlainFrontend,
         service: PlainService,
         is_quiet: Callable[[], bool],
     ) -> Iterator[Route]:
         if source is Source.HAIRPIN:
+            way = kind, place.frontend, place.protocol
 
-            def judge_hairpin(_: str, endpoint: Endpoint) -> Judged:
-                return self._hairpins.judged(kind, place.frontend, place.protocol, endpoint)
+            def of_hairpin(protocol: str, endpoint: Endpoint) -> MasqueradeAndLoss:
+                address = endpoint.address
+                if address not in self._own:
+                    marks = self._hairpins.marks(*way, endpoint)
+                    found = self._same.to_itself(protocol, marks, endpoint)
+                    if found is not None:
+                        return found
+                return self._hairpins.after_dnat(*way, endpoint)
 
-            shares = PlainShares(service.drawn, service.protocol, judge_hairpin, is_quiet)
+            shares = PlainShares(service.drawn, service.protocol, of_hairpin, is_quiet)
             yield Route(place.frontend, source, shares, NEVER)
             return
         ways = self._ways_of(kind, source, place, service.drawn)
-        parts = [(way.part, self._judge(source, way, place)) for way in ways]
-        for part, judge in told_otherwise(service, parts):
-            shares = PlainShares(service.drawn, service.protocol, judge, is_quiet)
+        parts = [(way.part, self._after(source, way, place)) for way in ways]
+        for part, after in differing_parts(service, parts):
+            shares = PlainShares(service.drawn, service.protocol, after, is_quiet)
             yield Route(place.frontend, source, shares, NEVER, part.network, (), part.also)
 
     # --- after DNAT ---
 
-    def _judge(self, source: Source, way: _MarkedPart, place: PlainFrontend) -> Judge:
-        def judge(protocol: str, endpoint: Endpoint) -> Judged:
+    def _after(self, source: Source, way: _MarkedPart, place: PlainFrontend) -> MasqueradeAndLossOf:
+        if way.each_own:
+            return any_of_them([self._after(source, each, place) for each in way.each_own])
+        chain, address = place.chain, way.address
+        same = self._same.to(source, place.protocol, way.marks, chain.port, address)
+        is_endpoint = address is None or written(address) in chain.hosts
+        if same is not None and not is_endpoint and not self._has_own(place):
+            return same
+
+        def after(protocol: str, endpoint: Endpoint) -> MasqueradeAndLoss:
             if endpoint.address == way.address:
                 return self._of_itself(source, place, endpoint)
+            if same is not None and endpoint.address not in self._own:
+                if address is not None:
+                    return same
+                found = self._same.from_any(source, protocol, way.marks, endpoint)
+                if found is not None:
+                    return found
             to = source, protocol, endpoint, way.marks, way.address
-            return judged_of(self._walks.after_dnat.to(*to))
+            return masquerade_and_loss(self._walks.after_dnat.to(*to))
 
-        return judge
+        return after
 
-    def _of_itself(self, source: Source, place: PlainFrontend, endpoint: Endpoint) -> Judged:
+    def _of_itself(
+        self, source: Source, place: PlainFrontend, endpoint: Endpoint
+    ) -> MasqueradeAndLoss:
         """Return the result for the endpoint that is the source itself."""
         key = source, place.protocol, place.frontend, endpoint
         if key not in self._to_itself:
             way = place.frontend, place.protocol, source
             alone = self._walks.explored(*way, endpoint.address)
-            self._to_itself[key] = judged_of(alone.onward(endpoint, endpoint.address))
+            self._to_itself[key] = masquerade_and_loss(alone.onward(endpoint, endpoint.address))
         return self._to_itself[key]

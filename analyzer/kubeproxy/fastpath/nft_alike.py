@@ -22,7 +22,7 @@ from functools import cached_property
 from analyzer.kubeproxy.fastpath.alike import MOST_NETWORKS, Closure
 from analyzer.kubeproxy.fastpath.around import Around
 from analyzer.kubeproxy.fastpath.nft_templates import (
-    Template,
+    RuleTemplate,
     asked_otherwise,
     of_element,
     of_rule,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     #: A chain: its table's family and name, and its own name.
-    Name: TypeAlias = tuple[str, str, str]
+    ChainOfTable: TypeAlias = tuple[str, str, str]
 
 
 @value
@@ -53,7 +53,7 @@ class _Row:
     """
 
     place: Hashable
-    template: Template
+    template: RuleTemplate
     at: int
     table: Table
 
@@ -67,10 +67,10 @@ class _Listed:
         self.by_port: dict[int, list[_Row]] = {}
         #: Those with one, by each port that they name.
         self.of_any_host: dict[int, list[_Row]] = {}
-        self.shared: list[Template] = []
+        self.shared: list[RuleTemplate] = []
         self._rows = 0
 
-    def add(self, place: Hashable, template: Template, table: Table) -> bool:
+    def add(self, place: Hashable, template: RuleTemplate, table: Table) -> bool:
         """Add a row for one address or port; return False if it is for others too."""
         if not template.hosts and not template.ports:
             return False
@@ -107,7 +107,7 @@ class NftClosures:
         self._tables = list(tables)
         self._own = frozenset(own)
         self._pods = pods
-        self._templates: dict[Name, tuple[Template, ...] | None] = {}
+        self._templates: dict[ChainOfTable, tuple[RuleTemplate, ...] | None] = {}
 
     def of(self, frontend: Frontend, protocol: str) -> Closure | None:
         """Return the frontend's own rows that its flows may hit; None: it is in no class."""
@@ -175,10 +175,12 @@ class NftClosures:
                 found += listed.by_host.get(str(own), ())
         return _in_order(found)
 
-    def _behind(self, rows: Sequence[_Row]) -> tuple[dict[Name, int], list[Template]] | None:
+    def _behind(
+        self, rows: Sequence[_Row]
+    ) -> tuple[dict[ChainOfTable, int], list[RuleTemplate]] | None:
         """Return the chains that rows lead to, numbered, and the templates of their rules."""
-        numbers: dict[Name, int] = {}
-        found: list[Template] = []
+        numbers: dict[ChainOfTable, int] = {}
+        found: list[RuleTemplate] = []
         rest = [_name(row.table, chain) for row in rows for chain in row.template.chains][::-1]
         while rest:
             name = rest.pop()
@@ -192,7 +194,7 @@ class NftClosures:
             rest += [(*name[:2], chain) for each in templates for chain in each.chains][::-1]
         return numbers, found
 
-    def _of_chain(self, name: Name) -> tuple[Template, ...] | None:
+    def _of_chain(self, name: ChainOfTable) -> tuple[RuleTemplate, ...] | None:
         if name not in self._templates:
             table = self._by_name[name[:2]]
             chain = table.chains.get(name[2])
@@ -273,7 +275,7 @@ class _Numbers:
     def __init__(
         self,
         hosts: dict[str, int],
-        chains: dict[Name, int],
+        chains: dict[ChainOfTable, int],
         asked: str,
         ports: Iterable[int],
     ) -> None:
@@ -294,7 +296,7 @@ class _Numbers:
     def others(self) -> list[str]:
         return list(self._others)
 
-    def of(self, template: Template) -> Hashable:
+    def of(self, template: RuleTemplate) -> Hashable:
         """Return a template with its tokens as numbers."""
         self.literals.update(dict.fromkeys(template.literals))
         self.asked_ports.update(template.asked_ports)
@@ -329,7 +331,7 @@ def _in_order(rows: Iterable[_Row]) -> list[_Row]:
     return sorted({row.at: row for row in rows}.values(), key=lambda row: row.at)
 
 
-def _endpoints(templates: Iterable[Template]) -> Iterator[Endpoint]:
+def _endpoints(templates: Iterable[RuleTemplate]) -> Iterator[Endpoint]:
     for each in templates:
         yield from each.endpoints
 
@@ -338,11 +340,11 @@ def _addresses(endpoints: Iterable[Endpoint]) -> Iterator[Address]:
     yield from dict.fromkeys(each.address for each in endpoints)
 
 
-def _name(table: Table, chain: str) -> Name:
+def _name(table: Table, chain: str) -> ChainOfTable:
     return table.family, table.name, chain
 
 
-def _templates(chain: Chain, table: Table) -> tuple[Template, ...] | None:
+def _templates(chain: Chain, table: Table) -> tuple[RuleTemplate, ...] | None:
     """Return the templates of a chain's rules; None: some of it cannot be split."""
     rules = rules_of(chain)
     if rules is None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from analyzer.kubeproxy.routes.explored import known
 from analyzer.kubeproxy.routes.flows import FlowWalks
-from analyzer.kubeproxy.rows.plain_shares import Judged
+from analyzer.kubeproxy.rows.plain_shares import MasqueradeAndLoss
 from analyzer.kubeproxy.view import Endpoint, Frontend, Source
 from analyzer.model.addresses import Address
 from analyzer.model.packet import Mark
@@ -37,16 +37,16 @@ class PlainHairpins:
         self._memberships: dict[tuple[object, ...], Membership] = {}
         self._marks: dict[tuple[object, ...], frozenset[Mark]] = {}
 
-    def judged(
+    def after_dnat(
         self, kind: tuple[object, ...], frontend: Frontend, protocol: str, endpoint: Endpoint
-    ) -> Judged:
+    ) -> MasqueradeAndLoss:
         """Return what happens to an endpoint's flows to itself, by a frontend of a kind."""
         address = endpoint.address
         marks = self.marks(kind, frontend, protocol, endpoint)
         way = self._source(address), protocol, endpoint, marks, address
-        told = judged_of(self._walks.after_dnat.to(*way))
+        told = masquerade_and_loss(self._walks.after_dnat.to(*way))
         lost = self._walks.hairpins.lost(address, told.masquerade, told.lost)
-        return told if lost is told.lost else Judged(told.masquerade, lost)
+        return told if lost is told.lost else MasqueradeAndLoss(told.masquerade, lost)
 
     def marks(
         self, kind: tuple[object, ...], frontend: Frontend, protocol: str, endpoint: Endpoint
@@ -70,6 +70,6 @@ class PlainHairpins:
         return Source.NODE if self._own and address in self._own else Source.HAIRPIN
 
 
-def judged_of(onward: Onward) -> Judged:
+def masquerade_and_loss(onward: Onward) -> MasqueradeAndLoss:
     """Return a result as shares have it."""
-    return Judged(known(onward.masquerade), onward.lost)
+    return MasqueradeAndLoss(known(onward.masquerade), onward.lost)

@@ -6,78 +6,54 @@ find that, so that no endpoint is looked at. Where they do not, each Service is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
-from functools import cached_property, partial
+from collections.abc import Callable, Hashable, Iterable
+from functools import partial
 
 from analyzer.kubeproxy.fastpath.nft_hairpins import PlainHairpins
+from analyzer.kubeproxy.fastpath.nft_hosts import PlainFlows, PlainHosts
 from analyzer.kubeproxy.routes.flows import FlowWalks
 from analyzer.kubeproxy.routes.leaving import Towards
-from analyzer.kubeproxy.rows.plain_shares import Drawn, endpoint_of
-from analyzer.kubeproxy.rows.shapes import number
-from analyzer.kubeproxy.view import Frontend, Source
-from analyzer.model.addresses import IPV6, Address
+from analyzer.kubeproxy.rows.plain_shares import endpoint_of
+from analyzer.kubeproxy.view import Source
+from analyzer.model.addresses import Address
 from analyzer.model.packet import Mark
-from analyzer.model.region import Interval, Intervals, everything, joined
-from analyzer.model.value import value
-
-
-@value
-class Asked:
-    """A plain Service, and its flows.
-
-    Attributes:
-        kind: equal for Services whose flows the rules before their chains treat alike.
-        marks: by source, those that flows may have that do not return to their endpoint.
-    """
-
-    kind: tuple[object, ...]
-    frontend: Frontend
-    protocol: str
-    drawn: Drawn
-    marks: Mapping[Source, frozenset[Mark]]
+from analyzer.model.region import Intervals
 
 
 class QuietServices:
     """Decides of which Services no flow may be lost after its DNAT."""
 
-    def __init__(self, walks: FlowWalks, hairpins: PlainHairpins) -> None:
+    def __init__(self, walks: FlowWalks, hairpins: PlainHairpins, hosts: PlainHosts) -> None:
         self._walks = walks
         self._hairpins = hairpins
+        self._hosts = hosts
         #: For each function of `FlowWalks.towards`: the endpoints with whether none of their flows
         #: is lost.
         self._passing: dict[Towards, dict[tuple[Address, int | None], bool]] = {}
         #: For how many of `_every` a few traversals found that no flow is lost; None: they do not
         #: decide. By what they were asked.
         self._spared: dict[Hashable, int | None] = {}
-        self._every: list[Asked] = []
-        #: How many of them the following are of.
-        self._done = 0
-        #: By kind, each endpoint as written, with a Service that has it.
-        self._users: dict[Hashable, dict[str, Asked]] = {}
-        #: Their addresses as written, and those that may be of pods of this node.
-        self._hosts: set[str] = set()
-        self._here: set[str] = set()
 
-    def add(self, asked: Asked) -> Callable[[], bool]:
+    def add(self, asked: PlainFlows) -> Callable[[], bool]:
         """Return a function that returns whether no flow to a Service may be lost."""
-        at = len(self._every)
-        self._every.append(asked)
+        at = len(self._hosts)
+        self._hosts.add(asked)
         return lambda: self._is_kind_quiet(asked, at) or self._is_quiet(asked, at)
 
-    def _is_kind_quiet(self, asked: Asked, at: int) -> bool:
+    def _is_kind_quiet(self, asked: PlainFlows, at: int) -> bool:
         """Return whether a few traversals find no loss for all Services of a kind."""
 
         def are_quiet() -> bool:
             ways = self._ways(asked).items()
             return all(self._spares(*way, at) for way in ways) and self._are_hairpins_quiet(
-                self._users[asked.kind].items(), asked, at
+                self._hosts.users.get(asked.kind, {}).items(), asked, at
             )
 
         return self._is_spared(asked.kind, are_quiet, at)
 
-    def _is_quiet(self, asked: Asked, at: int) -> bool:
-        self._read()
-        if not self._are_hairpins_quiet(((text, asked) for text in asked.drawn.texts), asked, at):
+    def _is_quiet(self, asked: PlainFlows, at: int) -> bool:
+        self._hosts.read()
+        if not self._are_hairpins_quiet(self._hosts.here_of(asked), asked, at):
             return False
         for towards, way in self._ways(asked).items():
             if self._spares(towards, way, at):
@@ -92,24 +68,24 @@ class QuietServices:
                     return False
         return True
 
-    def _are_hairpins_quiet(self, every: Iterable[tuple[str, Asked]], like: Asked, at: int) -> bool:
-        """Return whether no flow of some endpoints to themselves may be lost.
+    def _are_hairpins_quiet(
+        self, every: Iterable[tuple[str, PlainFlows]], like: PlainFlows, at: int
+    ) -> bool:
+        """Return whether no flow of some endpoints of this node to themselves may be lost.
 
         Each is of a Service of the kind of `like`, which is the one at `at`.
         """
         hairpins = self._hairpins
         ways = [
-            (like.kind, asked.frontend, like.protocol, endpoint_of(text))
-            for text, asked in every
-            if text.rpartition(":")[0] in self._here
+            (like.kind, asked.frontend, like.protocol, endpoint_of(text)) for text, asked in every
         ]
         marks = {hairpins.marks(*way) for way in ways}
         for mark in frozenset[Mark]().union(*marks):
             if not self._spares_hairpins(like.protocol, mark, at):
-                return not any(hairpins.judged(*way).lost for way in ways)
+                return not any(hairpins.after_dnat(*way).lost for way in ways)
         return True
 
-    def _ways(self, asked: Asked) -> dict[Towards, tuple[Source, str, Mark]]:
+    def _ways(self, asked: PlainFlows) -> dict[Towards, tuple[Source, str, Mark]]:
         """Return what flows may be after DNAT; one function for flows that differ in nothing."""
         towards = self._walks.after_dnat.towards
         ways = [(s, asked.protocol, mark) for s, marks in asked.marks.items() for mark in marks]
@@ -121,25 +97,11 @@ class QuietServices:
 
     def _spares_hairpins(self, protocol: str, mark: Mark, at: int) -> bool:
         spares = partial(self._walks.spared.are_hairpins, protocol, mark)
-        return self._is_spared((protocol, mark), lambda: spares(self._those_here), at)
+        return self._is_spared((protocol, mark), lambda: spares(self._hosts.those_here), at)
 
     def _are_spared(self, spares: Callable[[Intervals], bool]) -> bool:
         """Return whether one traversal for the endpoints of all Services finds no loss."""
-        # To make a number of each address would take most of the time.
-        return spares(self._around) or spares(self._addresses)
-
-    @cached_property
-    def _around(self) -> Intervals:
-        """Few intervals that contain all endpoints."""
-        return joined(map(_around, {host.rpartition(".")[0] for host in self._hosts}))
-
-    @cached_property
-    def _addresses(self) -> Intervals:
-        return _intervals(self._hosts)
-
-    @cached_property
-    def _those_here(self) -> Intervals:
-        return _intervals(self._here)
+        return spares(self._hosts.around) or spares(self._hosts.addresses)
 
     def _is_spared(self, key: Hashable, spares: Callable[[], bool], at: int) -> bool:
         """Return whether a few traversals for the endpoints of all Services find no loss.
@@ -149,30 +111,6 @@ class QuietServices:
         """
         spared = self._spared.get(key, 0)
         if spared is not None and at >= spared:
-            self._read()
-            spared = self._spared[key] = len(self._every) if spares() else None
+            self._hosts.read()
+            spared = self._spared[key] = self._hosts.number if spares() else None
         return spared is not None
-
-    def _read(self) -> None:
-        """Read the endpoints of all Services that are there by now."""
-        if self._done == len(self._every):
-            return
-        hosts: set[str] = set()
-        for asked in self._every[self._done :]:
-            users = self._users.setdefault(asked.kind, {})
-            users.update(dict.fromkeys(asked.drawn.texts, asked))
-            hosts.update([text.rpartition(":")[0] for text in asked.drawn.texts])
-        self._done = len(self._every)
-        self._here |= self._walks.hairpins.here(hosts - self._hosts)
-        self._hosts |= hosts
-        for made in ("_around", "_addresses", "_those_here"):
-            vars(self).pop(made, None)
-
-
-def _intervals(hosts: Iterable[str]) -> Intervals:
-    return joined([(at, at) for at in map(number, hosts)])
-
-
-def _around(head: str) -> Interval:
-    """Return all addresses of IPv4 that begin like that; without a head, all of IPv6."""
-    return (number(f"{head}.0"), number(f"{head}.255")) if head else everything(IPV6)

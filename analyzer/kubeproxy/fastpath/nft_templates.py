@@ -79,7 +79,7 @@ _PAIR: Final = re.compile(rf"({_HOST}) \. (\d+)")
 
 
 @value
-class Template:
+class RuleTemplate:
     """The text of a rule or an element, and what it names.
 
     Attributes:
@@ -131,14 +131,14 @@ def pieces_of(held: Set) -> Sequence[str] | None:
 
 
 @lru_cache(maxsize=1 << 16)
-def of_element(piece: str) -> Template:
+def of_element(piece: str) -> RuleTemplate:
     """Return the template of an element."""
     text, tokens = _taken_apart(_plain(piece))
     hosts = tuple([of for kind, of in tokens if kind in {"to", "host"}])
     key, *data = text.partition(" : ")
     numbers = _NUMBER.findall(key)
     text = "".join((_NUMBER.sub("", key), *data))
-    return Template(
+    return RuleTemplate(
         text=text,
         tokens=(*tokens, *[("port", number) for number in numbers]),
         chains=tuple([of for kind, of in tokens if kind == "chain"]),
@@ -149,7 +149,7 @@ def of_element(piece: str) -> Template:
     )
 
 
-def of_rule(rule: str, table: Table) -> Template | None:
+def of_rule(rule: str, table: Table) -> RuleTemplate | None:
     """Return the template of a rule; None: it is not certain what it names."""
     plain = _plain(rule)
     text, tokens = _taken_apart(plain)
@@ -163,7 +163,7 @@ def of_rule(rule: str, table: Table) -> Template | None:
     kept = [
         (kind if kind != "set" else "list" if of in lists else "name", of) for kind, of in tokens
     ]
-    return Template(
+    return RuleTemplate(
         text=text + "".join(_definition(table.sets[of]) for of in lists),
         tokens=tuple(kept),
         chains=tuple([of for kind, of in tokens if kind == "chain"]),

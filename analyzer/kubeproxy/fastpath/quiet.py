@@ -1,4 +1,4 @@
-"""Whether iptables rules leave alone the flows that plain rows send to endpoints.
+"""Whether the iptables rules outside nat let pass all flows that plain rows send to endpoints.
 
 After DNAT a flow traverses the chains of INPUT, or of FORWARD and POSTROUTING; what a node sends to
 itself comes back through PREROUTING. Traversing them gives the result (`leaving`). If each row has
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Final, TypeAlias
 
     #: The bits of a packet's mark that a row may change; None: it may do more than that.
-    Changed: TypeAlias = "int | None"
+    ChangedBits: TypeAlias = "int | None"
 
 #: Targets of rows that let a flow pass on to the next table, or row.
 _PASSING: Final = frozenset({"ACCEPT", "RETURN", "LOG", "NFLOG", "TRACE"})
@@ -143,7 +143,7 @@ def _text_of(rules: Sequence[Rule]) -> Iterable[str]:
     return rules.lines if isinstance(rules, RuleRows) else [rule.raw for rule in rules]
 
 
-def _marked(target: str, row: str) -> Changed:
+def _marked(target: str, row: str) -> ChangedBits:
     """Return the bits of the mark that a row may change; None: it may do something else."""
     if target != "MARK":
         return None

@@ -8,7 +8,7 @@ for chains with rows of several Services: kube-proxy itself writes those in any 
 with `iptables_save`, `nft_text` and `nft_json` make ClusterIP Services alone, of any number.
 """
 
-from analyzer.kubeproxy.generate.config import Layout, ProxyConfig
+from analyzer.kubeproxy.generate.config import ProxyConfig, RulesLayout
 from analyzer.kubeproxy.generate.mixed import FLAGS, mixed, node_name
 from analyzer.kubeproxy.generate.objects import proxy_config, service_ports
 from analyzer.kubeproxy.generate.plain import (
@@ -26,8 +26,8 @@ __all__ = [
     "FLAGS",
     "EndpointSpec",
     "GeneratedService",
-    "Layout",
     "ProxyConfig",
+    "RulesLayout",
     "ServicePortSpec",
     "api_objects",
     "iptables_save",

@@ -20,7 +20,7 @@ _KNOWS_BOTH_ADDRESSES = 28
 
 
 @enum.unique
-class Layout(enum.Enum):
+class RulesLayout(enum.Enum):
     """The versions of kube-proxy whose chains and rules can be generated."""
 
     V1_14 = "1.14"
@@ -93,7 +93,7 @@ class ProxyConfig:
         nfacct: whether counters of nfnetlink_acct were available; only 1.36 uses them.
     """
 
-    layout: Layout
+    layout: RulesLayout
     family: int = IPV4
     node: str
     node_address: Address | None = None

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from analyzer.kubeproxy.generate import frame
-from analyzer.kubeproxy.generate.config import Layout, ProxyConfig
+from analyzer.kubeproxy.generate.config import ProxyConfig, RulesLayout
 from analyzer.kubeproxy.generate.reach import EndpointChain, targets
 from analyzer.kubeproxy.generate.rows import (
     LARGE,
@@ -48,45 +48,45 @@ class _Era:
     @property
     def ends_names_with_colon(self) -> bool:
         """Whether the name of a port without a name is written as ``ns/name:``."""
-        return self.minor <= Layout.V1_18.minor
+        return self.minor <= RulesLayout.V1_18.minor
 
     @property
     def leaves_comments_out(self) -> bool:
         """Whether SVC and SEP have no comments, which 1.18 fixed."""
-        return self.minor <= Layout.V1_17.minor
+        return self.minor <= RulesLayout.V1_17.minor
 
     @property
     def routes_own_flows(self) -> bool:
         """Whether the node's own flows to XLB go to any endpoint: since 1.15 (#77523)."""
-        return self.minor >= Layout.V1_16.minor
+        return self.minor >= RulesLayout.V1_16.minor
 
     @property
     def knows_policy_of_external_ips(self) -> bool:
         """Whether externalTrafficPolicy applies to external IPs."""
-        return self.minor >= Layout.V1_20.minor
+        return self.minor >= RulesLayout.V1_20.minor
 
     @property
     def takes_all_to_external_ips(self) -> bool:
         """Whether flows from bridges and from the node match too (#96296)."""
-        return self.minor >= Layout.V1_21.minor
+        return self.minor >= RulesLayout.V1_21.minor
 
     @property
     def masquerades_in_service(self) -> bool:
         """Whether the rules that mark for masquerade are in SVC."""
-        return self.minor >= Layout.V1_22.minor
+        return self.minor >= RulesLayout.V1_22.minor
 
     @property
     def knows_internal_policy(self) -> bool:
         """Whether internalTrafficPolicy applies: to all frontends, up to 1.23."""
-        return self.minor >= Layout.V1_22.minor
+        return self.minor >= RulesLayout.V1_22.minor
 
     @property
     def counts_unready(self) -> bool:
         """Whether unready endpoints count if none is ready: 1.22.0 to 1.22.3 (#106030)."""
-        return self.minor == Layout.V1_22.minor
+        return self.minor == RulesLayout.V1_22.minor
 
 
-def usable(service: ServicePortSpec, layout: Layout, node: str) -> tuple[EndpointSpec, ...]:
+def usable(service: ServicePortSpec, layout: RulesLayout, node: str) -> tuple[EndpointSpec, ...]:
     """Return the endpoints that have chains at a node; in 1.22 unready ones are among them.
 
     Source: pkg/proxy/topology.go, ``FilterEndpoints``, up to 1.23.
@@ -113,7 +113,7 @@ def tables(services: Sequence[ServicePortSpec], proxy: ProxyConfig) -> tuple[Tab
     if proxy.kubelet:
         write_marked_drops(filter_table, nat)
     found = [usable(s, proxy.layout, proxy.node) for s in services]
-    counted = found if era.minor < Layout.V1_21.minor else [s.endpoints for s in services]
+    counted = found if era.minor < RulesLayout.V1_21.minor else [s.endpoints for s in services]
     large = sum(map(len, counted)) > LARGE
     for given, endpoints in zip(services, found, strict=True):
         named = era.ends_names_with_colon and ":" not in given.name
@@ -126,7 +126,7 @@ def tables(services: Sequence[ServicePortSpec], proxy: ProxyConfig) -> tuple[Tab
 
 
 def _filter_table(proxy: ProxyConfig, era: _Era) -> TableDraft:
-    checks = era.minor >= Layout.V1_21.minor
+    checks = era.minor >= RulesLayout.V1_21.minor
     own = [EXTERNAL_SERVICES, *([NODE_PORTS] if checks else [])]
     table = frame.filter_table(own, canary=era.minor >= frame.SINCE_CANARY)
     portals = f"{frame.NEW} {frame.PORTALS} -j {SERVICES}"
@@ -134,12 +134,12 @@ def _filter_table(proxy: ProxyConfig, era: _Era) -> TableDraft:
     if checks:
         says = comment("kubernetes health check service ports")
         table.add("INPUT", f"{says} -j {NODE_PORTS}")
-    elif era.minor < Layout.V1_20.minor:
+    elif era.minor < RulesLayout.V1_20.minor:
         table.add("INPUT", portals)
     table.add("INPUT", outside)
     table.add("FORWARD", f"{frame.FORWARDING} -j {frame.FORWARD}")
     table.add("FORWARD", portals)
-    if era.minor >= Layout.V1_20.minor:
+    if era.minor >= RulesLayout.V1_20.minor:
         table.add("FORWARD", outside)
     table.add("OUTPUT", portals)
     _write_forward(table, proxy, era)
@@ -150,9 +150,9 @@ def _write_forward(table: TableDraft, proxy: ProxyConfig, era: _Era) -> None:
     says = "kubernetes forwarding conntrack pod {} rule"
     both = (says.format("source"), says.format("destination"))
     cidr = proxy.cluster_cidr
-    if era.minor >= Layout.V1_23.minor:
+    if era.minor >= RulesLayout.V1_23.minor:
         frame.write_forward(table, "", ("kubernetes forwarding conntrack rule",))
-    elif era.minor >= Layout.V1_18.minor:
+    elif era.minor >= RulesLayout.V1_18.minor:
         frame.write_forward(table, "", both)
     elif cidr is None:
         frame.write_forward(table, "", ())
@@ -214,7 +214,7 @@ class _Chains:
         service = self._service
         if self._local_only:
             self._nat.rows.setdefault(self._chain("XLB"), [])
-        if service.health_check_node_port and self._era.minor >= Layout.V1_21.minor:
+        if service.health_check_node_port and self._era.minor >= RulesLayout.V1_21.minor:
             says = comment(f"{service.name} health check node port")
             port = to_port("tcp", service.health_check_node_port)
             self._filter.add(NODE_PORTS, f"-p tcp {says} {port} -j ACCEPT")
@@ -255,7 +255,7 @@ class _Chains:
         table.add(SERVICES, f"{flow(service, service.cluster_ip, says)} -j {target}")
         for address in service.external_ips:
             table.add(EXTERNAL_SERVICES, f"{flow(service, address, says)} -j {target}")
-        old = self._era.minor < Layout.V1_20.minor
+        old = self._era.minor < RulesLayout.V1_20.minor
         for address in service.load_balancer_ips:
             chain = SERVICES if old else EXTERNAL_SERVICES
             table.add(chain, f"{flow(service, address, says)} -j {target}")
@@ -351,7 +351,7 @@ class _Chains:
         here = [t for t in mine if t.endpoint.ready]
         if not here:
             nat.add(chain, f"{comment(f'{name} has no local endpoints')} -j {MARK_DROP}")
-        elif self._era.minor >= Layout.V1_23.minor:
+        elif self._era.minor >= RulesLayout.V1_23.minor:
             self._endpoints_of(chain, here)
         else:
             write_affinity(nat, self._service, chain, [(comment(name), t.chain) for t in here])

@@ -14,7 +14,7 @@ from typing import Final
 from analyzer.kubeproxy.generate import nft_frame as frame
 from analyzer.kubeproxy.generate.config import ProxyConfig
 from analyzer.kubeproxy.generate.nft_networks import networks_to_text
-from analyzer.kubeproxy.generate.nft_table import NftTable, Part
+from analyzer.kubeproxy.generate.nft_table import ElementPart, NftTable
 from analyzer.kubeproxy.generate.reach import EndpointChain, Reach, reach
 from analyzer.kubeproxy.generate.specs import ServicePortSpec
 from analyzer.kubeproxy.names import (
@@ -116,7 +116,7 @@ class ServiceChains(ABC):
         if self._reach.drops_outside:
             self._refuse_outside("drop")
 
-    def _lead(self, address: Part, chain: str) -> None:
+    def _lead(self, address: ElementPart, chain: str) -> None:
         key = address, self._service.protocol, self._service.port
         self._table.sets[frame.SERVICE_IPS].add(*key, value=f" : goto {chain}")
 
@@ -132,7 +132,7 @@ class ServiceChains(ABC):
             value = f"{self._says} : {verdict}"
             self._table.sets[frame.REFUSED_NODE_PORTS].add(*key, value=value)
 
-    def _refuse(self, address: Part, verdict: str) -> None:
+    def _refuse(self, address: ElementPart, verdict: str) -> None:
         key = address, self._service.protocol, self._service.port
         self._table.sets[frame.REFUSED_IPS].add(*key, value=f"{self._says} : {verdict}")
 

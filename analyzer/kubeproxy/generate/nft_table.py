@@ -10,7 +10,7 @@ from analyzer.kubeproxy.generate.config import IPV4
 from analyzer.model.addresses import Address, address_to_text
 
 #: A part of an element: an address, a protocol's name, a port.
-Part: TypeAlias = Address | str | int
+ElementPart: TypeAlias = Address | str | int
 
 _PROTOCOLS: Final = {"tcp": 6, "udp": 17, "sctp": 132}
 
@@ -25,13 +25,13 @@ class NftSet:
         self._name = name
         self.lines = lines
         #: The text after the key, if any.
-        self.elements: dict[tuple[Part, ...], str] = {}
+        self.elements: dict[tuple[ElementPart, ...], str] = {}
 
-    def add(self, *key: Part, value: str = "") -> None:
+    def add(self, *key: ElementPart, value: str = "") -> None:
         """Add an element; an existing one does not change."""
         self.elements.setdefault(key, value)
 
-    def sorted_keys(self) -> list[tuple[Part, ...]]:
+    def sorted_keys(self) -> list[tuple[ElementPart, ...]]:
         """Return the keys in the order of nft. Source: src/mergesort.c, ``expr_msort_cmp``."""
         return sorted(self.elements, key=_rank)
 
@@ -92,11 +92,11 @@ class NftTable:
         yield "}\n"
 
 
-def _part_to_text(part: Part) -> str:
+def _part_to_text(part: ElementPart) -> str:
     return address_to_text(part) if isinstance(part, IPv4Address | IPv6Address) else str(part)
 
 
-def _rank(key: tuple[Part, ...]) -> bytes:
+def _rank(key: tuple[ElementPart, ...]) -> bytes:
     """Return the sort key of nft: all parts together count as a number in host byte order.
 
     That of the captures, and of most nodes, is little-endian.
@@ -106,7 +106,7 @@ def _rank(key: tuple[Part, ...]) -> bytes:
     return b"".join(map(_part_to_bytes, key))[::-1]
 
 
-def _part_to_bytes(part: Part) -> bytes:
+def _part_to_bytes(part: ElementPart) -> bytes:
     match part:
         case int():
             return part.to_bytes(2)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from analyzer.kubeproxy.generate.config import IPV4, Layout, ProxyConfig
+from analyzer.kubeproxy.generate.config import IPV4, ProxyConfig, RulesLayout
 from analyzer.kubeproxy.generate.specs import EndpointSpec, ServicePortSpec
 from analyzer.model.addresses import (
     Address,
@@ -53,7 +53,7 @@ def proxy_config(
     flags: Sequence[str],
     *,
     node: str,
-    layout: Layout,
+    layout: RulesLayout,
     family: int = IPV4,
 ) -> ProxyConfig:
     """Return the settings of the kube-proxy that ran with `flags`, as ``--name=value``, at `node`.
@@ -107,7 +107,7 @@ def service_cidrs(objects: Iterable[Object], family: int) -> tuple[Network, ...]
 
 def service_ports(
     objects: Iterable[Object],
-    layout: Layout,
+    layout: RulesLayout,
     family: int = IPV4,
     malformed: list[str] | None = None,
 ) -> Iterator[ServicePortSpec]:
@@ -151,7 +151,7 @@ def _names(item: Object) -> tuple[str, str]:
 
 
 def _service(
-    service: Object, slices: Sequence[Object], layout: Layout, family: int
+    service: Object, slices: Sequence[Object], layout: RulesLayout, family: int
 ) -> list[ServicePortSpec]:
     """Return the ServicePorts of one Service: all of them, or it is malformed."""
     if not all(map(is_name, _names(service))):
@@ -169,7 +169,7 @@ def _service(
 
 
 def _service_port(
-    service: Object, port: object, address: Address, slices: Sequence[Object], layout: Layout
+    service: Object, port: object, address: Address, slices: Sequence[Object], layout: RulesLayout
 ) -> ServicePortSpec:
     spec, family = at(service, "spec"), address.version
     port_name = text(at(port, "name")) or ""
@@ -229,21 +229,21 @@ def _affinity(spec: object) -> int | None:
     return seconds
 
 
-def _may_be_local(spec: object, layout: Layout) -> bool:
+def _may_be_local(spec: object, layout: RulesLayout) -> bool:
     """Whether externalTrafficPolicy applies; to external IPs alone only since 1.29.
 
     Source: pkg/api/v1/service/util.go, ``ExternalPolicyLocal``.
     """
     if at(spec, "type") in ("NodePort", "LoadBalancer"):
         return True
-    return layout.minor > Layout.V1_28.minor and bool(elements(spec, "externalIPs"))
+    return layout.minor > RulesLayout.V1_28.minor and bool(elements(spec, "externalIPs"))
 
 
-def _ingress(service: Object, layout: Layout) -> Iterator[object]:
+def _ingress(service: Object, layout: RulesLayout) -> Iterator[object]:
     """Yield the addresses of load balancers that keep them as destination."""
     for each in elements(service, "status", "loadBalancer", "ingress"):
         address = at(each, "ip")
-        asks = layout.minor >= Layout.V1_30.minor
+        asks = layout.minor >= RulesLayout.V1_30.minor
         if address and (not asks or (at(each, "ipMode") or "VIP") == "VIP"):
             yield address
 
@@ -283,7 +283,7 @@ def _networks(family: int, texts: Iterable[object]) -> tuple[Network, ...]:
 # --- endpoints -------------------------------------------------------------
 
 
-def _read(slices: list[Object], endpoints: Object | None, layout: Layout) -> Sequence[Object]:
+def _read(slices: list[Object], endpoints: Object | None, layout: RulesLayout) -> Sequence[Object]:
     """Return what a kube-proxy of that version reads of a Service, as EndpointSlices."""
     if slices and layout.reads_slices:
         return slices
@@ -310,7 +310,7 @@ def _as_slices(endpoints: Object) -> Iterator[Object]:
 
 
 def _endpoints(
-    slices: Sequence[Object], port: str, family: int, layout: Layout
+    slices: Sequence[Object], port: str, family: int, layout: RulesLayout
 ) -> tuple[EndpointSpec, ...]:
     """Return the endpoints of all slices; of those with one address and port the first."""
     found: dict[tuple[Address, int], EndpointSpec] = {}
@@ -333,7 +333,7 @@ def _endpoints(
 
 
 def _endpoint(
-    given: object, address: Address, written: str, port: int, layout: Layout
+    given: object, address: Address, written: str, port: int, layout: RulesLayout
 ) -> EndpointSpec:
     conditions = at(given, "conditions")
     node = at(given, "nodeName") or at(given, "topology", "kubernetes.io/hostname")
@@ -345,7 +345,7 @@ def _endpoint(
         node=text(node),
         ready=at(conditions, "ready") is not False,
         # Terminating endpoints are a fallback since 1.26 (KEP-1669, ProxyTerminatingEndpoints).
-        serving=at(conditions, "serving") is not False and layout.minor >= Layout.V1_26.minor,
+        serving=at(conditions, "serving") is not False and layout.minor >= RulesLayout.V1_26.minor,
         terminating=terminating,
         zones=_hinted(given, "forZones"),
         nodes=_hinted(given, "forNodes"),

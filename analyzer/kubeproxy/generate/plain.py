@@ -7,7 +7,7 @@ from ipaddress import IPv4Address, IPv4Network
 from typing import Any, Final
 
 from analyzer.kubeproxy.generate import frame, nft_1_36
-from analyzer.kubeproxy.generate.config import Layout, ProxyConfig
+from analyzer.kubeproxy.generate.config import ProxyConfig, RulesLayout
 from analyzer.kubeproxy.generate.nft_json import table_to_json
 from analyzer.kubeproxy.generate.nft_table import NftTable
 from analyzer.kubeproxy.generate.policy_chains import PolicyChains
@@ -55,8 +55,8 @@ def services(
 
 def iptables_save(given: Sequence[GeneratedService], cidr: str = "10.0.0.0/9") -> str:
     """Return the nat table of 1.36 with these Services, with comments however many they are."""
-    proxy = ProxyConfig(layout=Layout.V1_36, node="", cluster_cidr=IPv4Network(cidr))
-    nat = frame.nat_table(Layout.V1_36.minor)
+    proxy = ProxyConfig(layout=RulesLayout.V1_36, node="", cluster_cidr=IPv4Network(cidr))
+    nat = frame.nat_table(RulesLayout.V1_36.minor)
     tables = (frame.filter_table(()), nat)
     for each in given:
         PolicyChains(_spec(each), proxy, tables, large=False).write()
@@ -81,7 +81,7 @@ def nft_json(given: Sequence[GeneratedService]) -> str:
 
 def _nft_table(given: Sequence[GeneratedService]) -> NftTable:
     proxy = ProxyConfig(
-        layout=Layout.V1_36,
+        layout=RulesLayout.V1_36,
         node=_node(_PODS[0]),
         node_address=IPv4Address("192.168.0.10"),
         cluster_cidr=IPv4Network("10.0.0.0/9"),

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 from typing import TypeAlias
 
-from analyzer.kubeproxy.generate.config import Layout, ProxyConfig
+from analyzer.kubeproxy.generate.config import ProxyConfig, RulesLayout
 from analyzer.kubeproxy.generate.specs import EndpointSpec, ServicePortSpec
 from analyzer.kubeproxy.names import ENDPOINT_PREFIX, chain_hash
 from analyzer.model.value import value
@@ -61,7 +61,7 @@ def iptables_chain(service: ServicePortSpec, text: str) -> str:
 def targets(
     service: ServicePortSpec,
     endpoints: Iterable[EndpointSpec],
-    layout: Layout,
+    layout: RulesLayout,
     chain: ChainName = iptables_chain,
 ) -> tuple[EndpointChain, ...]:
     """Return endpoints of a Service in the order of kube-proxy's rules: that of their text.
@@ -69,7 +69,7 @@ def targets(
     Up to 1.18 it is that of the Endpoints object. 1.36 normalizes addresses, as the captures of
     dual-stack Services show.
     """
-    named = [(e.destination if layout is Layout.V1_36 else e.as_written, e) for e in endpoints]
+    named = [(e.destination if layout is RulesLayout.V1_36 else e.as_written, e) for e in endpoints]
     if layout.reads_slices:
         named.sort(key=itemgetter(0))
     return tuple(EndpointChain(endpoint, text, chain(service, text)) for text, endpoint in named)
@@ -108,7 +108,7 @@ def _usable(
 def _fitting(service: ServicePortSpec, proxy: ProxyConfig) -> Callable[[EndpointSpec], bool] | None:
     """Return the filter of topology hints: all ready endpoints have one, and one is for here."""
     ready = [e for e in service.endpoints if e.ready]
-    if proxy.layout is Layout.V1_36 and _all_and_here([e.nodes for e in ready], proxy.node):
+    if proxy.layout is RulesLayout.V1_36 and _all_and_here([e.nodes for e in ready], proxy.node):
         return lambda e: proxy.node in e.nodes
     asked = asks_for_zones(service, proxy.layout)
     if asked and _all_and_here([e.zones for e in ready], proxy.zone):
@@ -116,7 +116,7 @@ def _fitting(service: ServicePortSpec, proxy: ProxyConfig) -> Callable[[Endpoint
     return None
 
 
-def asks_for_zones(service: ServicePortSpec, layout: Layout) -> bool:
+def asks_for_zones(service: ServicePortSpec, layout: RulesLayout) -> bool:
     """Return whether hints for zones are used.
 
     Source: pkg/proxy/topology.go, ``canUseTopology``: up to 1.23 the feature gate is off, up to
@@ -124,11 +124,11 @@ def asks_for_zones(service: ServicePortSpec, layout: Layout) -> bool:
     (ServiceTrafficDistribution).
     """
     match layout:
-        case Layout.V1_24 | Layout.V1_25 | Layout.V1_26:
+        case RulesLayout.V1_24 | RulesLayout.V1_25 | RulesLayout.V1_26:
             return service.topology_mode in ("auto", "Auto")
-        case Layout.V1_27 | Layout.V1_28 | Layout.V1_30:
+        case RulesLayout.V1_27 | RulesLayout.V1_28 | RulesLayout.V1_30:
             return service.topology_mode not in (None, "", "disabled", "Disabled")
-        case Layout.V1_36:
+        case RulesLayout.V1_36:
             return True
         case _:
             return False

@@ -14,28 +14,28 @@ from analyzer.kubeproxy.generate import (
     nft_1_30,
     nft_1_36,
 )
-from analyzer.kubeproxy.generate.config import IPV4, IPV6, Layout, ProxyConfig
+from analyzer.kubeproxy.generate.config import IPV4, IPV6, ProxyConfig, RulesLayout
 from analyzer.kubeproxy.generate.specs import ServicePortSpec
 
 _LAYOUTS: Final = {
-    Layout.V1_14: layout_1_14.tables,
-    Layout.V1_16: layout_1_14.tables,
-    Layout.V1_17: layout_1_14.tables,
-    Layout.V1_18: layout_1_14.tables,
-    Layout.V1_20: layout_1_14.tables,
-    Layout.V1_21: layout_1_14.tables,
-    Layout.V1_22: layout_1_14.tables,
-    Layout.V1_23: layout_1_14.tables,
-    Layout.V1_24: layout_1_24.tables,
-    Layout.V1_25: layout_1_25.tables,
-    Layout.V1_26: layout_1_25.tables,
-    Layout.V1_27: layout_1_30.tables,
-    Layout.V1_28: layout_1_30.tables,
-    Layout.V1_30: layout_1_30.tables,
-    Layout.V1_36: layout_1_36.tables,
+    RulesLayout.V1_14: layout_1_14.tables,
+    RulesLayout.V1_16: layout_1_14.tables,
+    RulesLayout.V1_17: layout_1_14.tables,
+    RulesLayout.V1_18: layout_1_14.tables,
+    RulesLayout.V1_20: layout_1_14.tables,
+    RulesLayout.V1_21: layout_1_14.tables,
+    RulesLayout.V1_22: layout_1_14.tables,
+    RulesLayout.V1_23: layout_1_14.tables,
+    RulesLayout.V1_24: layout_1_24.tables,
+    RulesLayout.V1_25: layout_1_25.tables,
+    RulesLayout.V1_26: layout_1_25.tables,
+    RulesLayout.V1_27: layout_1_30.tables,
+    RulesLayout.V1_28: layout_1_30.tables,
+    RulesLayout.V1_30: layout_1_30.tables,
+    RulesLayout.V1_36: layout_1_36.tables,
 }
 #: Versions that have nftables mode.
-_NFT_LAYOUTS: Final = {Layout.V1_30: nft_1_30.table, Layout.V1_36: nft_1_36.table}
+_NFT_LAYOUTS: Final = {RulesLayout.V1_30: nft_1_30.table, RulesLayout.V1_36: nft_1_36.table}
 
 
 def render_rules(services: Iterable[ServicePortSpec], proxy: ProxyConfig) -> str:

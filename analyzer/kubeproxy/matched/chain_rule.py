@@ -192,14 +192,17 @@ class ChainRule:
         return self.rule.target if isinstance(self.rule.target, SetMark) else None
 
     @property
+    def has_dnat(self) -> bool:
+        """Whether its target is DNAT."""
+        return isinstance(self.rule.target, Dnat)
+
+    @property
     def dnat(self) -> str | None:
-        """Address and port of its DNAT; an empty text if it has not exactly one of each."""
+        """Address and port of its DNAT; None if it has none, or not exactly one of each."""
         match self.rule.target:
             case Dnat(NatRange(address, None, int(port), None)) if address is not None:
                 text = address_to_text(address)
                 return f"[{text}]:{port}" if ":" in text else f"{text}:{port}"
-            case Dnat():
-                return ""
             case _:
                 return None
 

@@ -26,8 +26,13 @@ def saying(ruleset: NftRuleset, *words: str) -> Iterator[Chain]:
     for table in ruleset.tables.values():
         for chain in table.chains.values():
             text = text_of(chain)
-            if text is None or any(word in text for word in words):
+            if text is None:
                 yield chain
+                continue
+            for word in words:  # of ten thousand chains nearly all say none of them
+                if word in text:
+                    yield chain
+                    break
 
 
 def text_of(chain: Chain) -> str | None:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from analyzer.kubeproxy.generate.objects import pod_networks_of
-from analyzer.kubeproxy.predict.settings import LocalMode, Mode, Settings
+from analyzer.kubeproxy.predict.settings import ClusterSettings, LocalMode
 from analyzer.kubeproxy.predict.versions import (
     MENDED_IN,
     NEWEST,
@@ -14,6 +14,7 @@ from analyzer.kubeproxy.predict.versions import (
     counted_as,
     version_from_text,
 )
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.model.addresses import Network
 from analyzer.model.value import value
 from analyzer.parsers.api_objects import Object, at, text
@@ -36,14 +37,14 @@ class GivenSettings:
 
 
 @value
-class Assumed:
+class AssumedSettings:
     """Settings, and in words which of them are assumed."""
 
-    settings: Settings
+    settings: ClusterSettings
     words: tuple[str, ...]
 
 
-def assumed(objects: Sequence[Object], said: GivenSettings) -> Assumed:
+def assumed(objects: Sequence[Object], said: GivenSettings) -> AssumedSettings:
     """Return the settings of all kube-proxies of a cluster.
 
     Raises:
@@ -52,8 +53,8 @@ def assumed(objects: Sequence[Object], said: GivenSettings) -> Assumed:
     """
     words: list[str] = []
     version = _version(objects, said, words)
-    mode = Mode(said.mode or Mode.IPTABLES.value)
-    if mode is Mode.NFTABLES and not version.has_nftables:
+    mode = ProxyMode(said.mode or ProxyMode.IPTABLES.value)
+    if mode is ProxyMode.NFTABLES and not version.has_nftables:
         raise ValueError(f"kube-proxy {version.text} has no nftables mode, which came with 1.29")
     if version.is_mended and said.version is not None and said.version.count(".") == 1:
         words.append(f"kube-proxy {MENDED_IN} or a later patch release")
@@ -73,8 +74,10 @@ def assumed(objects: Sequence[Object], said: GivenSettings) -> Assumed:
         words.append("the kubelet's rules that drop what kube-proxy marks")
     words.append("all other flags and feature gates at their defaults")
     words.append("no other rules on the nodes")
-    settings = Settings(version=version, mode=mode, local_mode=local_mode, cluster_cidrs=cidrs)
-    return Assumed(settings, tuple(words))
+    settings = ClusterSettings(
+        version=version, mode=mode, local_mode=local_mode, cluster_cidrs=cidrs
+    )
+    return AssumedSettings(settings, tuple(words))
 
 
 def _version(objects: Iterable[Object], said: GivenSettings, words: list[str]) -> Version:

@@ -8,8 +8,9 @@ from analyzer.kubeproxy.generate.objects import service_ports
 from analyzer.kubeproxy.generate.specs import ServicePortSpec
 from analyzer.kubeproxy.predict.every_node import EveryNode, every_node
 from analyzer.kubeproxy.predict.sampled import Sampled, sampled
-from analyzer.kubeproxy.predict.settings import Settings, names_of_nodes, proxies
+from analyzer.kubeproxy.predict.settings import ClusterSettings, names_of_nodes, proxies
 from analyzer.kubeproxy.predict.walked import rules
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.model.cluster import Cluster
 from analyzer.model.value import replace, value
 from analyzer.parsers.api_objects import Object
@@ -33,7 +34,7 @@ class Prediction:
         dumps: the nodes whose dumps were given instead of a prediction.
     """
 
-    settings: Settings
+    settings: ClusterSettings
     nodes: tuple[str, ...]
     assumed: tuple[str, ...]
     walked: tuple[Sampled, ...] = ()
@@ -53,7 +54,10 @@ class Prediction:
 
 
 def specifications(
-    objects: Sequence[Object], settings: Settings, family: int, malformed: list[str] | None = None
+    objects: Sequence[Object],
+    settings: ClusterSettings,
+    family: int,
+    malformed: list[str] | None = None,
 ) -> list[ServicePortSpec]:
     """Return the ServicePorts of one family, as kube-proxies of that version use them."""
     found = service_ports(objects, settings.version.layout, family, malformed)
@@ -70,7 +74,7 @@ def specifications(
 def predict(
     objects: Sequence[Object],
     cluster: Cluster,
-    settings: Settings,
+    settings: ClusterSettings,
     seed: int,
     advance: Callable[[int, int | None], None] | None = None,
 ) -> tuple[tuple[EveryNode, ...], Prediction]:
@@ -96,7 +100,7 @@ def predict(
 
 
 def rules_of_node(
-    objects: Sequence[Object], settings: Settings, node: str, malformed: list[str]
+    objects: Sequence[Object], settings: ClusterSettings, node: str, malformed: list[str]
 ) -> list[str]:
     """Return the dumps of one node: for iptables one for each IP version that has Services."""
     of_family = {
@@ -107,7 +111,7 @@ def rules_of_node(
         rules(of_family[family], proxies(objects, settings, family)[node], settings.mode)
         for family in given
     ]
-    if settings.mode.value == "nftables" and len(texts) > 1:
+    if settings.mode is ProxyMode.NFTABLES and len(texts) > 1:
         from analyzer.kubeproxy.generate.render import render_nft
 
         both = [each for family in given for each in of_family[family]]

@@ -7,20 +7,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from analyzer.kubeproxy.generate.config import ProxyConfig
 from analyzer.kubeproxy.generate.specs import ServicePortSpec
 from analyzer.kubeproxy.names import service_name
-from analyzer.kubeproxy.predict.lists import DrawnEndpoints, Draws, ListedShares
-from analyzer.kubeproxy.predict.reaches import Reached, Reaches
-from analyzer.kubeproxy.predict.relations import Relations
-from analyzer.kubeproxy.predict.settings import Mode
+from analyzer.kubeproxy.predict.lists import DrawnEndpoints, DrawnShares, ListedShares
+from analyzer.kubeproxy.predict.reaches import Reaches, UsedEndpoints
+from analyzer.kubeproxy.predict.relations import NodeRelations
 from analyzer.kubeproxy.predict.templates import (
     From,
+    RouteTemplate,
     Shape,
     ShapeRequest,
-    Template,
     Templates,
     frontend_at,
     kind_of,
 )
 from analyzer.kubeproxy.predict.walked import walked
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.kubeproxy.view import Route, ServicePort, Source, each_network
 from analyzer.model.addresses import Address, Network
 from analyzer.model.cluster import Cluster
@@ -76,7 +76,7 @@ class EveryNode:
 class _Class:
     """Nodes at which a ServicePort is the same; if odd, its own rules must be evaluated."""
 
-    reached: Reached
+    reached: UsedEndpoints
     shape: Shape
     first: str
     nodes: frozenset[str]
@@ -86,7 +86,7 @@ class _Class:
 def every_node(
     services: Iterable[ServicePortSpec],
     proxies: Mapping[str, ProxyConfig],
-    mode: Mode,
+    mode: ProxyMode,
     cluster: Cluster,
     advance: Callable[[int, int | None], None] | None = None,
 ) -> tuple[EveryNode, ...]:
@@ -97,13 +97,15 @@ def every_node(
 class _Predicted:
     """Predicts the ServicePorts of one family."""
 
-    def __init__(self, proxies: Mapping[str, ProxyConfig], mode: Mode, cluster: Cluster) -> None:
+    def __init__(
+        self, proxies: Mapping[str, ProxyConfig], mode: ProxyMode, cluster: Cluster
+    ) -> None:
         self._proxies = dict(proxies)
         self._mode = mode
         self._cluster = cluster
         self._every = frozenset(proxies)
-        self._relations = Relations(self._proxies, cluster)
-        self._draws = Draws(mode, next(iter(proxies.values())).layout.digits)
+        self._relations = NodeRelations(self._proxies, cluster)
+        self._draws = DrawnShares(mode, next(iter(proxies.values())).layout.digits)
 
     def of(
         self,
@@ -186,7 +188,7 @@ class _Predicted:
         self,
         spec: ServicePortSpec,
         of: _Class,
-        template: Template | None,
+        template: RouteTemplate | None,
         lists: dict[object, DrawnEndpoints],
     ) -> ServicePort:
         if template is None or of.is_odd:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from analyzer.kubeproxy.generate.specs import EndpointSpec
-from analyzer.kubeproxy.predict.settings import Mode
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.kubeproxy.view import Endpoint, LazyShares, Share
 from analyzer.model.addresses import Address
 from analyzer.model.endings import Endings
@@ -116,10 +116,10 @@ class ListedShares(LazyShares):
         )
 
 
-class Draws:
+class DrawnShares:
     """The shares of endpoints by their number, as the rules of a mode draw them."""
 
-    def __init__(self, mode: Mode, digits: int) -> None:
+    def __init__(self, mode: ProxyMode, digits: int) -> None:
         """Take the digits of the probabilities that kube-proxy writes in iptables mode."""
         self._mode = mode
         self._digits = digits
@@ -133,7 +133,7 @@ class Draws:
         """
         found = self._known.get((number, certain))
         if found is None:
-            nftables = self._mode is Mode.NFTABLES
+            nftables = self._mode is ProxyMode.NFTABLES
             weights = _numgen(number) if nftables else _statistic(number, self._digits)
             found = tuple([Bounds(each if certain else NEVER, each) for each in weights])
             self._known[number, certain] = found

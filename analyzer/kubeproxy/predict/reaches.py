@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from analyzer.kubeproxy.generate.config import Layout, ProxyConfig
+from analyzer.kubeproxy.generate.config import ProxyConfig, RulesLayout
 from analyzer.kubeproxy.generate.reach import asks_for_zones
 from analyzer.kubeproxy.generate.specs import EndpointSpec, ServicePortSpec
 from analyzer.model.value import value
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @value
-class Reached:
+class UsedEndpoints:
     """The endpoints that one node uses, in the order of its rules.
 
     Attributes:
@@ -38,22 +38,22 @@ _NONE: Endpoints = ()
 class Reaches:
     """The endpoints of one ServicePort, by node."""
 
-    def __init__(self, service: ServicePortSpec, layout: Layout) -> None:
+    def __init__(self, service: ServicePortSpec, layout: RulesLayout) -> None:
         known = service.endpoints
         if layout.reads_slices:
             known = tuple(sorted(known, key=_spelling(layout)))
         ready = tuple(e for e in known if e.ready)
-        has_policies = layout.minor >= Layout.V1_24.minor
-        falls_back = layout.minor >= Layout.V1_26.minor
+        has_policies = layout.minor >= RulesLayout.V1_24.minor
+        falls_back = layout.minor >= RulesLayout.V1_26.minor
         finishing = tuple(e for e in known if e.may_finish) if falls_back else _NONE
         #: In 1.22 and 1.23: an internal Local policy keeps all flows on the node.
         self._keeps_here = _keeps_here(service, layout)
         #: Whether some node of the cluster has a usable endpoint.
         self.any_at_all = bool(ready or finishing)
         #: Whether rules have chains of endpoints that are not ready, which shapes do not cover.
-        self.is_odd = layout is Layout.V1_22 and len(ready) < len(known)
+        self.is_odd = layout is RulesLayout.V1_22 and len(ready) < len(known)
         self._uses_cluster = not has_policies or service.uses_cluster
-        by_nodes = layout is Layout.V1_36 and bool(ready) and all(e.nodes for e in ready)
+        by_nodes = layout is RulesLayout.V1_36 and bool(ready) and all(e.nodes for e in ready)
         by_zones = asks_for_zones(service, layout) and bool(ready) and all(e.zones for e in ready)
         self._by_node: dict[str, Endpoints] = (
             _by_hint(ready, [e.nodes for e in ready]) if by_nodes else {}
@@ -86,7 +86,7 @@ class Reaches:
         """Whether nodes in different zones may differ."""
         return bool(self._by_zone)
 
-    def at(self, proxy: ProxyConfig) -> Reached:
+    def at(self, proxy: ProxyConfig) -> UsedEndpoints:
         """Return the endpoints that a node uses."""
         cluster = self._cluster
         if self._keeps_here:
@@ -96,17 +96,17 @@ class Reaches:
                 self._by_zone.get(proxy.zone) if proxy.zone is not None else None
             )
             cluster = hinted or cluster
-        return Reached(cluster, self._local.get(proxy.node, _NONE))
+        return UsedEndpoints(cluster, self._local.get(proxy.node, _NONE))
 
 
-def _keeps_here(service: ServicePortSpec, layout: Layout) -> bool:
-    era = layout in (Layout.V1_22, Layout.V1_23)
+def _keeps_here(service: ServicePortSpec, layout: RulesLayout) -> bool:
+    era = layout in (RulesLayout.V1_22, RulesLayout.V1_23)
     return era and service.internal_local and not service.external_local
 
 
-def _spelling(layout: Layout) -> Callable[[EndpointSpec], str]:
+def _spelling(layout: RulesLayout) -> Callable[[EndpointSpec], str]:
     """Return a function that spells an endpoint as it is hashed into the names of chains."""
-    if layout is Layout.V1_36:
+    if layout is RulesLayout.V1_36:
         return lambda endpoint: endpoint.destination
     return lambda endpoint: endpoint.as_written
 

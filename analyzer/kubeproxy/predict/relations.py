@@ -1,6 +1,6 @@
 """How a node's addresses and networks affect a ServicePort's rules, and which sources it has.
 
-Addresses of Services are usually in no network of nodes or pods: then nodes differ in nothing but
+Addresses of Services are usually in no network of nodes or pods: then nodes differ only in
 in what is known of them at all. If a node's addresses or networks overlap with a frontend or a
 source range, nodes differ by how they do.
 """
@@ -38,7 +38,7 @@ class Related:
         return self.relation if self.by_node is None else self.by_node[node]
 
 
-class Relations:
+class NodeRelations:
     """The addresses and networks of all nodes, as far as they matter to ServicePorts."""
 
     def __init__(self, proxies: Mapping[str, ProxyConfig], cluster: Cluster) -> None:

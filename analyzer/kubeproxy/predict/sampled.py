@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from analyzer.kubeproxy.generate.config import ProxyConfig
 from analyzer.kubeproxy.generate.specs import ServicePortSpec
 from analyzer.kubeproxy.predict.every_node import EveryNode
-from analyzer.kubeproxy.predict.settings import Mode
 from analyzer.kubeproxy.predict.walked import walked
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.kubeproxy.view import ServicePort, Source
 from analyzer.model.cluster import Cluster
 from analyzer.model.value import replace, value
@@ -49,7 +49,7 @@ def sampled(
     found: Sequence[EveryNode],
     services: Sequence[ServicePortSpec],
     proxies: Mapping[str, ProxyConfig],
-    mode: Mode,
+    mode: ProxyMode,
     cluster: Cluster,
     seed: int,
 ) -> Sampled:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from analyzer.kubeproxy.generate.config import ProxyConfig
 from analyzer.kubeproxy.generate.objects import node_address_of, pod_networks_of, service_cidrs
 from analyzer.kubeproxy.predict.versions import NEWEST, Version
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.model.addresses import Network
 from analyzer.model.value import value
 from analyzer.parsers.api_objects import Object, at, text
@@ -17,14 +18,8 @@ if TYPE_CHECKING:
     from typing import Final
 
 _ZONE: Final = "topology.kubernetes.io/zone"
-
-
-@enum.unique
-class Mode(enum.Enum):
-    """``--proxy-mode``, of those whose rules can be generated."""
-
-    IPTABLES = "iptables"
-    NFTABLES = "nftables"
+#: Modes whose rules can be generated.
+GENERATED: Final = (ProxyMode.IPTABLES, ProxyMode.NFTABLES)
 
 
 @enum.unique
@@ -40,7 +35,7 @@ class LocalMode(enum.Enum):
 
 
 @value(kw_only=True)
-class Settings:
+class ClusterSettings:
     """The settings of all kube-proxies.
 
     Attributes:
@@ -50,7 +45,7 @@ class Settings:
     """
 
     version: Version = NEWEST
-    mode: Mode = Mode.IPTABLES
+    mode: ProxyMode = ProxyMode.IPTABLES
     local_mode: LocalMode = LocalMode.CLUSTER_CIDR
     cluster_cidrs: tuple[Network, ...] = ()
     masquerade_all: bool = False
@@ -63,7 +58,9 @@ def names_of_nodes(objects: Iterable[Object]) -> list[str]:
     return list(dict.fromkeys(name for name in named if name))
 
 
-def proxies(objects: Sequence[Object], settings: Settings, family: int) -> dict[str, ProxyConfig]:
+def proxies(
+    objects: Sequence[Object], settings: ClusterSettings, family: int
+) -> dict[str, ProxyConfig]:
     """Return the kube-proxy of one family at every node, by the node's name."""
     cidrs = [n for n in settings.cluster_cidrs if n.version == family]
     ranges = service_cidrs(objects, family)

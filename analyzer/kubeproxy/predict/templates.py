@@ -15,8 +15,8 @@ from collections.abc import Iterable, Sequence
 
 from analyzer.kubeproxy.generate.config import ProxyConfig
 from analyzer.kubeproxy.generate.specs import EndpointSpec, ServicePortSpec
-from analyzer.kubeproxy.predict.settings import Mode
 from analyzer.kubeproxy.predict.walked import walked
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.kubeproxy.view import Frontend, FrontendKind, Route, ServicePort, Source, each_network
 from analyzer.model.addresses import Address, Network
 from analyzer.model.cluster import Cluster
@@ -84,7 +84,7 @@ class TemplateRoute:
 
 
 @value(kw_only=True)
-class Template:
+class RouteTemplate:
     """The routes of a shape, except those of hairpins, and its refusals by frontend."""
 
     routes: tuple[TemplateRoute, ...]
@@ -119,14 +119,14 @@ class ShapeRequest:
 class Templates:
     """Evaluates shapes, those of one node together."""
 
-    def __init__(self, mode: Mode, proxies: dict[str, ProxyConfig], cluster: Cluster) -> None:
+    def __init__(self, mode: ProxyMode, proxies: dict[str, ProxyConfig], cluster: Cluster) -> None:
         self._mode = mode
         self._proxies = proxies
         self._cluster = cluster
 
-    def of(self, asked: Iterable[ShapeRequest]) -> dict[Shape, Template | None]:
+    def of(self, asked: Iterable[ShapeRequest]) -> dict[Shape, RouteTemplate | None]:
         """Return the template of each shape; None if it does not follow from an evaluation."""
-        found: dict[Shape, Template | None] = {}
+        found: dict[Shape, RouteTemplate | None] = {}
         for node, batch in _batches(asked):
             proxy = self._proxies[node]
             here, there = self._two(proxy)
@@ -200,7 +200,7 @@ def _asks_local(service: ServicePortSpec) -> bool:
     return service.internal_local or service.external_local
 
 
-def _template(service: ServicePort, spec: ServicePortSpec) -> Template | None:
+def _template(service: ServicePort, spec: ServicePortSpec) -> RouteTemplate | None:
     """Return what the routes of an evaluated ServicePort draw from; None if that is not plain."""
     places: dict[Frontend, FrontendPosition] = {}
     for frontend in service.frontends:
@@ -230,7 +230,7 @@ def _template(service: ServicePort, spec: ServicePortSpec) -> Template | None:
                 astray=summed((Ending(kind=e.kind, how=e.how), n) for e, n in route.astray),
             )
         )
-    return Template(
+    return RouteTemplate(
         routes=tuple(routes),
         frontends=tuple(places[frontend] for frontend in service.frontends),
         refusals=tuple((places[frontend], how) for frontend, how in service.refusals),

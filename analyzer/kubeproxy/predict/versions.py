@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analyzer.kubeproxy.generate.config import Layout
+from analyzer.kubeproxy.generate.config import RulesLayout
 from analyzer.model.value import value
 
 TYPE_CHECKING = False
@@ -11,20 +11,20 @@ if TYPE_CHECKING:
 
 #: The first minor version that each layout is used for, up to the next.
 _LAYOUTS: Final = {
-    14: Layout.V1_14,
-    15: Layout.V1_16,
-    17: Layout.V1_17,
-    18: Layout.V1_18,
-    19: Layout.V1_20,
-    21: Layout.V1_21,
-    22: Layout.V1_23,
-    24: Layout.V1_24,
-    25: Layout.V1_25,
-    26: Layout.V1_26,
-    27: Layout.V1_27,
-    28: Layout.V1_28,
-    29: Layout.V1_30,
-    31: Layout.V1_36,
+    14: RulesLayout.V1_14,
+    15: RulesLayout.V1_16,
+    17: RulesLayout.V1_17,
+    18: RulesLayout.V1_18,
+    19: RulesLayout.V1_20,
+    21: RulesLayout.V1_21,
+    22: RulesLayout.V1_23,
+    24: RulesLayout.V1_24,
+    25: RulesLayout.V1_25,
+    26: RulesLayout.V1_26,
+    27: RulesLayout.V1_27,
+    28: RulesLayout.V1_28,
+    29: RulesLayout.V1_30,
+    31: RulesLayout.V1_36,
 }
 #: 1.22.4 fixed what 1.22.0 to 1.22.3 do with endpoints that are not ready (#106030): since then it
 #: sends flows as 1.23 does.
@@ -50,7 +50,7 @@ class Version:
 
     minor: int
     patch: int | None = None
-    layout: Layout
+    layout: RulesLayout
 
     @property
     def text(self) -> str:
@@ -106,10 +106,10 @@ def version_from_text(text: str) -> Version:
         return Version(minor=number, layout=layout)
     patch = parts[_PARTS].partition("-")[0].partition("+")[0] if len(parts) > _PARTS else ""
     if patch in {str(each) for each in range(_MENDED_IN)}:
-        return Version(minor=number, patch=0, layout=Layout.V1_22)
+        return Version(minor=number, patch=0, layout=RulesLayout.V1_22)
     return Version(minor=number, layout=layout)
 
 
 #: The first patch release of a version that `is_mended`.
 MENDED_IN: Final = f"1.{_MENDED}.{_MENDED_IN}"
-NEWEST: Final = Version(minor=_NEWEST, layout=Layout.V1_36)
+NEWEST: Final = Version(minor=_NEWEST, layout=RulesLayout.V1_36)

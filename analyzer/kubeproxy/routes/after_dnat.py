@@ -134,8 +134,8 @@ class AfterDnat:
         A hairpin flow comes from its endpoint. None: it is not the same for all.
         """
         is_hairpin = source is Source.HAIRPIN
-        if is_hairpin and self._asks_where_from() and self._devices.knows_any:
-            return None  # endpoints are on different sides
+        if is_hairpin and self.has_sides:
+            return None
         sent = self._packets.translated(source, protocol, mark or Mark(), first=first)
         parts = self._leaving.to_all(sent)
         if parts is None:
@@ -145,6 +145,11 @@ class AfterDnat:
         within = self._leaving.within
         found = [held for where, held in parts if where is None or common_of(where, within)]
         return found[0] if len(found) == 1 else None
+
+    @property
+    def has_sides(self) -> bool:
+        """Whether endpoints are on different sides of the node, as far as rules match on that."""
+        return self._asks_where_from() and self._devices.knows_any
 
     def side_of(self, address: Address | None) -> Side | None:
         """Return the side that an endpoint's own flows come from; None: not known, or no effect."""

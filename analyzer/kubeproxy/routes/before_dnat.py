@@ -1,4 +1,4 @@
-"""What flows were before DNAT, which rules after it may match on."""
+"""Properties of flows before DNAT on which rules after it may match."""
 
 from __future__ import annotations
 

@@ -41,13 +41,13 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
     #: Where nat sends a flow; None: it goes astray.
-    End: TypeAlias = Endpoint | NatRange | None
+    SentTo: TypeAlias = Endpoint | NatRange | None
 
 
 class _Part:
-    """The shares of flows from sources that have the same results but for masquerade."""
+    """The shares of flows from sources that have the same results except for masquerade."""
 
-    def __init__(self, shares: Shares[End]) -> None:
+    def __init__(self, shares: Shares[SentTo]) -> None:
         self.shares = shares
         #: The kernel chooses one of a range of addresses.
         self.ranges = {key: b.upper for key, b in shares.items() if isinstance(key, NatRange)}
@@ -304,7 +304,7 @@ class Explored:
         return telling(asked, region.intervals, labels)
 
 
-def _end_of(leaf: Leaf) -> End:
+def _end_of(leaf: Leaf) -> SentTo:
     """Return the endpoint that DNAT sends a flow to, or the range of which the kernel chooses."""
     if not isinstance(leaf.outcome, Dnat):
         return None

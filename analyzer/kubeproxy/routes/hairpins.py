@@ -4,9 +4,9 @@ An endpoint does not answer these: IPv4 drops packets from an address of its own
 device, and in IPv6 the answer never leaves the endpoint, so that no node puts its addresses back.
 The node itself answers, for what it sends to itself comes back by loopback.
 
-Only endpoints of this node are judged: flows of those of other nodes are translated by their own
+Only endpoints of this node are evaluated: flows of those of other nodes are translated by their own
 node or, to a port of this one, come with the source that their own gives them. In nftables mode
-kube-proxy lists the endpoints of its node in a set, which tells them if nothing else does.
+kube-proxy lists the endpoints of its node in a set, which identifies them if nothing else does.
 
 Source: Linux, net/ipv4/fib_frontend.c, ``fib_validate_source``; kubernetes,
 pkg/proxy/nftables/proxier.go, ``hairpinConnectionsSet``; seen on Linux 6.18.
@@ -52,7 +52,7 @@ class Hairpins:
         self._knows_sides = knows_sides
         self._find_listed = listed
 
-    def are_judged(self, address: Address) -> Ternary:
+    def is_pod_here(self, address: Address) -> Ternary:
         """Return whether an address is that of a pod of this node."""
         if address in self._own:
             return Ternary.FALSE
@@ -69,7 +69,7 @@ class Hairpins:
             of_ipv4 = {str(each) for each in listed if each.version == IPV4}
             if len(of_ipv4) == len(listed):  # an address of IPv6 has more than one spelling
                 return hosts & of_ipv4 - set(map(str, self._own))
-        return {each for each in hosts if self.are_judged(host(each)) is not Ternary.FALSE}
+        return {each for each in hosts if self.is_pod_here(host(each)) is not Ternary.FALSE}
 
     @cached_property
     def _listed(self) -> Collection[Address] | None:
@@ -82,7 +82,7 @@ class Hairpins:
         """
         if masquerade is True:
             return lost
-        is_here = self.are_judged(address)
+        is_here = self.is_pod_here(address)
         gone = total(lost)
         if is_here is Ternary.FALSE or gone.lower == ALWAYS:
             return lost

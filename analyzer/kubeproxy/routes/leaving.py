@@ -18,12 +18,13 @@ from typing import Final, TypeAlias
 
 from analyzer.kubeproxy.routes.destinations import AskedFields, Destinations, Paired, asked_fields
 from analyzer.model.addresses import VERSIONS
-from analyzer.model.packet import Packet
+from analyzer.model.packet import NO_DEVICE, Packet
 from analyzer.model.region import (
     AnyOf,
     Apart,
     Intervals,
     Itself,
+    Parted,
     Region,
     everything,
     is_one,
@@ -33,7 +34,7 @@ from analyzer.model.value import fields_of, replace
 from analyzer.semantics.conditions import questions
 from analyzer.semantics.hooks import Hooks, PortsAsked
 from analyzer.semantics.onward import ALL_UNKNOWN, Onward, OnwardBySource, spares_all
-from analyzer.semantics.parts import Asked, Parts
+from analyzer.semantics.parts import MatchedSources, Parts
 from analyzer.semantics.situation import PORT, PROTOCOL
 from analyzer.semantics.tree import Tree
 
@@ -55,7 +56,7 @@ def from_any_side(packet: Packet) -> Packet:
 
     A packet that the node makes does not change.
     """
-    if packet.in_interface == "":
+    if packet.in_interface == NO_DEVICE:
         return packet
     unknown = {"comes_from": None, "bridge_port": None, "from_node": None, "to_node": None}
     return replace(packet, **unknown)
@@ -86,8 +87,8 @@ class Leaving:
         )
         self._apart = Apart(version, (everything(version),), self._everywhere)
         self._cuts: list[Intervals] = []
-        self._at_once: dict[Packet, Asked | None] = {}
-        #: Whether all such packets reach their destinations, as far as a traversal has told.
+        self._at_once: dict[Packet, MatchedSources | None] = {}
+        #: Whether all such packets reach their destinations, as far as a traversal has shown.
         self._spared: dict[Packet, bool] = {}
         self._known: dict[Packet, Destinations | Paired] = {}
         self._towards: dict[Packet, Towards] = {}
@@ -105,7 +106,7 @@ class Leaving:
         """Return a fast function that returns what happens to packets to an address and a port.
 
         That is said by source, and only the other fields of `packet` matter. With
-        ``in_interface=""`` the node has made it.
+        ``in_interface=NO_DEVICE`` the node has made it.
         """
         # Most packets differ in their destination alone, and to make a packet takes a while.
         like = _BUT_ENDS(packet)
@@ -219,12 +220,13 @@ class Leaving:
         if all(onward.is_certain for _, onward in found[0]):
             return True
         asked = asked_fields(self._asked_fields, found)
-        return PORT not in asked and (wide.protocol is not None or PROTOCOL not in asked)
+        knows_port = wide.destination_port is not None or PORT not in asked
+        return knows_port and (wide.protocol is not None or PROTOCOL not in asked)
 
     def passing(self, packet: Packet) -> Tree:
         """Return what happens to a packet that no rule of nat sent on, from any source."""
         from_all = replace(packet, source=None, sources=self._sources)
-        return self._hooks.behind_nat(from_all, made_here=packet.in_interface == "")
+        return self._hooks.behind_nat(from_all, made_here=packet.in_interface == NO_DEVICE)
 
     def asked(self, packet: Packet, most: int, *, loses: bool = False) -> set[Intervals] | None:
         """Return the sources that rules match on, of packets to destinations within.
@@ -246,7 +248,7 @@ class Leaving:
         pairs = ((to, where) for to, (_, asked) in every for where in asked)
         return {where for to, where in pairs if loses or not (where == to and is_one(where))}
 
-    def _asked_at_once(self, wide: Packet, most: int) -> Asked | None:
+    def _asked_at_once(self, wide: Packet, most: int) -> MatchedSources | None:
         """Return the sources that rules match on, whatever they match on of destinations.
 
         These may be more than for any one destination. It is one traversal; None: it does not
@@ -257,7 +259,7 @@ class Leaving:
             exceeded = self._hooks.exceeded
             to = AnyOf(self._everywhere.version, self.within)
             sent = replace(wide, destinations=to)
-            tree = self._hooks.behind_nat(sent, made_here=sent.in_interface == "")
+            tree = self._hooks.behind_nat(sent, made_here=sent.in_interface == NO_DEVICE)
             asked = frozenset(questions(tree))
             is_within = self._hooks.exceeded == exceeded
             self._spared[wide] = is_within and spares_all(tree, sent)
@@ -303,6 +305,30 @@ class Leaving:
         every = self._to_any(packet, addresses)
         return all(not each.lost and each.masquerade is Ternary.TRUE for each in every)
 
+    def to_others(self, packet: Packet, addresses: Intervals) -> OnwardBySource | None:
+        """Return what happens to packets to any of some addresses, from another one, by source.
+
+        In one traversal; None: that is not the same for all, as far as it tells; if the packet has
+        no port, as far as the port makes no difference.
+        """
+        to = AnyOf(self._everywhere.version, addresses)
+        sources = Apart(to.version, (everything(to.version),), to)
+        wide = replace(self._wide(packet), sources=sources, destinations=to)
+        found = self._walked(wide)
+        is_certain = all(onward.is_certain for _, onward in found[0])
+        is_same = is_certain or (not to.asked and self._is_enough(wide, found))
+        return found if is_same else None
+
+    def to_itself(self, packet: Packet, addresses: Intervals) -> OnwardBySource | None:
+        """Return the same of packets from any of some addresses to itself."""
+        back = Itself(self._everywhere.version, addresses)
+        wide = replace(self._wide(packet), sources=back, destinations=back)
+        try:
+            found = self._walked(wide)
+        except Parted:
+            return None
+        return found if self._is_enough(wide, found) else None
+
     def _to_any(self, packet: Packet, addresses: Intervals) -> Iterator[Onward]:
         """Yield what may happen to a packet to one of some addresses."""
         to = AnyOf(self._everywhere.version, addresses)
@@ -311,7 +337,7 @@ class Leaving:
         yield from (onward for _, onward in parts)
 
     def _walked(self, packet: Packet) -> OnwardBySource:
-        found = self._hooks.onward(packet, made_here=packet.in_interface == "")
+        found = self._hooks.onward(packet, made_here=packet.in_interface == NO_DEVICE)
         self._asked_fields[id(found)] = found, frozenset(self._hooks.asked_fields)
         return found
 
@@ -319,7 +345,7 @@ class Leaving:
         # For a packet with another mark a match may make a difference that it does not make here:
         # what happens to this one is not evaluated.
         unknown, _ = ALL_UNKNOWN
-        return unknown, self._hooks.asked(packet, made_here=packet.in_interface == "")
+        return unknown, self._hooks.asked(packet, made_here=packet.in_interface == NO_DEVICE)
 
     def _wide(self, packet: Packet) -> Packet:
         """Return a packet like another one, from and to any address.

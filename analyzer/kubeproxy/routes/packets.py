@@ -9,7 +9,7 @@ from typing import Final
 from analyzer.kubeproxy.view import Frontend, FrontendKind, Source
 from analyzer.model.addresses import Address
 from analyzer.model.devices import Devices, Side
-from analyzer.model.packet import Mark, Packet
+from analyzer.model.packet import NO_DEVICE, Mark, Packet
 from analyzer.model.region import Region
 from analyzer.model.value import replace, value
 from analyzer.semantics.assumed import BRIDGE_PORT
@@ -94,8 +94,8 @@ class FlowPackets:
         return Packet(
             source=self.sources[source] if isinstance(address, UsualAddress) else one,
             sources=among,
-            in_interface="" if made_here else None,
-            out_interface=None if made_here else "",
+            in_interface=NO_DEVICE if made_here else None,
+            out_interface=None if made_here else NO_DEVICE,
             from_node=_FROM_NODE.get(source),
             bridge_port=self.bridge_port.get(source),
             comes_from=SIDES.get(source),

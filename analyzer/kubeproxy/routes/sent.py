@@ -18,13 +18,13 @@ from analyzer.model.region import Intervals, meet
 from analyzer.model.value import fields_of, replace
 from analyzer.semantics.iptables.unseen import come_like
 from analyzer.semantics.onward import Onward
-from analyzer.semantics.parts import Asked, Parts, common, union
+from analyzer.semantics.parts import MatchedSources, Parts, common, union
 
 T = TypeVar("T")
 
 #: The sources of flows that reach an endpoint, None: any; what happens to them after nat, and the
 #: sources that rules match on there.
-Arrival: TypeAlias = tuple[Intervals | None, Parts[Onward], Asked]
+EndpointFlows: TypeAlias = tuple[Intervals | None, Parts[Onward], MatchedSources]
 #: A kind of packets, and the bits of their mark that are set and that are not known.
 _Key: TypeAlias = tuple[int, int, int]
 
@@ -48,7 +48,7 @@ class SentPackets:
         self._kinds: dict[tuple[object, ...], int] = {}
         self._last: tuple[tuple[object, ...], int] = (), 0
         self._towards: dict[_Key, Towards] = {}
-        self._arrivals: dict[Endpoint, list[Arrival]] = {}
+        self._arrivals: dict[Endpoint, list[EndpointFlows]] = {}
 
     def add(self, endpoint: Endpoint, where: Intervals | None, packet: Packet) -> None:
         """Add a packet from some sources; None: from any."""
@@ -83,7 +83,7 @@ class SentPackets:
                 found[packet] = union(there, found.get(packet, ()))
         return found
 
-    def arriving(self, endpoint: Endpoint) -> list[Arrival]:
+    def arriving(self, endpoint: Endpoint) -> list[EndpointFlows]:
         """Return what happens after nat to packets to an endpoint, by their sources."""
         found = self._arrivals.get(endpoint)
         if found is None:

@@ -11,12 +11,10 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from functools import cached_property
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
 
-from analyzer.kubeproxy.routes.sources import PodNetworks, ends_of, node_address, parts, told_apart
+from analyzer.kubeproxy.routes.sources import SourceFacts, ends_of, node_address, parts, told_apart
 from analyzer.kubeproxy.source_part import ALL_SOURCES, SourcePart
-from analyzer.kubeproxy.view import Source
+from analyzer.kubeproxy.view import FrontendKind, Source
 from analyzer.model.addresses import Address, Network
-from analyzer.model.cluster import Cluster
-from analyzer.model.value import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
     from analyzer.model.region import Interval, Intervals, Region
 
     #: A network, and an address that represents it.
-    Part: TypeAlias = tuple[Network | None, Address | None]
+    NetworkAndAddress: TypeAlias = tuple[Network | None, Address | None]
 
 
 #: Addresses of the widest network that kube-apiserver takes for ClusterIPs. Source: Kubernetes,
@@ -40,30 +38,6 @@ _NO_SOURCES: Final[Mapping[int, tuple[Network, ...]]] = {
 }
 
 
-@value(kw_only=True)
-class SourceFacts:
-    """What is known of addresses.
-
-    Attributes:
-        addresses: one of each kind of source, None if none is known.
-        written: the network of pods as the rules write it.
-        own: the node's addresses.
-        frontends: addresses of Services.
-        cluster_ips: those that are ClusterIPs.
-        is_taken: returns whether an address is an endpoint's, a node's or a Service's.
-        cluster: nodes and addresses of the API objects.
-    """
-
-    addresses: Mapping[Source, Address | None]
-    pods: PodNetworks
-    written: Network | None
-    own: tuple[Address, ...]
-    frontends: Collection[Address | None]
-    cluster_ips: Collection[Address | None]
-    is_taken: Callable[[Address], bool]
-    cluster: Cluster
-
-
 class SourceParts:
     """Splits each kind of source by the networks that rules match on."""
 
@@ -73,6 +47,10 @@ class SourceParts:
         self._pods = [network for network in pods if network is not None]
         self._regions: dict[Source, Region | None] = {}
         self._alike: dict[tuple[Source, frozenset[Intervals]], tuple[SourcePart, ...]] = {}
+
+    @cached_property
+    def _frontend_addresses(self) -> frozenset[Address | None]:
+        return frozenset([each.address for each in self._known.frontends()])
 
     @property
     def version(self) -> int:
@@ -98,7 +76,7 @@ class SourceParts:
         own = self._numbers(version, self._known.own)
         if source is Source.NODE:
             return Region.of(version, own)
-        others = [*own, *self._numbers(version, self._known.frontends)]
+        others = [*own, *self._frontends]
         if source is not Source.EXTERNAL:
             within = self._pods_of(source)
             held = Region.of(version, [span(n) for n in within if n.version == version])
@@ -108,10 +86,16 @@ class SourceParts:
             others += map(span, _NO_SOURCES[version])
         return None if held is None else Region.of(version, held.without(joined(others)))
 
+    @cached_property
+    def _frontends(self) -> Sequence[Interval]:
+        from analyzer.model.region import joined
+
+        return joined(self._numbers(self.version, self._frontend_addresses))
+
     def _numbers(self, version: int, addresses: Iterable[Address | None]) -> list[Interval]:
         return [(int(a), int(a)) for a in addresses if a is not None and a.version == version]
 
-    def of(self, source: Source, asked: Iterable[Network]) -> Sequence[Part]:
+    def of(self, source: Source, asked: Iterable[Network]) -> Sequence[NetworkAndAddress]:
         """Return the network and an address of each part; None: the addresses are not known.
 
         If rules distinguish the node's own addresses, it is not known which one is the source.
@@ -186,7 +170,7 @@ class SourceParts:
 
         # If a network has no addresses but endpoints', these are its pods.
         asked = parts(networks, theirs)
-        return _each_first(asked, usuals, (is_free, is_pod), self._nodes)
+        return _each_first(asked, usuals, (is_free, is_pod), self._excluded())
 
     def is_outside(self, address: Address) -> bool:
         """Return whether an address is certainly that of a client outside, or of another node.
@@ -230,14 +214,12 @@ class SourceParts:
             and (usual in n or not self._is_of_services(n))
         ]
         # Other nodes are clients too, if a network has no other clients.
-        excluded = [*_NO_SOURCES[usual.version], *self._pods, *self._nodes]
+        excluded = self._excluded(*_NO_SOURCES[usual.version], *self._pods)
         return _each_first(asked, [usual], (self._is_free_client, self._is_client), excluded)
 
-    @cached_property
-    def _nodes(self) -> list[Network]:
-        """The addresses that `_is_nodes` accepts, but for loopback."""
-        every = (*self._known.own, *self._known.frontends)
-        return [_host_network(each) for each in every if each]
+    def _excluded(self, *networks: Network) -> _Excluded:
+        """Return networks, and the addresses that `_is_nodes` accepts, except for loopback."""
+        return _Excluded(networks, (self._known.own, self._frontend_addresses))
 
     def _is_of_pods(self, network: Network) -> bool:
         """Return whether a network has only pods."""
@@ -258,7 +240,9 @@ class SourceParts:
 
     @cached_property
     def _cluster_ips(self) -> Sequence[int]:
-        return sorted(first for first, _ in self._numbers(self.version, self._known.cluster_ips))
+        frontends = self._known.frontends()
+        found = {each.address for each in frontends if each.kind is FrontendKind.CLUSTER_IP}
+        return sorted(first for first, _ in self._numbers(self.version, found))
 
     @cached_property
     def _hosts(self) -> Sequence[int]:
@@ -279,7 +263,7 @@ class SourceParts:
         """Return whether packets from an address are the node's own, or cannot occur."""
         # A load balancer's address is the node's own, if it is assigned to the node.
         own = address in self._known.own or _is_no_source(address)
-        return own or address in self._known.frontends
+        return own or address in self._frontend_addresses
 
 
 def _is_no_source(of: Address | Network) -> bool:
@@ -299,6 +283,20 @@ def _has_one(addresses: Sequence[int], network: Network) -> bool:
     """Return whether a network has one of some sorted addresses."""
     at = bisect_left(addresses, int(network[0]))
     return at < len(addresses) and addresses[at] <= int(network[-1])
+
+
+class _Excluded(Iterable[Network]):
+    """Networks, and addresses as networks, which are made only where they are looked at."""
+
+    def __init__(
+        self, networks: Sequence[Network], addresses: Sequence[Collection[Address | None]]
+    ) -> None:
+        self._networks = networks
+        self._addresses = addresses
+
+    def __iter__(self) -> Iterator[Network]:
+        yield from self._networks
+        yield from (_host_network(a) for each in self._addresses for a in each if a is not None)
 
 
 class _Nested:
@@ -331,7 +329,7 @@ def _each_first(
     asked: Iterable[Network],
     usual: Sequence[Address],
     tests: Sequence[Callable[[Address], bool]],
-    excluded: Collection[Network],
+    excluded: Iterable[Network],
 ) -> list[tuple[Network | None, Address]]:
     """Return an address for each set of sources, one that the first of `tests` accepts.
 

@@ -27,7 +27,7 @@ Explore: TypeAlias = "Callable[[Source, Region, Side | None, Region | None], Exp
 
 #: The kinds of sources besides the endpoints themselves.
 _KINDS: Final = tuple([source for source in Source if source is not Source.HAIRPIN])
-#: Those whose flows differ in nothing but their source address.
+#: Those whose flows differ only in their source address.
 _LIKE_PODS: Final = (Source.POD, Source.POD_ELSEWHERE)
 #: Most shares, over the parts of one kind of source, for which masquerade is reported.
 _MOST_TOLD: Final = 10_000
@@ -79,7 +79,7 @@ class SourceRoutes:
     ) -> dict[Source, Explored]:
         """Return the ways of flows from each kind of source, one traversal for as many as possible.
 
-        Flows that come in differ in nothing but their source, the bridge ports that they pass and
+        Flows that come in differ only in their source, the bridge ports that they pass and
         the devices by which they come in.
         """
         alike = self._alike
@@ -98,7 +98,7 @@ class SourceRoutes:
 
     @property
     def _alike(self) -> tuple[Source, ...]:
-        """The kinds of sources whose flows differ in nothing but their source address."""
+        """The kinds of sources whose flows differ only in their source address."""
         if self._walks.asks_where_from:
             return (Source.POD,)
         return _LIKE_PODS if self._walks.asks_bridges else (*_LIKE_PODS, Source.EXTERNAL)
@@ -179,7 +179,7 @@ class SourceRoutes:
 
 
 def _is_same(one: Route, other: Route, address: Address | None) -> bool:
-    """Return whether two routes have the same results, but for flows from `address` to itself."""
+    """Return whether two routes have the same results, except for hairpin flows of `address`."""
 
     def told(share: Share) -> Share:
         itself = share.endpoint.address == address

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from ipaddress import IPv4Address, IPv6Address
 from itertools import chain
 
-from analyzer.kubeproxy.view import Source
-from analyzer.model.addresses import Address, Network
+from analyzer.kubeproxy.view import Frontend, Source
+from analyzer.model.addresses import VERSIONS, Address, Network
 from analyzer.model.cluster import Cluster
 from analyzer.model.value import value
 
@@ -99,6 +99,50 @@ def source_addresses(
     }
 
 
+@value(kw_only=True)
+class SourceFacts:
+    """What is known of the sources of flows in a dump of one IP version.
+
+    Attributes:
+        addresses: one of each kind of source, None if none is known.
+        written: the network of pods as the rules write it.
+        own: the node's addresses.
+        frontends: returns those of all Services; they are only listed if they matter.
+        is_taken: returns whether an address is an endpoint's, a node's or a Service's.
+        cluster: nodes and addresses of the API objects.
+    """
+
+    addresses: Mapping[Source, Address | None]
+    pods: PodNetworks
+    written: Network | None
+    own: tuple[Address, ...]
+    frontends: Callable[[], Iterable[Frontend]]
+    is_taken: Callable[[Address], bool]
+    cluster: Cluster
+
+
+def source_facts(
+    family: str,
+    written: Network | None,
+    own: tuple[Address, ...],
+    frontends: Callable[[], Iterable[Frontend]],
+    is_taken: Callable[[Address], bool],
+    cluster: Cluster,
+    node: str | None,
+) -> SourceFacts:
+    """Return what a dump of rules of either backend shows, with the objects."""
+    pods = pod_networks(VERSIONS[family], written, cluster, node)
+    return SourceFacts(
+        addresses=source_addresses(family, pods, own, is_taken),
+        pods=pods,
+        written=written,
+        own=own,
+        frontends=frontends,
+        is_taken=is_taken,
+        cluster=cluster,
+    )
+
+
 def _free(networks: Iterable[Network], is_taken: Callable[[Address], bool]) -> Address | None:
     return next((a for n in networks for a in _from_the_end(n) if not is_taken(a)), None)
 
@@ -114,7 +158,7 @@ def told_apart(
     asked: Iterable[Network],
     usual: Sequence[Address],
     is_one: Callable[[Address], bool],
-    excluded: Collection[Network] = (),
+    excluded: Iterable[Network] = (),
 ) -> list[tuple[Network | None, Address]]:
     """Return an address for each set of sources that rules matching on `asked` distinguish.
 

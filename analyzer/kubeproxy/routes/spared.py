@@ -1,16 +1,21 @@
-"""Whether flows that nat has sent on are lost at all, told for many at once."""
+"""Whether flows are lost after DNAT, decided for many of them at once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from analyzer.kubeproxy.routes.leaving import Leaving, from_any_side
 from analyzer.kubeproxy.routes.packets import FlowPackets
 from analyzer.kubeproxy.view import Source
 from analyzer.model.packet import Mark, Packet
 from analyzer.model.region import Intervals
+from analyzer.model.value import replace
 from analyzer.semantics.assumed import Assumed
 from analyzer.semantics.hooks import Hooks
+from analyzer.semantics.onward import OnwardBySource
+
+T = TypeVar("T")
 
 
 class Spared:
@@ -59,6 +64,26 @@ class Spared:
         ways = self._ways(Source.HAIRPIN, protocol, mark)
         return any(self._spares(each, addresses, returns=True) for each in ways)
 
+    def to_others(
+        self, source: Source, protocol: str, mark: Mark, port: int | None, addresses: Intervals
+    ) -> OnwardBySource | None:
+        """Return what happens to flows to any of some addresses, but to those that return.
+
+        By source. None: one traversal does not tell, or something has to be assumed. Without a
+        port, that of flows to any port.
+        """
+        sent = self._packets.translated(source, protocol, mark)
+        to = replace(sent, destination_port=port)
+        return self._surely(lambda: self._leaving.to_others(to, addresses))
+
+    def to_itself(
+        self, source: Source, protocol: str, mark: Mark, port: int | None, addresses: Intervals
+    ) -> OnwardBySource | None:
+        """Return the same of flows of any of some addresses to itself, whatever its side."""
+        sent = self._packets.translated(source, protocol, mark)
+        to = replace(sent, destination_port=port)
+        return self._surely(lambda: self._leaving.to_itself(to, addresses))
+
     def _ways(self, source: Source, protocol: str | None, mark: Mark) -> Iterable[Packet]:
         # Most often one traversal decides for all flows that come in, from whatever side.
         sent = self._packets.translated(source, protocol, mark)
@@ -67,14 +92,18 @@ class Spared:
     def _spares(self, packet: Packet, addresses: Intervals, *, returns: bool = False) -> bool:
         key = packet, addresses, returns
         if key not in self._known:
-            assumed = self._assumed
-            before = assumed.used.copy(), assumed.wanted.copy()
-            exceeded = self._hooks.exceeded
             told = self._leaving.masquerades if returns else self._leaving.spares
-            found = told(packet, addresses)
-            is_sure = assumed.used == before[0] and exceeded == self._hooks.exceeded
-            # No result rests on the assumptions met here yet.
-            assumed.used, assumed.wanted = before
-            self._hooks.forget(exceeded)
-            self._known[key] = found and is_sure
+            self._known[key] = self._surely(lambda: told(packet, addresses)) or False
         return self._known[key]
+
+    def _surely(self, told: Callable[[], T]) -> T | None:
+        """Return what some traversals tell; None: it rests on an assumption, or is incomplete."""
+        assumed = self._assumed
+        before = assumed.used.copy(), assumed.wanted.copy()
+        exceeded = self._hooks.exceeded
+        found = told()
+        is_sure = assumed.used == before[0] and exceeded == self._hooks.exceeded
+        # No result rests on the assumptions met here yet.
+        assumed.used, assumed.wanted = before
+        self._hooks.forget(exceeded)
+        return found if is_sure else None

@@ -22,7 +22,7 @@ from analyzer.model.iptables.targets import Dnat
 from analyzer.model.nft.ruleset import NftRuleset
 from analyzer.model.nft.statements import Dnat as NftDnat
 from analyzer.model.nft.statements import SetUpdate
-from analyzer.model.packet import UNKNOWN_MARK, Packet
+from analyzer.model.packet import NO_DEVICE, UNKNOWN_MARK, Packet
 from analyzer.model.routing import Routes
 from analyzer.model.value import replace, value
 from analyzer.semantics.assumed import (
@@ -35,7 +35,7 @@ from analyzer.semantics.assumed import (
 from analyzer.semantics.assumptions import assumptions
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.devices import NodeDevices, PodPlaces
-from analyzer.semantics.fate import End, ends
+from analyzer.semantics.fate import PacketEnd, ends
 from analyzer.semantics.hooks import Hooks
 from analyzer.semantics.situation import FIRST, Situation
 from analyzer.semantics.tree import Tree
@@ -48,7 +48,7 @@ class Question:
     """A packet, and what is known of its flow and of the node.
 
     Attributes:
-        packet: with ``in_interface=""`` the node makes it.
+        packet: with ``in_interface=NO_DEVICE`` the node makes it.
         state: its conntrack state.
         affinity: the endpoint that the client's session affinity has recorded, if any.
         assumed: the assumptions beyond the rules, by name.
@@ -69,7 +69,7 @@ class Question:
 
 
 @value(kw_only=True)
-class Trace:
+class PacketTrace:
     """The result: all ways, their ends, and what they rest on.
 
     Attributes:
@@ -80,7 +80,7 @@ class Trace:
     """
 
     tree: Tree
-    ends: tuple[End, ...]
+    ends: tuple[PacketEnd, ...]
     assumptions: tuple[str, ...]
     visited: tuple[Mapping[str, Sequence[str]], ...]
     exceeded: tuple[str, ...] = ()
@@ -113,7 +113,7 @@ def trace(
     question: Question,
     family: str,
     known: KnownAddresses = KnownAddresses(),  # noqa: B008  # immutable
-) -> Trace:
+) -> PacketTrace:
     """Evaluate a packet of a family, ``ip`` or ``ip6``, at all hooks of a node with `rulesets`.
 
     `known` is used only if rules match on something for which the same is then assumed as for all
@@ -132,10 +132,10 @@ def trace(
     if packet != question.packet:
         assumed = Assumed(question.assumed)
         hooks, situation, tree = _walk(rulesets, replace(question, packet=packet), family, assumed)
-    return Trace(
+    return PacketTrace(
         tree=tree,
         ends=ends(tree),
-        assumptions=tuple(assumptions(rulesets, situation, tree, hooks.judged)),
+        assumptions=tuple(assumptions(rulesets, situation, tree, hooks.evaluated)),
         visited=tuple(hooks.visited(number) for number in range(len(rulesets))),
         exceeded=hooks.exceeded,
         used=frozenset(assumed.used),
@@ -188,7 +188,7 @@ def _walk(
                 f"{address} is not an IPv{version} address, and the rules are for IPv{version}"
             )
     to = packet.destination
-    if to is not None and to.is_loopback and packet.in_interface != "":
+    if to is not None and to.is_loopback and packet.in_interface != NO_DEVICE:
         raise UsageError(
             f"{to}: the kernel drops packets that arrive for loopback; use --from-node"
         )

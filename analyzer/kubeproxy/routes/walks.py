@@ -1,4 +1,4 @@
-"""Flows through the nat table of iptables, as kube-proxy fills it."""
+"""Traversals of the iptables nat table, as kube-proxy fills it."""
 
 from __future__ import annotations
 

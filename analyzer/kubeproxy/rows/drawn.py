@@ -23,10 +23,10 @@ _COUNTED: Final = re.compile(
     r"(?m)^\[(\d+):\d+\] -A \S+ (?:.* )?-p (\S+) .*-j DNAT .*--to-destination (\S+)(?: |$)"
 )
 #: A protocol and an endpoint.
-Door = tuple[str, Endpoint]
+ProtocolAndEndpoint = tuple[str, Endpoint]
 
 
-def drawn_in_rows(rulesets: Iterable[Rules]) -> dict[Door, int]:
+def drawn_in_rows(rulesets: Iterable[Rules]) -> dict[ProtocolAndEndpoint, int]:
     """Return packets of DNAT rules by the endpoint that they send to; empty without counters.
 
     An endpoint of several DNAT rules, which belong to more than one ServicePort, is left out.
@@ -35,7 +35,7 @@ def drawn_in_rows(rulesets: Iterable[Rules]) -> dict[Door, int]:
     return _drawn(rows_of(nat) for nat in nats if nat is not None)
 
 
-def drawn_in_texts(given: Iterable[tuple[bytes, str]]) -> dict[Door, int]:
+def drawn_in_texts(given: Iterable[tuple[bytes, str]]) -> dict[ProtocolAndEndpoint, int]:
     """Return the same for outputs of `iptables-save -c`, each with its name.
 
     Raises:
@@ -48,11 +48,11 @@ def drawn_in_texts(given: Iterable[tuple[bytes, str]]) -> dict[Door, int]:
     return _drawn(text for text, _ in texts)
 
 
-def _drawn(texts: Iterable[str]) -> dict[Door, int]:
-    found: dict[Door, list[int]] = {}
+def _drawn(texts: Iterable[str]) -> dict[ProtocolAndEndpoint, int]:
+    found: dict[ProtocolAndEndpoint, list[int]] = {}
     for text in texts:
         for packets, protocol, to in _COUNTED.findall(text):
             place = address_and_port_from_text(to)
             if place is not None:
                 found.setdefault((protocol, Endpoint(*place)), []).append(int(packets))
-    return {door: counts[0] for door, counts in found.items() if len(counts) == 1}
+    return {each: counts[0] for each, counts in found.items() if len(counts) == 1}

@@ -16,7 +16,7 @@ from analyzer.model.iptables.matches import MatchMark, MatchNot
 from analyzer.model.iptables.rules import Chain, Rule, Ruleset, Table
 from analyzer.model.iptables.targets import Jump, SetMark, Target
 from analyzer.model.value import replace
-from analyzer.parsers.rows import Chains, RuleRows
+from analyzer.parsers.rows import RowChains, RuleRows
 from analyzer.parsers.xt.rule import render_target
 
 _POSTROUTING = "KUBE-POSTROUTING"
@@ -89,7 +89,7 @@ def _rule(chain: str, target: Target) -> Rule:
 def _is_asked(nat: Table) -> bool:
     """Return whether a rule jumps to KUBE-MARK-MASQ."""
     jump = f"-j {names.MARK_MASQUERADE}"
-    if isinstance(nat.chains, Chains):
+    if isinstance(nat.chains, RowChains):
         return nat.chains.block.text.find(jump, *nat.chains.block.span) >= 0
     return any(isinstance(c.rules, RuleRows) and jump in c.rules.text for c in nat.chains.values())
 

@@ -29,7 +29,7 @@ from analyzer.kubeproxy import names
 from analyzer.model.diagnostics import Diagnostic, Location, partial_warning
 from analyzer.model.iptables.rules import LOST_ROWS, Chain, LazyRules, Rule, Ruleset, Table
 from analyzer.model.value import replace, value
-from analyzer.parsers.rows import Chains, RuleRows
+from analyzer.parsers.rows import RowChains, RuleRows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ _FRAME: Final = {
     "KUBE-POSTROUTING": (" -j MASQUERADE",),
     names.MARK_MASQUERADE: (" -j MARK",),
 }
-#: A row after which a flow may go on.
+#: A row after which a flow may continue.
 _DRAWS: Final = re.compile(r" -m (?:statistic|recent) ")
 #: Never in the output of iptables-save: a dump with such a diagnostic has lost lines.
 _NEVER_SAVED: Final = frozenset({"guessed-table", "no-commit", "undeclared-chain"})
@@ -157,7 +157,7 @@ def lost_rows(location: Location) -> tuple[Rule, ...]:
 
 
 def _text(nat: Table) -> str:
-    if isinstance(nat.chains, Chains):
+    if isinstance(nat.chains, RowChains):
         start, end = nat.chains.block.span
         return nat.chains.block.text[start:end]
     texts = [c.rules.text for c in nat.chains.values() if isinstance(c.rules, RuleRows)]

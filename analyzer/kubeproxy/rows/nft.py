@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from contextlib import suppress
-from ipaddress import ip_address
+from functools import cache
+from ipaddress import IPv4Address, IPv6Address
 from typing import TypeAlias
 
-from analyzer.kubeproxy.rows.shapes import are_hosts, is_port
-from analyzer.model.addresses import Address
+from analyzer.kubeproxy.rows.shapes import are_hosts, is_port, number
+from analyzer.model.addresses import IPV4, Address, address_from_text
 from analyzer.model.nft.lazy import Lazy
 from analyzer.model.nft.ruleset import Set, Table
 from analyzer.model.value import value
@@ -24,13 +24,14 @@ if TYPE_CHECKING:
     from typing import Any, Final
 
 #: Address, protocol, port and chain.
-Row: TypeAlias = tuple[Address, str, int, str]
+PlainElement: TypeAlias = tuple[Address, str, int, str]
 
-_ROW: Final = re.compile(r"\s*+([\da-f.:]+) \. (tcp|udp|sctp) \. (\d+) : goto ([^\s,]+)\s*+")
+_ROW: Final = re.compile(r"\s*+([\da-f.:]+) \. (tcp|udp|sctp) \. (\d{1,5}) : goto ([^\s,]+)\s*+")
 #: A chain that draws endpoints from a map, or has one only.
 _MAP: Final = re.compile(
-    r"\t\tmeta l4proto (tcp|udp|sctp) dnat (ip6? )?to "
-    r"(?:numgen random mod (\d+) map \{ ([\da-f.: ,]*) \}|([\da-f.:\[\]]+:\d+))\n"
+    r"\t\tmeta l4proto (tcp|udp|sctp) dnat (?:ip6? )?to "
+    r"(?:numgen random mod (\d+) map \{ ((?:\d++ : [\da-f.:]++ \. \d++(?:, |(?= \})))++) \}"
+    r"|([\da-f.:\[\]]+):(\d+))\n"
 )
 #: One that first marks flows from outside, and then draws chains of endpoints.
 _CHAINS: Final = re.compile(
@@ -49,6 +50,8 @@ class PlainChain:
 
     Attributes:
         texts: the endpoints, ``address:port`` as written, in the order in which they are drawn.
+        hosts: their addresses, in the same order; those of IPv6 with brackets.
+        port: the port of all of them; None: they have several.
         marks: the destination (address, protocol, port) for which flows from outside a network
             are marked, that network, and the chain that marks; None: no flow is.
         marks_own: the chain that marks flows of the endpoint itself; None: there is none.
@@ -57,12 +60,14 @@ class PlainChain:
 
     protocol: str
     texts: tuple[str, ...]
+    hosts: Sequence[str]
+    port: int | None
     marks: tuple[str, str, int, str, str] | None = None
     marks_own: str | None = None
     ends: tuple[str, ...] = ()
 
 
-def rows_of(held: Set) -> list[Row] | None:
+def rows_of(held: Set) -> list[PlainElement] | None:
     """Return the elements of a map from addresses and ports to chains; None: it has others too.
 
     A key that is there twice needs a full evaluation, since nft rejects that.
@@ -74,28 +79,29 @@ def rows_of(held: Set) -> list[Row] | None:
     return rows if rows is not None and len({row[:3] for row in rows}) == len(rows) else None
 
 
-def _rows(source: Any) -> list[Row] | None:
+def _rows(source: Any) -> list[PlainElement] | None:
     if isinstance(source, str):
         rows = [row for piece in source.split(",") if (row := _ROW.fullmatch(piece)) is not None]
         if len(rows) != source.count(",") + 1:
             return None
-        with suppress(ValueError):
-            return [(ip_address(row[1]), row[2], int(row[3]), row[4]) for row in rows]
-        return None
+        read = [(address_from_text(row[1]), row) for row in rows]
+        found = [(at, row[2], int(row[3]), row[4]) for at, row in read if at is not None]
+        return found if len(found) == len(read) else None
     try:
         return [_row_of(each) for each in source]
     except (KeyError, TypeError, ValueError):
         return None
 
 
-def _row_of(given: Any) -> Row:
+def _row_of(given: Any) -> PlainElement:
     key, data = given
     address, protocol, port = key["concat"]
     chain = _target_of(data["goto"])
     strange = len(key) != 1 or len(data) != 1 or protocol not in _PROTOCOLS
-    if strange or type(port) is not int or type(address) is not str:
+    at = address_from_text(address) if type(address) is str else None
+    if strange or type(port) is not int or at is None:
         raise ValueError(given)
-    return ip_address(address), protocol, port, chain
+    return at, protocol, port, chain
 
 
 def words_of(held: Set) -> frozenset[str] | None:
@@ -113,6 +119,16 @@ def words_of(held: Set) -> frozenset[str] | None:
     return found if plain else None
 
 
+def numbers_of(held: Set, version: int) -> frozenset[int]:
+    """Return the addresses of one IP version in a set, as numbers."""
+    words = words_of(held)
+    if words is not None and version == IPV4 and are_hosts(words, "ip"):
+        return frozenset(map(number, words))
+    keys = [element.key for element in held.elements]
+    addresses = [key for key in keys if isinstance(key, IPv4Address | IPv6Address)]
+    return frozenset([int(each) for each in addresses if each.version == version])
+
+
 def chain_of(table: Table, name: str) -> PlainChain | None:
     """Return what a chain of a Service does, if that is plain."""
     chain = table.chains.get(name)
@@ -126,57 +142,62 @@ def chain_of(table: Table, name: str) -> PlainChain | None:
             found = _of_json([body["expr"] for _, body in source], table)
     except (KeyError, TypeError, ValueError):
         return None
-    if found is None or not _are_ends(found.texts):
-        return None
     # An endpoint that is listed twice has the shares of both numbers.
-    return found if len(set(found.texts)) == len(found.texts) else None
+    is_plain = found is not None and len(set(found.texts)) == len(found.texts)
+    return found if is_plain else None
 
 
-def _are_ends(texts: Sequence[str]) -> bool:
-    """Return whether each text is an address as nft prints it, and a port."""
-    parts = [text.rpartition(":") for text in texts]
-    addresses = [address for address, _, _ in parts]
-    family = "ip6" if addresses[0].startswith("[") else "ip"
-    if family == "ip6":
-        addresses = [address.strip("[]") for address in addresses]
-    return all(map(is_port, {port for _, _, port in parts})) and are_hosts(addresses, family)
+def _plain(
+    protocol: str, hosts: list[str], ports: Sequence[str], **others: Any
+) -> PlainChain | None:
+    """Return a chain that draws these endpoints; None: they are not written as nft prints them."""
+    bare, family = hosts, "ip"
+    if hosts[0].startswith("["):
+        bare, family = [host.strip("[]") for host in hosts], "ip6"
+    each_port = set(ports)
+    if not (all(map(is_port, each_port)) and are_hosts(bare, family)):
+        return None
+    port = int(ports[0]) if len(each_port) == 1 else None
+    texts = tuple([f"{host}:{port}" for host, port in zip(hosts, ports, strict=True)])
+    return PlainChain(protocol=protocol, texts=texts, hosts=hosts, port=port, **others)
 
 
 def _of_text(body: str, table: Table) -> PlainChain | None:
     found = _MAP.fullmatch(body)
     if found is not None:
-        protocol, _, number, inner, single = found.groups()
-        if single is not None:
-            return PlainChain(protocol, (single,))
-        pairs = [part.split(" : ") for part in inner.split(", ")]
-        return PlainChain(protocol, _drawn(pairs, number))
+        protocol, count, inner, address, port = found.groups()
+        if address is not None:
+            return _plain(protocol, [address], (port,))
+        words = inner.replace(" . ", " : ").replace(", ", " : ").split(" : ")
+        hosts = words[1::3]
+        if not _are_numbered(words[::3], count):
+            return None
+        return _plain(protocol, [*map(_host, hosts)] if ":" in hosts[0] else hosts, words[2::3])
     found = _CHAINS.fullmatch(body)
     if found is None:
         return None
-    address, protocol, port, network, marks_by, number, inner = found.groups()
+    address, protocol, port, network, marks_by, count, inner = found.groups()
     pairs = [part.split(" : goto ") for part in inner.split(", ")]
-    if not _are_numbered(pairs, number):
+    names = [name for _, name in pairs]
+    if not _are_numbered([at for at, _ in pairs], count):
         return None
-    ends = [_end_of_text(name, table) for _, name in pairs]
     marks = None if address is None else (address, protocol, int(port), network, marks_by)
-    return _joined(ends, marks, [name for _, name in pairs])
+    return _joined([_end_of_text(name, table) for name in names], marks, names)
 
 
-def _drawn(pairs: list[list[str]], number: str) -> tuple[str, ...]:
-    """Return endpoints of a map, drawn with the numbers from 0 on; or raise ValueError."""
-    if not _are_numbered(pairs, number):
-        raise ValueError(pairs)
-    return tuple([_joined_text(*pair[1].split(" . ")) for pair in pairs])
+def _are_numbered(numbers: list[str], count: str) -> bool:
+    """Return whether there are `count` numbers, from 0 on and in order."""
+    # The count may be forged and huge: nothing of that size is allocated.
+    return count == str(len(numbers)) and numbers == _first_numbers(len(numbers))
 
 
-def _are_numbered(pairs: list[list[str]], number: str) -> bool:
-    """Return whether there are `number` pairs, in the order of their numbers."""
-    # The number may be forged and huge: nothing of that size is allocated.
-    return number == str(len(pairs)) and [p[0] for p in pairs] == list(map(str, range(len(pairs))))
+@cache
+def _first_numbers(count: int) -> list[str]:
+    return list(map(str, range(count)))
 
 
-def _joined_text(address: str, port: str | int) -> str:
-    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+def _host(address: str) -> str:
+    return f"[{address}]" if ":" in address else address
 
 
 _End: TypeAlias = tuple[str, str, str]
@@ -206,8 +227,10 @@ def _joined(
     protocols, marking = {end[0] for end in known}, {end[2] for end in known}
     if len(protocols) != 1 or len(marking) != 1:
         return None
-    texts = tuple([end[1] for end in known])
-    return PlainChain(protocols.pop(), texts, marks, marking.pop(), tuple(names))
+    parts = [end[1].rpartition(":") for end in known]
+    hosts, ports = [host for host, _, _ in parts], [port for _, _, port in parts]
+    others = {"marks": marks, "marks_own": marking.pop(), "ends": tuple(names)}
+    return _plain(protocols.pop(), hosts, ports, **others)
 
 
 # --- JSON --------------------------------------------------------------------
@@ -236,7 +259,7 @@ def _target_of(verdict: Any) -> str:
     return chain
 
 
-def _map_of_json(protocol: Any, translation: Any) -> PlainChain:
+def _map_of_json(protocol: Any, translation: Any) -> PlainChain | None:
     dnat = translation["dnat"]
     if set(dnat) == {"family", "addr"}:
         elements = dnat["addr"]["map"]["data"]["set"]
@@ -246,13 +269,10 @@ def _map_of_json(protocol: Any, translation: Any) -> PlainChain:
         ends = [(dnat["addr"], dnat["port"])]
     else:
         raise ValueError(dnat)
-    return PlainChain(_protocol_of_json(protocol), tuple([_plain_end(*end) for end in ends]))
-
-
-def _plain_end(address: Any, port: Any) -> str:
-    if type(address) is not str or type(port) is not int:
-        raise ValueError(address, port)
-    return _joined_text(address, port)
+    if not all(type(address) is str and type(port) is int for address, port in ends):
+        raise ValueError(ends)
+    hosts, ports = [_host(host) for host, _ in ends], [str(port) for _, port in ends]
+    return _plain(_protocol_of_json(protocol), hosts, ports)
 
 
 def _protocol_of_json(given: Any) -> str:
@@ -293,6 +313,8 @@ def _end_of_json(name: str, table: Table) -> _End | None:
     (_, marking), (_, sending) = chain.rules.source
     match, jump = marking["expr"]
     plain = _map_of_json(*sending["expr"])
+    if plain is None:
+        return None
     (endpoint,) = plain.texts
     family = match["match"]["left"]["payload"]["protocol"]
     address = endpoint.rpartition(":")[0].strip("[]")

@@ -22,7 +22,13 @@ from ipaddress import IPv4Address
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.rows.endpoints import PROTOCOLS, ROWS_OF_ENDPOINT, EndpointRows
-from analyzer.kubeproxy.rows.plain_shares import Drawn, Key, PlainService
+from analyzer.kubeproxy.rows.plain_shares import (
+    Drawn,
+    FrontendTexts,
+    Marked,
+    PlainService,
+    Unmarked,
+)
 from analyzer.kubeproxy.rows.shapes import (
     NODE_PORTS,
     Shapes,
@@ -42,7 +48,7 @@ from analyzer.model.probability import (
     threshold_from_text,
 )
 from analyzer.model.value import value
-from analyzer.parsers.rows import Block, Chains
+from analyzer.parsers.rows import RowBlock, RowChains
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,12 +70,12 @@ class _Entries:
 
     Attributes:
         entries: rows for one address and port, whose flows no other row can match.
-        marks: the rows before them that mark flows from outside a network, and that network.
+        marks: the rows before them that mark flows, and the network whose flows they do not mark.
         harmless: rows that cannot match such flows.
     """
 
     entries: dict[int, re.Match[str]]
-    marks: dict[Key, tuple[int, str]]
+    marks: dict[FrontendTexts, tuple[int, Unmarked]]
     harmless: set[int]
 
 
@@ -94,8 +100,8 @@ class PlainTable:
         self._has_node_ports = names.NODE_PORTS in table.chains
         self.understood: set[str] = set()
         self._draws: dict[tuple[str, ...], tuple[Bounds, ...] | None] = {}
-        whole = isinstance(table.chains, Chains) and names.MARK_MASQUERADE in table.chains
-        self._block = table.chains.block if whole and isinstance(table.chains, Chains) else None
+        whole = isinstance(table.chains, RowChains) and names.MARK_MASQUERADE in table.chains
+        self._block = table.chains.block if whole and isinstance(table.chains, RowChains) else None
         skimmed = None if self._block is None else self._block.skimmed
         self.endpoints = skimmed if isinstance(skimmed, EndpointRows) else EndpointRows()
         if self._block is not None:
@@ -187,7 +193,7 @@ class PlainTable:
             if self._rows(hook) == [f"-A {hook} -j {names.SERVICES}"]:
                 yield hook
 
-    def _read_endpoints(self, block: Block) -> None:
+    def _read_endpoints(self, block: RowBlock) -> None:
         """Find the plain KUBE-SEP chains that were not skimmed."""
         if self._advance is not None:
             self._advance(ROWS_OF_ENDPOINT * len(self.endpoints))
@@ -210,12 +216,13 @@ class PlainTable:
                     if self._advance is not None:
                         self._advance(ROWS_OF_ENDPOINT)
 
-    def _read_services(self, block: Block) -> None:
+    def _read_services(self, block: RowBlock) -> None:
         start, end = block.groups.get(names.SERVICES, (0, 0))
         rows = block.text[start:end].split("\n")[:-1]
         found = self._entries(rows)
         self.entries = found.entries
         chains: dict[tuple[str, str], Drawn | None] = {}
+        none = Marked.NONE
         for at, row in found.entries.items():
             _, address, protocol, comment, port, chain = row.groups()
             way = chain, protocol
@@ -224,9 +231,9 @@ class PlainTable:
             if drawn is None:
                 continue
             key = (address, protocol, port)
-            mark_at, unmarked = found.marks.get(key, (at, None))
+            mark_at, unmarked = found.marks.get(key, (at, none))
             if drawn.marks_for is not None:
-                if drawn.marks_for != key or unmarked is not None:
+                if drawn.marks_for != key or unmarked is not none:
                     continue
                 unmarked = drawn.unmarked
             self.understood.add(chain)
@@ -245,7 +252,7 @@ class PlainTable:
         """Return the rows that are certain to send on all flows to their address and port."""
         entry, other = self._shapes.entry, self._shapes.other_host
         found = _Entries({}, {}, set())
-        seen: set[Key] = set()
+        seen: set[FrontendTexts] = set()
         strange: set[str] = set()
         hosts: set[str] = set()
         for at, row in enumerate(rows):
@@ -266,7 +273,7 @@ class PlainTable:
             if key in seen or protocol not in PROTOCOLS or not is_port(port):
                 strange.add(address)
             elif chain == names.MARK_MASQUERADE and key not in found.marks:
-                found.marks[key] = at, unmarked or ""
+                found.marks[key] = at, unmarked or Marked.ALL
             elif chain.startswith(names.SERVICE_PREFIXES) and unmarked is None:
                 seen.add(key)
                 found.entries[at] = read
@@ -277,7 +284,7 @@ class PlainTable:
         plain = {at: row for at, row in found.entries.items() if row[2] not in strange}
         return _Entries(plain, found.marks, found.harmless)
 
-    def _drawn(self, block: Block, chain: str, protocol: str) -> Drawn | None:
+    def _drawn(self, block: RowBlock, chain: str, protocol: str) -> Drawn | None:
         start, end = block.groups.get(chain, (0, 0))
         text, shapes = block.text, self._shapes
         marks = shapes.mark_outside.match(text, start - 1, end)
@@ -292,9 +299,9 @@ class PlainTable:
         if draws is None or texts is None or len(set(texts)) < len(texts):
             return None
         if marks is None:
-            return Drawn(None, "", texts, draws)
+            return Drawn(None, Marked.NONE, texts, draws)
         network, address, marked_protocol, port = marks.groups()
-        return Drawn((address, marked_protocol, port), network or "", texts, draws)
+        return Drawn((address, marked_protocol, port), network or Marked.ALL, texts, draws)
 
     def _shares(self, texts: tuple[str, ...]) -> tuple[Bounds, ...] | None:
         """Return the exact shares of these draws; one more takes the remaining flows.

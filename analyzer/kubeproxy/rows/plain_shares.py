@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
 from analyzer.kubeproxy.rows.shapes import host
@@ -15,7 +16,7 @@ from analyzer.kubeproxy.view import (
     Share,
     Source,
 )
-from analyzer.model.addresses import Address
+from analyzer.model.addresses import Address, Network, network_from_text
 from analyzer.model.endings import Endings
 from analyzer.model.probability import Bounds
 from analyzer.model.value import value
@@ -24,14 +25,26 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeAlias, overload
 
-    #: Sources that rules do not distinguish, and their judge.
-    JudgedPart: TypeAlias = tuple[SourcePart, "Judge"]
+    #: Sources that rules do not distinguish, and what happens to their flows after DNAT.
+    PartAfterDnat: TypeAlias = tuple[SourcePart, "MasqueradeAndLossOf"]
 
-#: ``-s`` of the rule that marks flows from outside; an empty text: it marks all.
-Unmarked = str
+
+@enum.unique
+class Marked(enum.Enum):
+    """Which flows of a frontend its own rule marks for masquerade, from whichever source."""
+
+    NONE = enum.auto()
+    ALL = enum.auto()
+
+    # Of an object, in C: caches of what happens to flows have it in their keys.
+    __hash__ = object.__hash__
+
+
+#: ``! -s`` of the rule that marks flows from outside, as written, if it has that.
+Unmarked = str | Marked
 
 #: Address, protocol and port of a frontend, as written.
-Key = tuple[str, str, str]
+FrontendTexts = tuple[str, str, str]
 
 
 @value
@@ -40,8 +53,7 @@ class PlainService:
 
     Attributes:
         comment: of its row in KUBE-SERVICES.
-        unmarked: the network from which flows are not marked for masquerade; None: no flow is
-            marked, an empty text: all are.
+        unmarked: the network from which flows are not marked for masquerade.
     """
 
     comment: str
@@ -49,48 +61,57 @@ class PlainService:
     protocol: str
     port: int
     chain: str
-    unmarked: Unmarked | None
+    unmarked: Unmarked
     drawn: Drawn
 
-    def is_judged_alike(self, one: Judge, other: Judge, address: Address) -> bool:
-        """Return whether two judges agree on its flows.
+    def is_treated_alike(
+        self, one: MasqueradeAndLossOf, other: MasqueradeAndLossOf, address: Address
+    ) -> bool:
+        """Return whether the same happens to its flows from two parts of a source.
 
         For those from `address` to itself, masquerade may differ: only losses are compared.
         """
         if not callable(one) and not callable(other):
             return one == other
 
-        def told(judge: Judge, end: Endpoint) -> Judged | Endings:
-            found = _answer(judge, self.protocol, end)
+        def told(after: MasqueradeAndLossOf, end: Endpoint) -> MasqueradeAndLoss | Endings:
+            found = _answer(after, self.protocol, end)
             return found.lost if end.address == address else found
 
         return all(told(one, end) == told(other, end) for end in self.drawn.endpoints)
 
 
-def told_by(judge: Judge, service: PlainService) -> Hashable:
-    """Return the identities of a judge's results, of all endpoints or of each.
+def network_of(unmarked: Unmarked) -> Network | None:
+    """Return the network of sources whose flows are not marked; None: there is none such."""
+    return network_from_text(unmarked) if isinstance(unmarked, str) else None
 
-    Only valid as long as the judge exists, which keeps its results.
+
+def result_key(after: MasqueradeAndLossOf, service: PlainService) -> Hashable:
+    """Return the identities of what happens to flows, to all endpoints or to each.
+
+    Only valid as long as `after` exists, which keeps its results.
     """
-    if not callable(judge):
-        return id(judge)
-    return tuple([id(judge(service.protocol, each)) for each in service.drawn.endpoints])
+    if not callable(after):
+        return id(after)
+    return tuple([id(after(service.protocol, each)) for each in service.drawn.endpoints])
 
 
-def told_otherwise(service: PlainService, parts: Sequence[JudgedPart]) -> Iterator[JudgedPart]:
+def differing_parts(
+    service: PlainService, parts: Sequence[PartAfterDnat]
+) -> Iterator[PartAfterDnat]:
     """Yield the parts of a source whose flows have other results than those around them."""
     if len(parts) == 1:
         yield from parts
         return
-    judges = {part.key: judge for part, judge in parts}
+    by_part = {part.key: after for part, after in parts}
     kept: list[SourcePart] = []
-    for part, judge in parts:
+    for part, after in parts:
         if part.around is not None and part.address is not None:
-            around = judges[part.around]
-            if service.is_judged_alike(judge, around, part.address):
+            around = by_part[part.around]
+            if service.is_treated_alike(after, around, part.address):
                 continue
         kept.append(part)
-    yield from ((part, judges[part.key]) for part in as_one(kept))
+    yield from ((part, by_part[part.key]) for part in as_one(kept))
 
 
 class Drawn:
@@ -106,8 +127,8 @@ class Drawn:
 
     def __init__(
         self,
-        marks_for: Key | None,
-        unmarked: str,
+        marks_for: FrontendTexts | None,
+        unmarked: Unmarked,
         texts: tuple[str, ...],
         draws: tuple[Bounds, ...],
     ) -> None:
@@ -141,7 +162,7 @@ def endpoint_of(text: str) -> Endpoint:
 
 
 @value
-class Judged:
+class MasqueradeAndLoss:
     """What happens to flows after DNAT: see `Share`."""
 
     masquerade: bool | None
@@ -150,15 +171,15 @@ class Judged:
 
 #: What happens to flows after DNAT: one result for all endpoints of a route, or a function that
 #: returns it for a protocol and an endpoint.
-Judge = Judged | Callable[[str, Endpoint], Judged]
+MasqueradeAndLossOf = MasqueradeAndLoss | Callable[[str, Endpoint], MasqueradeAndLoss]
 
 
 #: What happens to flows from each source, by parts; None: it depends on the endpoint.
-Fares = tuple[object, ...] | None
+AfterBySource = tuple[object, ...] | None
 
 
-def _answer(judge: Judge, protocol: str, endpoint: Endpoint) -> Judged:
-    return judge if isinstance(judge, Judged) else judge(protocol, endpoint)
+def _answer(after: MasqueradeAndLossOf, protocol: str, endpoint: Endpoint) -> MasqueradeAndLoss:
+    return after if isinstance(after, MasqueradeAndLoss) else after(protocol, endpoint)
 
 
 class PlainShares(LazyShares):
@@ -167,25 +188,25 @@ class PlainShares(LazyShares):
     `is_quiet` returns, faster than evaluating all of them, whether no flow is lost after its DNAT.
     """
 
-    __slots__ = ("_drawn", "_is_quiet", "_judge", "_lost", "_masquerades", "_protocol")
+    __slots__ = ("_after", "_drawn", "_is_quiet", "_lost", "_masquerades", "_protocol")
 
     def __init__(
         self,
         drawn: Drawn,
         protocol: str,
-        judge: Judge,
+        after: MasqueradeAndLossOf,
         is_quiet: Callable[[], bool] | None = None,
     ) -> None:
         self._drawn = drawn
         self._protocol = protocol
-        self._judge = judge
+        self._after = after
         self._is_quiet = is_quiet
         # Reports use both, and more than once.
         self._lost: Sequence[Endings] | None = None
         self._masquerades: Sequence[bool | None] = ()
 
     def _share(self, endpoint: Endpoint, draw: Bounds) -> Share:
-        found = _answer(self._judge, self._protocol, endpoint)
+        found = _answer(self._after, self._protocol, endpoint)
         return Share(endpoint, draw, found.masquerade, found.lost)
 
     def __len__(self) -> int:
@@ -204,16 +225,16 @@ class PlainShares(LazyShares):
 
     def masquerades(self) -> Sequence[bool | None]:
         """Return for each endpoint whether its flows are masqueraded, without making a `Share`."""
-        if isinstance(self._judge, Judged):
-            return (self._judge.masquerade,) * len(self)
+        if isinstance(self._after, MasqueradeAndLoss):
+            return (self._after.masquerade,) * len(self)
         if self._lost is None:
             self._ask()
         return self._masquerades
 
     def losses(self) -> Sequence[Endings]:
         """Return for each endpoint how its flows are lost; empty if none of any are."""
-        if isinstance(self._judge, Judged):
-            return (self._judge.lost,) * len(self) if self._judge.lost else ()
+        if isinstance(self._after, MasqueradeAndLoss):
+            return (self._after.lost,) * len(self) if self._after.lost else ()
         if self._lost is None:
             if self._is_quiet is not None and self._is_quiet():
                 return ()
@@ -222,16 +243,18 @@ class PlainShares(LazyShares):
 
     def _ask(self) -> None:
         """Evaluate for each endpoint what happens to its flows."""
-        judge, protocol = self._judge, self._protocol
-        every = [_answer(judge, protocol, each) for each in self._drawn.endpoints]
+        after, protocol = self._after, self._protocol
+        every = [_answer(after, protocol, each) for each in self._drawn.endpoints]
         lost = tuple([each.lost for each in every])
         self._lost = lost if any(lost) else ()
         self._masquerades = tuple([each.masquerade for each in every])
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, PlainShares) and self._drawn is other._drawn:
-            one, two = self._judge, other._judge
-            if one is two or (isinstance(one, Judged) and isinstance(two, Judged)):
+            one, two = self._after, other._after
+            if one is two or (
+                isinstance(one, MasqueradeAndLoss) and isinstance(two, MasqueradeAndLoss)
+            ):
                 return one == two
         return super().__eq__(other)
 
@@ -247,8 +270,8 @@ class PlainRoutes(LazyRoutes):
 
     Attributes:
         drawn: the draws, if there is one frontend and all endpoints of a route have one result.
-        fares: then returns what happens to flows from each source: the same object for routes that
-            differ in nothing but frontend and draws.
+        after_by_source: then returns what happens to flows from each source: the same object for
+            routes that differ only in frontend and draws.
     """
 
     __slots__ = (
@@ -258,8 +281,8 @@ class PlainRoutes(LazyRoutes):
         "_from_source",
         "_is_quiet",
         "_made",
+        "after_by_source",
         "drawn",
-        "fares",
     )
 
     def __init__(
@@ -267,12 +290,12 @@ class PlainRoutes(LazyRoutes):
         from_source: Callable[[Source], Iterator[Route]],
         is_quiet: Callable[[], bool],
         drawn: Drawn | None = None,
-        fares: Callable[[], Fares] = lambda: None,
+        after_by_source: Callable[[], AfterBySource] = lambda: None,
         found: Callable[[], Hashable] = lambda: None,
     ) -> None:
         self._from_source = from_source
         self.drawn = drawn
-        self.fares = fares
+        self.after_by_source = after_by_source
         self._found = found
         self._is_quiet = is_quiet
         self._made: tuple[Route, ...] | None = None
@@ -290,7 +313,7 @@ class PlainRoutes(LazyRoutes):
 
     def settle(self) -> None:
         """Evaluate what happens to the flows after DNAT, so that what is read later is there."""
-        if self.is_quiet and self.drawn is not None and self.fares() is not None:
+        if self.is_quiet and self.drawn is not None and self.after_by_source() is not None:
             return  # one result for all endpoints
         for route in self:
             if route.masquerades():
@@ -308,7 +331,7 @@ class PlainRoutes(LazyRoutes):
         return self._alike if plain else None
 
     def class_of(self) -> Hashable:
-        """Return a key of routes that differ in nothing but frontend and endpoints; or None.
+        """Return a key of routes that differ only in frontend and endpoints; or None.
 
         Compared by identity: only valid as long as the dump's routes exist.
         """

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from analyzer.model.iptables.rules import Rule, Table
-from analyzer.parsers.rows import Chains, RuleRows
+from analyzer.parsers.rows import RowChains, RuleRows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def rows_of(table: Table) -> str:
 
 def read_rows_of(table: Table) -> str:
     """Return the rows of all chains of a table but those of `other_rules`."""
-    if isinstance(table.chains, Chains):
+    if isinstance(table.chains, RowChains):
         return rows_of(table)
     rows = [chain.rules for chain in table.chains.values() if isinstance(chain.rules, RuleRows)]
     return "".join(each.text for each in rows)
@@ -68,7 +68,7 @@ def read_rows_of(table: Table) -> str:
 
 def other_rules(table: Table) -> Iterator[Rule]:
     """Yield the rules that are not rows of the dump: those that were added."""
-    if not isinstance(table.chains, Chains):
+    if not isinstance(table.chains, RowChains):
         for chain in table.chains.values():
             if not isinstance(chain.rules, RuleRows):
                 yield from chain.rules
@@ -76,7 +76,7 @@ def other_rules(table: Table) -> Iterator[Rule]:
 
 def _span_of(table: Table) -> tuple[str, int, int]:
     """Return a text, and where the rows of a table begin and end in it: no copy if possible."""
-    if isinstance(table.chains, Chains):
+    if isinstance(table.chains, RowChains):
         block = table.chains.block
         return block.text, *block.span
     text = read_rows_of(table) + "".join(f"{rule.raw}\n" for rule in other_rules(table))

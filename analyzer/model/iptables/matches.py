@@ -1,6 +1,6 @@
 """What a rule can match on, in netfilter's own terms.
 
-One value stands for one ``-m`` of a rule (or one option that needs none). A match whose module has
+One value represents one ``-m`` of a rule (or one option that needs none). A match whose module has
 several options holds each as an `Option`, since each may be negated by itself. They are in one
 file, however long, because together they form one closed union.
 """
@@ -46,14 +46,14 @@ class MatchDestination:
 
 @value
 class MatchInInterface:
-    """``-i``; a final ``+`` stands for any continuation."""
+    """``-i``; a final ``+`` represents any continuation."""
 
     name: str
 
 
 @value
 class MatchOutInterface:
-    """``-o``; a final ``+`` stands for any continuation."""
+    """``-o``; a final ``+`` represents any continuation."""
 
     name: str
 

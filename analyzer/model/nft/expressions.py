@@ -16,7 +16,7 @@ from analyzer.model.value import value
 
 @value
 class Payload:
-    """A header's field: ``ip daddr``; ``th`` stands for tcp, udp, sctp and similar protocols."""
+    """A header's field: ``ip daddr``; ``th`` represents tcp, udp, sctp and similar protocols."""
 
     protocol: str
     field: str
@@ -48,7 +48,7 @@ class Exthdr:
 class Meta:
     """The kernel's metadata of the packet: ``meta mark``, ``meta l4proto``, ``iifname``.
 
-    ``meta random`` is 32 bits drawn anew for each packet.
+    ``meta random`` is 32 bits drawn again for each packet.
     """
 
     key: str
@@ -111,9 +111,9 @@ class Fib:
 class Numgen:
     """A number from `offset` to ``offset + mod - 1``.
 
-    ``random`` draws anew for each packet: reciprocal_scale() of 32 random bits, so that number i is
-    drawn for ceil((i + 1) * 2**32 / mod) - ceil(i * 2**32 / mod) of 2**32. ``inc`` counts, with one
-    counter per rule for all flows.
+    ``random`` draws again for each packet: reciprocal_scale() of 32 random bits, so that number i
+    is drawn for ceil((i + 1) * 2**32 / mod) - ceil(i * 2**32 / mod) of 2**32. ``inc`` counts, with
+    one counter per rule for all flows.
 
     Source: Linux, net/netfilter/nft_numgen.c, ``nft_ng_random_gen`` and ``nft_ng_inc_gen``.
     """
@@ -248,7 +248,7 @@ class Drop:
 
 @value
 class Continue:
-    """``continue``: goes on with the next rule."""
+    """``continue``: continues with the next rule."""
 
 
 @value

@@ -22,7 +22,7 @@ from analyzer.model.value import value
 
 @value
 class Match:
-    """``left operator right``: the rule goes on if it is true.
+    """``left operator right``: the rule continues if it is true.
 
     Attributes:
         operator: ``==``, ``!=``, ``<``, ``>``, ``<=``, ``>=``; ``in``: a bit of `right` is
@@ -228,7 +228,7 @@ class Queue:
 
 @value
 class Dup:
-    """``dup``: sends a copy elsewhere; the packet goes on."""
+    """``dup``: sends a copy elsewhere; the packet continues."""
 
     address: Expression
     device: Expression | None = None

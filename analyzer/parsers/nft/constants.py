@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import Final
 
-from analyzer.model.addresses import Address, address_to_text
+from analyzer.model.addresses import Address, address_from_text, address_to_text
 from analyzer.model.nft import names as nft_names
 from analyzer.model.nft.expressions import (
     Constant,
@@ -43,19 +42,12 @@ _MEMORY: Final = 1 << 15
 @lru_cache(maxsize=_MEMORY)
 def address(text: str) -> Address | None:
     """Return the address that `text` spells; None for anything else."""
-    if _ADDRESS.fullmatch(text) is None:
-        return None
-    try:
-        if ":" in text:
-            return IPv6Address(text)
-        return IPv4Address(text) if "." in text else None
-    except AddressValueError:
-        return None
+    return None if _ADDRESS.fullmatch(text) is None else address_from_text(text)
 
 
 @lru_cache(maxsize=_MEMORY)
 def from_word(word: str) -> Expression:
-    """Return the constant that an unquoted word stands for.
+    """Return the constant that an unquoted word represents.
 
     Raises:
         NotUnderstood: it is not one.
@@ -101,7 +93,7 @@ def _prefix(base: Address | None, length: int) -> Prefix:
 
 
 def from_string(text: str) -> Expression:
-    """Return the constant that a JSON string stands for."""
+    """Return the constant that a JSON string represents."""
     if text[:1] == "@" and text[1:]:
         return SetRef(text[1:])
     if text == "*":

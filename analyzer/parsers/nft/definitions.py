@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from analyzer.model.nft import names as nft_names
 from analyzer.model.nft.expressions import Constant, Element, Unknown
-from analyzer.model.nft.lazy import Lazy
 from analyzer.model.nft.ruleset import Flowtable, NamedObject, Set
 from analyzer.model.nft.statements import Limit, Quota, Statement
+from analyzer.model.nft.written import WrittenElements
 from analyzer.parsers.nft import elements, set_types
 from analyzer.parsers.nft.expressions import words_of
 from analyzer.parsers.nft.extension import NotUnderstood
@@ -77,7 +77,7 @@ def read_set(name: str, family: str, lines: Sequence[str]) -> Set:
             case "comment":
                 found[head] = unquoted(rest)
             case "elements":
-                found["elements"] = _elements(rest, family)
+                found[head] = rest
             case _:
                 words = words_of(line, family)
                 statements.append(read_statement(words))
@@ -85,6 +85,8 @@ def read_set(name: str, family: str, lines: Sequence[str]) -> Set:
                     raise NotUnderstood(line)
     if "key" not in found:
         raise NotUnderstood("a set without a type")
+    if "elements" in found:
+        found["elements"] = _elements(found["elements"], family, found["key"])
     return Set(name=name, statements=tuple(statements), **found)
 
 
@@ -100,7 +102,7 @@ def _types(text: str, family: str, *, by_expression: bool) -> dict[str, Any]:
     }
 
 
-def _elements(text: str, family: str) -> Sequence[Element]:
+def _elements(text: str, family: str, types: Sequence[str]) -> Sequence[Element]:
     body = text.removeprefix("=").strip()
     if body[:1] != "{" or body[-1:] != "}":
         raise NotUnderstood(text)
@@ -111,7 +113,7 @@ def _elements(text: str, family: str) -> Sequence[Element]:
             return (Element(key=Unknown(inner)),)
         return elements.from_text(inner, words)
 
-    return Lazy(body[1:-1], make)
+    return WrittenElements(body[1:-1], make, types)
 
 
 def read_flowtable(name: str, family: str, lines: Sequence[str]) -> Flowtable:

@@ -1,6 +1,7 @@
 """A ruleset's text split into tables, their blocks, and the statements of a block.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 In unedited output of nft, blocks follow each other, with each line after two tabs: one regular
 expression matches a whole block. Anything else (other indents, several statements on a line,
@@ -40,7 +41,7 @@ _BLOCKS: Final = 2
 
 
 @value
-class Block:
+class BracedBlock:
     """A chain, set, map or object: the text between its braces, and its line, from 1."""
 
     kind: str
@@ -57,7 +58,7 @@ class RawTable:
     name: str
     line: int
     attributes: tuple[tuple[int, str], ...]
-    blocks: tuple[Block, ...]
+    blocks: tuple[BracedBlock, ...]
     complete: bool
 
 
@@ -97,10 +98,10 @@ def _untouched(text: str) -> Split | None:
         start = line
         line += head[0].count("\n")
         at = head.end()
-        blocks: list[Block] = []
+        blocks: list[BracedBlock] = []
         while (block := _BLOCK.match(text, at)) is not None:
             kind, name, body = block.groups()
-            blocks.append(Block(kind, name, line + 1, body))
+            blocks.append(BracedBlock(kind, name, line + 1, body))
             line += block[0].count("\n")
             at = block.end()
         end = _END.match(text, at)
@@ -127,7 +128,7 @@ class _Careful:
         #: Of the open table and the open block: header, its line, start of the body.
         self._table: tuple[re.Match[str], int] | None = None
         self._block: tuple[str, str, int, int] | None = None
-        self._blocks: list[Block] = []
+        self._blocks: list[BracedBlock] = []
         self._attributes: list[tuple[int, str]] = []
 
     def read(self) -> Split:
@@ -189,7 +190,7 @@ class _Careful:
     def _end_block(self, at: int) -> None:
         assert self._block is not None
         kind, name, line, start = self._block
-        self._blocks.append(Block(kind, name, line, self._text[start:at]))
+        self._blocks.append(BracedBlock(kind, name, line, self._text[start:at]))
         self._block = None
 
     def _end_table(self, *, complete: bool) -> None:
@@ -228,8 +229,19 @@ class _Careful:
 def statements(body: str) -> list[tuple[int, str]]:
     """Return the statements of a block, each with its line, from 0.
 
-    Blanks around a statement stay, as they may stand for what nft could not print.
+    Blanks around a statement stay, as they may represent what nft could not print.
     """
+    flat = _without_elements(body)
+    if flat is not None:
+        outside, first, inside = flat
+        more = inside.count("\n")
+        whole = inside.replace("\n", " ")
+        return [
+            (number + (more if number > first else 0), text)
+            if number != first
+            else (number, text.replace("{}", f"{{{whole}}}", 1))
+            for number, text in statements(outside)
+        ]
     found: list[tuple[int, str]] = []
     for number, line in enumerate(body.split("\n")):
         shown = _HANDLE.sub("", line) if "#" in line else line
@@ -244,6 +256,21 @@ def statements(body: str) -> list[tuple[int, str]]:
         if text and not text.isspace():
             found.append((number, text))
     return _without_indent(body, found)
+
+
+def _without_elements(body: str) -> tuple[str, int, str] | None:
+    """Return a body without the first braces' contents, the line of these, and the contents.
+
+    None: they are on one line, as in most bodies, or contain more than elements.
+    """
+    head, _, rest = body.partition("{")
+    inside, brace, _ = rest.partition("}")
+    if "\n" not in inside or not brace or any(mark in inside for mark in '{;#\\"\r'):
+        return None
+    before = head.rpartition("\n")[2]
+    if any(mark in before for mark in ';#\\"\r'):
+        return None
+    return head + "{" + rest[len(inside) :], head.count("\n"), inside
 
 
 def _without_indent(body: str, found: list[tuple[int, str]]) -> list[tuple[int, str]]:

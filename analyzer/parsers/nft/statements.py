@@ -106,7 +106,7 @@ def is_of_iptables(family: str, table: str) -> bool:
 
 
 def translated(text: str) -> str:
-    """Insert marks where nft printed nothing but the following blank.
+    """Insert marks where nft printed only the following blank.
 
     An xtables extension whose translation is empty leaves a blank at the beginning of the rule or
     between two statements; a target leaves one at the end. Rules written by iptables-nft look like

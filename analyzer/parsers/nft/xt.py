@@ -13,7 +13,7 @@ from analyzer.parsers.nft.json_values import JsonReader, known_only, mapping, st
 from analyzer.parsers.nft.words import Words, quoted
 
 _KINDS: Final = frozenset({"match", "target", "watcher"})
-#: Represents what nft printed as nothing but a blank; see `translated`.
+#: Represents what nft printed as a blank only; see `translated`.
 _HIDDEN: Final = {"\0match": "match", "\0target": "target"}
 
 

@@ -1,7 +1,7 @@
 """API objects as YAML: ``kubectl get -o yaml``, manifests, folders of must-gather.
 
 The library, loaded for this form only, yields events, from which the values are built here. So
-depth is bounded, nothing but maps, lists and plain values is ever created, and text stays text (a
+depth is bounded, only maps, lists and plain values are ever created, and text stays text (a
 time, a version ``1.10``). An alias is a copy of its anchor; since a few lines of them can expand to
 any number of values, all copies in a file together are bounded.
 

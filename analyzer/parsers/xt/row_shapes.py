@@ -3,12 +3,12 @@
 Theory of operation
 ===================
 
-Nearly all rows of a large dump have one of a few shapes: the same words, but for those after some
-options (`_OPTIONS`). A shape is the `Rule` of a row in which such words are replaced by others that
-are in no dump. Where `parse_rule` puts their values, it puts those of any other row of the shape.
-If it puts one nowhere, or if the shape with the values of a parsed row is not that row's rule, all
-rows of the shape are parsed. So are rows that single spaces do not split into words: with a
-backslash, another blank, or quotes around anything but a comment.
+Nearly all rows of a large dump have one of a few shapes: the same words, except for those after
+some options (`_OPTIONS`). A shape is the `Rule` of a row in which such words are replaced by others
+that are in no dump. Where `parse_rule` puts their values, it puts those of any other row of the
+shape. If it puts one nowhere, or if the shape with the values of a parsed row is not that row's
+rule, all rows of the shape are parsed. So are rows that single spaces do not split into words: with
+a backslash, another blank, or quotes around anything but a comment.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def number(*, most: int, expected: str | None = None, hexadecimal: bool = False)
 
 
 def read_range(text: str, *, separator: str, most: int) -> Range | None:
-    """Return the range that ``first:last`` names; an empty side stands for its extreme."""
+    """Return the range that ``first:last`` names; an empty side represents its extreme."""
     first, found, last = text.partition(separator)
     low = number_from_text(first) if first else 0
     high = (number_from_text(last) if last else most) if found else low

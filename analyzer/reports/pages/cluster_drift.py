@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from analyzer.cluster.drift_kinds import WORDS, Drift
+from analyzer.cluster.drift_kinds import WORDS, DriftKind
 from analyzer.model.text import printable
 from analyzer.reports.cluster_drift_answer import DriftAnswer
 from analyzer.reports.cluster_drift_text import ages, differences, grounds, summary, undecided
@@ -38,15 +38,15 @@ def render(answer: DriftAnswer) -> Iterator[str]:
     )
 
 
-def _kinds(answer: DriftAnswer) -> dict[Drift, int]:
+def _kinds(answer: DriftAnswer) -> dict[DriftKind, int]:
     """Return the kinds that were found, in their order, with how many nodes have one."""
-    nodes: defaultdict[Drift, set[str]] = defaultdict(set)
+    nodes: defaultdict[DriftKind, set[str]] = defaultdict(set)
     for each in answer.drifted.findings:
         nodes[each.drift].add(each.node)
-    return {kind: len(nodes[kind]) for kind in Drift if kind in nodes}
+    return {kind: len(nodes[kind]) for kind in DriftKind if kind in nodes}
 
 
-def _sections(answer: DriftAnswer, kinds: dict[Drift, int]) -> Iterator[str]:
+def _sections(answer: DriftAnswer, kinds: dict[DriftKind, int]) -> Iterator[str]:
     rows = tuple(
         (Span(kind.value, Style.BAD), f"{number:,}", WORDS[kind]) for kind, number in kinds.items()
     )
@@ -67,9 +67,9 @@ def _some(found: TextTable, name: str, caption: str) -> Iterator[str]:
         yield f"<p>The first {_MOST:,} of {len(found.rows):,}; scripts show all.</p>\n"
 
 
-def _matrix(answer: DriftAnswer, kinds: tuple[Drift, ...]) -> TextTable:
+def _matrix(answer: DriftAnswer, kinds: tuple[DriftKind, ...]) -> TextTable:
     """Return how many differences of each kind each node has, those with most first."""
-    counted: defaultdict[str, Counter[Drift]] = defaultdict(Counter)
+    counted: defaultdict[str, Counter[DriftKind]] = defaultdict(Counter)
     for each in answer.drifted.findings:
         counted[each.node][each.drift] += 1
     order = sorted(counted.items(), key=lambda each: (-each[1].total(), each[0]))
@@ -80,7 +80,7 @@ def _matrix(answer: DriftAnswer, kinds: tuple[Drift, ...]) -> TextTable:
     return TextTable(heads, tuple(rows))
 
 
-def _data(answer: DriftAnswer, kinds: dict[Drift, int]) -> Iterator[str]:
+def _data(answer: DriftAnswer, kinds: dict[DriftKind, int]) -> Iterator[str]:
     """Yield kinds, names of nodes, and every difference with the places of its nodes."""
     nodes = {name: at for at, name in enumerate(answer.drifting)}
     places = {kind: at for at, kind in enumerate(kinds)}

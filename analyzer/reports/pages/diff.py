@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analyzer.reports.answers import DiffAnswer
+from analyzer.reports.diff_answer import DiffAnswer
 from analyzer.reports.diff_text import render as as_text
 from analyzer.reports.diff_text import verdict
 from analyzer.reports.pages.frame import Page, rendered, until_table

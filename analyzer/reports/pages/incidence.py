@@ -9,7 +9,8 @@ Records are lists, not objects, since there may be a hundred thousand of them:
     variant = [nodes that have it (a place in "groups") | null, draws, routes, its endpoints]
     draw    = [distribution, endpoints drawn | null: all in order, lost of each behind DNAT | null]
     route   = [frontend, source, network | null, draw, unresolved | 0, 1: unfilled, astray | 0,
-               0 or of hairpin flows what each endpoint loses to rules]
+               0 or of hairpin flows, for each endpoint: null or
+                   [what it loses of them to rules, the route of all its flows | null]]
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from analyzer.failure.hairpin_loss import route_of_sender
 from analyzer.failure.models import Dead
 from analyzer.failure.route_loss import Count, away, counted, reaches_none
 from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, Source
 from analyzer.model.cluster import Cluster
-from analyzer.model.endings import Endings, part, total
+from analyzer.model.endings import Endings, total
 from analyzer.model.probability import Bounds, Dyadic
 from analyzer.model.text import printable
 from analyzer.model.value import value
@@ -171,18 +173,20 @@ class _Variant:
 
     def told(self) -> tuple[list[list[Any]], list[list[Any]], int]:
         """Return the draws, their routes, and the number of endpoints."""
-        routes = [
-            told
-            for route in self._service.routes
-            if (told := self._route(route, to_itself=route.source is Source.HAIRPIN)) is not None
+        every = [*self._service.routes]
+        routes = [r for r in every if r.source is not Source.HAIRPIN]
+        numbers = {id(r): at for at, r in enumerate(routes) if r.source is Source.POD}
+        pods = [routes[at] for at in numbers.values()]
+        told = [self._route(route, 0) for route in routes]
+        told += [
+            self._route(route, _hairpins(route, pods, numbers))
+            for route in every
+            if route.source is Source.HAIRPIN and route.losses()
         ]
-        return self._draws, routes, len(self._service.endpoints)
+        return self._draws, told, len(self._service.endpoints)
 
-    def _route(self, route: Route, *, to_itself: bool) -> list[Any] | None:
+    def _route(self, route: Route, hairpins: object) -> list[Any]:
         lost = route.losses()
-        itself = [_lost(part(e, s.share)) for e, s in zip(lost, route.shares, strict=False)]
-        if to_itself and not any(itself):
-            return None
         counts = counted(route)
         _, shares = route.draws()
         nowhere = reaches_none(shares, route.unresolved)
@@ -194,7 +198,7 @@ class _Variant:
             _dyadic(route.unresolved) if route.unresolved else 0,
             int(route.frontend in self._service.unfilled),
             _bounds(away(route, counts, nowhere)) if counts else 0,
-            itself if to_itself else 0,
+            hairpins,
         ]
 
     def _draw(self, route: Route, lost: list[list[Any] | None]) -> int:
@@ -213,6 +217,16 @@ class _Variant:
         if gone is None:
             self._numbers[key] = number, (endpoints, shares)
         return number
+
+
+def _hairpins(
+    hairpin: Route, pods: Sequence[Route], numbers: Mapping[int, int]
+) -> list[list[Any] | None]:
+    endpoints, lost = hairpin.draws()[0], hairpin.losses()
+    return [
+        [told, numbers.get(id(route_of_sender(endpoint, hairpin, pods)))] if told else None
+        for endpoint, told in zip(endpoints, map(_lost, lost), strict=True)
+    ]
 
 
 def _distribution(shares: Sequence[Bounds]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from analyzer.reports.answers import TreeAnswer
 from analyzer.reports.pages.frame import Page, rendered
 from analyzer.reports.pages.trees import trees
 from analyzer.reports.phrases import at_node, listed
-from analyzer.reports.pictures.cells import Cell, cells
+from analyzer.reports.pictures.cells import TreeCell, cells
 from analyzer.reports.pictures.route import route_title
 from analyzer.reports.tree_text import end_of
 from analyzer.reports.tree_text import render as as_text
@@ -25,7 +25,7 @@ _MOST: Final = 1_000
 def render(answer: TreeAnswer) -> Iterator[str]:
     """Yield the page in pieces."""
     end = partial(end_of, answer)
-    found: list[Cell] = [
+    found: list[TreeCell] = [
         cells(route_title(service, route), tree, end, _MOST)
         for service, route, tree in answer.trees
     ]

@@ -30,7 +30,7 @@ _KINDS: Final = {Style.GOOD: "alive", Style.BAD: "dead"}
 _MOST_CELLS: Final = 6_000
 
 
-class Cell:
+class TreeCell:
     """One cell; `low` and `high` bound its share of the new flows, `size` is its height.
 
     Attributes:
@@ -51,7 +51,7 @@ class Cell:
         self.kind = kind
         self.bounds = bounds
         self.size = size
-        self.below: list[Cell] = []
+        self.below: list[TreeCell] = []
 
     @property
     def share(self) -> str:
@@ -61,7 +61,7 @@ class Cell:
     def encoded(self) -> dict[str, Any]:
         """Return it and its children as pages need them."""
         found: dict[str, Any] = {}
-        rest: list[tuple[Cell, dict[str, Any]]] = [(self, found)]
+        rest: list[tuple[TreeCell, dict[str, Any]]] = [(self, found)]
         while rest:
             cell, told = rest.pop()
             told |= {"t": cell.title, "r": cell.says, "p": cell.place, "k": cell.kind}
@@ -72,19 +72,19 @@ class Cell:
         return found
 
 
-def cells(title: str, tree: Tree, end_of: EndOf, most: int) -> Cell:
+def cells(title: str, tree: Tree, end_of: EndOf, most: int) -> TreeCell:
     """Return the first cell, of all new flows; a draw has at most so many branches."""
-    root = Cell(title, "", "", "branch", Bounds(ALWAYS, ALWAYS), 1.0)
+    root = TreeCell(title, "", "", "branch", Bounds(ALWAYS, ALWAYS), 1.0)
     left = _MOST_CELLS
-    last: list[tuple[Cell, Cell]] = []  # what is below the branches that are shown
-    rest: list[tuple[Cell, Tree, Bounds, float]] = [(root, tree, root.bounds, 1.0)]
+    last: list[tuple[TreeCell, TreeCell]] = []  # what is below the branches that are shown
+    rest: list[tuple[TreeCell, Tree, Bounds, float]] = [(root, tree, root.bounds, 1.0)]
     while rest:
         parent, each, bounds, size = rest.pop()
         for rule in each.rules:
             parent = _below(parent, _rule(rule, bounds, size))  # the next one is after it
             left -= 1
         if left < 0:
-            _below(parent, Cell("not drawn: too many paths", "", "", "other", bounds, size))
+            _below(parent, TreeCell("not drawn: too many paths", "", "", "other", bounds, size))
             continue
         match each:
             case Leaf():
@@ -101,7 +101,7 @@ def cells(title: str, tree: Tree, end_of: EndOf, most: int) -> Cell:
                     last.append((parent, _hidden([w for w, _ in hidden], bounds, size)))
             case Either(because, branches):
                 open_ = Bounds(NEVER, bounds.upper)
-                asked = _below(parent, Cell("not known", because, "", "other", bounds, size))
+                asked = _below(parent, TreeCell("not known", because, "", "other", bounds, size))
                 told = [(asked, child, open_, size / len(branches)) for child in branches]
                 rest += reversed(told)
             case BySource():
@@ -113,33 +113,33 @@ def cells(title: str, tree: Tree, end_of: EndOf, most: int) -> Cell:
     return root
 
 
-def _below(parent: Cell, cell: Cell) -> Cell:
+def _below(parent: TreeCell, cell: TreeCell) -> TreeCell:
     parent.below.append(cell)
     return cell
 
 
-def _rule(rule: AnyRule, bounds: Bounds, size: float) -> Cell:
-    return Cell(chain_of(rule), says(rule), signed_place(rule), "branch", bounds, size)
+def _rule(rule: AnyRule, bounds: Bounds, size: float) -> TreeCell:
+    return TreeCell(chain_of(rule), says(rule), signed_place(rule), "branch", bounds, size)
 
 
-def _end(pieces: Sequence[Piece], bounds: Bounds, size: float) -> Cell:
+def _end(pieces: Sequence[Piece], bounds: Bounds, size: float) -> TreeCell:
     told = spans(tuple(pieces))
     words = "".join(each.text for each in told).removeprefix("=> ")
     style = next((each.style for each in told if each.style is not Style.PLAIN), Style.PLAIN)
-    return Cell(words, "", "", _KINDS.get(style, "other"), bounds, size)
+    return TreeCell(words, "", "", _KINDS.get(style, "other"), bounds, size)
 
 
-def _hidden(weights: Sequence[Dyadic], bounds: Bounds, size: float) -> Cell:
+def _hidden(weights: Sequence[Dyadic], bounds: Bounds, size: float) -> TreeCell:
     share = capped_sum(weights)
     words = count(len(weights), "more branch", "more branches")
-    return Cell(words, "", "", "other", _times(bounds, share), size * float(share))
+    return TreeCell(words, "", "", "other", _times(bounds, share), size * float(share))
 
 
 def _times(bounds: Bounds, weight: Dyadic) -> Bounds:
     return Bounds(bounds.lower * weight, bounds.upper * weight)
 
 
-def every(root: Cell) -> Iterator[tuple[Cell, int, float]]:
+def every(root: TreeCell) -> Iterator[tuple[TreeCell, int, float]]:
     """Yield each cell with its depth and its start, from 0 to 1."""
     rest = [(root, 0, 0.0)]
     while rest:

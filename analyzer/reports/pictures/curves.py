@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from analyzer.outage.scenario import Event
+from analyzer.outage.scenario import OutageEvent
 from analyzer.outage.timeline import Curve, Played
 from analyzer.reports.pages.blocks import escape
 from analyzer.reports.phrases import SOURCES
@@ -28,7 +28,9 @@ _STRIP: Final = _TITLE + _HIGH + _AXIS
 _TICKS: Final = 4
 
 
-def curves(played: Sequence[Played], events: Sequence[Event], *, alone: bool) -> Iterator[str]:
+def curves(
+    played: Sequence[Played], events: Sequence[OutageEvent], *, alone: bool
+) -> Iterator[str]:
     """Yield the picture."""
     title = "Share of new flows that is lost, over time"
     height = max(1, len(played)) * _STRIP
@@ -36,7 +38,7 @@ def curves(played: Sequence[Played], events: Sequence[Event], *, alone: bool) ->
     yield from picture(_WIDTH, height, title, inside, alone=alone)
 
 
-def _strips(played: Sequence[Played], events: Sequence[Event]) -> Iterator[str]:
+def _strips(played: Sequence[Played], events: Sequence[OutageEvent]) -> Iterator[str]:
     for at, each in enumerate(played):
         top = at * _STRIP
         yield text(0, top + 15, _title(each), "strong") + "\n"
@@ -49,7 +51,7 @@ def _title(played: Played) -> str:
     return f"{played.service.name.text}{way}: {share(*played.first)} at once, {lost} worth in all"
 
 
-def _curve(curve: Curve, events: Sequence[Event], top: float) -> Iterator[str]:
+def _curve(curve: Curve, events: Sequence[OutageEvent], top: float) -> Iterator[str]:
     base, until = top + _HIGH, curve.until
     for each in (0, 50, 100):
         y = base - _HIGH * each / 100

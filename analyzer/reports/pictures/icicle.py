@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from analyzer.reports.pictures.cells import Cell, every
+from analyzer.reports.pictures.cells import TreeCell, every
 from analyzer.reports.pictures.svg import fitting, picture, rect, text
 
 TYPE_CHECKING = False
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Final, TypeAlias
 
     #: Cells, how deep each is, and where it begins.
-    _Placed: TypeAlias = Sequence[tuple[Cell, int, float]]
+    _Placed: TypeAlias = Sequence[tuple[TreeCell, int, float]]
 
 _COLUMN: Final = 190.0
 _LEAST: Final = 360.0
@@ -32,7 +32,7 @@ _LINE: Final = 15.0
 _TWO, _THREE = 34.0, 49.0
 
 
-def icicle(root: Cell, *, alone: bool) -> Iterator[str]:
+def icicle(root: TreeCell, *, alone: bool) -> Iterator[str]:
     """Yield the picture of one tree."""
     found = [*every(root)]
     height = _height(found)
@@ -40,7 +40,7 @@ def icicle(root: Cell, *, alone: bool) -> Iterator[str]:
     yield from picture(_width(found), height, root.title, inside, alone=alone)
 
 
-def icicles(roots: Sequence[Cell]) -> Iterator[str]:
+def icicles(roots: Sequence[TreeCell]) -> Iterator[str]:
     """Yield a picture of several trees, one below the other, for a file of its own."""
     all_of_them = [[*every(root)] for root in roots]
     width = max(map(_width, all_of_them), default=_COLUMN)
@@ -68,7 +68,7 @@ def _height(found: _Placed) -> float:
     return min(max(_LEAST, _ROW / lowest), _MOST)
 
 
-def _drawn(cell: Cell, depth: int, y: float, whole: float) -> str:
+def _drawn(cell: TreeCell, depth: int, y: float, whole: float) -> str:
     x = depth * _COLUMN
     height = cell.size * whole - _GAP
     if height < _GAP:

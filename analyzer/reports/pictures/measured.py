@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from analyzer.failure.agreement import EndpointVerdict, Verdict
+from analyzer.failure.agreement import JudgedEndpoint, JudgedMeasurement
 from analyzer.failure.binomial import noticed_deviation
 from analyzer.reports.numbers import bounds_percent
 from analyzer.reports.pages.blocks import escape
@@ -26,18 +26,18 @@ _HEAD, _AXIS = 28.0, 34.0
 _MOST: Final = 60
 
 
-def measured(verdicts: Sequence[Verdict], *, alone: bool) -> Iterator[str]:
+def measured(verdicts: Sequence[JudgedMeasurement], *, alone: bool) -> Iterator[str]:
     """Yield the picture of some measurements."""
     height = sum(_height(verdict) for verdict in verdicts)
     title = "Predicted and measured"
     yield from picture(_WIDTH, max(height, _HEAD), title, _drawn(verdicts), alone=alone)
 
 
-def _height(verdict: Verdict) -> float:
+def _height(verdict: JudgedMeasurement) -> float:
     return _HEAD + _ROW * min(len(verdict.endpoints), _MOST) + _AXIS
 
 
-def _drawn(verdicts: Sequence[Verdict]) -> Iterator[str]:
+def _drawn(verdicts: Sequence[JudgedMeasurement]) -> Iterator[str]:
     top = 0.0
     for verdict in verdicts:
         found = verdict.measurement
@@ -58,13 +58,11 @@ def _drawn(verdicts: Sequence[Verdict]) -> Iterator[str]:
         top += _height(verdict)
 
 
-def _largest(each: EndpointVerdict, flows: int) -> float:
+def _largest(each: JudgedEndpoint, flows: int) -> float:
     return max(float(each.endpoint.predicted.upper), each.endpoint.landed / max(1, flows))
 
 
-def _row(
-    verdict: EndpointVerdict, flows: int, rate: float, y: float, scale: float
-) -> Iterator[str]:
+def _row(verdict: JudgedEndpoint, flows: int, rate: float, y: float, scale: float) -> Iterator[str]:
     each = verdict.endpoint
     name = fitting(f"{each.address}:{each.port}{' DEAD' if each.dead else ''}", _LEFT - 12)
     yield text(_LEFT - 8, y + 17, name, anchor="end")

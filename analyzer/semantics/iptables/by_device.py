@@ -1,6 +1,7 @@
 """Rules that dispatch flows by device, if the device of a flow is not known.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 A network plugin may write a chain for each pod, and a rule that jumps there by the pod's device. If
 all that is known of a flow is that its device is one of many, each of these rules may match, and
@@ -26,7 +27,7 @@ from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
-from analyzer.semantics.iptables.matching import judge
+from analyzer.semantics.iptables.matching import evaluate_match
 from analyzer.semantics.situation import Situation
 
 TYPE_CHECKING = False
@@ -250,7 +251,7 @@ def _only_device(rule: Rule) -> MatchInInterface | MatchOutInterface | None:
 
 
 def _is_certain(match: object, packet: Packet, situation: Situation) -> bool:
-    result = judge(match, packet, situation)  # type: ignore[arg-type]  # one of a rule's matches
+    result = evaluate_match(match, packet, situation)  # type: ignore[arg-type]  # one of a rule's matches
     return result.known is Ternary.TRUE and result.chance == ALWAYS
 
 

@@ -1,4 +1,4 @@
-"""Rules in a row that each decide on the packets of one network, as lists of blocked networks do.
+"""Consecutive rules that each match one network, for example block lists, evaluated at once.
 
 Each of these rules splits the sources of a packet, or the destinations of an answer. To begin the
 traversal again after each split, once for either part, takes ten times as long as to split them

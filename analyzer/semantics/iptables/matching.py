@@ -96,11 +96,11 @@ def match_all(
     matches: tuple[Match, ...],
     packet: Packet,
     situation: Situation,
-    judged: set[type] | None = None,
+    evaluated: set[type] | None = None,
 ) -> MatchResult:
     """Evaluate a rule: its matches are joined by *and*, its random draws independent.
 
-    The kinds of matches that had to be evaluated are added to `judged`.
+    The kinds of matches that had to be evaluated are added to `evaluated`.
 
     Raises:
         Parted: it matches some of the sources or destinations, and not all.
@@ -111,10 +111,10 @@ def match_all(
     for match in matches:
         if type(match) is MatchComment:  # many rules have some
             continue
-        if judged is not None:
-            judged.add(_kind(match))
+        if evaluated is not None:
+            evaluated.add(_kind(match))
         try:
-            one = judge(match, packet, situation)
+            one = evaluate_match(match, packet, situation)
         except Parted as by:
             by_match = match if parted is None else None
             parted = by  # which matters only where all else matches
@@ -144,9 +144,9 @@ def _result(known: Ternary) -> MatchResult:
     return _FALSE if known is Ternary.FALSE else _UNKNOWN
 
 
-def judge(match: Match, packet: Packet, situation: Situation) -> MatchResult:
+def evaluate_match(match: Match, packet: Packet, situation: Situation) -> MatchResult:
     """Evaluate one match."""
-    evaluate = JUDGES.get(type(match))
+    evaluate = EVALUATORS.get(type(match))
     if evaluate is not None:
         return _result(evaluate(match, packet, situation))
     if isinstance(match, MatchRandom):
@@ -160,7 +160,7 @@ def judge(match: Match, packet: Packet, situation: Situation) -> MatchResult:
         ):
             return _FALSE  # the kernel answers before it comes to the `!`
         case inner:
-            return _result(~judge(inner, packet, situation).known)
+            return _result(~evaluate_match(inner, packet, situation).known)
 
 
 def _protocol(packet: Packet, protocol: str, situation: Situation) -> Ternary:
@@ -342,7 +342,7 @@ def _is_unknown(*_: object) -> Ternary:
 
 
 #: The evaluator of each kind of match, except for random draws and ``!``.
-JUDGES: Final[dict[type, Callable[[Any, Packet, Situation], Ternary]]] = {
+EVALUATORS: Final[dict[type, Callable[[Any, Packet, Situation], Ternary]]] = {
     MatchProtocol: lambda match, packet, of: _protocol(packet, match.protocol, of),
     MatchSource: lambda match, packet, _: _within(packet.source, packet.sources, match.network),
     MatchDestination: lambda match, packet, _: _within(

@@ -1,4 +1,4 @@
-"""What targets that let the traversal continue do to a packet."""
+"""Targets after which the traversal continues, and how they change a packet."""
 
 from __future__ import annotations
 

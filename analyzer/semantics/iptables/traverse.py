@@ -1,6 +1,7 @@
 """Traverses the chains of an iptables table, mirroring ipt_do_table.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 The traversal from a position is cached: see `positions`.
 
@@ -143,7 +144,7 @@ class Traversal(Walks):
         index = self._indexes.get(start.chain)
         if index is None:
             index = self._indexes[start.chain] = ChainIndex.of(rules)
-        if not packet.is_answer:  # whose destinations are split where a rule asks for them
+        if not packet.is_answer:  # whose destinations are split where a rule matches on them
             index.tell_apart(packet)
         path = Path()
         #: The results, for the packet as it is now, of chains that rules dispatch to by device.
@@ -154,7 +155,7 @@ class Traversal(Walks):
             for at in index.candidates(packet, position):
                 rule = rules[at]
                 try:
-                    result = match_all(rule.matches, packet, self._situation, self.judged)
+                    result = match_all(rule.matches, packet, self._situation, self.evaluated)
                 except Parted as by:
                     marked = self._marked_by_source(by, packet, rule)
                     if marked is not None:
@@ -179,7 +180,7 @@ class Traversal(Walks):
                         continue
                     packet, position = passed.packet, at + 1
                     sent.clear()
-                    break  # the packet has changed: other rules may be met from here on
+                    break  # the packet has changed: other rules may match from here on
                 behind = RulePosition(start.chain, at + 1)
                 drawn = result.known is Ternary.TRUE
                 if passed is not None and passed.packet != packet:
@@ -188,7 +189,7 @@ class Traversal(Walks):
                     if both is not None:  # other packets may come to it too: keep the result
                         return path.tree(self.onward(behind, both))
                 elif passed is not None and not (drawn and isinstance(rule.target, Jump)):
-                    continue  # whether it matches or not, the walk goes on alike
+                    continue  # whether it matches or not, the traversal continues in the same way
                 if result.known is Ternary.UNKNOWN and _asks(
                     MatchInInterface | MatchOutInterface, rule
                 ):

@@ -1,4 +1,4 @@
-"""Results for packets that differ only in how they came, from chains that do not match on that.
+"""Reuse of results: packets that differ only in fields on which a chain does not match.
 
 Theory of operation
 ===================
@@ -78,7 +78,7 @@ def come_like(packet: Packet, other: Packet) -> Packet:
 
 
 @value
-class Kept:
+class KeptResult:
     """The result for a packet.
 
     Attributes:
@@ -111,7 +111,7 @@ class Unseen:
         self._table = table
         self._effort = effort
         self._closed: dict[str, bool] = {}
-        self._kept: dict[tuple[object, ...], Kept] = {}
+        self._kept: dict[tuple[object, ...], KeptResult] = {}
         self._is_inside = False
 
     def is_apart(self, chain: str) -> bool:
@@ -140,9 +140,9 @@ class Unseen:
                 joined_on, self._effort.joined_on = frozenset(self._effort.joined_on), before
             if len(self._kept) >= _MOST_KEPT:
                 self._kept.clear()
-            kept = self._kept[key] = Kept(packet, tree, joined_on, are_all_sent_on(tree))
+            kept = self._kept[key] = KeptResult(packet, tree, joined_on, are_all_sent_on(tree))
         self._effort.joined_on |= kept.joined_on
-        # A packet that goes on has to be its own, since other rules may match on how it came.
+        # A packet that continues has to be its own, since other rules may match on how it came.
         if not self._effort.lends or not kept.is_end:
             return kept.of(packet)
         self._effort.has_lent |= kept.packet is not packet

@@ -37,7 +37,7 @@ _MOST_DRAWN: Final = 256
 
 
 @value
-class Changed:
+class ChangedPackets:
     """The packets that a statement may make of one."""
 
     ways: tuple[tuple[Packet, Dyadic | None], ...]
@@ -53,7 +53,7 @@ class Changes:
 
     def changed(
         self, given: MetaSet | CtSet | Mangle | Notrack, packet: Packet, situation: Situation
-    ) -> Changed:
+    ) -> ChangedPackets:
         """Return the effect of a statement that changes a packet or its flow."""
         match given:
             case MetaSet("mark", operand):
@@ -69,25 +69,29 @@ class Changes:
                 )
             case CtSet("zone", zone, direction) if not situation.has_entry:
                 if packet.template:
-                    return Changed(((packet, None),))
+                    return ChangedPackets(((packet, None),))
                 # A template in place of an entry, which also undoes a notrack.
                 put = replace(packet, template=True, tracked=True, zones=zones_set(zone, direction))
-                return Changed(((put, None),))
+                return ChangedPackets(((put, None),))
             case MetaSet(_, operand) | CtSet(_, operand):
                 # A priority, a class: not followed, but its operand may end the rule.
                 return self._set(operand, packet, lambda _: packet)
             case Notrack():
                 # A packet with an entry, or a template in place of it, stays as it is.
                 has_one = situation.has_entry or packet.template
-                return Changed(((packet if has_one else replace(packet, tracked=False), None),))
+                return ChangedPackets(
+                    ((packet if has_one else replace(packet, tracked=False), None),)
+                )
             case Mangle(Payload(protocol, field), operand):
                 return self._field_set(protocol, field, operand, packet)
             case Mangle(Exthdr("tcp option")):  # a smaller MSS, as a rule: no address or port
-                return Changed(((packet, None),), Ternary.UNKNOWN)
+                return ChangedPackets(((packet, None),), Ternary.UNKNOWN)
             case Mangle():
-                return Changed(((_rewritten(packet), None),))
+                return ChangedPackets(((_rewritten(packet), None),))
 
-    def _set(self, operand: Expression, packet: Packet, made: Callable[[Mark], Packet]) -> Changed:
+    def _set(
+        self, operand: Expression, packet: Packet, made: Callable[[Mark], Packet]
+    ) -> ChangedPackets:
         """Return the packets that `made` returns for the marks that an operand may give."""
         if isinstance(operand, MapLookup):
             found = operands(self._lookups, operand, packet)
@@ -100,19 +104,21 @@ class Changes:
         ways = [(made(mark), chance) for mark, chance in marks]
         if all(chance is None for _, chance in ways):
             ways = list(dict.fromkeys(ways))
-        return Changed(tuple(ways), applies, is_sure)
+        return ChangedPackets(tuple(ways), applies, is_sure)
 
     def _mark(self, given: Expression | None, packet: Packet) -> Mark:
         return UNKNOWN_MARK if given is None else _mark(self._lookups.given(given, packet).held)
 
-    def _field_set(self, protocol: str, field: str, operand: Expression, packet: Packet) -> Changed:
+    def _field_set(
+        self, protocol: str, field: str, operand: Expression, packet: Packet
+    ) -> ChangedPackets:
         there = self._lookups.read(Payload(protocol, field), packet).applies
         name = _FIELDS.get(field)
         if name is None or protocol not in _HEADERS:
-            return Changed(((packet, None),), there)  # a field that no answer rests on
+            return ChangedPackets(((packet, None),), there)  # a field that no answer rests on
         found = operands(self._lookups, operand, packet)
         ways = tuple((_with_field(packet, name, each.given), each.chance) for each in found.values)
-        return Changed(ways, there & found.applies, found.is_sure)
+        return ChangedPackets(ways, there & found.applies, found.is_sure)
 
 
 _FIELDS: Final = {

@@ -1,4 +1,4 @@
-"""Sets of nft whose elements go after some time, or that packets change."""
+"""nft sets whose content is not fixed: elements have a timeout, or rules update the set."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import Final
 from analyzer.model.nft.expressions import Element
 from analyzer.model.nft.ruleset import Set, Table
 from analyzer.model.nft.statements import SetUpdate
+from analyzer.model.nft.written import WrittenElements
 from analyzer.model.region import Intervals, joined
 from analyzer.semantics.nft.covering import interval_of
 
 _NO_WORDS: Final[Mapping[str, int]] = {}
-#: Networks of a set whose elements may have gone that sources are told apart by: to tell which of
-#: more of them a source is in would take long, and say of each only that it may be held.
+#: Most networks of a set with elements that may have expired that split sources: with more, finding
+#: the one of a source takes long, and shows only that the set may contain it.
 MOST_FADING: Final = 300
 
 
@@ -47,5 +48,8 @@ def lasting(held: Set) -> Sequence[Element]:
 
 def networks_of(elements: Sequence[Element]) -> Intervals | None:
     """Return all addresses of a set of addresses; None: it is a map, or holds others."""
+    numbers = elements.numbers() if isinstance(elements, WrittenElements) else None
+    if numbers is not None:
+        return joined([(number, number) for number in numbers])
     each = [None if e.value is not None else interval_of(e.key, _NO_WORDS) for e in elements]
     return None if None in each else joined([one for one in each if one is not None])

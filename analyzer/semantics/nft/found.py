@@ -1,4 +1,4 @@
-"""What a look-up in a set or a map of nft finds."""
+"""The result of a lookup in an nft set or map."""
 
 from __future__ import annotations
 

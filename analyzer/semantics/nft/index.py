@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 
 from analyzer.model.bits import Bits
 from analyzer.model.nft.expressions import Concat, Element, Expression
+from analyzer.model.nft.written import ElementColumn, WrittenElements
 from analyzer.model.region import Interval, Intervals
 from analyzer.semantics.nft.fields import number
 from analyzer.semantics.nft.values import Evaluated, Value
@@ -28,6 +29,11 @@ class Index:
         #: Addresses that keys contain twice, certainly and possibly, by the rest of the lookup's
         #: key.
         self.twice: dict[Hashable, tuple[Intervals, Intervals] | None] = {}
+
+    def element(self, at: int) -> Element:
+        """Return one element."""
+        held = self.elements
+        return held.one(at) if isinstance(held, WrittenElements) else held[at]
 
     def candidates(self, key: Evaluated) -> Sequence[int]:
         """Return the indexes of the elements that may cover a key, in their order."""
@@ -69,6 +75,12 @@ class Index:
     ) -> dict[object, list[int]]:
         """Return the indexes of elements by the values of some parts; under None, the others."""
         found: dict[object, list[int]] = {}
+        columns = self.elements.columns() if isinstance(self.elements, WrittenElements) else None
+        if columns is not None and len(columns) == len(words):
+            numbers = [_numbers(columns[part], words[part]) for part in which]
+            for at, values_of in enumerate(zip(*numbers, strict=True)):
+                found.setdefault(None if None in values_of else values_of, []).append(at)
+            return found
         for at, element in enumerate(self.elements):
             keys = element.key.parts if isinstance(element.key, Concat) else (element.key,)
             values: tuple[object, ...] | None = None
@@ -76,6 +88,11 @@ class Index:
                 values = tuple(_single(keys[part], words[part]) for part in which)
             found.setdefault(None if values is None or None in values else values, []).append(at)
         return found
+
+
+def _numbers(column: ElementColumn, words: Mapping[str, int]) -> Sequence[int | None]:
+    """Return the numbers of one part of all keys; None for an unknown word."""
+    return [words.get(each) if isinstance(each, str) else each for each in column]
 
 
 def _parts(held: Value, words: _Words) -> tuple[tuple[Value, ...], tuple[Mapping[str, int], ...]]:

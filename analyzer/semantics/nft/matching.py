@@ -48,7 +48,7 @@ from analyzer.semantics.nft.fading import (
 from analyzer.semantics.nft.fields import constant_number, read
 from analyzer.semantics.nft.found import Found, Hit, drawn_from, some
 from analyzer.semantics.nft.index import Index
-from analyzer.semantics.nft.pairs import Pair, pair_of
+from analyzer.semantics.nft.pairs import PairLookup, pair_of
 from analyzer.semantics.nft.values import Draw, Evaluated
 from analyzer.semantics.situation import Situation
 
@@ -82,7 +82,7 @@ class Lookups:
         self._note(found, Ternary.TRUE)
         return found
 
-    def judge(self, match: Match, packet: Packet) -> MatchResult:
+    def evaluate(self, match: Match, packet: Packet) -> MatchResult:
         """Evaluate a comparison."""
         left = self.read(match.left, packet)
         if left.applies is Ternary.FALSE:
@@ -92,15 +92,20 @@ class Lookups:
         return MatchResult(result.known & left.applies, result.chance)
 
     def _note(
-        self, read: Evaluated, found: Ternary, judge: Callable[[Evaluated], Ternary] | None = None
+        self,
+        read: Evaluated,
+        found: Ternary,
+        evaluate: Callable[[Evaluated], Ternary] | None = None,
     ) -> None:
         """Record that a result depends on assumptions about devices, ports or sizes, if it does.
 
-        `judge` returns the result for another value; without it, it depends on all of `read`.
+        `evaluate` returns the result for another value; without it, it depends on all of `read`.
         """
         for part in read.held if isinstance(read.held, tuple) else (read.held,):
             if isinstance(part, Devices):
-                again = None if judge is None else partial(_judged, judge, read, part)
+                again = (
+                    None if evaluate is None else partial(_evaluated_in_part, evaluate, read, part)
+                )
                 self.situation.told_by_devices(part, found, again)
             elif isinstance(part, Bits):
                 self.situation.told_by_port(part, found)
@@ -303,7 +308,7 @@ def _lookup(key: Evaluated, index: Index) -> Found:
     candidates = index.candidates(key)
     twice = pair_of(key.held)
     if twice is not None:
-        together = Pair(key, index, *twice)
+        together = PairLookup(key, index, *twice)
         if together.is_apart:
             candidates = together.of_others(candidates)
         else:
@@ -316,7 +321,7 @@ def _lookup(key: Evaluated, index: Index) -> Found:
     hits: list[Hit] = []
     rest: list[Hit] = []
     for at in candidates:
-        element = index.elements[at]
+        element = index.element(at)
         if isinstance(element.key, Wildcard):
             rest.append(Hit(element))
             continue
@@ -371,8 +376,8 @@ def _known(found: Found) -> Ternary:
     return Ternary.of(found.is_sure) if found.is_sure or not found.hits else Ternary.UNKNOWN
 
 
-def _judged(
-    judge: Callable[[Evaluated], Ternary], read: Evaluated, device: Devices, other: Devices
+def _evaluated_in_part(
+    evaluate: Callable[[Evaluated], Ternary], read: Evaluated, device: Devices, other: Devices
 ) -> Ternary:
     """Return the result for a value with another device."""
     held = read.held
@@ -381,4 +386,4 @@ def _judged(
         if isinstance(held, tuple)
         else other
     )
-    return judge(replace(read, held=parts))
+    return evaluate(replace(read, held=parts))

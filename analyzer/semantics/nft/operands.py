@@ -36,7 +36,7 @@ class Operands:
 
     @property
     def is_drawn(self) -> bool:
-        """Whether nothing but a draw, if anything, decides between the values."""
+        """Whether only a draw, if anything, decides between the values."""
         if len(self.values) == 1 and self.values[0].chance is None:
             return self.is_sure
         return all(each.chance is not None for each in self.values)

@@ -42,7 +42,7 @@ def _go_together(one: Region, other: Region) -> bool:
     return isinstance(one.whole, Apart) and other.whole is one.whole.destinations
 
 
-class Pair:
+class PairLookup:
     """A lookup by source and destination, at two places of its key."""
 
     def __init__(self, key: Evaluated, index: Index, one: int, other: int) -> None:

@@ -77,7 +77,7 @@ _PASSING_OBJECTS: Final = frozenset({"counter", "ct helper", "ct timeout", "ct e
 
 @value
 class _Alternative:
-    """One way in which a statement may go on; `chance` is its probability in a random draw."""
+    """One way in which a statement may continue; `chance` is its probability in a random draw."""
 
     tree: Tree
     chance: Dyadic | None = None
@@ -115,7 +115,7 @@ class RuleWalk:
         self.place = place
         #: Whether the traversal continued in several ways.
         self.forked = False
-        #: Whether a packet continues that stands for several.
+        #: Whether a packet continues that represents several.
         self.joined = False
 
     def walk(self, first: int, packet: Packet) -> Packet | ChainEnd:
@@ -164,9 +164,9 @@ class RuleWalk:
         walks = self._walks
         match given:
             case Match():
-                walks.judged |= asks(given.left)
-                walks.judged |= asks_affinity(given.right, walks.situation)
-                return self._matched(walks.lookups.judge(given, packet), at, packet)
+                walks.evaluated |= asks(given.left)
+                walks.evaluated |= asks_affinity(given.right, walks.situation)
+                return self._matched(walks.lookups.evaluate(given, packet), at, packet)
             case ObjectRef("synproxy"):
                 # It answers by itself and keeps the packet, or lets it pass.
                 return self._ends(Unresolved(self._because), None)
@@ -174,11 +174,11 @@ class RuleWalk:
                 Limit() | Quota() | CtCount() | ObjectRef() | SetUpdate() | FlowAdd() | Xt("match")
             ):
                 if isinstance(given, SetUpdate) and not self._only_passes(at + 1):
-                    walks.judged.add(SetUpdate)
+                    walks.evaluated.add(SetUpdate)
                 held = MatchResult(self._holds(given, packet))
                 return self._matched(held, at, packet.from_all())
             case Vmap():
-                walks.judged |= asks(given.key)
+                walks.evaluated |= asks(given.key)
                 found = walks.lookups.find(given, packet)
                 packet = packet.from_all()
                 ways = walks.said.once([(hit.element.value, hit.chance) for hit in found.hits])
@@ -256,7 +256,7 @@ class RuleWalk:
         for each in self._rule.statements[first:]:
             if isinstance(each, Match):
                 try:
-                    result = self._walks.lookups.judge(each, packet)
+                    result = self._walks.lookups.evaluate(each, packet)
                 except Parted:
                     continue  # of some sources it holds
                 if result.known is Ternary.FALSE or not result.chance:
@@ -292,7 +292,7 @@ class RuleWalk:
         if result == _CERTAIN:
             return packet
         if self._changes_nothing(at + 1, packet):
-            return None  # whether it matches or not, the walk goes on alike
+            return None  # whether it matches or not, the traversal continues in the same way
         marked = self._marked(at + 1, packet.from_all())
         if marked is not None and marked != packet.from_all():
             drawn = result.known is Ternary.TRUE

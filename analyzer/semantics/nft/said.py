@@ -1,7 +1,7 @@
-"""Chains of nft that say the same: a packet that may be sent to any of them is walked once.
+"""nft chains with the same rules: a packet that may jump to any of them is evaluated once.
 
 A network plugin writes a chain for each pod, and sends packets there by the pod's device. Most of
-these chains say the same but for their names, which the rules of nft do not repeat.
+these chains have the same rules except for their names, which the rules of nft do not repeat.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class AlikeChains:
         self._like: dict[str, str] = {}
 
     def like(self, chain: str) -> str:
-        """Return the first chain that was asked for and says the same, which may be itself."""
+        """Return the first chain that was asked for and has the same rules, which may be itself."""
         if chain not in self._like:
             known = self._table.chains.get(chain)
             said = f"no {chain}" if known is None else _said(known.rules)

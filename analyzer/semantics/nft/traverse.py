@@ -1,6 +1,7 @@
 """Traverses the chains of an nft table, mirroring nft_do_chain.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 The traversal from a position is cached: see `positions`. Within a rule the statements are evaluated
 in order. Their changes to the packet stay even if a later statement of the rule does not match. A

@@ -146,8 +146,8 @@ export class Model {
     for (const route of routes) {
       const [frontend, source, network, draw, unresolved, unfilled, astray, hairpin] = route;
       if (hairpin) {
-        const lost = toItself(hairpin, draws[draw][1] ?? null, fates);
-        if (lost && this.countsAll) found.push({ ...lost, frontend, source, network });
+        const lost = this.countsAll && this.hairpins(route, draws, routes, dead, fates);
+        if (lost) found.push({ ...lost, frontend, source, network });
         continue;
       }
       const key = `${unresolved || ""}|${unfilled}|${astray || ""}`;
@@ -159,6 +159,34 @@ export class Model {
     let top = null;
     for (const each of found) if (top === null || isMore(each.loss, top.loss)) top = each;
     return { state: state(endpoints, found), worst: top ? top.loss : NONE, top, routes: found };
+  }
+
+  /** Return the highest loss of a living endpoint's own flows, some of which return to it. */
+  hairpins(hairpin, draws, routes, dead, fates) {
+    const alike = new Map();
+    hairpin[7].forEach((told, place) => {
+      const endpoint = draws[hairpin[3]][1]?.[place] ?? place;
+      if (!told || fates[endpoint] === 1) return;
+      const route = routes[told[1]] ?? hairpin;
+      const [number, indexes, gone] = draws[route[3]];
+      const at = indexes ? indexes.indexOf(endpoint) : endpoint;
+      const key = JSON.stringify([told, gone?.[at] ?? 0, fates[endpoint], at < 0]);
+      if (!alike.has(key)) alike.set(key, []);
+      const { lower, upper } = this.distribution(number);
+      alike.get(key).push({ endpoint, route, lost: told[0], at, lower: lower[at], upper: upper[at] });
+    });
+    let top = null;
+    for (const held of alike.values()) {
+      for (const { endpoint, route, lost, at } of extremes(held)) {
+        const [number, indexes, gone] = draws[route[3]];
+        const ends = gone ? [...gone] : this.distribution(number).lower.map(() => null);
+        if (at >= 0) ends[at] = lost;
+        const known = fates.map((fate, each) => (each === endpoint ? 0 : fate)); // it sends them, so it is alive
+        const found = this.route([number, indexes, ends], route[4], route[5], route[6], dead, known);
+        if (top === null || isMore(found.loss, top.loss)) top = found;
+      }
+    }
+    return top;
   }
 
   route([number, indexes, gone], open, unfilled, astray, dead, fates) {
@@ -303,14 +331,11 @@ function harm(a, b) {
   return HARM[a.state] - HARM[b.state] || compare(b.worst[1], a.worst[1]) || compare(b.worst[0], a.worst[0]);
 }
 
-function toItself(lost, indexes, fates) {
-  let top = null;
-  lost.forEach((told, at) => {
-    if (!told || fates[indexes ? indexes[at] : at] === 1) return;
-    const loss = bounds(told);
-    if (top === null || isMore(loss, top)) top = loss;
-  });
-  return top && { loss: top, nowhere: NONE, survives: [not(top[1]), not(top[0])], leads: true };
+/** Return the senders of the lowest and the highest share: one of them has the highest loss. */
+function extremes(senders) {
+  if (senders.length === 1 || senders[0].at < 0) return senders.slice(0, 1);
+  const pick = (bound, sign) => senders.reduce((a, b) => (sign * compare(b[bound], a[bound]) > 0 ? b : a));
+  return new Set([pick("lower", 1), pick("upper", 1), pick("lower", -1), pick("upper", -1)]);
 }
 
 function state(endpoints, routes) {

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from analyzer.kubeproxy.check.comments import comments
-from analyzer.kubeproxy.check.facts import Facts
+from analyzer.kubeproxy.check.facts import DumpFacts
 from analyzer.kubeproxy.check.findings import Finding
 from analyzer.parsers.iptables_save import parse
 from tests.support.dumps import cluster_ip, dump, endpoint
@@ -13,7 +13,7 @@ def found(comment: str, *, to: str = "10.0.0.1:80", other: str = "") -> list[Fin
         f'-A KUBE-SVC-A -m comment --comment "{comment}" -j KUBE-SEP-1',
         endpoint("KUBE-SEP-1", to).replace("-p tcp", f"-p tcp {other}"),
     )
-    return list(comments(Facts(parse(text, "dump"), (), None, None)))
+    return list(comments(DumpFacts(parse(text, "dump"), (), None, None)))
 
 
 def test_a_comment_that_says_what_the_rule_does_is_no_finding() -> None:

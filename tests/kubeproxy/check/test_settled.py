@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.kubeproxy.check.facts import Facts
+from analyzer.kubeproxy.check.facts import DumpFacts
 from analyzer.kubeproxy.check.findings import Checked
 from analyzer.kubeproxy.check.invariants import check
 from analyzer.kubeproxy.generate import api_objects, iptables_save, services
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.kubeproxy.rows.endpoints import EndpointRows
 from analyzer.parsers.api_objects import decode
 from analyzer.parsers.iptables_save import parse
@@ -69,7 +70,7 @@ def edited(seed: int, edits: list[int]) -> str:
 
 def found(text: str, *, skims: bool, knows: bool) -> Checked:
     ruleset = parse(text, "dump", skim=EndpointRows.skim if skims else None)
-    return check(ruleset, "iptables", WANTED if knows else ())
+    return check(ruleset, ProxyMode.IPTABLES, WANTED if knows else ())
 
 
 @examples(40, 600)
@@ -92,7 +93,7 @@ def test_settled_chains_hide_no_finding(
 @pytest.mark.parametrize("skims", [False, True])
 def test_every_chain_of_a_plain_dump_is_settled(skims: bool) -> None:
     skim = EndpointRows.skim if skims else None
-    facts = Facts(parse(PLAIN, "dump", skim=skim))
+    facts = DumpFacts(parse(PLAIN, "dump", skim=skim))
     drawn = {chain: list(ends.values()) for chain, ends in facts.settled.items()}
     chains = [name for name in facts.nat.chains if name.startswith("KUBE-SVC-")]
     assert sorted(drawn) == sorted(chains)
@@ -101,10 +102,10 @@ def test_every_chain_of_a_plain_dump_is_settled(skims: bool) -> None:
 
 
 def test_what_is_settled_has_its_rules_all_the_same() -> None:
-    facts = Facts(parse(PLAIN, "dump"))
+    facts = DumpFacts(parse(PLAIN, "dump"))
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("analyzer.kubeproxy.check.facts.settled", lambda *_: {})
-        plain = Facts(parse(PLAIN, "dump"))
+        plain = DumpFacts(parse(PLAIN, "dump"))
     assert {name: [row.rule for row in facts.rows(name)] for name in facts.nat.chains} == {
         name: [row.rule for row in plain.rows(name)] for name in plain.nat.chains
     }
@@ -113,9 +114,9 @@ def test_what_is_settled_has_its_rules_all_the_same() -> None:
 
 
 def test_an_endpoint_of_two_service_ports_is_looked_at() -> None:
-    first, second = (name for name in list(Facts(parse(PLAIN, "d")).settled)[:2])
-    (end, *_) = Facts(parse(PLAIN, "d")).settled[first]
+    first, second = (name for name in list(DumpFacts(parse(PLAIN, "d")).settled)[:2])
+    (end, *_) = DumpFacts(parse(PLAIN, "d")).settled[first]
     text = re.sub(rf"(-A {second} .*-j )KUBE-SEP-\S+", rf"\1{end}", PLAIN, count=1)
-    facts = Facts(parse(text, "d"))
+    facts = DumpFacts(parse(text, "d"))
     assert not {first, second} & facts.settled.keys()
     assert end in facts.chains("KUBE-SEP-")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from analyzer.kubeproxy.diff.beside import Topic
-from analyzer.kubeproxy.diff.difference import Verdict
+from analyzer.kubeproxy.diff.difference import Conclusion
 from analyzer.kubeproxy.view import Source
 from analyzer.model.probability import ALWAYS, Bounds
 from tests.support.comparing import compared
@@ -44,7 +44,7 @@ def test_refused_ports_and_addresses_are_told_with_the_rules_that_refuse() -> No
 
 def test_in_iptables_mode_such_a_difference_is_nobodys_intention() -> None:
     found = compared(dump(*NODE_PORT), dump(*NODE_PORT) + REFUSING)
-    assert (found.changes, found.verdict) == ((), Verdict.DIFFERENT)
+    assert (found.changes, found.verdict) == ((), Conclusion.DIFFERENT)
 
 
 def test_node_ports_at_fewer_addresses_are_told() -> None:
@@ -67,4 +67,4 @@ def test_what_only_one_dump_decides_cannot_be_told() -> None:
     found = compared(dump(*NODE_PORT), dump(*NODE_PORT) + odd)
     assert found.beside
     assert not any(each.is_certain for each in found.beside)
-    assert found.verdict is Verdict.UNKNOWN
+    assert found.verdict is Conclusion.UNKNOWN

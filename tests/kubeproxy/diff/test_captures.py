@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from analyzer.kubeproxy.diff.difference import Verdict
+from analyzer.kubeproxy.diff.difference import Conclusion
 from tests.support.captures import FIXTURES, Capture, captures_in
 from tests.support.comparing import compared, in_any_order, mirrored, side_of_capture
 
@@ -23,14 +23,14 @@ def test_a_dump_does_not_differ_from_itself(capture: Capture) -> None:
     version = version_of(capture)
     a, b = side_of_capture(capture, version), side_of_capture(capture, version)
     found = compared(a, b, version)
-    assert (found.changes, found.beside, found.verdict) == ((), (), Verdict.SAME)
+    assert (found.changes, found.beside, found.verdict) == ((), (), Conclusion.SAME)
 
 
 def test_no_capture_differs_from_itself(captures: Path) -> None:
     for capture in captures_in(captures, "features*", "dual-stack", "big-svc", "scale-1000"):
         version = version_of(capture)
         side = side_of_capture(capture, version)
-        assert compared(side, side, version).verdict is Verdict.SAME, capture
+        assert compared(side, side, version).verdict is Conclusion.SAME, capture
 
 
 def of_version_4(root: Path, case: str) -> list[Capture]:
@@ -46,7 +46,7 @@ def test_both_backends_of_iptables_mode_are_the_same(captures: Path, case: str) 
     assert len(pairs) > 1
     for found in pairs:
         legacy, nft = map(side_of_capture, found)
-        assert compared(legacy, nft).verdict is Verdict.SAME, found
+        assert compared(legacy, nft).verdict is Conclusion.SAME, found
 
 
 @pytest.mark.parametrize("case", ["seed-dns", "two-node"])
@@ -55,7 +55,7 @@ def test_five_digits_and_ten_are_the_same(captures: Path, case: str) -> None:
     found = [c for c in of_version_4(captures, case) if "-legacy/" in str(c)]
     assert (found[0].version, found[-1].version) == ((1, 14), (1, 36))
     oldest, newest = (side_of_capture(c) for c in (found[0], found[-1]))
-    assert compared(oldest, newest).verdict is Verdict.SAME
+    assert compared(oldest, newest).verdict is Conclusion.SAME
 
 
 def test_what_changed_between_versions_is_all_that_differs(captures: Path) -> None:

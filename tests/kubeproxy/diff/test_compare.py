@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzer.kubeproxy.diff.changes import Change, EndpointChange
-from analyzer.kubeproxy.diff.difference import Verdict
+from analyzer.kubeproxy.diff.difference import Conclusion
 from analyzer.kubeproxy.generate import iptables_save, services
 from analyzer.model.probability import ALWAYS, Bounds, Dyadic
 from tests.support.comparing import by_route, compared, only_change
@@ -41,7 +41,7 @@ def the_change(a: str, b: str) -> Change:
 def test_nothing_differs_from_itself() -> None:
     for text in (TWO, ONE, REFUSED):
         found = compared(text, text)
-        assert (found.changes, found.beside, found.verdict) == ((), (), Verdict.SAME)
+        assert (found.changes, found.beside, found.verdict) == ((), (), Conclusion.SAME)
 
 
 def test_an_endpoint_is_gone_and_what_is_left_takes_more() -> None:
@@ -149,7 +149,7 @@ def test_what_cannot_be_read_in_one_dump_cannot_be_told() -> None:
         "-m statistic --mode random --probability 0.50000000000", "-m nonesuch --of it"
     )
     found = compared(TWO, odd)
-    assert found.verdict is Verdict.UNKNOWN
+    assert found.verdict is Conclusion.UNKNOWN
     assert {c.unknown for _, c in by_route(only_change(found))} == {("shares",)}
 
 
@@ -158,7 +158,7 @@ def test_what_cannot_be_read_in_either_is_told_as_alike() -> None:
         "-m statistic --mode random --probability 0.50000000000", "-m nonesuch --of it"
     )
     found = compared(odd, odd)
-    assert (found.changes, found.alike, found.verdict) == ((), 1, Verdict.SAME)
+    assert (found.changes, found.alike, found.verdict) == ((), 1, Conclusion.SAME)
 
 
 def test_what_is_certain_is_told_beside_what_is_not() -> None:
@@ -177,8 +177,8 @@ def test_what_is_certain_is_told_beside_what_is_not() -> None:
 def test_a_service_in_the_middle_of_a_sync_cannot_be_told() -> None:
     empty = dump(cluster_ip())
     found = compared(TWO, empty)
-    assert found.verdict is Verdict.UNKNOWN
-    assert compared(empty, empty).verdict is Verdict.SAME
+    assert found.verdict is Conclusion.UNKNOWN
+    assert compared(empty, empty).verdict is Conclusion.SAME
 
 
 def test_other_rules_that_take_a_source_are_told_with_its_network() -> None:
@@ -235,5 +235,5 @@ def test_plain_service_ports_that_fare_alike_are_as_every_one_looked_at(
     a, b = edited(of_a), edited(of_b)
     found = compared(a, b)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(f"{COMPARER}._fares", lambda *_: (None, None))
+        patched.setattr(f"{COMPARER}._after_by_source", lambda *_: (None, None))
         assert compared(a, b) == found

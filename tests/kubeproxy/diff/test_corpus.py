@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from analyzer.errors import AnalyzerError
-from analyzer.kubeproxy.diff.difference import Verdict
+from analyzer.kubeproxy.diff.difference import Conclusion
 from tests.support.comparing import compared, side_of
 
 _LARGE = 2_000_000
@@ -29,7 +29,7 @@ def test_no_public_dump_differs_from_itself(corpus: Path) -> None:
                 continue
             found = compared(side, side, version)
             # What a dump that is cut off had besides nobody knows.
-            verdict = Verdict.UNKNOWN if version in side.view.cut else Verdict.SAME
+            verdict = Conclusion.UNKNOWN if version in side.view.cut else Conclusion.SAME
             assert (found.changes, found.beside, found.verdict) == ((), (), verdict), path
             compared_dumps += 1
     assert compared_dumps > 10

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzer.kubeproxy.diff.changes import Change
-from analyzer.kubeproxy.diff.difference import Difference, Verdict
+from analyzer.kubeproxy.diff.difference import Conclusion, Difference
 from analyzer.kubeproxy.diff.side import DumpSide
-from analyzer.kubeproxy.generate import Layout
+from analyzer.kubeproxy.generate import RulesLayout
 from analyzer.kubeproxy.view import FrontendKind, Source, each_network
 from tests.support.clusters import GeneratedCluster, clusters, one_service
 from tests.support.comparing import (
@@ -50,18 +50,18 @@ def difference_of(a: GeneratedCluster, b: GeneratedCluster) -> Difference:
 
 
 @every_layout
-def test_a_cluster_does_not_differ_from_itself(layout: Layout) -> None:
+def test_a_cluster_does_not_differ_from_itself(layout: RulesLayout) -> None:
     @examples(3, 100)
     @given(clusters(layout))
     def check(cluster: GeneratedCluster) -> None:
         found = difference_of(cluster, cluster)
-        assert (found.changes, found.verdict) == ((), Verdict.SAME)
+        assert (found.changes, found.verdict) == ((), Conclusion.SAME)
 
     check()
 
 
 @every_layout
-def test_to_compare_is_antisymmetric(layout: Layout) -> None:
+def test_to_compare_is_antisymmetric(layout: RulesLayout) -> None:
     @examples(3, 100)
     @given(clusters(layout), clusters(layout))
     def check(one: GeneratedCluster, other: GeneratedCluster) -> None:
@@ -86,7 +86,7 @@ def naive(side: DumpSide) -> dict[object, object]:
 
 
 @every_layout
-def test_an_endpoint_that_leaves_is_all_that_differs(layout: Layout) -> None:
+def test_an_endpoint_that_leaves_is_all_that_differs(layout: RulesLayout) -> None:
     """Held against the two views, route by route; only one Service may differ."""
 
     @examples(3, 100)
@@ -128,7 +128,7 @@ def refused(side: DumpSide) -> set[object]:
     }
 
 
-def without_hints(cluster: GeneratedCluster, layout: Layout) -> GeneratedCluster:
+def without_hints(cluster: GeneratedCluster, layout: RulesLayout) -> GeneratedCluster:
     """Return a cluster whose endpoints are for everybody, and a kube-proxy of a version."""
     items = copy.deepcopy(cluster.items)
     for each in of_kind(items, "Service"):
@@ -141,10 +141,10 @@ def without_hints(cluster: GeneratedCluster, layout: Layout) -> GeneratedCluster
 
 
 @examples(3, 100)
-@given(clusters(Layout.V1_30))
+@given(clusters(RulesLayout.V1_30))
 def test_without_hints_two_later_versions_are_the_same(cluster: GeneratedCluster) -> None:
-    a, b = (without_hints(cluster, layout) for layout in (Layout.V1_30, Layout.V1_36))
-    assert difference_of(a, b).verdict is Verdict.SAME
+    a, b = (without_hints(cluster, layout) for layout in (RulesLayout.V1_30, RulesLayout.V1_36))
+    assert difference_of(a, b).verdict is Conclusion.SAME
 
 
 def tame(cluster: GeneratedCluster) -> set[str]:
@@ -167,9 +167,9 @@ def tame(cluster: GeneratedCluster) -> set[str]:
 
 
 @examples(3, 100)
-@given(clusters(Layout.V1_20))
+@given(clusters(RulesLayout.V1_20))
 def test_an_older_version_differs_by_what_it_does_not_know(cluster: GeneratedCluster) -> None:
-    found = difference_of(cluster, replace(cluster, layout=Layout.V1_36))
+    found = difference_of(cluster, replace(cluster, layout=RulesLayout.V1_36))
     assert not {c.name.text.partition(":")[0] for c in found.changes} & tame(cluster)
 
 
@@ -199,7 +199,9 @@ def changes(found: Difference) -> Iterator[Change]:
 
 @every_layout
 @pytest.mark.parametrize("endpoints", [2, 3, 10])
-def test_an_endpoint_less_is_one_of_n_less_for_everybody(layout: Layout, endpoints: int) -> None:
+def test_an_endpoint_less_is_one_of_n_less_for_everybody(
+    layout: RulesLayout, endpoints: int
+) -> None:
     whole = one_service(layout, endpoints=endpoints, plain=True)
     items = copy.deepcopy(whole.items)
     (of_it,) = of_kind(items, "EndpointSlice")
@@ -212,7 +214,7 @@ def test_an_endpoint_less_is_one_of_n_less_for_everybody(layout: Layout, endpoin
 
 
 @every_layout
-def test_a_service_more_is_added_with_its_frontends(layout: Layout) -> None:
+def test_a_service_more_is_added_with_its_frontends(layout: RulesLayout) -> None:
     whole = one_service(layout, endpoints=2)
     items = copy.deepcopy(whole.items)
     more = copy.deepcopy([i for i in items if i["kind"] in {"Service", "EndpointSlice"}])
@@ -237,7 +239,7 @@ def test_a_service_more_is_added_with_its_frontends(layout: Layout) -> None:
 
 
 @every_layout
-def test_a_frontend_less_is_gone_and_the_others_stay(layout: Layout) -> None:
+def test_a_frontend_less_is_gone_and_the_others_stay(layout: RulesLayout) -> None:
     whole = one_service(layout, endpoints=2)
     change = only_change(difference_of(whole, after(whole, externalIPs=[])))
     assert [(f.kind, str(f)) for f in change.gone] == [
@@ -247,14 +249,16 @@ def test_a_frontend_less_is_gone_and_the_others_stay(layout: Layout) -> None:
 
 
 @every_layout
-def test_affinity_that_is_taken_away_is_all_that_differs(layout: Layout) -> None:
+def test_affinity_that_is_taken_away_is_all_that_differs(layout: RulesLayout) -> None:
     whole = one_service(layout, endpoints=3)
     change = only_change(difference_of(whole, after(whole, sessionAffinity="None")))
     assert (change.affinity, change.routes, change.gone) == ((600, None), (), ())
 
 
-@pytest.mark.parametrize("layout", [Layout.V1_30, Layout.V1_36], ids=lambda each: each.value)
-def test_a_local_policy_inside_concerns_the_cluster_ip_alone(layout: Layout) -> None:
+@pytest.mark.parametrize(
+    "layout", [RulesLayout.V1_30, RulesLayout.V1_36], ids=lambda each: each.value
+)
+def test_a_local_policy_inside_concerns_the_cluster_ip_alone(layout: RulesLayout) -> None:
     whole = one_service(layout, endpoints=6)
     found = difference_of(whole, after(whole, internalTrafficPolicy="Local"))
     assert {kind for kind, _ in kinds(found)} == {"ClusterIP"}
@@ -265,7 +269,7 @@ def test_a_local_policy_inside_concerns_the_cluster_ip_alone(layout: Layout) -> 
 
 
 @every_layout
-def test_a_policy_outside_concerns_those_who_come_from_there(layout: Layout) -> None:
+def test_a_policy_outside_concerns_those_who_come_from_there(layout: RulesLayout) -> None:
     whole = one_service(layout, endpoints=6)  # two of them here, and Local
     found = difference_of(whole, after(whole, externalTrafficPolicy="Cluster"))
     named = kinds(found)
@@ -274,7 +278,7 @@ def test_a_policy_outside_concerns_those_who_come_from_there(layout: Layout) -> 
     outside = [
         change
         for (kind, _, source), change in by_route(only_change(found))
-        if source == "external" and (kind != "ExternalIP" or layout is not Layout.V1_20)
+        if source == "external" and (kind != "ExternalIP" or layout is not RulesLayout.V1_20)
     ]
     assert outside
     for change in outside:

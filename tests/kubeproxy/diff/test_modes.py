@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from analyzer.kubeproxy.diff.beside import NonServiceFlows, Topic
-from analyzer.kubeproxy.diff.difference import Difference, Verdict
+from analyzer.kubeproxy.diff.difference import Conclusion, Difference
 from analyzer.kubeproxy.view import Source
 from tests.support.captures import Capture, captures_in
 from tests.support.comparing import compared, in_any_order, mirrored, side_of_capture
@@ -64,7 +64,7 @@ def test_nothing_differs_that_is_not_intended(captures: Path, version: str, case
         found = compared(
             side_of_capture(iptables, number), side_of_capture(nftables, number), number
         )
-        assert (found.changes, found.verdict) == ((), Verdict.INTENDED)
+        assert (found.changes, found.verdict) == ((), Conclusion.INTENDED)
         assert all(each.is_intended and each.is_certain for each in found.beside)
         usual = LATER if version == "1.36.2" else FIRST
         wanted = INTENDED.get((version, case), usual)
@@ -139,7 +139,7 @@ def test_an_endpoint_of_this_node_must_not_be_forgotten(captures: Path) -> None:
     )
     assert forgetful != text
     found = compared(side_of_capture(iptables), side_of_capture(nftables, text=forgetful))
-    assert found.verdict is Verdict.DIFFERENT
+    assert found.verdict is Conclusion.DIFFERENT
     here = {"10.244.0.3:53", "10.244.0.3:9153", "10.244.0.7:8080"}
     told = {
         str(mask.endpoint)
@@ -155,14 +155,14 @@ def test_where_endpoints_are_must_be_known_for_that(captures: Path) -> None:
     ((iptables, nftables, _),) = pairs(captures, "1.36.2", "two-node")
     found = compared(side_of_capture(iptables, bare=True), side_of_capture(nftables, bare=True))
     told = topics(found)[Topic.HAIRPIN_ELSEWHERE]
-    assert (told.is_certain, told.is_intended, found.verdict) == (False, False, Verdict.UNKNOWN)
+    assert (told.is_certain, told.is_intended, found.verdict) == (False, False, Conclusion.UNKNOWN)
 
 
 def test_a_json_listing_is_the_same_as_the_text(captures: Path) -> None:
     (text,) = nftables_captures(captures, "1.36.2", "features")
     (listing,) = text.dump.parent.glob("nft-list-ruleset.json.gz")
     found = compared(side_of_capture(text), side_of_capture(Capture(listing)))
-    assert (found.changes, found.beside, found.verdict) == ((), (), Verdict.SAME)
+    assert (found.changes, found.beside, found.verdict) == ((), (), Conclusion.SAME)
 
 
 def test_a_master_that_is_down_changes_nothing(captures: Path) -> None:
@@ -171,4 +171,4 @@ def test_a_master_that_is_down_changes_nothing(captures: Path) -> None:
         side_of_capture(Capture(folder / name))
         for name in ("nft-list-ruleset.txt", "nft-list-ruleset-after-master-down.txt")
     )
-    assert compared(before, after).verdict is Verdict.SAME
+    assert compared(before, after).verdict is Conclusion.SAME

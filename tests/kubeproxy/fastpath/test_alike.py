@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.kubeproxy.generate import Layout
+from analyzer.kubeproxy.generate import RulesLayout
 from tests.support.alike import among_strangers, told, view
 from tests.support.clusters import clusters, one_service
 from tests.support.effort import examples
@@ -71,7 +71,7 @@ def test_what_is_alike_is_answered_as_if_it_was_walked(text: str, own: str | Non
     assert told(view(text, addresses, plainly=True)) == told(view(text, addresses, plainly=False))
 
 
-TEXT = doubled(one_service(Layout.V1_36, endpoints=6).dump)
+TEXT = doubled(one_service(RulesLayout.V1_36, endpoints=6).dump)
 COPIES = ["10.97.0.1:80", "198.51.101.1:80", "198.18.1.1:80", "*:40000"]
 
 

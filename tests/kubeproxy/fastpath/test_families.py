@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from analyzer.kubeproxy.generate import (
     FLAGS,
-    Layout,
+    RulesLayout,
     mixed,
     node_name,
     proxy_config,
@@ -26,7 +26,9 @@ from tests.support.effort import examples
 from tests.support.layouts import PROMISED
 
 
-def dump(services: int, nodes: int, sizes: tuple[int, ...], layout: Layout = Layout.V1_36) -> str:
+def dump(
+    services: int, nodes: int, sizes: tuple[int, ...], layout: RulesLayout = RulesLayout.V1_36
+) -> str:
     items = mixed(services, nodes, sizes)
     config = proxy_config(items, FLAGS, node=node_name(0), layout=layout, family=4)
     return render_rules(service_ports(items, layout, 4), config)

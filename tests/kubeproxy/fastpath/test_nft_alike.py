@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from analyzer.kubeproxy.generate import Layout
+from analyzer.kubeproxy.generate import RulesLayout
 from analyzer.kubeproxy.nftables import NftRecogniser
 from analyzer.kubeproxy.view import View, each_network
 from analyzer.model.cluster import Cluster
@@ -210,7 +210,7 @@ def edited(draw: st.DrawFn, text: str) -> str:
     return text
 
 
-LAYOUTS = st.sampled_from([layout for layout in Layout if layout.name in {"V1_30", "V1_36"}])
+LAYOUTS = st.sampled_from([layout for layout in RulesLayout if layout.name in {"V1_30", "V1_36"}])
 GENERATED = LAYOUTS.flatmap(lambda layout: clusters(layout, families=st.just(4))).map(doubled)
 TEXTS = st.one_of(GENERATED, st.just(listing())).flatmap(edited)
 
@@ -223,7 +223,7 @@ def test_what_is_alike_is_answered_as_if_it_was_walked(text: str, own: str | Non
     check(text, [] if own is None else [IPv4Address(own)])
 
 
-TEXT = doubled(one_service(Layout.V1_36, endpoints=6))
+TEXT = doubled(one_service(RulesLayout.V1_36, endpoints=6))
 PAIRS = [
     {"10.96.0.1:80", "10.97.0.1:80"},
     {"198.18.0.1:80", "198.18.1.1:80"},

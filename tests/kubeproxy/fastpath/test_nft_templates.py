@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from analyzer.kubeproxy.fastpath.nft_templates import (
-    Template,
+    RuleTemplate,
     asked_otherwise,
     of_element,
     of_rule,
@@ -36,7 +36,7 @@ def tables(path: Path) -> list[Table]:
     return list(ruleset.tables.values())
 
 
-def named(each: Template) -> object:
+def named(each: RuleTemplate) -> object:
     return each.chains, each.hosts, each.ports, each.literals, each.endpoints
 
 
@@ -67,13 +67,13 @@ def test_text_and_json_name_the_same(folder: Path) -> None:
     assert rules > 20
 
 
-def rule(text: str) -> Template | None:
+def rule(text: str) -> RuleTemplate | None:
     ruleset = read_ruleset(TEXT.encode(), "dump")
     assert isinstance(ruleset, NftRuleset)
     return of_rule(text, ruleset.tables["ip", "t"])
 
 
-def certain(text: str) -> Template:
+def certain(text: str) -> RuleTemplate:
     found = rule(text)
     assert found is not None
     return found

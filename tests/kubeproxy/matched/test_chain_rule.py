@@ -123,14 +123,15 @@ def test_a_verdict_ends_the_base_chain_and_a_return_does_not() -> None:
     [
         ("-j DNAT --to-destination 10.0.0.1:80", "10.0.0.1:80"),
         ("-j DNAT --to-destination [fd00::1]:80", "[fd00::1]:80"),
-        ("-j DNAT --to-destination 10.0.0.1", ""),
-        ("-j DNAT --to-destination 10.0.0.1-10.0.0.2:80", ""),
-        ("-j DNAT --to-destination 10.0.0.1:80-81", ""),
+        ("-j DNAT --to-destination 10.0.0.1", None),
+        ("-j DNAT --to-destination 10.0.0.1-10.0.0.2:80", None),
+        ("-j DNAT --to-destination 10.0.0.1:80-81", None),
         ("-j RETURN", None),
     ],
 )
-def test_a_dnat_has_one_address_and_port_or_an_empty_text(words: str, text: str | None) -> None:
+def test_a_dnat_has_one_address_and_port_or_none(words: str, text: str | None) -> None:
     assert of(words).dnat == text
+    assert of(words).has_dnat is ("DNAT" in words)
 
 
 def test_a_probability_has_the_digits_that_were_printed() -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from analyzer.kubeproxy.generate import Layout
+from analyzer.kubeproxy.generate import RulesLayout
 from analyzer.kubeproxy.nftables import NftRecogniser
-from analyzer.kubeproxy.predict.settings import Mode
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.model.nft.ruleset import NftRuleset
 from analyzer.model.value import replace
 from analyzer.parsers.formats import read_ruleset
@@ -25,7 +25,7 @@ _LARGE = ("scale-5000", "scale-10000")
 
 
 def dumps(root: Path) -> list[Path]:
-    known = tuple(layout.value for layout in Layout)
+    known = tuple(layout.value for layout in RulesLayout)
     found = [path for pattern in _PATTERNS for path in root.glob(pattern)]
     return sorted(
         path
@@ -38,13 +38,13 @@ def check(dump: Path) -> int:
     """Hold a dump against its prediction; return how many ServicePorts there were."""
     items, run = items_of(dump), json.loads((dump.parent / "run.json").read_text())
     version = ".".join(dump.parent.parent.name.split(".")[:2])
-    mode = Mode.NFTABLES if dump.name.startswith("nft") else Mode.IPTABLES
+    mode = ProxyMode.NFTABLES if dump.name.startswith("nft") else ProxyMode.IPTABLES
     settings = replace(
-        settings_of(Layout(version), run["flags"], mode),
+        settings_of(RulesLayout(version), run["flags"], mode),
         kubelet=dump.parent.name.endswith("+kubelet"),
     )
     cluster, node = cluster_of(items), run["node"]
-    families = (4, 6) if mode is Mode.NFTABLES else (6 if dump.name.startswith("ip6") else 4,)
+    families = (4, 6) if mode is ProxyMode.NFTABLES else (6 if dump.name.startswith("ip6") else 4,)
     ruleset, own = read_ruleset(text_of(dump).encode(), "dump"), cluster.nodes[node].addresses
     if isinstance(ruleset, NftRuleset):
         view = NftRecogniser(ruleset, cluster, node=node, node_addresses=own).view()

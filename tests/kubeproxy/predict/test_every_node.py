@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.kubeproxy.generate import FLAGS, Layout, mixed, node_name, service_ports
+from analyzer.kubeproxy.generate import FLAGS, RulesLayout, mixed, node_name, service_ports
 from analyzer.kubeproxy.generate.reach import reach
 from analyzer.kubeproxy.names import service_name
 from analyzer.kubeproxy.predict.every_node import At, EveryNode
 from analyzer.kubeproxy.predict.reaches import Reaches
-from analyzer.kubeproxy.predict.settings import LocalMode, Mode, Settings, proxies
+from analyzer.kubeproxy.predict.settings import GENERATED, ClusterSettings, LocalMode, proxies
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.kubeproxy.view import Frontend, FrontendKind, Route, ServicePort, Source
 from analyzer.model.endings import Ending, EndKind
 from analyzer.model.probability import ALWAYS, NEVER, Bounds
@@ -23,18 +24,18 @@ from tests.support.predictions import differences, predicted, read, settings_of
 
 CASES = [
     (layout, mode)
-    for layout in Layout
-    for mode in Mode
-    if mode is Mode.IPTABLES or layout in NFTABLES
+    for layout in RulesLayout
+    for mode in GENERATED
+    if mode is ProxyMode.IPTABLES or layout in NFTABLES
 ]
 #: Those of one version of each kind of chains.
-NETWORKED = [each for each in CASES if each[0] in (*PROMISED, Layout.V1_14, Layout.V1_23)]
+NETWORKED = [each for each in CASES if each[0] in (*PROMISED, RulesLayout.V1_14, RulesLayout.V1_23)]
 every_case = pytest.mark.parametrize(
     ("layout", "mode"), CASES, ids=[f"{layout.value}-{mode.value}" for layout, mode in CASES]
 )
 
 
-def check(cluster: GeneratedCluster, settings: Settings) -> None:
+def check(cluster: GeneratedCluster, settings: ClusterSettings) -> None:
     found = predicted(cluster.items, settings, cluster.family)
     for node, services in read(cluster.items, settings, cluster.family).items():
         told = [*differences(found, node, services)]
@@ -45,7 +46,7 @@ def check(cluster: GeneratedCluster, settings: Settings) -> None:
 @examples(2, 200)
 @given(data=st.data())
 def test_prediction_is_what_rules_of_each_node_say(
-    layout: Layout, mode: Mode, data: st.DataObject
+    layout: RulesLayout, mode: ProxyMode, data: st.DataObject
 ) -> None:
     cluster = data.draw(clusters(layout))
     check(cluster, settings_of(layout, cluster.flags, mode))
@@ -59,7 +60,7 @@ def test_prediction_is_what_rules_of_each_node_say(
 @examples(2, 100)
 @given(data=st.data())
 def test_prediction_is_what_rules_say_where_each_node_has_a_network(
-    layout: Layout, mode: Mode, data: st.DataObject
+    layout: RulesLayout, mode: ProxyMode, data: st.DataObject
 ) -> None:
     cluster = data.draw(clusters(layout))
     texts = {4: "10.244.{}.0/24", 6: "fd00:244:0:{}::/64"}
@@ -77,11 +78,11 @@ def test_prediction_is_what_rules_say_where_each_node_has_a_network(
 @examples(20, 2_000)
 @given(
     data=st.data(),
-    layout=st.sampled_from([each for each in Layout if each.minor >= Layout.V1_24.minor]),
+    layout=st.sampled_from([each for each in RulesLayout if each.minor >= RulesLayout.V1_24.minor]),
 )
-def test_endpoints_of_every_node_are_those_of_one(data: st.DataObject, layout: Layout) -> None:
+def test_endpoints_of_every_node_are_those_of_one(data: st.DataObject, layout: RulesLayout) -> None:
     cluster = data.draw(clusters(layout))
-    known = proxies(cluster.items, settings_of(layout, (), Mode.IPTABLES), cluster.family)
+    known = proxies(cluster.items, settings_of(layout, (), ProxyMode.IPTABLES), cluster.family)
     for service in service_ports(cluster.items, layout, cluster.family):
         reaches = Reaches(service, layout)
         for proxy in known.values():
@@ -91,10 +92,10 @@ def test_endpoints_of_every_node_are_those_of_one(data: st.DataObject, layout: L
             assert reaches.any_at_all == one.any_at_all or not service.uses_cluster
 
 
-@pytest.mark.parametrize("mode", Mode, ids=lambda mode: mode.value)
-def test_services_of_all_kinds_are_predicted(mode: Mode) -> None:
+@pytest.mark.parametrize("mode", GENERATED, ids=lambda mode: mode.value)
+def test_services_of_all_kinds_are_predicted(mode: ProxyMode) -> None:
     items = mixed(40, 6)
-    settings = settings_of(Layout.V1_36, FLAGS, mode)
+    settings = settings_of(RulesLayout.V1_36, FLAGS, mode)
     found = predicted(items, settings, 4)
     every = {node_name(at) for at in range(6)}
     assert all(frozenset().union(*[each.nodes for each in of.at]) == every for of in found)

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from analyzer.kubeproxy.generate import FLAGS, Layout, mixed, service_ports
+from analyzer.kubeproxy.generate import FLAGS, RulesLayout, mixed, service_ports
 from analyzer.kubeproxy.predict.every_node import At, EveryNode
 from analyzer.kubeproxy.predict.sampled import sampled
-from analyzer.kubeproxy.predict.settings import Mode, proxies
+from analyzer.kubeproxy.predict.settings import proxies
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.kubeproxy.view import ServicePort
 from analyzer.model.value import replace
 from tests.support.predictions import cluster_of, predicted, settings_of
 
 ITEMS = mixed(12, 4)
-SETTINGS = settings_of(Layout.V1_36, FLAGS, Mode.IPTABLES)
-SERVICES = list(service_ports(ITEMS, Layout.V1_36))
+SETTINGS = settings_of(RulesLayout.V1_36, FLAGS, ProxyMode.IPTABLES)
+SERVICES = list(service_ports(ITEMS, RulesLayout.V1_36))
 FOUND = predicted(ITEMS, SETTINGS, 4)
 PROXIES = proxies(ITEMS, SETTINGS, 4)
 
 
 def check(found: tuple[EveryNode, ...], seed: int) -> tuple[str, ...]:
     cluster = cluster_of(ITEMS)
-    return sampled(found, SERVICES, PROXIES, Mode.IPTABLES, cluster, seed).differing
+    return sampled(found, SERVICES, PROXIES, ProxyMode.IPTABLES, cluster, seed).differing
 
 
 def without_an_endpoint(service: ServicePort) -> ServicePort:
@@ -29,7 +30,9 @@ def without_an_endpoint(service: ServicePort) -> ServicePort:
 
 def test_a_seed_draws_the_same_nodes() -> None:
     cluster = cluster_of(ITEMS)
-    one, again = (sampled(FOUND, SERVICES, PROXIES, Mode.IPTABLES, cluster, 3) for _ in range(2))
+    one, again = (
+        sampled(FOUND, SERVICES, PROXIES, ProxyMode.IPTABLES, cluster, 3) for _ in range(2)
+    )
     assert one == again
     assert len(one.nodes) == 3
     assert one.services == 30

@@ -12,8 +12,8 @@ from analyzer.failure.models import Dead
 from analyzer.failure.route_loss import counted, route_loss
 from analyzer.kubeproxy.generate import (
     FLAGS,
-    Layout,
     ProxyConfig,
+    RulesLayout,
     ServicePortSpec,
     mixed,
     node_name,
@@ -253,15 +253,15 @@ def test_what_no_draw_of_nft_takes_is_lost_where_kube_proxy_rejects_it_behind() 
 @pytest.mark.parametrize(
     ("layout", "render"),
     [
-        (Layout.V1_20, render_rules),
-        (Layout.V1_30, render_rules),
-        (Layout.V1_36, render_rules),
-        (Layout.V1_30, render_nft),
-        (Layout.V1_36, render_nft),
+        (RulesLayout.V1_20, render_rules),
+        (RulesLayout.V1_30, render_rules),
+        (RulesLayout.V1_36, render_rules),
+        (RulesLayout.V1_30, render_nft),
+        (RulesLayout.V1_36, render_nft),
     ],
 )
 def test_services_of_all_kinds_lose_nothing(
-    layout: Layout, render: Callable[[list[ServicePortSpec], ProxyConfig], str]
+    layout: RulesLayout, render: Callable[[list[ServicePortSpec], ProxyConfig], str]
 ) -> None:
     items = mixed(60, 6)
     config = proxy_config(items, FLAGS, node=node_name(1), layout=layout)

@@ -54,11 +54,11 @@ BY_SET: Final = Hairpins(frozenset({OWN}), lambda _: None, lambda: {HERE})
         (NOBODYS, Ternary.UNKNOWN, Ternary.FALSE),
     ],
 )
-def test_only_pods_of_the_node_are_judged(
+def test_only_pods_of_the_node_are_here(
     address: object, told: Ternary, told_by_set: Ternary
 ) -> None:
-    assert HAIRPINS.are_judged(address) is told  # type: ignore[arg-type]  # an address
-    assert BY_SET.are_judged(address) is told_by_set  # type: ignore[arg-type]  # an address
+    assert HAIRPINS.is_pod_here(address) is told  # type: ignore[arg-type]  # an address
+    assert BY_SET.is_pod_here(address) is told_by_set  # type: ignore[arg-type]  # an address
 
 
 @given(

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from analyzer.kubeproxy.routes.source_parts import SourceFacts, SourceParts
-from analyzer.kubeproxy.routes.sources import PodNetworks, source_addresses
-from analyzer.kubeproxy.view import Source
+from analyzer.kubeproxy.routes.source_parts import SourceParts
+from analyzer.kubeproxy.routes.sources import PodNetworks, SourceFacts, source_addresses
+from analyzer.kubeproxy.view import Frontend, FrontendKind, Source
 from analyzer.model.addresses import smallest_with
 from analyzer.model.cluster import Cluster
 from analyzer.model.region import Intervals, holds, joined, networks_of, span
@@ -43,8 +43,10 @@ def parts_of(
             pods=PODS,
             written=None,
             own=tuple(own),
-            frontends=frozenset(frontends),
-            cluster_ips=frozenset(cluster_ips or ()),
+            frontends=lambda: [
+                *(Frontend(FrontendKind.EXTERNAL_IP, each, 80) for each in frontends),
+                *(Frontend(FrontendKind.CLUSTER_IP, each, 80) for each in cluster_ips or ()),
+            ],
             is_taken=taken.__contains__,
             cluster=Cluster(),
         )
@@ -144,8 +146,7 @@ def test_where_pods_are_not_known_no_region_is() -> None:
         pods=none,
         written=None,
         own=(),
-        frontends=frozenset(),
-        cluster_ips=frozenset(),
+        frontends=tuple,
         is_taken=lambda _: False,
         cluster=Cluster(),
     )

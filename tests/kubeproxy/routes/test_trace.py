@@ -13,7 +13,7 @@ from analyzer.model.value import replace
 from analyzer.parsers import nft_text
 from analyzer.parsers.iptables_save import parse
 from analyzer.semantics.base_chains import Rules
-from analyzer.semantics.fate import End
+from analyzer.semantics.fate import PacketEnd
 from analyzer.semantics.tree import Leaf
 from tests.support.dumps import at, cluster_ip, dump, endpoint, two_endpoints
 
@@ -52,7 +52,7 @@ def nft(*clients: str) -> Rules:
     )
 
 
-def ends(*rulesets: Rules, packet: Packet = TO_SERVICE, **asked: Any) -> tuple[End, ...]:
+def ends(*rulesets: Rules, packet: Packet = TO_SERVICE, **asked: Any) -> tuple[PacketEnd, ...]:
     return trace(rulesets, Question(packet=packet, **asked), "ip").ends
 
 

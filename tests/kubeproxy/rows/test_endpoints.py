@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from analyzer.errors import AnalyzerError
 from analyzer.kubeproxy.generate import iptables_save, services
 from analyzer.kubeproxy.rows import endpoints as endpoint_rows
-from analyzer.kubeproxy.rows import shapes
 from analyzer.kubeproxy.rows.endpoints import EndpointRows
 from analyzer.kubeproxy.rows.shapes import are_hosts
-from analyzer.parsers.rows import Chains, RuleRows
+from analyzer.model import addresses
+from analyzer.parsers.rows import RowChains, RuleRows
 from tests.support.captures import FIXTURES
 from tests.support.reading import read_ruleset
 
@@ -43,7 +43,7 @@ def read(data: bytes, *, skimming: bool) -> object:
 def skimmed(data: bytes) -> int:
     """Return how many chains of table nat are skimmed."""
     chains = read_ruleset(data, "dump", skim=EndpointRows.skim).tables["nat"].chains
-    assert isinstance(chains, Chains)
+    assert isinstance(chains, RowChains)
     return len(chains.block.skimmed.chains) if chains.block.skimmed is not None else 0
 
 
@@ -102,7 +102,7 @@ def test_other_tables_are_not_skimmed() -> None:
     assert text.count("*nat\n") == 1
     data = text.replace("*nat\n", "*mangle\n").encode()
     chains = read_ruleset(data, "dump", skim=EndpointRows.skim).tables["mangle"].chains
-    assert isinstance(chains, Chains)
+    assert isinstance(chains, RowChains)
     assert chains.block.skimmed is None
 
 
@@ -120,9 +120,9 @@ ODD_TEXTS += [
 
 
 @pytest.mark.parametrize("odd", ODD_TEXTS)
-def test_many_addresses_are_judged_as_few_are(odd: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_addresses_are_treated_as_few_are(odd: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for few in (0, 1_000):
-        monkeypatch.setattr(shapes, "_FEW", few)
+        monkeypatch.setattr(addresses, "_FEW", few)
         assert are_hosts(TEXTS, "ip")
         for at in range(len(TEXTS) + 1):
             assert not are_hosts([*TEXTS[:at], odd, *TEXTS[at:]], "ip")

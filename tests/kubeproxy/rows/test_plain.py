@@ -73,7 +73,7 @@ def told(found: View | str) -> object:
 
 def check_both_ways(data: bytes, *own: IPv4Address) -> None:
     walked = told(view(data, plainly=False, own=own))
-    for many in (0, 64):  # all endpoints are judged at once, and each of few
+    for many in (0, 64):  # all endpoints are evaluated at once, and each of few
         with patch.object(masquerade, "MANY", many):
             assert told(view(data, plainly=True, own=own)) == walked
 

@@ -11,7 +11,7 @@ import pytest
 
 from analyzer.kubeproxy.generate import (
     FLAGS,
-    Layout,
+    RulesLayout,
     iptables_save,
     mixed,
     nft_text,
@@ -22,7 +22,7 @@ from analyzer.kubeproxy.generate import (
     service_ports,
     services,
 )
-from analyzer.kubeproxy.rows.plain_shares import Drawn, PlainRoutes
+from analyzer.kubeproxy.rows.plain_shares import Drawn, Marked, PlainRoutes
 from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Source
 from analyzer.model.cluster import Cluster
 from analyzer.model.probability import ALWAYS, Bounds
@@ -43,8 +43,8 @@ DUMPS = sorted(
 def generated() -> dict[str, str]:
     given = list(services(40, endpoints=(1, 2, 3, 10)))
     items = mixed(30, 4)
-    config = proxy_config(items, FLAGS, node=node_name(1), layout=Layout.V1_36)
-    ports = list(service_ports(items, Layout.V1_36))
+    config = proxy_config(items, FLAGS, node=node_name(1), layout=RulesLayout.V1_36)
+    ports = list(service_ports(items, RulesLayout.V1_36))
     return {
         "plain": iptables_save(given),
         "plain nft": nft_text(given),
@@ -109,7 +109,7 @@ NOT_LOST = "not lost"
 
 
 def class_routes(draws: tuple[Bounds, ...] | None, found: str | None) -> PlainRoutes:
-    drawn = None if draws is None else Drawn(None, "", ("10.0.0.1:80",), draws)
+    drawn = None if draws is None else Drawn(None, Marked.NONE, ("10.0.0.1:80",), draws)
     return PlainRoutes(lambda _: iter(()), lambda: False, drawn, found=lambda: found)
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzer.errors import ParseError
-from analyzer.parsers.nft.splitting import Block, RawTable, Split, split, statements
+from analyzer.parsers.nft.splitting import BracedBlock, RawTable, Split, split, statements
 from tests.support.effort import examples
 
 PRINTED = """table ip kube-proxy { # handle 1
@@ -164,7 +164,7 @@ def test_one_by_one_and_at_once_the_blocks_are_the_same(
 
 def test_a_block_of_no_known_kind_keeps_its_head() -> None:
     (block,) = only("table ip t {\n\twidget w {\n\t\tx\n\t}\n}\n").blocks
-    assert block == Block("", "widget w", 2, "\n\t\tx\n\t")
+    assert block == BracedBlock("", "widget w", 2, "\n\t\tx\n\t")
 
 
 @pytest.mark.parametrize(

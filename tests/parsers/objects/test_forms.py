@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 
 from analyzer.errors import ParseError
-from analyzer.kubeproxy.generate import Layout
+from analyzer.kubeproxy.generate import RulesLayout
 from analyzer.model.cluster import Cluster
 from analyzer.parsers.api_objects import decode
 from analyzer.parsers.objects.forms import FORMS, documents
@@ -61,7 +61,7 @@ def _facts(data: bytes, version: int) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("form", WRITERS)
-@given(clusters(Layout.V1_36))
+@given(clusters(RulesLayout.V1_36))
 def test_the_same_objects_in_every_form_are_the_same(form: str, cluster: GeneratedCluster) -> None:
     written = WRITERS[form](cluster.items)
     assert _facts(written, cluster.family) == _facts(_list(cluster.items), cluster.family)

@@ -19,17 +19,17 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
-from analyzer.clients.operations import judge
-from analyzer.clients.outcome import Outcome
-from analyzer.clients.plan import Result
+from analyzer.clients.operations import predicted_operation
+from analyzer.clients.outcome import OperationOutcome
+from analyzer.clients.plan import OperationResult
 from analyzer.clients.responses import FlowResponse
 from analyzer.failure.agreement import DELAY, STARTING
 from analyzer.failure.binomial import holm, p_value_within
 from analyzer.inputs.recognised import read_input
-from analyzer.kubeproxy.generate import Layout
+from analyzer.kubeproxy.generate import RulesLayout
 from analyzer.kubeproxy.select import narrow
 from analyzer.model.value import replace
-from analyzer.questions.judging import dead_of
+from analyzer.questions.evaluating import dead_of
 from netns_lab.arguments import parser
 from netns_lab.backends import backend_of
 from netns_lab.command import ip_batch
@@ -99,7 +99,7 @@ def cluster(endpoints: int) -> GeneratedCluster:
                 "ports": listed,
             }
         )
-    return GeneratedCluster(items, ("--cluster-cidr=10.244.0.0/16",), Layout.V1_36, 4, "node0")
+    return GeneratedCluster(items, ("--cluster-cidr=10.244.0.0/16",), RulesLayout.V1_36, 4, "node0")
 
 
 def run(
@@ -154,7 +154,7 @@ def run(
     conf = conf_of(program.options, servers_asked)
     operation = program.operation(conf, name_asked, service)
     world = replace(clients.world_of(lab, route), fate_of=lambda _: fate)
-    predicted = judge(operation, world).outcome
+    predicted = predicted_operation(operation, world).outcome
     is_connection = operation.says.startswith("reach")
     target = (str(route.frontend.address), _WEB) if is_connection else (name_asked, 0)
     client = clients.Client(
@@ -176,13 +176,13 @@ def run(
     return told(predicted, done, clients.succeeds)
 
 
-def told(predicted: Outcome, done: Sequence[Any], chance: Any) -> dict[str, Any]:
+def told(predicted: OperationOutcome, done: Sequence[Any], chance: Any) -> dict[str, Any]:
     """Return each group of endings with its chance and its count, and whether they agree."""
     groups: list[tuple[bool, float, float, list[tuple[Any, Any]]]] = []
     for each in predicted.endings:
         if not each.chance[1]:
             continue
-        ok = each.result is Result.ANSWERED
+        ok = each.result is OperationResult.ANSWERED
         low = float(each.time.least) * (1 - DELAY) - 0.01
         high = float(each.time.most) * (1 + DELAY) + STARTING
         same = next((g for g in groups if g[0] == ok and low <= g[2] and g[1] <= high), None)

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from analyzer.kubeproxy.generate import Layout
+from analyzer.kubeproxy.generate import RulesLayout
 from netns_lab.command import run
 from netns_lab.namespace import Namespace, leave_host
 from tests.support.clusters import GeneratedCluster, clusters
@@ -69,7 +69,7 @@ def main(words: Sequence[str] | None = None) -> int:
     found = {}
     for backend in ("legacy", "nft"):
         trial = Trial(backend)
-        for layout in Layout:
+        for layout in RulesLayout:
             for family in (4, 6):
                 _try(trial, clusters(layout, families=st.just(family)), options)
         found[backend] = {"restored": trial.restored, "faults": trial.faults}

@@ -14,7 +14,7 @@ from typing import Final
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from analyzer.kubeproxy.generate import Layout
+from analyzer.kubeproxy.generate import RulesLayout
 from netns_lab.command import run
 from netns_lab.namespace import Namespace, leave_host
 from tests.support.clusters import GeneratedCluster, clusters
@@ -25,7 +25,7 @@ _MAPPED: Final = re.compile(r"dnat (ip6?) to numgen")
 _JOINED: Final = re.compile(r"saddr != \{ (\S+) \}")
 
 
-def rulesets(layout: Layout, options: argparse.Namespace) -> list[str]:
+def rulesets(layout: RulesLayout, options: argparse.Namespace) -> list[str]:
     made: list[str] = []
 
     @seed(options.seed)
@@ -53,7 +53,7 @@ def main(words: Sequence[str] | None = None) -> int:
     leave_host()
     listed, differing = 0, []
     with Namespace("nft") as namespace:
-        for layout in (Layout.V1_30, Layout.V1_36):
+        for layout in (RulesLayout.V1_30, RulesLayout.V1_36):
             for text in rulesets(layout, options):
                 taken = _MAPPED.sub(r"dnat \1 addr . port to numgen", text)
                 taken = _JOINED.sub(r"saddr != { \1, \1 }", taken)

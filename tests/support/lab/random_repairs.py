@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from analyzer.kubeproxy.generate import Layout
+from analyzer.kubeproxy.generate import RulesLayout
 from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.nftables import NftRecogniser
 from analyzer.kubeproxy.view import Endpoint, View
@@ -27,7 +27,7 @@ from analyzer.repair.applied import applied
 from analyzer.repair.chains import Graph
 from analyzer.repair.iptables import patch_of
 from analyzer.repair.nft import repaired_tables, with_table
-from analyzer.repair.patch import Patch
+from analyzer.repair.patch import RulesPatch
 from analyzer.semantics.base_chains import Rules
 from netns_lab.backend import Backend
 from netns_lab.backends import BACKENDS
@@ -35,7 +35,7 @@ from netns_lab.errors import LabError
 from netns_lab.namespace import Namespace, leave_host
 from tests.support.clusters import GeneratedCluster, clusters
 
-_NFT_LAYOUTS = (Layout.V1_30, Layout.V1_36)
+_NFT_LAYOUTS = (RulesLayout.V1_30, RulesLayout.V1_36)
 
 
 class Trial:
@@ -70,7 +70,7 @@ class Trial:
         backend: Backend,
         ruleset: Rules,
         then: Rules,
-        held: Sequence[Patch],
+        held: Sequence[RulesPatch],
         dead: Sequence[Endpoint],
     ) -> None:
         before = backend.saved()
@@ -93,7 +93,7 @@ class Trial:
             self.faults.append(says)
 
 
-def _in_two(backend: Backend, ruleset: Rules, held: Sequence[Patch]) -> bool:
+def _in_two(backend: Backend, ruleset: Rules, held: Sequence[RulesPatch]) -> bool:
     """Apply table by table, with a sync of kube-proxy's after each."""
     taken = True
     for patch in held:
@@ -110,7 +110,7 @@ def _view(ruleset: Rules) -> View:
     return NftRecogniser(ruleset, Cluster()).view()
 
 
-def _repaired(ruleset: Rules, dead: Sequence[Endpoint]) -> tuple[Sequence[Patch], Rules]:
+def _repaired(ruleset: Rules, dead: Sequence[Endpoint]) -> tuple[Sequence[RulesPatch], Rules]:
     if isinstance(ruleset, Ruleset):
         patch = patch_of(ruleset, dead)
         return [patch], applied(ruleset, patch.apply) if patch.apply else ruleset
@@ -129,7 +129,7 @@ def main(words: Sequence[str] | None = None) -> int:
     found = {}
     for backend in BACKENDS:
         trial = Trial(backend)
-        for layout in _NFT_LAYOUTS if backend == "nftables" else Layout:
+        for layout in _NFT_LAYOUTS if backend == "nftables" else RulesLayout:
             if options.layouts is None or layout.value in options.layouts:
                 for family in (4, 6):
                     _try(trial, clusters(layout, families=st.just(family)), options)

@@ -64,21 +64,29 @@ def case(name: str) -> Case:
     return Case(FIXTURES / name)
 
 
-#: The lab with rules that draw otherwise than those of the dump that it is given.
-SWAPPED: Final = """\
+_SWAPPED: Final = """\
 import sys
 from netns_lab import cli
 from netns_lab.iptables import Iptables
 from analyzer.parsers.iptables_save import parse, render
 def swapped(usual):
     def other(self, ruleset, *more):
-        text = render(ruleset).replace('0.50000000000', '0.40000000000')
+        text = render(ruleset).replace(WAS, BY)
         return usual(self, parse(text, 'other'), *more)
     return other
 for name in ('load', 'adopt', 'resync'):
     setattr(Iptables, name, swapped(getattr(Iptables, name)))
 sys.exit(cli.main(sys.argv[1:]))
 """
+
+
+def swapped(was: str, by: str) -> str:
+    """Return the lab as a program that loads other rules than those of the dump it is given."""
+    return f"WAS, BY = {was!r}, {by!r}\n{_SWAPPED}"
+
+
+#: The lab with rules that draw otherwise.
+SWAPPED: Final = swapped("0.50000000000", "0.40000000000")
 
 
 def python(

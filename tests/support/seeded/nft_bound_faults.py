@@ -25,7 +25,7 @@ FALSE, UNKNOWN, TRUE = Ternary
 
 def judged(change: Callable[[MatchResult], MatchResult]) -> Fault:
     return method(
-        Lookups, "judge", lambda right: lambda self, m, packet: change(right(self, m, packet))
+        Lookups, "evaluate", lambda right: lambda self, m, packet: change(right(self, m, packet))
     )
 
 

@@ -20,7 +20,7 @@ from analyzer.semantics.nft import found as nft_found
 from analyzer.semantics.nft import matching as nft_matching
 from analyzer.semantics.nft import nat as nft_nat
 from analyzer.semantics.nft import rule as nft_rule
-from analyzer.semantics.nft.changes import Changed, Changes
+from analyzer.semantics.nft.changes import ChangedPackets, Changes
 from analyzer.semantics.nft.found import Found
 from analyzer.semantics.nft.matching import Lookups
 from analyzer.semantics.nft.nat import NatStatements
@@ -207,8 +207,8 @@ def no_operator(operator: str) -> Make:
 
 
 def unchanged(right: Any) -> Any:
-    def faulty(self: Changes, given: Any, packet: Any, situation: Situation) -> Changed:
-        found: Changed = right(self, given, packet, situation)
+    def faulty(self: Changes, given: Any, packet: Any, situation: Situation) -> ChangedPackets:
+        found: ChangedPackets = right(self, given, packet, situation)
         return replace(found, ways=((packet, None),))
 
     return faulty
@@ -229,7 +229,7 @@ FAULTS: Final[dict[str, Fault]] = {
     "accept as drop": verdicts(when(e.Accept, lambda _: e.Drop())),
     "return of a base chain as accept": method(RuleWalk, "_taken", returning),
     "wrong header read": method(nft_matching, "read", applying),
-    "!= of what is not there holds": method(Lookups, "judge", broken_is_not_equal),
+    "!= of what is not there holds": method(Lookups, "evaluate", broken_is_not_equal),
     "numbers drawn uniformly": method(Draw, "chance", uniform),
     "offset of numgen ignored": method(
         Draw, "chance", lambda right: lambda d, a, b: right(replace(d, offset=0), a, b)

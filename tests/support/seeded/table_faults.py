@@ -73,12 +73,12 @@ def judging(change: Callable[[Match, MatchResult], MatchResult]) -> Fault:
     """A match is given another meaning."""
 
     def fault(patch: Patch) -> None:
-        judge = matching.judge
+        judge = matching.evaluate_match
 
         def faulty(match: Match, packet: Packet, situation: Situation) -> MatchResult:
             return change(match, judge(match, packet, situation))
 
-        patch.setattr(matching, "judge", faulty)
+        patch.setattr(matching, "evaluate_match", faulty)
 
     return fault
 

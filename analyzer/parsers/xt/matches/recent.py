@@ -11,7 +11,7 @@ from analyzer.parsers.xt.values import WORD, number
 
 
 def _word(text: str) -> Codec[str]:
-    """Return the codec of an option that stands for itself: ``--rcheck`` gives rcheck."""
+    """Return the codec of an option that represents itself: ``--rcheck`` gives rcheck."""
     return Codec(read=lambda _: text, write=lambda _: "", takes_word=False)
 
 

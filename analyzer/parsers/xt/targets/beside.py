@@ -1,4 +1,4 @@
-"""Targets that tell others of a packet and let it pass as it is: AUDIT, CLASSIFY and TEE.
+"""AUDIT, CLASSIFY and TEE: targets that leave both the packet and its verdict as they are.
 
 Source: extensions/libxt_AUDIT.c, libxt_CLASSIFY.c, libxt_TEE.c.
 """

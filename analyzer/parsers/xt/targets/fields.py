@@ -1,4 +1,4 @@
-"""DSCP, TOS, TTL and other targets that write to fields on which no decision rests.
+"""DSCP, TOS, TTL and other targets that set header fields, and no mark, verdict or address.
 
 Source: extensions/libxt_DSCP.c, libxt_TOS.c, libipt_TTL.c, libip6t_HL.c, libipt_ECN.c,
 libxt_TCPOPTSTRIP.c.

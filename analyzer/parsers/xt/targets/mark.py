@@ -39,7 +39,7 @@ def read_mark_change(words: Words) -> tuple[int, int]:
             words.fail("expected --set-xmark", span=option.span)
 
 
-class Mark:
+class MarkOptions:
     """All forms, reduced to their effect: clear the bits of a mask, then XOR a value in."""
 
     def parse(self, words: Words) -> SetMark:
@@ -55,4 +55,4 @@ class Mark:
         return f"--set-xmark {value.value:#x}/{value.mask:#x}"
 
 
-MARK: Final = Mark()
+MARK: Final = MarkOptions()

@@ -19,7 +19,7 @@ _MORE: Final[tuple[Spelling, ...]] = (
 )
 
 
-class Set:
+class SetOptions:
     """An action with its set, then options."""
 
     _options: Final = Options(
@@ -53,4 +53,4 @@ class Set:
         return f"--{value.action} {bare(value.name)} {bare(value.directions)} {rest}".rstrip()
 
 
-SET: Final = Set()
+SET: Final = SetOptions()

@@ -20,7 +20,9 @@ if TYPE_CHECKING:  # what `services` does not need without objects is not loaded
     from analyzer.reports.freshness import Freshness
 
 
-def judged(options: SimpleNamespace, given: Input) -> tuple[Absent, tuple[ServicePort, ...]]:
+def evaluated_services(
+    options: SimpleNamespace, given: Input
+) -> tuple[Absent, tuple[ServicePort, ...]]:
     """Return the selected ServicePorts: those missing from the dump, and those in it.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The verdict on manifests: what the worst placement of each Service loses."""
+"""The evaluation of manifests: what the worst placement of each Service loses."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 
 from analyzer.failure.thresholds import Breach, breaches
-from analyzer.failure.whatif import Kind
-from analyzer.gate.cases import Case, Judge
+from analyzer.failure.whatif import FailureKind
+from analyzer.gate.cases import Case, CaseEvaluator
 from analyzer.gate.every import Ended
 from analyzer.gate.expected import expected_end
 from analyzer.gate.failing import Failing
@@ -43,7 +43,7 @@ class WorstCase:
         surely: if that is not proven, how many nodes it survives in any case.
     """
 
-    kind: Kind | None
+    kind: FailureKind | None
     case: Case
     most: Fraction | None = None
     surely: int = 0
@@ -68,7 +68,7 @@ class Violation:
 
 
 @value(kw_only=True)
-class JudgedService:
+class EvaluatedService:
     """A Service, and its worst placements.
 
     Attributes:
@@ -96,14 +96,14 @@ class JudgedService:
         return self.placements.pending[0]
 
 
-def judged(
+def evaluated(
     problem: Problem,
     services: Sequence[GatedService],
     failing: Failing,
-    judge: Judge,
+    evaluator: CaseEvaluator,
     thresholds: Thresholds,
-) -> list[JudgedService]:
-    """Return the verdict on each Service."""
+) -> list[EvaluatedService]:
+    """Return the worst placements of each Service."""
     expected = expected_end(problem)
     known: dict[tuple[int, ...], Placements] = {}
     odd = {each.groups for each in services if each.prefers_places}
@@ -114,29 +114,29 @@ def judged(
                 problem, each.groups, failing, want_every=want_every
             )
     asked = [(each, end) for each in services for end in _asked(each, known[each.groups], expected)]
-    cases = judge.cases(asked)
+    cases = evaluator.cases(asked)
     of = {id(each): [case for case in cases if case.service is each] for each in services}
     return [
-        _judged(each, known[each.groups], of[id(each)], failing, thresholds) for each in services
+        _evaluated(each, known[each.groups], of[id(each)], failing, thresholds) for each in services
     ]
 
 
-def judged_with(
+def evaluated_with(
     service: GatedService,
     found: Placements,
     problem: Problem,
     failing: Failing,
-    judge: Judge,
+    evaluator: CaseEvaluator,
     thresholds: Thresholds,
-) -> JudgedService:
-    """Return the verdict on one Service with these placements."""
+) -> EvaluatedService:
+    """Return the worst of these placements of one Service."""
     ends = [*_asked(service, found, expected_end(problem))]
-    cases = judge.cases([(service, end) for end in ends])
-    return _judged(service, found, cases, failing, thresholds)
+    cases = evaluator.cases([(service, end) for end in ends])
+    return _evaluated(service, found, cases, failing, thresholds)
 
 
 def _asked(service: GatedService, found: Placements, expected: Ended) -> Iterator[Ended]:
-    """Yield the placements of a Service that are judged, the expected one first."""
+    """Yield the placements of a Service that are evaluated, the expected one first."""
     yield expected
     if service.prefers_places and found.every is not None:
         yield from found.every
@@ -144,17 +144,17 @@ def _asked(service: GatedService, found: Placements, expected: Ended) -> Iterato
         yield from candidates(found)
 
 
-def _judged(
+def _evaluated(
     service: GatedService,
     found: Placements,
     cases: Sequence[Case],
     failing: Failing,
     thresholds: Thresholds,
-) -> JudgedService:
+) -> EvaluatedService:
     expected, *others = cases
     worst = tuple(_worst(kind, service, found, [*others, expected]) for kind in failing.kinds)
     fewest = _fewest(service, found, [*others, expected])
-    return JudgedService(
+    return EvaluatedService(
         service=service,
         placements=found,
         worst=worst,
@@ -165,7 +165,7 @@ def _judged(
 
 
 def _worst(
-    kind: Kind, service: GatedService, found: Placements, cases: Sequence[Case]
+    kind: FailureKind, service: GatedService, found: Placements, cases: Sequence[Case]
 ) -> WorstCase:
     """Return the case that loses most by a kind of failure, as `what_if` says it."""
     case = max(cases, key=lambda each: _rank(each, kind))
@@ -175,7 +175,7 @@ def _worst(
     if not known.most:
         most = None  # whatever the rules prefer, no pod is on what fails
     elif service.is_local and service.is_inside:
-        # Nodes send flows to endpoints of their own: all is well while one of them lives.
+        # Nodes send flows to endpoints of their own: all is well while one of them is alive.
         most = None if known.is_proven or known.most < 1 else known.most
     elif service.prefers_places:
         most = None if found.every is not None else Fraction(1)
@@ -184,7 +184,7 @@ def _worst(
     return WorstCase(kind=kind, case=case, most=most)
 
 
-def _rank(case: Case, kind: Kind) -> tuple[bool, Fraction]:
+def _rank(case: Case, kind: FailureKind) -> tuple[bool, Fraction]:
     return case.found is None, case.loss(kind).upper.as_fraction()
 
 

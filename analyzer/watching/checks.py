@@ -1,6 +1,7 @@
 """One check of a node's rules: losses, and differences from the objects.
 
-Theory of operation ===================
+Theory of operation
+===================
 
 Rules are read as a whole at each check that finds them changed. Each ServicePort then has a digest
 (`cluster.content`); as long as that and what is dead stay the same, so does its loss, and the last
@@ -14,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from analyzer.cluster.content import Encoder
+from analyzer.cluster.reference import service_port_key
 from analyzer.errors import AnalyzerError, InputError, UsageError
 from analyzer.failure.limits import allowed
 from analyzer.failure.loss import service_losses
@@ -21,28 +23,25 @@ from analyzer.failure.models import Dead
 from analyzer.inputs.whole import read_whole, rules_of
 from analyzer.model.probability import Bounds, capped_sum
 from analyzer.model.value import replace, value
-from analyzer.questions.judging import dead_of, judged
+from analyzer.questions.evaluating import dead_of, evaluated_services
 from analyzer.reports.json_values import family
 from analyzer.reports.not_judged import not_judged
-from analyzer.reports.watch_answer import Judgement, Seen, numbered
+from analyzer.reports.watch_answer import CheckResult, Seen, numbered
 from analyzer.watching.drifting import Drifting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import SimpleNamespace
-    from typing import TypeAlias
 
+    from analyzer.cluster.reference import ServicePortKey
     from analyzer.failure.loss import ServiceLoss
     from analyzer.failure.route_loss import RouteLoss
     from analyzer.inputs.api_objects import ApiObjects
     from analyzer.inputs.files import Member
     from analyzer.inputs.recognised import Input
     from analyzer.kubeproxy.absent import Absent
+    from analyzer.kubeproxy.grouping import NameAndProtocol
     from analyzer.kubeproxy.view import ServicePort
-    from analyzer.watching.drifting import Name
-
-    #: Name, protocol and IP version of a ServicePort.
-    Key: TypeAlias = tuple[str, str, int | None]
 
 
 class LookError(AnalyzerError):
@@ -61,7 +60,7 @@ class LastResult:
     seen: Seen
 
 
-class Judge:
+class Checker:
     """Repeatedly evaluates rules with the same options and objects.
 
     Attributes:
@@ -73,7 +72,7 @@ class Judge:
         self,
         options: SimpleNamespace,
         objects: ApiObjects,
-        known: Mapping[Key, LastResult],
+        known: Mapping[ServicePortKey, LastResult],
         died: Dead | None,
     ) -> None:
         self._options = options
@@ -82,9 +81,9 @@ class Judge:
         self.known = known
         self.died = died
 
-    def judgement(
+    def check(
         self, found: Sequence[Member], dead: Mapping[str, Sequence[str]], at: float
-    ) -> Judgement:
+    ) -> CheckResult:
         """Return the result for rules; `dead` are values of the options that mark as dead.
 
         Raises:
@@ -96,59 +95,63 @@ class Judge:
         except (AnalyzerError, OSError) as error:
             raise LookError("rules", _in_a_line(error)) from None
         try:
-            absent, services = judged(options, given)
+            absent, services = evaluated_services(options, given)
         except (InputError, UsageError) as error:
             raise LookError("no-services", _in_a_line(error)) from None
         try:
             is_said = any(dead.values())
-            died = dead_of(options, given, may_be_gone=True) if is_said else _NOBODY
+            died = dead_of(options, given, may_be_gone=True) if is_said else _NONE_DEAD
         except (InputError, UsageError) as error:
             raise LookError("dead", _in_a_line(error)) from None
         encoder = Encoder()
-        digests = {_key(each): encoder.encode(each) for each in given.view.services}
+        digests = {service_port_key(each): encoder.encode(each) for each in given.view.services}
         seen = self._seen(services, digests, died, at)
         return self._with_drift(given, absent, seen, digests, died)
 
     def _seen(
-        self, services: Sequence[ServicePort], digests: Mapping[Key, str], died: Dead, at: float
+        self,
+        services: Sequence[ServicePort],
+        digests: Mapping[ServicePortKey, str],
+        died: Dead,
+        at: float,
     ) -> tuple[Seen, ...]:
         """Return the results of each ServicePort, except for drift."""
         most = Fraction(0) if self._options.max_loss is None else self._options.max_loss
         is_same = self.died == died
         before = self.known
-        known: dict[Key, LastResult] = {}
+        known: dict[ServicePortKey, LastResult] = {}
         anew: list[ServicePort] = []
         for each in services:
-            key = _key(each)
+            key = service_port_key(each)
             old = before.get(key)
             if is_same and old is not None and old.digest == digests[key] and key not in known:
                 known[key] = old
             else:
                 anew.append(each)
         for lost in service_losses(anew, died):
-            key = _key(lost.service)
+            key = service_port_key(lost.service)
             old = before.get(key)
             digest = digests[key]
             since = old.seen.since if old is not None and old.digest == digest else at
             unread = () if died.is_anything else _unread(lost)
             known[key] = LastResult(digest, _of(lost, most, since, unread))
         self.known, self.died = known, died
-        return tuple([known[key].seen for key in dict.fromkeys(map(_key, services))])
+        return tuple([known[key].seen for key in dict.fromkeys(map(service_port_key, services))])
 
     def _with_drift(
         self,
         given: Input,
         absent: Absent,
         seen: Sequence[Seen],
-        digests: Mapping[Key, str],
+        digests: Mapping[ServicePortKey, str],
         died: Dead,
-    ) -> Judgement:
-        of_names: dict[Name, dict[int | None, str]] = {}
+    ) -> CheckResult:
+        of_names: dict[NameAndProtocol, dict[int | None, str]] = {}
         for (name, protocol, version), digest in digests.items():
             of_names.setdefault((name, protocol), {})[version] = digest
         found = self._drifting.of(given, of_names)
         kinds: Counter[str] = Counter()
-        drifted: dict[Name, int] = {}
+        drifted: dict[NameAndProtocol, int] = {}
         unknown: tuple[str, ...] = ()
         if not isinstance(found, str):
             shown = {each.name for each in seen} | {each.name.text for each in absent.lacking}
@@ -160,7 +163,7 @@ class Judge:
                     drifted[whose] = len(of_service)
             unknown = tuple(each for each in found.not_judged if every or each in shown)
         left_out = not_judged(given.view, absent)
-        return Judgement(
+        return CheckResult(
             rules=rules_of(given),
             services=tuple(
                 [
@@ -182,15 +185,11 @@ class Judge:
         )
 
 
-_NOBODY = Dead(endpoints=frozenset())
+_NONE_DEAD = Dead(endpoints=frozenset())
 
 
 def _in_a_line(error: BaseException) -> str:
     return " ".join(str(error).split())
-
-
-def _key(service: ServicePort) -> Key:
-    return service.name.text, service.protocol, service.version
 
 
 def _unread(lost: ServiceLoss) -> Sequence[RouteLoss]:
