@@ -315,9 +315,9 @@ class Leaving:
         sources = Apart(to.version, (everything(to.version),), to)
         wide = replace(self._wide(packet), sources=sources, destinations=to)
         found = self._walked(wide)
-        is_certain = all(onward.is_certain for _, onward in found[0])
-        is_same = is_certain or (not to.asked and self._is_enough(wide, found))
-        return found if is_same else None
+        if all(onward.is_certain for _, onward in found[0]):
+            return found
+        return found if not to.asked and self._is_for_each(wide, found) else None
 
     def to_itself(self, packet: Packet, addresses: Intervals) -> OnwardBySource | None:
         """Return the same of packets from any of some addresses to itself."""
@@ -327,7 +327,15 @@ class Leaving:
             found = self._walked(wide)
         except Parted:
             return None
-        return found if self._is_enough(wide, found) else None
+        return found if self._is_for_each(wide, found) else None
+
+    def _is_for_each(self, wide: Packet, found: OnwardBySource) -> bool:
+        """Return whether what happens to packets to any of some addresses holds for each of them.
+
+        What is lost of their replies may be open only because these come from any of them.
+        """
+        loses = (bounds for _, onward in found[0] for _, bounds in onward.lost)
+        return all(bounds.is_exact for bounds in loses) and self._is_enough(wide, found)
 
     def _to_any(self, packet: Packet, addresses: Intervals) -> Iterator[Onward]:
         """Yield what may happen to a packet to one of some addresses."""

@@ -26,7 +26,14 @@ TEXT: Final = nft_text(list(services(8, endpoints=(3,), nodes=3)))
 HERE, THERE, OWN, CLIENT = "10.0.0.2", "10.0.1.2", "10.0.2.2", "192.0.2.7"
 MATCHES: Final = (
     ("", f"ip daddr {HERE} ", f"ip daddr {THERE} ", f"ip daddr {OWN} ", "ip daddr 10.0.1.0/24 "),
-    ("", f"ip saddr {HERE} ", f"ip saddr {CLIENT} ", "ip saddr 10.0.0.0/9 ", 'iifname "eth0" '),
+    (
+        "",
+        f"ip saddr {HERE} ",
+        f"ip saddr != {THERE} ",
+        f"ip saddr {CLIENT} ",
+        "ip saddr 10.0.0.0/9 ",
+        'iifname "eth0" ',
+    ),
     ("", "tcp dport 8080 ", "th dport 9090 ", "meta l4proto udp ", 'oifname "eth0" '),
     ("", "meta mark & 0x4000 == 0x4000 ", "ct status dnat ", "ip saddr . ip daddr @pairs "),
 )
@@ -39,6 +46,7 @@ def table(forwarded: Sequence[str], behind: Sequence[str]) -> str:
     chains = (
         ("forward", "type filter hook forward priority 0", forwarded),
         ("input", "type filter hook input priority 0", forwarded),
+        ("late", "type filter hook postrouting priority -101", forwarded),
         ("post", "type nat hook postrouting priority 90", behind),
     )
     listed = [
@@ -82,6 +90,7 @@ def check(text: str, own: Sequence[str]) -> int:
 @examples(6, 400)
 @given(rules(ENDS), rules(BEHIND), st.sampled_from([(), ("192.168.0.1",), ("192.168.0.1", OWN)]))
 @example(["ip saddr . ip daddr @pairs drop"], [], ("192.168.0.1",))
+@example([f"ip saddr != {THERE} drop"], [], ("192.168.0.1",))
 @example([f"ip daddr {THERE} meta mark set 0x4000"], [], ("192.168.0.1", OWN))
 @example([], ["th dport 9090 masquerade"], ())
 @example([f"ip daddr {HERE} drop"], [], ("192.168.0.1", OWN))
