@@ -170,10 +170,11 @@ def _sides(
         ((_, kept),), mute, silent = with_senders([(lab, own)], given)
         left_out += mute
         told += silent
+        of_senders = {id(route) for _, route in kept}
         sent = [
             each
             for place, some in zip(own, found, strict=True)
-            if place in kept
+            if id(place[1]) in of_senders
             for each in by_sender(lab, some)
         ]
         labs.append((lab, sent, {None: part.ruleset} | {f: e.ruleset for f, e in theirs.items()}))

@@ -116,7 +116,8 @@ def _greet(given: Input, dead: Dead, places: LabPlaces, here: LabPlace) -> None:
     say(f"You are in {here.name}: {here.says}.")
     say("lab-map              list the places")
     say("lab-in node CMD      run a command in another place; a shell, without one")
-    say(f"lab-in {places.all[3].name} tcpdump -ni eth0   for example")
+    listens = "tcpdump -ni eth0" if shutil.which("tcpdump") else "ip -s link show eth0"
+    say(f"lab-in {places.all[3].name} {listens}   for example")
     say("exit                 end the lab and everything that runs in it")
 
 
