@@ -12,10 +12,13 @@ from typing import Any, NamedTuple
 from analyzer.errors import UsageError, suggestion
 from analyzer.failure.models import Dead
 from analyzer.inputs.recognised import Input, read_input
+from analyzer.kubeproxy.proxy_mode import ProxyMode
+from analyzer.kubeproxy.routes.past_refusal import has_others
 from analyzer.kubeproxy.select import narrow
 from analyzer.kubeproxy.view import Route, ServicePort, Source, each_network
 from analyzer.model.diagnostics import Diagnostic, Severity, partial_warning
-from analyzer.model.endings import Ending, EndKind
+from analyzer.model.endings import UNKNOWN_END, Ending, EndKind
+from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.probability import ALWAYS, Bounds
 from analyzer.model.value import replace
 from analyzer.reports.lab_answers import LeftOut
@@ -263,13 +266,28 @@ def routes_to(service: ServicePort, source: Source, given: Input) -> _AskedRoute
     """Yield the routes to one ServicePort; for refused frontends, the route with its refusal."""
     refusals = dict(service.refusals)
     for route in each_network(service.every_route(source)):
+        if source is Source.HAIRPIN and not route.shares and not route.unresolved:
+            continue  # no flow returns to its endpoint
         how = refusals.get(route.frontend)
         nowhere = not route.shares and not route.astray
-        if how is not None and nowhere and not passes_by(route, given.every_ruleset):
-            refused = Ending(kind=EndKind.REFUSED, how=how)
-            yield service, replace(route, astray=((refused, Bounds(ALWAYS, ALWAYS)),))
-        else:
+        if how is None or not nowhere:
             yield service, route
+            continue
+        ends = Ending(kind=EndKind.REFUSED, how=how)
+        # Rules of nftables mode refuse in every hook.
+        of_iptables = given.view.mode is ProxyMode.IPTABLES
+        if of_iptables and passes_by(route, given.every_ruleset):
+            # What comes from outside goes back there: its own network decides how it ends.
+            is_open = route.source is Source.EXTERNAL or _has_others(given)
+            ends = UNKNOWN_END if is_open else Ending(kind=EndKind.UNCHANGED)
+        yield service, replace(route, astray=((ends, Bounds(ALWAYS, ALWAYS)),))
+
+
+def _has_others(given: Input) -> bool:
+    """Return whether rules of other programs may end flows that kube-proxy's do not refuse."""
+    rulesets = [*given.every_ruleset]
+    of_iptables = [each for each in rulesets if isinstance(each, Ruleset)]
+    return len(of_iptables) < len(rulesets) or has_others(of_iptables)
 
 
 def place_of(service: ServicePort, route: Route) -> tuple[Any, ...]:

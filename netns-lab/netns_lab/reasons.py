@@ -8,7 +8,7 @@ from typing import Final
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.rows.texts import rows_of
-from analyzer.kubeproxy.view import FrontendKind, Route, ServicePort, Source
+from analyzer.kubeproxy.view import Frontend, FrontendKind, Route, ServicePort, Source
 from analyzer.model.addresses import Address
 from analyzer.model.cluster import Cluster
 from analyzer.model.endings import EndKind
@@ -78,13 +78,27 @@ def passes_by(route: Route, rulesets: Iterable[Rules]) -> bool:
     """Return whether flows may bypass the rules that refuse a frontend without endpoints.
 
     Those of external addresses are evaluated in INPUT and, in later versions, in FORWARD; what the
-    node itself sends passes neither. Measured: 1.14.0-iptables-legacy/features+kubelet and
+    node itself sends passes neither. In 1.14 those of load balancers' addresses are among the rules
+    for ClusterIPs, which all flows traverse. Measured: 1.14.0-iptables-legacy/features+kubelet and
     1.36.2-iptables-legacy/features, feat/no-endpoints-lb.
     """
     outer = (FrontendKind.EXTERNAL_IP, FrontendKind.LOAD_BALANCER_IP)
     if route.frontend.kind not in outer:
         return False
+    rulesets = tuple(rulesets)
+    if any(_refuses_everywhere(each, route.frontend) for each in rulesets):
+        return False
     return route.source is Source.NODE or any(map(_forwards_unasked, rulesets))
+
+
+def _refuses_everywhere(ruleset: Rules, to: Frontend) -> bool:
+    """Return whether rules that flows from everywhere traverse refuse those to a frontend."""
+    table = ruleset.tables.get("filter") if isinstance(ruleset, Ruleset) else None
+    if table is None or to.address is None:
+        return False
+    of = rf"-d {re.escape(str(to.address))}/{to.address.max_prefixlen} .*--dport {to.port} "
+    asked = rf"(?m)^(?:\[\d+:\d+\] )?-A {names.SERVICES} {of}.*-j (?:REJECT|DROP)"
+    return re.search(asked, rows_of(table)) is not None
 
 
 def _forwards_unasked(ruleset: Rules) -> bool:
