@@ -13,6 +13,8 @@ from analyzer.model.addresses import are_ipv4, ipv4_number
 from analyzer.model.nft.expressions import Element
 from analyzer.model.nft.lazy import Lazy
 
+#: Longer words are no ports, and may be longer than Python reads as numbers.
+_PORT_DIGITS: Final = 5
 #: The values of one part of all keys, in the order of the elements.
 ElementColumn: TypeAlias = Sequence[int] | Sequence[str]
 
@@ -83,8 +85,10 @@ def _protocols(words: Sequence[str]) -> Sequence[str] | None:
 
 
 def _ports(words: Sequence[str]) -> Sequence[int] | None:
-    ports = set(words)
-    plain = all(each.isascii() and each.isdecimal() and each == str(int(each)) for each in ports)
+    plain = all(
+        len(each) <= _PORT_DIGITS and each.isascii() and each.isdecimal() and each == str(int(each))
+        for each in set(words)
+    )
     return list(map(int, words)) if plain else None
 
 

@@ -33,7 +33,8 @@ OTHERS = (
     "\u0661.2.3.4",
 )
 PROTOCOLS, OTHER_PROTOCOLS = ("tcp", "udp", "sctp"), ("17", "icmp", "nonesuch", "*")
-PORTS, OTHER_PORTS = ("80", "443", "0"), ("080", "http", "80-90", "\u0668\u0660", "-1")
+PORTS = ("80", "443", "0")
+OTHER_PORTS = ("080", "http", "80-90", "\u0668\u0660", "-1", "9" * 5_000)
 TAILS = ("", " timeout 5s", ' comment "a, b : goto c"', "\n", " ")
 
 Texts = Sequence[str]
