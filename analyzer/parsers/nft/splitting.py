@@ -237,9 +237,9 @@ def statements(body: str) -> list[tuple[int, str]]:
         more = inside.count("\n")
         whole = inside.replace("\n", " ")
         return [
-            (number + (more if number > first else 0), text)
-            if number != first
-            else (number, text.replace("{}", f"{{{whole}}}", 1))
+            (number, text.replace("{}", f"{{{whole}}}", 1))
+            if number == first
+            else (number + (more if number > first else 0), text)
             for number, text in statements(outside)
         ]
     found: list[tuple[int, str]] = []
@@ -265,10 +265,15 @@ def _without_elements(body: str) -> tuple[str, int, str] | None:
     """
     head, _, rest = body.partition("{")
     inside, brace, _ = rest.partition("}")
-    if "\n" not in inside or not brace or any(mark in inside for mark in '{;#\\"\r'):
+    if (
+        "\n" not in inside
+        or "\t" not in body
+        or not brace
+        or any(mark in inside for mark in '{;#\\"\r')
+    ):
         return None
-    before = head.rpartition("\n")[2]
-    if any(mark in before for mark in ';#\\"\r'):
+    before, behind = head.rpartition("\n")[2], rest[len(inside) + 1 :].partition("\n")[0]
+    if any(mark in before + behind for mark in ';#\\"\r{}') or head.count('"') % 2:
         return None
     return head + "{" + rest[len(inside) :], head.count("\n"), inside
 

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from typing import Final
+
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from analyzer.errors import ParseError
+from analyzer.parsers.nft import splitting
 from analyzer.parsers.nft.splitting import BracedBlock, RawTable, Split, split, statements
 from tests.support.effort import examples
 
@@ -177,3 +180,31 @@ def test_a_block_of_no_known_kind_keeps_its_head() -> None:
 )
 def test_blanks_beyond_the_indent_of_a_block_stay(body: str) -> None:
     assert statements(body)[-1][1] == " drop"
+
+
+_ODD: Final = (
+    "tcp dport 80 accept",
+    'comment "a { b"',
+    "# says { nothing",
+    "type ipv4_addr",
+    "elements = { 10.0.0.1,\n\t\t\t     10.0.0.2 }",
+    "elements = { 10.0.0.1,\n\t\t\t     10.0.0.2 }; size 5",
+    "tcp dport { 80,\n\t\t  443 } accept",
+    "tcp dport { 80,\n443 } ip saddr { 10.0.0.1, 10.0.0.2 } drop",
+    'log prefix "x\n{ y" accept',
+    "ip saddr { 10.0.0.1 } drop",
+    "flags interval; auto-merge",
+    "{}",
+)
+
+
+@examples(60, 3_000)
+@given(st.lists(st.sampled_from(_ODD), max_size=5), st.sampled_from(["\t\t", "  ", ""]))
+@example(["elements = { 10.0.0.1,\n\t\t\t     10.0.0.2 }; size 5", "type ipv4_addr"], "\t\t")
+def test_elements_on_many_lines_are_split_as_if_every_character_were_read(
+    lines: list[str], indent: str
+) -> None:
+    body = "\n" + "".join(f"{indent}{line}\n" for line in lines)
+    careful = splitting._without_indent(body, list(splitting._split_carefully(body)))  # noqa: SLF001  # the slow way
+    found = statements(body)
+    assert [(at, text.strip()) for at, text in found] == [(at, t.strip()) for at, t in careful]
