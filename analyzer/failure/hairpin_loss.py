@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from analyzer.failure.models import Dead
 from analyzer.failure.route_loss import DrawnLosses, RouteLoss, greatness
 from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, Source
-from analyzer.model.endings import Endings
-from analyzer.model.probability import Bounds
+from analyzer.model.endings import Endings, part, total
+from analyzer.model.probability import ALWAYS, NEVER, Bounds
 from analyzer.model.value import replace, value
 
 
@@ -22,6 +22,7 @@ class _Sender:
     Attributes:
         share: of its flows, what returns to it; lost: how rules lose some of that.
         route: that of all its flows, in which it is endpoint number `at`; None: it is not in it.
+        is_alive: whether it certainly is; else it may be dead, and then sends nothing.
     """
 
     endpoint: Endpoint
@@ -29,45 +30,66 @@ class _Sender:
     lost: Endings
     route: Route
     at: int | None
+    is_alive: bool
 
     def loss(self, drawn: DrawnLosses) -> RouteLoss:
-        """Return what it loses of all its flows; that it sends them shows that it is alive."""
+        """Return what it loses of all its flows if it is alive, which it is if it sends them."""
         lost: list[Endings] = [*self.route.losses()] or [()] * len(self.route.shares)
         if self.at is not None:
             lost[self.at] = self.lost
-        return drawn.if_alive(self.endpoint).losing(self.route, lost)
+            return drawn.if_alive(self.endpoint).losing(self.route, lost)
+        ends = part(self.lost, self.share)
+        least = total(self.lost).lower * self.share.lower
+        return RouteLoss(  # where its other flows go is not known
+            route=self.route,
+            loss=Bounds(least, ALWAYS),
+            nowhere=Bounds(NEVER, ALWAYS),
+            survives=Bounds(NEVER, ~least),
+            on_dead=Bounds(NEVER, ALWAYS if drawn.is_anything_dead else NEVER),
+            otherwise=ends,
+        )
 
 
 def hairpin_losses(service: ServicePort, drawn: DrawnLosses) -> Iterator[RouteLoss]:
-    """Yield for each frontend the highest loss of an endpoint's own flows.
+    """Yield for each frontend the highest loss of a living endpoint's own flows.
 
     Only of endpoints that lose some of their hairpin flows to rules, or may: the others lose no
     more than any pod does.
     """
-    pods: list[Route] | None = None
-    for hairpin in service.routes_from(Source.HAIRPIN):
-        lost = hairpin.losses()
-        if lost:
-            pods = [*service.routes_from(Source.POD)] if pods is None else pods
-            senders = _senders(hairpin, lost, pods, drawn)
-            losses = [sender.loss(drawn) for sender in senders]
-            most = max(losses, key=lambda each: greatness(each.loss), default=None)
-            if most is not None:
-                yield replace(most, route=hairpin)
+    for hairpin, senders in _every_sender(service, drawn):
+        losses = [sender.loss(drawn) for sender in senders]
+        most = max(losses, key=lambda each: greatness(each.loss), default=None)
+        if most is None:
+            continue
+        every = zip(senders, losses, strict=True)
+        least = max((found.loss.lower for each, found in every if each.is_alive), default=NEVER)
+        yield replace(
+            most,
+            route=hairpin,
+            loss=Bounds(least, most.loss.upper),
+            survives=Bounds(most.survives.lower, max(most.survives.lower, ~least)),
+        )
 
 
 def flows_of_senders(service: ServicePort) -> Iterator[Route]:
     """Yield the routes of all flows of endpoints that lose hairpin flows, with what is lost."""
+    for _, senders in _every_sender(service, DrawnLosses(Dead(endpoints=frozenset()))):
+        for sender in senders:
+            shares = list(sender.route.shares)
+            if sender.at is not None:
+                shares[sender.at] = replace(shares[sender.at], lost=sender.lost)
+            yield replace(sender.route, shares=tuple(shares))
+
+
+def _every_sender(
+    service: ServicePort, drawn: DrawnLosses
+) -> Iterator[tuple[Route, list[_Sender]]]:
+    """Yield the hairpin routes of which flows are lost, and who sends them."""
     pods: list[Route] | None = None
     for hairpin in service.routes_from(Source.HAIRPIN):
         if lost := hairpin.losses():
             pods = [*service.routes_from(Source.POD)] if pods is None else pods
-            drawn = DrawnLosses(Dead(endpoints=frozenset()))
-            for sender in _senders(hairpin, lost, pods, drawn):
-                shares = list(sender.route.shares)
-                if sender.at is not None:
-                    shares[sender.at] = replace(shares[sender.at], lost=sender.lost)
-                yield replace(sender.route, shares=tuple(shares))
+            yield hairpin, _senders(hairpin, lost, pods, drawn)
 
 
 def route_of_sender(endpoint: Endpoint, hairpin: Route, pods: Iterable[Route]) -> Route:
@@ -100,10 +122,11 @@ def _senders(
         if id(route) not in places:
             places[id(route)] = {each: at for at, each in enumerate(route.draws()[0])}
         at = places[id(route)].get(endpoint)
+        own = share if at is None else route.draws()[1][at]
         others = route.losses() if at is not None else ()
         to_it = others[at] if others and at is not None else ()
-        sender = _Sender(endpoint, share, endings, route, at)
-        key = id(endings), id(route), to_it, is_dead is None, at is None
+        sender = _Sender(endpoint, own, endings, route, at, is_dead is False)
+        key = id(endings), id(route), to_it, sender.is_alive, at is None
         alike.setdefault(key, []).append(sender)
     return [sender for held in alike.values() for sender in _extremes(held)]
 

@@ -226,6 +226,11 @@ class DrawnLosses:
         dead = replace(self._dead, uncertain=self._dead.uncertain - {endpoint})
         return DrawnLosses(dead, self._unfilled, self.count, self._known)
 
+    @property
+    def is_anything_dead(self) -> bool:
+        """Whether anything is dead, whether or not it has endpoints in the dump."""
+        return self._dead.is_anything
+
     def is_dead(self, endpoint: Endpoint) -> bool | None:
         """Return whether an endpoint is dead; None if that is not certain."""
         alive = self._is_alive(endpoint)

@@ -172,21 +172,33 @@ export class Model {
       const at = indexes ? indexes.indexOf(endpoint) : endpoint;
       const key = JSON.stringify([told, gone?.[at] ?? 0, fates[endpoint], at < 0]);
       if (!alike.has(key)) alike.set(key, []);
-      const { lower, upper } = this.distribution(number);
-      alike.get(key).push({ endpoint, route, lost: told[0], at, lower: lower[at], upper: upper[at] });
+      const of = this.distribution(at < 0 ? draws[hairpin[3]][0] : number);
+      const share = { lower: of.lower[at < 0 ? place : at], upper: of.upper[at < 0 ? place : at] };
+      alike.get(key).push({ endpoint, route, lost: told[0], at, ...share });
     });
     let top = null;
+    let least = NEVER;
     for (const held of alike.values()) {
-      for (const { endpoint, route, lost, at } of extremes(held)) {
+      for (const { endpoint, route, lost, at, lower } of extremes(held)) {
+        if (at < 0) {
+          // Where its other flows go is not known.
+          const low = times(lower, bounds(lost)[0]);
+          const found = { loss: [low, ALWAYS], nowhere: ANY, survives: [NEVER, not(low)], leads: true };
+          if (fates[endpoint] === 0) least = most(least, low);
+          if (top === null || isMore(found.loss, top.loss)) top = found;
+          continue;
+        }
         const [number, indexes, gone] = draws[route[3]];
         const ends = gone ? [...gone] : this.distribution(number).lower.map(() => null);
-        if (at >= 0) ends[at] = lost;
+        ends[at] = lost;
         const known = fates.map((fate, each) => (each === endpoint ? 0 : fate)); // it sends them, so it is alive
         const found = this.route([number, indexes, ends], route[4], route[5], route[6], dead, known);
+        if (fates[endpoint] === 0) least = most(least, found.loss[0]);
         if (top === null || isMore(found.loss, top.loss)) top = found;
       }
     }
-    return top;
+    // Who may be dead may send nothing: only what the living lose is certain.
+    return top && { ...top, loss: [least, top.loss[1]], survives: [top.survives[0], most(top.survives[0], not(least))] };
   }
 
   route([number, indexes, gone], open, unfilled, astray, dead, fates) {
@@ -333,7 +345,7 @@ function harm(a, b) {
 
 /** Return the senders of the lowest and the highest share: one of them has the highest loss. */
 function extremes(senders) {
-  if (senders.length === 1 || senders[0].at < 0) return senders.slice(0, 1);
+  if (senders.length === 1) return senders.slice(0, 1);
   const pick = (bound, sign) => senders.reduce((a, b) => (sign * compare(b[bound], a[bound]) > 0 ? b : a));
   return new Set([pick("lower", 1), pick("upper", 1), pick("lower", -1), pick("upper", -1)]);
 }
