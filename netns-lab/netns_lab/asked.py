@@ -266,8 +266,6 @@ def routes_to(service: ServicePort, source: Source, given: Input) -> _AskedRoute
     """Yield the routes to one ServicePort; for refused frontends, the route with its refusal."""
     refusals = dict(service.refusals)
     for route in each_network(service.every_route(source)):
-        if source is Source.HAIRPIN and not route.shares and not route.unresolved:
-            continue  # no flow returns to its endpoint
         how = refusals.get(route.frontend)
         nowhere = not route.shares and not route.astray
         if how is None or not nowhere:
@@ -284,10 +282,12 @@ def routes_to(service: ServicePort, source: Source, given: Input) -> _AskedRoute
 
 
 def _has_others(given: Input) -> bool:
-    """Return whether rules of other programs may end flows that kube-proxy's do not refuse."""
+    """Return whether others' rules or a policy may end flows that kube-proxy does not refuse."""
     rulesets = [*given.every_ruleset]
     of_iptables = [each for each in rulesets if isinstance(each, Ruleset)]
-    return len(of_iptables) < len(rulesets) or has_others(of_iptables)
+    chains = (c for each in of_iptables for t in each.tables.values() for c in t.chains.values())
+    accept = all(chain.policy in {None, "ACCEPT"} for chain in chains)
+    return len(of_iptables) < len(rulesets) or not accept or has_others(of_iptables)
 
 
 def place_of(service: ServicePort, route: Route) -> tuple[Any, ...]:

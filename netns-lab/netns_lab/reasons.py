@@ -43,6 +43,10 @@ def why_not(
         return (
             f"the rules accept NodePorts only at the address of {ports_of}; pass --node {ports_of}"
         )
+    if route.source is Source.HAIRPIN and not route.shares and not route.unresolved:
+        return (
+            "the rules return no flow from there to its endpoint; those of pods show how they end"
+        )
     if not route.shares and all(end.kind is EndKind.UNKNOWN for end, _ in route.astray):
         return "its flows from there are sent to no endpoint, and how they end is not predicted"
     return None

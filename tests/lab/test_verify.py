@@ -217,6 +217,12 @@ def test_flows_that_pass_by_a_refusal_go_on_unchanged(forwarded: bool, tmp_path:
     dump = tmp_path / "dump.txt"
     dump.write_text("\n".join([*lines, ""]))
     done = kubeodds("lab", "verify", str(dump), "--service", "default/gone", "-o", "json")
+    closed = tmp_path / "closed.txt"
+    closed.write_text("\n".join([*lines, ""]).replace(":OUTPUT ACCEPT", ":OUTPUT DROP"))
+    assert closed.read_text() != dump.read_text()
+    node = kubeodds("lab", "verify", str(closed), "--service", "default/gone", "--from", "node")
+    assert (node.returncode, node.stdout) == (2, "")
+    assert "how they end is not predicted" in node.stderr
     found = json.loads(done.stdout)
     assert (done.returncode, found["agrees"]) == (0, True)
     measured = {each["source"]: each["rejected"] for each in found["measurements"]}
@@ -242,7 +248,12 @@ def test_flows_that_others_send_to_a_port_of_the_node_are_named(tmp_path: Path) 
     found = json.loads(done.stdout)
     assert (done.returncode, found["agrees"]) == (0, True)
     assert {each["source"] for each in found["measurements"]} == {"node"}
-    assert [each["source"] for each in found["left_out"]] == ["pod", "pod-elsewhere", "external"]
+    assert [each["source"] for each in found["left_out"]] == [
+        "pod",
+        "pod-elsewhere",
+        "external",
+        "hairpin",
+    ]
     assert "how they end is not predicted" in json.dumps(found["left_out"])
 
 
