@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     #: Frontends whose flows are refused, and how: reject or drop.
     Refusals: TypeAlias = list[tuple[Frontend, str]]
 
-    class Entrance(Protocol):
+    class Dispatch(Protocol):
         """One frontend of one ServicePort, which leads to a chain."""
 
         @property
@@ -31,31 +31,31 @@ if TYPE_CHECKING:
         def frontend(self) -> Frontend:
             """Where flows are sent to."""
 
-    E = TypeVar("E", bound=Entrance)
+    E = TypeVar("E", bound=Dispatch)
 
 
 def grouped(
-    entrances: Iterable[E], refused: Mapping[NameAndProtocol, Refusals]
+    dispatches: Iterable[E], refused: Mapping[NameAndProtocol, Refusals]
 ) -> Iterator[tuple[NameAndProtocol, list[E], Refusals]]:
     """Yield the frontends of each ServicePort, by name and protocol, and those refused."""
     found: dict[NameAndProtocol, list[E]] = {}
-    for each in entrances:
+    for each in dispatches:
         found.setdefault((each.name, each.protocol), []).append(each)
     for key in sorted({**found, **refused}):
         yield key, found.get(key, []), refused.get(key, [])
 
 
-def first_of(entrances: Iterable[E]) -> list[E]:
+def first_of(dispatches: Iterable[E]) -> list[E]:
     """Return one for each frontend: of two rules for it, the first one matches every flow."""
     found: dict[Frontend, E] = {}
-    for each in entrances:
+    for each in dispatches:
         found.setdefault(each.frontend, each)
     return [*found.values()]
 
 
 def service_port(
     key: NameAndProtocol,
-    entrances: Sequence[E],
+    dispatches: Sequence[E],
     routes: Sequence[Route],
     refusals: Refusals,
     *,
@@ -64,7 +64,7 @@ def service_port(
 ) -> ServicePort:
     """Return a ServicePort; `unfilled` are those whose chain has no rules."""
     name, protocol = key
-    frontends = [*(e.frontend for e in entrances), *(f for f, _ in refusals)]
+    frontends = [*(e.frontend for e in dispatches), *(f for f, _ in refusals)]
     return ServicePort(
         name=service_name(name),
         protocol=protocol,
@@ -76,11 +76,11 @@ def service_port(
     )
 
 
-def plain_port(entrance: E, routes: Sequence[Route]) -> ServicePort:
+def plain_port(dispatch: E, routes: Sequence[Route]) -> ServicePort:
     """Return the ServicePort of an only frontend that is plain, as most are."""
     return ServicePort(
-        name=service_name(entrance.name),
-        protocol=entrance.protocol,
-        frontends=(entrance.frontend,),
+        name=service_name(dispatch.name),
+        protocol=dispatch.protocol,
+        frontends=(dispatch.frontend,),
         routes=routes,
     )

@@ -19,7 +19,7 @@ from functools import cached_property
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.assumed import rests_on
-from analyzer.kubeproxy.dispatch.iptables import Entrance, Entrances
+from analyzer.kubeproxy.dispatch.iptables import IptablesDispatch, IptablesDispatches
 from analyzer.kubeproxy.dispatch.node_port_address import answering_first
 from analyzer.kubeproxy.fastpath.iptables import PlainWays
 from analyzer.kubeproxy.grouping import first_of, grouped, plain_port, service_port
@@ -108,13 +108,15 @@ class Recogniser:
             self._nat if plainly else Table(ruleset.family, "nat", {}),
             None if advance is None else lambda rules: advance(rules, ruleset.rules),
         )
-        self._entrances = Entrances(self._nat, self._plain, object_names, cluster, self._own)
-        self._is_taken = self._entrances.taken()
+        self._dispatches = IptablesDispatches(
+            self._nat, self._plain, object_names, cluster, self._own
+        )
+        self._is_taken = self._dispatches.taken()
         self._known = source_facts(
             ruleset.family,
-            self._entrances.written,
+            self._dispatches.written,
             self._own,
-            lambda: (entrance.frontend for entrance in self._entrances.found),
+            lambda: (dispatch.frontend for dispatch in self._dispatches.found),
             self._is_taken,
             cluster,
             node,
@@ -124,7 +126,7 @@ class Recogniser:
         )
         #: The address that represents the sources of a route, if it is not the usual one.
         self._addresses = self._plain_ways.addresses
-        #: The routes of entrances, by identity, that were found before their Service was made.
+        #: The routes of dispatches, by identity, that were found before their Service was made.
         self._ways: dict[int, tuple[Way, ...]] = {}
         #: Whether rules of other programs may come before those that refuse flows.
         self._has_others: bool | None = None
@@ -136,7 +138,7 @@ class Recogniser:
 
         rulesets = (self._ruleset, *self._others)
         assumed = DEFAULTS if self._assumed is None else self._assumed
-        if self._entrances.unnamed:  # what is taken for a ClusterIP may be another address
+        if self._dispatches.unnamed:  # what is taken for a ClusterIP may be another address
             assumed = {name: of for name, of in assumed.items() if name != CLUSTER_IP}
         given = self._own, self._known.addresses, assumed
         return NatWalks(rulesets, self._ruleset, *given, self.places, self._plain.within)
@@ -174,7 +176,7 @@ class Recogniser:
     @cached_property
     def _are_few(self) -> bool:
         """Whether evaluating each frontend takes less time than finding out which are alike."""
-        walked = (e for e in self._entrances.found if not self._plain_ways.is_direct(e))
+        walked = (e for e in self._dispatches.found if not self._plain_ways.is_direct(e))
         return sum(self._size(each.chain) for each in walked) <= _FEW
 
     @cached_property
@@ -186,7 +188,7 @@ class Recogniser:
     def view(self) -> View:
         """Return all ServicePorts with their routes."""
         notes = Notes(self._ruleset, self._whole)
-        mode, diagnostics = notes.mode(self._nat, shown=bool(self._entrances.found))
+        mode, diagnostics = notes.mode(self._nat, shown=bool(self._dispatches.found))
         unseen = diagnostics[0].message if diagnostics else ""
         services = tuple(self._services()) if mode is ProxyMode.IPTABLES else ()
         if "_walks" in vars(self):
@@ -194,13 +196,13 @@ class Recogniser:
             settle(services)
         diagnostics += [notes.unfilled(s) for s in services if s.unfilled]
         diagnostics += notes.exempted(services)
-        diagnostics += notes.odd_rules(self._entrances.odd)
+        diagnostics += notes.odd_rules(self._dispatches.odd)
         if self._whole.legacy_beside and not self._others and not unseen:
             diagnostics.append(notes.half())
         if "_walks" in vars(self):
             diagnostics += rests_on(self._walks.used, self._walks.assumed, self._ruleset.file)
-        if self._entrances.unnamed:
-            diagnostics.append(notes.nameless(self._entrances.unnamed))
+        if self._dispatches.unnamed:
+            diagnostics.append(notes.nameless(self._dispatches.unnamed))
         found = [
             *survey(self._whole, {"nat": self._plain.unread()}, names.NEVER_EMPTY),
             *self._mended,
@@ -226,7 +228,7 @@ class Recogniser:
             pod_source=self._known.addresses[Source.POD],
             cut=() if self._has_all_of_nat() else (VERSIONS[self._ruleset.family],),
             unseen=unseen,
-            left_out=self._entrances.left_out,
+            left_out=self._dispatches.left_out,
             unled=self._unled,
             diagnostics=(*self._ruleset.diagnostics, *found, *diagnostics),
         )
@@ -272,16 +274,16 @@ class Recogniser:
 
     def plain_grounds(self) -> PlainGrounds | None:
         """Return what the routes of plain Services rest on; None: not on plain rows alone."""
-        if not self._by_class or self._entrances.unnamed or self._mended:
+        if not self._by_class or self._dispatches.unnamed or self._mended:
             return None
-        return self._plain_ways.grounds(self._entrances.written, self._known.pods)
+        return self._plain_ways.grounds(self._dispatches.written, self._known.pods)
 
     # --- ServicePorts ---
 
     def _services(self) -> Iterator[ServicePort]:
-        refused = self._entrances.refused(self._rulesets_of_family())
-        groups = [*grouped(self._entrances.found, refused)]
-        self._find_ways([entrances for _, entrances, _ in groups])
+        refused = self._dispatches.refused(self._rulesets_of_family())
+        groups = [*grouped(self._dispatches.found, refused)]
+        self._find_ways([dispatches for _, dispatches, _ in groups])
         for group in groups:
             yield self._service(*group)
 
@@ -293,20 +295,20 @@ class Recogniser:
                 yield each
 
     def _service(
-        self, key: NameAndProtocol, entrances: list[Entrance], refusals: Refusals
+        self, key: NameAndProtocol, dispatches: list[IptablesDispatch], refusals: Refusals
     ) -> ServicePort:
-        if len(entrances) == 1 and not refusals and entrances[0].plain is not None:
-            return plain_port(entrances[0], self._routes(entrances))
-        routes = self._refused(self._routes(first_of(entrances)), refusals)
-        if refusals and (past := [*self._past(key, entrances, refusals)]):
+        if len(dispatches) == 1 and not refusals and dispatches[0].plain is not None:
+            return plain_port(dispatches[0], self._routes(dispatches))
+        routes = self._refused(self._routes(first_of(dispatches)), refusals)
+        if refusals and (past := [*self._past(key, dispatches, refusals)]):
             routes = (*routes, *past)
         return service_port(
             key,
-            entrances,
+            dispatches,
             routes,
             refusals,
-            affinity=self._entrances.affinity(entrances),
-            unfilled=filter(self._entrances.is_empty, entrances),
+            affinity=self._dispatches.affinity(dispatches),
+            unfilled=filter(self._dispatches.is_empty, dispatches),
         )
 
     def _refused(self, routes: Sequence[Route], refusals: Refusals) -> Sequence[Route]:
@@ -317,33 +319,33 @@ class Recogniser:
         return as_refused(routes, refusals)
 
     def _past(
-        self, key: NameAndProtocol, entrances: list[Entrance], refusals: Refusals
+        self, key: NameAndProtocol, dispatches: list[IptablesDispatch], refusals: Refusals
     ) -> Iterator[Route]:
         """Yield routes of frontends without endpoints whose flows others' rules take first."""
         from analyzer.kubeproxy.routes.past_refusal import has_others, past_refusal
 
         if self._has_others is None:
             self._has_others = has_others(self._rulesets_of_family())
-        led = {entrance.frontend for entrance in entrances}
+        led = {dispatch.frontend for dispatch in dispatches}
         for to, how in dict(refusals).items() if self._has_others else ():
             if to not in led and to.port is not None:
                 ways = self._classed(to, key[1], lambda to=to: self._to(to, key[1]))  # type: ignore[misc]  # a default binds it
                 yield from self._noted(past_refusal(how, ways), to, key[1])
 
-    def _routes(self, entrances: list[Entrance]) -> Sequence[Route]:
+    def _routes(self, dispatches: list[IptablesDispatch]) -> Sequence[Route]:
         """Return the routes of a ServicePort: made at once, or, if plain, when they are used."""
-        if all(map(self._plain_ways.is_direct, entrances)):
-            return self._plain_ways.routes(entrances)
-        return tuple([route for e in entrances for route in self._all(e)])
+        if all(map(self._plain_ways.is_direct, dispatches)):
+            return self._plain_ways.routes(dispatches)
+        return tuple([route for e in dispatches for route in self._all(e)])
 
-    def _all(self, entrance: Entrance) -> Iterator[Route]:
+    def _all(self, dispatch: IptablesDispatch) -> Iterator[Route]:
         """Yield the routes of one frontend from all kinds of source."""
-        if self._plain_ways.is_direct(entrance):
-            yield from (r for s in Source for r in self._plain_ways.made([entrance], s))
+        if self._plain_ways.is_direct(dispatch):
+            yield from (r for s in Source for r in self._plain_ways.made([dispatch], s))
             return
-        known = id(entrance) in self._ways
-        ways = self._ways[id(entrance)] if known else self._found(entrance)
-        yield from self._noted(ways, entrance.frontend, entrance.protocol)
+        known = id(dispatch) in self._ways
+        ways = self._ways[id(dispatch)] if known else self._found(dispatch)
+        yield from self._noted(ways, dispatch.frontend, dispatch.protocol)
 
     def _noted(self, ways: Iterable[Way], to: Frontend, protocol: str) -> Iterator[Route]:
         """Yield the routes, and keep the addresses that represent their sources."""
@@ -352,7 +354,7 @@ class Recogniser:
                 self._addresses[to, protocol, route.source, route.network] = address
             yield self._walks.hairpins.of(route) if route.source is Source.HAIRPIN else route
 
-    def _find_ways(self, services: Iterable[list[Entrance]]) -> None:
+    def _find_ways(self, services: Iterable[list[IptablesDispatch]]) -> None:
         """Find the routes of what is not plain, of the Services with the fewest rules first.
 
         Of alike frontends the first is walked, and a walk of many endpoints takes long.
@@ -363,12 +365,12 @@ class Recogniser:
         for each in sorted(others, key=lambda of: max(self._size(e.chain) for e in of)):
             self._ways |= {id(e): self._found(e) for e in each if e.plain is None}
 
-    def _found(self, entrance: Entrance) -> tuple[Way, ...]:
+    def _found(self, dispatch: IptablesDispatch) -> tuple[Way, ...]:
         """Return the routes of one frontend that is not plain."""
         if self._advance is not None:
-            self._advance(self._size(entrance.chain), self._ruleset.rules)
-        to, protocol = entrance.frontend, entrance.protocol
-        return self._classed(to, protocol, lambda: self._walked(entrance))
+            self._advance(self._size(dispatch.chain), self._ruleset.rules)
+        to, protocol = dispatch.frontend, dispatch.protocol
+        return self._classed(to, protocol, lambda: self._walked(dispatch))
 
     def _classed(
         self, frontend: Frontend, protocol: str, walked: Callable[[], tuple[Way, ...]]
@@ -381,12 +383,12 @@ class Recogniser:
     def _to(self, frontend: Frontend, protocol: str) -> tuple[Way, ...]:
         return tuple(self._routes_of.ways(frontend, protocol))
 
-    def _walked(self, entrance: Entrance) -> tuple[Way, ...]:
+    def _walked(self, dispatch: IptablesDispatch) -> tuple[Way, ...]:
         """Return the routes of one frontend from all kinds of source, as traversals find them."""
-        if entrance.frontend.port is None:
-            way = entrance.chain, entrance.frontend, entrance.protocol
+        if dispatch.frontend.port is None:
+            way = dispatch.chain, dispatch.frontend, dispatch.protocol
             return tuple([(self._walks.behind(*way, source), None) for source in Source])
-        return self._to(entrance.frontend, entrance.protocol)
+        return self._to(dispatch.frontend, dispatch.protocol)
 
     def _size(self, name: str) -> int:
         """Return about how many rules a flow traverses from a Service's chain on."""

@@ -7,7 +7,7 @@ from functools import cached_property
 from ipaddress import IPv4Address, IPv6Address
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.dispatch.nft import NAT_HOOKS, Entrance, Entrances, base_chains
+from analyzer.kubeproxy.dispatch.nft import NAT_HOOKS, NftDispatch, NftDispatches, base_chains
 from analyzer.kubeproxy.dispatch.nft_chains import destinations, no_map, reached_by
 from analyzer.kubeproxy.dispatch.nft_clients import affinity, unmarked_network
 from analyzer.kubeproxy.dispatch.nft_frame import SurroundingRules
@@ -75,9 +75,9 @@ class NftFamily:
         ruleset = rulesets[0]
         assert isinstance(ruleset, NftRuleset)
         self._ruleset = ruleset
-        self._read = Entrances(ruleset, family, object_names, plainly=plainly)
+        self._read = NftDispatches(ruleset, family, object_names, plainly=plainly)
         self._tables = self._read.tables
-        self.entrances = self._read.entrances
+        self.dispatches = self._read.dispatches
         self._addresses: dict[tuple[Frontend, str, Source, Network | None], Address] = {}
         self._of: dict[int, ServicePort] = {}
 
@@ -91,8 +91,8 @@ class NftFamily:
             found = unmarked_network(reached_by(table, starts, no_map))
             if found is not None:
                 return found
-        for entrance in self.entrances:
-            found = unmarked_network(reached_by(entrance.table, [entrance.chain]))
+        for dispatch in self.dispatches:
+            found = unmarked_network(reached_by(dispatch.table, [dispatch.chain]))
             if found is not None:
                 return found
         return None
@@ -103,7 +103,7 @@ class NftFamily:
             self._family,
             self._written,
             self._own,
-            lambda: (entrance.frontend for entrance in self.entrances),
+            lambda: (dispatch.frontend for dispatch in self.dispatches),
             self._is_taken,
             self._cluster,
             self._node,
@@ -116,7 +116,7 @@ class NftFamily:
 
     @cached_property
     def _taken(self) -> frozenset[Address]:
-        frontends = [entrance.frontend.address for entrance in self.entrances]
+        frontends = [dispatch.frontend.address for dispatch in self.dispatches]
         return frozenset(
             address
             for address in (*self._own, *self._cluster.placements, *frontends, *self._endpoints())
@@ -129,18 +129,18 @@ class NftFamily:
 
     def _endpoints(self) -> Iterator[Address]:
         """Yield the addresses that flows are sent to."""
-        for entrance in self.entrances:
-            if entrance.plain is not None:
+        for dispatch in self.dispatches:
+            if dispatch.plain is not None:
                 continue
-            for chain in self._chains(entrance):
+            for chain in self._chains(dispatch):
                 for rule in chain.rules:
                     for statement in rule.statements:
                         if isinstance(statement, Dnat):
                             yield from destinations(statement)
 
-    def _chains(self, entrance: Entrance) -> list[Chain]:
+    def _chains(self, dispatch: NftDispatch) -> list[Chain]:
         """Return the chains of a Service that a frontend leads to."""
-        return self._read.chains(entrance.table, entrance.chain)
+        return self._read.chains(dispatch.table, dispatch.chain)
 
     @cached_property
     def _parts(self) -> SourceParts:
@@ -161,9 +161,9 @@ class NftFamily:
     @property
     def node_port_address(self) -> Address | None:
         """The address of the node that represents those at which NodePorts answer."""
-        for entrance in self.entrances:
-            if entrance.among is not None:
-                held = entrance.table.sets.get(entrance.among)
+        for dispatch in self.dispatches:
+            if dispatch.among is not None:
+                held = dispatch.table.sets.get(dispatch.among)
                 keys = [element.key for element in held.elements] if held is not None else []
                 listed = [key for key in keys if isinstance(key, IPv4Address | IPv6Address)]
                 return next((key for key in listed if key in self._own), (*listed, None)[0])
@@ -172,17 +172,17 @@ class NftFamily:
     def services(self) -> Iterator[ServicePort]:
         """Yield all ServicePorts with their routes."""
         refused: dict[NameAndProtocol, Refusals] = {}
-        known = {(e.protocol, e.frontend.address, e.frontend.port): e for e in self.entrances}
+        known = {(e.protocol, e.frontend.address, e.frontend.port): e for e in self.dispatches}
         for place, answer in self._read.refused:
-            entrance_of = known.get((str(place.protocol), place.address, place.port))
-            if entrance_of is not None:
-                name, frontend = entrance_of.name, entrance_of.frontend
+            known_dispatch = known.get((str(place.protocol), place.address, place.port))
+            if known_dispatch is not None:
+                name, frontend = known_dispatch.name, known_dispatch.frontend
             else:
                 name, frontend = self._read.named(place, "")
             answers = refused.setdefault((name, str(place.protocol)), [])
             if all(frontend != each for each, _ in answers):
                 answers.append((frontend, answer))
-        for group in grouped(self.entrances, refused):
+        for group in grouped(self.dispatches, refused):
             service = self._service(*group)
             self._of[id(service)] = service
             yield service
@@ -198,7 +198,7 @@ class NftFamily:
         """Return the chains and maps that were fully read as rows, by family, table and name."""
         found = {
             (e.table.family, e.table.name, name)
-            for e in self.entrances
+            for e in self.dispatches
             if e.plain is not None
             for name in (e.chain, *e.plain.ends)
         }
@@ -234,29 +234,29 @@ class NftFamily:
         return self._walks.whole(*way, self._addresses.get((*way, route.network), USUAL))
 
     def _service(
-        self, key: NameAndProtocol, entrances: list[Entrance], refusals: Refusals
+        self, key: NameAndProtocol, dispatches: list[NftDispatch], refusals: Refusals
     ) -> ServicePort:
-        if len(entrances) == 1 and not refusals:
-            routes = self._plain_routes(entrances[0])
+        if len(dispatches) == 1 and not refusals:
+            routes = self._plain_routes(dispatches[0])
             if routes is not None:
-                return plain_port(entrances[0], routes)
-        every = (route for each in first_of(entrances) for route in self._routes(each))
-        timeouts = (affinity(self._chains(e), e.table) for e in entrances)
+                return plain_port(dispatches[0], routes)
+        every = (route for each in first_of(dispatches) for route in self._routes(each))
+        timeouts = (affinity(self._chains(e), e.table) for e in dispatches)
         return service_port(
             key,
-            entrances,
+            dispatches,
             as_refused(every, refusals),
             refusals,
             affinity=next(filter(None, timeouts), None),
-            unfilled=filter(self._is_empty, entrances),
+            unfilled=filter(self._is_empty, dispatches),
         )
 
-    def _plain_routes(self, entrance: Entrance) -> Sequence[Route] | None:
+    def _plain_routes(self, dispatch: NftDispatch) -> Sequence[Route] | None:
         """Return the routes of a frontend that follow from its rows; None: they do not."""
-        chain, frontend = entrance.plain, entrance.frontend
+        chain, frontend = dispatch.plain, dispatch.frontend
         if chain is None or frontend.address is None or self._plain_services is None:
             return None
-        place = PlainFrontend(frontend=frontend, protocol=entrance.protocol, chain=chain)
+        place = PlainFrontend(frontend=frontend, protocol=dispatch.protocol, chain=chain)
         return self._plain_services.routes(place)
 
     @cached_property
@@ -281,17 +281,17 @@ class NftFamily:
         closures = NftClosures(self._tables, self._own, self._known.pods, self._walks.tells)
         return Classes(closures, self._is_taken, own=self._own)
 
-    def _is_empty(self, entrance: Entrance) -> bool:
-        if entrance.plain is not None:
+    def _is_empty(self, dispatch: NftDispatch) -> bool:
+        if dispatch.plain is not None:
             return False
-        chain = entrance.table.chains.get(entrance.chain)
+        chain = dispatch.table.chains.get(dispatch.chain)
         return chain is not None and not len(chain.rules)
 
-    def _routes(self, entrance: Entrance) -> Iterator[Route]:
+    def _routes(self, dispatch: NftDispatch) -> Iterator[Route]:
         """Yield the routes of one frontend from all kinds of source."""
         if self._advance is not None:
-            self._advance(sum(len(c.rules) for c in self._chains(entrance)), self._ruleset.rules)
-        way = entrance.frontend, entrance.protocol
+            self._advance(sum(len(c.rules) for c in self._chains(dispatch)), self._ruleset.rules)
+        way = dispatch.frontend, dispatch.protocol
         ways = (
             tuple(self._every_route.ways(*way))
             if self._classes is None
@@ -309,10 +309,10 @@ class NftFamily:
         if "_walks" in self.__dict__:
             yield from bounded_work(self._walks.exceeded, self._ruleset.file)
             yield from not_told(self._walks.missed_sets, self._ruleset.file)
-        for entrance in (e for e in self.entrances if self._is_empty(e)):
+        for dispatch in (e for e in self.dispatches if self._is_empty(e)):
             yield partial_warning(
                 "empty-chain",
-                f"the chain of {entrance.name} for {entrance.frontend} is empty: was the dump "
+                f"the chain of {dispatch.name} for {dispatch.frontend} is empty: was the dump "
                 "taken in the middle of a sync? Whether there are endpoints is not known",
                 self._ruleset.file,
             )

@@ -122,7 +122,7 @@ class _Maker:
         has_ports = names.NODE_PORTS in nat.chains and names.NODE_PORTS in self._graph.leading
         self._ports = list(self._of(names.NODE_PORTS, _NODE_PORTS)) if has_ports else []
         self._jumps = list(self._to_node_ports()) if self._ports else []
-        self._entries = list(self._entrances())
+        self._entries = list(self._jumps_to_services())
         for name in sorted(self._graph.leading):
             self._note_others(name)
 
@@ -209,7 +209,7 @@ class _Maker:
                     "-j RETURN"
                 )
 
-    def _entrances(self) -> Iterator[tuple[str, int, Rule]]:
+    def _jumps_to_services(self) -> Iterator[tuple[str, int, Rule]]:
         """Yield the base chains that lead to KUBE-SERVICES, and the place of the rule, from 1."""
         for name, chain in self._nat.chains.items():
             for at, row in enumerate(texts(chain)):

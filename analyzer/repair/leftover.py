@@ -35,13 +35,13 @@ def _lines(ruleset: Ruleset) -> Iterator[str]:
         if table is None or not own:
             continue
         yield f"*{name}\n"
-        yield from _entrances(table)
+        yield from _jumps_to_ours(table)
         yield from (f"-F {each}\n" for each in own)
         yield from (f"-X {each}\n" for each in own)
         yield "COMMIT\n"
 
 
-def _entrances(table: Table) -> Iterator[str]:
+def _jumps_to_ours(table: Table) -> Iterator[str]:
     """Yield what deletes the rules by which other chains lead to ours."""
     for chain in table.chains.values():
         if chain.name.startswith(PREFIX):

@@ -10,7 +10,7 @@ from analyzer.kubeproxy.view import Frontend, FrontendKind
 
 
 @dataclass(frozen=True)
-class Entrance:
+class Dispatch:
     name: str
     protocol: str
     frontend: Frontend
@@ -25,8 +25,8 @@ A, B, C = map(cluster_ip, (1, 2, 3))
 
 
 def test_frontends_are_grouped_by_name_and_protocol_in_their_order() -> None:
-    found = [Entrance("b", "tcp", B), Entrance("a", "udp", A), Entrance("a", "tcp", A)]
-    more = Entrance("b", "tcp", C)
+    found = [Dispatch("b", "tcp", B), Dispatch("a", "udp", A), Dispatch("a", "tcp", A)]
+    more = Dispatch("b", "tcp", C)
     refused = {("b", "tcp"): [(A, "reject")], ("0", "tcp"): [(C, "drop")]}
     assert list(grouped([*found, more], refused)) == [
         (("0", "tcp"), [], [(C, "drop")]),
@@ -37,12 +37,12 @@ def test_frontends_are_grouped_by_name_and_protocol_in_their_order() -> None:
 
 
 def test_of_two_rules_for_a_frontend_the_first_one_counts() -> None:
-    found = [Entrance("a", "tcp", B, "1"), Entrance("a", "tcp", A), Entrance("a", "tcp", B, "2")]
+    found = [Dispatch("a", "tcp", B, "1"), Dispatch("a", "tcp", A), Dispatch("a", "tcp", B, "2")]
     assert first_of(found) == found[:2]
 
 
 def test_a_service_port_has_each_frontend_once() -> None:
-    found = [Entrance("n/a:p", "tcp", B), Entrance("n/a:p", "tcp", A), Entrance("n/a:p", "tcp", B)]
+    found = [Dispatch("n/a:p", "tcp", B), Dispatch("n/a:p", "tcp", A), Dispatch("n/a:p", "tcp", B)]
     refused = [(A, "reject"), (C, "drop")]
     made = service_port(("n/a:p", "tcp"), found, (), refused, affinity=7, unfilled=[found[1]])
     assert made.frontends == (B, A, C)
@@ -52,6 +52,6 @@ def test_a_service_port_has_each_frontend_once() -> None:
 
 
 def test_an_only_plain_frontend_is_the_same_service_port() -> None:
-    only = Entrance("n/a:p", "udp", A)
+    only = Dispatch("n/a:p", "udp", A)
     whole = service_port(("n/a:p", "udp"), [only], (), [], affinity=None, unfilled=[])
     assert plain_port(only, ()) == whole

@@ -33,7 +33,7 @@ _KINDS: Final = {kind.value: kind for kind in FrontendKind}
 
 
 @value
-class Entrance:
+class IptablesDispatch:
     """One frontend of one ServicePort, and the plain rows that it leads to, if these are all."""
 
     name: str
@@ -43,7 +43,7 @@ class Entrance:
     plain: PlainService | None = None
 
 
-class Entrances:
+class IptablesDispatches:
     """All rules of table nat that lead to Services.
 
     `plain` are the rows of nat in the plainest shapes; `object_names` names Services whose rules
@@ -79,7 +79,7 @@ class Entrances:
         """The names of Services that a rule leads to which is not of any frontend."""
         return tuple(dict.fromkeys(odd.name for odd in self.odd if not odd.lacks_port))
 
-    def _find(self) -> Iterator[Entrance]:
+    def _find(self) -> Iterator[IptablesDispatch]:
         for service in self._plain.services.values():
             name, kind = names.name_and_kind(service.comment)
             address = host(service.address)
@@ -88,7 +88,7 @@ class Entrances:
                 name, kind = self._object_names.of(*way)
             frontend = Frontend(_KINDS[kind or "ClusterIP"], address, service.port)
             self.unnamed += name is None
-            yield Entrance(
+            yield IptablesDispatch(
                 name or str(frontend), service.protocol, frontend, service.chain, service
             )
         for chain in (names.SERVICES, names.NODE_PORTS):
@@ -101,12 +101,14 @@ class Entrances:
                 if isinstance(each, Entry):
                     assert each.chain is not None  # those of nat send flows on
                     self.unnamed += each.name == str(each.frontend)
-                    yield Entrance(each.name, each.protocol, each.frontend, each.chain)
+                    yield IptablesDispatch(each.name, each.protocol, each.frontend, each.chain)
                 else:
                     self.odd.append(each)
 
         for host_port in self._host_ports():
-            yield Entrance(host_port.name, host_port.protocol, host_port.frontend, host_port.chain)
+            yield IptablesDispatch(
+                host_port.name, host_port.protocol, host_port.frontend, host_port.chain
+            )
 
     def _host_ports(self) -> Iterator[HostPort]:
         if any(name.startswith(names.HOST_PORTS) for name in self._nat.chains):
@@ -165,20 +167,20 @@ class Entrances:
             or self._plain.endpoints.has_address(address)
         )
 
-    def is_empty(self, entrance: Entrance) -> bool:
+    def is_empty(self, dispatch: IptablesDispatch) -> bool:
         """Return whether a frontend leads to an empty chain."""
-        if entrance.plain is not None:
+        if dispatch.plain is not None:
             return False
-        chain = self._nat.chains.get(entrance.chain)
+        chain = self._nat.chains.get(dispatch.chain)
         return chain is not None and not len(chain.rules)
 
-    def affinity(self, entrances: list[Entrance]) -> int | None:
+    def affinity(self, dispatches: list[IptablesDispatch]) -> int | None:
         """Return the session affinity timeout in seconds; None: no session affinity."""
-        for entrance in entrances:
-            if entrance.plain is None:
+        for dispatch in dispatches:
+            if dispatch.plain is None:
                 from analyzer.kubeproxy.dispatch.entries import affinity
 
-                found = affinity(self._nat, entrance.chain)
+                found = affinity(self._nat, dispatch.chain)
                 if found is not None:
                     return found
         return None
@@ -199,8 +201,8 @@ class Entrances:
         return found
 
 
-def _place(entrance: Entrance | Entry) -> tuple[str, Address | None, int | None]:
-    return entrance.protocol, entrance.frontend.address, entrance.frontend.port
+def _place(dispatch: IptablesDispatch | Entry) -> tuple[str, Address | None, int | None]:
+    return dispatch.protocol, dispatch.frontend.address, dispatch.frontend.port
 
 
 def _may_refuse(ruleset: Ruleset) -> bool:

@@ -46,7 +46,7 @@ def base_chains(table: Table, hooks: Container[str], kind: str) -> list[str]:
 
 
 @value(kw_only=True)
-class Entrance:
+class NftDispatch:
     """One frontend of one ServicePort, and the chain that it leads to."""
 
     name: str
@@ -58,7 +58,7 @@ class Entrance:
     plain: PlainChain | None = None
 
 
-class Entrances:
+class NftDispatches:
     """The frontends of one family, `family`: ``ip`` or ``ip6``, in a ruleset.
 
     `plainly`: elements of the plainest shape are read as rows.
@@ -101,8 +101,8 @@ class Entrances:
         #: By table and name.
         self._chains: dict[tuple[int, str], list[Chain]] = {}
         self.guarded = self._read_guarded()
-        self.entrances = list(self._read_entrances())
-        ours = {id(entrance.table) for entrance in self.entrances}
+        self.dispatches = list(self._read_dispatches())
+        ours = {id(dispatch.table) for dispatch in self.dispatches}
         # What other tables refuse, for example a firewall's, is not a Service.
         self.refused: list[tuple[PacketPattern, str]] = [
             (place, answer)
@@ -110,11 +110,11 @@ class Entrances:
             if id(table) in ours or table.name == _TABLE
         ]
 
-    def _read_entrances(self) -> Iterator[Entrance]:
+    def _read_dispatches(self) -> Iterator[NftDispatch]:
         for table in self.tables:
             yield from self._read_table(table)
 
-    def _read_table(self, table: Table) -> Iterator[Entrance]:
+    def _read_table(self, table: Table) -> Iterator[NftDispatch]:
         rows: list[PlainElement] = []
 
         def take(name: str) -> bool:
@@ -144,14 +144,14 @@ class Entrances:
         """Return whether packets of this family can match; a table may be of both families."""
         return place.address is None or place.address.version == self._version
 
-    def _of_row(self, row: PlainElement, table: Table) -> Entrance:
+    def _of_row(self, row: PlainElement, table: Table) -> NftDispatch:
         address, protocol, port, chain = row
         place = PacketPattern(address=address, protocol=protocol, port=port)
         name, frontend = self.named(place, chain)
         plain = chain_of(table, chain)
         if plain is not None:
             self.plain_addresses.update(plain.hosts)
-        return Entrance(
+        return NftDispatch(
             name=name,
             protocol=protocol,
             frontend=frontend,
@@ -160,9 +160,9 @@ class Entrances:
             plain=plain,
         )
 
-    def _entrance(self, place: PacketPattern, chain: str, table: Table) -> Entrance:
+    def _entrance(self, place: PacketPattern, chain: str, table: Table) -> NftDispatch:
         name, frontend = self.named(place, chain)
-        return Entrance(
+        return NftDispatch(
             name=name,
             protocol=str(place.protocol),
             frontend=frontend,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator
 from functools import cached_property
 
-from analyzer.kubeproxy.dispatch.iptables import Entrance
+from analyzer.kubeproxy.dispatch.iptables import IptablesDispatch
 from analyzer.kubeproxy.fastpath.masquerade import MANY, PlainMasquerade
 from analyzer.kubeproxy.routes.sources import PodNetworks
 from analyzer.kubeproxy.rows.plain import PlainTable
@@ -122,12 +122,12 @@ class PlainWays:
         services = self._plain.services.values()
         return frozenset(t.rpartition(":")[2] for each in services for t in each.drawn.texts)
 
-    def is_direct(self, entrance: Entrance) -> bool:
+    def is_direct(self, dispatch: IptablesDispatch) -> bool:
         """Return whether a frontend is plain, and its flows reach KUBE-SERVICES unchanged."""
-        if entrance.plain is None or not self._are_plain:
+        if dispatch.plain is None or not self._are_plain:
             return False
-        address = entrance.frontend.address
-        direct = self._direct(entrance.protocol)
+        address = dispatch.frontend.address
+        direct = self._direct(dispatch.protocol)
         if direct is None or address is None:
             return direct is None
         return any(first <= int(address) <= last for first, last in direct)
@@ -181,22 +181,22 @@ class PlainWays:
             for hook in ("PREROUTING", "OUTPUT")
         )
 
-    def routes(self, entrances: list[Entrance]) -> PlainRoutes:
+    def routes(self, dispatches: list[IptablesDispatch]) -> PlainRoutes:
         """Return the routes of a ServicePort whose frontends are all direct."""
-        alone = entrances[0].plain if len(entrances) == 1 else None
+        alone = dispatches[0].plain if len(dispatches) == 1 else None
         return PlainRoutes(
-            lambda source: self.made(entrances, source),
+            lambda source: self.made(dispatches, source),
             lambda: self.spares_all,
             None if alone is None else alone.drawn,
             lambda: (
-                None if alone is None else self._after_by_source_of(entrances[0], alone.unmarked)
+                None if alone is None else self._after_by_source_of(dispatches[0], alone.unmarked)
             ),
-            lambda: None if alone is None else self._found_of(entrances[0], alone),
+            lambda: None if alone is None else self._found_of(dispatches[0], alone),
         )
 
-    def _found_of(self, entrance: Entrance, plain: PlainService) -> Hashable:
+    def _found_of(self, dispatch: IptablesDispatch, plain: PlainService) -> Hashable:
         """Return what happens to flows from each source to each endpoint, by identity."""
-        after_by_source = self._after_by_source_of(entrance, plain.unmarked)
+        after_by_source = self._after_by_source_of(dispatch, plain.unmarked)
         if after_by_source is not None:
             return id(after_by_source)
         return tuple(
@@ -204,47 +204,47 @@ class PlainWays:
                 (part.network, part.also, result_key(after, plain))
                 for source in Source
                 for part, after in differing_parts(
-                    plain, self._after_dnat_from(source, entrance, plain.unmarked)
+                    plain, self._after_dnat_from(source, dispatch, plain.unmarked)
                 )
             ]
         )
 
-    def _after_by_source_of(self, entrance: Entrance, unmarked: Unmarked) -> AfterBySource:
-        asked = unmarked, self._first(entrance, Source.NODE)
+    def _after_by_source_of(self, dispatch: IptablesDispatch, unmarked: Unmarked) -> AfterBySource:
+        asked = unmarked, self._first(dispatch, Source.NODE)
         if asked not in self._after_by_source:
-            every = tuple(tuple(self._after_dnat_from(s, entrance, unmarked)) for s in Source)
+            every = tuple(tuple(self._after_dnat_from(s, dispatch, unmarked)) for s in Source)
             by_endpoint = any(callable(after) for parts in every for *_, after in parts)
             self._after_by_source[asked] = None if by_endpoint else every
         return self._after_by_source[asked]
 
     def _after_dnat_from(
-        self, source: Source, entrance: Entrance, unmarked: Unmarked
+        self, source: Source, dispatch: IptablesDispatch, unmarked: Unmarked
     ) -> list[PartAfterDnat]:
         known = self._after_dnat_of[source]
-        asked = unmarked, self._first(entrance, source)
+        asked = unmarked, self._first(dispatch, source)
         if asked not in known:
             known[asked] = list(self._after_dnat(source, *asked))
         return known[asked]
 
-    def _first(self, entrance: Entrance, source: Source) -> First | None:
+    def _first(self, dispatch: IptablesDispatch, source: Source) -> First | None:
         """Return what is known of flows to a frontend before DNAT, if it matters."""
         if self._masquerade.is_plain:
             return None
-        return self._walks().before_dnat.first(entrance.frontend, entrance.protocol, source)
+        return self._walks().before_dnat.first(dispatch.frontend, dispatch.protocol, source)
 
-    def made(self, entrances: list[Entrance], source: Source) -> Iterator[Route]:
+    def made(self, dispatches: list[IptablesDispatch], source: Source) -> Iterator[Route]:
         """Yield the routes from one kind of source to frontends, all of which are direct."""
-        for entrance in entrances:
-            plain = entrance.plain
+        for dispatch in dispatches:
+            plain = dispatch.plain
             assert plain is not None
-            by_part = self._after_dnat_from(source, entrance, plain.unmarked)
+            by_part = self._after_dnat_from(source, dispatch, plain.unmarked)
             for part, after in differing_parts(plain, by_part):
                 network = part.network
                 if network is not None and part.address is not None:
-                    way = entrance.frontend, entrance.protocol, source, network
+                    way = dispatch.frontend, dispatch.protocol, source, network
                     self.addresses[way] = part.address
                 shares = PlainShares(plain.drawn, plain.protocol, after)
-                yield Route(entrance.frontend, source, shares, NEVER, network, (), part.also)
+                yield Route(dispatch.frontend, source, shares, NEVER, network, (), part.also)
 
     def _after_dnat(
         self, source: Source, unmarked: Unmarked, first: First | None

@@ -99,8 +99,8 @@ def test_what_kube_proxy_leaves_alone_is_no_loss_but_on_the_way_to_a_cluster_ip(
     """Up to 1.20 only flows from outside the node are sent on from an external IP."""
     local = "-m addrtype ! --src-type LOCAL -m physdev ! --physdev-is-in"
     for says, lost in (("external IP", ()), ("cluster IP", (EndKind.UNCHANGED,))):
-        entrance = cluster_ip().replace("cluster IP", says).replace(" -m tcp", f" {local} -m tcp")
-        (service,) = view(dump(entrance, *ONE[1:])).services
+        row = cluster_ip().replace("cluster IP", says).replace(" -m tcp", f" {local} -m tcp")
+        (service,) = view(dump(row, *ONE[1:])).services
         route = next(each for each in service.routes if each.source is Source.NODE)
         assert ends(route) == [(EndKind.UNCHANGED, 1, 1)]
         assert tuple(ending.kind for ending, _ in counted(route)) == lost
