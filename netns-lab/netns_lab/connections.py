@@ -15,21 +15,23 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from analyzer.kubeproxy.view import Endpoint, Source
 from analyzer.model.addresses import IPV4, Address, address_from_text
 from netns_lab.command import run
 from netns_lab.namespace import Namespace
 from netns_lab.servers import FAMILIES
-from netns_lab.topology import Host, LabTopology
+
+if TYPE_CHECKING:
+    from netns_lab.experiment import Lab
 
 #: Seconds: from an answer to the next byte; without an answer, until a connection hangs;
 #: for opening one.
 _PERIOD: Final = 0.05
 HANGS: Final = 0.5
 _OPENING: Final = 1.0
-#: Priority of the client's ip rules: ours come before the one that mutes it.
+#: Priority of the ip rules of those addresses.
 _FIRST: Final = 0
 _TABLE: Final = 203
 _NUMBER: Final = struct.Struct("!I")
@@ -237,9 +239,7 @@ def hangs(
             yield before, None if is_last else after
 
 
-def client_of(
-    topology: LabTopology, source: Source, address: Address
-) -> tuple[Namespace, Address | None]:
+def client_of(lab: Lab, source: Source, address: Address) -> tuple[Namespace, Address | None]:
     """Return where connections from a kind of source are opened, and set that place up.
 
     To be called once for each address.
@@ -248,27 +248,17 @@ def client_of(
         LabError: ip(8) fails.
     """
     if source is Source.NODE:
-        return topology.node, None
-    host, mac = _device(topology, source)
+        return lab.topology.node, None
+    host, mac, _ = lab.topology.senders(source)
+    lab.muting.speaks(address, source)
     version, table = address.version, _TABLE + host.index
     hop = "169.254.1.1" if version == IPV4 else "fe80::6b:6f"
     lines = [
         f"neigh replace {hop} lladdr {mac} dev {host.device} nud permanent",
         f"route replace default via {hop} dev {host.device} onlink table {table}",
         f"rule add pref {_FIRST} from {address} table {table}",
-        f"rule add pref {_FIRST} to {address} table local",
     ]
     if source is not Source.POD:
         lines.insert(0, f"address add {address} dev {host.device}")
     run(host.namespace, ["ip", f"-{version}", "-batch", "-"], "\n".join(lines) + "\n")
     return host.namespace, address
-
-
-def _device(topology: LabTopology, source: Source) -> tuple[Host, str]:
-    match source:
-        case Source.EXTERNAL:
-            return topology.outside, topology.outer_mac
-        case Source.POD_ELSEWHERE:
-            return topology.elsewhere, topology.uplink_mac
-        case _:
-            return topology.client, topology.gateway_mac

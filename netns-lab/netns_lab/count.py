@@ -80,7 +80,7 @@ class ReturnedPackets:
 
     def __init__(self, host: Host, layout: PacketLayout) -> None:
         self._layout = layout
-        program = filters.answers(layout)
+        program = filters.answers(layout, host.mac)
         self._ring = Ring(
             host.namespace, host.device, layout.ethertype, program, slot=_LONG, most=_ROOM
         )

@@ -23,6 +23,8 @@ _LOOPBACK: Final = 1
 _IP: Final = 0xFFF00000
 _WORD: Final = 4
 _ETHERTYPE_AT: Final = 12
+#: The last four bytes of the MAC address that a frame is for.
+_LAST_OF_MAC: Final = 2
 _ALL: Final = 0x40000
 
 _SYN: Final = 0x02
@@ -36,7 +38,8 @@ _UNREACHABLE: Final = {1: 3, 58: 1}
 
 def arrivals(layout: PacketLayout) -> list[Instruction]:
     """Return a filter for the first packets of flows that arrive at a host."""
-    steps = [*_to_this_host(layout), *_carries(layout.next_protocol, layout.number)]
+    to_this_host = (_LOAD_BYTE, _PACKET_TYPE), (_EQUAL, 0)
+    steps = [*_of(layout), *to_this_host, *_carries(layout.next_protocol, layout.number)]
     match layout.protocol:
         case "tcp":
             steps += [(_LOAD_BYTE, LINK + layout.flags), (_AND, _SYN_ACK), (_EQUAL, _SYN)]
@@ -47,9 +50,14 @@ def arrivals(layout: PacketLayout) -> list[Instruction]:
     return _program(steps)
 
 
-def answers(layout: PacketLayout) -> list[Instruction]:
-    """Return a filter for answers to clients, and for refusals by the protocol or by ICMP."""
-    steps = _to_this_host(layout)
+def answers(layout: PacketLayout, mac: str) -> list[Instruction]:
+    """Return a filter for answers to clients, and for refusals by the protocol or by ICMP.
+
+    Clients are told by the last four bytes of the MAC address, which is one that their device has
+    or, for deaf ones, has not.
+    """
+    last = int(mac.replace(":", "")[4:], 16)
+    steps = [*_of(layout), (_LOAD_WORD, _LAST_OF_MAC), (_EQUAL, last)]
     of_icmp = [
         *_carries(layout.next_protocol, layout.icmp),
         (_LOAD_BYTE, LINK + layout.header),
@@ -85,13 +93,8 @@ def from_others(version: int) -> list[Instruction]:
     return [*program, (_RETURN, 0, 0, 0), (_RETURN, 0, 0, _ALL)]
 
 
-def _to_this_host(layout: PacketLayout) -> list[tuple[int, int]]:
-    return [
-        (_LOAD_HALF, _ETHERTYPE_AT),
-        (_EQUAL, layout.ethertype),
-        (_LOAD_BYTE, _PACKET_TYPE),
-        (_EQUAL, 0),
-    ]
+def _of(layout: PacketLayout) -> list[tuple[int, int]]:
+    return [(_LOAD_HALF, _ETHERTYPE_AT), (_EQUAL, layout.ethertype)]
 
 
 def _carries(at: int, protocol: int) -> list[tuple[int, int]]:

@@ -68,9 +68,7 @@ class Messages:
         self.count = count = len(buffer) // size
         #: Numbers of messages that the sender's own stack refused to send.
         self.kept_back: list[int] = []
-        # When the stack refuses one of many, sendmmsg does not say so, but how many it sent before:
-        # that one would be sent again, and rules would draw for it anew.
-        self._most_at_once = count if to is None else 1
+        self._may_be_kept_back = to is not None
         self.buffer = buffer
         base = address_of(buffer) + skip
         vectors = array("Q", bytes(_VECTOR * count))
@@ -115,12 +113,18 @@ class Messages:
         at, last = first, first + count
         while at < last:
             where = ctypes.c_void_p(self._address + _HEADER * at)
-            sent = _libc.sendmmsg(descriptor, where, min(last - at, self._most_at_once), 0)
+            sent = _libc.sendmmsg(descriptor, where, last - at, 0)
             if sent < 0:
-                sent = _after(ctypes.get_errno(), _KEPT_BACK)
-                kept += sent
-                self.kept_back += range(at, at + sent)
+                refused = _after(ctypes.get_errno(), _KEPT_BACK)
+                sent = 0
+            else:
+                # It stops at one that the stack refused, which it does not say; sent again, rules
+                # would draw for it anew.
+                refused = int(self._may_be_kept_back and at + sent < last)
             at += sent
+            kept += refused
+            self.kept_back += range(at, at + refused)
+            at += refused
         return kept
 
     def receive(self, descriptor: int) -> int:

@@ -5,18 +5,19 @@ The node is the exception: its limits on ICMP errors are raised, so that each RE
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Final
 
+from analyzer.kubeproxy.view import Source
 from analyzer.model.addresses import Address
 from netns_lab.layout import PacketLayout
 from netns_lab.namespace import Namespace
 from netns_lab.netlink import Netlink
 from netns_lab.servers import FAMILIES
-from netns_lab.topology import MUTE, TABLE_LOCAL, Host, LabTopology
+from netns_lab.topology import TABLE_LOCAL, Host, LabTopology
 
 #: What limits errors of ICMP: while packets are counted, and usually (ip-sysctl.rst).
 _ICMP_LIMITS: Final = {
@@ -33,6 +34,8 @@ class Muting:
     def __init__(self, lab: LabTopology) -> None:
         self._lab = lab
         self._wanted = 0
+        #: Clients that are pods, as programs in their namespace are, if no flows are counted.
+        self._clients = dict.fromkeys(lab.plan.clients_from(Source.POD), Source.POD)
         #: Namespaces that send ICMP errors about the dead: every node, and hosts of the dead.
         self._telling = {lab.node, *(each.namespace for each in lab.gates)}
 
@@ -41,6 +44,11 @@ class Muting:
         self._telling.add(namespace)
         if self._wanted:
             _limit_errors(namespace, counting=True)
+
+    def speaks(self, address: Address, source: Source) -> None:
+        """Let the kernel answer at a client's address, also while the others are mute."""
+        self._clients.pop(address, None)
+        set_deaf(self._lab, {address: source}, deaf=False)
 
     @contextmanager
     def on(self) -> Iterator[None]:
@@ -64,11 +72,21 @@ class Muting:
         """
         for namespace in self._telling:
             _limit_errors(namespace, counting=on)
-        asked = Netlink(self._lab.client.namespace)
-        for version in self._lab.plan.versions:
-            asked.rule(MUTE, family=FAMILIES[version], delete=not on)
-        asked.send()
-        asked.close()
+        set_deaf(self._lab, self._clients, deaf=on)
+
+
+def set_deaf(lab: LabTopology, clients: Mapping[Address, Source], *, deaf: bool) -> None:
+    """Make the kernels at clients' addresses deaf to what the node sends there, or not.
+
+    Raises:
+        LabError: the kernel refuses.
+    """
+    asked = Netlink(lab.node)
+    for address, source in clients.items():
+        host, _, device = lab.senders(source)
+        asked.neighbour(device, address, host.deaf_mac if deaf else host.mac)
+    asked.send()
+    asked.close()
 
 
 def ignoring(

@@ -42,8 +42,10 @@ _RULE_TO_TABLE, _RULE_BLACKHOLE = 1, 6
 _BRIDGE_FAMILY: Final = 7
 
 #: Link attributes.
-_MAC, _NAME, _QDISC, _MASTER, _OPERSTATE, _INFO, _NETNS_FD = 1, 3, 6, 10, 16, 18, 28
+_MAC, _NAME, _LINK, _QDISC, _MASTER, _OPERSTATE, _INFO, _NETNS_FD = 1, 3, 5, 6, 10, 16, 18, 28
 _SLAVE_KIND, _SLAVE_DATA, _HAIRPIN_MODE = 4, 5, 4  # inside of _INFO; of a port of a bridge
+#: Mode of a macvlan device: devices of one parent also reach each other.
+_MACVLAN_BRIDGE: Final = 4
 #: What begins and what ends a transaction of nf_tables; neither is acknowledged (nfnetlink.c).
 _BATCH: Final = tuple(
     struct.pack("=IHHII", 20, kind, _REQUEST, 0, 0) + struct.pack(">BBH", 0, 0, 10)
@@ -89,6 +91,25 @@ class Netlink:
         info = _text(1, "veth") + attribute(2, attribute(1, other))
         body = _link(index) + _text(_NAME, name) + attribute(_MAC, _bytes_of(mac))
         self.add(f"veth {name}", _NEW_LINK, body + attribute(_INFO, info), _CREATE | _EXCLUSIVE)
+
+    def macvlan(self, parent: int, device: tuple[Namespace, str, int, str]) -> None:
+        """Create a device in another namespace that gets the parent's packets to its own MAC.
+
+        `device` are the namespace, the name there, the index and the MAC address.
+        """
+        namespace, name, index, mac = device
+        mode = attribute(2, attribute(1, struct.pack("=I", _MACVLAN_BRIDGE)))
+        self.add(
+            f"macvlan {name} in {namespace.name}",
+            _NEW_LINK,
+            _link(index)
+            + _text(_NAME, name)
+            + attribute(_MAC, _bytes_of(mac))
+            + attribute(_LINK, struct.pack("=I", parent))
+            + attribute(_NETNS_FD, struct.pack("=I", namespace.descriptor))
+            + attribute(_INFO, _text(1, "macvlan") + mode),
+            _CREATE | _EXCLUSIVE,
+        )
 
     def bridge(self, name: str, index: int) -> None:
         """Create a bridge, up."""

@@ -301,7 +301,7 @@ def _client(lab: Any, run: Any, places: dict[Any, Any]) -> Any:
     sending = sending_of(run.service, run.route, version_of(run.service, run.route))
     address = lab.topology.plan.clients[sending][-1]
     if address not in places:
-        places[address] = connections.client_of(lab.topology, source, address)
+        places[address] = connections.client_of(lab, source, address)
     return places[address]
 
 

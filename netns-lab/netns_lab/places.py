@@ -13,6 +13,7 @@ from analyzer.model.addresses import Address
 from analyzer.model.text import printable
 from netns_lab.errors import LabError
 from netns_lab.experiment import Lab
+from netns_lab.muting import set_deaf
 from netns_lab.namespace import Namespace
 from netns_lab.topology import Host, move_outside, stand_as
 
@@ -91,6 +92,7 @@ class LabPlaces:
         if outside:
             own = move_outside(topology)
             theirs = tuple(plan.clients_from(Source.EXTERNAL))
+            set_deaf(topology, dict.fromkeys(theirs, Source.EXTERNAL), deaf=False)
             found.append(LabPlace(OUTSIDE, own, "a client outside of the cluster", theirs))
         self.all: Sequence[LabPlace] = found
 

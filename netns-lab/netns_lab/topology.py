@@ -1,15 +1,14 @@
 """The small cluster around one node, as far as the node's own rules can tell.
 
-    client === node (the dump is loaded here) --- fabric --- other node, one each
-      |          |                                 |  `----- world (all that is none of these)
-      |        pods (this node's own endpoints)    |
-      `--------------------------------------------'
+    client === node (the dump is loaded here) === fabric --- other node, one each
+                 |                                     `----- world (all that is none of these)
+               pods (this node's own endpoints)
 
-The client has three devices: one to send as a pod of this node, one as a client outside the
-cluster, and one, on the fabric, as a pod of another node. Devices of pods have names that the rules
+The client has two devices: one to send as a pod of this node, and one as a client outside the
+cluster. A pod of another node sends by the fabric's. Devices of pods have names that the rules
 recognise, or are ports of a bridge that has.
 
-Neighbours and the bridge's forwarding table are static, so that no packet waits for ARP or is
+Neighbours and a bridge's forwarding table are static, so that no packet waits for ARP or is
 flooded, and so that a dead node is a silent peer on a link that is up: its namespace has no
 address, receives every packet and sends nothing. A node owns its endpoints by AnyIP: local routes
 without devices.
@@ -43,16 +42,14 @@ _EVERYTHING: Final[dict[int, Network]] = {4: ip_network("0.0.0.0/0"), 6: ip_netw
 _LOOPBACK: Final = 1
 _HOST: Final = 2
 _HOST_OUTSIDE: Final = 3
-_HOST_ELSEWHERE: Final = 4
 _CLIENT, _OUTSIDE, _PODS, _UPLINK, _BRIDGE = 11, 12, 13, 14, 15
 _FABRIC: Final = 100
 
 #: Value of ``addr_gen_mode``: IN6_ADDR_GEN_MODE_NONE.
 _NO_ADDRESSES: Final = 1
 
-#: Priorities of the client's ip rules; the first one exists while the client is muted.
-MUTE: Final = 1
-_LOOK_LOCALLY: Final = 2
+#: Priorities of the ip rules of hosts whose endpoints send.
+_BY_THE_NODE, _LOOK_LOCALLY = 1, 2
 TABLE_LOCAL: Final = 255
 _TABLE_OF_PODS: Final = 100
 
@@ -68,6 +65,14 @@ class Host:
     index: int = _HOST
     #: For pods of a node with rules of its own: that node.
     gate: Gate | None = None
+
+    @property
+    def deaf_mac(self) -> str:
+        """A MAC address that its device does not have, at which only packet sockets hear.
+
+        As a host does with what a switch floods, its kernel drops that at once (ip_rcv_core).
+        """
+        return f"06{self.mac[2:]}"
 
     @property
     def entry(self) -> tuple[Namespace, str, int, str]:
@@ -111,6 +116,21 @@ class LabTopology:
         return [each.gate for each in self.others if each.gate is not None]
 
     @property
+    def of_pods(self) -> tuple[int, int]:
+        """Indexes of the node's devices towards pods that are clients and those that are not."""
+        return (_BRIDGE, _BRIDGE) if self.plan.bridge is not None else (_CLIENT, _PODS)
+
+    def senders(self, source: Source) -> tuple[Host, str, int]:
+        """Return where a kind of source sends from, to which MAC, and the node's device there."""
+        match source:
+            case Source.EXTERNAL:
+                return self.outside, self.outer_mac, _OUTSIDE
+            case Source.POD_ELSEWHERE:
+                return self.elsewhere, self.uplink_mac, _UPLINK
+            case _:
+                return self.client, self.gateway_mac, self.of_pods[0]
+
+    @property
     def hosts(self) -> list[Host]:
         """All namespaces that receive packets, including the world."""
         return [self.own_pods, *self.others, self.world]
@@ -137,7 +157,7 @@ def build(wanted: LabPlan) -> LabTopology:
         node=node,
         client=client,
         outside=Host(client.namespace, _mac(6), device="eth1", index=_HOST_OUTSIDE),
-        elsewhere=Host(client.namespace, _mac(6, 1), device="eth2", index=_HOST_ELSEWHERE),
+        elsewhere=Host(fabric, _mac(6, 1), device="uplink", index=_FABRIC),
         own_pods=own_pods,
         others=others,
         world=world,
@@ -178,6 +198,7 @@ def _other(wanted: HostPlan, at: int) -> Host:
 def _quiet(namespace: Namespace, versions: Sequence[int]) -> None:
     """Disable what would send packets by itself, or drop ours, before devices exist."""
     with namespace:
+        _write("net/ipv4/ip_early_demux", 0)  # few packets have a socket here
         for scope in ("all", "default"):
             _write(f"net/ipv4/conf/{scope}/rp_filter", 0)
             _write(f"net/ipv4/conf/{scope}/accept_local", 1)
@@ -202,7 +223,7 @@ def _answer_by_the_node(asked: Netlink, host: Host, wanted: LabPlan) -> None:
         asked.route(ip_network(address), host.index, hop, table=_TABLE_OF_PODS)
     for version in wanted.versions:
         family = FAMILIES[version]
-        asked.rule(MUTE, _TABLE_OF_PODS, family=family, made_here=True)
+        asked.rule(_BY_THE_NODE, _TABLE_OF_PODS, family=family, made_here=True)
         asked.rule(_LOOK_LOCALLY, TABLE_LOCAL, family=family)
         asked.rule(0, TABLE_LOCAL, family=family, delete=True)
 
@@ -229,32 +250,22 @@ def _wire(lab: LabTopology) -> None:
         node.up(index, master=_BRIDGE if port else None, of_pods=port)
         if port:
             node.forward(index, host.mac)
+            node.forward(index, host.deaf_mac)
     node.send()
     node.close()
     _wire_fabric(lab)
 
 
 def _wire_fabric(lab: LabTopology) -> None:
-    fabric = Netlink(lab.fabric)
-    # Its table is written here; learning would only expire entries.
-    fabric.bridge("fabric", _FABRIC)
+    """Give each host a macvlan device on the other end of the node's: a bridge takes longer."""
+    fabric, elsewhere = Netlink(lab.fabric), lab.elsewhere
     peer = lab.node, "eth0", _UPLINK, _mac(5, 3)
-    fabric.veth("uplink", _FABRIC + 1, _mac(7), peer)
-    fabric.up(_FABRIC + 1, master=_FABRIC)
-    fabric.forward(_FABRIC + 1, _mac(5, 3))
-    for at, host in enumerate((lab.world, lab.elsewhere, *lab.others)):
-        index = _FABRIC + 2 + at
-        fabric.veth(f"n{at}", index, _mac(8, at), host.entry)
-        fabric.up(index, master=_FABRIC)
-        fabric.forward(index, host.entry[3])
+    fabric.veth(elsewhere.device, elsewhere.index, elsewhere.mac, peer)
+    fabric.up(elsewhere.index)
+    for host in (lab.world, *lab.others):
+        fabric.macvlan(elsewhere.index, host.entry)
     fabric.send()
     fabric.close()
-    with lab.fabric:
-        for name in ("iptables", "ip6tables", "arptables"):
-            # Enabled in a new namespace if the module is loaded, and runs the hooks for each frame.
-            switch = Path(f"/proc/sys/net/bridge/bridge-nf-call-{name}")
-            if switch.exists():
-                switch.write_text("0", encoding="ascii")
 
 
 def _set_up_node(lab: LabTopology) -> None:
@@ -265,15 +276,12 @@ def _set_up_node(lab: LabTopology) -> None:
         asked.address(_UPLINK, address)
     for address in wanted.own_clients:
         asked.own(ip_network(address))
-    of_pods = (_BRIDGE, _BRIDGE) if wanted.bridge is not None else (_CLIENT, _PODS)
-    for address in wanted.clients_from(Source.POD):
-        asked.beside(of_pods[0], address, lab.client.mac)
-    for address in wanted.clients_from(Source.EXTERNAL):
-        asked.beside(_OUTSIDE, address, lab.outside.mac)
-    for address in wanted.clients_from(Source.POD_ELSEWHERE):
-        asked.beside(_UPLINK, address, lab.elsewhere.mac)
+    for source in (Source.POD, Source.EXTERNAL, Source.POD_ELSEWHERE):
+        host, _, device = lab.senders(source)
+        for address in wanted.clients_from(source):
+            asked.beside(device, address, host.mac if source is Source.POD else host.deaf_mac)
     for address in wanted.own_pods.endpoints:
-        asked.beside(of_pods[1], address, lab.own_pods.mac)
+        asked.beside(lab.of_pods[1], address, lab.own_pods.mac)
     for host in lab.others:
         assert host.plan is not None
         hops = {address.version: address for address in host.plan.addresses}
@@ -291,16 +299,12 @@ def _set_up_node(lab: LabTopology) -> None:
 
 def _set_up_client(lab: LabTopology) -> None:
     asked = Netlink(lab.client.namespace)
-    for index in (_LOOPBACK, lab.client.index, lab.outside.index, lab.elsewhere.index):
+    for index in (_LOOPBACK, lab.client.index, lab.outside.index):
         asked.up(index)
     for address in lab.plan.clients_from(Source.POD):
         asked.address(lab.client.index, address)
     for version in lab.plan.versions:
         asked.default_route(lab.client.index, _HOP[version], lab.gateway_mac)
-        # After the rule that `muting` adds.
-        family = FAMILIES[version]
-        asked.rule(_LOOK_LOCALLY, TABLE_LOCAL, family=family)
-        asked.rule(0, TABLE_LOCAL, family=family, delete=True)
     asked.send()
     asked.close()
 
@@ -308,7 +312,8 @@ def _set_up_client(lab: LabTopology) -> None:
 def move_outside(lab: LabTopology) -> Namespace:
     """Move the client outside the cluster to a namespace of its own, for programs to run in.
 
-    The plan must have addresses for it. No flows are counted from there any more.
+    The plan must have addresses for it. No flows are counted from there any more; the kernel there
+    is deaf until `muting.set_deaf` changes that.
 
     Raises:
         LabError: ip(8) refuses.

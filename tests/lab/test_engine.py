@@ -16,6 +16,7 @@ PROGRAM = """
 import json, os, socket
 from ipaddress import IPv4Address, IPv4Network
 from netns_lab import filters
+from netns_lab.command import run
 from netns_lab.columns import sockaddr_of
 from netns_lab.layout import PacketLayout
 from netns_lab.messages import Messages
@@ -68,6 +69,19 @@ address = socket.AF_INET.to_bytes(2, "little") + bytes(2) + to[0].packed + bytes
 own = Flows(layout, to, (IPv4Address("10.0.0.2"),), macs, 20, address)
 raw = one.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
 found["kept_back"] = own.send(raw.fileno(), 0, 20)
+asked_here = Netlink(one)
+asked_here.address(11, IPv4Address("10.0.0.2"))
+asked_here.beside(11, to[0], macs[1])
+asked_here.send()
+rules = "type filter hook output priority 0; counter; udp sport & 3 == 1 drop"
+run(one, ["nft", "-f", "-"], f"table ip t {{ chain c {{ {rules}\\n}}\\n}}\\n")
+heard.clear()
+found["some_kept_back"] = own.send(raw.fileno(), 0, 20), list(own.kept_back[-5:])
+take()
+inverted = [socket.ntohs(each & 0xFFFF) for each in heard]
+found["ports_of_those_heard"] = sorted(0xFFFF - each for each in inverted)
+counted = run(one, ["nft", "list", "table", "t"]).stdout
+found["seen_by_rules"] = counted.partition("packets ")[2].split()[0]
 try:
     asked.address(99, to[0])
     asked.send()
@@ -106,3 +120,12 @@ def test_packets_that_the_own_stack_keeps_back_are_counted(found: Any) -> None:
 
 def test_what_the_kernel_refuses_is_named(found: Any) -> None:
     assert found["refused"] == "address 10.0.0.1 in other: No such device"
+
+
+def test_packets_that_the_own_stack_keeps_back_among_others_are_told_and_not_sent_again(
+    found: Any,
+) -> None:
+    """One in four is dropped by a rule; sent again, rules would see it twice."""
+    assert found["some_kept_back"] == [5, [1, 5, 9, 13, 17]]
+    assert found["ports_of_those_heard"] == [1024 + at for at in range(20) if at % 4 != 1]
+    assert found["seen_by_rules"] == "20"

@@ -75,7 +75,8 @@ def answered(name, is_of_lab, version, protocol):
     layout = PacketLayout(version, protocol)
     opens = {"tcp": listener, "udp": datagrams}[protocol] if is_of_lab else None
     sock = opens(pod, 80, version) if opens else plain(pod, protocol, version)
-    ring = Ring(node, "eth0", layout.ethertype, filters.answers(layout), slot=128, most=512)
+    program = filters.answers(layout, MACS[0])
+    ring = Ring(node, "eth0", layout.ethertype, program, slot=128, most=512)
     link = node.socket(socket.AF_PACKET, socket.SOCK_RAW)
     link.bind(("eth0", 0))
     own, other = map(ip_address, ADDRESSES[version])
