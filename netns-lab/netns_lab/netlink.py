@@ -8,6 +8,7 @@ include/uapi/linux/netfilter/{nfnetlink,nfnetlink_conntrack}.h.
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import struct
@@ -100,7 +101,7 @@ class Netlink:
         namespace, name, index, mac = device
         mode = attribute(2, attribute(1, struct.pack("=I", _MACVLAN_BRIDGE)))
         self.add(
-            f"macvlan {name} in {namespace.name}",
+            f"macvlan device {name} of {namespace.name}",
             _NEW_LINK,
             _link(index)
             + _text(_NAME, name)
@@ -286,7 +287,10 @@ class Netlink:
     def _check(self, what: str, body: bytes) -> None:
         (number,) = struct.unpack_from("=i", body)
         if number:
-            raise LabError(f"{what} in {self._namespace.name}: {os.strerror(-number)}")
+            says = os.strerror(-number)
+            if -number == errno.EOPNOTSUPP:  # of a kind of device too, if its module is missing
+                says += "; this kernel may lack the module for it"
+            raise LabError(f"{what} in {self._namespace.name}: {says}")
 
     def _messages(self, most: int = 1 << 16) -> Iterator[tuple[int, int, bytes]]:
         data = self._socket.recv(most)

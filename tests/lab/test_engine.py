@@ -21,7 +21,7 @@ from netns_lab.columns import sockaddr_of
 from netns_lab.layout import PacketLayout
 from netns_lab.messages import Messages
 from netns_lab.namespace import Namespace, leave_host
-from netns_lab.netlink import Netlink
+from netns_lab.netlink import Netlink, attribute
 from netns_lab.ready import wait_until_ready
 from netns_lab.replay import Flows
 from netns_lab.ring import Ring
@@ -87,6 +87,11 @@ try:
     asked.send()
 except Exception as error:
     found["refused"] = str(error)
+asked.add("device of a new kind", 16, bytes(16) + attribute(18, attribute(1, b"new")), 0x600)
+try:
+    asked.send()
+except Exception as error:
+    found["no_such_kind"] = str(error)
 print(json.dumps(found))
 """
 
@@ -120,6 +125,13 @@ def test_packets_that_the_own_stack_keeps_back_are_counted(found: Any) -> None:
 
 def test_what_the_kernel_refuses_is_named(found: Any) -> None:
     assert found["refused"] == "address 10.0.0.1 in other: No such device"
+
+
+def test_a_kind_of_device_that_the_kernel_lacks_is_named(found: Any) -> None:
+    assert found["no_such_kind"] == (
+        "device of a new kind in other: Operation not supported; this kernel may lack the module "
+        "for it"
+    )
 
 
 def test_packets_that_the_own_stack_keeps_back_among_others_are_told_and_not_sent_again(
