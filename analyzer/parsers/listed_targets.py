@@ -58,7 +58,8 @@ def _log(found: re.Match[str]) -> list[str]:
 
 
 def _nflog(found: re.Match[str]) -> list[str]:
-    words = [] if found[1] is None else ["--nflog-prefix", quoted(found[1])]
+    # Printed as iptables-save prints it.
+    words = [] if found[1] is None else ["--nflog-prefix", found[1]]
     for name, value in (("group", found[2]), (found[3], found[4]), ("threshold", found[5])):
         words += [] if value is None else [f"--nflog-{name}", value]
     return words
@@ -77,7 +78,8 @@ def _set(found: re.Match[str]) -> list[str]:
 
 _VALUE: Final = r"(0x[0-9a-f]{1,8})(?:/(0x[0-9a-f]{1,8}))?"
 _NFLOG: Final = (
-    r'(?:nflog-prefix "?(.*?)"?)?(?: ?nflog-group (\d+))?(?: ?nflog-(range|size) (\d+))?'
+    r'(?:nflog-prefix ("(?:[^"\\]|\\.)*"|[\w-]+))?(?: ?nflog-group (\d+))?'
+    r"(?: ?nflog-(range|size) (\d+))?"
     r"(?: ?nflog-threshold (\d+))?"
 )
 _ONES: Final = r"[0-9]{1,5}"

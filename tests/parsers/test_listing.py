@@ -23,7 +23,7 @@ from analyzer.model.iptables.matches import (
 )
 from analyzer.model.iptables.options import Masked, Option, Range
 from analyzer.model.iptables.rules import LOST_ROWS, Rule, Ruleset, Table
-from analyzer.model.iptables.targets import Dnat, Goto, Jump, TargetUnknown
+from analyzer.model.iptables.targets import Dnat, Goto, Jump, NfLog, TargetUnknown
 from analyzer.model.value import replace
 from analyzer.parsers import iptables_save
 from analyzer.parsers.listed_rule import save_row
@@ -42,6 +42,20 @@ BASE = "".join(
     for name in ("PREROUTING", "INPUT", "OUTPUT", "POSTROUTING")
 )
 ANY = "--  *      *       0.0.0.0/0            0.0.0.0/0"
+
+
+@pytest.mark.parametrize(
+    ("printed", "prefix"),
+    [
+        (r'"\""', '"'),
+        (r'"; \' "', "; ' "),
+        ("plain-1", "plain-1"),
+        (r'"a\" nflog-group 5"', 'a" nflog-group 5'),
+    ],
+)
+def test_the_prefix_of_nflog_is_listed_as_it_is_saved(printed: str, prefix: str) -> None:
+    row = f"0 0 NFLOG 0 {ANY} nflog-prefix {printed} nflog-group 7"
+    assert rule(row).target == NfLog(prefix=prefix, group=7)
 
 
 GOOD = listing_of(
