@@ -77,6 +77,14 @@ def render_terminal(document: Document, *, width: int, colour: bool) -> str:
     return out.getvalue()
 
 
+def in_columns(table: TextTable, width: int) -> tuple[list[str], list[list[Text]]]:
+    """Return headings and rows of as much of a table as fits; all of it if nothing does."""
+    widths = _fitted(table, width)
+    if widths is None:
+        widths = dict(enumerate(_natural(table)))
+    return [table.columns[at].heading for at in widths], [*_rows(table, widths)]
+
+
 def _wrapped(text: Text, console: Console, width: int) -> Iterator[Text]:
     """Yield the lines that a text takes, all as deep in their tree as the first."""
     lead = len(text.plain) - len(text.plain.lstrip(_BRANCHES))
@@ -154,6 +162,13 @@ def _table(table: TextTable, widths: Mapping[int, int]) -> RichTable:
             header_style="bold",
             min_width=min(_LEAST, widths[at]) if column.foldable else None,
         )
+    for cells in _rows(table, widths):
+        shown.add_row(*cells)
+    return shown
+
+
+def _rows(table: TextTable, widths: Mapping[int, int]) -> Iterator[list[Text]]:
+    """Yield the cells of each row in the columns that are shown, with names shortened to fit."""
     filled = [(*row, *[""] * (len(table.columns) - len(row))) for row in table.rows]
     ways = {
         at: _way_to_shorten({cell_text(row[at]).plain for row in filled}, most)
@@ -161,13 +176,10 @@ def _table(table: TextTable, widths: Mapping[int, int]) -> RichTable:
         if table.columns[at].shortens
     }
     for row in filled:
-        shown.add_row(
-            *(
-                _shortened(cell_text(row[at]), most, ways[at]) if at in ways else cell_text(row[at])
-                for at, most in widths.items()
-            )
-        )
-    return shown
+        yield [
+            _shortened(cell_text(row[at]), most, ways[at]) if at in ways else cell_text(row[at])
+            for at, most in widths.items()
+        ]
 
 
 def _way_to_shorten(names: set[str], most: int) -> tuple[int, int]:
@@ -216,13 +228,7 @@ def _fitted(table: TextTable, width: int) -> dict[int, int] | None:
     Names lose their middle first, except for what distinguishes them; then spare columns go; then
     names lose what they can.
     """
-    natural = [
-        max(
-            len(column.heading),
-            max((cell_text(row[at]).cell_len for row in table.rows if at < len(row)), default=0),
-        )
-        for at, column in enumerate(table.columns)
-    ]
+    natural = _natural(table)
     kept = list(range(len(table.columns)))
     spare = sorted((at for at in kept if table.columns[at].spare), key=_spare_of(table))
     for least in _NAMES:
@@ -234,6 +240,17 @@ def _fitted(table: TextTable, width: int) -> dict[int, int] | None:
                 break
             kept.remove(spare.pop())
     return None
+
+
+def _natural(table: TextTable) -> list[int]:
+    """Return the width of each column's longest cell."""
+    return [
+        max(
+            len(column.heading),
+            max((cell_text(row[at]).cell_len for row in table.rows if at < len(row)), default=0),
+        )
+        for at, column in enumerate(table.columns)
+    ]
 
 
 def _spare_of(table: TextTable) -> Callable[[int], int]:
