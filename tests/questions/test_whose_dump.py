@@ -8,11 +8,12 @@ from typing import Final
 import pytest
 
 from analyzer.kubeproxy.generate import FLAGS, RulesLayout, mixed, node_name
-from tests.support.captures import FIXTURES
+from tests.support.captures import FIXTURES, ROOT
 from tests.support.clusters import GeneratedCluster
 from tests.support.commands import Command
 
 CODE: Final = "dump-of-another-node"
+CONNTRACK: Final = str(ROOT / "examples" / "conntrack.txt")
 CAPTURE: Final = FIXTURES / "1.36.2-nftables/two-node@worker1"
 
 
@@ -46,10 +47,33 @@ def test_the_warning_names_the_node_and_its_endpoints(command: Command) -> None:
     done = command("loss", *given, "--node", "master", "--dead-node", "master")
     assert "this dump seems to be from worker1, not from master" in done.err
     assert "(10.244.1.4, 10.244.1.9)" in done.err
-    for verb in ("whatif", "services"):
-        assert CODE in codes(command, verb, *given, "--node", "master")
-        assert CODE not in codes(command, verb, *given, "--node", "worker1")
-        assert CODE not in codes(command, verb, *given)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["services"],
+        ["whatif"],
+        ["timeline", "--dead-node", "worker1"],
+        ["client", "--service", "app", "--dead-node", "worker1"],
+        ["tree"],
+        ["trace", "--from", "pod", "--to", "app"],
+        ["suspects", "--conntrack", CONNTRACK],
+        ["pinned", "--conntrack", CONNTRACK, "--dead-node", "worker1"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_every_verb_that_has_a_node_warns(command: Command, words: list[str]) -> None:
+    verb, *others = words
+    dump = [str(CAPTURE / "nft-list-ruleset.txt"), *(["app"] if verb == "tree" else [])]
+    given = [verb, *dump, "--objects", str(CAPTURE / "objects.json"), *others, "--format", "json"]
+    for node, is_told in (
+        (["--node", "master"], True),
+        (["--node", "worker1"], False),
+        ([], False),
+    ):
+        told = json.loads(command(*given, *node).out)["diagnostics"]
+        assert (CODE in {each["code"] for each in told}) is is_told
 
 
 def test_a_kube_proxy_that_ignores_a_policy_is_of_any_node(command: Command) -> None:
