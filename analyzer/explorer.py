@@ -243,7 +243,10 @@ class Explorer(App[None]):  # type: ignore[misc]  # see above
         at = table.cursor_row
         headings, rows = in_columns(brief(self._wanted()), table.size.width - _BESIDE)
         table.clear(columns=True)
-        table.add_columns(*headings)
+        # Textual measures when it is idle: keys that come fast leave columns as wide as headings.
+        for column, heading in enumerate(headings):
+            cells = (row[column].cell_len for row in rows)
+            table.add_column(heading, width=max(len(heading), max(cells, default=0)))
         for row in rows:
             table.add_row(*row)
         if rows:

@@ -202,6 +202,20 @@ def test_the_table_is_fitted_to_the_terminal() -> None:
     play([*GIVEN, "--dead-node", "master"], task)
 
 
+def test_columns_are_as_wide_as_what_a_filter_leaves() -> None:
+    async def task(app: Any, pilot: Any) -> None:
+        await pilot.press("slash", *"dns-tcp", "enter")
+        await pilot.pause()
+        (row,) = rows(app)
+        columns = app.query_one(DataTable).ordered_columns
+        # Those that textual finds itself, when it is idle, may be those of headings alone.
+        assert not any(column.auto_width for column in columns)
+        widths = [max(len(cell), len(each.label)) for cell, each in zip(row, columns, strict=True)]
+        assert [column.width for column in columns] == widths
+
+    play([*GIVEN, "--dead-node", "master"], task)
+
+
 def test_what_is_marked_shows_without_colour() -> None:
     async def task(app: Any, pilot: Any) -> None:
         await pilot.pause()
