@@ -74,11 +74,34 @@ def main(arguments: Sequence[str]) -> int:
         raise
     except OSError as error:
         where = "" if error.filename is None else f"{error.filename or repr('')}: "
-        say(f"kubeodds: {where}{error.strerror or error}")
+        say(f"kubeodds: {where}{error.strerror or error}{_hint(error, arguments)}")
         return BAD_INPUT
     except KeyboardInterrupt:
         say("kubeodds: interrupted")
         return INTERRUPTED
+
+
+#: Verbs that read dumps and have ``--service``.
+_OF_SERVICES: Final = frozenset(
+    ("services", "loss", "whatif", "timeline", "client", "explore", "repair", "diff")
+)
+
+
+def _hint(error: OSError, arguments: Sequence[str]) -> str:
+    """Return what to do if the name of a Service was given in the place of a dump."""
+    name = error.filename
+    if not isinstance(error, FileNotFoundError) or name not in arguments:
+        return ""
+    at = arguments.index(name)
+    space, slash, rest = name.partition("/")
+    is_name = slash and rest and not {"/", "."} & set(rest)
+    if not is_name or arguments[at - 1].startswith("-") or os.path.exists(space):  # noqa: PTH110  # is loaded
+        return ""
+    if arguments[0] == "tree":
+        return "; a Service goes after the dump: kubeodds tree DUMP SERVICE"
+    if arguments[0] in _OF_SERVICES:
+        return f"; to select a Service: --service {name}"
+    return ""
 
 
 def _services(options: SimpleNamespace) -> int:

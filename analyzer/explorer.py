@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final
 
+from rich.segment import Segment
 from rich.text import Text
+from textual import on
 from textual.app import App, ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.message import Message
 from textual.screen import ModalScreen
+from textual.strip import Strip
 from textual.widgets import DataTable, Footer, Input, SelectionList, Static
 from textual.widgets.selection_list import Selection
 
@@ -30,12 +34,14 @@ from analyzer.reports.document import Line
 from analyzer.reports.loss_rows import brief
 from analyzer.reports.loss_summary import doubts, totals
 from analyzer.reports.loss_words import WORDS, by_harm, dead_words
-from analyzer.reports.terminal import cell_text
+from analyzer.reports.terminal import cell_text, in_columns
 from analyzer.reports.tree_text import render as tree_of
 from analyzer.semantics.tree import Tree
 
 #: ServicePorts that are shown; a filter reaches the others.
 _MOST: Final = 1_000
+#: Characters of the table beside its cells: padding, and the bar by which it scrolls.
+_BESIDE: Final = 4
 _HELP: Final = """\
 Tab            between nodes, zones and Services
 j k, arrows    move
@@ -45,7 +51,7 @@ Enter          the same for a node or a zone; for a Service, its tree
 a              as given on the command line
 c              nothing dead
 ?              this
-q              quit
+q, Ctrl-C      quit
 """
 
 
@@ -97,6 +103,30 @@ class _Shown(ModalScreen[None]):  # type: ignore[misc]  # textual may not be ins
         self.query_one("#shown").scroll_up()
 
 
+class _Marks(SelectionList[str]):  # type: ignore[misc]  # see above
+    """Names that are marked or not, which shows without colour too."""
+
+    def render_line(self, y: int) -> Strip:
+        """Return a line, with an empty box if its name is not marked."""
+        line = super().render_line(y)
+        at = self.scroll_offset.y + y
+        if at >= self.option_count or self.get_option_at_index(at).value in self.selected:
+            return line
+        left, inner, *rest = line
+        return Strip([left, Segment(" " * len(inner.text), inner.style), *rest])
+
+
+class _Services(DataTable[Text]):  # type: ignore[misc]  # see above
+    """The table, which says when there is another width to fit."""
+
+    class Resized(Message):  # type: ignore[misc]  # see above
+        """The table has another size."""
+
+    def on_resize(self) -> None:
+        """Tell the program."""
+        self.post_message(self.Resized())
+
+
 class Explorer(App[None]):  # type: ignore[misc]  # see above
     """The program."""
 
@@ -104,8 +134,8 @@ class Explorer(App[None]):  # type: ignore[misc]  # see above
     ENABLE_COMMAND_PALETTE = False
     AUTO_FOCUS = "#nodes"
     CSS = """
-    #status { height: auto; padding: 0 1; }
-    #side { width: 24; }
+    #status { height: auto; max-height: 40%; padding: 0 1; }
+    #side { width: 24; max-width: 40%; }
     SelectionList { height: auto; max-height: 65%; border-title-color: $foreground; }
     #zones { max-height: 35%; }
     #nodes:last-child { max-height: 100%; }
@@ -123,6 +153,7 @@ class Explorer(App[None]):  # type: ignore[misc]  # see above
         Binding("j", "move('down')", show=False),
         Binding("k", "move('up')", show=False),
         Binding("q", "quit", "Quit"),
+        Binding("ctrl+c", "quit", show=False, priority=True),
     ]
 
     def __init__(self, asked: ExplorerInput) -> None:
@@ -141,12 +172,12 @@ class Explorer(App[None]):  # type: ignore[misc]  # see above
                 yield self._list("nodes", self.nodes, self._asked.dead.nodes)
                 if self.zones:
                     yield self._list("zones", self.zones, self._asked.dead.zones)
-            yield DataTable(id="services", cursor_type="row")
+            yield _Services(id="services", cursor_type="row")
         yield Input(placeholder="part of a name", id="filter")
         yield Footer()
 
-    def _list(self, kind: str, names: list[str], marked: Sequence[str]) -> SelectionList[str]:
-        found = SelectionList[str](
+    def _list(self, kind: str, names: list[str], marked: Sequence[str]) -> _Marks:
+        found = _Marks(
             *(Selection(Text(printable(name)), name, name in marked) for name in names), id=kind
         )
         found.border_title = kind
@@ -154,10 +185,12 @@ class Explorer(App[None]):  # type: ignore[misc]  # see above
 
     def on_mount(self) -> None:
         """Show what is dead at the start."""
-        table = self.query_one(DataTable)
-        for column in brief(()).columns:
-            table.add_column(column.heading)
         self._show()
+
+    @on(_Services.Resized)  # type: ignore[untyped-decorator]  # see above
+    def fit(self) -> None:
+        """Fit the table to its new width."""
+        self._fill()
 
     # --- what is dead ---------------------------------------------------------
 
@@ -189,7 +222,8 @@ class Explorer(App[None]):  # type: ignore[misc]  # see above
             self._fill()
             return
         self._losses = by_harm(losses(asked.services, died, asked.count))
-        lines = [Line(("Dead: ", dead_words(died))), *doubts(died)]
+        marked = f"Dead: {dead_words(died)}" if died.is_anything else "Nothing marked dead."
+        lines = [Line((marked,)), *doubts(died)]
         lines.append(totals(self._losses, WORDS, is_whole=asked.is_whole))
         if died.takes(asked.view.node, asked.cluster):
             lines.append(
@@ -207,10 +241,14 @@ class Explorer(App[None]):  # type: ignore[misc]  # see above
     def _fill(self) -> None:
         table = self.query_one(DataTable)
         at = table.cursor_row
-        table.clear()
-        rows = brief(self._wanted()).rows
+        headings, rows = in_columns(brief(self._wanted()), table.size.width - _BESIDE)
+        table.clear(columns=True)
+        # Textual measures when it is idle: keys that come fast leave columns as wide as headings.
+        for column, heading in enumerate(headings):
+            cells = (row[column].cell_len for row in rows)
+            table.add_column(heading, width=max(len(heading), max(cells, default=0)))
         for row in rows:
-            table.add_row(*map(cell_text, row))
+            table.add_row(*row)
         if rows:
             table.move_cursor(row=min(at, len(rows) - 1))
 

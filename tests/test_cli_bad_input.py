@@ -62,6 +62,27 @@ def test_a_missing_file_is_named(command: Command) -> None:
         assert done == Done(2, "", "kubeodds: '': No such file or directory\n")
 
 
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["loss", "default/app", DUMP], "; to select a Service: --service default/app"),
+        (["services", DUMP, "default/app"], "; to select a Service: --service default/app"),
+        (["tree", "default/app", DUMP], "; a Service goes after the dump: "),
+        (["services", "default/app.txt"], ""),
+        (["services", DUMP, "--objects", "default/app"], ""),
+    ],
+)
+def test_a_service_in_the_place_of_a_dump_is_told_its_place(
+    command: Command, words: list[str], says: str
+) -> None:
+    done = command(*words)
+    assert done.status == 2
+    assert done.err.count("\n") == 1
+    before, _, after = done.err.partition(": No such file or directory")
+    assert before.startswith("kubeodds: default/app")
+    assert after.startswith(says or "\n")
+
+
 def test_a_directory_is_no_dump(command: Command) -> None:
     assert command("services", ".") == Done(
         2, "", "kubeodds: .: it contains no rules; collect as root, on a node\n"

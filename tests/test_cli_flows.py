@@ -180,6 +180,8 @@ def test_flows_that_are_not_tested_are_counted(command: Command) -> None:
     assert done.status == 0
     assert done.out.startswith("200 flows to Services of 200 that conntrack has; 95 unanswered.")
     assert "200 flows not tested, 95 of them unanswered: they are at endpoints that" in done.out
+    told = document(command, "suspects", cut, "--conntrack", CONNTRACK, status=0)
+    assert told["not_tested"] == {"flows": 200, "unanswered": 95}
     assert "not tested" not in command("suspects", *ASKED).out
 
 

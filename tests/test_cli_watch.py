@@ -121,6 +121,14 @@ def test_flows_of_which_rules_leave_the_end_open_are_not_known_to_be_answered(
     assert (done.status, done.out) == (2, "unknown: default/app may lose 0.0 to 50.0%\n")
 
 
+def test_what_a_cut_dump_lacks_is_unknown_and_no_drift(command: Command) -> None:
+    rules = Path(DUMP).read_text()
+    cut = rules[: rules.rindex("-A KUBE-SVC")]
+    found = page(command, "--rules", command.file("cut.txt", cut), *GIVEN[2:], "--allow-drift")
+    assert number(found, "drift_differences") == 0
+    assert number(found, "drift_not_judged") > 0
+
+
 @pytest.mark.parametrize(
     ("words", "status", "says"),
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shlex
+import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -17,6 +18,7 @@ from textual.widgets import DataTable, Input, SelectionList, Static
 
 from analyzer.arguments.command_line import parse
 from analyzer.arguments.examples import EXAMPLES
+from analyzer.errors import UsageError
 from analyzer.verbs import explore as explore_verb
 from tests.support.commands import CAPTURE, DUMP, OBJECTS, Command
 from tests.support.losses import document
@@ -65,7 +67,7 @@ def test_marking_a_node_shows_what_loss_says(command: Command) -> None:
         await pilot.press("c")
         await pilot.pause()
         told.append(rows(app))
-        assert "Dead: nothing" in status(app)
+        assert "Nothing marked dead." in status(app)
 
     play([*GIVEN, "--dead-node", "master"], task)
     for found, died in zip(told, (["master"], ["master", "worker1"], ["master"], []), strict=True):
@@ -103,7 +105,7 @@ def test_marking_a_zone_shows_what_loss_says(command: Command) -> None:
             (["tab", "j", "space", "k", "space"], "Dead: zone [b]eu-b"),
             (["shift+tab", "space"], "Dead: node master, zone [b]eu-b"),
             (["a"], "Dead: zone eu-a"),
-            (["c"], "Dead: nothing"),
+            (["c"], "Nothing marked dead."),
         ):
             await pilot.press(*keys)
             await pilot.pause()
@@ -147,7 +149,7 @@ def test_objects_of_another_cluster_are_said_to_be_so(command: Command) -> None:
         assert rows(app) == []
         await pilot.press("c")
         await pilot.pause()
-        assert "Dead: nothing" in status(app)
+        assert "Nothing marked dead." in status(app)
         assert rows(app)
 
     play([DUMP, "--objects", objects], task)
@@ -183,6 +185,62 @@ def test_enter_shows_the_tree_of_a_service_with_what_is_dead() -> None:
         assert len(app.screen_stack) == 1
 
     play([*GIVEN, "--dead-node", "master"], task)
+
+
+def test_the_table_is_fitted_to_the_terminal() -> None:
+    async def task(app: Any, pilot: Any) -> None:
+        for width, names in ((80, {"default/ku\u2026netes:https"}), (120, {"every route"})):
+            await pilot.resize_terminal(width, 30)
+            await pilot.pause()
+            await pilot.pause()
+            table = app.query_one(DataTable)
+            assert table.virtual_size.width <= table.size.width
+            told = rows(app)
+            assert names <= {cell for row in told for cell in row}
+            assert all("loss" in " ".join(row) for row in told)
+
+    play([*GIVEN, "--dead-node", "master"], task)
+
+
+def test_columns_are_as_wide_as_what_a_filter_leaves() -> None:
+    async def task(app: Any, pilot: Any) -> None:
+        await pilot.press("slash", *"dns-tcp", "enter")
+        await pilot.pause()
+        (row,) = rows(app)
+        columns = app.query_one(DataTable).ordered_columns
+        # Those that textual finds itself, when it is idle, may be those of headings alone.
+        assert not any(column.auto_width for column in columns)
+        widths = [max(len(cell), len(each.label)) for cell, each in zip(row, columns, strict=True)]
+        assert [column.width for column in columns] == widths
+
+    play([*GIVEN, "--dead-node", "master"], task)
+
+
+def test_what_is_marked_shows_without_colour() -> None:
+    async def task(app: Any, pilot: Any) -> None:
+        await pilot.pause()
+        marks = app.query_one("#nodes", SelectionList)
+        shown = [marks.render_line(at).text.strip() for at in range(2)]
+        assert shown == ["\u2590X\u258c master", "\u2590 \u258c worker1"]
+
+    play([*GIVEN, "--dead-node", "master"], task)
+
+
+def test_ctrl_c_quits() -> None:
+    async def task(app: Any, pilot: Any) -> None:
+        await pilot.press("slash", "ctrl+c")
+        await pilot.pause()
+        assert not app.is_running
+
+    play(GIVEN, task)
+
+
+def test_on_a_dumb_terminal_it_says_why_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    for stream in (sys.stdin, sys.stdout):
+        monkeypatch.setattr(stream, "isatty", lambda: True)
+    with pytest.raises(UsageError, match="TERM is dumb"):
+        explore_verb.explore(parse(["explore", *GIVEN]))
 
 
 def test_help_lists_the_keys_and_q_quits() -> None:

@@ -480,7 +480,7 @@ ANALYZER: Final = (
         "what a run on the kernel prints, and hostile names in each format",
     ),
     Row(
-        "reports/pages/blocks reports/pages/diff "
+        "reports/pages/diff "
         "reports/pages/explorer reports/pages/figure reports/pages/lab "
         "reports/pages/lab_verify reports/pages/loss "
         "reports/pages/loss_cluster reports/pages/loss_nodes reports/pages/timeline "

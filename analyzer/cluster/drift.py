@@ -12,14 +12,18 @@ Local policy, is then not judged, and is named.
 A content is compared with its reference once, however many nodes have both. If a node's rules do
 not lead to Services at all, or are of another mode, each of its Services differs: that is one
 finding, and its Services are left out.
+
+A dump that ends too early, or that has lost rules, shows what the node has, and not what it lacks:
+of such a node only rules that should not be there are differences, and it has no vote on what most
+nodes have.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-from analyzer.cluster.drift_kinds import DriftFinding, DriftKind
-from analyzer.cluster.drift_nodes import drift_of_nodes
+from analyzer.cluster.drift_kinds import SHOWN_BY_RULES, DriftFinding, DriftKind
+from analyzer.cluster.drift_nodes import cut_versions, drift_of_nodes
 from analyzer.cluster.drift_services import ObjectFacts, behind, differences
 from analyzer.cluster.reference import service_port_key
 from analyzer.cluster.store import NodeRow
@@ -50,6 +54,8 @@ class Drifted:
         compared: ServicePorts at nodes that were compared with their reference.
         not_judged: names of ServicePorts without a reference.
         by_objects: whether objects are the reference.
+        cut: nodes of which rules that are missing are not judged, since their dumps are incomplete.
+        cut_services: names of ServicePorts for which that matters.
     """
 
     findings: tuple[DriftFinding, ...]
@@ -57,6 +63,8 @@ class Drifted:
     compared: int
     not_judged: tuple[str, ...]
     by_objects: bool
+    cut: tuple[str, ...] = ()
+    cut_services: tuple[str, ...] = ()
 
 
 def drift(
@@ -74,10 +82,12 @@ def drift(
     done = [each for each in nodes if each.is_done]
     of_nodes = [*drift_of_nodes(done)]
     left_out = {each.node for each in of_nodes if each.drift in _CAUSES}
-    names = frozenset(each.node for each in done) - left_out
+    cut = {each.node: versions for each in done if (versions := cut_versions(each))}
+    unshown = {each.node for each in done if each.unseen}
+    names = frozenset(each.node for each in done) - left_out - (unshown & cut.keys())
     # Rules that were not understood may or may not be different rules.
     odd = {(each.node, name) for each in done for name in (*each.left_out, *each.unled)}
-    run = _Comparison(names, told, odd, is_nodes, untold)
+    run = _Comparison(names, told, odd, is_nodes, untold, cut)
     masked = {each.node for each in of_nodes if each.drift in _BEHIND}
     found = {service_port_key(each.service): each for each in services}
     expected = None if wanted is None else {service_port_key(each.service): each for each in wanted}
@@ -92,6 +102,8 @@ def drift(
         compared=run.compared,
         not_judged=tuple(dict.fromkeys(run.not_judged)),
         by_objects=wanted is not None,
+        cut=tuple(sorted(cut)),
+        cut_services=tuple(dict.fromkeys(run.cut_services)),
     )
 
 
@@ -105,15 +117,18 @@ class _Comparison:
         odd: set[tuple[str, str]],
         is_nodes: Callable[[Address], bool],
         untold: Collection[str],
+        cut: Mapping[str, frozenset[int]],
     ) -> None:
         self._names = names
         self._told = told
         self._odd = odd
         self._is_nodes = is_nodes
         self._untold = untold
+        self._cut = cut
         self._without: dict[int | None, frozenset[str]] = {}
         self.compared = 0
         self.not_judged: list[str] = []
+        self.cut_services: list[str] = []
 
     def families(self, services: Iterable[EveryNode]) -> Iterator[DriftFinding]:
         """Yield nodes that lack an IP version which most nodes have."""
@@ -123,13 +138,13 @@ class _Comparison:
             for at in each.at:
                 own |= at.nodes & self._names
         some = frozenset().union(*of_version.values())
-        for node in sorted(self._names - some):
+        for node in sorted(self._names - some - self._cut.keys()):
             yield DriftFinding(drift=DriftKind.NO_SERVICES, node=node, what="no rule for any")
         self._names &= some
         for version, own in of_version.items():
             self._without[version] = self._names - own
             if 2 * len(own) > len(self._names):
-                for node in sorted(self._names - own):
+                for node in sorted(self._names - own - self._cut.keys()):
                     yield DriftFinding(
                         drift=DriftKind.MISSING_FAMILY, node=node, what=f"IPv{version}"
                     )
@@ -141,22 +156,24 @@ class _Comparison:
         masked: set[str],
     ) -> Iterator[DriftFinding]:
         """Yield the differences of all ServicePorts."""
-        versions = {key[:2] for key in expected or () if key[2] is not None}
-        for key in dict.fromkeys([*found, *(expected or ())]):
-            if key[2] is None and key[:2] in versions:  # nothing is left to show its IP version
-                self.not_judged.append(key[0])
-                continue
+        keys = dict.fromkeys([*found, *(expected or ())])
+        versions = {key[:2] for key in keys if key[2] is not None}
+        for key in keys:
             there = found.get(key)
             at = [] if there is None else [(a.service, a.nodes & self._names) for a in there.at]
             at = [(service, nodes) for service, nodes in at if nodes]
-            usual = self._usual(at)
+            if key[2] is None and key[:2] in versions:  # nothing is left to show its IP version
+                is_cut = at and all(nodes <= self._cut.keys() for _, nodes in at)
+                (self.cut_services if is_cut else self.not_judged).append(key[0])
+                continue
+            usual = self._usual(key, at)
             if expected is not None:
                 wanted = expected.get(key)
                 should = [] if wanted is None else [(a.service, a.nodes) for a in wanted.at]
             else:
                 # Dropped for lack of endpoints on the node: each node has its own.
                 is_local = usual is not None and "drop" in dict(usual.refusals).values()
-                if is_local or (usual is None and at and self._is_split(at)):
+                if is_local or (usual is None and at and self._is_split(key, at)):
                     self.not_judged.append(key[0])
                     continue
                 should = [] if usual is None else [(usual, self._names)]
@@ -167,14 +184,25 @@ class _Comparison:
                         told = [*behind(service, usual, self._is_nodes)]
                         yield from self._at(key, told, nodes - masked)
 
-    def _is_split(self, at: Sequence[tuple[ServicePort, frozenset[str]]]) -> bool:
-        """Return whether more than half of the nodes have it, and no half alike."""
-        return 2 * sum(len(nodes) for _, nodes in at) > len(self._names)
+    def _cut_for(self, key: ServicePortKey) -> frozenset[str]:
+        """Return the nodes whose dumps may have lost rules of a ServicePort."""
+        version = key[2]
+        return frozenset(n for n, cut in self._cut.items() if version is None or version in cut)
 
-    def _usual(self, at: Sequence[tuple[ServicePort, frozenset[str]]]) -> ServicePort | None:
+    def _is_split(
+        self, key: ServicePortKey, at: Sequence[tuple[ServicePort, frozenset[str]]]
+    ) -> bool:
+        """Return whether more than half of the nodes have it, and no half alike."""
+        whole = self._names - self._cut_for(key)
+        return not whole or 2 * sum(len(nodes & whole) for _, nodes in at) > len(whole)
+
+    def _usual(
+        self, key: ServicePortKey, at: Sequence[tuple[ServicePort, frozenset[str]]]
+    ) -> ServicePort | None:
         """Return what more than half of the nodes have; None: nothing."""
-        most = max(at, key=lambda each: len(each[1]), default=None)
-        return most[0] if most is not None and 2 * len(most[1]) > len(self._names) else None
+        whole = self._names - self._cut_for(key)
+        most = max(at, key=lambda each: len(each[1] & whole), default=None)
+        return most[0] if most is not None and 2 * len(most[1] & whole) > len(whole) else None
 
     def _of(
         self,
@@ -191,8 +219,9 @@ class _Comparison:
                 if not common:
                     continue
                 rest -= common
-                self.compared += len(common)
-                yield from self._at(key, [*differences(service, wanted, self._told)], common)
+                found = [*differences(service, wanted, self._told)]
+                self.compared += len(common - self._undecided(key, found))
+                yield from self._at(key, found, common)
             # The others are nodes that are not in the objects.
             if not should and key[0] not in self._untold:
                 yield from self._at(key, [(DriftKind.EXTRA_SERVICE, "")], rest)
@@ -200,14 +229,25 @@ class _Comparison:
         for _, places in should:
             yield from self._at(key, [(DriftKind.MISSING_SERVICE, "")], (places & unasked) - there)
 
+    def _undecided(
+        self, key: ServicePortKey, told: Sequence[tuple[DriftKind, str]]
+    ) -> frozenset[str]:
+        """Return the nodes at which not all of these differences are certain to be there."""
+        is_certain = all(kind in SHOWN_BY_RULES for kind, _ in told)
+        return frozenset() if is_certain else self._cut_for(key)
+
     def _at(
         self, key: ServicePortKey, told: Sequence[tuple[DriftKind, str]], nodes: frozenset[str]
     ) -> Iterator[DriftFinding]:
+        undecided = self._undecided(key, told)
         for node in sorted(nodes) if told else ():
             if (node, key[0]) in self._odd:
                 self.not_judged.append(key[0])
                 continue
             for what, says in told:
+                if node in undecided and what not in SHOWN_BY_RULES:
+                    self.cut_services.append(key[0])
+                    continue
                 yield DriftFinding(
                     drift=what, node=node, service=key[0], protocol=key[1], what=says
                 )

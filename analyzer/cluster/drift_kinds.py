@@ -43,6 +43,19 @@ class DriftKind(enum.Enum):
     OTHER_PORT = "other-port"
 
 
+#: Those that the presence of a rule shows. All others may come from rules that a dump has lost.
+SHOWN_BY_RULES = frozenset(
+    {
+        DriftKind.EXTRA_SERVICE,
+        DriftKind.EXTRA_FRONTEND,
+        DriftKind.STALE_ENDPOINT,
+        DriftKind.FOREIGN_ENDPOINT,
+        DriftKind.UNREADY_ENDPOINT,
+        DriftKind.EXTRA_ENDPOINT,
+        DriftKind.OTHER_PORT,
+    }
+)
+
 #: What each means, in few words.
 WORDS = {
     DriftKind.NO_SERVICES: "its dump shows no Services",

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from analyzer.cluster.drift_kinds import DriftFinding, DriftKind
 from analyzer.cluster.facts import RuleFacts, from_text
 from analyzer.cluster.store import NodeRow
+from analyzer.model.addresses import VERSIONS
+
+
+def cut_versions(node: NodeRow) -> frozenset[int]:
+    """Return the IP versions of which a node may have more rules than its dump shows."""
+    families = {place.partition(" ")[0] for place in from_text(node.facts).cut}
+    told = {version for family, version in VERSIONS.items() if family in families}
+    # Tables of inet, and of families that see frames, concern both.
+    return frozenset([*node.cut, *(told if families <= VERSIONS.keys() else VERSIONS.values())])
 
 
 def drift_of_nodes(nodes: Sequence[NodeRow]) -> Iterator[DriftFinding]:
     """Yield the differences of nodes that were read, from what most nodes have."""
     shown = [each for each in nodes if not each.unseen]
     for each in nodes:
-        if each.unseen:
+        if each.unseen and not cut_versions(each):
             yield DriftFinding(drift=DriftKind.NO_SERVICES, node=each.node, what=each.unseen)
     modes = Counter(each.mode for each in shown)
     mode = _usual(modes, len(shown))
@@ -38,6 +47,8 @@ def _of_facts(facts: dict[str, RuleFacts]) -> Iterator[DriftFinding]:
     usual = _usual(backends, len(facts))
     for node, each in facts.items():
         own = " and ".join(each.backends)
+        if not own and each.cut:
+            continue
         if len(each.backends) > 1:
             yield DriftFinding(drift=DriftKind.BOTH_BACKENDS, node=node, what=own)
         elif usual is not None and own != usual and " and " not in usual:
@@ -48,7 +59,9 @@ def _of_facts(facts: dict[str, RuleFacts]) -> Iterator[DriftFinding]:
         ("chains", DriftKind.MISSING_CHAIN, DriftKind.EXTRA_CHAIN),
         ("policies", DriftKind.OTHER_POLICY, DriftKind.OTHER_POLICY),
     ):
-        yield from _of_sets({n: getattr(f, field) for n, f in facts.items()}, missing, extra)
+        held = {node: getattr(each, field) for node, each in facts.items()}
+        whole = {node for node, each in facts.items() if not each.cut}
+        yield from _of_sets(held, whole, missing, extra)
 
 
 def _marks(facts: dict[str, RuleFacts]) -> Iterator[DriftFinding]:
@@ -67,22 +80,30 @@ def _marks(facts: dict[str, RuleFacts]) -> Iterator[DriftFinding]:
 
 
 def _of_sets(
-    held: dict[str, tuple[str, ...]], missing: DriftKind, extra: DriftKind | None
+    held: dict[str, tuple[str, ...]],
+    whole: Collection[str],
+    missing: DriftKind,
+    extra: DriftKind | None,
 ) -> Iterator[DriftFinding]:
     """Yield what a node lacks that more than half have, and has what less than half have.
 
-    Of a family whose rules a node does not have at all nothing of it is missing.
+    Of a family whose rules a node does not have at all nothing of it is missing. Only nodes whose
+    dump is `whole` can be said to lack something.
     """
     families = {node: {text.partition(" ")[0] for text in texts} for node, texts in held.items()}
-    of_family = Counter(family for each in families.values() for family in each)
     counted = Counter(text for texts in held.values() for text in texts)
     for text, number in sorted(counted.items()):
         family = text.partition(" ")[0]
-        among = len(held) if missing is DriftKind.OTHER_POLICY else of_family[family]
+        all_have_it = missing is DriftKind.OTHER_POLICY
+        lacking = {
+            node
+            for node in whole
+            if (all_have_it or family in families[node]) and text not in held[node]
+        }
+        among = number + len(lacking)
         for node, texts in held.items():
             is_there = text in texts
-            concerned = missing is DriftKind.OTHER_POLICY or family in families[node]
-            if not is_there and concerned and 2 * number > among:
+            if node in lacking and 2 * number > among:
                 yield DriftFinding(drift=missing, node=node, what=text)
             elif is_there and extra is not None and 2 * number < among:
                 yield DriftFinding(drift=extra, node=node, what=text)

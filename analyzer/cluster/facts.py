@@ -35,6 +35,7 @@ class RuleFacts:
         chains: of kube-proxy, but of no single Service, as ``ip nat KUBE-MARK-MASQ``.
         marks: for flows to masquerade, as ``ip 0x4000``.
         policies: of base chains that do not accept, as ``ip filter FORWARD DROP``.
+        cut: tables that may have had more rules than the dump shows, as ``ip nat``.
     """
 
     backends: tuple[str, ...] = ()
@@ -42,12 +43,16 @@ class RuleFacts:
     chains: tuple[str, ...] = ()
     marks: tuple[str, ...] = ()
     policies: tuple[str, ...] = ()
+    cut: tuple[str, ...] = ()
 
 
 def facts_of(rulesets: Iterable[Rules]) -> RuleFacts:
     """Return the facts of the rules of one node."""
     found: dict[str, set[str]] = {name: set() for name in _FIELDS}
     for ruleset in rulesets:
+        for table in ruleset.tables.values():
+            if not table.complete:
+                found["cut"].add(f"{table.family} {table.name}")
         if isinstance(ruleset, Ruleset):
             _iptables(ruleset, found)
         else:
@@ -66,7 +71,7 @@ def from_text(text: str) -> RuleFacts:
     return RuleFacts(**{name: tuple(told.get(name, ())) for name in _FIELDS})
 
 
-_FIELDS: Final = ("backends", "jumps", "chains", "marks", "policies")
+_FIELDS: Final = ("backends", "jumps", "chains", "marks", "policies", "cut")
 
 
 def _iptables(ruleset: Ruleset, found: dict[str, set[str]]) -> None:

@@ -63,7 +63,7 @@ def drift_of(options: SimpleNamespace) -> int:
         rows=tuple(nodes),
         objects_taken=objects.taken(),
         assumed=words,
-        diagnostics=_diagnostics(options.folder, nodes, objects),
+        diagnostics=_diagnostics(options.folder, nodes, objects, found.cut),
         every=options.all,
     )
     return finish(options, "cluster drift", answer, answer.diagnostics, no=bool(found.findings))
@@ -127,13 +127,16 @@ def _narrowed(found: Drifted, options: SimpleNamespace) -> Drifted:
 
 
 def _diagnostics(
-    folder: str, nodes: Sequence[NodeRow], objects: ApiObjects
+    folder: str, nodes: Sequence[NodeRow], objects: ApiObjects, cut: Sequence[str]
 ) -> tuple[Diagnostic, ...]:
     told = []
     failed = [each.node for each in nodes if not each.is_done]
     if failed:
         says = f"not judged, since they were not read: {listed(failed)}"
         told.append(partial_warning("node-failed", says, folder))
+    if cut:
+        says = f"rules that are missing are not judged, since dumps are incomplete: {listed(cut)}"
+        told.append(partial_warning("incomplete-dump", says, folder))
     there = {each.node for each in nodes}
     without = sorted(name for name in objects.cluster.nodes if name not in there)
     if without:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from analyzer.errors import InputError, UsageError, suggestion
 from analyzer.model.diagnostics import Diagnostic, Severity
+from analyzer.questions.whose_dump import of_another_node
 from analyzer.reports.phrases import count, listed
 
 TYPE_CHECKING = False
@@ -130,7 +131,7 @@ def lacking(given: Input) -> Iterator[Diagnostic]:
 
     And of objects of another time.
     """
-    yield from another_time(given)
+    yield from mismatches(given)
     absent = () if given.view.unseen else given.absent().lacking
     if absent:
         yield _told(
@@ -157,7 +158,7 @@ def unlisted_endpoints(given: Input) -> Iterator[Diagnostic]:
 
 def warnings_of_dead(options: SimpleNamespace, given: Input, died: Dead) -> Iterator[Diagnostic]:
     """Yield notes for readers of losses on what is dead, and where endpoints are."""
-    yield from another_time(given)
+    yield from mismatches(given)
     if died.takes(options.node, given.cluster):
         yield _told(
             given,
@@ -180,7 +181,7 @@ def warnings_of_dead(options: SimpleNamespace, given: Input, died: Dead) -> Iter
 
 def warnings_of_places(given: Input) -> Iterator[Diagnostic]:
     """Yield notes for readers of `whatif` on where endpoints are."""
-    yield from another_time(given)
+    yield from mismatches(given)
     if not given.cluster.pod_networks.by_length:
         return
     placed = given.cluster.is_placed_by_pod_network
@@ -212,7 +213,13 @@ def freshness(options: SimpleNamespace, given: Input) -> Freshness:
     return Freshness(objects=given.taken()) if options.format == "json" else Freshness()
 
 
-def another_time(given: Input) -> Iterator[Diagnostic]:
+def mismatches(given: Input) -> Iterator[Diagnostic]:
+    """Warn if the objects were taken at another time than the dump, or it is of another node."""
+    yield from _another_time(given)
+    yield from of_another_node(given)
+
+
+def _another_time(given: Input) -> Iterator[Diagnostic]:
     """Warn if the objects were taken at another time than the dump."""
     ruleset = given.ruleset
     header = ruleset.taken

@@ -100,6 +100,13 @@ def undecided(answer: DriftAnswer) -> Iterator[Line]:
         names = listed(answer.drifted.not_judged)
         says = f"Not judged, since it is not known what is right: {names}."
         yield Line((Span(says, Style.WARNING),))
+    if answer.drifted.cut:
+        nodes = listed(answer.drifted.cut)
+        whose = "whose dump is" if len(answer.drifted.cut) == 1 else "whose dumps are"
+        services = answer.drifted.cut_services
+        told = f" ({listed(services)})" if services else ""
+        says = f"Not judged: rules missing at {nodes}, {whose} incomplete{told}."
+        yield Line((Span(says, Style.WARNING),))
 
 
 def grounds(answer: DriftAnswer) -> Iterator[Line]:

@@ -44,6 +44,9 @@ def render(answer: SuspectsAnswer) -> Iterator[str]:
             "flows_to_services": values.encode(answer.owned),
             "error_rate": values.encode(answer.rate),
             "proposal": values.encode(answer.proposal),
+            "not_tested": values.encode(
+                {"flows": answer.elsewhere[0], "unanswered": answer.elsewhere[1]}
+            ),
             "endpoints": map(row, answer.suspects),
             "diagnostics": values.diagnostics(answer.diagnostics),
         },

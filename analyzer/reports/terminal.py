@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import string
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
@@ -14,12 +15,17 @@ from rich.text import Text
 from analyzer.model.text import printable
 from analyzer.reports.document import Cell, Document, Line, Span, Style, TextTable, spans
 
-#: Columns that a foldable one keeps at least, a name before others are left out, and after.
+#: Characters that a foldable column keeps at least.
 _LEAST: Final = 16
-_NAME: Final = 28
-_SHORTEST: Final = 16
+#: And names: before others are left out, after that, and before rows go on in other lines.
+_NAMES: Final = (28, 16, 10)
+#: Parts of a shortened name that may be its beginning, the best first.
+_HEADS: Final = ((1, 2), (3, 4), (1, 1), (1, 4), (0, 1))
+#: Names that are compared with each other, of a column of any length.
+_MOST_COMPARED: Final = 200
+_ALNUM: Final = string.ascii_letters + string.digits
 _GAP: Final = 2
-#: Replaces the middle of a name.
+#: Replaces what is left out of a name.
 _MORE: Final = "\u2026"
 #: What a line of a tree begins with.
 _BRANCHES: Final = " \u251c\u2514\u2502\u2500"
@@ -69,6 +75,14 @@ def render_terminal(document: Document, *, width: int, colour: bool) -> str:
                     for line in _stacked(block, width):
                         console.print(line, overflow="fold")
     return out.getvalue()
+
+
+def in_columns(table: TextTable, width: int) -> tuple[list[str], list[list[Text]]]:
+    """Return headings and rows of as much of a table as fits; all of it if nothing does."""
+    widths = _fitted(table, width)
+    if widths is None:
+        widths = dict(enumerate(_natural(table)))
+    return [table.columns[at].heading for at in widths], [*_rows(table, widths)]
 
 
 def _wrapped(text: Text, console: Console, width: int) -> Iterator[Text]:
@@ -148,30 +162,64 @@ def _table(table: TextTable, widths: Mapping[int, int]) -> RichTable:
             header_style="bold",
             min_width=min(_LEAST, widths[at]) if column.foldable else None,
         )
-    for row in table.rows:
-        filled = (*row, *[""] * (len(table.columns) - len(row)))
-        shown.add_row(
-            *(
-                _shortened(cell_text(filled[at]), most)
-                if table.columns[at].shortens
-                else cell_text(filled[at])
-                for at, most in widths.items()
-            )
-        )
+    for cells in _rows(table, widths):
+        shown.add_row(*cells)
     return shown
 
 
-def _shortened(text: Text, most: int) -> Text:
-    """Return a name of at most `most` columns, its middle cut out if it is longer."""
+def _rows(table: TextTable, widths: Mapping[int, int]) -> Iterator[list[Text]]:
+    """Yield the cells of each row in the columns that are shown, with names shortened to fit."""
+    filled = [(*row, *[""] * (len(table.columns) - len(row))) for row in table.rows]
+    ways = {
+        at: _way_to_shorten({cell_text(row[at]).plain for row in filled}, most)
+        for at, most in widths.items()
+        if table.columns[at].shortens
+    }
+    for row in filled:
+        yield [
+            _shortened(cell_text(row[at]), most, ways[at]) if at in ways else cell_text(row[at])
+            for at, most in widths.items()
+        ]
+
+
+def _way_to_shorten(names: set[str], most: int) -> tuple[int, int]:
+    """Return how many characters to skip of a column's long names, and then to show.
+
+    A name loses its middle, unless more of them are told apart by other parts: those of a cloud's
+    nodes begin and end alike.
+    """
+    long = sorted(name for name in names if cell_len(name) > most)[:_MOST_COMPARED]
+    heads = [(0, (most - 1) * part // whole) for part, whole in _HEADS]
+    ends = zip(long[0], long[-1], strict=False) if long else ()
+    alike = next((at for at, (a, b) in enumerate(ends) if a != b), 0)
+    skipped = len(long[0][:alike].rstrip(_ALNUM)) if long else 0
+    ways = [*heads, (skipped, most - 2)] if skipped else heads
+    return max(ways, key=lambda way: len({_shortened(Text(n), most, way).plain for n in long}))
+
+
+def _parts(name: str, most: int, way: tuple[int, int]) -> tuple[tuple[int, str], tuple[int, str]]:
+    """Return two parts of a long name, each with where it begins."""
+    skipped, shown = way
+    # A character may take two columns.
+    ends = max(at for at in range(skipped, len(name) + 1) if cell_len(name[skipped:at]) <= shown)
+    room = most - 1 - shown if not skipped else 0
+    again = min(at for at in range(len(name) + 1) if cell_len(name[at:]) <= room)
+    return (skipped, name[skipped:ends]), (again, name[again:])
+
+
+def _shortened(text: Text, most: int, way: tuple[int, int]) -> Text:
+    """Return a name of at most `most` columns, with a sign for each part that is left out."""
     if text.cell_len <= most:
         return text
-    head = (most - 1) // 2
-    tail = most - 1 - head
-    # A character may take two columns.
-    begins = max(at for at in range(len(text) + 1) if cell_len(text.plain[:at]) <= head)
-    ends = min(at for at in range(len(text) + 1) if cell_len(text.plain[at:]) <= tail)
-    middle = Text(_MORE, style=next((each.style for each in text.spans), ""))
-    return text[:begins] + middle + text[ends:]
+    sign = Text(_MORE, style=next((each.style for each in text.spans), ""))
+    shown = Text()
+    reached = 0
+    for begins, part in _parts(text.plain, most, way):
+        if begins > reached:
+            shown += sign
+        shown += text[begins : begins + len(part)]
+        reached = begins + len(part)
+    return shown
 
 
 def _fitted(table: TextTable, width: int) -> dict[int, int] | None:
@@ -180,16 +228,10 @@ def _fitted(table: TextTable, width: int) -> dict[int, int] | None:
     Names lose their middle first, except for what distinguishes them; then spare columns go; then
     names lose what they can.
     """
-    natural = [
-        max(
-            len(column.heading),
-            max((cell_text(row[at]).cell_len for row in table.rows if at < len(row)), default=0),
-        )
-        for at, column in enumerate(table.columns)
-    ]
+    natural = _natural(table)
     kept = list(range(len(table.columns)))
     spare = sorted((at for at in kept if table.columns[at].spare), key=_spare_of(table))
-    for least in (_NAME, _SHORTEST):
+    for least in _NAMES:
         while True:
             widths = _within(table, natural, kept, least, width)
             if widths is not None:
@@ -198,6 +240,17 @@ def _fitted(table: TextTable, width: int) -> dict[int, int] | None:
                 break
             kept.remove(spare.pop())
     return None
+
+
+def _natural(table: TextTable) -> list[int]:
+    """Return the width of each column's longest cell."""
+    return [
+        max(
+            len(column.heading),
+            max((cell_text(row[at]).cell_len for row in table.rows if at < len(row)), default=0),
+        )
+        for at, column in enumerate(table.columns)
+    ]
 
 
 def _spare_of(table: TextTable) -> Callable[[int], int]:
@@ -218,9 +271,11 @@ def _within(
     room = width - sum(floor.values()) - _GAP * (len(kept) - 1)
     if room < 0:
         return None
-    for at in kept:
-        if columns[at].shortens:
-            more = min(room, natural[at] - floor[at])
-            floor[at] += more
-            room -= more
+    # Names that are cut take no more lines, so what takes lines is widened first.
+    foldable = [(at, width // 3) for at in kept if columns[at].foldable]
+    names = [(at, width) for at in kept if columns[at].shortens]
+    for at, most in (*foldable, *names):
+        more = max(0, min(room, min(natural[at], most) - floor[at]))
+        floor[at] += more
+        room -= more
     return floor

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 
 from analyzer.errors import UsageError
@@ -22,6 +23,8 @@ def explore(options: SimpleNamespace) -> int:
             "explore needs a terminal; kubeodds loss prints the same once, and kubeodds whatif "
             "--format html writes a page with check-boxes"
         )
+    if os.environ.get("TERM") == "dumb":
+        raise UsageError("explore needs a terminal that moves its cursor: TERM is dumb")
     gc.enable()  # it runs for long, and the program begins without
     app(options).run()
     return DONE

@@ -18,6 +18,7 @@ from analyzer.questions.tracking import (
     proposal,
     reached,
 )
+from analyzer.questions.whose_dump import of_another_node
 from analyzer.reports.flow_answers import PinnedAnswer, SuspectsAnswer
 from analyzer.reports.phrases import count, listed
 
@@ -45,7 +46,7 @@ def suspects(options: SimpleNamespace) -> int:
         suspects=found,
         rate=options.error_rate,
         proposal=proposal(found, given, options),
-        diagnostics=(*given.view.diagnostics, *unread),
+        diagnostics=(*given.view.diagnostics, *unread, *of_another_node(given)),
         every=options.all,
         elsewhere=(len(elsewhere), sum(not each.flow.replied for each in elsewhere)),
     )
@@ -71,7 +72,12 @@ def pinned(options: SimpleNamespace) -> int:
         owned=len(owned),
         pinned=found,
         foreign=foreign,
-        diagnostics=(*given.view.diagnostics, *unread, *_open(open_, unplaced, given)),
+        diagnostics=(
+            *given.view.diagnostics,
+            *unread,
+            *_open(open_, unplaced, given),
+            *of_another_node(given),
+        ),
     )
     return finish(options, options.verb, answer, answer.diagnostics, no=bool(found or foreign))
 

@@ -14,11 +14,11 @@ from analyzer.inputs.nodes import read_nodes
 from analyzer.model.value import replace
 from analyzer.output import finish, say
 from analyzer.questions.evaluating import (
-    another_time,
     check_marked,
     dead_of,
     evaluated_services,
     freshness,
+    mismatches,
     warnings_of_dead,
 )
 from analyzer.reports.answers import LossAnswer, LossNode, LossNodesAnswer
@@ -195,7 +195,7 @@ def _at_several(options: SimpleNamespace, nodes: Sequence[NodeInput]) -> int:
     living = [each for each in nodes if not died.takes(each.of.node, everywhere.cluster)]
     told = [
         *dict.fromkeys(each for node in nodes for each in node.given.view.diagnostics),
-        *(each for node in nodes for each in another_time(node.given)),
+        *(each for node in nodes for each in mismatches(node.given)),
         *warnings_of_dead(options, everywhere, died),
     ]
     if not living:

@@ -16,19 +16,21 @@ from analyzer.output import finish
 from analyzer.parsers.survey import survey_any
 from analyzer.questions.evaluating import dead_of
 from analyzer.questions.packet import family_of, is_named, question, resolved
+from analyzer.questions.whose_dump import of_another_node
 from analyzer.reports.answers import TraceAnswer
 from analyzer.reports.progress import progress
 
 
 def trace(options: SimpleNamespace) -> int:
     """Print how the packet of the options may end."""
-    died = None
+    died, told = None, []
     if is_named(options) or options.dead or options.dead_node or options.dead_zone:
         objects = ApiObjects(options)
         given = read_input(options, objects)
         dumps = given.every_ruleset
         options = resolved(options, given.view)
         died = dead_of(options, given)
+        told = [*of_another_node(given)]
     else:
         with progress("rules") as advance:
             dumps, objects = read_dumps(options, advance)
@@ -41,7 +43,7 @@ def trace(options: SimpleNamespace) -> int:
     found = traced(
         rulesets, asked, family, told_by_services(options, rulesets, objects, asked.addresses or ())
     )
-    diagnostics = [
+    diagnostics = told + [
         each
         for ruleset, visited in zip(rulesets, found.visited, strict=True)
         for each in (*ruleset.diagnostics, *survey_any(ruleset, visited, NEVER_EMPTY))

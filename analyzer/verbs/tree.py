@@ -10,6 +10,7 @@ from analyzer.kubeproxy.select import narrow
 from analyzer.kubeproxy.view import Source
 from analyzer.output import finish
 from analyzer.questions.evaluating import dead_of
+from analyzer.questions.whose_dump import of_another_node
 from analyzer.reports.answers import TreeAnswer
 
 
@@ -31,6 +32,7 @@ def tree(options: SimpleNamespace) -> int:
         diagnostics=(
             *[each for each in given.view.diagnostics if each.code != ASSUMED],
             *given.recogniser.assumed(),
+            *of_another_node(given),
         ),
         every=options.all,
     )

@@ -157,6 +157,7 @@ class Drifting:
             state=DONE,
             mode=view.mode.value,
             unseen=view.unseen,
+            cut=view.cut,
             left_out=view.left_out,
             unled=view.unled,
             facts=as_text(facts_of(given.every_ruleset)),
@@ -172,7 +173,7 @@ class Drifting:
         findings: dict[NameAndProtocol, list[DriftFinding]] = {}
         for each in seen.findings:
             findings.setdefault((each.service, each.protocol), []).append(each)
-        unknown = frozenset([*seen.not_judged, *left_out])
+        unknown = frozenset([*seen.not_judged, *seen.cut_services, *left_out])
         known = {
             name: _Known(
                 token=token,

@@ -250,3 +250,46 @@ def test_a_service_that_few_nodes_have_is_not_said_to_be_at_every_node(
     lines = [line.split("\t") for line in command(*words, "-o", "tsv").out.splitlines()]
     (row,) = (line for line in lines if line[3] == "ns/former:http" and line[0] != "*")
     assert row[0] == node_of(10)
+
+
+@pytest.mark.parametrize("is_nft", [False, True], ids=["iptables", "nftables"])
+@pytest.mark.parametrize("part", [0.02, 0.3, 0.8, 0.97])
+def test_what_a_cut_dump_lacks_is_not_missing(
+    command: Command, part: float, *, is_nft: bool
+) -> None:
+    items = mixed(8, 3)
+    objects = command.file("objects.json", json.dumps({"kind": "List", "items": items}))
+    dumps = []
+    for at in range(3):
+        cluster = GeneratedCluster(items, FLAGS, RulesLayout.V1_36, 4, node_name(at))
+        text = cluster.nft if is_nft else cluster.dump
+        dumps.append((f"{node_name(at)}.txt", text[: int(len(text) * part)] if at == 1 else text))
+    build(command, *dumps, objects=objects)
+    for reference in ("objects", "majority"):
+        done = command("cluster", "drift", "made", "--against", reference, "-o", "json")
+        document = json.loads(done.out)
+        assert document["differences"] == []
+        assert "incomplete-dump" in {each["code"] for each in document["diagnostics"]}
+    assert command("cluster", "drift", "made", "--strict").status == 3
+    done = command("cluster", "drift", "made")
+    assert f"Not judged: rules missing at {node_name(1)}, whose dump is incomplete" in done.out
+
+
+def test_what_a_cut_dump_shows_and_should_not_is_a_difference(command: Command) -> None:
+    dumps = [(f"{node_name(at)}.txt", plain_dump(at)) for at in range(3)]
+    name, text = dumps[1]
+    end = next(row for row in text.split("\n") if " -j DNAT " in row).rpartition(" ")[2]
+    half = text[: text.rindex("-A KUBE-SVC")].replace(end, "10.1.2.3:8080")
+    dumps[1] = (name, half)
+    build(command, *dumps)
+    done = command("cluster", "drift", "made", "-o", "json")
+    told = [(each["code"], each["what"]) for each in json.loads(done.out)["differences"]]
+    assert told == [("extra-endpoint", "10.1.2.3:8080")]
+
+
+def test_dumps_that_are_cut_are_no_majority(command: Command) -> None:
+    dumps = [(f"{node_name(at)}.txt", plain_dump(at)) for at in range(4)]
+    cut = [(name, text[: text.rindex("-A KUBE-SVC")]) for name, text in dumps[1:]]
+    build(command, dumps[0], *cut)
+    done = command("cluster", "drift", "made", "-o", "json")
+    assert json.loads(done.out)["differences"] == []

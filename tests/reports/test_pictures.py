@@ -13,10 +13,12 @@ from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, Bounds, Dyadic, capped_sum, numgen_weights
 from analyzer.reports.document import Span, Style
 from analyzer.reports.pictures.cells import TreeCell, cells, every
+from analyzer.reports.pictures.heat import domain
 from analyzer.reports.pictures.icicle import icicle
 from analyzer.reports.renderers import RENDERERS, renderer
 from analyzer.semantics.tree import Chance, Either, Leaf, Tree
 from tests.support.answers import BEFORE, LOSSY, RICH, Answers
+from tests.support.commands import CAPTURE, DUMP, Command
 
 PICTURES = [verb for verb, formats in RENDERERS.items() if "svg" in formats]
 _SVG = "{http://www.w3.org/2000/svg}"
@@ -39,6 +41,31 @@ def test_a_picture_is_svg_that_loads_nothing(verb: str, text: str) -> None:
     assert tags <= {"svg", "title", "style", "g", "rect", "text", "line", "circle"}
     bare = picture.replace('xmlns="http://www.w3.org/2000/svg"', "")
     assert not re.search(r"https?:|url\(|@import|href|<script|\son\w+=", bare)
+
+
+@pytest.mark.parametrize(
+    ("names", "common"),
+    [
+        (["ip-10-0-1-2.eu.internal", "ip-10-0-1-3.eu.internal"], ".eu.internal"),
+        (["x.internal", "y.x.internal"], ".internal"),
+        (["internal", "x.internal"], ""),
+        (["a.x", "b"], ""),
+        (["one.internal"], ""),
+        ([], ""),
+    ],
+)
+def test_a_domain_is_what_all_names_end_in(names: list[str], common: str) -> None:
+    assert domain(names) == common
+
+
+def test_columns_of_nodes_of_one_domain_are_told_apart(command: Command) -> None:
+    objects = (CAPTURE / "objects.json").read_text(encoding="utf-8")
+    for name, number in (("master", "12-101"), ("worker1", "117-203")):
+        objects = objects.replace(f'"{name}"', f'"ip-10-0-{number}.eu-central-1.compute.internal"')
+    given = (DUMP, "--objects", command.file("objects.json", objects))
+    picture = command("whatif", *given, "--format", "svg").out
+    heads = re.findall(r"rotate\(-45\)\">([^<]*)<", picture)
+    assert sorted(heads) == ["ip-10-0-117-203", "ip-10-0-12-101"]
 
 
 @pytest.mark.parametrize("verb", PICTURES)

@@ -27,6 +27,8 @@ _CLASSES: Final = {
 }
 #: What lines begin with whose places matter: those of trees and of pictures in letters.
 _PLACED: Final = (" ", "\u251c", "\u2514", "\u2502")
+#: What trees and pictures in letters hold, whose lines must not be wrapped.
+_DRAWN: Final = ("\u251c", "\u2514", "\u2502", "% |")
 
 
 def escape(text: str) -> str:
@@ -64,7 +66,8 @@ def _is_placed(line: Line) -> bool:
 def _pre(lines: Sequence[str]) -> str:
     text = "\n".join(lines)
     about = 'class="wide" tabindex="0" role="group" aria-label="As printed"'
-    return f"<div {about}><pre>{text}</pre></div>\n"
+    wraps = "" if any(each in text for each in _DRAWN) else ' class="text"'
+    return f"<div {about}><pre{wraps}>{text}</pre></div>\n"
 
 
 def table(

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _LEFT, _TOP = 260.0, 110.0
 _ROW, _COLUMN = 20.0, 58.0
 _BELOW: Final = 24.0
+#: The length of a node's name above its column.
+_HEAD: Final = 120.0
 #: Shares above which a cell is darker, and from which of these on it has light text.
 _STEPS: Final = (0.0, 0.25, 0.5)
 _MUCH: Final = 2
@@ -37,10 +39,27 @@ def heat(
     yield from picture(width, height, title, _drawn(found, services, nodes), alone=alone)
 
 
+def domain(names: Sequence[str]) -> str:
+    """Return the end that all names have in common, from a dot on; empty if there is none."""
+    if not names:
+        return ""
+    ends = [name.split(".")[:0:-1] for name in names]
+    parts = []
+    for labels in zip(*ends, strict=False) if len(names) > 1 else ():
+        if len({*labels}) > 1:
+            break
+        parts.append(labels[0])
+    return "".join(f".{label}" for label in reversed(parts))
+
+
 def _drawn(found: WhatIf, services: Sequence[int], nodes: Sequence[int]) -> Iterator[str]:
+    common = domain([found.nodes.groups[node] for node in nodes])
     for column, node in enumerate(nodes):
         x, y = _LEFT + _COLUMN * (column + 0.5), _TOP - 8
-        name = fitting(found.nodes.groups[node], 120)
+        whole = found.nodes.groups[node]
+        # Cut in the middle, names of one domain may all be the same.
+        is_long = fitting(whole, _HEAD) != whole
+        name = fitting(whole.removesuffix(common), _HEAD) if is_long else whole
         yield (
             f'<text transform="translate({number(x)} {number(y)}) rotate(-45)">{escape(name)}'
             "</text>\n"

@@ -134,7 +134,7 @@ class Explorer {
       const number = losses.filter((each) => each.state === state).length;
       return number ? [`${number.toLocaleString("en")} ${words}`] : [];
     });
-    const said = [`Dead: ${listed || "nothing"}. ${count(losses.length, "ServicePort")}: ${states.join(", ")}.`];
+    const said = [`${listed ? `Dead: ${listed}` : "Nothing marked dead"}. ${count(losses.length, "ServicePort")}: ${states.join(", ")}.`];
     const first = losses[0];
     if (first && !isZero(first.worst[1])) {
       said.push(h("strong", {}, ` Worst: ${first.service.name} loses ${boundsPercent(first.worst)} of new flows.`));

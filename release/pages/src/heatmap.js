@@ -4,6 +4,7 @@ import { rgb } from "d3-color";
 import { scaleLinear } from "d3-scale";
 import { select } from "d3-selection";
 import { colour, count, h, onColours } from "./dom.js";
+import { domain } from "./names.js";
 import { boundsPercent, equal, isOne, isZero, toFloat } from "./numbers.js";
 
 const ROW = 20;
@@ -13,7 +14,7 @@ const FONT = "12px system-ui, sans-serif";
 const DIES = {
   name: "heat",
   label: "Heat map of losses, ServicePorts by nodes. Arrow keys move, Enter marks the node.",
-  caption: "Loss of each ServicePort if a node dies in addition to the marked ones: a stronger colour is a higher loss, \u00d7 is all flows, stripes are a range. The greatest harm first.",
+  caption: "Loss of each ServicePort if a node dies in addition to the marked ones: a stronger colour is a higher loss, \u00d7 in a narrow column is all flows, stripes are a range. The greatest harm first.",
 };
 
 export class HeatMap {
@@ -21,6 +22,7 @@ export class HeatMap {
   constructor(model, toggle, says = DIES) {
     this.model = model;
     this.toggle = toggle;
+    this.domain = domain(model.nodes);
     this.losses = [];
     this.dead = null;
     this.at = [0, 0];
@@ -199,7 +201,8 @@ export class HeatMap {
       context.translate(this.gutter + (column + 0.5) * this.column - left, HEAD - 6);
       context.rotate(-Math.PI / 3);
       context.font = this.dead.nodes.has(node) ? `bold ${FONT}` : FONT;
-      context.fillText(shortened(context, (this.dead.nodes.has(node) ? "\u2717 " : "") + this.model.nodes[node], HEAD - 4), 0, 0);
+      const name = (this.dead.nodes.has(node) ? "\u2717 " : "") + this.model.nodes[node];
+      context.fillText(shortened(context, name, HEAD - 4, this.domain), 0, 0);
       context.restore();
     }
     context.restore();
@@ -287,7 +290,10 @@ function stripes(context, x, y, w, hh, ink) {
   context.restore();
 }
 
-function shortened(context, text, width) {
+/** Return a name that fits: without its domain, which all have, or without its middle. */
+function shortened(context, whole, width, domain = "") {
+  if (context.measureText(whole).width <= width) return whole;
+  const text = domain ? whole.slice(0, -domain.length) : whole;
   if (context.measureText(text).width <= width) return text;
   let [low, high] = [1, text.length];
   const cut = (size) => `${text.slice(0, Math.ceil(size / 2))}\u2026${text.slice(text.length - Math.floor(size / 2))}`;

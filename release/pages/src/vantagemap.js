@@ -8,7 +8,7 @@ export class VantageMap extends HeatMap {
     super(model, () => {}, {
       name: "at",
       label: "Heat map of losses, ServicePorts by nodes. Arrow keys move.",
-      caption: "Loss of each ServicePort at each node, if the marked ones are dead: a stronger colour is a higher loss, \u00d7 is all flows, stripes are a range. Similar nodes are next to each other; a node that is dead, or does not have the ServicePort, has no colour.",
+      caption: "Loss of each ServicePort at each node, if the marked ones are dead: a stronger colour is a higher loss, \u00d7 in a narrow column is all flows, stripes are a range. Similar nodes are next to each other; a node that is dead, or does not have the ServicePort, has no colour.",
     });
     this.vantages = vantages;
   }

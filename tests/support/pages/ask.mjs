@@ -1,6 +1,7 @@
 // Asks the scripts of pages, without a browser: of each line, a JSON list, the answers in a line.
 import { createInterface } from "node:readline";
 import { Dead, Model } from "../../../release/pages/src/incidence.js";
+import { domain } from "../../../release/pages/src/names.js";
 import { boundsFraction, boundsPercent, compare, fraction, percent, toFloat } from "../../../release/pages/src/numbers.js";
 import { Vantages } from "../../../release/pages/src/vantages.js";
 
@@ -15,6 +16,7 @@ function where(vantages, model, loss, dead) {
 }
 
 const answers = {
+  domain,
   numbers: (list) => list.map((each) => [percent(dyadic(each)), fraction(dyadic(each)), toFloat(dyadic(each))]),
   compared: (list) => list.map(([a, b]) => Math.sign(compare(dyadic(a), dyadic(b)))),
   losses({ data, deaths }) {

@@ -1,0 +1,76 @@
+"""Warns if a dump shows that it is from another node than the one named.
+
+kube-proxy writes some rules for the endpoints of its own node only: those of Services with a Local
+policy, and, in nftables mode since 1.36, the set of flows from an endpoint to itself. If the
+objects place all of these endpoints on one other node, the dump is most likely from there. (On
+several nodes they are if kube-proxy is too old for a policy, and ignores it.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analyzer.model.diagnostics import Diagnostic, Severity
+from analyzer.reports.phrases import listed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from analyzer.inputs.recognised import Input
+    from analyzer.kubeproxy.view import Route
+    from analyzer.model.addresses import Address
+    from analyzer.model.services import ApiServicePort
+
+
+def of_another_node(given: Input) -> Iterator[Diagnostic]:
+    """Yield a warning if the dump's local endpoints are on one node, and not the one named."""
+    named, cluster = given.view.node, given.cluster
+    if named is None or not cluster.places:
+        return
+    places = {address: cluster.placement(address).node for address in _local(given)}
+    nodes = {node for node in places.values() if node is not None}
+    if len(nodes) != 1 or named in nodes:
+        return
+    (node,) = nodes
+    shown = listed([str(address) for address, place in places.items() if place is not None])
+    yield Diagnostic(
+        severity=Severity.WARNING,
+        code="dump-of-another-node",
+        message=(
+            f"this dump seems to be from {node}, not from {named}: the endpoints for which it has "
+            f"rules of their own node only ({shown}) are on {node}; pass --node {node}, or the "
+            f"dump of {named}"
+        ),
+        file=given.ruleset.file,
+    )
+
+
+def _local(given: Input) -> dict[Address, None]:
+    """Return the addresses of the endpoints that the rules treat as their node's own, in order."""
+    found: dict[Address, None] = {}
+    local = {
+        (each.name, each.protocol): each
+        for each in given.services()
+        if each.internal_local or each.external_local
+    }
+    for service in given.view.services if local else ():
+        spec = local.get((service.name.text, service.protocol))
+        if spec is None:
+            continue
+        for route in service.routes:
+            if _is_local(route, spec):
+                found.update((end.address, None) for end in route.draws()[0])
+    from analyzer.kubeproxy.routes.hairpins import listed as hairpins_of
+
+    for family in ("ip", "ip6"):
+        hairpins = hairpins_of(given.every_ruleset, family) or ()
+        found.update((address, None) for address in sorted(hairpins, key=int))
+    return found
+
+
+def _is_local(route: Route, spec: ApiServicePort) -> bool:
+    """Return whether a policy allows only the node's own endpoints on a route."""
+    from analyzer.kubeproxy.view import FrontendKind, Source
+
+    if route.frontend.kind is FrontendKind.CLUSTER_IP:
+        return spec.internal_local and route.source is Source.POD
+    return spec.external_local is True and route.source is Source.EXTERNAL
