@@ -138,10 +138,13 @@ def run(folder: Path, nodes: int, rules: int, engine: str, held: int, seed: int)
         build = _Group(words)
         stack.callback(build.kill)
         _wait(build, made, nodes // 4)
-        victim = chance.choice((beside[1] if beside else build).workers())
+        workers = (beside[1] if beside else build).workers()
+        assert workers, "the build was over before a worker could be killed: more nodes are needed"
+        victim = chance.choice(workers)
         os.kill(victim, signal.SIGKILL)
         _wait(build, made, nodes // 2)
     known = _known(made)
+    assert known < nodes, "the build was over before it was killed: more nodes are needed"
     with ExitStack() as stack:
         if engine == "dask":
             stack.enter_context(_dask(address))
@@ -180,8 +183,8 @@ def _said(*words: str) -> str:
 def main() -> int:
     """Run it as the command line says."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--nodes", type=int, default=40)
-    parser.add_argument("--rules", type=int, default=10_000)
+    parser.add_argument("--nodes", type=int, default=600)
+    parser.add_argument("--rules", type=int, default=2_000)
     parser.add_argument("--engine", choices=["processes", "dask"], default="processes")
     parser.add_argument("--held", type=int, default=6, help="dumps asked alone; 0: all")
     parser.add_argument("--seed", type=int, default=0)

@@ -186,7 +186,7 @@ def parts(properties: Sequence[str], folder: Path) -> list[Part]:
             _sampled(
                 f"builds that are killed, {engine}",
                 "tests.support.killed_builds",
-                *("--nodes", "60", "--rules", "20000", "--engine", engine),
+                *("--nodes", "600", "--rules", "2000", "--engine", engine),
                 counted=r"; (\d+) losses",
                 unit="losses",
             )
