@@ -71,6 +71,8 @@ def _found(source: str) -> Iterator[tuple[int, str]]:
                 continue
             for each in _PHRASES.finditer(" ".join(node.value.split())):
                 yield node.lineno, each[0].lower()
+    if not _PHRASES.search(source):  # a comment stands on one line: splitting takes longest
+        return
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             for each in _PHRASES.finditer(token.string):

@@ -42,6 +42,7 @@ OF_NFT: Final = {
     "source-port": ("prerouting priority -300", "tcp sport 53 drop"),
 }
 NODE: Final = ip_address("192.168.0.11")
+BASE: Final = ROOT / "fixtures" / "noise" / "base.txt"
 NFT: Final = FIXTURES / "1.36.2-nftables" / "two-node@worker1" / "nft-list-ruleset.txt"
 
 
@@ -88,11 +89,13 @@ def check_both_ways(text: str) -> bool:
     return found[0] != found[1]
 
 
+def test_nothing_is_assumed_of_rules_of_kube_proxy_alone() -> None:
+    assert not check_both_ways(BASE.read_text())
+
+
 @pytest.mark.parametrize("name", OF_IPTABLES)
 def test_both_ways_say_the_same_of_iptables(name: str) -> None:
-    text = (ROOT / "fixtures" / "noise" / "base.txt").read_text()
-    assert not check_both_ways(text)
-    assert check_both_ways(with_row(text, *OF_IPTABLES[name]))
+    assert check_both_ways(with_row(BASE.read_text(), *OF_IPTABLES[name]))
 
 
 @pytest.mark.deep

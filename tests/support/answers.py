@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from ipaddress import IPv4Address, ip_network
 from typing import Any, Final
 
@@ -29,7 +30,7 @@ from analyzer.kubeproxy.diff.dumps import Dump
 from analyzer.kubeproxy.diff.side import DumpSide
 from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.routes.trace import Question, trace
-from analyzer.kubeproxy.view import Source
+from analyzer.kubeproxy.view import Source, View
 from analyzer.model.addresses import address_from_text
 from analyzer.model.cluster import Cluster, Placement
 from analyzer.model.flow_trace import FlowTrace
@@ -210,6 +211,13 @@ SPEC = ApiServicePort(
 )
 
 
+@cache
+def _recognised(text: str) -> tuple[Recogniser, View]:
+    """Return what is recognised in one of the few dumps: nothing changes a view."""
+    recogniser = Recogniser(parse(text, "dump.txt"), Cluster())
+    return recogniser, recogniser.view()
+
+
 @dataclass(frozen=True)
 class Answers:
     """Of all verbs, for one dump."""
@@ -218,8 +226,7 @@ class Answers:
     dead: Collection[str] = ("10.0.0.1",)
 
     def of(self, verb: str) -> object:
-        recogniser = Recogniser(parse(self.text, "dump.txt"), Cluster())
-        view = recogniser.view()
+        recogniser, view = _recognised(self.text)
         died = dead(view, Cluster(), endpoints=self.dead)
         match verb:
             case "services":

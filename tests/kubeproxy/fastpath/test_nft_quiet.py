@@ -62,6 +62,8 @@ def view(text: str, *, plainly: bool, objects: bool = False) -> View:
     ).view()
 
 
+# As many cases as there are rules are one of each rule, of three dumps in turn.
+@pytest.mark.alike(len(RULES))
 @pytest.mark.parametrize(("forwarded", "behind"), RULES)
 @pytest.mark.parametrize("given", ["generated", "captured", "captured with objects"])
 def test_no_flow_of_a_quiet_service_is_lost(given: str, forwarded: str, behind: str) -> None:

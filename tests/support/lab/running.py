@@ -13,6 +13,8 @@ from typing import Any, Final
 
 import pytest
 
+from tests.support.lab import forked
+
 ROOT = Path(__file__).parents[3]
 FIXTURES = ROOT / "fixtures" / "captures"
 NFT = ROOT / "fixtures" / "nft"
@@ -96,14 +98,20 @@ def python(
     extra: Mapping[str, str] | None = None,
     stdin: str | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run Python so that it finds what is in this repository."""
+    """Run Python so that it finds what is in this repository.
+
+    Where nothing needs another process, it is a fork of one that has loaded the lab.
+    """
+    told = {**environment(), **(extra or {})}
+    if not prefix and stdin is None:
+        return forked.python(words, where, told)
     return subprocess.run(
         [*prefix, sys.executable, *words],
         input=stdin,
         capture_output=True,
         text=True,
         cwd=where,
-        env={**environment(), **(extra or {})},
+        env=told,
         check=False,
     )
 
