@@ -21,8 +21,8 @@ from analyzer.model.value import replace
 from analyzer.semantics.base_chains import Rules
 from netns_lab.affinity import AffineRun
 from netns_lab.arriving import Beyond
-from netns_lab.backend import Backend, SocketAddress
-from netns_lab.backends import BACKENDS, backend_of, load_beside
+from netns_lab.backend import SocketAddress
+from netns_lab.backends import BACKENDS, load_beside
 from netns_lab.beyond import OtherNode, lost_beyond
 from netns_lab.count import BATCH, Captures, ReturnedPackets, close_all
 from netns_lab.deaths import FATES, Death, DeathKind, without
@@ -31,6 +31,7 @@ from netns_lab.ending import with_rule
 from netns_lab.errors import LabError
 from netns_lab.hairpins import hairpins
 from netns_lab.layout import PacketLayout
+from netns_lab.loaded_nodes import endings_of, load_nodes
 from netns_lab.measure import CONNTRACK_ROOM, Progress, RouteRun
 from netns_lab.muting import Muting
 from netns_lab.namespace import Namespace
@@ -118,7 +119,8 @@ class Lab:
         self.backend = load(self.topology.node, question.ruleset, lenient=question.lenient)
         #: Backends that loaded the node's other rules.
         self.beside = load_beside(self.topology.node, self.backend, question)
-        self._elsewhere = list(self._load_nodes())
+        #: Other nodes whose rules are loaded.
+        self.nodes = tuple(load_nodes(self.topology, question.nodes, lenient=question.lenient))
         self._where = self._namespaces()
         #: Captures of the flows, by protocol and IP version.
         self.hearers: dict[PacketLayout, Captures] = {}
@@ -156,16 +158,6 @@ class Lab:
             for each in plans
         )
 
-    def _load_nodes(self) -> Iterator[Backend]:
-        """Load the rules of other nodes, and yield their backends."""
-        nodes = {each.name: each for each in self.question.nodes}
-        for host in self.topology.others:
-            if host.gate is not None and host.plan is not None:
-                node = nodes[host.plan.name]
-                for ruleset in node.rulesets:
-                    load = BACKENDS[backend_of(ruleset)]
-                    yield load(host.gate.namespace, ruleset, lenient=self.question.lenient)
-
     def beyond(self, client: Address | None) -> Beyond:
         """Return the function that says which flows of a client the rules of other nodes end."""
         silent = [gate.namespace.name for gate in self.dying.silent]
@@ -179,19 +171,12 @@ class Lab:
     @property
     def notes(self) -> list[Diagnostic]:
         """What of the dumps was not loaded as it stands."""
-        return [
-            note for each in (self.backend, *self.beside, *self._elsewhere) for note in each.notes
-        ]
+        theirs = [each for node in self.nodes for each in node.backends]
+        return [note for each in (self.backend, *self.beside, *theirs) for note in each.notes]
 
     def endings(self) -> Counter[str] | None:
         """Return the packet counts of rules that drop or reject; None if some do not count."""
-        found: Counter[str] = Counter()
-        for each in (self.backend, *self.beside, *self._elsewhere):
-            counted = each.endings()
-            if counted is None:
-                return None
-            found += counted
-        return found
+        return endings_of((self.backend, *self.beside), self.nodes)
 
     def kind_of(self, endpoint: Endpoint) -> DeathKind | None:
         """Return how an endpoint is dead or slow; None if no kind was given, or it is neither."""
