@@ -57,7 +57,7 @@ def arriving(route: Route, beyond: Beyond = lambda _: NOTHING) -> Arriving:
             passes = Bounds(~here.upper * ~there.upper, ~here.lower * ~there.lower)
             share = _product(each.share, passes)
             gone = _product(each.share, Bounds(~passes.upper, ~passes.lower))
-            behind += [_product(each.share, here), _product(each.share, there)]
+            behind.append(gone)  # what is ended here does not come there
         arrive.append(share)
         if each.endpoint.port is not None:
             sockaddr = sockaddr_of_endpoint(each.endpoint)

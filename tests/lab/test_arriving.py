@@ -109,3 +109,16 @@ def test_of_flows_whose_end_is_not_known_the_answers_may_be_lost_too() -> None:
         shares = (Share(endpoint, Bounds(ALWAYS, ALWAYS), None, lost),)
         found = arrives(Route(frontend, Source.POD, shares, NEVER))
         assert found.unanswered == {sockaddr_of_endpoint(endpoint): Bounds(lower, ALWAYS)}
+
+
+def test_what_rules_end_on_the_node_does_not_end_beyond_it_again() -> None:
+    """The rules of the node drop half of the flows, and those of the next one half of the rest."""
+    endpoint = Endpoint(ip_address("10.0.0.1"), 80)
+    frontend = Frontend(FrontendKind.CLUSTER_IP, ip_address("10.96.0.1"), 80)
+    half = exactly(8)
+    lost = ((Ending(kind=EndKind.DROPPED), half),)
+    shares = (Share(endpoint, Bounds(ALWAYS, ALWAYS), None, lost),)
+    found = arrives(Route(frontend, Source.POD, shares, NEVER), lambda _: half)
+    assert found.shares == {sockaddr_of_endpoint(endpoint): exactly(4)}
+    assert found.lost == {sockaddr_of_endpoint(endpoint): exactly(12)}
+    assert found.ended == exactly(12)
