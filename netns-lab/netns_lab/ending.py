@@ -12,7 +12,7 @@ from analyzer.model.measurement import Measurement
 from analyzer.model.value import replace
 from analyzer.semantics.base_chains import Rules
 from netns_lab.listening import Listener, ending_at, listeners, listeners_at, not_loaded
-from netns_lab.loaded_nodes import LoadedNode
+from netns_lab.loaded_nodes import LoadedNode, named
 from netns_lab.measure import RouteRun
 
 if TYPE_CHECKING:
@@ -61,7 +61,24 @@ class OneFlow(RouteRun):
         cluster = self._lab.question.cluster
         addresses = [each.endpoint.address for each in self._route.shares]
         names = {cluster.placement(each).node for each in addresses}
+        names |= {None if self._behind is None else self._behind.name}
         return [each for each in self._lab.nodes if each.name in names]
+
+    def passed(self, node: LoadedNode | None) -> list[Address]:
+        """Return addresses of the nodes that the flow may have passed before it comes to `node`.
+
+        None is the lab's own node.
+        """
+        plan, version = self._lab.topology.plan, self._to[0].version
+        found = [] if node is None else [plan.node_address(version)]
+        if self._behind is not None and node is not self._behind:
+            found.append(self._behind.address(version))
+        return found
+
+    @property
+    def _behind(self) -> LoadedNode | None:
+        """The node with rules of its own that the sender is behind; None if there is none."""
+        return None if self._sender is None else self._lab.behind.node_of(self._sender)
 
     @contextmanager
     def undisturbed(self) -> Iterator[None]:
@@ -95,10 +112,10 @@ def _ended_at(lab: Lab, service: ServicePort, flow: OneFlow) -> str | None:
     None if it did not end, or not by a rule or policy of the nodes' dumps.
     """
     begun: list[Traced] = []
-    at_node = listeners(lab, service.protocol, flow.source())
+    at_node = listeners(lab, service.protocol, flow.source(), flow.passed(None))
     every: list[Traced] = [(each, lab.question.rulesets, None) for each in at_node]
     for node in flow.nodes():
-        there = listeners_at(lab, node, service.protocol, flow.source())
+        there = listeners_at(node, service.protocol, flow.source(), flow.passed(node))
         every += [(each, node.node.rulesets, node) for each in there]
     try:
         for each in every:
@@ -135,5 +152,7 @@ def _ending(lab: Lab, begun: Sequence[Traced]) -> str | None:
             continue
         for ruleset in rulesets:
             if (found := ending_at(ruleset, where, left_out)) is not None:
-                return found if node is None else node.named(found)
+                if not lab.nodes:
+                    return found
+                return named(lab.topology.plan.node if node is None else node.name, found)
     return None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from socket import AF_PACKET, IPPROTO_RAW, SOCK_RAW, socket
 
@@ -18,11 +18,13 @@ from analyzer.model.cluster import Cluster
 from analyzer.model.diagnostics import Diagnostic
 from analyzer.model.measurement import ANSWERED, Measurement
 from analyzer.model.value import replace
+from analyzer.semantics.assumed import DEFAULTS
 from analyzer.semantics.base_chains import Rules
 from netns_lab.affinity import AffineRun
 from netns_lab.arriving import Beyond
 from netns_lab.backend import SocketAddress
 from netns_lab.backends import BACKENDS, load_beside
+from netns_lab.behind import SendersBehind
 from netns_lab.beyond import OtherNode, lost_beyond
 from netns_lab.count import BATCH, Captures, ReturnedPackets, close_all
 from netns_lab.deaths import FATES, Death, DeathKind, without
@@ -31,7 +33,7 @@ from netns_lab.ending import with_rule
 from netns_lab.errors import LabError
 from netns_lab.hairpins import hairpins
 from netns_lab.layout import PacketLayout
-from netns_lab.loaded_nodes import endings_of, load_nodes
+from netns_lab.loaded_nodes import drawn_by, endings_of, load_nodes
 from netns_lab.measure import CONNTRACK_ROOM, Progress, RouteRun
 from netns_lab.muting import Muting
 from netns_lab.namespace import Namespace
@@ -55,6 +57,8 @@ class LabSetup:
         routes: those that will be measured; addresses that only other routes need are left out.
         others: the node's other rulesets, written by other programs.
         nodes: other nodes whose rules are loaded, so that packets to their pods pass them.
+        assumed: what the prediction assumes beyond the rules, by name.
+        sends_behind: endpoints of `nodes` are clients on hairpin routes, too.
         lenient: rules that cannot be loaded are left out, and named.
         deaths: those with a kind, and what is slow.
         refusing: dead endpoints whose host is alive and refuses packets to them.
@@ -73,6 +77,8 @@ class LabSetup:
     routes: tuple[tuple[ServicePort, Route], ...] = ()
     others: tuple[Rules, ...] = ()
     nodes: tuple[OtherNode, ...] = ()
+    assumed: Mapping[str, str] = field(default_factory=lambda: DEFAULTS)
+    sends_behind: bool = False
     lenient: bool = False
     deaths: tuple[Death, ...] = ()
     refusing: frozenset[Endpoint] = frozenset()
@@ -121,6 +127,8 @@ class Lab:
         self.beside = load_beside(self.topology.node, self.backend, question)
         #: Other nodes whose rules are loaded.
         self.nodes = tuple(load_nodes(self.topology, question.nodes, lenient=question.lenient))
+        #: Those of them that draw endpoints: for flows of their own pods.
+        self._drawing = self.nodes if question.sends_behind and wanted.endpoints_send else ()
         self._where = self._namespaces()
         #: Captures of the flows, by protocol and IP version.
         self.hearers: dict[PacketLayout, Captures] = {}
@@ -176,7 +184,7 @@ class Lab:
 
     def endings(self) -> Counter[str] | None:
         """Return the packet counts of rules that drop or reject; None if some do not count."""
-        return endings_of((self.backend, *self.beside), self.nodes)
+        return endings_of(self.topology.plan.node, (self.backend, *self.beside), self.nodes)
 
     def kind_of(self, endpoint: Endpoint) -> DeathKind | None:
         """Return how an endpoint is dead or slow; None if no kind was given, or it is neither."""
@@ -301,12 +309,12 @@ class Lab:
     def count_from_here(self) -> None:
         """Pass over what the rules have counted; for routes in a row, the last one has read it."""
         if not (self._in_a_row and self._has_counted):
-            self.backend.drawn()
+            drawn_by(self.backend, self._drawing)
 
     def drawn(self) -> Counter[SocketAddress]:
         """Return what the rules have counted since then."""
         self._has_counted = True
-        return self.backend.drawn()
+        return drawn_by(self.backend, self._drawing)
 
     def muted(self) -> AbstractContextManager[None]:
         """Let the client's kernel be silent for a while; of several, until the last is over."""
@@ -352,8 +360,12 @@ class Lab:
             return DEAD
         if self._where.get(endpoint.address) in (None, self.topology.node):
             return OWN
-        gated = {e.plan.name for e in self.topology.others if e.gate is not None and e.plan}
-        return BEHIND if self.question.cluster.placement(endpoint.address).node in gated else None
+        return None if self.behind.node_of(endpoint.address) is None else BEHIND
+
+    @cached_property
+    def behind(self) -> SendersBehind:
+        """Endpoints of other nodes that have rules of their own."""
+        return SendersBehind(self)
 
     @cached_property
     def senders(self) -> frozenset[Address]:
@@ -365,6 +377,8 @@ class Lab:
         topology = self.topology
         namespace = self._where[address]
         host = next(each for each in topology.hosts if each.namespace is namespace)
+        if host.gate is not None:
+            return host, host.gate.pods_mac
         own = host is topology.own_pods
         return host, topology.pods_mac if own else topology.uplink_mac
 

@@ -174,29 +174,34 @@ def _place(event: NftEvent) -> Where:
     return f"{event.family} {event.table}", event.chain, number
 
 
-def listeners(lab: Lab, protocol: str, source: tuple[Address, int]) -> list[Listener]:
+def listeners(
+    lab: Lab, protocol: str, source: tuple[Address, int], by: Sequence[Address] = ()
+) -> list[Listener]:
     """Return what reports the rules that flows from an address and port match.
 
     The first one reports those of the dump; one more reports the node's other rules, if the
-    dump's reports none of that kind.
+    dump's reports none of that kind. Nodes with the addresses `by` may have masqueraded the flows.
     """
-    flows = TracedFlows(protocol=protocol, sources=(source,))
+    flows = _flows(protocol, source, by)
     return _listeners(lab.topology.node, (lab.backend, *lab.beside), flows)
 
 
 def listeners_at(
-    lab: Lab, node: LoadedNode, protocol: str, source: tuple[Address, int]
+    node: LoadedNode, protocol: str, source: tuple[Address, int], by: Sequence[Address]
 ) -> list[Listener]:
-    """Return what reports the rules of another node that flows from an address and port match.
+    """Return what reports the rules of another node, as `listeners` does of the lab's own."""
+    return _listeners(node.namespace, node.backends, _flows(protocol, source, by))
 
-    They arrive there with that source, or masqueraded with any port of the lab's own node. Of TCP
-    only what opens a connection is traced: answers may have the node's address, too.
+
+def _flows(protocol: str, source: tuple[Address, int], by: Sequence[Address]) -> TracedFlows:
+    """Return the packets of flows from an address and port, also masqueraded by any of `by`.
+
+    Then only what opens a connection is traced: nodes' own answers have their addresses, too.
     """
-    own = lab.topology.plan.node_address(source[0].version)
-    # Each packet is traced once, or rules would be reported twice.
-    sources = ((own, None),) if source[0] == own else ((own, None), source)
-    flows = TracedFlows(protocol=protocol, sources=sources, opening=True)
-    return _listeners(node.namespace, node.backends, flows)
+    sources = tuple((each, None) for each in dict.fromkeys(by))
+    # Each packet is to match once.
+    own = () if source[0] in by else (source,)
+    return TracedFlows(protocol=protocol, sources=(*sources, *own), opening=bool(by))
 
 
 def _listeners(node: Namespace, backends: Sequence[Backend], flows: TracedFlows) -> list[Listener]:

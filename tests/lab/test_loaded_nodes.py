@@ -120,7 +120,7 @@ def test_equal_rules_of_two_nodes_are_told_apart(given: Given) -> None:
     assert (status, found["agrees"]) == (0, True), errors
     for _, each in ended(found):
         counted = {told["rule"]: told["packets"] for told in each["ended_by"]}
-        assert set(counted) == {rule, f"node node1, filter: {rule}"}
+        assert set(counted) == {f"node node{at}, filter: {rule}" for at in (0, 1)}
         assert sum(counted.values()) == each["unaccounted"]
 
 
