@@ -14,7 +14,8 @@ Flows to a NodePort are sent to the address of the lab's own node, whose rules d
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -30,6 +31,7 @@ from analyzer.semantics.shares import shares
 from analyzer.semantics.tree import Leaf
 from netns_lab.arriving import NOTHING, Arriving, sockaddr_of_endpoint
 from netns_lab.backend import SocketAddress
+from netns_lab.direct import DirectRoutes
 from netns_lab.errors import NotMeasuredError
 from netns_lab.loaded_nodes import LoadedNode
 from netns_lab.plan import bridge_of, device_name
@@ -38,8 +40,6 @@ from netns_lab.reasons import BEHIND
 if TYPE_CHECKING:
     from netns_lab.experiment import Lab
 
-#: More nodes than a flow comes to: to one at whose address it is sent, and back.
-_MOST_NODES: Final = 4
 _ENDED: Final = frozenset({"drop", "reject"})
 #: The device of every node towards the others.
 _UPLINK: Final = "eth0"
@@ -95,6 +95,8 @@ class SendersBehind:
 
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
+        self._own = lab.topology.plan.node
+        self._routes = DirectRoutes(lab.topology)
         self._nodes = {each.name: each for each in lab.nodes}
         self._hosts = {
             address: host
@@ -128,6 +130,23 @@ class SendersBehind:
             raise NotMeasuredError(found)
         return found
 
+    def sending(
+        self, service: ServicePort, route: Route, sender: Address
+    ) -> AbstractContextManager[None]:
+        """Let what a sender sends go where its own node's rules send it, within this context.
+
+        What is sent to the lab's own node goes there by the routes that all flows have.
+        """
+        to = self._sent_to(route, sender)
+        if self.node_of(sender) is None or to in self._lab.topology.plan.node_addresses:
+            return nullcontext()
+        addresses = [each.address for each in service.endpoints]
+        others = {id(h): h for a in addresses if (h := self._hosts.get(a)) is not None}
+        return self._routes.between(self._hosts[sender], others.values())
+
+    def _sent_to(self, route: Route, sender: Address) -> Address:
+        return route.frontend.address or self._lab.topology.plan.node_address(sender.version)
+
     def _found(self, service: ServicePort, route: Route, sender: Endpoint) -> Arriving | str:
         key = service.name.text, service.protocol, route.frontend, sender
         if key not in self._known:
@@ -140,8 +159,6 @@ class SendersBehind:
     def _predicted(self, service: ServicePort, route: Route, sender: Endpoint) -> Arriving:
         if service.affinity is not None:
             raise NotMeasuredError("session affinity is not measured there")
-        version = sender.address.version
-        address = route.frontend.address or self._lab.topology.plan.node_address(version)
         node = self.node_of(sender.address)
         assert node is not None
         if sender.address in self._place(node.name).addresses:
@@ -149,11 +166,11 @@ class SendersBehind:
         packet = Packet(
             protocol=service.protocol,
             source=sender.address,
-            destination=address,
+            destination=self._sent_to(route, sender.address),
             destination_port=route.frontend.port,
             in_interface=self._place(node.name).device,
         )
-        every = [*self._ends(self._place(node.name), packet, None, _MOST_NODES)]
+        every = [*self._ends(self._place(node.name), packet, None, [])]
         endpoints = [e for e in service.endpoints if e.port is not None]
         known = dict.fromkeys(map(sockaddr_of_endpoint, endpoints))
         if any(each.to not in known for each in every if not each.ended and each.share.upper):
@@ -161,9 +178,11 @@ class SendersBehind:
         return _arriving(every, known)
 
     def _ends(
-        self, place: _Place, packet: Packet, sent_to: SocketAddress | None, most: int
+        self, place: _Place, packet: Packet, sent_to: SocketAddress | None, passed: list[str]
     ) -> Iterator[_End]:
-        """Yield the ends of a packet that comes to a node; `sent_to` is what one before has drawn.
+        """Yield the ends of a packet that comes to a node.
+
+        `sent_to` is what one of the nodes that it has `passed` has drawn.
 
         Raises:
             NotMeasuredError: some are not predicted.
@@ -176,15 +195,16 @@ class SendersBehind:
                 yield _End(to=to, share=share, ended=True, answered=False)
                 continue
             assert left.to is not None
-            beyond = self._beyond(place, left.to)
-            answered = left.fate != "unanswered"
-            if beyond is None:
-                port = left.port or 0
-                at = int(left.to), port
+            name, answered = self._where(place, left.to), left.fate != "unanswered"
+            if name != place.name:
+                self._check(packet, place, left, name, passed)
+            silent = {gate.namespace.name for gate in self._lab.dying.silent}
+            # What comes to one that is silent is counted before its rules.
+            has_rules = name == self._own or name in self._nodes.keys() - silent
+            if name == place.name or not has_rules:
+                at = int(left.to), left.port or 0
                 yield _End(to=at, share=share, ended=False, answered=answered)
                 continue
-            if not most or left.masqueraded is None:
-                raise NotMeasuredError(f"its source is not known when it leaves {place.name}")
             source = packet.source
             if left.masqueraded:
                 source = next(a for a in place.addresses if a.version == left.to.version)
@@ -195,7 +215,7 @@ class SendersBehind:
                 destination_port=left.port,
                 in_interface=_UPLINK,
             )
-            for end in self._ends(beyond, onwards, to, most - 1):
+            for end in self._ends(self._place(name), onwards, to, [*passed, place.name]):
                 yield _End(
                     to=end.to,
                     share=Bounds(share.lower * end.share.lower, share.upper * end.share.upper),
@@ -203,27 +223,38 @@ class SendersBehind:
                     answered=answered and end.answered,
                 )
 
-    def _beyond(self, place: _Place, to: Address) -> _Place | None:
-        """Return the node with rules that a packet comes to next; None if it is there.
+    def _where(self, place: _Place, to: Address) -> str:
+        """Return the name of the node that has an address, or whose pod has it.
 
         Raises:
-            NotMeasuredError: the lab does not send it as the cluster would.
+            NotMeasuredError: the lab has it nowhere.
         """
         plan, host = self._lab.topology.plan, self._hosts.get(to)
         if to in plan.node_addresses or to in plan.own_pods.endpoints:
-            name = plan.node
-        elif host is None or host.plan is None:
+            return self._own
+        if host is None or host.plan is None:
             raise NotMeasuredError(f"not all of it comes from {place.name} to an endpoint")
-        else:
-            name = host.plan.name
-        if name == place.name:
-            return None
-        if plan.node not in {name, place.name}:
-            raise NotMeasuredError(f"{place.name} sends some of it to {name}, past {plan.node}")
-        silent = {gate.namespace.name for gate in self._lab.dying.silent}
-        # What comes to one that is silent is counted before its rules.
-        has_rules = name == plan.node or name in self._nodes.keys() - silent
-        return self._place(name) if has_rules else None
+        return host.plan.name
+
+    def _check(
+        self, packet: Packet, place: _Place, left: _Left, name: str, passed: Sequence[str]
+    ) -> None:
+        """Check that a packet goes from a node to the next, `name`, and its answer back.
+
+        Raises:
+            NotMeasuredError: they do not in the lab, or it is not known.
+        """
+        if left.masqueraded is None:
+            raise NotMeasuredError(f"its source is not known when it leaves {place.name}")
+        # Such routes are there from the sender's node alone, and not for what goes to a NodePort.
+        is_direct = not passed and packet.destination not in self._lab.topology.plan.node_addresses
+        if self._own not in {place.name, name} and not is_direct:
+            raise NotMeasuredError(f"{place.name} sends some of it on to {name}")
+        # The answer goes to the source: past this node, if the source is that of another.
+        if passed and not left.masqueraded:
+            raise NotMeasuredError(f"{place.name} sends some of it on with its source unchanged")
+        if len(passed) > 1:
+            raise NotMeasuredError(f"{place.name} sends some of it on once more")
 
     def _place(self, name: str) -> _Place:
         question, plan = self._lab.question, self._lab.topology.plan

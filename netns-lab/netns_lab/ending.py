@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Final
 
 from analyzer.kubeproxy.view import Route, ServicePort
@@ -83,8 +83,13 @@ class OneFlow(RouteRun):
     @contextmanager
     def undisturbed(self) -> Iterator[None]:
         """Let no kernel but the node's have a say in what comes of the flow."""
-        with self._lab.muted(), self._deaf():
+        with self._lab.muted(), self._deaf(), self._sending():
             yield
+
+    def _sending(self) -> AbstractContextManager[None]:
+        if self._sender is None:
+            return nullcontext()
+        return self._lab.behind.sending(self._service, self._route, self._sender)
 
 
 def with_rule(

@@ -40,7 +40,8 @@ def hairpins(
             run = _BehindRun(lab, service, alone, part, sender)
         forgets = known + part > MASQUERADE_ROOM
         known = part if forgets else known + part
-        found = run.measure(progress, forgets=forgets)
+        with lab.behind.sending(service, route, sender):
+            found = run.measure(progress, forgets=forgets)
         if node is not None:
             backend = backend_of(node.node.given.ruleset)
             found = replace(found, node=node.name, backend=backend)
