@@ -161,7 +161,7 @@ class SendersBehind:
             raise NotMeasuredError("session affinity is not measured there")
         node = self.node_of(sender.address)
         assert node is not None
-        if sender.address in self._place(node.name).addresses:
+        if sender.address in {*node.addresses, *node.node.given.own}:
             raise NotMeasuredError(f"it sends as {node.name} itself does")
         packet = Packet(
             protocol=service.protocol,
@@ -270,7 +270,7 @@ class SendersBehind:
         return _Place(
             name=name,
             rulesets=node.node.rulesets,
-            addresses=tuple(dict.fromkeys((*node.addresses, *node.node.given.own))),
+            addresses=node.addresses,
             assumed=node.node.given.assumed,
             device=bridge_of(node.node.pod_device) or device_name(node.node.pod_device, "pods"),
         )
