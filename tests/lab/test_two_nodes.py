@@ -119,6 +119,21 @@ def test_what_the_other_node_ends_is_predicted_by_the_source_that_it_sees(
         assert ended == (there["counted"] if is_masqueraded else 0)
 
 
+def test_answers_that_the_other_node_ends_are_predicted(given: Given) -> None:
+    """A pod's answer has the pod's address there; one that is masqueraded goes to a node's."""
+    rule = "-A FORWARD -s 10.244.1.3/32 -d 10.244.0.0/24 -p tcp -m tcp --sport 80 -j DROP"
+    words = given.words(elsewhere(rule), "--from", "external,pod,node")
+    status, found, errors = lab_run(*words)
+    assert (status, found["agrees"]) == (0, True), errors
+    for each in found["measurements"]:
+        there = next(e for e in each["endpoints"] if e["node"] == "node1")
+        is_kept = (each["frontend"].split()[0], each["source"]) == ("ClusterIP", "pod")
+        assert there["landed"] > 300
+        assert there["answered"] == (0 if is_kept else there["landed"])
+        of = [there["unanswered"][end]["value"] for end in ("lower", "upper")]
+        assert of == [is_kept, is_kept]
+
+
 #: The lab with a prediction that knows nothing of the other node's rules.
 _BLIND = """
 import sys
