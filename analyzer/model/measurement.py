@@ -112,9 +112,10 @@ class Measurement:
         ended: the predicted share of flows that rules reject or drop.
         rejected: flows that arrived nowhere, and whose sender got an error.
         ended_by: the rules that ended such flows, by their counters: packets and the rule's text.
-            None if these were not read, or some rules have no counters.
+            None if these were not read, or some rules have no counters. The text of another
+            node's rule begins with that node.
         ended_at: where no counters tell, the rule that ended one such flow, as the kernel traced
-            it; None if it was not traced, or no rule of the node ended it.
+            it; None if it was not traced, or no rule that is loaded ended it.
         repeated: for a Service with session affinity, further flows of the same clients, which are
             not among `flows`; those that arrived somewhere.
         repeated_ended: those that arrived nowhere.

@@ -139,7 +139,7 @@ class FlowAnswers:
         return self._made
 
     def to(self, sent: Packet, left: Packet, *, here: bool) -> Tree:
-        """Return the tree of a flow that DNAT sent on as `sent` and that was delivered as `left`.
+        """Return the tree of a flow that began as `sent` and that was delivered as `left`.
 
         Its leaves are Delivered, Unanswered or Unresolved. `here`: the endpoint is on the node
         itself, in its network namespace.
@@ -148,7 +148,7 @@ class FlowAnswers:
             Parted: rules match on some of the flow's destinations.
         """
         ends = _ENDS[sent.in_interface == NO_DEVICE, here]
-        if left.zones == NO_ZONES:
+        if left.zones == NO_ZONES and left.translated:
             if ends not in self._never_lost and self._is_lost_first(sent, left, ends):
                 self._never_lost[ends] = None  # since some of all answers are
             if self._is_never_lost(ends):
@@ -194,7 +194,7 @@ class FlowAnswers:
             source_port=left.destination_port,
             from_node=here,
             flow_mark=left.flow_mark,
-            translated=True,
+            translated=left.translated,
             masqueraded=left.masqueraded,
             original=left.original or self._original,
             tracked=True,

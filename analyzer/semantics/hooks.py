@@ -56,7 +56,7 @@ class Hooks:
 
     `rulesets` are all of the node's; `family` is ``ip`` or ``ip6``. `asked_bits` returns the bits
     of marks that any of their rules matches on. With `follows_answers` a packet that DNAT sent on
-    is delivered only if the answer to it is (`answers`).
+    is delivered only if the answer to it is (`answers`); with `follows_unchanged` so is any other.
     """
 
     def __init__(
@@ -68,6 +68,7 @@ class Hooks:
         asked_bits: Callable[[], int] = lambda: ALL_BITS,
         *,
         follows_answers: bool = False,
+        follows_unchanged: bool = False,
     ) -> None:
         situation = replace(situation, noted_field=self._note)
         self._situation = situation
@@ -79,6 +80,7 @@ class Hooks:
         self._effort = Effort(asked_bits)
         self._calls = Calls(rulesets, family, situation, self._effort)
         self._answers: FlowAnswers | None = None
+        self._follows_unchanged = follows_unchanged
         if follows_answers:
             self._answers = FlowAnswers(rulesets, family, situation, asked_bits, self._routes)
         #: The packet with which the traversal began.
@@ -237,7 +239,7 @@ class Hooks:
         ):
             # One of a range that the kernel chooses from, or anything, after an unknown target.
             return Leaf(Unresolved("the packet's destination is not known"), packet)
-        if self._answers is None or not packet.translated:
+        if self._answers is None or not (packet.translated or self._follows_unchanged):
             return Leaf(Delivered(here), packet)
         returns = packet.source is not None and packet.source == packet.destination
         # Of many packets at once that is decided later, by where their endpoint is.

@@ -230,7 +230,7 @@ def _add_lab_options(parser: argparse.ArgumentParser) -> None:
         "--rules",
         metavar="NODE=DUMP",
         **several(),
-        help="another node's own dump: packets for its pods traverse these rules too",
+        help="another node's own dump: packets to and from its pods traverse these rules too",
     )
     parser.add_argument(
         "--lenient",

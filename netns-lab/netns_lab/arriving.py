@@ -18,8 +18,23 @@ from netns_lab.backend import SocketAddress
 _ENDED: Final = frozenset({EndKind.REFUSED, EndKind.DROPPED, EndKind.REJECTED})
 NOTHING: Final = Bounds(NEVER, NEVER)
 
-#: Gives the part of the flows sent to an endpoint that rules on other nodes end.
-Beyond = Callable[[Share], Bounds]
+
+@dataclass(frozen=True, slots=True)
+class LostBeyond:
+    """Of the flows sent to an endpoint, what the rules of another node do.
+
+    Attributes:
+        ended: those that they end.
+        unanswered: those that they let pass, and whose answers they end.
+    """
+
+    ended: Bounds = NOTHING
+    unanswered: Bounds = NOTHING
+
+
+NOTHING_BEYOND: Final = LostBeyond()
+#: Gives what rules on other nodes do to the flows sent to an endpoint.
+Beyond = Callable[[Share], LostBeyond]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +58,7 @@ class Arriving:
     by_rules: bool = True
 
 
-def arriving(route: Route, beyond: Beyond = lambda _: NOTHING) -> Arriving:
+def arriving(route: Route, beyond: Beyond = lambda _: NOTHING_BEYOND) -> Arriving:
     """Return the prediction for a route's flows, given what ends them beyond this node."""
     shares: dict[SocketAddress, Bounds] = {}
     lost: dict[SocketAddress, Bounds] = {}
@@ -51,19 +66,23 @@ def arriving(route: Route, beyond: Beyond = lambda _: NOTHING) -> Arriving:
     arrive, behind = [], []
     for each in route.shares:
         answers = tuple([e for e in each.lost if e[0].kind is EndKind.UNANSWERED])
-        here, there = total(e for e in each.lost if e not in answers), beyond(each)
+        here, past = total(e for e in each.lost if e not in answers), beyond(each)
+        there = past.ended
         share, gone = each.share, NOTHING
         if (here, there) != (NOTHING, NOTHING):  # as few have: of many endpoints this takes long
             passes = Bounds(~here.upper * ~there.upper, ~here.lower * ~there.lower)
             share = _product(each.share, passes)
             gone = _product(each.share, Bounds(~passes.upper, ~passes.lower))
-            behind += [_product(each.share, here), _product(each.share, there)]
+            behind.append(gone)  # what is ended here does not come there
         arrive.append(share)
         if each.endpoint.port is not None:
             sockaddr = sockaddr_of_endpoint(each.endpoint)
             shares[sockaddr], lost[sockaddr] = share, gone
             if answers:
                 unanswered[sockaddr] = _of_the_rest(total(answers), here)
+            if past.unanswered != NOTHING:
+                more, known = _of_the_rest(past.unanswered, there), unanswered.get(sockaddr)
+                unanswered[sockaddr] = more if known is None else _any_of(more, known)
             if any(end.kind is EndKind.UNKNOWN for end, _ in each.lost):  # or their answers are
                 unanswered[sockaddr] = Bounds(unanswered.get(sockaddr, NOTHING).lower, ALWAYS)
     ends = route.astray
@@ -152,6 +171,11 @@ def _of_the_rest(part: Bounds, others: Bounds) -> Bounds:
     # All that is left may be that part, or none of it; a dyadic fraction of it need not exist.
     lower = ALWAYS if part.lower and ~part.lower == others.lower else NEVER
     return Bounds(lower, ALWAYS if part.upper else NEVER)
+
+
+def _any_of(one: Bounds, other: Bounds) -> Bounds:
+    """Return the bounds on what at least one of two things applies to."""
+    return Bounds(max(one.lower, other.lower), capped_sum((one.upper, other.upper)))
 
 
 def _less(one: Dyadic, other: Dyadic) -> Dyadic:

@@ -54,15 +54,16 @@ class SetUp(NamedTuple):
         return [each for _, routes in self.labs for each in routes]
 
 
-def set_up(options: SimpleNamespace, flows: int) -> SetUp:
+def set_up(options: SimpleNamespace, flows: int, *, sends_behind: bool = False) -> SetUp:
     """Leave the host's network, read the input, and build the labs: one for each IP version.
 
-    One lab serves both versions only if one nft ruleset has the rules of both.
+    One lab serves both versions only if one nft ruleset has the rules of both. If `sends_behind`,
+    endpoints whose nodes have rules of their own send flows, too.
     """
     leave_host()
     given = read_input(options)
     routes, left_out = replayable(options, given)
-    made = labs_for(options, given, routes, flows)
+    made = labs_for(options, given, routes, flows, sends_behind=sends_behind)
     labs, mute, told = with_senders(made.labs, given)
     left_out += mute
     if not any(some for _, some in labs):
@@ -85,7 +86,8 @@ def with_senders(
         kept = []
         for service, route in routes:
             of_itself = route.shares if route.source is Source.HAIRPIN else ()
-            reasons = {each.endpoint: lab.why_mute(each.endpoint) for each in of_itself}
+            senders = [each.endpoint for each in of_itself]
+            reasons = {each: lab.behind.why_not(service, route, each) for each in senders}
             if reasons and None not in reasons.values():
                 why = "; ".join(dict.fromkeys(filter(None, reasons.values())))
                 left_out.append(left_out_of(service, route, why))
@@ -108,7 +110,13 @@ def with_senders(
 
 
 def labs_for(
-    options: SimpleNamespace, given: Input, routes: _Routes, flows: int, clients: int = 0
+    options: SimpleNamespace,
+    given: Input,
+    routes: _Routes,
+    flows: int,
+    clients: int = 0,
+    *,
+    sends_behind: bool = False,
 ) -> SetUp:
     """Build the labs for some routes, with `flows` flows of each or `clients` of each kind.
 
@@ -130,6 +138,8 @@ def labs_for(
             dead=dead,
             others=part.rulesets[1:],
             nodes=nodes,
+            assumed=given.assumed,
+            sends_behind=sends_behind,
             lenient=options.lenient,
             deaths=without_flapping(deaths),
             backend=options.backend or backend_of(part.ruleset),

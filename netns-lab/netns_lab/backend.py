@@ -117,8 +117,8 @@ class Backend(ABC):
     def _newly_drawn(self) -> Counter[SocketAddress]:
         """Read the kernel's counters, and return what is new in them."""
 
-    def endings(self) -> Counter[str] | None:
-        """Return the packet counts of the rules that drop or reject, by the rules' text.
+    def endings(self) -> Counter[tuple[str, str]] | None:
+        """Return the packet counts of the rules that drop or reject, by table and text.
 
         None if the rules have no counters.
         """

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING
+from functools import cache, reduce
+from typing import TYPE_CHECKING, Final
 
 from analyzer.errors import ParseError
 from analyzer.inputs.recognised import Input
@@ -13,12 +13,18 @@ from analyzer.kubeproxy.routes.trace import Question, trace
 from analyzer.kubeproxy.view import Share
 from analyzer.model.addresses import VERSIONS, Address
 from analyzer.model.packet import Packet
-from analyzer.model.probability import ALWAYS, NEVER, Bounds, capped_sum
+from analyzer.model.probability import Bounds, Dyadic, capped_sum
 from analyzer.semantics.base_chains import Rules
-from netns_lab.arriving import NOTHING, Beyond
+from analyzer.semantics.fate import PacketEnd
+from netns_lab.arriving import NOTHING_BEYOND, Beyond, LostBeyond, hull
 
 if TYPE_CHECKING:
     from netns_lab.experiment import Lab
+
+
+_LOST: Final = frozenset({"drop", "reject"})
+_PASSED: Final = frozenset({"no-service", "local"})
+_UNANSWERED: Final = frozenset({"unanswered"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +43,7 @@ def lost_beyond(
     client: Address | None,
     silent: Collection[str] = (),
 ) -> Beyond:
-    """Return a function that gives the part of the flows to an endpoint that its node's rules end.
+    """Return a function that says which flows to an endpoint, and answers, its node's rules end.
 
     The node sees the flow's source as the address of the node that masqueraded it, or else as
     `client`; None means that the node itself is the client. Where the rules do anything but let the
@@ -45,41 +51,70 @@ def lost_beyond(
     are counted before their rules.
     """
     if not others:  # saves a look at every endpoint
-        return lambda _: NOTHING
+        return lambda _: NOTHING_BEYOND
     question = lab.question
     by_name = {each.name: each for each in others if each.name not in silent}
 
     @cache
-    def ended(name: str, source: Address, to: tuple[Address, int], protocol: str) -> Bounds:
-        return _ended(by_name[name], source, to, protocol)
+    def lost(name: str, source: Address, to: tuple[Address, int], protocol: str) -> LostBeyond:
+        flow = by_name[name], source, to, protocol
+        return LostBeyond(_ended(*flow), _unanswered(*flow))
 
     protocols: dict[object, set[str]] = {}
     for service in question.view.services:
         for endpoint in service.endpoints:
             protocols.setdefault(endpoint, set()).add(service.protocol)
 
-    def beyond(share: Share) -> Bounds:
+    def beyond(share: Share) -> LostBeyond:
         endpoint = share.endpoint
         name = question.cluster.placement(endpoint.address).node
         if name not in by_name or endpoint.port is None:
-            return NOTHING
+            return NOTHING_BEYOND
         own = lab.topology.plan.node_address(endpoint.address.version)
         sources = {own} if client is None else set()
         if client is not None:
             sources |= {own} if share.masquerade is not False else set()
             sources |= {client} if share.masquerade is not True else set()
         found = [
-            ended(name, source, (endpoint.address, endpoint.port), protocol)
+            lost(name, source, (endpoint.address, endpoint.port), protocol)
             for source in sources
             for protocol in protocols[endpoint]
         ]
-        return Bounds(min(b.lower for b in found), max(b.upper for b in found))
+        return LostBeyond(
+            reduce(hull, [each.ended for each in found]),
+            reduce(hull, [each.unanswered for each in found]),
+        )
 
     return beyond
 
 
 def _ended(node: OtherNode, source: Address, to: tuple[Address, int], protocol: str) -> Bounds:
     """Return the part of the flows from `source` to a pod that a node's rules drop or reject."""
+    found = _ends(node, source, to, protocol, follows_answers=False)
+    # Any other end is neither lost nor passed for certain.
+    return Bounds(_least(found, _LOST), ~_least(found, _PASSED))
+
+
+def _unanswered(node: OtherNode, source: Address, to: tuple[Address, int], protocol: str) -> Bounds:
+    """Return the part of these flows that pass, and whose answers the rules drop or reject."""
+    found = _ends(node, source, to, protocol, follows_answers=True)
+    return Bounds(_least(found, _UNANSWERED), ~_least(found, _LOST | _PASSED))
+
+
+def _least(found: Sequence[PacketEnd], kinds: Collection[str]) -> Dyadic:
+    """Return the part of the flows that certainly end in one of these ways."""
+    return capped_sum(each.probability.lower for each in found if each.fate.kind in kinds)
+
+
+def _ends(
+    node: OtherNode,
+    source: Address,
+    to: tuple[Address, int],
+    protocol: str,
+    *,
+    follows_answers: bool,
+) -> Sequence[PacketEnd]:
+    """Return the ends of flows from `source` to a pod; none if they are not known."""
     address, port = to
     packet = Packet(
         protocol=protocol,
@@ -89,17 +124,15 @@ def _ended(node: OtherNode, source: Address, to: tuple[Address, int], protocol: 
         in_interface="eth0",
     )
     own = tuple(each for each in node.given.own if each.version == address.version)
-    try:
-        found = trace(
-            node.rulesets,
-            Question(packet=packet, assumed=node.given.assumed, addresses=own or None),
-            next(family for family, each in VERSIONS.items() if each == address.version),
-        )
-    except ParseError:
-        return Bounds(NEVER, ALWAYS)
-    lost = [each.probability for each in found.ends if each.fate.kind in ("drop", "reject")]
-    pass_ = [each.probability for each in found.ends if each.fate.kind in ("no-service", "local")]
-    # Any other end is neither lost nor passed for certain.
-    return Bounds(
-        capped_sum(each.lower for each in lost), ~capped_sum(each.lower for each in pass_)
+    question = Question(
+        packet=packet,
+        assumed=node.given.assumed,
+        addresses=own or None,
+        follows_answers=follows_answers,
+        follows_unchanged=follows_answers,
     )
+    family = next(family for family, each in VERSIONS.items() if each == address.version)
+    try:
+        return trace(node.rulesets, question, family).ends
+    except ParseError:
+        return ()

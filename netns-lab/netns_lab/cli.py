@@ -72,10 +72,11 @@ def _run(options: SimpleNamespace) -> int:
         leave_host()
         status: int = importlib.import_module("netns_lab.phased").run(options)
         return status
-    made = set_up(options, options.flows)
+    made = set_up(options, options.flows, sends_behind=True)
     labs, given, dead, deaths, left_out = made[:5]
     found: list[Measurement] = []
     traces: list[FlowTrace] = []
+    untraced: list[Diagnostic] = []
     unmeasured: list[LeftOut] = []
     flows = len(made.routes) * options.flows
     with progress("new flows") as advance:
@@ -85,7 +86,7 @@ def _run(options: SimpleNamespace) -> int:
                     told = up_to(flows, advance)
                     found += _measured(lab, service, route, told, None, unmeasured)
             _cross_check(lab, routes)
-            traces += _traces(options, lab, given, routes)
+            traces += _traces(options, lab, given, routes, untraced)
             lab.close()
     left_out += _checked(unmeasured, found)
     answer = LabAnswer(
@@ -95,23 +96,36 @@ def _run(options: SimpleNamespace) -> int:
         routes=len(made.routes) - len(unmeasured),
         left_out=tuple(left_out),
         rate=FALSE_ALARM_RATE,
-        diagnostics=(*given.view.diagnostics, *notes(made), *said(left_out, given)),
+        diagnostics=(
+            *(*given.view.diagnostics, *notes(made), *said(left_out, given)),
+            *dict.fromkeys(untraced),
+        ),
     )
     answer = with_hints(answer, given)
     return finish(options, "lab run", answer, answer.diagnostics, no=not answer.agrees)
 
 
 def _traces(
-    options: SimpleNamespace, lab: Any, given: Input, routes: Sequence[tuple[ServicePort, Route]]
+    options: SimpleNamespace,
+    lab: Any,
+    given: Input,
+    routes: Sequence[tuple[ServicePort, Route]],
+    untraced: list[Diagnostic],
 ) -> list[FlowTrace]:
-    """Return the trace of one flow of each route, if ``--trace`` is given."""
+    """Return the trace of one flow of each route, if ``--trace`` is given.
+
+    Routes of which none is traced are added to `untraced`.
+    """
     if not options.trace:
         return []
-    traced = importlib.import_module("netns_lab.traced").traced
+    tracing = importlib.import_module("netns_lab.traced")
     found = []
     for service, route in routes:
+        if (why := tracing.why_not_traced(lab, service, route)) is not None:
+            untraced.append(partial_warning("not-traced", why, given.ruleset.file))
+            continue
         try:
-            found.append(traced(lab, given, service, route))
+            found.append(tracing.traced(lab, given, service, route))
         except NotMeasuredError:  # which the route itself was not, either
             continue
     return found
@@ -234,7 +248,7 @@ def _verify(options: SimpleNamespace) -> int:
         return _judge(options)
     options = opened(options, say)
     options.sources = options.sources or SOURCES
-    made = set_up(options, MOST_OF_A_ROUTE)
+    made = set_up(options, MOST_OF_A_ROUTE, sends_behind=True)
     labs, given, dead, deaths, left_out = made[:5]
     # Each share is a hypothesis, and so are the flows that pass and those that rules end.
     every = sum(_measurements(r) * (len(r.shares) + 2) for _, r in made.routes)

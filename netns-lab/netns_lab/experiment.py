@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from socket import AF_PACKET, IPPROTO_RAW, SOCK_RAW, socket
 
@@ -18,11 +18,13 @@ from analyzer.model.cluster import Cluster
 from analyzer.model.diagnostics import Diagnostic
 from analyzer.model.measurement import ANSWERED, Measurement
 from analyzer.model.value import replace
+from analyzer.semantics.assumed import DEFAULTS
 from analyzer.semantics.base_chains import Rules
 from netns_lab.affinity import AffineRun
 from netns_lab.arriving import Beyond
-from netns_lab.backend import Backend, SocketAddress
-from netns_lab.backends import BACKENDS, backend_of, load_beside
+from netns_lab.backend import SocketAddress
+from netns_lab.backends import BACKENDS, load_beside
+from netns_lab.behind import SendersBehind
 from netns_lab.beyond import OtherNode, lost_beyond
 from netns_lab.count import BATCH, Captures, ReturnedPackets, close_all
 from netns_lab.deaths import FATES, Death, DeathKind, without
@@ -31,6 +33,7 @@ from netns_lab.ending import with_rule
 from netns_lab.errors import LabError
 from netns_lab.hairpins import hairpins
 from netns_lab.layout import PacketLayout
+from netns_lab.loaded_nodes import drawn_by, endings_of, load_nodes
 from netns_lab.measure import CONNTRACK_ROOM, Progress, RouteRun
 from netns_lab.muting import Muting
 from netns_lab.namespace import Namespace
@@ -54,6 +57,8 @@ class LabSetup:
         routes: those that will be measured; addresses that only other routes need are left out.
         others: the node's other rulesets, written by other programs.
         nodes: other nodes whose rules are loaded, so that packets to their pods pass them.
+        assumed: what the prediction assumes beyond the rules, by name.
+        sends_behind: endpoints of `nodes` are clients on hairpin routes, too.
         lenient: rules that cannot be loaded are left out, and named.
         deaths: those with a kind, and what is slow.
         refusing: dead endpoints whose host is alive and refuses packets to them.
@@ -72,6 +77,8 @@ class LabSetup:
     routes: tuple[tuple[ServicePort, Route], ...] = ()
     others: tuple[Rules, ...] = ()
     nodes: tuple[OtherNode, ...] = ()
+    assumed: Mapping[str, str] = field(default_factory=lambda: DEFAULTS)
+    sends_behind: bool = False
     lenient: bool = False
     deaths: tuple[Death, ...] = ()
     refusing: frozenset[Endpoint] = frozenset()
@@ -118,7 +125,10 @@ class Lab:
         self.backend = load(self.topology.node, question.ruleset, lenient=question.lenient)
         #: Backends that loaded the node's other rules.
         self.beside = load_beside(self.topology.node, self.backend, question)
-        self._elsewhere = list(self._load_nodes())
+        #: Other nodes whose rules are loaded.
+        self.nodes = tuple(load_nodes(self.topology, question.nodes, lenient=question.lenient))
+        #: Those of them that draw endpoints: for flows of their own pods.
+        self._drawing = self.nodes if question.sends_behind and wanted.endpoints_send else ()
         self._where = self._namespaces()
         #: Captures of the flows, by protocol and IP version.
         self.hearers: dict[PacketLayout, Captures] = {}
@@ -156,16 +166,6 @@ class Lab:
             for each in plans
         )
 
-    def _load_nodes(self) -> Iterator[Backend]:
-        """Load the rules of other nodes, and yield their backends."""
-        nodes = {each.name: each for each in self.question.nodes}
-        for host in self.topology.others:
-            if host.gate is not None and host.plan is not None:
-                node = nodes[host.plan.name]
-                for ruleset in node.rulesets:
-                    load = BACKENDS[backend_of(ruleset)]
-                    yield load(host.gate.namespace, ruleset, lenient=self.question.lenient)
-
     def beyond(self, client: Address | None) -> Beyond:
         """Return the function that says which flows of a client the rules of other nodes end."""
         silent = [gate.namespace.name for gate in self.dying.silent]
@@ -179,19 +179,12 @@ class Lab:
     @property
     def notes(self) -> list[Diagnostic]:
         """What of the dumps was not loaded as it stands."""
-        return [
-            note for each in (self.backend, *self.beside, *self._elsewhere) for note in each.notes
-        ]
+        theirs = [each for node in self.nodes for each in node.backends]
+        return [note for each in (self.backend, *self.beside, *theirs) for note in each.notes]
 
     def endings(self) -> Counter[str] | None:
         """Return the packet counts of rules that drop or reject; None if some do not count."""
-        found: Counter[str] = Counter()
-        for each in (self.backend, *self.beside, *self._elsewhere):
-            counted = each.endings()
-            if counted is None:
-                return None
-            found += counted
-        return found
+        return endings_of(self.topology.plan.node, (self.backend, *self.beside), self.nodes)
 
     def kind_of(self, endpoint: Endpoint) -> DeathKind | None:
         """Return how an endpoint is dead or slow; None if no kind was given, or it is neither."""
@@ -316,12 +309,12 @@ class Lab:
     def count_from_here(self) -> None:
         """Pass over what the rules have counted; for routes in a row, the last one has read it."""
         if not (self._in_a_row and self._has_counted):
-            self.backend.drawn()
+            drawn_by(self.backend, self._drawing)
 
     def drawn(self) -> Counter[SocketAddress]:
         """Return what the rules have counted since then."""
         self._has_counted = True
-        return self.backend.drawn()
+        return drawn_by(self.backend, self._drawing)
 
     def muted(self) -> AbstractContextManager[None]:
         """Let the client's kernel be silent for a while; of several, until the last is over."""
@@ -367,8 +360,12 @@ class Lab:
             return DEAD
         if self._where.get(endpoint.address) in (None, self.topology.node):
             return OWN
-        gated = {e.plan.name for e in self.topology.others if e.gate is not None and e.plan}
-        return BEHIND if self.question.cluster.placement(endpoint.address).node in gated else None
+        return None if self.behind.node_of(endpoint.address) is None else BEHIND
+
+    @cached_property
+    def behind(self) -> SendersBehind:
+        """Endpoints of other nodes that have rules of their own."""
+        return SendersBehind(self)
 
     @cached_property
     def senders(self) -> frozenset[Address]:
@@ -380,6 +377,8 @@ class Lab:
         topology = self.topology
         namespace = self._where[address]
         host = next(each for each in topology.hosts if each.namespace is namespace)
+        if host.gate is not None:
+            return host, host.gate.pods_mac
         own = host is topology.own_pods
         return host, topology.pods_mac if own else topology.uplink_mac
 

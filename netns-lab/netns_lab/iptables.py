@@ -234,14 +234,14 @@ class Iptables(Backend):
                 found[sockaddr] += packets
         return found
 
-    def endings(self) -> Counter[str] | None:
-        """Return what the rules that drop or reject have counted, by their text."""
-        found: Counter[str] = Counter()
+    def endings(self) -> Counter[tuple[str, str]] | None:
+        """Return what the rules that drop or reject have counted, by table and text."""
+        found: Counter[tuple[str, str]] = Counter()
         for table, rules in self._endings.items():
             if table not in self._ending_tables:
                 self._ending_tables[table] = self._table(table, rules)
             for rule, packets in self._ending_tables[table].packets().items():
-                found[rules[rule]] += packets
+                found[table, rules[rule]] += packets
         return found
 
     def forget_clients(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from analyzer.model.addresses import IPV4, Address
@@ -15,9 +16,11 @@ from analyzer.parsers.nft.rendering import render_rule as render_nft
 from analyzer.parsers.xt.rule import render_rule
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.tree import AnyRule
-from netns_lab.backend import LEFT_OUT
+from netns_lab.backend import LEFT_OUT, Backend
 from netns_lab.command import run
 from netns_lab.iptables import LegacyIptables
+from netns_lab.loaded_nodes import LoadedNode
+from netns_lab.namespace import Namespace
 from netns_lab.nft import Nft
 from netns_lab.trace import TRACING_TABLE, LegacyTrace, NftEvent, NftTrace
 
@@ -35,14 +38,12 @@ _NAMES: Final = re.compile(r'"[^"]*"|\b(?:jump|goto) \S+')
 #: Before anything else sees packets.
 _TABLE: Final = """
 table inet {name} {{
-    chain prerouting {{ type filter hook prerouting priority -2000000000; {which} meta nftrace set 1; }}
-    chain output {{ type filter hook output priority -2000000000; {which} meta nftrace set 1; }}
+    chain prerouting {{ type filter hook prerouting priority -2000000000; {rules} }}
+    chain output {{ type filter hook output priority -2000000000; {rules} }}
 }}
-"""  # noqa: E501  # as nft has it
+"""
 #: A matched rule: its text, itself, and whether it ends or translates a flow.
 Matched = tuple[str, AnyRule, bool]
-
-
 #: A rule: table (of nft and iptables-nft with its family), chain, and number from 1.
 Where = tuple[str, str, int]
 #: Verdicts after which the kernel does not continue with a packet.
@@ -54,14 +55,33 @@ _NONE: Final[LeftOut] = frozenset()
 _BEHIND: Final = 1 << 30
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TracedFlows:
+    """The packets that are traced.
+
+    Attributes:
+        sources: their addresses and ports; a port of None is any.
+        opening: of TCP, only those that open connections.
+    """
+
+    protocol: str
+    sources: tuple[tuple[Address, int | None], ...]
+    opening: bool = False
+
+    @property
+    def version(self) -> int:
+        """Their IP version."""
+        return self.sources[0][0].version
+
+
 class Listener:
     """Reports the rules that one flow matches: table, chain and number from 1.
 
     A number behind that of the last rule is the end of the chain.
     """
 
-    def __init__(self, lab: Lab, which: Sequence[str]) -> None:
-        self._node, self._which = lab.topology.node, which
+    def __init__(self, node: Namespace, flows: TracedFlows) -> None:
+        self._node, self._flows = node, flows
 
     def begin(self) -> None:
         """Turn tracing on."""
@@ -82,19 +102,16 @@ class Listener:
 
 
 class _Legacy(Listener):
-    @property
-    def _version(self) -> int:
-        return 6 if ":" in self._which[1] else IPV4
-
     def begin(self) -> None:
-        self._trace = LegacyTrace(self._node, self._version)
+        self._trace = LegacyTrace(self._node, self._flows.version)
         self._change("I")
         self._trace.met()
 
     def met(self) -> list[Where]:
-        # Our rule is the first of these chains.
+        # Our rules are the first of these chains.
+        ours = dict.fromkeys((("raw", "PREROUTING"), ("raw", "OUTPUT")), len(self._flows.sources))
         self._met = [
-            (table, chain, number - (table == "raw" and chain in {"PREROUTING", "OUTPUT"}))
+            (table, chain, number - ours.get((table, chain), 0))
             for table, chain, number in self._trace.met()
         ]
         return self._met
@@ -107,20 +124,33 @@ class _Legacy(Listener):
         self._trace.close()
 
     def _change(self, how: str) -> None:
-        protocol, source, port = self._which
-        rule = f"-s {source} -p {protocol} -m {protocol} --sport {port} -j TRACE"
-        lines = [f"-{how} {chain} {rule}" for chain in ("PREROUTING", "OUTPUT")]
+        protocol = self._flows.protocol
+        opening = " --syn" if self._flows.opening and protocol == "tcp" else ""
+        lines = [
+            f"-{how} {chain} -s {source} -p {protocol} -m {protocol}"
+            f"{'' if port is None else f' --sport {port}'}{opening} -j TRACE"
+            for source, port in self._flows.sources
+            for chain in ("PREROUTING", "OUTPUT")
+        ]
         text = "\n".join(["*raw", *lines, "COMMIT"]) + "\n"
-        program = "iptables" if self._version == IPV4 else "ip6tables"
+        program = "iptables" if self._flows.version == IPV4 else "ip6tables"
         run(self._node, [f"{program}-legacy-restore", "--noflush"], text)
 
 
 class _Nft(Listener):
     def begin(self) -> None:
-        protocol, source, port = self._which
-        family = "ip6" if ":" in source else "ip"
-        which = f"{family} saddr {source} {protocol} sport {port}"
-        Nft(self._node).run(_TABLE.format(name=TRACING_TABLE, which=which))
+        protocol = self._flows.protocol
+        family = "ip" if self._flows.version == IPV4 else "ip6"
+        of_protocol = f"meta l4proto {protocol}"
+        if self._flows.opening and protocol == "tcp":
+            of_protocol = "tcp flags & (syn | ack) == syn"
+        rules = [
+            f"{family} saddr {source} "
+            f"{of_protocol if port is None else f'{of_protocol} {protocol} sport {port}'} "
+            "meta nftrace set 1;"
+            for source, port in self._flows.sources
+        ]
+        Nft(self._node).run(_TABLE.format(name=TRACING_TABLE, rules=" ".join(rules)))
         self._trace = NftTrace(self._node)
         self._trace.learn()
         self._trace.met()
@@ -144,15 +174,41 @@ def _place(event: NftEvent) -> Where:
     return f"{event.family} {event.table}", event.chain, number
 
 
-def listeners(lab: Lab, protocol: str, source: tuple[Address, int]) -> list[Listener]:
+def listeners(
+    lab: Lab, protocol: str, source: tuple[Address, int], by: Sequence[Address] = ()
+) -> list[Listener]:
     """Return what reports the rules that flows from an address and port match.
 
     The first one reports those of the dump; one more reports the node's other rules, if the
-    dump's reports none of that kind.
+    dump's reports none of that kind. Nodes with the addresses `by` may have masqueraded the flows.
     """
-    which = protocol, str(source[0]), str(source[1])
-    of_legacy = [isinstance(each, LegacyIptables) for each in (lab.backend, *lab.beside)]
-    return [_Legacy(lab, which) if each else _Nft(lab, which) for each in dict.fromkeys(of_legacy)]
+    flows = _flows(protocol, source, by)
+    return _listeners(lab.topology.node, (lab.backend, *lab.beside), flows)
+
+
+def listeners_at(
+    node: LoadedNode, protocol: str, source: tuple[Address, int], by: Sequence[Address]
+) -> list[Listener]:
+    """Return what reports the rules of another node, as `listeners` does of the lab's own."""
+    return _listeners(node.namespace, node.backends, _flows(protocol, source, by))
+
+
+def _flows(protocol: str, source: tuple[Address, int], by: Sequence[Address]) -> TracedFlows:
+    """Return the packets of flows from an address and port, also masqueraded by any of `by`.
+
+    Then only what opens a connection is traced: nodes' own answers have their addresses, too.
+    """
+    sources = tuple((each, None) for each in dict.fromkeys(by))
+    # Each packet is to match once.
+    own = () if source[0] in by else (source,)
+    return TracedFlows(protocol=protocol, sources=(*sources, *own), opening=bool(by))
+
+
+def _listeners(node: Namespace, backends: Sequence[Backend], flows: TracedFlows) -> list[Listener]:
+    of_legacy = [isinstance(each, LegacyIptables) for each in backends]
+    return [
+        _Legacy(node, flows) if each else _Nft(node, flows) for each in dict.fromkeys(of_legacy)
+    ]
 
 
 def not_loaded(lab: Lab) -> LeftOut:

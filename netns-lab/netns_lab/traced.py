@@ -23,6 +23,18 @@ from netns_lab.listening import LeftOut, Matched, listeners, not_loaded, rule_at
 from netns_lab.topology import OUTSIDE
 
 
+def why_not_traced(lab: Lab, service: ServicePort, route: Route) -> str | None:
+    """Return why no flow of a route is traced; None if one is.
+
+    On a hairpin route, flows are traced at the lab's own node.
+    """
+    reasons = [lab.why_mute(each.endpoint) for each in route.shares]
+    if route.source is not Source.HAIRPIN or not reasons or None in reasons:
+        return None
+    why = "; ".join(dict.fromkeys(filter(None, reasons)))
+    return f"no flow of an endpoint to {service.name.text}, its own Service, is traced: {why}"
+
+
 def traced(lab: Lab, given: Input, service: ServicePort, route: Route) -> FlowTrace:
     """Send one flow of a route, of a hairpin route from the first endpoint that sends any.
 

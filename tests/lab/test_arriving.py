@@ -12,7 +12,7 @@ from analyzer.kubeproxy.view import Endpoint, Frontend, FrontendKind, Route, Sha
 from analyzer.model.endings import Ending, EndKind
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
 from analyzer.model.value import replace
-from netns_lab.arriving import Arriving, of_sender, sockaddr_of_endpoint
+from netns_lab.arriving import Arriving, Beyond, LostBeyond, of_sender, sockaddr_of_endpoint
 from netns_lab.arriving import arriving as arrives
 
 SIXTEENTHS = 4
@@ -109,3 +109,38 @@ def test_of_flows_whose_end_is_not_known_the_answers_may_be_lost_too() -> None:
         shares = (Share(endpoint, Bounds(ALWAYS, ALWAYS), None, lost),)
         found = arrives(Route(frontend, Source.POD, shares, NEVER))
         assert found.unanswered == {sockaddr_of_endpoint(endpoint): Bounds(lower, ALWAYS)}
+
+
+def test_what_rules_end_on_the_node_does_not_end_beyond_it_again() -> None:
+    """The rules of the node drop half of the flows, and those of the next one half of the rest."""
+    endpoint = Endpoint(ip_address("10.0.0.1"), 80)
+    frontend = Frontend(FrontendKind.CLUSTER_IP, ip_address("10.96.0.1"), 80)
+    half = exactly(8)
+    lost = ((Ending(kind=EndKind.DROPPED), half),)
+    shares = (Share(endpoint, Bounds(ALWAYS, ALWAYS), None, lost),)
+    found = arrives(Route(frontend, Source.POD, shares, NEVER), beyond(LostBeyond(half)))
+    assert found.shares == {sockaddr_of_endpoint(endpoint): exactly(4)}
+    assert found.lost == {sockaddr_of_endpoint(endpoint): exactly(12)}
+    assert found.ended == exactly(12)
+
+
+def beyond(lost: LostBeyond) -> Beyond:
+    return lambda _: lost
+
+
+def test_answers_may_be_lost_on_the_node_and_beyond_it() -> None:
+    endpoint = Endpoint(ip_address("10.0.0.1"), 80)
+    frontend = Frontend(FrontendKind.CLUSTER_IP, ip_address("10.96.0.1"), 80)
+    quarter, half = exactly(4), exactly(8)
+    lost = ((Ending(kind=EndKind.UNANSWERED), quarter),)
+    shares = (Share(endpoint, Bounds(ALWAYS, ALWAYS), None, lost),)
+    for ended, unanswered, expected in (
+        (exactly(0), half, Bounds(half.lower, exactly(12).upper)),
+        # All that the other node lets pass.
+        (half, half, Bounds(ALWAYS, ALWAYS)),
+        (half, exactly(0), quarter),
+    ):
+        found = arrives(
+            Route(frontend, Source.POD, shares, NEVER), beyond(LostBeyond(ended, unanswered))
+        )
+        assert found.unanswered == {sockaddr_of_endpoint(endpoint): expected}

@@ -9,10 +9,12 @@ import pytest
 
 from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.nftables import NftRecogniser
+from analyzer.kubeproxy.routes.trace import Question, trace
 from analyzer.kubeproxy.view import Route, Source, View
 from analyzer.model.cluster import Cluster
 from analyzer.model.endings import EndKind
 from analyzer.model.nft.ruleset import NftRuleset
+from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS
 from analyzer.parsers.iptables_save import parse
 from tests.support.captures import FIXTURES, Capture
@@ -298,3 +300,34 @@ def test_no_answer_is_lost_by_kube_proxys_own_rules() -> None:
     assert unanswered(iptables("-A INPUT -j ACCEPT")) == {}
     plain = Recogniser(parse(IPTABLES.read_text(), "dump.txt"), Cluster()).view()
     assert not any(route.losses() for service in plain.services for route in service.routes)
+
+
+@pytest.mark.parametrize(
+    ("rule", "source", "unchanged", "fate"),
+    [
+        ("-s 10.0.1.2/32 -p tcp -m tcp --sport 80 -j DROP", "10.0.0.1", True, "unanswered"),
+        ("-s 10.0.1.2/32 -p tcp -m tcp --sport 80 -j DROP", "10.0.0.1", False, "no-service"),
+        ("-d 10.0.0.1/32 -m conntrack --ctdir REPLY -j REJECT", "10.0.0.1", True, "unanswered"),
+        ("-d 10.0.0.9/32 -j DROP", "10.0.0.1", True, "no-service"),
+        # Its destination is its own.
+        ("-s 10.0.1.2/32 -m conntrack --ctstate DNAT -j DROP", "10.0.0.1", True, "no-service"),
+        # A pod does not answer its own address.
+        ("-d 10.0.0.9/32 -j DROP", "10.0.1.2", True, "unanswered"),
+    ],
+)
+def test_answers_to_flows_that_no_dnat_sends_on_are_followed_if_asked_for(
+    rule: str, source: str, unchanged: bool, fate: str
+) -> None:
+    text = f"*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD {rule}\nCOMMIT\n"
+    packet = Packet(
+        protocol="tcp",
+        source=IPv4Address(source),
+        destination=IPv4Address("10.0.1.2"),
+        destination_port=80,
+        in_interface="eth0",
+    )
+    question = Question(
+        packet=packet, addresses=(NODE,), follows_answers=True, follows_unchanged=unchanged
+    )
+    (end,) = trace([parse(text, "dump.txt")], question, "ip").ends
+    assert end.fate.kind == fate

@@ -56,6 +56,7 @@ class Question:
         devices: knows the devices that flows pass; None: only as far as rules name them.
         follows_answers: whether a new flow is lost if the answer to it is, as far as nodes' rules
             decide.
+        follows_unchanged: likewise, of flows that no DNAT sends on.
     """
 
     packet: Packet
@@ -66,6 +67,7 @@ class Question:
     routes: Routes = Routes()
     devices: NodeDevices | None = None
     follows_answers: bool = False
+    follows_unchanged: bool = False
 
 
 @value(kw_only=True)
@@ -217,6 +219,7 @@ def _walk(
         question.routes,
         asked_bits=lambda: asked_bits(rulesets),
         follows_answers=question.follows_answers and question.state in FIRST,
+        follows_unchanged=question.follows_unchanged,
     )
     return hooks, situation, hooks.way(packet)
 
