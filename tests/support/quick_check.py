@@ -30,8 +30,8 @@ CHECKS: Final[dict[str, Sequence[str]]] = {
     "types": (str(BIN / "mypy"),),
     "imports": (str(BIN / "lint-imports"), "--config", "pyproject.toml"),
 }
-#: One more than there are cores, as tests of the lab wait for time-outs of clients.
-WORKERS: Final = (os.cpu_count() or 1) + 1
+#: Twice as many as there are cores, as tests of the lab wait for time-outs of clients.
+WORKERS: Final = 2 * (os.cpu_count() or 1)
 TESTS: Final = (sys.executable, "-m", "pytest", "-n", str(WORKERS), "--dist", "worksteal")
 
 
