@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.clusters import GeneratedCluster
 from tests.support.lab.running import kubeodds, lab_run, python, swapped
-from tests.support.lab.two_nodes import cluster
+from tests.support.lab.two_nodes import Asked, cluster
 
 pytestmark = pytest.mark.lab
 
@@ -20,23 +20,10 @@ HERE, THERE = "10.244.0.3:80", "10.244.1.3:80"
 TRAVERSES: Final = "what endpoints of a node with rules of its own send traverses these first"
 
 
-@dataclass(frozen=True)
-class Given:
-    folder: Path
-
-    def write(self, name: str, text: str) -> str:
-        (self.folder / name).write_text(text)
-        return str(self.folder / name)
-
+class Given(Asked):
     def words(self, here: str, there: str, items: Sequence[Any] | None = None) -> list[str]:
         """Return what asks about endpoints of node0 and node1, which have these dumps."""
-        listed = cluster().items if items is None else list(items)
-        objects = json.dumps({"kind": "List", "items": listed})
-        return [
-            *(self.write("node0.txt", here), "--node", "node0"),
-            *("--objects", self.write("objects.json", objects)),
-            *("--rules", f"node1={self.write('node1.txt', there)}", "--from", "hairpin"),
-        ]
+        return [*super().words(here, there, items), "--from", "hairpin"]
 
 
 @pytest.fixture

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from tests.support.lab.running import lab_run
-from tests.support.lab.two_nodes import cluster
+from tests.support.lab.two_nodes import Asked, cluster
 
 pytestmark = pytest.mark.lab
 
@@ -41,27 +40,9 @@ NAMED: Final = {
 }
 
 
-@dataclass(frozen=True)
-class Given:
-    folder: Path
-
-    def write(self, name: str, text: str) -> str:
-        (self.folder / name).write_text(text)
-        return str(self.folder / name)
-
-    def words(self, here: str, there: str) -> list[str]:
-        """Return what asks about node0 with the dump `here`, where node1 has the dump `there`."""
-        objects = json.dumps({"kind": "List", "items": cluster().items})
-        return [
-            *(self.write("node0.txt", here), "--node", "node0"),
-            *("--objects", self.write("objects.json", objects)),
-            *("--rules", f"node1={self.write('node1.txt', there)}"),
-        ]
-
-
 @pytest.fixture
-def given(tmp_path: Path) -> Given:
-    return Given(tmp_path)
+def given(tmp_path: Path) -> Asked:
+    return Asked(tmp_path)
 
 
 def here(kind: str) -> str:
@@ -89,7 +70,7 @@ def ended(found: dict[str, Any]) -> Iterator[tuple[tuple[str, str], dict[str, An
     [("nft", "nft"), ("nft", "iptables"), ("iptables", "nft"), ("iptables", "iptables")],
 )
 def test_the_rule_of_another_node_is_named_by_the_source_that_it_sees(
-    given: Given, own: str, other: str
+    given: Asked, own: str, other: str
 ) -> None:
     words = given.words(here(own), there(other))
     status, found, errors = lab_run(*words, "--from", "pod,node,external", "--flows", "100")
@@ -108,7 +89,7 @@ def test_the_rule_of_another_node_is_named_by_the_source_that_it_sees(
             assert (each["ended_by"], each["ended_at"]) == (None, rule)
 
 
-def test_equal_rules_of_two_nodes_are_told_apart(given: Given) -> None:
+def test_equal_rules_of_two_nodes_are_told_apart(given: Asked) -> None:
     """Each drops half of what comes to it: a text alone would stand for both."""
     half = "-A FORWARD -d 10.244.1.3/32 -m statistic --mode random --probability 0.50000000000"
     rule = f"{half} -j DROP"
@@ -124,7 +105,7 @@ def test_equal_rules_of_two_nodes_are_told_apart(given: Given) -> None:
         assert sum(counted.values()) == each["unaccounted"]
 
 
-def test_a_policy_of_another_node_is_named(given: Given) -> None:
+def test_a_policy_of_another_node_is_named(given: Asked) -> None:
     policy = NFT.replace("accept", "drop").splitlines()
     nft = "\n".join([line for line in policy if not line.endswith((" drop", "reject"))]) + "\n"
     words = given.words(here("nft"), there("nft", nft=nft))

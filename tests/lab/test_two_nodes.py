@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.support.effort import PROFILE
 from tests.support.lab.running import kubeodds, lab_run, python
-from tests.support.lab.two_nodes import cluster
+from tests.support.lab.two_nodes import Asked, cluster
 
 pytestmark = pytest.mark.lab
 
@@ -18,24 +18,11 @@ pytestmark = pytest.mark.lab
 DEEP = () if PROFILE == "quick" else ("REJECT --reject-with icmp-port-unreachable",)
 
 
-@dataclass(frozen=True)
-class Given:
-    folder: Path
-
-    def write(self, name: str, text: str) -> str:
-        (self.folder / name).write_text(text)
-        return str(self.folder / name)
-
-    def words(self, elsewhere: str, *more: str) -> list[str]:
+class Given(Asked):
+    def asked(self, elsewhere: str, *more: str) -> list[str]:
         """Return what asks about node0, where node1 has these rules."""
-        made = cluster()
-        objects = json.dumps({"kind": "List", "items": made.items})
-        return [
-            *(self.write("node0.txt", made.dump), "--node", "node0"),
-            *("--objects", self.write("objects.json", objects)),
-            *("--rules", f"node1={self.write('node1.txt', elsewhere)}"),
-            *(more if "--for" in more else ("--flows", "1000", *more)),
-        ]
+        flows = () if "--for" in more else ("--flows", "1000")
+        return [*self.words(cluster().dump, elsewhere), *flows, *more]
 
 
 @pytest.fixture
@@ -52,7 +39,7 @@ def elsewhere(*rules: str) -> str:
 
 
 def test_a_node_port_leads_through_the_rules_of_both(given: Given) -> None:
-    words = given.words(elsewhere(), "--from", "external,pod,node,pod-elsewhere")
+    words = given.asked(elsewhere(), "--from", "external,pod,node,pod-elsewhere")
     status, found, errors = lab_run(*words)
     assert (status, found["agrees"]) == (0, True), errors
     assert {m["frontend"].split()[0] for m in found["measurements"]} == {"ClusterIP", "NodePort"}
@@ -66,7 +53,7 @@ def test_a_node_port_leads_through_the_rules_of_both(given: Given) -> None:
 def test_an_endpoint_reaches_its_own_service_through_the_rules_of_both(given: Given) -> None:
     """What it sends to the other endpoint comes there from itself, to a NodePort from its node."""
     rule = "-A FORWARD -s 192.168.9.10/32 -d 10.244.1.0/24 -j DROP"
-    status, found, errors = lab_run(*given.words(elsewhere(rule), "--from", "hairpin"))
+    status, found, errors = lab_run(*given.asked(elsewhere(rule), "--from", "hairpin"))
     assert (status, found["agrees"], found["left_out"]) == (0, True, []), errors
     assert {m["frontend"].split()[0] for m in found["measurements"]} == {"ClusterIP", "NodePort"}
     # What the other node's endpoint sends: `test_behind`.
@@ -106,7 +93,7 @@ def test_what_the_other_node_ends_is_predicted_by_the_source_that_it_sees(
 ) -> None:
     """A flow to a NodePort comes masqueraded: from the node's address, and not the client's."""
     rule = f"-A FORWARD -s 192.168.9.10/32 -d 10.244.1.0/24 -j {target}"
-    status, found, errors = lab_run(*given.words(elsewhere(rule), "--from", "external,pod"))
+    status, found, errors = lab_run(*given.asked(elsewhere(rule), "--from", "external,pod"))
     assert (status, found["agrees"]) == (0, True), errors
     by_route = {(m["frontend"].split()[0], m["source"]): m for m in found["measurements"]}
     for (kind, source), each in by_route.items():
@@ -122,7 +109,7 @@ def test_what_the_other_node_ends_is_predicted_by_the_source_that_it_sees(
 def test_answers_that_the_other_node_ends_are_predicted(given: Given) -> None:
     """A pod's answer has the pod's address there; one that is masqueraded goes to a node's."""
     rule = "-A FORWARD -s 10.244.1.3/32 -d 10.244.0.0/24 -p tcp -m tcp --sport 80 -j DROP"
-    words = given.words(elsewhere(rule), "--from", "external,pod,node")
+    words = given.asked(elsewhere(rule), "--from", "external,pod,node")
     status, found, errors = lab_run(*words)
     assert (status, found["agrees"]) == (0, True), errors
     for each in found["measurements"]:
@@ -146,7 +133,7 @@ sys.exit(cli.main(sys.argv[1:]))
 
 @pytest.mark.skipif(PROFILE == "quick", reason="what is predicted in vain is CI's")
 def test_rules_of_the_other_node_that_nobody_foresaw_are_found_out(given: Given) -> None:
-    words = given.words(elsewhere("-A FORWARD -d 10.244.1.3/32 -j DROP"), "--service", "shop")
+    words = given.asked(elsewhere("-A FORWARD -d 10.244.1.3/32 -j DROP"), "--service", "shop")
     done = python("-c", _BLIND, "run", *words)
     assert done.returncode == 1, done.stderr
     assert "DISAGREES" in done.stdout
@@ -170,7 +157,7 @@ DIES = ("--for", "1.5s", "--rate", "2400", "--kill", "node1@0.5s", "--revive", "
 def test_a_node_goes_silent_with_its_rules_and_what_comes_for_it_is_counted(given: Given) -> None:
     """What its rules drop of the living they do not even see of the silent: it has come there."""
     rule = "-A FORWARD -s 192.168.9.10/32 -d 10.244.1.0/24 -j DROP"
-    words = given.words(elsewhere(rule), *DIES, "--from", "pod,external")
+    words = given.asked(elsewhere(rule), *DIES, "--from", "pod,external")
     status, found, errors = lab_run(*words)
     assert (status, found["agrees"], found["unaccounted"]) == (0, True, 0), errors
     assert {each["frontend"].split()[0] for each in found["routes"]} == {"ClusterIP", "NodePort"}
@@ -193,7 +180,7 @@ def test_a_node_goes_silent_with_its_rules_and_what_comes_for_it_is_counted(give
 @pytest.mark.deep
 def test_connections_to_a_silent_node_with_rules_hang_until_it_lives_again(given: Given) -> None:
     times = ("--for", "3.4s", "--kill", "node1@0.4s", "--revive", "node1@1.6s")
-    _, found, errors = lab_run(*given.words(elsewhere(), *times, "--connections", "24"))
+    _, found, errors = lab_run(*given.asked(elsewhere(), *times, "--connections", "24"))
     assert not errors.count("error")
     assert found["agrees"], found["connections"]
     fared = {(each["endpoint"], each["fate"]) for each in found["connections"]}
@@ -202,7 +189,7 @@ def test_connections_to_a_silent_node_with_rules_hang_until_it_lives_again(given
 
 
 def test_a_node_with_rules_of_its_own_dies_in_no_other_way(given: Given) -> None:
-    words = given.words(elsewhere(), "--for", "1s", "--kill", "node1:reject@0.5s")
+    words = given.asked(elsewhere(), "--for", "1s", "--kill", "node1:reject@0.5s")
     done = kubeodds("lab", "run", *words)
     assert (done.returncode, done.stdout) == (2, "")
     assert "goes silent or drop with them; for reject name its endpoints" in done.stderr

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from analyzer.kubeproxy.generate import RulesLayout
@@ -49,3 +53,25 @@ def cluster() -> GeneratedCluster:
         }
     )
     return GeneratedCluster(items, ("--cluster-cidr=10.244.0.0/16",), RulesLayout.V1_36, 4, "node0")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Writes what is asked about two nodes into files."""
+
+    folder: Path
+
+    def write(self, name: str, text: str) -> str:
+        """Return the path of a file with this text."""
+        (self.folder / name).write_text(text)
+        return str(self.folder / name)
+
+    def words(self, here: str, there: str, items: Sequence[Any] | None = None) -> list[str]:
+        """Return what asks about node0 with the dump `here`, where node1 has the dump `there`."""
+        listed = cluster().items if items is None else list(items)
+        objects = json.dumps({"kind": "List", "items": listed})
+        return [
+            *(self.write("node0.txt", here), "--node", "node0"),
+            *("--objects", self.write("objects.json", objects)),
+            *("--rules", f"node1={self.write('node1.txt', there)}"),
+        ]
