@@ -24,6 +24,8 @@ _WORDS: Final = _HEADER // 8
 _VECTOR: Final = 16
 _NAME, _NAME_LENGTH, _VECTORS, _VECTOR_COUNT, _CONTROL, _CONTROL_LENGTH = range(6)
 _DONT_WAIT: Final = 0x40
+#: Messages that one call takes: the kernel leaves out what is above UIO_MAXIOV (net/socket.c).
+_MOST: Final = 1024
 #: Errors by which the node's own stack refuses to send a packet, because of a rule or a route.
 _KEPT_BACK: Final = frozenset(
     {errno.EPERM, errno.EACCES, errno.EINVAL, errno.ENETUNREACH, errno.EHOSTUNREACH}
@@ -112,15 +114,15 @@ class Messages:
         kept = 0
         at, last = first, first + count
         while at < last:
-            where = ctypes.c_void_p(self._address + _HEADER * at)
-            sent = _libc.sendmmsg(descriptor, where, last - at, 0)
+            where, asked = ctypes.c_void_p(self._address + _HEADER * at), min(last - at, _MOST)
+            sent = _libc.sendmmsg(descriptor, where, asked, 0)
             if sent < 0:
                 refused = _after(ctypes.get_errno(), _KEPT_BACK)
                 sent = 0
             else:
                 # It stops at one that the stack refused, which it does not say; sent again, rules
                 # would draw for it anew.
-                refused = int(self._may_be_kept_back and at + sent < last)
+                refused = int(self._may_be_kept_back and sent < asked)
             at += sent
             kept += refused
             self.kept_back += range(at, at + refused)

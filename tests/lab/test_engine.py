@@ -23,7 +23,7 @@ from netns_lab.messages import Messages
 from netns_lab.namespace import Namespace, leave_host
 from netns_lab.netlink import Netlink, attribute
 from netns_lab.ready import wait_until_ready
-from netns_lab.replay import Flows
+from netns_lab.replay import ChosenFlows, Flows
 from netns_lab.ring import Ring
 leave_host()
 one, other = Namespace("one"), Namespace("other")
@@ -73,6 +73,11 @@ asked_here = Netlink(one)
 asked_here.address(11, IPv4Address("10.0.0.2"))
 asked_here.beside(11, to[0], macs[1])
 asked_here.send()
+chosen = [(IPv4Address("10.0.0.2"), 1024 + at, 0) for at in range(1500)]
+many = ChosenFlows(layout, to, macs, chosen, address)
+found["kept_back_of_many"] = many.send(raw.fileno(), 0, 1500)
+take()
+ring.dropped()
 rules = "type filter hook output priority 0; counter; udp sport & 3 == 1 drop"
 run(one, ["nft", "-f", "-"], f"table ip t {{ chain c {{ {rules}\\n}}\\n}}\\n")
 heard.clear()
@@ -132,6 +137,10 @@ def test_a_kind_of_device_that_the_kernel_lacks_is_named(found: Any) -> None:
         "device of a new kind in other: Operation not supported; this kernel may lack the module "
         "for it"
     )
+
+
+def test_more_packets_than_one_call_takes_are_sent_by_several(found: Any) -> None:
+    assert found["kept_back_of_many"] == 0
 
 
 def test_packets_that_the_own_stack_keeps_back_among_others_are_told_and_not_sent_again(
