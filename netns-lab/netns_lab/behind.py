@@ -31,6 +31,7 @@ from analyzer.semantics.shares import shares
 from analyzer.semantics.tree import Leaf
 from netns_lab.arriving import NOTHING, Arriving, sockaddr_of_endpoint
 from netns_lab.backend import SocketAddress
+from netns_lab.beyond import ENDED
 from netns_lab.direct import DirectRoutes
 from netns_lab.errors import NotMeasuredError
 from netns_lab.loaded_nodes import LoadedNode
@@ -40,7 +41,6 @@ from netns_lab.reasons import BEHIND
 if TYPE_CHECKING:
     from netns_lab.experiment import Lab
 
-_ENDED: Final = frozenset({"drop", "reject"})
 #: The device of every node towards the others.
 _UPLINK: Final = "eth0"
 
@@ -191,7 +191,7 @@ class SendersBehind:
             to = sent_to
             if left.translated and left.to is not None and left.port is not None:
                 to = int(left.to), left.port
-            if left.fate in _ENDED:
+            if left.fate in ENDED:
                 yield _End(to=to, share=share, ended=True, answered=False)
                 continue
             assert left.to is not None

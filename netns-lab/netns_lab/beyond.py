@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from netns_lab.experiment import Lab
 
 
-_LOST: Final = frozenset({"drop", "reject"})
+#: Fates, as `trace` names them.
+ENDED: Final = frozenset({"drop", "reject"})
 _PASSED: Final = frozenset({"no-service", "local"})
 _UNANSWERED: Final = frozenset({"unanswered"})
 
@@ -92,13 +93,13 @@ def _ended(node: OtherNode, source: Address, to: tuple[Address, int], protocol: 
     """Return the part of the flows from `source` to a pod that a node's rules drop or reject."""
     found = _ends(node, source, to, protocol, follows_answers=False)
     # Any other end is neither lost nor passed for certain.
-    return Bounds(_least(found, _LOST), ~_least(found, _PASSED))
+    return Bounds(_least(found, ENDED), ~_least(found, _PASSED))
 
 
 def _unanswered(node: OtherNode, source: Address, to: tuple[Address, int], protocol: str) -> Bounds:
     """Return the part of these flows that pass, and whose answers the rules drop or reject."""
     found = _ends(node, source, to, protocol, follows_answers=True)
-    return Bounds(_least(found, _UNANSWERED), ~_least(found, _LOST | _PASSED))
+    return Bounds(_least(found, _UNANSWERED), ~_least(found, ENDED | _PASSED))
 
 
 def _least(found: Sequence[PacketEnd], kinds: Collection[str]) -> Dyadic:
