@@ -95,7 +95,8 @@ def _hint(error: OSError, arguments: Sequence[str]) -> str:
     at = arguments.index(name)
     space, slash, rest = name.partition("/")
     is_name = slash and rest and not {"/", "."} & set(rest)
-    if not is_name or arguments[at - 1].startswith("-") or os.path.exists(space):  # noqa: PTH110  # is loaded
+    is_there = os.path.exists(space)  # noqa: PTH110  # pathlib takes milliseconds to load
+    if not is_name or arguments[at - 1].startswith("-") or is_there:
         return ""
     if arguments[0] == "tree":
         return "; a Service goes after the dump: kubeodds tree DUMP SERVICE"

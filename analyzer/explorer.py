@@ -103,7 +103,7 @@ class _Shown(ModalScreen[None]):  # type: ignore[misc]  # textual may not be ins
         self.query_one("#shown").scroll_up()
 
 
-class _Marks(SelectionList[str]):  # type: ignore[misc]  # see above
+class _Marks(SelectionList[str]):  # type: ignore[misc]  # textual may not be installed
     """Names that are marked or not, which shows without colour too."""
 
     def render_line(self, y: int) -> Strip:
@@ -116,10 +116,10 @@ class _Marks(SelectionList[str]):  # type: ignore[misc]  # see above
         return Strip([left, Segment(" " * len(inner.text), inner.style), *rest])
 
 
-class _Services(DataTable[Text]):  # type: ignore[misc]  # see above
+class _Services(DataTable[Text]):  # type: ignore[misc]  # textual may not be installed
     """The table, which says when there is another width to fit."""
 
-    class Resized(Message):  # type: ignore[misc]  # see above
+    class Resized(Message):  # type: ignore[misc]  # textual may not be installed
         """The table has another size."""
 
     def on_resize(self) -> None:
@@ -127,7 +127,7 @@ class _Services(DataTable[Text]):  # type: ignore[misc]  # see above
         self.post_message(self.Resized())
 
 
-class Explorer(App[None]):  # type: ignore[misc]  # see above
+class Explorer(App[None]):  # type: ignore[misc]  # textual may not be installed
     """The program."""
 
     TITLE = "kubeodds"
@@ -187,7 +187,7 @@ class Explorer(App[None]):  # type: ignore[misc]  # see above
         """Show what is dead at the start."""
         self._show()
 
-    @on(_Services.Resized)  # type: ignore[untyped-decorator]  # see above
+    @on(_Services.Resized)  # type: ignore[untyped-decorator]  # textual may not be installed
     def fit(self) -> None:
         """Fit the table to its new width."""
         self._fill()
