@@ -57,6 +57,20 @@ class Arriving:
     unanswered: Mapping[SocketAddress, Bounds] = field(default_factory=dict)
     by_rules: bool = True
 
+    @property
+    def silent(self) -> list[SocketAddress]:
+        """Endpoints of which no flow is answered, or of which it is not known whether any is."""
+        return [end for end, each in self.unanswered.items() if _says_of_none(each)]
+
+    @property
+    def answers_some(self) -> bool:
+        """Whether an endpoint may answer some of its flows, and others not."""
+        return any(each.upper and not _says_of_none(each) for each in self.unanswered.values())
+
+
+def _says_of_none(unanswered: Bounds) -> bool:
+    return unanswered.lower == ALWAYS or unanswered == Bounds(NEVER, ALWAYS)
+
 
 def arriving(route: Route, beyond: Beyond = lambda _: NOTHING_BEYOND) -> Arriving:
     """Return the prediction for a route's flows, given what ends them beyond this node."""

@@ -174,7 +174,7 @@ class RouteRun:
             lab.count_from_here()
             ends = lab.endings() if predicted.ended.upper and predicted.by_rules else None
             begun = time.monotonic()
-            self._send_all(flows, progress or _no_progress)
+            self._send_all(flows, progress or (lambda _: None))
             seconds = time.monotonic() - begun
             counted = lab.drawn()
             if ends is not None:
@@ -200,11 +200,10 @@ class RouteRun:
         return self._captures.dropped() + sum(each.dropped() for each in others)
 
     def _send_all(self, flows: int, progress: Progress) -> None:
-        room = self._flows.room
         batch = self._batch
         for first in range(0, flows, batch):
             if first and first % self._room == 0:
-                self._wait_for_the_rest(room)
+                self._wait_for_the_rest(self._flows.room)
                 self._settle()
                 self._lab.forget_flows()
             count = min(batch, flows - first)
@@ -259,32 +258,38 @@ class RouteRun:
 
     def _wait_for_the_rest(self, flows: int) -> None:
         """Give late packets and answers a chance; none is late as a rule."""
-        dead = raw_sockaddrs(self._lab.question.dead.endpoints)
-        if sockaddr_of(self._frontend) not in self._predicted.shares:  # what goes on unchanged
-            dead.add(self._frontend)
-        answer = self._service.protocol in ANSWERED
+        owe_none, predicted = self._owing_no_answer(), self._predicted
         # Flows that rules drop send no sign, and neither do those of which they drop the answers.
-        unanswered = any(each.upper for each in self._predicted.unanswered.values())
-        ended = self._predicted.ended
-        is_short = ended.lower != NEVER or unanswered or self._waited_in_vain
+        ends = predicted.ended
+        is_short = ends.lower != NEVER or predicted.answers_some or self._waited_in_vain
         patience = _FEW_MOMENTS if is_short else _PATIENCE
         deadline = time.monotonic() + patience + self._lab.slowest
         self._drain()  # what the echoes have answered at the node itself
         while time.monotonic() < deadline:
-            owed = self._landed_alive(dead) if answer else 0
-            heard = len(self._landed) + self._kept_back
-            if heard < flows:  # rules may have refused the others
-                heard += len(self._answered.keys() - self._landed.keys())
-            if heard >= flows and sum(self._answered.values()) >= owed:
+            if self._have_come(flows, owe_none):
                 return
             time.sleep(_POLL)
             self._drain()
-        self._waited_in_vain = ended.upper != NEVER
+        self._waited_in_vain = ends.upper != NEVER
 
-    def _landed_alive(self, dead: Collection[RawSocketAddress]) -> int:
-        """Return how many flows have come to endpoints that are none of the dead."""
-        landed = self._landed.values()
-        return sum(sockaddr not in dead for sockaddr in landed) if dead else len(landed)
+    def _have_come(self, flows: int, owe_none: Collection[RawSocketAddress]) -> bool:
+        """Return whether all flows are accounted for, and those answered to which that is owed."""
+        landed, answered = self._landed, self._answered
+        heard = len(landed) + self._kept_back
+        if heard < flows:  # rules may have refused the others
+            heard += len(answered.keys() - landed.keys())
+        if heard < flows or self._service.protocol not in ANSWERED:
+            return heard >= flows
+        if not owe_none:
+            return sum(answered.values()) >= len(landed)
+        return all(answered.get(tag) for tag, to in landed.items() if to not in owe_none)
+
+    def _owing_no_answer(self) -> Collection[RawSocketAddress]:
+        """Return where flows may come to that need not be answered."""
+        dead, size = raw_sockaddrs(self._lab.question.dead.endpoints), len(self._to[0].packed)
+        silent = {raw_sockaddr(at.to_bytes(size), port) for at, port in self._predicted.silent}
+        passes_on = sockaddr_of(self._frontend) not in self._predicted.shares
+        return dead | silent | ({self._frontend} if passes_on else set())
 
     def _settle(self) -> None:
         """Count the flows that are over, and forget which was which."""
@@ -381,10 +386,6 @@ class RouteRun:
             lost=self._predicted.lost.get(sockaddr, NOTHING),
             unanswered=self._predicted.unanswered.get(sockaddr, NOTHING),
         )
-
-
-def _no_progress(_: int) -> None:
-    """Report no progress."""
 
 
 @contextmanager

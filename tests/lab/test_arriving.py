@@ -144,3 +144,18 @@ def test_answers_may_be_lost_on_the_node_and_beyond_it() -> None:
             Route(frontend, Source.POD, shares, NEVER), beyond(LostBeyond(ended, unanswered))
         )
         assert found.unanswered == {sockaddr_of_endpoint(endpoint): expected}
+
+
+def test_answers_are_waited_for_where_they_are_owed() -> None:
+    half = Dyadic.of(1, 1)
+    unanswered = {
+        (1, 80): Bounds(ALWAYS, ALWAYS),
+        (2, 80): Bounds(NEVER, ALWAYS),
+        (3, 80): Bounds(NEVER, NEVER),
+    }
+    found = Arriving({}, {}, Bounds(NEVER, NEVER), unanswered)
+    assert found.silent == [(1, 80), (2, 80)]
+    assert not found.answers_some
+    unanswered[4, 80] = Bounds(half, half)
+    assert found.silent == [(1, 80), (2, 80)]
+    assert found.answers_some
