@@ -18,7 +18,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from ipaddress import ip_address
 from itertools import islice
 from typing import Any, Final
 
@@ -34,6 +33,7 @@ from netns_lab.errors import LabError
 from netns_lab.nft import Nft
 from netns_lab.nft_clients import ClientSet, ClientSets
 from netns_lab.nft_commands import commands, devices, understood
+from netns_lab.nft_drawn import DrawnSet
 
 #: Commands per transaction: the kernel checks all jumps of a table at the end of each.
 _COMMANDS: Final = 2_000
@@ -56,6 +56,14 @@ table inet {table} {{
         ct state new ct status dnat update @drawn6 {{ ip6 daddr . th dport }}
     }}
 }}
+"""
+#: An element of each comes and goes, so that the kernel keeps small hash tables for them, which it
+#: walks through for each reading: the first is for as many elements as there may be.
+_SMALL: Final = """
+add element inet {table} drawn4 {{ 192.0.2.1 . 1 }}
+add element inet {table} drawn6 {{ 2001:db8::1 . 1 }}
+flush set inet {table} drawn4
+flush set inet {table} drawn6
 """
 #: The sets of that table.
 _DRAWN: Final = ("drawn4", "drawn6")
@@ -87,7 +95,8 @@ class Nftables(Backend):
             self._table += "-lab"
         # Beside other rules of the node it may be there already: twice it would count twice.
         if f"table inet {self._table}" not in self._nft.run("list tables").splitlines():
-            self._nft.run(_COUNTING.format(table=self._table))
+            self._nft.run((_COUNTING + _SMALL).format(table=self._table))
+        self._drawn = [DrawnSet(self.namespace, self._table, name) for name in _DRAWN]
 
     def adopt(self, ruleset: Rules) -> None:
         """Use the rules that are loaded already, which must be exactly these besides our own.
@@ -224,20 +233,10 @@ class Nftables(Backend):
         return self._known().forgetting(clients)
 
     def _newly_drawn(self) -> Counter[SocketAddress]:
-        """Return the counters in our sets, and reset these."""
+        """Read the counters in our sets."""
         found: Counter[SocketAddress] = Counter()
-        filled = []
-        for name in _DRAWN:
-            for item in self._nft.listed(f"set inet {self._table} {name}"):
-                elements = item.get("set", {}).get("elem", ())
-                filled += [name] if elements else []
-                for each in elements:
-                    address, port = each["elem"]["val"]["concat"]
-                    found[int(ip_address(address)), port] += each["elem"]["counter"]["packets"]
-        if filled:
-            # Otherwise each reading would list what all routes so far have drawn. The kernel takes
-            # milliseconds to end a transaction, without any work.
-            self._nft.run("\n".join(f"flush set inet {self._table} {name}" for name in filled))
+        for each in self._drawn:
+            found.update(dict(each.new()))
         return found
 
 
