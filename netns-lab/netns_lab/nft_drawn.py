@@ -11,7 +11,7 @@ Source: include/uapi/linux/netfilter/nf_tables.h; net/netfilter/nf_tables_api.c,
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from netns_lab.backend import SocketAddress
@@ -37,7 +37,7 @@ class DrawnSet:
 
     def __init__(self, namespace: Namespace, table: str, name: str) -> None:
         self._netlink = Netlink(namespace, _NETFILTER)
-        self._name = name
+        self.name = name
         self._place = struct.pack(">BBH", _INET, 0, 0)
         for kind, text in ((_OF_TABLE, table), (_OF_SET, name)):
             self._place += attribute(kind, text.encode() + b"\0")
@@ -52,7 +52,11 @@ class DrawnSet:
         for key, packets in found.items():
             more = packets - last.get(key, 0)
             if more:
-                yield (int.from_bytes(key[:-4]), int.from_bytes(key[-4:-2])), more
+                yield _sockaddr(key), more
+
+    def packets(self) -> Mapping[SocketAddress, int]:
+        """Return what the set counts by now."""
+        return {_sockaddr(key): packets for key, packets in self._counted()}
 
     def _counted(self) -> Iterator[tuple[bytes, int]]:
         """Yield the elements: key, and packets."""
@@ -65,5 +69,9 @@ class DrawnSet:
 
     def _empty(self) -> None:
         self._last = {}
-        self._netlink.add(f"flush set {self._name}", _DELETE_ELEMENTS, self._place)
+        self._netlink.add(f"flush set {self.name}", _DELETE_ELEMENTS, self._place)
         self._netlink.commit()
+
+
+def _sockaddr(key: bytes) -> SocketAddress:
+    return int.from_bytes(key[:-4]), int.from_bytes(key[-4:-2])

@@ -18,6 +18,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from ipaddress import ip_address
 from itertools import islice
 from typing import Any, Final
 
@@ -238,6 +239,21 @@ class Nftables(Backend):
         for each in self._drawn:
             found.update(dict(each.new()))
         return found
+
+    def cross_check(self) -> None:
+        """Read the counters by libnftables too."""
+        for held in self._drawn:
+            counted = held.packets()
+            other: dict[SocketAddress, int] = {}
+            for item in self._nft.listed(f"set inet {self._table} {held.name}"):
+                for each in item.get("set", {}).get("elem", ()):
+                    address, port = each["elem"]["val"]["concat"]
+                    other[int(ip_address(address)), port] = each["elem"]["counter"]["packets"]
+            if counted != other:
+                raise LabError(
+                    f"netlink and libnftables do not read the same counters in set {held.name}: "
+                    f"{len(counted)} and {len(other)} endpoints"
+                )
 
 
 def _check_same(wanted: NftRuleset, held: NftRuleset) -> None:

@@ -43,6 +43,7 @@ for name, of in (("drawn4", "192.0.2.{}"), ("drawn6", "2001:db8::{}")):
     assert dict(drawn.new()) == raw(some)
     assert dict(drawn.new()) == {}
     assert held(name) == 4
+    assert drawn.packets() == raw(before | some)
     many = {(of.format(4), 1 + at): 1 + at for at in range(3000)}
     count(name, many)
     assert dict(drawn.new()) == raw(many)
