@@ -555,8 +555,8 @@ LAB: Final = (
     Row("established repairing", "lab/test_repair.py", "a repair proved while flows go on"),
     Row("pod_devices", "lab/test_noise.py", "nodes with rules of others, in the kernel"),
     Row(
-        "asked backend cli command count errors experiment measure plan ready servers topology "
-        "wanted",
+        "accounts asked backend cli command count errors experiment measure plan ready servers "
+        "topology wanted",
         "lab/test_run.py",
         "parts of one experiment, which is run whole on the kernel",
     ),

@@ -25,6 +25,7 @@ from netns_lab import asked
 from netns_lab.arguments import SOURCES, parser
 from netns_lab.command import program
 from netns_lab.contender import Contender, kubeodds
+from netns_lab.in_turn import in_turn
 from netns_lab.namespace import Namespace, leave_host
 
 #: Flows of each route whose speed is measured.
@@ -108,7 +109,7 @@ def _scapy(folder: Path) -> Iterator[str]:
     path = _dump(folder, (given,))
     lab, routes = _lab(path, *_dead(given, 5), flows=_FLOWS)
     begun = _cpu()
-    list(lab.measure(*routes[0]))
+    lab.measure(*routes[0])
     ours = _FLOWS / (_cpu() - begun)
     topology = lab.topology
     clients = tuple(topology.plan.clients_from(Source.POD))
@@ -171,26 +172,18 @@ def _overhead(folder: Path) -> Iterator[str]:
     """Report the time of a route beyond that of its flows, with 1,000 rules."""
     path = _dump(folder, list(services(_SMALL)))
     lab, routes = _lab(path, flows=_FEW)
-    took = 0.0
-    for _ in range(2):  # the first time sockets are opened
-        begun = _cpu()
-        for each in routes:
-            list(lab.measure(*each))
-        took = (_cpu() - begun) / len(routes)
-    lab.question = _with_flows(lab.question, _FEW * 9)
-    begun = _cpu()
-    for each in routes:
-        list(lab.measure(*each))
-    many = (_cpu() - begun) / len(routes)
-    beside = took - (many - took) / 8
+    few, many = ([(*each, flows) for each in routes] for flows in (_FEW, _FEW * 9))
+    in_turn(lab, few)  # the first time sockets are opened
+    took, longer = (_cpu_of(partial(in_turn, lab, each)) / len(routes) for each in (few, many))
+    beside = took - (longer - took) / 8
     yield f"overhead of a route beside its flows, 1,000 rules {1000 * beside:.1f} ms"
     lab.close()
 
 
-def _with_flows(question: Any, flows: int) -> Any:
-    from dataclasses import replace as changed
-
-    return changed(question, flows=flows)
+def _cpu_of(call: Callable[[], object]) -> float:
+    begun = _cpu()
+    call()
+    return _cpu() - begun
 
 
 def _capture(

@@ -81,10 +81,8 @@ def _run(options: SimpleNamespace) -> int:
     flows = len(made.routes) * options.flows
     with progress("new flows") as advance:
         for lab, routes in labs:
-            with lab.in_a_row():
-                for service, route in routes:
-                    told = up_to(flows, advance)
-                    found += _measured(lab, service, route, told, None, unmeasured)
+            asked = [(*each, options.flows) for each in routes]
+            found += _measured(lab, asked, up_to(flows, advance), unmeasured)
             _cross_check(lab, routes)
             traces += _traces(options, lab, given, routes, untraced)
             lab.close()
@@ -258,11 +256,8 @@ def _verify(options: SimpleNamespace) -> int:
     unmeasured: list[LeftOut] = []
     with progress("new flows") as advance:
         for lab, routes in labs:
-            with lab.in_a_row():
-                for service, route in routes:
-                    told = up_to(sum(flows.values()), advance)
-                    wanted = flows[id(route)] * _measurements(route)
-                    found += _measured(lab, service, route, told, wanted, unmeasured)
+            asked = [(s, r, flows[id(r)] * _measurements(r)) for s, r in routes]
+            found += _measured(lab, asked, up_to(sum(flows.values()), advance), unmeasured)
             _cross_check(lab, routes)
             lab.close()
     every_route = len(made.routes) + len(left_out)
@@ -292,18 +287,19 @@ def _cross_check(lab: Any, routes: Sequence[tuple[ServicePort, Route]]) -> None:
 
 def _measured(
     lab: Any,
-    service: ServicePort,
-    route: Route,
+    wanted: Sequence[tuple[ServicePort, Route, int]],
     told: Any,
-    flows: int | None,
     unmeasured: list[LeftOut],
 ) -> list[Measurement]:
-    """Return the measurements of a route; if it cannot be measured, add it to `unmeasured`."""
-    try:
-        return list(lab.measure(service, route, told, flows))
-    except NotMeasuredError as error:
-        unmeasured.append(left_out_of(service, route, str(error)))
-        return []
+    """Return the measurements of routes; those without any are added to `unmeasured`."""
+    every = importlib.import_module("netns_lab.in_turn").in_turn(lab, wanted, told)
+    found: list[Measurement] = []
+    for (service, route, _), result in zip(wanted, every, strict=True):
+        if isinstance(result, NotMeasuredError):
+            unmeasured.append(left_out_of(service, route, str(result)))
+        else:
+            found += result
+    return found
 
 
 def _checked(unmeasured: list[LeftOut], found: Sequence[Measurement]) -> list[LeftOut]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
 from socket import AF_PACKET, IPPROTO_RAW, SOCK_RAW, socket
@@ -29,9 +29,9 @@ from netns_lab.beyond import OtherNode, lost_beyond
 from netns_lab.count import BATCH, Captures, ReturnedPackets, close_all
 from netns_lab.deaths import FATES, Death, DeathKind, without
 from netns_lab.dying import Dying
-from netns_lab.ending import with_rule
 from netns_lab.errors import LabError
 from netns_lab.hairpins import hairpins
+from netns_lab.in_turn import in_turn
 from netns_lab.layout import PacketLayout
 from netns_lab.loaded_nodes import drawn_by, endings_of, load_nodes
 from netns_lab.measure import CONNTRACK_ROOM, Progress, RouteRun
@@ -136,10 +136,7 @@ class Lab:
         self._sockets: dict[tuple[Namespace, str], socket] = {}
         self._echoes = Echoes(BATCH, PAYLOAD)
         self._answering: dict[tuple[Namespace, str, int, int], socket] = {}
-        #: Whether routes alone send flows, one after another, and nothing changes rules.
-        self._in_a_row = False
         self.muting = Muting(self.topology)
-        self._has_counted = False
         self.dying = Dying(self)
         self._kinds: dict[Endpoint, Death] = {}
         for death in question.deaths:
@@ -306,30 +303,28 @@ class Lab:
             self._sockets[key] = self.topology.node.socket(FAMILIES[version], SOCK_RAW, IPPROTO_RAW)
         return self._sockets[key]
 
-    def count_from_here(self) -> None:
-        """Pass over what the rules have counted; for routes in a row, the last one has read it."""
-        if not (self._in_a_row and self._has_counted):
-            drawn_by(self.backend, self._drawing)
-
     def drawn(self) -> Counter[SocketAddress]:
-        """Return what the rules have counted since then."""
-        self._has_counted = True
+        """Return what the rules have counted since the last call."""
         return drawn_by(self.backend, self._drawing)
 
     def muted(self) -> AbstractContextManager[None]:
         """Let the client's kernel be silent for a while; of several, until the last is over."""
         return self.muting.on()
 
-    @contextmanager
-    def in_a_row(self) -> Iterator[None]:
-        """Promise that nothing but routes, one after the other, sends flows or changes rules."""
-        self._in_a_row = True
-        try:
-            with self.muted():
-                yield
-        finally:
-            self._in_a_row = False
-            self._has_counted = False
+    def runs(self, service: ServicePort, route: Route, flows: int) -> Iterator[RouteRun]:
+        """Yield the flows of one route, each run to be sent before the next one is made.
+
+        On a hairpin route each living endpoint sends its part of the flows, one after the other.
+
+        Raises:
+            LabError: the lab cannot replay the route.
+        """
+        kept = service.affinity is not None and not route.astray
+        kind = AffineRun if kept and any(s.share.upper for s in route.shares) else RouteRun
+        if route.source is Source.HAIRPIN:
+            yield from hairpins(kind, self, service, route, flows)
+        else:
+            yield kind(self, service, route, flows, None)
 
     def measure(
         self,
@@ -337,22 +332,16 @@ class Lab:
         route: Route,
         progress: Progress | None = None,
         flows: int | None = None,
-    ) -> Iterator[Measurement]:
+    ) -> list[Measurement]:
         """Send the flows of one route, and account for each.
-
-        On a hairpin route each living endpoint sends its part of the flows, one after the other.
 
         Raises:
             LabError: the lab cannot replay the route.
         """
-        flows = flows or self.question.flows
-        kept = service.affinity is not None and not route.astray
-        kind = AffineRun if kept and any(s.share.upper for s in route.shares) else RouteRun
-        if route.source is Source.HAIRPIN:
-            yield from hairpins(kind, self, service, route, flows, progress)
-        else:
-            found = kind(self, service, route, flows, None).measure(progress)
-            yield with_rule(found, self, service, route)
+        (found,) = in_turn(self, [(service, route, flows or self.question.flows)], progress)
+        if isinstance(found, LabError):
+            raise found
+        return found
 
     def why_mute(self, endpoint: Endpoint) -> str | None:
         """Return why an endpoint sends no flows to its own Services; None if it sends them."""

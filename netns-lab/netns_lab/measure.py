@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import gc
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, Source
+from analyzer.kubeproxy.view import Route, ServicePort, Source
 from analyzer.model.addresses import Address
-from analyzer.model.measurement import ANSWERED, EndpointCount, Measurement
-from analyzer.model.probability import NEVER, Bounds
-from netns_lab.arriving import NOTHING, Arriving, arriving, of_sender
+from analyzer.model.measurement import ANSWERED, Measurement
+from analyzer.model.probability import NEVER
+from netns_lab.accounts import Accounts
+from netns_lab.arriving import Arriving, arriving, of_sender
 from netns_lab.backend import SocketAddress
-from netns_lab.columns import FlowResult, RawSocketAddress, raw_sockaddr, raw_sockaddrs, sockaddr_of
-from netns_lab.count import BATCH, Answered, Landed
+from netns_lab.columns import RawSocketAddress, raw_sockaddr, raw_sockaddrs, sockaddr_of
+from netns_lab.count import BATCH
 from netns_lab.layout import PacketLayout
 from netns_lab.messages import struct_sockaddr
 from netns_lab.muting import ignoring, no_resets_to
 from netns_lab.replay import Flows
-from netns_lab.sources import CLIENT_PORTS, sending_of, version_of
+from netns_lab.sources import CLIENT_PORTS, sending_of
 from netns_lab.topology import Host
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ _POLL: Final = 0.001
 Progress = Callable[[int], None]
 
 
-class RouteRun:
+class RouteRun(Accounts):
     """One route's flows.
 
     Attributes:
@@ -53,16 +53,10 @@ class RouteRun:
     def __init__(
         self, lab: Lab, service: ServicePort, route: Route, flows: int, sender: Address | None
     ) -> None:
-        self._lab = lab
+        super().__init__(lab, service, route)
         self._sender = sender
         self._count_of_flows = flows
-        self._service = service
-        self._route = route
-        version = version_of(service, route)
-        address = route.frontend.address or lab.topology.plan.node_address(version)
-        assert route.frontend.port is not None  # a route of which the dump has lost it
-        self._to = address, route.frontend.port
-        self._frontend = raw_sockaddr(address.packed, route.frontend.port)
+        address, _ = self._to
         self._layout = PacketLayout(address.version, service.protocol)
         clients, host, gateway = self._clients()
         self._room = self._flows_at_once(len(clients))
@@ -79,22 +73,10 @@ class RouteRun:
         if self._sender is not None:
             self._hearing.append(lab.hearing(host, self._layout))
         self._echoes = lab.answering(service)
-        self._landed: dict[int, RawSocketAddress] = {}
-        self._answered: dict[int, bool] = {}
-        self._fates: Counter[FlowResult] = Counter()
-        self._duplicates = 0
-        self._kept_back = 0
-        #: Of second flows of clients with session affinity: where they came to.
-        self._repeated: Counter[SocketAddress] = Counter()
-        #: Those that came nowhere.
-        self._repeated_ended = 0
-        self._strayed = 0
+        self._missed = 0
+        self._seconds = 0.0
         self._client = None if route.source is Source.NODE else clients[0]
         self._predicted = self._expected((service, route), host)
-        self._dead = lab.question.dead.endpoints
-        #: Flows to which no answer is owed any more, by where they came to.
-        self._in_flight: Counter[SocketAddress] = Counter()
-        self._ended_by: Counter[str] | None = None
         #: Rules may end flows, and some did not come in the time that late ones have.
         self._waited_in_vain = False
 
@@ -165,22 +147,35 @@ class RouteRun:
         del clients
         return min(self._room, self._count_of_flows)
 
-    def measure(self, progress: Progress | None, *, forgets: bool = True) -> Measurement:
-        """Send all flows and return what was counted; the node `forgets` those of before first."""
-        lab, flows, predicted = self._lab, self._count_of_flows, self._predicted
+    @property
+    def of(self) -> tuple[ServicePort, Route, Address | None]:
+        """Whose flows they are, and the address of the endpoint that sends them, if one does."""
+        return self._service, self._route, self._sender
+
+    @property
+    def flows_known(self) -> int:
+        """How many flows conntrack knows at most once they are sent."""
+        return min(self._room, self._count_of_flows)
+
+    def replay(self, progress: Progress | None, *, forgets: bool = True) -> None:
+        """Send all flows, and hear where they come to; the node `forgets` those of before first."""
+        lab, predicted = self._lab, self._predicted
         with lab.muted(), self._deaf(), without_collector():
             if forgets:
                 lab.forget_flows()
-            lab.count_from_here()
             ends = lab.endings() if predicted.ended.upper and predicted.by_rules else None
             begun = time.monotonic()
-            self._send_all(flows, progress or (lambda _: None))
-            seconds = time.monotonic() - begun
-            counted = lab.drawn()
+            self._send_all(self._count_of_flows, progress or (lambda _: None))
+            self._seconds = time.monotonic() - begun
             if ends is not None:
                 self._ended_by = +((lab.endings() or Counter()) - ends)
-            counted.subtract(self._repeated)
-            return self._measurement(flows, counted, self._dropped(), seconds)
+            self._missed = self._dropped()
+
+    def measured_with(self, counted: Counter[SocketAddress]) -> Measurement:
+        """Return what was heard of the flows, beside what rules have counted of them."""
+        drawn = Counter(counted)
+        drawn.subtract(self._repeated)
+        return self._measurement(self._count_of_flows, drawn, self._missed, self._seconds)
 
     def _deaf(self) -> AbstractContextManager[None]:
         """Let no kernel reset the answers to who asks, where that has no sockets for them."""
@@ -246,16 +241,6 @@ class RouteRun:
             for _, answered in client.take(self._frontend):
                 self._answers(answered)
 
-    def _arrived(self, found: Landed) -> None:
-        tags, sockaddrs = found
-        before = len(self._landed)
-        self._landed.update(zip(tags, sockaddrs, strict=True))
-        self._duplicates += before + len(tags) - len(self._landed)
-
-    def _answers(self, found: Answered) -> None:
-        tags, accepted = found
-        self._answered.update(dict.fromkeys(tags, accepted))
-
     def _wait_for_the_rest(self, flows: int) -> None:
         """Give late packets and answers a chance; none is late as a rule."""
         owe_none, predicted = self._owing_no_answer(), self._predicted
@@ -290,102 +275,6 @@ class RouteRun:
         silent = {raw_sockaddr(at.to_bytes(size), port) for at, port in self._predicted.silent}
         passes_on = sockaddr_of(self._frontend) not in self._predicted.shares
         return dead | silent | ({self._frontend} if passes_on else set())
-
-    def _settle(self) -> None:
-        """Count the flows that are over, and forget which was which."""
-        landed, answered = self._landed, self._answered
-        silent = Counter(landed.values())
-        refused = [] if all(answered.values()) else [t for t, ok in answered.items() if not ok]
-        told = Counter(map(landed.get, answered))
-        told_no = Counter(map(landed.get, refused))
-        for sockaddr, number in told.items():
-            if sockaddr is not None:
-                silent[sockaddr] -= number
-            self._fates[sockaddr, True] += number - told_no[sockaddr]
-        for sockaddr, number in told_no.items():
-            self._fates[sockaddr, False] += number
-        for sockaddr, number in silent.items():
-            self._fates[sockaddr, None] += number
-        landed.clear()
-        answered.clear()
-
-    def _measurement(
-        self, flows: int, counted: Counter[SocketAddress] | None, dropped: int, seconds: float
-    ) -> Measurement:
-        fates: Counter[tuple[SocketAddress, bool | None]] = Counter()
-        landed: Counter[SocketAddress] = Counter()
-        rejected = 0
-        predicted = self._predicted.shares
-        own = () if self._predicted.by_rules else self._lab.topology.plan.node_addresses
-        # What other ports of the node do, the dump does not show.
-        unshown = set(map(int, own))
-        for (raw, fate), number in self._fates.items():
-            to = None if raw is None else sockaddr_of(raw)
-            if to and (to[0] not in unshown or to in predicted or raw == self._frontend):
-                fates[to, fate] += number
-                landed[to] += number
-            elif fate is False:  # what is dropped is not reported: None
-                rejected += number
-        sockaddr = sockaddr_of(self._frontend)
-        passed = 0 if sockaddr in predicted else landed.pop(sockaddr, 0)
-        endpoints = tuple(
-            self._count(sockaddr, predicted.get(sockaddr, NOTHING), landed, counted, fates)
-            # What the rules counted elsewhere is a difference too.
-            for sockaddr in dict.fromkeys([*predicted, *landed, *(+counted if counted else ())])
-        )
-        return Measurement(
-            service=self._service.name.text,
-            protocol=self._service.protocol,
-            frontend=f"{self._route.frontend.kind.value} {self._route.frontend}",
-            source=self._route.source.value,
-            node=self._lab.question.view.node,
-            flows=flows,
-            endpoints=endpoints,
-            passed=passed,
-            duplicates=self._duplicates,
-            dropped_by_capture=dropped,
-            seconds=seconds,
-            kernel=os.uname().release,
-            backend=self._lab.question.backend,
-            ended=self._predicted.ended,
-            repeated=self._repeated.total(),
-            repeated_ended=self._repeated_ended,
-            strayed=self._strayed,
-            rejected=rejected + self._kept_back,
-            ended_by=None
-            if self._ended_by is None
-            else tuple((packets, rule) for rule, packets in sorted(self._ended_by.items())),
-        )
-
-    def _death_of(self, endpoint: Endpoint) -> str | None:
-        kind = self._lab.kind_of(endpoint)
-        return None if kind is None else str(kind)
-
-    def _count(
-        self,
-        sockaddr: SocketAddress,
-        predicted: Bounds,
-        landed: Counter[SocketAddress],
-        counted: Counter[SocketAddress] | None,
-        fates: Counter[tuple[SocketAddress, bool | None]],
-    ) -> EndpointCount:
-        question = self._lab.question
-        endpoint = Endpoint(type(self._to[0])(sockaddr[0]), sockaddr[1])
-        return EndpointCount(
-            address=str(endpoint.address),
-            port=sockaddr[1],
-            node=question.cluster.placement(endpoint.address).node,
-            dead=endpoint in self._dead,
-            predicted=predicted,
-            landed=landed[sockaddr],
-            counted=None if counted is None else counted[sockaddr],
-            answered=fates[sockaddr, True],
-            refused=fates[sockaddr, False],
-            in_flight=self._in_flight[sockaddr],
-            death=self._death_of(endpoint),
-            lost=self._predicted.lost.get(sockaddr, NOTHING),
-            unanswered=self._predicted.unanswered.get(sockaddr, NOTHING),
-        )
 
 
 @contextmanager

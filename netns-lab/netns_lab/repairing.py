@@ -75,7 +75,7 @@ class Proof:
         self.checks.append(RepairCheck(says, holds))
 
     def _measured(self, place: _Place, progress: Progress) -> list[Measurement]:
-        return list(self._lab.measure(*place, progress, self._flows))
+        return self._lab.measure(*place, progress, self._flows)
 
     # --- rules ---------------------------------------------------------------------
 

@@ -31,7 +31,7 @@ def heard():
         found += int(values[names.index("InSegs")])
     return found
 before = heard()
-((measured,),) = [list(lab.measure(*each)) for each in routes]
+((measured,),) = [lab.measure(*each) for each in routes]
 answered = sum(each.answered for each in measured.endpoints)
 print(json.dumps({"heard": heard() - before, "answered": answered}))
 """

@@ -1,0 +1,96 @@
+"""Routes measured in turn: whose flows rules have counted, and that they are read seldom."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from netns_lab.in_turn import parted
+from tests.support.lab.running import case, in_lab
+
+#: How many flows of each run came to which of six endpoints.
+CAME = st.lists(st.dictionaries(st.integers(0, 5), st.integers(0, 3)), min_size=1, max_size=4)
+
+#: Measures all routes in turn; the rules seem to have counted one flow more at an endpoint.
+PROGRAM = """
+import json, sys
+from types import SimpleNamespace
+from netns_lab import asked
+from netns_lab.arguments import parser
+from netns_lab.in_turn import in_turn
+*words, more = sys.argv[1:]
+options = parser().parse_args(words, SimpleNamespace())
+((lab, routes),) = asked.set_up(options, options.flows).labs
+read = []
+of_kernel = lab.drawn
+def drawn():
+    found = of_kernel()
+    read.append(found.total())
+    if more != "none" and len(read) == 2:
+        found[max(found) if more == "endpoint" else (1, 1)] += 1
+    return found
+lab.drawn = drawn
+found = in_turn(lab, [(*each, 200) for each in routes])
+told = [
+    (
+        [s.name.text, s.protocol, r.source.value, str(r.frontend)],
+        [m.service, m.protocol, m.source, m.frontend.split(" ", 1)[1]],
+        m.counter_difference,
+    )
+    for (s, r), some in zip(routes, found, strict=True)
+    for m in some
+]
+print(json.dumps({"read": read, "told": told}))
+"""
+
+
+@given(came=CAME)
+def test_what_was_counted_where_flows_came_is_theirs(came: list[dict[int, int]]) -> None:
+    runs = [{(end, 80): number for end, number in run.items()} for run in came]
+    counted: Counter[tuple[int, int]] = Counter()
+    for run in runs:
+        counted.update(run)
+    assert parted(counted, runs) == [Counter(run) for run in runs]
+
+
+@given(came=CAME, at=st.integers(0, 7), more=st.integers(1, 9))
+def test_what_was_counted_beyond_that_is_a_difference_of_each_that_it_may_be(
+    came: list[dict[int, int]], at: int, more: int
+) -> None:
+    runs = [{(end, 80): number for end, number in run.items()} for run in came]
+    counted: Counter[tuple[int, int]] = Counter()
+    for run in runs:
+        counted.update(run)
+    counted[at, 80] += more
+    everywhere = not any((at, 80) in run for run in runs)
+    for run, found in zip(runs, parted(counted, runs), strict=True):
+        differs = {end for end in {*run, *found} if run.get(end, 0) != found[end]}
+        assert differs == ({(at, 80)} if everywhere or (at, 80) in run else set())
+
+
+def measured(more: str) -> Any:
+    of = case("1.36.2-iptables-legacy/two-node@worker1")
+    return json.loads(in_lab(PROGRAM, "run", *of.given, "--from", "pod", "hairpin", "--", more))
+
+
+@pytest.mark.lab
+def test_rules_are_read_once_for_routes_that_share_no_endpoint() -> None:
+    found = measured("none")
+    asked, told, differences = zip(*found["told"], strict=True)
+    assert list(asked) == list(told)  # in the order in which they were wanted
+    assert set(differences) == {0}
+    assert len(found["read"]) < len(differences)
+    assert sum(found["read"]) >= 200 * len(set(map(tuple, asked)))
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("more", ["endpoint", "elsewhere"])
+def test_a_flow_that_only_rules_have_seen_is_a_difference(more: str) -> None:
+    differences = [each for *_, each in measured(more)["told"]]
+    assert differences.count(1) >= 1
+    assert (differences.count(1) == 1) == (more == "endpoint")
