@@ -9,7 +9,7 @@ from typing import Final
 from analyzer.failure.agreement import JudgedMeasurement
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.lab_answers import LabAnswer
-from analyzer.reports.lab_text import judged, verdict_of_all
+from analyzer.reports.lab_text import judged, not_measured, verdict_of_all
 from analyzer.reports.phrases import assumed, count
 
 _COLUMNS: Final = (
@@ -97,5 +97,5 @@ def _end(answer: LabAnswer) -> Iterator[Line]:
     sharp = ""
     if answer.resolution is not None:
         sharp = f"; deviations of {100 * answer.resolution:g} percentage points are noticed"
-    agrees = judged(agrees=answer.agrees)
-    yield verdict_of_all(verdict=agrees, as_far="", rate=answer.rate, more=sharp)
+    agrees, as_far = judged(agrees=answer.agrees), not_measured(len(answer.left_out))
+    yield verdict_of_all(verdict=agrees, as_far=as_far, rate=answer.rate, more=sharp)

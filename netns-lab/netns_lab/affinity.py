@@ -59,21 +59,25 @@ class AffineRun(RouteRun):
         self._count_of_flows = min(self._count_of_flows, most)
         return 2 * -(-self._count_of_flows // clients) * clients
 
-    def _send_all(self, flows: int, progress: Progress) -> None:
+    def _send_all(self, flows: int, progress: Progress) -> int:
         with self._lab.backend.forgetting(self._flows.clients) as forget:
-            self._send_turns(flows, progress, forget)
+            done = self._send_turns(flows, progress, forget)
         clients = len(self._flows.clients)
         # Second flows that the node's own stack refused to send are among those that came nowhere.
         self._kept_back -= sum(number // clients % 2 for number in self._flows.kept_back)
+        return done
 
-    def _send_turns(self, flows: int, progress: Progress, forget: Callable[[], None]) -> None:
+    def _send_turns(self, flows: int, progress: Progress, forget: Callable[[], None]) -> int:
+        """Send the flows turn by turn, and return of how many clients each has sent both."""
         lab, clients = self._lab, len(self._flows.clients)
         hosts = self._captures.all_hosts
         at_once = max(1, self._batch // (2 * clients))
         #: Turns that are not counted yet, each with how many clients sent two flows in it.
         sent: list[tuple[int, int]] = []
-        packets = 0
+        packets = done = 0
         for turn in range(-(-flows // clients)):
+            if turn and self._is_stopped():
+                break
             count = min(clients, flows - turn * clients)
             if turn * clients % _ROOM < clients:
                 self._count_turns(sent, packets)
@@ -92,7 +96,9 @@ class AffineRun(RouteRun):
                 self._count_turns(sent, packets)
                 packets = 0
             progress(count)
+            done += count
         self._count_turns(sent, packets)
+        return done
 
     def _count_turns(self, sent: list[tuple[int, int]], packets: int) -> None:
         """Wait for the packets of some turns, count them, and clear the list of turns."""

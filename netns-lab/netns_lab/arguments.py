@@ -62,7 +62,7 @@ STATUSES: Final = (
     ("1", "something disagrees with the prediction"),
     ("2", "bad input, bad usage, or a lab that cannot start or has nothing to replay"),
     ("3", "--strict, and something was not judged, or was read only in part"),
-    ("130", "interrupted"),
+    ("130", "interrupted; lab run and lab verify print what they measured by then"),
 )
 #: Exit statuses of `lab judge`, which reads a measurement and leaves nothing out.
 _OF_JUDGE: Final = tuple(each for each in STATUSES if each[0] in "012")

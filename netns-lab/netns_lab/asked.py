@@ -31,7 +31,7 @@ from netns_lab.namespace import leave_host
 from netns_lab.node_ports import of_another
 from netns_lab.plan import used_addresses
 from netns_lab.pod_devices import pod_device
-from netns_lab.reasons import DEAD, passes_by, why_elsewhere, why_no_client, why_not
+from netns_lab.reasons import DEAD, INTERRUPTED, passes_by, why_elsewhere, why_no_client, why_not
 from netns_lab.sources import version_of
 
 _Routes = list[tuple[ServicePort, Route]]
@@ -245,9 +245,13 @@ def left_out_of(service: ServicePort, route: Route, reason: str) -> LeftOut:
 
 
 def said(left_out: Iterable[LeftOut], given: Input) -> list[Diagnostic]:
-    """Return one warning for each ServicePort, source and reason."""
-    numbers = Counter((each.service, each.source, each.reason) for each in left_out)
-    return [
+    """Return one warning for each ServicePort, source and reason, and one for an interruption."""
+    every = [*left_out]
+    cut = sum(each.reason == INTERRUPTED for each in every)
+    numbers = Counter((e.service, e.source, e.reason) for e in every if e.reason != INTERRUPTED)
+    says = f"interrupted: {count(cut, 'route')} not measured"
+    told = [partial_warning("not-replayed", says, given.ruleset.file)] if cut else []
+    return told + [
         partial_warning(
             "not-replayed",
             f"{count(number, 'route')} to {name} from {SOURCES[Source(source)]} "

@@ -6,6 +6,7 @@ import importlib
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from threading import Event
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -21,7 +22,7 @@ from analyzer.model.diagnostics import Diagnostic, partial_warning
 from analyzer.model.flow_trace import FlowTrace
 from analyzer.model.measurement import ClientTrial, Measurement
 from analyzer.model.probability import ALWAYS, Bounds
-from analyzer.output import finish, say
+from analyzer.output import INTERRUPTED, finish, say
 from analyzer.questions.repairing import repair_of
 from analyzer.reports.lab_answers import ClientsAnswer, LabAnswer, LabRepairAnswer, LeftOut
 from analyzer.reports.progress import progress, up_to
@@ -30,6 +31,7 @@ from netns_lab.arguments import MOST_OF_A_ROUTE, SOURCES, parser
 from netns_lab.asked import SetUp, left_out_of, names, notes, place_of, routes_of, said, set_up
 from netns_lab.errors import LabError, NotMeasuredError
 from netns_lab.hints import with_hints
+from netns_lab.interrupting import interruptible
 from netns_lab.namespace import leave_host
 from netns_lab.schedule import is_asked
 
@@ -78,15 +80,16 @@ def _run(options: SimpleNamespace) -> int:
     traces: list[FlowTrace] = []
     untraced: list[Diagnostic] = []
     unmeasured: list[LeftOut] = []
-    flows = len(made.routes) * options.flows
-    with progress("new flows") as advance:
+    flows, stop = len(made.routes) * options.flows, Event()
+    with interruptible(stop.set), progress("new flows") as advance:
         for lab, routes in labs:
             asked = [(*each, options.flows) for each in routes]
-            found += _measured(lab, asked, up_to(flows, advance), unmeasured)
+            found += _measured(lab, asked, up_to(flows, advance), unmeasured, stop)
             _cross_check(lab, routes)
-            traces += _traces(options, lab, given, routes, untraced)
+            if not stop.is_set():
+                traces += _traces(options, lab, given, routes, untraced)
             lab.close()
-    left_out += _checked(unmeasured, found)
+    left_out += _checked(unmeasured, found, stop)
     answer = LabAnswer(
         dead=names(dead, deaths),
         verdicts=judge_all(found),
@@ -100,7 +103,8 @@ def _run(options: SimpleNamespace) -> int:
         ),
     )
     answer = with_hints(answer, given)
-    return finish(options, "lab run", answer, answer.diagnostics, no=not answer.agrees)
+    status = finish(options, "lab run", answer, answer.diagnostics, no=not answer.agrees)
+    return INTERRUPTED if stop.is_set() else status
 
 
 def _traces(
@@ -254,14 +258,16 @@ def _verify(options: SimpleNamespace) -> int:
     flows = {id(r): _flows_of(r, options.resolution, rate) for _, r in made.routes}
     found: list[Measurement] = []
     unmeasured: list[LeftOut] = []
-    with progress("new flows") as advance:
+    stop = Event()
+    with interruptible(stop.set), progress("new flows") as advance:
         for lab, routes in labs:
             asked = [(s, r, flows[id(r)] * _measurements(r)) for s, r in routes]
-            found += _measured(lab, asked, up_to(sum(flows.values()), advance), unmeasured)
+            told = up_to(sum(flows.values()), advance)
+            found += _measured(lab, asked, told, unmeasured, stop, in_part=False)
             _cross_check(lab, routes)
             lab.close()
     every_route = len(made.routes) + len(left_out)
-    left_out += _checked(unmeasured, found)
+    left_out += _checked(unmeasured, found, stop)
     answer = LabAnswer(
         dead=names(dead, deaths),
         verdicts=judge_all(found),
@@ -276,7 +282,8 @@ def _verify(options: SimpleNamespace) -> int:
         ),
     )
     answer = with_hints(answer, given)
-    return finish(options, "lab verify", answer, answer.diagnostics, no=not answer.agrees)
+    status = finish(options, "lab verify", answer, answer.diagnostics, no=not answer.agrees)
+    return INTERRUPTED if stop.is_set() else status
 
 
 def _cross_check(lab: Any, routes: Sequence[tuple[ServicePort, Route]]) -> None:
@@ -290,9 +297,13 @@ def _measured(
     wanted: Sequence[tuple[ServicePort, Route, int]],
     told: Any,
     unmeasured: list[LeftOut],
+    stop: Event,
+    *,
+    in_part: bool = True,
 ) -> list[Measurement]:
     """Return the measurements of routes; those without any are added to `unmeasured`."""
-    every = importlib.import_module("netns_lab.in_turn").in_turn(lab, wanted, told)
+    in_turn = importlib.import_module("netns_lab.in_turn").in_turn
+    every = in_turn(lab, wanted, told, stop.is_set, in_part=in_part)
     found: list[Measurement] = []
     for (service, route, _), result in zip(wanted, every, strict=True):
         if isinstance(result, NotMeasuredError):
@@ -302,12 +313,15 @@ def _measured(
     return found
 
 
-def _checked(unmeasured: list[LeftOut], found: Sequence[Measurement]) -> list[LeftOut]:
+def _checked(unmeasured: list[LeftOut], found: Sequence[Measurement], stop: Event) -> list[LeftOut]:
     """Return the routes that could not be measured.
 
     Raises:
         LabError: no route could.
+        KeyboardInterrupt: none was before `stop` was set.
     """
+    if stop.is_set() and not found:
+        raise KeyboardInterrupt
     if unmeasured and not found:
         raise LabError(unmeasured[0].reason)
     return unmeasured

@@ -10,13 +10,13 @@ Nothing else may send flows or change rules meanwhile.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from analyzer.kubeproxy.view import Endpoint, Route, ServicePort
+from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, Source
 from analyzer.model.measurement import Measurement
 from analyzer.model.value import replace
 from netns_lab.arriving import sockaddr_of_endpoint
@@ -25,6 +25,7 @@ from netns_lab.backends import backend_of
 from netns_lab.ending import with_rule
 from netns_lab.errors import NotMeasuredError
 from netns_lab.measure import CONNTRACK_ROOM, Progress, RouteRun
+from netns_lab.reasons import INTERRUPTED
 
 if TYPE_CHECKING:
     from netns_lab.experiment import Lab
@@ -36,20 +37,31 @@ Result: TypeAlias = list[Measurement] | NotMeasuredError
 
 
 def in_turn(
-    lab: Lab, wanted: Sequence[tuple[ServicePort, Route, int]], progress: Progress | None = None
+    lab: Lab,
+    wanted: Sequence[tuple[ServicePort, Route, int]],
+    progress: Progress | None = None,
+    is_stopped: Callable[[], bool] = lambda: False,
+    *,
+    in_part: bool = True,
 ) -> list[Result]:
     """Send so many flows of each route, and account for each; the results are in that order.
+
+    Once `is_stopped` returns true, no more flows are sent, and those that were are counted; a route
+    of which some flows were sent and others not has measurements only if `in_part`.
 
     Raises:
         LabError: the lab cannot replay flows.
     """
-    turns = _Turns(lab, len(wanted), progress)
+    turns = _Turns(lab, len(wanted), progress, is_stopped, in_part)
     left = [_Sender(at, each[0], lab.runs(*each)) for at, each in enumerate(wanted)]
     with lab.muted():
         lab.drawn()  # what was counted before
-        while left:
-            left = [each for each in left if turns.take(each)]
+        while left and not is_stopped():
+            left = [each for each in left if is_stopped() or turns.take(each)]
             turns.count()
+    for each in left:
+        if next(each.runs, None) is not None and not (in_part and turns.found[each.at]):
+            turns.found[each.at] = NotMeasuredError(INTERRUPTED)
     return turns.found
 
 
@@ -69,6 +81,8 @@ class _Turns:
     _lab: Lab
     _routes: int
     _progress: Progress | None
+    _is_stopped: Callable[[], bool]
+    _in_part: bool
     found: list[Result] = field(init=False)
     _waiting: list[tuple[int, RouteRun]] = field(default_factory=list)
     #: Endpoints to which their flows may have come.
@@ -84,28 +98,32 @@ class _Turns:
         ends = _ends_of(sender.service.endpoints)
         if not self._taken.isdisjoint(ends):
             return True
+        run: RouteRun | None = None
         try:
             run = next(sender.runs, None)
-            if run is None:
-                return False
-            self._send(run)
+            if not (run is None or self._send(run) or self._in_part):
+                self.found[sender.at] = NotMeasuredError(INTERRUPTED)
         except NotMeasuredError as error:
             self.found[sender.at] = error
+        if run is None:
             return False
+        # Also if it failed: rules may have counted some of its flows.
         self._taken |= ends
         self._waiting.append((sender.at, run))
         if len(self._waiting) == _MOST:
             self.count()
-        return True
+        is_one_of_several = run.of[1].source is Source.HAIRPIN
+        return is_one_of_several and not isinstance(self.found[sender.at], NotMeasuredError)
 
-    def _send(self, run: RouteRun) -> None:
+    def _send(self, run: RouteRun) -> bool:
+        """Send the flows of a run, and return whether all were sent."""
         service, route, sender = run.of
         forgets = self._known + run.flows_known > CONNTRACK_ROOM
         self._known = run.flows_known if forgets else self._known + run.flows_known
         behind = self._lab.behind
         sends = nullcontext() if sender is None else behind.sending(service, route, sender)
         with sends:
-            run.replay(self._progress, forgets=forgets)
+            return run.replay(self._progress, forgets=forgets, is_stopped=self._is_stopped)
 
     def count(self) -> None:
         """Read what rules have counted, and account for the runs that wait for it."""

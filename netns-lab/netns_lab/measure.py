@@ -157,19 +157,30 @@ class RouteRun(Accounts):
         """How many flows conntrack knows at most once they are sent."""
         return min(self._room, self._count_of_flows)
 
-    def replay(self, progress: Progress | None, *, forgets: bool = True) -> None:
-        """Send all flows, and hear where they come to; the node `forgets` those of before first."""
-        lab, predicted = self._lab, self._predicted
+    def replay(
+        self,
+        progress: Progress | None,
+        *,
+        forgets: bool = True,
+        is_stopped: Callable[[], bool] = lambda: False,
+    ) -> bool:
+        """Send the flows, and hear where they come to; return whether all were sent.
+
+        The node `forgets` those of before first. Once `is_stopped` returns true, no more are sent.
+        """
+        lab, predicted, wanted = self._lab, self._predicted, self._count_of_flows
+        self._is_stopped = is_stopped
         with lab.muted(), self._deaf(), without_collector():
             if forgets:
                 lab.forget_flows()
             ends = lab.endings() if predicted.ended.upper and predicted.by_rules else None
             begun = time.monotonic()
-            self._send_all(self._count_of_flows, progress or (lambda _: None))
+            self._count_of_flows = self._send_all(wanted, progress or (lambda _: None))
             self._seconds = time.monotonic() - begun
             if ends is not None:
                 self._ended_by = +((lab.endings() or Counter()) - ends)
             self._missed = self._dropped()
+        return self._count_of_flows == wanted
 
     def measured_with(self, counted: Counter[SocketAddress]) -> Measurement:
         """Return what was heard of the flows, beside what rules have counted of them."""
@@ -194,18 +205,21 @@ class RouteRun(Accounts):
         others = self._hearing[len(self._captures.clients) :]
         return self._captures.dropped() + sum(each.dropped() for each in others)
 
-    def _send_all(self, flows: int, progress: Progress) -> None:
-        batch = self._batch
-        for first in range(0, flows, batch):
-            if first and first % self._room == 0:
+    def _send_all(self, flows: int, progress: Progress) -> int:
+        """Send so many flows, unless it is stopped before, and return how many were sent."""
+        batch, sent = self._batch, 0
+        while sent < flows and not (sent and self._is_stopped()):
+            if sent and sent % self._room == 0:
                 self._wait_for_the_rest(self._flows.room)
                 self._settle()
                 self._lab.forget_flows()
-            count = min(batch, flows - first)
-            self._send(first % self._room, count)
+            count = min(batch, flows - sent)
+            self._send(sent % self._room, count)
             progress(count)
-        self._wait_for_the_rest(flows - (flows - 1) // self._room * self._room)
+            sent += count
+        self._wait_for_the_rest(sent - (sent - 1) // self._room * self._room)
         self._settle()
+        return sent
 
     @property
     def _batch(self) -> int:

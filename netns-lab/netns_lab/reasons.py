@@ -22,6 +22,8 @@ _FEW: Final = 64
 DEAD: Final = "dead endpoints send no flows"
 OWN: Final = "an endpoint that has the node's own address sends as the node does"
 BEHIND: Final = "what endpoints of a node with rules of its own send traverses these first"
+#: Why a route is not measured whose turn did not come.
+INTERRUPTED: Final = "the run was interrupted before"
 
 
 def why_not(

@@ -49,6 +49,27 @@ print(json.dumps({"read": read, "told": told}))
 """
 
 
+#: The same, stopped after so many questions whether to stop.
+STOPPED = """
+import json, sys
+from itertools import count
+from types import SimpleNamespace
+from netns_lab import asked
+from netns_lab.arguments import parser
+from netns_lab.in_turn import in_turn
+*words, after, in_part = sys.argv[1:]
+options = parser().parse_args(words, SimpleNamespace())
+((lab, routes),) = asked.set_up(options, options.flows).labs
+asked = count()
+stop = lambda: next(asked) >= int(after)
+found = in_turn(lab, [(*each, 2000) for each in routes], is_stopped=stop, in_part=in_part == "part")
+told = [
+    [(m.counter_difference, m.flows) for m in e] if isinstance(e, list) else str(e) for e in found
+]
+print(json.dumps(told))
+"""
+
+
 @given(came=CAME)
 def test_what_was_counted_where_flows_came_is_theirs(came: list[dict[int, int]]) -> None:
     runs = [{(end, 80): number for end, number in run.items()} for run in came]
@@ -94,3 +115,25 @@ def test_a_flow_that_only_rules_have_seen_is_a_difference(more: str) -> None:
     differences = [each for *_, each in measured(more)["told"]]
     assert differences.count(1) >= 1
     assert (differences.count(1) == 1) == (more == "endpoint")
+
+
+@pytest.mark.lab
+def test_what_was_sent_before_a_stop_is_counted() -> None:
+    def measured(after: int, part: str) -> Any:
+        return json.loads(in_lab(STOPPED, *words, str(after), part))
+
+    of = case("1.36.2-iptables-legacy/two-node@worker1")
+    words = "run", *of.given, "--from", "pod", "hairpin", "--"
+    cut = "the run was interrupted before"
+    every = measured(10**6, "whole")
+    assert all(difference == 0 for each in every for difference, _ in each)
+    assert measured(0, "part") == [cut] * len(every)
+    in_part = 0
+    for after in (12, 15):  # in the middle of one route's flows, or behind them
+        whole, part = measured(after, "whole"), measured(after, "part")
+        assert 0 < whole.count(cut) < len(every)
+        assert all(found in (cut, wanted) for found, wanted in zip(whole, every, strict=True))
+        sent = [each for each in part if each != cut]
+        assert all(difference == 0 for each in sent for difference, _ in each)
+        in_part += len(sent) - (len(every) - whole.count(cut))
+    assert in_part > 0

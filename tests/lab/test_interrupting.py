@@ -56,3 +56,37 @@ def test_what_was_measured_by_then_is_told_and_judged(tmp_path: Path) -> None:
     assert [each["lost_predicted"]["upper"]["value"] for each in whole] == [0.0, 0.5]
     flows = sum(each["measurement"]["flows"] for each in found["phases"])
     assert flows == sum(each["flows"] for each in found["buckets"]) > 100
+
+
+@pytest.mark.deep
+@pytest.mark.lab
+@pytest.mark.parametrize("verb", ["run", "verify"])
+def test_routes_whose_turn_did_not_come_are_named(verb: str, tmp_path: Path) -> None:
+    answer = tmp_path / "answer.json"
+    words = [str(ROOT / "examples/dump.txt"), "--objects", str(ROOT / "examples/objects.json")]
+    words += ["--node", "worker1", "-o", "json", "--output", str(answer)]
+    errors = ""
+    # A minute or more; of several routes.
+    words += ["--flows", "60000000"] if verb == "run" else ["--resolution", "0.3%"]
+    for seconds in (5, 15, 45):  # the time that a person lets pass; a busy machine needs more
+        run = subprocess.Popen(
+            [*KUBEODDS, "lab", verb, *words],
+            cwd=ROOT,
+            env=environment(),
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        time.sleep(seconds)
+        run.send_signal(signal.SIGINT)
+        _, errors = run.communicate(timeout=60)
+        assert run.returncode == 130, errors
+        if answer.exists():
+            break
+    assert "not measured" in errors
+    found = json.loads(answer.read_text())
+    Draft202012Validator(schema("lab")).validate(found)
+    assert found["agrees"]
+    assert found["measurements"]
+    reasons = [each["reason"] for each in found["left_out"]]
+    assert "the run was interrupted before" in reasons
+    assert all(each["flows"] > 0 for each in found["measurements"])
