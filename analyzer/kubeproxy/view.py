@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 from analyzer.kubeproxy.names import ServiceName
 from analyzer.kubeproxy.proxy_mode import ProxyMode
-from analyzer.model.addresses import IPV4, Address, Network
+from analyzer.model.addresses import Address, Network, host_text
 from analyzer.model.diagnostics import Diagnostic
 from analyzer.model.endings import Endings, EndKind
 from analyzer.model.probability import NEVER, Bounds, Dyadic
@@ -70,12 +70,8 @@ class Endpoint:
         return hash((self.address._ip, self.port))  # type: ignore[union-attr]  # noqa: SLF001  # above
 
     def __str__(self) -> str:
-        host = _host(self.address)
+        host = host_text(self.address)
         return host if self.port is None else f"{host}:{self.port}"
-
-
-def _host(address: Address) -> str:
-    return str(address) if address.version == IPV4 else f"[{address}]"
 
 
 @value
@@ -90,7 +86,7 @@ class Frontend:
     port: int | None
 
     def __str__(self) -> str:
-        host = "*" if self.address is None else _host(self.address)
+        host = "*" if self.address is None else host_text(self.address)
         return f"{host}:{'?' if self.port is None else self.port}"
 
 

@@ -68,13 +68,23 @@ def ipv4_number(text: str) -> int:
     return _OCTETS[a] << 24 | _OCTETS[b] << 16 | _OCTETS[c] << 8 | _OCTETS[d]
 
 
+def _ipv4_text(number: int) -> str:
+    # A third of the time of str(): a large dump has an address for each of its Services.
+    return f"{number >> 24}.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
+
+
+def host_text(address: Address) -> str:
+    """Return the text of an address as it stands before a port: one of IPv6 has brackets."""
+    return _ipv4_text(int(address)) if address.version == IPV4 else f"[{address}]"
+
+
 def address_to_text(address: Address) -> str:
     """Return the address as inet_ntop() prints it: with dots if an IPv4 address is embedded.
 
     Source: glibc, resolv/inet_ntop.c; Python up to 3.12 prints such addresses without dots.
     """
     if isinstance(address, IPv4Address):
-        return str(address)
+        return _ipv4_text(int(address))
     high, low = divmod(int(address), 1 << 32)
     # Exactly six words of zeros, or five and ffff; ::1 has more, and embeds no IPv4 address.
     if high == _MAPPED:

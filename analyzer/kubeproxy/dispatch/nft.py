@@ -7,7 +7,7 @@ from collections.abc import Container, Iterator
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.dispatch.nft_chains import reached_by
 from analyzer.kubeproxy.dispatch.nft_places import PacketPattern, places
-from analyzer.kubeproxy.rows.nft import PlainChain, PlainElement, chain_of, numbers_of, rows_of
+from analyzer.kubeproxy.rows.nft import PlainChain, PlainElement, chains_of, numbers_of, rows_of
 from analyzer.kubeproxy.view import Frontend, FrontendKind
 from analyzer.model.addresses import VERSIONS, Address
 from analyzer.model.iptables import targets
@@ -131,8 +131,10 @@ class NftDispatches:
         others = list(places(table, base_chains(table, NAT_HOOKS, "nat"), take))
         if rows and all(chain in table.chains for *_, chain in rows):
             self.plain_maps.add((table.family, table.name, str(self.plain_map)))
+        plain, hosts = chains_of(table, dict.fromkeys(chain for *_, chain in rows))
+        self.plain_addresses |= hosts
         for row in rows:
-            yield self._of_row(row, table)
+            yield self._of_row(row, table, plain.get(row[-1]))
         for place in filter(self._is_mine, others):
             match place.verdict:
                 case Jump(chain) | Goto(chain) if place.is_of_service:
@@ -144,13 +146,10 @@ class NftDispatches:
         """Return whether packets of this family can match; a table may be of both families."""
         return place.address is None or place.address.version == self._version
 
-    def _of_row(self, row: PlainElement, table: Table) -> NftDispatch:
+    def _of_row(self, row: PlainElement, table: Table, plain: PlainChain | None) -> NftDispatch:
         address, protocol, port, chain = row
         place = PacketPattern(address=address, protocol=protocol, port=port)
         name, frontend = self.named(place, chain)
-        plain = chain_of(table, chain)
-        if plain is not None:
-            self.plain_addresses.update(plain.hosts)
         return NftDispatch(
             name=name,
             protocol=protocol,

@@ -30,10 +30,9 @@ from analyzer.kubeproxy.rows.plain_shares import (
     PlainShares,
     differing_parts,
 )
-from analyzer.kubeproxy.rows.shapes import written
 from analyzer.kubeproxy.source_part import SourcePart
 from analyzer.kubeproxy.view import Endpoint, Frontend, FrontendKind, Route, Source
-from analyzer.model.addresses import Address
+from analyzer.model.addresses import Address, address_to_text, host_text
 from analyzer.model.packet import Mark, Packet
 from analyzer.model.probability import NEVER, Bounds, numgen_weights
 from analyzer.model.region import Intervals, Region, everything, joined
@@ -121,7 +120,7 @@ class PlainServices:
         self._walks = walks
         self._before = before
         self._own = frozenset(own)
-        self._own_hosts = frozenset(map(written, own))
+        self._own_hosts = frozenset(map(host_text, own))
         self._parts = parts
         self._known: dict[tuple[ServiceKind, Source], _Walked] = {}
         self._ways: dict[
@@ -180,7 +179,7 @@ class PlainServices:
     def _kind(self, place: PlainFrontend) -> ServiceKind | None:
         address, port = place.frontend.address, place.frontend.port
         assert address is not None  # otherwise its rows are not plain
-        text = str(address)
+        text = address_to_text(address)
         answers = self._before.answers(
             text,
             int(address),
@@ -347,7 +346,7 @@ class PlainServices:
             return any_of_them([self._after(source, each, place) for each in way.each_own])
         chain, address = place.chain, way.address
         same = self._same.to(source, place.protocol, way.marks, chain.port, address)
-        is_endpoint = address is None or written(address) in chain.hosts
+        is_endpoint = address is None or host_text(address) in chain.hosts
         if same is not None and not is_endpoint and not self._has_own(place):
             return same
 

@@ -8,7 +8,7 @@ others are left to the parser.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from ipaddress import IPv4Address, IPv6Address
 from typing import TypeAlias
@@ -129,8 +129,32 @@ def numbers_of(held: Set, version: int) -> frozenset[int]:
     return frozenset([int(each) for each in addresses if each.version == version])
 
 
-def chain_of(table: Table, name: str) -> PlainChain | None:
-    """Return what a chain of a Service does, if that is plain."""
+def chains_of(table: Table, names: Iterable[str]) -> tuple[dict[str, PlainChain], set[str]]:
+    """Return what the chains of Services do that are plain, and the hosts of all of these."""
+    found = {name: plain for name in names if (plain := _chain_of(table, name)) is not None}
+    # All at once: most Services have few endpoints, and to look at each takes longer.
+    hosts = _hosts_of(found)
+    if not _are_written(hosts):
+        found = {name: plain for name, plain in found.items() if _are_written(plain.hosts)}
+        hosts = _hosts_of(found)
+    return found, hosts
+
+
+def _hosts_of(chains: Mapping[str, PlainChain]) -> set[str]:
+    return set[str]().union(*[plain.hosts for plain in chains.values()])
+
+
+def _are_written(hosts: Collection[str]) -> bool:
+    """Return whether addresses are written as nft prints them; those of IPv6 with brackets."""
+    if are_hosts(hosts, "ip"):
+        return True
+    return all(host.startswith("[") for host in hosts) and are_hosts(
+        [host.strip("[]") for host in hosts], "ip6"
+    )
+
+
+def _chain_of(table: Table, name: str) -> PlainChain | None:
+    """Return what a chain of a Service does, if that is plain; its addresses may be none."""
     chain = table.chains.get(name)
     if chain is None or not isinstance(chain.rules, Lazy):
         return None
@@ -150,12 +174,9 @@ def chain_of(table: Table, name: str) -> PlainChain | None:
 def _plain(
     protocol: str, hosts: list[str], ports: Sequence[str], **others: Any
 ) -> PlainChain | None:
-    """Return a chain that draws these endpoints; None: they are not written as nft prints them."""
-    bare, family = hosts, "ip"
-    if hosts[0].startswith("["):
-        bare, family = [host.strip("[]") for host in hosts], "ip6"
+    """Return a chain that draws these endpoints; None: a port is not written as nft prints it."""
     each_port = set(ports)
-    if not (all(map(is_port, each_port)) and are_hosts(bare, family)):
+    if not all(map(is_port, each_port)):
         return None
     port = int(ports[0]) if len(each_port) == 1 else None
     texts = tuple([f"{host}:{port}" for host, port in zip(hosts, ports, strict=True)])

@@ -14,7 +14,7 @@ from functools import cache
 from ipaddress import IPv4Address, IPv6Address
 
 from analyzer.kubeproxy import names
-from analyzer.model.addresses import IPV4, Address, address_from_text, are_ipv4, ipv4_number
+from analyzer.model.addresses import Address, address_from_text, are_ipv4, ipv4_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,11 +83,6 @@ def host(text: str) -> Address:
     if ":" in text:
         return IPv6Address(text.strip("[]"))
     return IPv4Address(ipv4_number(text))  # a third of the time of parsing the text again
-
-
-def written(address: Address) -> str:
-    """Return the text of which `host` returns the address; one of IPv6 has brackets."""
-    return str(address) if address.version == IPV4 else f"[{address}]"
 
 
 def number(text: str) -> int:
