@@ -416,8 +416,7 @@ ANALYZER: Final = (
         "kubeproxy/rows/shapes", "kubeproxy/rows/test_endpoints.py", "shapes of rows, of real rows"
     ),
     Row(
-        "kubeproxy/dispatch/nft kubeproxy/nft_family kubeproxy/dispatch/nft_frame "
-        "kubeproxy/rows/nft",
+        "kubeproxy/dispatch/nft kubeproxy/nft_family kubeproxy/dispatch/nft_frame",
         "kubeproxy/test_nftables.py kubeproxy/test_nft_round_trip.py kubeproxy/test_nft_edited.py",
         "steps of the recogniser of nftables mode, which is asked as a whole",
     ),
