@@ -249,7 +249,7 @@ def said(left_out: Iterable[LeftOut], given: Input) -> list[Diagnostic]:
     every = [*left_out]
     cut = sum(each.reason == INTERRUPTED for each in every)
     numbers = Counter((e.service, e.source, e.reason) for e in every if e.reason != INTERRUPTED)
-    says = f"interrupted: {count(cut, 'route')} not measured"
+    says = f"interrupted: {count(cut, 'route')} not measured, or only in part"
     told = [partial_warning("not-replayed", says, given.ruleset.file)] if cut else []
     return told + [
         partial_warning(

@@ -301,15 +301,14 @@ def _measured(
     *,
     in_part: bool = True,
 ) -> list[Measurement]:
-    """Return the measurements of routes; those without any are added to `unmeasured`."""
+    """Return the measurements of routes; those not measured are added to `unmeasured`."""
     in_turn = importlib.import_module("netns_lab.in_turn").in_turn
     every = in_turn(lab, wanted, told, stop.is_set, in_part=in_part)
     found: list[Measurement] = []
     for (service, route, _), result in zip(wanted, every, strict=True):
-        if isinstance(result, NotMeasuredError):
-            unmeasured.append(left_out_of(service, route, str(result)))
-        else:
-            found += result
+        found += result.measurements
+        if result.why_not is not None:
+            unmeasured.append(left_out_of(service, route, result.why_not))
     return found
 
 

@@ -29,7 +29,7 @@ from netns_lab.beyond import OtherNode, lost_beyond
 from netns_lab.count import BATCH, Captures, ReturnedPackets, close_all
 from netns_lab.deaths import FATES, Death, DeathKind, without
 from netns_lab.dying import Dying
-from netns_lab.errors import LabError
+from netns_lab.errors import LabError, NotMeasuredError
 from netns_lab.hairpins import hairpins
 from netns_lab.in_turn import in_turn
 from netns_lab.layout import PacketLayout
@@ -339,9 +339,9 @@ class Lab:
             LabError: the lab cannot replay the route.
         """
         (found,) = in_turn(self, [(service, route, flows or self.question.flows)], progress)
-        if isinstance(found, LabError):
-            raise found
-        return found
+        if found.why_not is not None:
+            raise NotMeasuredError(found.why_not)
+        return found.measurements
 
     def why_mute(self, endpoint: Endpoint) -> str | None:
         """Return why an endpoint sends no flows to its own Services; None if it sends them."""

@@ -13,8 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from functools import cache
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, Source
 from analyzer.model.measurement import Measurement
@@ -32,8 +31,18 @@ if TYPE_CHECKING:
 
 #: Runs that wait to be counted together: each has some memory.
 _MOST: Final = 256
-#: What is known of a route: its measurements, or why there are none.
-Result: TypeAlias = list[Measurement] | NotMeasuredError
+
+
+@dataclass(slots=True)
+class Result:
+    """The measurements of one route.
+
+    Attributes:
+        why_not: why it is not measured, or only in part; None: it is.
+    """
+
+    measurements: list[Measurement] = field(default_factory=list)
+    why_not: str | None = None
 
 
 def in_turn(
@@ -47,30 +56,30 @@ def in_turn(
     """Send so many flows of each route, and account for each; the results are in that order.
 
     Once `is_stopped` returns true, no more flows are sent, and those that were are counted; a route
-    of which some flows were sent and others not has measurements only if `in_part`.
+    of which only some were sent has measurements if `in_part`.
 
     Raises:
         LabError: the lab cannot replay flows.
     """
     turns = _Turns(lab, len(wanted), progress, is_stopped, in_part)
-    left = [_Sender(at, each[0], lab.runs(*each)) for at, each in enumerate(wanted)]
+    ends = {id(service): _ends_of(service.endpoints) for service, _, _ in wanted}
+    left = [_Sender(at, ends[id(each[0])], lab.runs(*each)) for at, each in enumerate(wanted)]
     with lab.muted():
         lab.drawn()  # what was counted before
         while left and not is_stopped():
             left = [each for each in left if is_stopped() or turns.take(each)]
             turns.count()
     for each in left:
-        if next(each.runs, None) is not None and not (in_part and turns.found[each.at]):
-            turns.found[each.at] = NotMeasuredError(INTERRUPTED)
+        turns.cut(each)
     return turns.found
 
 
 @dataclass(slots=True)
 class _Sender:
-    """A route that is measured: which of all it is, and its runs that are still to be sent."""
+    """A route that is measured: its number, its Service's endpoints, and the runs still to send."""
 
     at: int
-    service: ServicePort
+    ends: frozenset[SocketAddress]
     runs: Iterator[RouteRun]
 
 
@@ -91,29 +100,43 @@ class _Turns:
     _known: int = CONNTRACK_ROOM
 
     def __post_init__(self) -> None:
-        self.found = [[] for _ in range(self._routes)]
+        self.found = [Result() for _ in range(self._routes)]
+
+    def cut(self, sender: _Sender) -> None:
+        """Say of a route that it was interrupted, unless there are no more runs to send."""
+        found = self.found[sender.at]
+        if found.measurements:
+            try:
+                if next(sender.runs, None) is None:
+                    return
+            except NotMeasuredError:  # it would have come to this
+                pass
+        self._leave_out(sender.at, INTERRUPTED)
+
+    def _leave_out(self, at: int, why: str) -> None:
+        self.found[at].why_not = why
+        if why != INTERRUPTED or not self._in_part:
+            self.found[at].measurements.clear()
 
     def take(self, sender: _Sender) -> bool:
         """Send the next run of a route unless it has to wait; return whether there may be more."""
-        ends = _ends_of(sender.service.endpoints)
-        if not self._taken.isdisjoint(ends):
+        if not self._taken.isdisjoint(sender.ends):
             return True
         run: RouteRun | None = None
         try:
             run = next(sender.runs, None)
-            if not (run is None or self._send(run) or self._in_part):
-                self.found[sender.at] = NotMeasuredError(INTERRUPTED)
+            if not (run is None or self._send(run)):
+                self._leave_out(sender.at, INTERRUPTED)
         except NotMeasuredError as error:
-            self.found[sender.at] = error
+            self._leave_out(sender.at, str(error))
         if run is None:
             return False
         # Also if it failed: rules may have counted some of its flows.
-        self._taken |= ends
+        self._taken |= sender.ends
         self._waiting.append((sender.at, run))
         if len(self._waiting) == _MOST:
             self.count()
-        is_one_of_several = run.of[1].source is Source.HAIRPIN
-        return is_one_of_several and not isinstance(self.found[sender.at], NotMeasuredError)
+        return run.of[1].source is Source.HAIRPIN and self.found[sender.at].why_not is None
 
     def _send(self, run: RouteRun) -> bool:
         """Send the flows of a run, and return whether all were sent."""
@@ -137,8 +160,8 @@ class _Turns:
             waiting, parted(drawn, [run.came_to() for _, run in waiting]), strict=True
         ):
             found = self.found[at]
-            if not isinstance(found, NotMeasuredError):
-                found.append(self._measured(run, counted))
+            if found.why_not is None or (found.why_not == INTERRUPTED and self._in_part):
+                found.measurements.append(self._measured(run, counted))
 
     def _measured(self, run: RouteRun, counted: Counter[SocketAddress]) -> Measurement:
         service, route, sender = run.of
@@ -149,7 +172,6 @@ class _Turns:
         return with_rule(found, self._lab, service, route, sender)
 
 
-@cache
 def _ends_of(endpoints: Sequence[Endpoint]) -> frozenset[SocketAddress]:
     return frozenset(sockaddr_of_endpoint(each) for each in endpoints if each.port is not None)
 

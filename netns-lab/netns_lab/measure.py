@@ -180,6 +180,7 @@ class RouteRun(Accounts):
             if ends is not None:
                 self._ended_by = +((lab.endings() or Counter()) - ends)
             self._missed = self._dropped()
+        del self._flows  # they are large, and hundreds of runs may wait for rules' counters
         return self._count_of_flows == wanted
 
     def measured_with(self, counted: Counter[SocketAddress]) -> Measurement:
