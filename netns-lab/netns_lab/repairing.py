@@ -31,6 +31,7 @@ from netns_lab.command import run
 from netns_lab.errors import LabError
 from netns_lab.established import Established
 from netns_lab.experiment import Lab
+from netns_lab.in_turn import in_turn
 from netns_lab.measure import Progress
 
 #: Flows of each route that conntrack keeps meanwhile.
@@ -58,13 +59,13 @@ class Proof:
         Raises:
             LabError: the kernel does not accept the repair, or holds other rules than it should.
         """
-        rounds = [[self._measured(old, progress) for old, _ in places]]
+        rounds = [self._measured([old for old, _ in places], progress)]
         kept = self._begun([old for old, _ in places])
         self._apply()
         self._go_on(kept)
-        rounds.append([self._measured(new, progress) for _, new in places])
+        rounds.append(self._measured([new for _, new in places], progress))
         self._sync()
-        rounds.append([self._measured(new, progress) for _, new in places])
+        rounds.append(self._measured([new for _, new in places], progress))
         self._take_back()
         verdicts = iter(judge_all([m for each in rounds for some in each for m in some]))
         before, after, synced = ([next(verdicts) for some in e for _ in some] for e in rounds)
@@ -74,8 +75,11 @@ class Proof:
     def _check(self, says: str, holds: bool) -> None:
         self.checks.append(RepairCheck(says, holds))
 
-    def _measured(self, place: _Place, progress: Progress) -> list[Measurement]:
-        return self._lab.measure(*place, progress, self._flows)
+    def _measured(self, places: Sequence[_Place], progress: Progress) -> list[list[Measurement]]:
+        found = in_turn(self._lab, [(*each, self._flows) for each in places], progress)
+        for why_not in (each.why_not for each in found if each.why_not is not None):
+            raise LabError(why_not)
+        return [each.measurements for each in found]
 
     # --- rules ---------------------------------------------------------------------
 
