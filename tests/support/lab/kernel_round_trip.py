@@ -12,6 +12,7 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Sequence
+from ipaddress import IPv6Address
 from typing import Any, Final
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -20,6 +21,7 @@ from hypothesis import strategies as st
 from analyzer.model.diagnostics import Location
 from analyzer.model.iptables import matches as m
 from analyzer.model.iptables import targets as t
+from analyzer.model.iptables.options import Option, Range
 from analyzer.model.iptables.rules import Rule
 from analyzer.model.value import fields_of, replace
 from analyzer.parsers import listing
@@ -273,10 +275,15 @@ def _is_sensible(value: Any) -> bool:
             return prefix is None or len(prefix.encode("utf-8", "surrogateescape")) < 29
         case m.MatchSource(network) | m.MatchDestination(network):
             return bool(network.prefixlen)
+        case m.MatchSctp(source_port=source, destination_port=to):
+            return _ALL_PORTS not in (source, to)  # a listing does not print it
+        case t.Tee(IPv6Address() as gateway):
+            return gateway.ipv4_mapped is None  # which iptables takes for one of IPv4
         case _:
             return True
 
 
+_ALL_PORTS: Final = Option(Range(0, 0xFFFF))
 BINARIES: Final = ("iptables-legacy", "ip6tables-legacy", "iptables-nft", "ip6tables-nft")
 #: Rules of one kind that are offered at most before a binary has taken one of them.
 _TRIES: Final = 60
