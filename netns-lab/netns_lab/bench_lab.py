@@ -25,7 +25,6 @@ from netns_lab import asked
 from netns_lab.arguments import SOURCES, parser
 from netns_lab.command import program
 from netns_lab.contender import Contender, kubeodds
-from netns_lab.in_turn import in_turn
 from netns_lab.namespace import Namespace, leave_host
 
 #: Flows of each route whose speed is measured.
@@ -170,6 +169,9 @@ def _nodes(folder: Path) -> Iterator[str]:
 
 def _overhead(folder: Path) -> Iterator[str]:
     """Report the time of a route beyond that of its flows, with 1,000 rules."""
+    # Only now: scapy looks at interfaces when it is imported, and must not see the host's.
+    from netns_lab.in_turn import in_turn
+
     path = _dump(folder, list(services(_SMALL)))
     lab, routes = _lab(path, flows=_FEW)
     few, many = ([(*each, flows) for each in routes] for flows in (_FEW, _FEW * 9))
