@@ -16,6 +16,28 @@ from tests.support.documents import schema
 from tests.support.lab.running import KUBEODDS, ROOT, environment
 
 
+def interrupted(words: list[str], answer: Path, after: tuple[int, ...]) -> tuple[int, str]:
+    """Seconds after which `kubeodds lab` was interrupted with something measured, and its stderr.
+
+    after: the time that a person lets pass, then longer ones for a busy machine.
+    """
+    for seconds in after:
+        run = subprocess.Popen(
+            [*KUBEODDS, "lab", *words],
+            cwd=ROOT,
+            env=environment(),
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        time.sleep(seconds)
+        run.send_signal(signal.SIGINT)
+        _, errors = run.communicate(timeout=60)
+        assert run.returncode == 130, errors
+        if answer.exists():
+            break
+    return seconds, errors
+
+
 def test_the_first_signal_stops_and_the_second_raises() -> None:
     stopped = []
     before = signal.getsignal(signal.SIGINT)
@@ -33,20 +55,7 @@ def test_what_was_measured_by_then_is_told_and_judged(tmp_path: Path) -> None:
     words = [str(ROOT / "examples/dump.txt"), "--objects", str(ROOT / "examples/objects.json")]
     words += ["--node", "worker1", "--service", "default/app", "--for", "60s", "--rate", "500"]
     words += ["--kill", "master@0.5s", "--revive", "master@50s", "-o", "json"]
-    for seconds in (3, 9, 27):  # the time that a person lets pass; a busy machine needs more
-        run = subprocess.Popen(
-            [*KUBEODDS, "lab", "run", *words, "--output", str(answer)],
-            cwd=ROOT,
-            env=environment(),
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        time.sleep(seconds)
-        run.send_signal(signal.SIGINT)
-        _, errors = run.communicate(timeout=30)
-        assert run.returncode == 130, errors
-        if answer.exists():
-            break
+    seconds, _ = interrupted(["run", *words, "--output", str(answer)], answer, after=(3, 9, 27))
     found = json.loads(answer.read_text())
     Draft202012Validator(schema("lab-phases")).validate(found)
     assert 0.5 < found["interrupted"] < seconds + 2
@@ -65,23 +74,9 @@ def test_routes_whose_turn_did_not_come_are_named(verb: str, tmp_path: Path) -> 
     answer = tmp_path / "answer.json"
     words = [str(ROOT / "examples/dump.txt"), "--objects", str(ROOT / "examples/objects.json")]
     words += ["--node", "worker1", "-o", "json", "--output", str(answer)]
-    errors = ""
     # A minute or more; of several routes.
     words += ["--flows", "60000000"] if verb == "run" else ["--resolution", "0.3%"]
-    for seconds in (5, 15, 45):  # the time that a person lets pass; a busy machine needs more
-        run = subprocess.Popen(
-            [*KUBEODDS, "lab", verb, *words],
-            cwd=ROOT,
-            env=environment(),
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        time.sleep(seconds)
-        run.send_signal(signal.SIGINT)
-        _, errors = run.communicate(timeout=60)
-        assert run.returncode == 130, errors
-        if answer.exists():
-            break
+    _, errors = interrupted([verb, *words], answer, after=(5, 15, 45))
     assert "not measured" in errors
     found = json.loads(answer.read_text())
     Draft202012Validator(schema("lab")).validate(found)
