@@ -190,6 +190,16 @@ def test_a_host_port_is_lost_with_its_node(command: Command) -> None:
     assert "HostPort *:80 added" in added.out
 
 
+@pytest.mark.parametrize("source", ["pod", "external"])
+def test_clients_of_a_node_with_host_ports_may_call_these(command: Command, source: str) -> None:
+    given = *KNOWN, "--dead-node", "worker1", "--from", source, "--client", "http-retry"
+    found = told(command, "client", "portmap", *given, "--service", "hostPort 80")
+    (operation,) = found["operations"]
+    assert operation["fails"]["lower"]["value"] == 1
+    of_all = told(command, "client", "portmap", *given)
+    assert of_all["operations"]
+
+
 UPSTREAM: Final = (
     '-A KUBE-SERVICES -d 10.96.77.7/32 -p udp -m comment --comment "kube-system/kube-dns-upstream:'
     'dns cluster IP" -m udp --dport 53 -j KUBE-SVC-TCOU7JCQXEZGVUNU\n'

@@ -30,17 +30,20 @@ if TYPE_CHECKING:
     from typing import Final
 
 _DNS_PORT: Final = 53
+#: The kinds of frontend that a client calls if a Service has several, the first first.
 _INSIDE: Final = (
     FrontendKind.CLUSTER_IP,
     FrontendKind.NODE_PORT,
     FrontendKind.LOAD_BALANCER_IP,
     FrontendKind.EXTERNAL_IP,
+    FrontendKind.HOST_PORT,
 )
 _OUTSIDE: Final = (
     FrontendKind.NODE_PORT,
     FrontendKind.LOAD_BALANCER_IP,
     FrontendKind.EXTERNAL_IP,
     FrontendKind.CLUSTER_IP,
+    FrontendKind.HOST_PORT,
 )
 
 
