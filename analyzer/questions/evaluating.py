@@ -251,8 +251,8 @@ def _by_pod_cidr(given: Input, number: int) -> Diagnostic:
         Severity.INFO,
         "node-by-pod-cidr",
         f"{count(number, 'endpoint address is', 'endpoint addresses are')} assumed to be on the "
-        "node whose podCIDR contains them: neither EndpointSlices nor pods nor --node-of say "
-        "where",
+        f"node whose podCIDR contains {'it' if number == 1 else 'them'}: neither EndpointSlices "
+        "nor pods nor --node-of say where",
     )
 
 
