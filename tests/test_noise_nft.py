@@ -46,6 +46,66 @@ def test_the_shares_are_those_of_kube_proxy_alone_and_nothing_is_lost(
     assert of_services[0] == of_services[1]
 
 
+#: ServicePorts that portmap adds, and the pods that they lead to.
+HOST_PORTS: Final = {
+    "hostPort 80": ("*", 80, "10.244.1.50:8080"),
+    "hostPort 192.168.0.11:5353": ("192.168.0.11", 5353, "10.244.1.60:53"),
+}
+
+
+@pytest.mark.parametrize("name", ["portmap", "portmap-1.8"])
+def test_host_ports_are_frontends_of_their_own_kind(command: Command, name: str) -> None:
+    found = told(command, "services", name, *KNOWN)
+    given = {each["name"]: each for each in found["services"] if each["name"] in HOST_PORTS}
+    assert given.keys() == HOST_PORTS.keys()
+    for each, (address, port, pod) in HOST_PORTS.items():
+        (frontend,) = given[each]["frontends"]
+        assert frontend["kind"] == "HostPort"
+        assert (frontend["address"] or "*", frontend["port"]) == (address, port)
+        (endpoint,) = given[each]["endpoints"]
+        assert f"{endpoint['address']}:{endpoint['port']}" == pod
+        sources = {route["source"] for route in given[each]["routes"]}
+        assert sources == {"pod", "pod-elsewhere", "node", "external", "hairpin"}
+        drawn = {tuple(e["share"]) for r in given[each]["routes"] for e in r["endpoints"]}
+        assert drawn == {(1, 1)}
+    lost = told(command, "loss", name, *KNOWN, "--dead-node", "worker1")["services"]
+    assert {each["state"] for each in lost if each["name"] in HOST_PORTS} == {"silenced"}
+
+
+def test_behind_portmap_the_shares_of_services_are_those_of_kube_proxy_alone(
+    command: Command,
+) -> None:
+    base, found = (told(command, "services", each, *KNOWN) for each in ("base", "portmap"))
+    of_services = {way: s for way, s in shares(found).items() if way[0] not in HOST_PORTS}
+    assert of_services == shares(base)
+    assert assumed(found) == []
+
+
+def test_portmap_before_1_9_takes_flows_to_services_of_the_same_port(command: Command) -> None:
+    """CVE-2025-67499: its table, the later one, is evaluated before that of kube-proxy."""
+    found = shares(told(command, "services", "portmap-1.8", *KNOWN))
+    base = shares(told(command, "services", "base", *KNOWN))
+    app = {(way[3], way[-1]): s for way, s in found.items() if way[0] == "default/app"}
+    taken = {source for (source, end), share in app.items() if end == "10.244.1.50"}
+    assert taken == {"pod", "pod-elsewhere", "external", "hairpin"}
+    assert {tuple(s) for (source, _), s in app.items() if source in taken} == {(1, 1)}
+    others = {way: s for way, s in found.items() if way[0] not in {"default/app", *HOST_PORTS}}
+    assert others == {way: s for way, s in base.items() if way[0] != "default/app"}
+    way = "--from", "10.244.1.77", "--to", "default/app"
+    rules = told(command, "trace", "portmap-1.8", *KNOWN, *way)["rules"]
+    assert {"hostports"} <= {r["chain"] for r in rules if r["program"] == "CNI portmap"}
+
+
+def test_rules_of_host_ports_alone_are_not_kube_proxy_s(command: Command) -> None:
+    text = (NOISE / "nftables" / "portmap.txt").read_text()
+    file = command.file("alone.txt", text[text.index("table ip cni_hostport") :])
+    done = command("services", file, *KNOWN, "--format", "json")
+    found = read(done.out)
+    assert "no-kube-proxy-chains" in {each["code"] for each in found["diagnostics"]}
+    gate = command("loss", file, *KNOWN, "--dead-node", "master", "--max-loss", "100%")
+    assert gate.status != 0
+
+
 def test_an_interface_that_calico_does_not_know_is_told_from_pods(command: Command) -> None:
     way = "--from", "10.244.1.77", "--to", "10.96.18.52:80"
     for device, ends in (("cali0a1b2c3d4e5", {"endpoint"}), ("cali9", {"drop"})):

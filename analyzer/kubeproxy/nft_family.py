@@ -78,6 +78,7 @@ class NftFamily:
         self._read = NftDispatches(ruleset, family, object_names, plainly=plainly)
         self._tables = self._read.tables
         self.dispatches = self._read.dispatches
+        self.of_services = [each for each in self.dispatches if each.is_of_service]
         self._addresses: dict[tuple[Frontend, str, Source, Network | None], Address] = {}
         self._of: dict[int, ServicePort] = {}
 
@@ -91,7 +92,7 @@ class NftFamily:
             found = unmarked_network(reached_by(table, starts, no_map))
             if found is not None:
                 return found
-        for dispatch in self.dispatches:
+        for dispatch in self.of_services:
             found = unmarked_network(reached_by(dispatch.table, [dispatch.chain]))
             if found is not None:
                 return found
@@ -172,7 +173,7 @@ class NftFamily:
     def services(self) -> Iterator[ServicePort]:
         """Yield all ServicePorts with their routes."""
         refused: dict[NameAndProtocol, Refusals] = {}
-        known = {(e.protocol, e.frontend.address, e.frontend.port): e for e in self.dispatches}
+        known = {(e.protocol, e.frontend.address, e.frontend.port): e for e in self.of_services}
         for place, answer in self._read.refused:
             known_dispatch = known.get((str(place.protocol), place.address, place.port))
             if known_dispatch is not None:

@@ -104,7 +104,7 @@ class NftRecogniser:
             family.settle()
         diagnostics = [each for family in self._families for each in family.diagnostics()]
         mode, message = self._mode()
-        unseen = "" if any(family.dispatches for family in self._families) else message
+        unseen = "" if any(family.of_services for family in self._families) else message
         if unseen:
             diagnostics.append(self._warning("no-kube-proxy-chains", unseen))
         used = {name for family in self._families for name in family.used}
@@ -172,7 +172,7 @@ class NftRecogniser:
     def _left_out(self) -> Iterator[str]:
         """Yield the verdict maps of kube-proxy's tables that cannot be read completely."""
         plain = {each for family in self._families for each in family.plain()[1]}
-        theirs = {dispatch.table.name for f in self._families for dispatch in f.dispatches}
+        theirs = {dispatch.table.name for f in self._families for dispatch in f.of_services}
         for (family, name), table in self._ruleset.tables.items():
             if name != _TABLE and name not in theirs:
                 continue
@@ -194,7 +194,7 @@ class NftRecogniser:
 
     def _mode(self) -> tuple[ProxyMode, str]:
         """Return the mode of kube-proxy, and the message for a dump without Services."""
-        tables = [dispatch.table for family in self._families for dispatch in family.dispatches]
+        tables = [dispatch.table for family in self._families for dispatch in family.of_services]
         if any(names.SERVICES not in table.chains for table in tables):
             return ProxyMode.NFTABLES, ""
         for (family, name), table in self._ruleset.tables.items():

@@ -71,6 +71,7 @@ def ends(dump: str, source: str) -> tuple[dict[str, tuple[float, float]], list[s
 #: Those of other programs that do something of their own each; the soak takes all.
 MEASURED: Final = ("calico", "kube-router")
 EVERY: Final = tuple(sorted(each.stem for each in NOISE.glob("*.txt")))
+EVERY_NFT: Final = tuple(sorted(f"nftables/{x.stem}" for x in NOISE.glob("nftables/*.txt")))
 
 
 @pytest.mark.alike(1)
@@ -97,7 +98,7 @@ VERIFIED: Final = ("calico", "calico-profiles", "csf", "docker", "libvirt", "ufw
 
 
 @pytest.mark.alike(1)
-@pytest.mark.parametrize("name", EVERY if PROFILE == "soak" else VERIFIED)
+@pytest.mark.parametrize("name", [*EVERY, *EVERY_NFT] if PROFILE == "soak" else VERIFIED)
 def test_every_route_beside_the_rules_of_others_agrees(name: str) -> None:
     """From each source, and from endpoints to their own Service, through policies and devices."""
     given = ("--node", "worker1", "--resolution", "20%", "--format", "json")
@@ -152,14 +153,28 @@ def test_the_reverse_path_check_passes_flows_of_the_lab(tmp_path: Path) -> None:
     assert agreed(str(dump), "--node", "worker1") == [told]
 
 
-def test_a_host_port_leads_to_its_pod() -> None:
-    given = (str(NOISE / "portmap.txt"), *OBJECTS, "--node", "worker1", "--service", "hostPort 80")
+@pytest.mark.parametrize("name", ["portmap", "nftables/portmap", "nftables/portmap-1.8"])
+def test_a_host_port_leads_to_its_pod(name: str) -> None:
+    given = (str(NOISE / f"{name}.txt"), *OBJECTS, "--node", "worker1", "--service", "hostPort 80")
     status, found, _ = lab_run(*given, "--flows", "500", "--from", "external,node,pod")
     assert status == 0
     assert found["agrees"]
     assert {each["source"] for each in found["measurements"]} == {"external", "node", "pod"}
     landed = [e["landed"] for each in found["measurements"] for e in each["endpoints"]]
     assert landed == [500] * 3
+
+
+@pytest.mark.deep
+def test_a_host_port_that_takes_the_flows_of_a_service_does_so_in_the_kernel() -> None:
+    """CVE-2025-67499; what the node sends is left alone."""
+    dump = str(NOISE / "nftables/portmap-1.8.txt")
+    given = ("--node", "worker1", "--service", "default/app", "--from", "pod,external,node")
+    status, found, _ = lab_run(dump, *OBJECTS, *given, "--flows", "500")
+    assert status == 0
+    assert found["agrees"]
+    ends = {m["source"]: {e["address"] for e in m["endpoints"]} for m in found["measurements"]}
+    of_service = {"10.244.0.7", "10.244.1.9"}
+    assert ends == {"pod": {"10.244.1.50"}, "external": {"10.244.1.50"}, "node": of_service}
 
 
 #: Rules that ask for devices of pods: what comes from them is refused, or all else.

@@ -1,7 +1,7 @@
 """hostPorts: node ports that lead to one pod each, as the CNI plugin portmap writes them.
 
-The names of chains only tell that a rule belongs to a hostPort; where its flows go is found by
-evaluating all rules, as for any frontend.
+The names of chains and tables only tell that a rule belongs to a hostPort; where its flows go is
+found by evaluating all rules, as for any frontend.
 
 Source: containernetworking/plugins, plugins/meta/portmap/portmap_iptables.go, ``genDnatChain``,
 ``fillDnatRules``; for ``KUBE-HOSTPORTS`` kubernetes up to 1.23, pkg/kubelet/dockershim/network/

@@ -1,4 +1,4 @@
-"""Frontends of Services in nft tables, and those that the filter hooks refuse."""
+"""Frontends in nft tables: of Services, those that the filter hooks refuse, and hostPorts."""
 
 from __future__ import annotations
 
@@ -47,7 +47,10 @@ def base_chains(table: Table, hooks: Container[str], kind: str) -> list[str]:
 
 @value(kw_only=True)
 class NftDispatch:
-    """One frontend of one ServicePort, and the chain that it leads to."""
+    """One frontend of one ServicePort, and the chain that it leads to.
+
+    That of a hostPort, which belongs to no Service, is the chain with its DNAT rule.
+    """
 
     name: str
     protocol: str
@@ -56,6 +59,11 @@ class NftDispatch:
     table: Table
     among: str | None = None
     plain: PlainChain | None = None
+
+    @property
+    def is_of_service(self) -> bool:
+        """Whether kube-proxy may have written it."""
+        return self.frontend.kind is not FrontendKind.HOST_PORT
 
 
 class NftDispatches:
@@ -102,7 +110,7 @@ class NftDispatches:
         self._chains: dict[tuple[int, str], list[Chain]] = {}
         self.guarded = self._read_guarded()
         self.dispatches = list(self._read_dispatches())
-        ours = {id(dispatch.table) for dispatch in self.dispatches}
+        ours = {id(each.table) for each in self.dispatches if each.is_of_service}
         # What other tables refuse, for example a firewall's, is not a Service.
         self.refused: list[tuple[PacketPattern, str]] = [
             (place, answer)
@@ -113,6 +121,18 @@ class NftDispatches:
     def _read_dispatches(self) -> Iterator[NftDispatch]:
         for table in self.tables:
             yield from self._read_table(table)
+        for table in self.tables:
+            if table.name == names.HOST_PORT_TABLE:
+                from analyzer.kubeproxy.dispatch.nft_host_ports import host_ports
+
+                for each in host_ports(table, base_chains(table, NAT_HOOKS, "nat")):
+                    yield NftDispatch(
+                        name=each.name,
+                        protocol=each.protocol,
+                        frontend=each.frontend,
+                        chain=each.chain,
+                        table=table,
+                    )
 
     def _read_table(self, table: Table) -> Iterator[NftDispatch]:
         rows: list[PlainElement] = []

@@ -28,7 +28,7 @@ from analyzer.model.nft.expressions import (
     SetRef,
 )
 from analyzer.model.nft.ruleset import Rule, Table
-from analyzer.model.nft.statements import Match, Reject, Vmap
+from analyzer.model.nft.statements import Dnat, Match, Reject, Vmap
 from analyzer.model.value import replace, value
 
 TYPE_CHECKING = False
@@ -47,7 +47,7 @@ class PacketPattern:
         address: their destination; None: not matched on.
         among: a named set of addresses that has their destination, as for NodePorts.
         is_local: any address of the node is matched.
-        verdict: Jump, Goto, Drop or Reject; None: not known yet.
+        verdict: Jump, Goto, Drop, Reject or Dnat; None: not known yet.
         comment: of the element or the rule.
     """
 
@@ -56,7 +56,7 @@ class PacketPattern:
     is_local: bool = False
     protocol: str | None = None
     port: int | None = None
-    verdict: Expression | Reject | None = None
+    verdict: Expression | Reject | Dnat | None = None
     comment: str | None = None
 
     @property
@@ -87,7 +87,7 @@ def places(
             continue
         seen.add(at)
         for rule in table.chains[at[0]].rules:
-            for place in _of_rule(rule, at[1], table, take):
+            for place in of_rule(rule, table, at[1], take):
                 if place.protocol is not None and place.port is not None:
                     yield place
                     continue
@@ -98,14 +98,18 @@ def places(
                         pass
 
 
-def _of_rule(
-    rule: Rule, known: PacketPattern, table: Table, take: Callable[[str], bool] | None
+def of_rule(
+    rule: Rule,
+    table: Table,
+    known: PacketPattern = _ANY,
+    take: Callable[[str], bool] | None = None,
 ) -> Iterator[PacketPattern]:
+    """Yield what one rule does with the packets that it matches, of which `known` is known."""
     for statement in rule.statements:
         match statement:
             case Match("==", left, right):
                 known = _with(known, left, right) or known
-            case Jump() | Goto() | Drop() | Reject():
+            case Jump() | Goto() | Drop() | Reject() | Dnat():
                 yield replace(known, verdict=statement, comment=rule.comment)
             case Vmap(key, SetRef(name)) if (
                 take is not None and known == _ANY and _is_whole(key) and take(name)

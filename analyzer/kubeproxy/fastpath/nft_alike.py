@@ -121,7 +121,9 @@ class NftClosures:
             if found is None:
                 return None
             chains, templates = found
-            before, endpoints = endpoints, tuple(dict.fromkeys(_endpoints(templates)))
+            # A rule of a shared chain may translate flows itself, as those of hostPorts do.
+            every = [*[row.template for row in places[0]], *templates]
+            before, endpoints = endpoints, tuple(dict.fromkeys(_endpoints(every)))
             if endpoints == before:
                 break
             # Flows after DNAT may hit rows for their address and port, for example those of
@@ -241,7 +243,7 @@ class NftClosures:
             others = 0
             for each in templates:
                 place = table.family, table.name, chain.name, others
-                leads = each.chains and each.is_for_one
+                leads = (each.chains or each.endpoints) and each.is_for_one
                 if leads and listed.add(place, each, table):
                     continue
                 others += 1

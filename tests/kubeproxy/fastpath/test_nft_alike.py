@@ -239,6 +239,19 @@ def test_copies_of_a_service_are_not_walked(carried: list[str]) -> None:
     assert told(found) == told(view(TEXT, plainly=False))
 
 
+@pytest.mark.parametrize("port", [80, 30000])
+def test_nor_are_those_that_a_rule_takes_to_one_pod(carried: list[str], port: int) -> None:
+    """As hostPorts of CNI's portmap do: its rule is a row of each frontend with the port."""
+    rule = f"tcp dport {port} dnat to 10.9.9.9:9"
+    text = TEXT + f"table ip cni {{\n{block('p', hook('nat', 'prerouting', -110), rule)}\n}}\n"
+    found = view(text, plainly=True)
+    assert told(found) == told(view(text, plainly=False))
+    routes = [route for service in found.services for route in service.routes]
+    taken = [r for r in routes if any(str(e.endpoint) == "10.9.9.9:9" for e in r.shares)]
+    assert {route.frontend.port for route in taken} == {port}
+    assert all(pair & set(carried) for pair in PAIRS[:3])
+
+
 def test_of_iptables_nft_the_second_of_two_is_not_walked(carried: list[str]) -> None:
     view(listing(), plainly=True)
     assert carried == [f"{SERVICES[1]}:80"]
