@@ -330,7 +330,7 @@ class Recogniser:
         for to, how in dict(refusals).items() if self._has_others else ():
             if to not in led and to.port is not None:
                 ways = self._classed(to, key[1], lambda to=to: self._to(to, key[1]))  # type: ignore[misc]  # a default binds it
-                yield from self._noted(past_refusal(how, ways), to, key[1])
+                yield from self._noted(past_refusal(how, ways, spares_node=True), to, key[1])
 
     def _routes(self, dispatches: list[IptablesDispatch]) -> Sequence[Route]:
         """Return the routes of a ServicePort: made at once, or, if plain, when they are used."""

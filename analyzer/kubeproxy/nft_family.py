@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from ipaddress import IPv4Address, IPv6Address
 
@@ -19,9 +19,10 @@ from analyzer.kubeproxy.matched.sets import not_told
 from analyzer.kubeproxy.routes.astray import as_refused
 from analyzer.kubeproxy.routes.flows import FlowWalks
 from analyzer.kubeproxy.routes.packets import USUAL
+from analyzer.kubeproxy.routes.past_refusal import has_other_tables, past_refusal
 from analyzer.kubeproxy.routes.pod_places import pod_places
 from analyzer.kubeproxy.routes.source_parts import SourceParts
-from analyzer.kubeproxy.routes.source_routes import SourceRoutes
+from analyzer.kubeproxy.routes.source_routes import SourceRoutes, Way
 from analyzer.kubeproxy.routes.sources import SourceFacts, source_facts
 from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Source
 from analyzer.model.addresses import VERSIONS, Address, Network
@@ -241,12 +242,15 @@ class NftFamily:
             routes = self._plain_routes(dispatches[0])
             if routes is not None:
                 return plain_port(dispatches[0], routes)
-        every = (route for each in first_of(dispatches) for route in self._routes(each))
+        every = [route for each in first_of(dispatches) for route in self._routes(each)]
+        routes = as_refused(every, refusals)
+        if refusals and self._has_others:
+            routes = (*routes, *self._past(key[1], dispatches, refusals))
         timeouts = (affinity(self._chains(e), e.table) for e in dispatches)
         return service_port(
             key,
             dispatches,
-            as_refused(every, refusals),
+            routes,
             refusals,
             affinity=next(filter(None, timeouts), None),
             unfilled=filter(self._is_empty, dispatches),
@@ -293,15 +297,34 @@ class NftFamily:
         if self._advance is not None:
             self._advance(sum(len(c.rules) for c in self._chains(dispatch)), self._ruleset.rules)
         way = dispatch.frontend, dispatch.protocol
-        ways = (
-            tuple(self._every_route.ways(*way))
-            if self._classes is None
-            else self._classes.ways(*way, lambda: tuple(self._every_route.ways(*way)))
-        )
+        yield from self._noted(self._ways(*way), *way)
+
+    def _ways(self, frontend: Frontend, protocol: str) -> tuple[Way, ...]:
+        way = frontend, protocol
+        if self._classes is None:
+            return tuple(self._every_route.ways(*way))
+        return self._classes.ways(*way, lambda: tuple(self._every_route.ways(*way)))
+
+    def _noted(self, ways: Iterable[Way], to: Frontend, protocol: str) -> Iterator[Route]:
+        """Yield the routes, and keep the addresses that represent their sources."""
         for route, address in ways:
             if address is not None:
-                self._addresses[*way, route.source, route.network] = address
+                self._addresses[to, protocol, route.source, route.network] = address
             yield self._walks.hairpins.of(route) if route.source is Source.HAIRPIN else route
+
+    @cached_property
+    def _has_others(self) -> bool:
+        return bool(self._rulesets[1:]) or has_other_tables(self._tables)
+
+    def _past(
+        self, protocol: str, dispatches: Iterable[NftDispatch], refusals: Refusals
+    ) -> Iterator[Route]:
+        """Yield routes of frontends without endpoints whose flows others' rules take first."""
+        led = {dispatch.frontend for dispatch in dispatches}
+        for to, how in dict(refusals).items():
+            if to not in led and to.port is not None:
+                ways = past_refusal(how, self._ways(to, protocol), spares_node=False)
+                yield from self._noted(ways, to, protocol)
 
     # --- diagnostics ---
 

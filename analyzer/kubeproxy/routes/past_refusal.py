@@ -1,9 +1,9 @@
 """Flows to frontends without endpoints that other programs' rules take before kube-proxy's do.
 
-kube-proxy rejects or drops them in table filter. Where a rule of another program comes first there
-and accepts them, they are forwarded unchanged, to an address that no host has: a client then waits
-where it would have been refused at once. Where one drops what kube-proxy would reject, it waits
-too.
+kube-proxy rejects or drops them in table filter, and in nftables mode at the same hooks. Where
+rules of others come first there and accept them, they are forwarded unchanged, to an address that
+no host has: a client then waits where it would have been refused at once. Where others drop what
+kube-proxy would reject, it waits too. A rule of nft that accepts only ends its own base chain.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Final
 
+from analyzer.kubeproxy import names
 from analyzer.kubeproxy.routes.source_routes import Way
 from analyzer.kubeproxy.view import FrontendKind, Route, Source
 from analyzer.model.endings import PASSES, Ending, EndKind, summed
 from analyzer.model.iptables.rules import Ruleset, Table
 from analyzer.model.iptables.targets import Goto, Jump
+from analyzer.model.nft.ruleset import Table as NftTable
 from analyzer.model.probability import ALWAYS, NEVER, Bounds
 from analyzer.model.value import replace
 
@@ -49,24 +51,32 @@ def _has_others(table: Table) -> bool:
     return False
 
 
-def past_refusal(how: str, ways: Iterable[Way]) -> tuple[Way, ...]:
+def has_other_tables(tables: Iterable[NftTable]) -> bool:
+    """Return whether tables of nft have base chains that are not kube-proxy's, in either mode."""
+    return any(
+        chain.hook is not None and not names.is_own(chain.name, table.name)
+        for table in tables
+        if names.SERVICES not in table.chains
+        for chain in table.chains.values()
+    )
+
+
+def past_refusal(how: str, ways: Iterable[Way], *, spares_node: bool) -> tuple[Way, ...]:
     """Return the ways to a frontend of which not all flows are refused; none if all are.
 
     `how` is what kube-proxy's rules do to them: reject or drop. None either if rules of others send
-    flows to an endpoint.
+    flows to an endpoint. With `spares_node`, as in iptables mode, what the node sends to an
+    external address traverses no chain that refuses it.
     """
     told = [(_told(r), address) for r, address in ways if r.source is not Source.HAIRPIN]
     every = ((_refused(how), Bounds(ALWAYS, ALWAYS)),)
-    if all(route.astray == every for route, _ in told if _may_be_refused(route)):
+    if all(r.astray == every for r, _ in told if not spares_node or _may_be_refused(r)):
         return ()
     return () if any(route.shares for route, _ in told) else tuple(told)
 
 
 def _may_be_refused(route: Route) -> bool:
-    """Return whether rules of kube-proxy's refuse some flows of a route without endpoints.
-
-    What the node sends to an external address traverses no chain that refuses such flows.
-    """
+    """Return whether iptables mode refuses some flows of a route without endpoints."""
     return route.source is not Source.NODE or route.frontend.kind not in _OUTER
 
 

@@ -9,12 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzer.kubeproxy.iptables import Recogniser
+from analyzer.kubeproxy.nftables import NftRecogniser
 from analyzer.kubeproxy.view import ServicePort, Source
 from analyzer.model.cluster import Cluster, Node
 from analyzer.model.endings import PASSES, EndKind
-from analyzer.parsers.iptables_save import parse
+from analyzer.model.nft.ruleset import NftRuleset
+from analyzer.parsers.formats import read_ruleset
 from analyzer.reports.phrases import state_of_frontend
 from tests.support.foreign.naive import Asked, kinds
+from tests.support.nft.listing import block
 
 NODE = ip_address("172.16.0.1")
 TO = ip_address("10.96.0.1")
@@ -68,10 +71,66 @@ def dump(*first: str, how: str = "REJECT --reject-with icmp-port-unreachable") -
     )
 
 
+NFT_CONDITIONS = (
+    "",
+    "ip daddr 10.96.0.0/12 ",
+    "ip saddr 10.244.0.0/16 ",
+    "ip saddr != 10.244.0.0/16 ",
+    "tcp dport 80 ",
+    "meta l4proto udp ",
+    "ct state new ",
+    "ct state established,related ",
+    "fib daddr type local ",
+)
+nft_chains = st.lists(
+    st.tuples(
+        st.sampled_from(("prerouting", "forward", "output", "input")),
+        st.sampled_from((-10, 0, 10)),
+        st.sampled_from(("accept", "drop")),
+        st.lists(
+            st.tuples(
+                st.sampled_from(NFT_CONDITIONS),
+                st.sampled_from(("accept", "drop", "reject", "return")),
+            ).map("".join),
+            max_size=3,
+        ),
+    ),
+    min_size=1,
+    max_size=3,
+)
+NftChain = tuple[str, int, str, list[str]]
+
+
+def nft_dump(*chains: NftChain, how: str = "goto reject-chain", is_later: bool = True) -> str:
+    """Return a ruleset of one Service without endpoints, and a table of others' base chains."""
+    hooks = "".join(
+        block(f"filter-{hook}", f"type filter hook {hook} priority filter;", "ct state new jump e")
+        for hook in ("input", "forward", "output")
+    )
+    key, to = "ip daddr . meta l4proto . th dport", '10.96.0.1 . tcp . 80 comment "a/b" : '
+    kube_proxy = (
+        "table ip kube-proxy {\nmap no-endpoint-services {\n"
+        f"type ipv4_addr . inet_proto . inet_service : verdict\nelements = {{ {to}{how} }}\n}}\n"
+        "set cluster-ips {\ntype ipv4_addr\nelements = { 10.96.0.1 }\n}\n"
+        + block("e", f"{key} vmap @no-endpoint-services")
+        + block("reject-chain", "reject")
+        + hooks
+        + "}\n"
+    )
+    others = "".join(
+        block(f"c{at}", f"type filter hook {hook} priority {priority}; policy {policy};", *rules)
+        for at, (hook, priority, policy, rules) in enumerate(chains)
+    )
+    table = f"table inet mine {{\n{others}}}\n"
+    return kube_proxy + table if is_later else table + kube_proxy
+
+
 def service(text: str) -> ServicePort:
     here = Node(name="here", pod_networks=(ip_network("10.244.0.0/16"),))
     cluster = Cluster(nodes={"here": here})
-    found = Recogniser(parse(text, "dump"), cluster, node="here", node_addresses=(NODE,))
+    ruleset = read_ruleset(text.encode(), "dump")
+    of = NftRecogniser if isinstance(ruleset, NftRuleset) else Recogniser
+    found = of(ruleset, cluster, node="here", node_addresses=(NODE,))  # type: ignore[arg-type]
     (only,) = found.view().services
     return only
 
@@ -87,15 +146,12 @@ def naive(text: str, source: Source) -> str:
         device=device,
         made_here=source is Source.NODE,
     )
-    (kind,) = kinds([parse(text, "dump")], (NODE,), asked)
+    (kind,) = kinds([read_ruleset(text.encode(), "dump")], (NODE,), asked)
     return GOES.get(kind, kind)
 
 
-@given(st.lists(mine, max_size=2), rows, st.sampled_from(("REJECT", "DROP")))
-def test_flows_end_as_on_a_naive_node(others: list[str], first: list[str], how: str) -> None:
-    text = dump(*others, *first, how=how)
+def check(text: str, refusal: str) -> None:
     found = service(text)
-    refusal = how.lower()
     assert dict(found.refusals) == {found.frontends[0]: refusal}
     ends = {source: naive(text, source) for source in CLIENTS}
     told = {
@@ -105,6 +161,18 @@ def test_flows_end_as_on_a_naive_node(others: list[str], first: list[str], how: 
     }
     assert told == ({} if set(ends.values()) == {refusal} else {s: [e] for s, e in ends.items()})
     assert all(end.kind is EndKind.REFUSED for route in found.routes for end, _ in route.astray)
+
+
+@given(st.lists(mine, max_size=2), rows, st.sampled_from(("REJECT", "DROP")))
+def test_flows_end_as_on_a_naive_node(others: list[str], first: list[str], how: str) -> None:
+    check(dump(*others, *first, how=how), how.lower())
+
+
+@given(nft_chains, st.sampled_from(("goto reject-chain", "drop")), st.booleans())
+def test_in_nftables_mode_flows_end_as_on_a_naive_node(
+    chains: list[NftChain], how: str, is_later: bool
+) -> None:
+    check(nft_dump(*chains, how=how, is_later=is_later), "drop" if how == "drop" else "reject")
 
 
 @pytest.mark.parametrize(
