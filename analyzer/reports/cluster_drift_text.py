@@ -56,7 +56,7 @@ def summary(answer: DriftAnswer) -> Iterator[Line]:
     yield Line(
         (
             Span(f"{len(drifting):,} of {count(len(nodes), 'node')}", Style.STRONG),
-            f" differ: {listed(drifting)}.",
+            f" {'differs' if len(drifting) == 1 else 'differ'}: {listed(drifting)}.",
         )
     )
 
