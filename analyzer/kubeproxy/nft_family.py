@@ -163,12 +163,10 @@ class NftFamily:
     @property
     def node_port_address(self) -> Address | None:
         """The address of the node that represents those at which NodePorts answer."""
-        for dispatch in self.dispatches:
-            if dispatch.among is not None:
-                held = dispatch.table.sets.get(dispatch.among)
-                keys = [element.key for element in held.elements] if held is not None else []
-                listed = [key for key in keys if isinstance(key, IPv4Address | IPv6Address)]
-                return next((key for key in listed if key in self._own), (*listed, None)[0])
+        for held in self._read.node_port_sets():
+            keys = [element.key for element in held.elements]
+            listed = [key for key in keys if isinstance(key, IPv4Address | IPv6Address)]
+            return next((key for key in listed if key in self._own), (*listed, None)[0])
         return None
 
     def services(self) -> Iterator[ServicePort]:

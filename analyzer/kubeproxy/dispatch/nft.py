@@ -12,7 +12,7 @@ from analyzer.kubeproxy.view import Frontend, FrontendKind
 from analyzer.model.addresses import VERSIONS, Address
 from analyzer.model.iptables import targets
 from analyzer.model.nft.expressions import Drop, Goto, Jump
-from analyzer.model.nft.ruleset import Chain, NftRuleset, Table
+from analyzer.model.nft.ruleset import Chain, NftRuleset, Set, Table
 from analyzer.model.nft.statements import Reject
 from analyzer.model.packet import UNKNOWN_PACKET
 from analyzer.model.value import value
@@ -112,11 +112,21 @@ class NftDispatches:
         self.dispatches = list(self._read_dispatches())
         ours = {id(each.table) for each in self.dispatches if each.is_of_service}
         # What other tables refuse, for example a firewall's, is not a Service.
-        self.refused: list[tuple[PacketPattern, str]] = [
-            (place, answer)
-            for (place, answer, _), table in self._refusing.items()
+        self._refusing = {
+            key: table
+            for key, table in self._refusing.items()
             if id(table) in ours or table.name == _TABLE
-        ]
+        }
+        self.refused: list[tuple[PacketPattern, str]] = [key[:2] for key in self._refusing]
+
+    def node_port_sets(self) -> Iterator[Set]:
+        """Yield the sets of addresses at which NodePorts answer, also those without endpoints."""
+        for each in self.dispatches:
+            if each.among is not None and each.among in each.table.sets:
+                yield each.table.sets[each.among]
+        for (place, *_), table in self._refusing.items():
+            if place.among is not None and place.among in table.sets:
+                yield table.sets[place.among]
 
     def _read_dispatches(self) -> Iterator[NftDispatch]:
         for table in self.tables:

@@ -190,3 +190,23 @@ def test_a_frontend_is_said_to_refuse_what_it_refuses(first: tuple[str, ...], sa
     (frontend,) = found.frontends
     words = state_of_frontend(found, frontend, found.state(frontend))
     assert "".join(getattr(each, "text", str(each)) for each in words) == says
+
+
+def test_a_node_port_without_endpoints_is_at_the_addresses_that_rules_list() -> None:
+    """Also where no other NodePort has endpoints, and the node's addresses are not known."""
+    text = nft_dump(("forward", 0, "accept", ["ip daddr 192.0.2.1 drop"])).replace(
+        "set cluster-ips",
+        "map no-endpoint-nodeports {\ntype inet_proto . inet_service : verdict\n"
+        'elements = { tcp . 30080 comment "a/b" : goto reject-chain }\n}\n'
+        "set nodeport-ips {\ntype ipv4_addr\nelements = { 172.16.0.1 }\n}\nset cluster-ips",
+    )
+    asked = "ip daddr @nodeport-ips meta l4proto . th dport vmap @no-endpoint-nodeports"
+    text = text.replace("chain e {", f"chain e {{\n{asked}")
+    ruleset = read_ruleset(text.encode(), "dump")
+    assert isinstance(ruleset, NftRuleset)
+    (only,) = NftRecogniser(ruleset, Cluster()).view().services
+    assert {str(frontend): how for frontend, how in only.refusals} == {
+        "*:30080": "reject",
+        "10.96.0.1:80": "reject",
+    }
+    assert not only.routes
