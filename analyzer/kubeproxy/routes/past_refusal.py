@@ -3,7 +3,8 @@
 kube-proxy rejects or drops them in table filter, and in nftables mode at the same hooks. Where
 rules of others come first there and accept them, they are forwarded unchanged, to an address that
 no host has: a client then waits where it would have been refused at once. Where others drop what
-kube-proxy would reject, it waits too. A rule of nft that accepts only ends its own base chain.
+kube-proxy would reject, it waits too. Where others translate them, they have an endpoint after all.
+A rule of nft that accepts only ends its own base chain.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ _OURS: Final = "KUBE-"
 #: Most rules of base chains that are looked at: kube-proxy and the kubelet write no more in one.
 _FEW: Final = 32
 _OUTER: Final = (FrontendKind.EXTERNAL_IP, FrontendKind.LOAD_BALANCER_IP)
+#: Who may send flows to a frontend that has no endpoint.
+_CLIENTS: Final = frozenset(Source) - {Source.HAIRPIN}
 _ANY: Final = ("drop", PASSES, "reject")
 _HOW: Final = {EndKind.DROPPED: "drop", EndKind.REJECTED: "reject"}
 
@@ -64,15 +67,15 @@ def has_other_tables(tables: Iterable[NftTable]) -> bool:
 def past_refusal(how: str, ways: Iterable[Way], *, spares_node: bool) -> tuple[Way, ...]:
     """Return the ways to a frontend of which not all flows are refused; none if all are.
 
-    `how` is what kube-proxy's rules do to them: reject or drop. None either if rules of others send
-    flows to an endpoint. With `spares_node`, as in iptables mode, what the node sends to an
-    external address traverses no chain that refuses it.
+    `how` is what kube-proxy's rules do to them: reject or drop. Rules of others may also send them
+    to an endpoint, as that of a hostPort with a NodePort's port does. With `spares_node`, as in
+    iptables mode, what the node sends to an external address traverses no chain that refuses it.
     """
-    told = [(_told(r), address) for r, address in ways if r.source is not Source.HAIRPIN]
+    told = [(_told(r), address) for r, address in ways if r.shares or r.source in _CLIENTS]
     every = ((_refused(how), Bounds(ALWAYS, ALWAYS)),)
     if all(r.astray == every for r, _ in told if not spares_node or _may_be_refused(r)):
         return ()
-    return () if any(route.shares for route, _ in told) else tuple(told)
+    return tuple(told)
 
 
 def _may_be_refused(route: Route) -> bool:
@@ -82,7 +85,10 @@ def _may_be_refused(route: Route) -> bool:
 
 def _told(route: Route) -> Route:
     """Return a route, its flows as refused: those that have no endpoint count as no loss."""
-    if route.unresolved or any(end.kind is EndKind.UNKNOWN for end, _ in route.astray):
+    is_open = route.unresolved or any(end.kind is EndKind.UNKNOWN for end, _ in route.astray)
+    if is_open and route.shares:
+        return route
+    if is_open:
         ends = tuple((_refused(how), Bounds(NEVER, ALWAYS)) for how in _ANY)
         return replace(route, astray=ends, unresolved=NEVER)
     return replace(route, astray=summed((_as_refused(end), b) for end, b in route.astray))

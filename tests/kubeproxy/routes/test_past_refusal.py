@@ -16,7 +16,7 @@ from analyzer.model.endings import PASSES, EndKind
 from analyzer.model.nft.ruleset import NftRuleset
 from analyzer.parsers.formats import read_ruleset
 from analyzer.reports.phrases import state_of_frontend
-from tests.support.foreign.naive import Asked, kinds
+from tests.support.foreign.naive import Asked, kinds, truth
 from tests.support.nft.listing import block
 
 NODE = ip_address("172.16.0.1")
@@ -125,6 +125,19 @@ def nft_dump(*chains: NftChain, how: str = "goto reject-chain", is_later: bool =
     return kube_proxy + table if is_later else table + kube_proxy
 
 
+#: Rules of others that translate flows, and where they stand.
+translating = st.tuples(
+    st.sampled_from(("prerouting", "output")),
+    st.sampled_from((-110, -90)),
+    st.tuples(st.sampled_from(NFT_CONDITIONS), st.just("tcp dport 80 dnat to 10.244.0.5:8080")),
+)
+
+
+def translates(hook: str, priority: int, rule: tuple[str, str]) -> str:
+    head = f"type nat hook {hook} priority {priority}; policy accept;"
+    return f"table ip theirs {{\n{block('c', head, ''.join(rule))}\n}}\n"
+
+
 def service(text: str) -> ServicePort:
     here = Node(name="here", pod_networks=(ip_network("10.244.0.0/16"),))
     cluster = Cluster(nodes={"here": here})
@@ -136,7 +149,7 @@ def service(text: str) -> ServicePort:
 
 
 def naive(text: str, source: Source) -> str:
-    """Return what becomes of a flow, by the naive node: reject, drop or pass."""
+    """Return what becomes of a flow, by the naive node: reject, drop, pass, or an endpoint."""
     client, device = CLIENTS[source]
     asked = Asked(
         source=ip_address(client),
@@ -146,7 +159,11 @@ def naive(text: str, source: Source) -> str:
         device=device,
         made_here=source is Source.NODE,
     )
-    (kind,) = kinds([read_ruleset(text.encode(), "dump")], (NODE,), asked)
+    rulesets = [read_ruleset(text.encode(), "dump")]
+    (sent,) = truth(rulesets, (NODE,), asked)
+    if sent is not None:
+        return f"{sent.address}:{sent.port}"
+    (kind,) = kinds(rulesets, (NODE,), asked)
     return GOES.get(kind, kind)
 
 
@@ -155,7 +172,7 @@ def check(text: str, refusal: str) -> None:
     assert dict(found.refusals) == {found.frontends[0]: refusal}
     ends = {source: naive(text, source) for source in CLIENTS}
     told = {
-        route.source: [end.how for end, _ in route.astray]
+        route.source: [*(end.how for end, _ in route.astray), *route.columns()[0]]
         for route in found.routes
         if route.source in CLIENTS
     }
@@ -173,6 +190,23 @@ def test_in_nftables_mode_flows_end_as_on_a_naive_node(
     chains: list[NftChain], how: str, is_later: bool
 ) -> None:
     check(nft_dump(*chains, how=how, is_later=is_later), "drop" if how == "drop" else "reject")
+
+
+@given(st.lists(nft_chains.map(lambda of: of[0]), max_size=2), translating)
+def test_what_others_translate_is_not_refused(
+    chains: list[NftChain], rule: tuple[str, int, tuple[str, str]]
+) -> None:
+    check(nft_dump(*chains) + translates(*rule), "reject")
+
+
+def test_nor_is_it_in_iptables_mode() -> None:
+    rule = "-A PREROUTING -p tcp -m tcp --dport 80 -j DNAT --to-destination 10.244.0.5:8080"
+    text = dump().replace("-A PREROUTING -j", f"{rule}\n-A PREROUTING -j")
+    check(text, "reject")
+    found = service(text)
+    (frontend,) = found.frontends
+    words = state_of_frontend(found, frontend, found.state(frontend))
+    assert "".join(getattr(each, "text", str(each)) for each in words) == " else reject"
 
 
 @pytest.mark.parametrize(
