@@ -9,18 +9,7 @@ import pytest
 
 from tests.support.commands import Command
 from tests.support.json_reader import read
-from tests.support.noise import (
-    DEAD,
-    KNOWN,
-    NOISE,
-    OBJECTS,
-    PODS,
-    REVERSE_PATH,
-    assumed,
-    dump,
-    shares,
-    told,
-)
+from tests.support.noise import DEAD, KNOWN, NOISE, PODS, REVERSE_PATH, assumed, dump, shares, told
 
 
 @pytest.mark.deep
@@ -201,6 +190,18 @@ def test_a_host_port_is_lost_with_its_node(command: Command) -> None:
     assert "HostPort *:80 added" in added.out
 
 
+@pytest.mark.parametrize("name", ["portmap", "nftables/portmap"])
+def test_host_ports_are_no_drift(command: Command, name: str) -> None:
+    """Whether a node has to have them is neither in the objects nor on other nodes."""
+    file = command.file("worker1.txt", (NOISE / f"{name}.txt").read_text())
+    for into, objects in (("with", KNOWN[:2]), ("without", ())):
+        assert command("cluster", "build", file, *objects, "--into", into).status == 0
+        found = read(command("cluster", "drift", into, "-o", "json").out)
+        assert (found["differences"], found["not_judged"], found["compared"]) == ([], [], 5)
+    once = command("watch", "--once", "--rules", file, *KNOWN)
+    assert "kubeodds_ok 1" in once.out.splitlines()
+
+
 @pytest.mark.parametrize("source", ["pod", "external"])
 def test_clients_of_a_node_with_host_ports_may_call_these(command: Command, source: str) -> None:
     given = *KNOWN, "--dead-node", "worker1", "--from", source, "--client", "http-retry"
@@ -209,19 +210,6 @@ def test_clients_of_a_node_with_host_ports_may_call_these(command: Command, sour
     assert operation["fails"]["lower"]["value"] == 1
     of_all = told(command, "client", "portmap", *given)
     assert of_all["operations"]
-
-
-@pytest.mark.parametrize("name", ["portmap", "nftables/portmap"])
-def test_a_host_port_is_not_compared_with_services(command: Command, name: str) -> None:
-    """It follows from a pod; kube-proxy writes nothing for it."""
-    (command.folder / "nodes").mkdir()
-    node = command.file("nodes/worker1.txt", (NOISE / f"{name}.txt").read_text())
-    built = command("cluster", "build", "nodes", *OBJECTS, "--into", "made", "--engine", "serial")
-    assert built.status == 0, built.err
-    found = command("cluster", "drift", "made")
-    assert (found.status, found.out.splitlines()[0]) == (0, "No difference at 1 node.")
-    once = command("watch", "--once", "--rules", node, *KNOWN)
-    assert "kubeodds_ok 1" in once.out.splitlines()
 
 
 UPSTREAM: Final = (

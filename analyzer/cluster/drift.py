@@ -15,7 +15,7 @@ finding, and its Services are left out.
 
 A dump that ends too early, or that has lost rules, shows what the node has, and not what it lacks:
 of such a node only rules that should not be there are differences, and it has no vote on what most
-nodes have.
+nodes have. hostPorts are not compared: each node has those of its pods.
 """
 
 from __future__ import annotations
@@ -89,7 +89,8 @@ def drift(
     odd = {(each.node, name) for each in done for name in (*each.left_out, *each.unled)}
     run = _Comparison(names, told, odd, is_nodes, untold, cut)
     masked = {each.node for each in of_nodes if each.drift in _BEHIND}
-    found = {service_port_key(each.service): each for each in services}
+    own = [each for each in services if not each.service.is_host_port]
+    found = {service_port_key(each.service): each for each in own}
     expected = None if wanted is None else {service_port_key(each.service): each for each in wanted}
     of_nodes += run.families(found.values())
     findings = [*of_nodes, *run.all(found, expected, masked)]

@@ -292,6 +292,11 @@ class ServicePort:
         found: int | None = next(frontends, None)
         return found or next((e.address.version for e in self.endpoints), None)
 
+    @property
+    def is_host_port(self) -> bool:
+        """Whether it is a hostPort, which belongs to a pod and to no Service."""
+        return any(f.kind is FrontendKind.HOST_PORT for f in self.frontends)
+
     def state(self, frontend: Frontend) -> FrontendState:
         """Return whether `frontend` leads to endpoints, for a new flow from anywhere."""
         routes = [r for r in self.differing_routes() if r.frontend == frontend]
