@@ -29,7 +29,7 @@ ENTERED_PREFIXES: Final = tuple(each for each in SERVICE_PREFIXES if each != FIR
 NEVER_EMPTY: Final = (ENDPOINT_PREFIX,)
 #: Prefixes of chains of hostPorts, which kube-proxy does not write.
 HOST_PORTS: Final = ("CNI-DN-", "KUBE-HOSTPORTS")
-#: The table of nft with hostPorts, in either family.
+#: The table of nft with hostPorts; there is one of ip and one of ip6.
 HOST_PORT_TABLE: Final = "cni_hostport"
 #: Of the chains of one endpoint in nftables mode.
 NFT_ENDPOINT_PREFIX: Final = "endpoint-"

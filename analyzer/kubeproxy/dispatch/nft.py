@@ -132,7 +132,7 @@ class NftDispatches:
         for table in self.tables:
             yield from self._read_table(table)
         for table in self.tables:
-            if table.name == names.HOST_PORT_TABLE:
+            if (table.family, table.name) == (self._family, names.HOST_PORT_TABLE):
                 from analyzer.kubeproxy.dispatch.nft_host_ports import host_ports
 
                 for each in host_ports(table, base_chains(table, NAT_HOOKS, "nat")):

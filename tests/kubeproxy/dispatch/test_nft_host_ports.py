@@ -5,21 +5,30 @@ from ipaddress import ip_address
 import pytest
 
 from analyzer.kubeproxy.dispatch.host_ports import HostPort
+from analyzer.kubeproxy.dispatch.nft import NftDispatches
 from analyzer.kubeproxy.dispatch.nft_host_ports import host_ports
 from analyzer.kubeproxy.view import Frontend, FrontendKind
+from analyzer.model.nft.ruleset import NftRuleset
 from analyzer.parsers.nft_text import parse
 
 TO = "dnat to 10.244.1.50:8080"
 HOOK = "type nat hook prerouting priority dstnat; policy accept;"
 
 
-def found(*rules: str, entry: str = "fib daddr type local jump hostports") -> list[HostPort]:
+JUMP = "fib daddr type local jump hostports"
+
+
+def ruleset(*rules: str, entry: str = JUMP, family: str = "ip") -> NftRuleset:
     rows = "".join(f"\t\t{rule}\n" for rule in rules)
     text = (
-        f"table ip cni_hostport {{\n\tchain hostports {{\n{rows}\t}}\n"
+        f"table {family} cni_hostport {{\n\tchain hostports {{\n{rows}\t}}\n"
         f"\tchain prerouting {{\n\t\t{HOOK}\n\t\t{entry}\n\t}}\n}}\n"
     )
-    table = parse(text, "dump").tables["ip", "cni_hostport"]
+    return parse(text, "dump")
+
+
+def found(*rules: str, entry: str = JUMP) -> list[HostPort]:
+    table = ruleset(*rules, entry=entry).tables["ip", "cni_hostport"]
     return list(host_ports(table, ["prerouting"]))
 
 
@@ -58,3 +67,11 @@ def test_other_rules_are_none(rule: str) -> None:
 
 def test_rules_that_no_packet_comes_to_are_none() -> None:
     assert found(f"tcp dport 80 {TO}", entry="accept") == []
+
+
+@pytest.mark.parametrize(("family", "of"), [("ip", ["ip"]), ("ip6", ["ip6"]), ("inet", [])])
+def test_they_are_of_the_family_of_their_table(family: str, of: list[str]) -> None:
+    """portmap has a table of each, and none of both."""
+    given = ruleset("tcp dport 80 dnat to :8080", family=family)
+    read = {each: NftDispatches(given, each, None, plainly=True) for each in ("ip", "ip6")}
+    assert [each for each, dispatches in read.items() if dispatches.dispatches] == of
