@@ -159,6 +159,11 @@ def _with_numbers(name: str, service: ServicePort) -> set[str]:
     return {f"{name}:{f.port}" for f in service.frontends if f.address is not None and f.port}
 
 
+def _of_no_service(service: ServicePort) -> set[str]:
+    """Return the name of what belongs to no Service, as a hostPort does."""
+    return {service.name.text} if service.name.service is None else set()
+
+
 def _frontends(service: ServicePort) -> set[str]:
     found = {str(f) for f in service.frontends}
     return found | {str(f.address) for f in service.frontends if f.address is not None}
@@ -185,7 +190,7 @@ _WAYS: Final[tuple[Callable[[ServicePort], set[str]], ...]] = (
 def _like(view: View, pattern: str) -> tuple[ServicePort, ...]:
     """Return the ServicePorts that a pattern names, in the first way in which it names any."""
     # kube* means Services with such names, not all Services in namespaces with such names.
-    ways = _WAYS if "/" in pattern else _WAYS[2:]
+    ways = _WAYS if "/" in pattern else (*_WAYS[2:], _of_no_service)
     for way in ways:
         found = tuple(s for s in view.services if any(_fits(name, pattern) for name in way(s)))
         if found:

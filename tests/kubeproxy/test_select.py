@@ -68,6 +68,31 @@ def test_a_service_is_named_in_full_in_part_or_by_its_address(
     assert [service.name.text for service in select(VIEW, wanted)] == names
 
 
+@pytest.mark.parametrize(
+    ("wanted", "names"),
+    [
+        ("hostPort 8080", ["hostPort 8080"]),
+        ("hostPort*", ["hostPort 8080", "hostPort 8443"]),
+        ("*8443", ["hostPort 8443"]),
+        # A looser way adds nothing to what a Service's name or an address is found by.
+        ("h*", ["web/hello"]),
+    ],
+)
+def test_a_host_port_is_named_in_full_or_by_a_pattern(wanted: str, names: list[str]) -> None:
+    view = view_of(
+        dump(
+            cluster_ip("web/hello", "10.96.0.1"),
+            *(
+                f"-A CNI-DN-1 -p tcp -m tcp --dport {port} -j DNAT --to-destination 10.244.1.5:80"
+                for port in (8080, 8443)
+            ),
+            "-A PREROUTING -m addrtype --dst-type LOCAL -j CNI-HOSTPORT-DNAT",
+            "-A CNI-HOSTPORT-DNAT -p tcp -j CNI-DN-1",
+        )
+    )
+    assert [service.name.text for service in select(view, wanted)] == names
+
+
 @pytest.mark.parametrize("protocol", ["tcp", "udp"])
 @pytest.mark.parametrize("name", ["web/app:http", "web/bare"])
 def test_the_chains_of_a_service_name_it(name: str, protocol: str) -> None:
