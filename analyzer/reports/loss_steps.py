@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from analyzer.failure.loss import LossState, ServiceLoss, service_loss
+from analyzer.kubeproxy.view import FrontendKind
 from analyzer.model.addresses import IPV4
 from analyzer.model.addresses import network_from_text as network
 from analyzer.model.iptables.rules import Ruleset
@@ -22,6 +23,8 @@ from analyzer.reports.loss_words import by_harm
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
+
+    from analyzer.kubeproxy.view import ServicePort
 
 _API: Final = "default/kubernetes"
 #: Most names that are shown unless all are requested.
@@ -106,19 +109,25 @@ def _without_api(answer: LossAnswer) -> bool:
 
 def _take_out(answer: LossAnswer, hurt: Sequence[ServiceLoss]) -> Iterator[_Step]:
     """Say how to do without an API: who needs a pod elsewhere, and what takes the dead out."""
-    lost = dict.fromkeys(
-        each.service.name
+    silenced = [
+        each.service
         for each in hurt
         if each.state is LossState.SILENCED
         and not f"{each.service.name.text}:".startswith(f"{_API}:")
-    )
-    if lost:
-        names = [name.text for name in lost]
+    ]
+    # The rules of a node send flows to its hostPorts to its own pods, and to no other's.
+    own = [each for each in silenced if _is_host_port(each)]
+    others = [each for each in silenced if not _is_host_port(each)]
+    for lost, where in ((others, "elsewhere"), (own, "on the same node")):
+        names = list(dict.fromkeys(each.name.text for each in lost))
+        if not names:
+            continue
         more = f" and {len(names) - _MOST:,} more" if len(names) > _MOST else ""
-        namespace = next(iter(lost)).namespace
-        within = f"-n {namespace}" if namespace else "-A"
-        says = f"No living endpoint: {', '.join(names[:_MOST])}{more}. One elsewhere helps:"
-        yield _Step(says, (f"kubectl {within} get pods -o wide",), alone=True)
+        namespace = lost[0].name.namespace
+        # kubectl takes -n before its verb, and -A only after it.
+        listed = f"kubectl -n {namespace} get pods" if namespace else "kubectl get pods -A"
+        says = f"No living endpoint: {', '.join(names[:_MOST])}{more}. One {where} helps:"
+        yield _Step(says, (f"{listed} -o wide",), alone=True)
     at = f"; this is {answer.place}'s" if answer.place else ""
     if answer.repair and any(each.state is LossState.DEGRADED for each in hurt):
         yield _Step(
@@ -127,6 +136,10 @@ def _take_out(answer: LossAnswer, hurt: Sequence[ServiceLoss]) -> Iterator[_Step
             f"prints what to apply, and how to undo it{at}",
             alone=True,
         )
+
+
+def _is_host_port(service: ServicePort) -> bool:
+    return any(each.kind is FrontendKind.HOST_PORT for each in service.frontends)
 
 
 def _pinned(hurt: Sequence[ServiceLoss]) -> Iterator[_Step]:

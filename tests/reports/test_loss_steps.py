@@ -11,6 +11,7 @@ from analyzer.kubeproxy.generate import node_name
 from tests.support.commands import DUMP, OBJECTS, Command
 from tests.support.dumps import dump, two_endpoints
 from tests.support.mixed_clusters import files
+from tests.support.noise import NOISE
 
 MASTER = ["--dead-node", "master"]
 
@@ -68,6 +69,15 @@ def test_what_has_no_living_endpoint_is_named(command: Command) -> None:
     assert found[1:3] == [
         "2. No living endpoint: ns-31/svc-31:http, ns-49/svc-49:http. One elsewhere helps:",
         "kubectl -n ns-31 get pods -o wide",
+    ]
+
+
+def test_a_host_port_needs_a_pod_on_its_own_node(command: Command) -> None:
+    portmap = str(NOISE / "portmap.txt")
+    found = steps(command, portmap, "--dead", "10.244.1.50", "--service", "hostPort 80")
+    assert found[1:3] == [
+        "2. No living endpoint: hostPort 80. One on the same node helps:",
+        "kubectl get pods -A -o wide",
     ]
 
 
