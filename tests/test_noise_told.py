@@ -243,6 +243,14 @@ def test_of_node_local_dns_what_it_asks_is_what_counts(command: Command) -> None
     }
 
 
+def test_no_client_is_said_to_fail_that_a_cache_may_answer(command: Command) -> None:
+    asked = (*KNOWN, *DEAD, "--service", "kube-dns:dns-tcp")
+    (loss,) = told(command, "loss", "nodelocaldns", *asked)["services"]
+    operations = told(command, "client", "nodelocaldns", *asked, "--client", "glibc,dig,tcp")
+    found = [loss["worst_loss"], *(each["fails"] for each in operations["operations"])]
+    assert [(each["lower"]["value"], each["upper"]["value"]) for each in found] == [(0, 1)] * 4
+
+
 @pytest.mark.parametrize("other", ["-p tcp -m tcp --dport 80", "-m mark --mark 0x1"])
 def test_a_rule_that_keeps_other_flows_from_conntrack_is_not_taken_for_it(
     command: Command, other: str

@@ -57,6 +57,8 @@ _REFUSALS: Final[Mapping[str | None, frozenset[FlowResponse]]] = {
     "drop": frozenset((FlowResponse.SILENT,)),
 }
 _STOPPED: Final = frozenset((EndKind.REFUSED, EndKind.DROPPED, EndKind.REJECTED))
+#: Whether such flows are answered is not known, whatever kind of address they go to.
+_OPEN: Final = frozenset((EndKind.NOT_TRANSLATED, EndKind.UNKNOWN))
 
 #: A share of flows, at least and at most, and the fates that it may have.
 ResponseShare = tuple[Fraction, Fraction, frozenset[FlowResponse]]
@@ -193,6 +195,9 @@ def _fates_of_none(route: Route, refusal: str | None, *, is_all: bool) -> frozen
     if refusal in _REFUSALS:
         return _REFUSALS[refusal]
     if not is_all:  # a packet that is sent again may be sent to one
+        return _ANY
+    # Where nothing translates it, a ClusterIP may be the address of a DNS cache of the node.
+    if any(ending.kind in _OPEN for ending, _ in route.astray):
         return _ANY
     stopped = all(ending.kind in _STOPPED for ending, _ in route.astray) and bool(route.astray)
     # No host has a ClusterIP; which host may have another address is not in the dump.
