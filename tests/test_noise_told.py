@@ -251,6 +251,17 @@ def test_no_client_is_said_to_fail_that_a_cache_may_answer(command: Command) -> 
     assert [(each["lower"]["value"], each["upper"]["value"]) for each in found] == [(0, 1)] * 4
 
 
+@pytest.mark.parametrize("name", ["calico", "docker", "ufw"])
+def test_what_is_lost_whatever_is_drawn_is_not_saved_by_sending_it_again(
+    command: Command, name: str
+) -> None:
+    asked = (*KNOWN, *DEAD, "--service", "default/app")
+    (loss,) = told(command, "loss", name, *asked)["services"]
+    (found,) = told(command, "client", name, *asked, "--client", "tcp")["operations"]
+    for each in (loss["worst_loss"], found["fails"]):
+        assert (each["lower"]["value"], each["upper"]["value"]) == (1, 1)
+
+
 @pytest.mark.parametrize("other", ["-p tcp -m tcp --dport 80", "-m mark --mark 0x1"])
 def test_a_rule_that_keeps_other_flows_from_conntrack_is_not_taken_for_it(
     command: Command, other: str

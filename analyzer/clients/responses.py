@@ -20,6 +20,7 @@ from analyzer.failure.models import Dead
 from analyzer.failure.route_loss import RouteLoss
 from analyzer.kubeproxy.view import Endpoint, FrontendKind, Route
 from analyzer.model.endings import EndKind, total
+from analyzer.model.probability import ALWAYS
 from analyzer.model.value import value
 
 TYPE_CHECKING = False
@@ -164,6 +165,8 @@ def lot_of(lost: RouteLoss, dead: Dead, fate_of: FateOf, refusal: str | None) ->
     pieces: list[ResponseShare] = []
     endpoints, shares = route.draws()
     gone = route.losses() or [()] * len(shares)
+    # Where every draw is lost, no packet that is sent again does better.
+    anew = _NO_ANSWER if lost.loss.lower == ALWAYS else _ANY
     for endpoint, share, endings in zip(endpoints, shares, gone, strict=True):
         away = total(endings)
         may = {FlowResponse.ANSWERED}
@@ -179,14 +182,14 @@ def lot_of(lost: RouteLoss, dead: Dead, fate_of: FateOf, refusal: str | None) ->
         kept = may == {FlowResponse.ANSWERED} and all(
             ending.kind is EndKind.UNANSWERED for ending, _ in endings
         )
-        lost_to = frozenset({FlowResponse.SILENT}) if kept else _ANY
+        lost_to = frozenset({FlowResponse.SILENT}) if kept else anew
         pieces.append((lower * least, upper * most, lost_to))
     nowhere = lost.nowhere
     sure = nowhere.lower.as_fraction()
-    pieces.append((sure, sure, _fates_of_none(route, refusal, is_all=sure == 1)))
+    pieces.append((sure, sure, anew & _fates_of_none(route, refusal, is_all=sure == 1)))
     # Whether the rest reaches an endpoint, and which, is not known.
     rest = max(route.unresolved.as_fraction(), nowhere.upper.as_fraction() - sure)
-    pieces.append((Fraction(0), rest, _ANY))
+    pieces.append((Fraction(0), rest, anew))
     return lot(_grouped(pieces))
 
 

@@ -274,7 +274,7 @@ class _Asked:
     def _note_stopped(self, service: ServicePort) -> None:
         says = (
             f"rules of the node itself may stop flows to {service.name.text}: each of their "
-            "packets is drawn anew, so chances are ranges"
+            "packets is drawn anew, so chances and delays are bounds"
         )
         if self.world.is_stopped(service):
             self._note(says)
