@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from analyzer.failure.loss import LossState, ServiceLoss, service_loss
-from analyzer.kubeproxy.view import FrontendKind
 from analyzer.model.addresses import IPV4
 from analyzer.model.addresses import network_from_text as network
 from analyzer.model.iptables.rules import Ruleset
@@ -23,8 +22,6 @@ from analyzer.reports.loss_words import by_harm
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
-
-    from analyzer.kubeproxy.view import ServicePort
 
 _API: Final = "default/kubernetes"
 #: Most names that are shown unless all are requested.
@@ -116,8 +113,8 @@ def _take_out(answer: LossAnswer, hurt: Sequence[ServiceLoss]) -> Iterator[_Step
         and not f"{each.service.name.text}:".startswith(f"{_API}:")
     ]
     # The rules of a node send flows to its hostPorts to its own pods, and to no other's.
-    own = [each for each in silenced if _is_host_port(each)]
-    others = [each for each in silenced if not _is_host_port(each)]
+    own = [each for each in silenced if each.is_host_port]
+    others = [each for each in silenced if not each.is_host_port]
     for lost, where in ((others, "elsewhere"), (own, "on the same node")):
         names = list(dict.fromkeys(each.name.text for each in lost))
         if not names:
@@ -136,10 +133,6 @@ def _take_out(answer: LossAnswer, hurt: Sequence[ServiceLoss]) -> Iterator[_Step
             f"prints what to apply, and how to undo it{at}",
             alone=True,
         )
-
-
-def _is_host_port(service: ServicePort) -> bool:
-    return any(each.kind is FrontendKind.HOST_PORT for each in service.frontends)
 
 
 def _pinned(hurt: Sequence[ServiceLoss]) -> Iterator[_Step]:
