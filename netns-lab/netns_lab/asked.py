@@ -135,6 +135,7 @@ def labs_for(
             ruleset=part.ruleset,
             cluster=given.cluster,
             view=part.view,
+            own=given.own,
             dead=dead,
             others=part.rulesets[1:],
             nodes=nodes,

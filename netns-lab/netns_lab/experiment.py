@@ -55,6 +55,7 @@ class LabSetup:
     Attributes:
         clients: client addresses wanted for each kind of source, if more than flows need.
         routes: those that will be measured; addresses that only other routes need are left out.
+        own: the node's addresses, if known.
         others: the node's other rulesets, written by other programs.
         nodes: other nodes whose rules are loaded, so that packets to their pods pass them.
         assumed: what the prediction assumes beyond the rules, by name.
@@ -75,6 +76,7 @@ class LabSetup:
     flows: int
     clients: int = 0
     routes: tuple[tuple[ServicePort, Route], ...] = ()
+    own: tuple[Address, ...] = ()
     others: tuple[Rules, ...] = ()
     nodes: tuple[OtherNode, ...] = ()
     assumed: Mapping[str, str] = field(default_factory=lambda: DEFAULTS)
@@ -111,6 +113,7 @@ class Lab:
             pod_device=question.pod_device,
             visitors=question.visitors,
             pod_devices={each.name: each.pod_device for each in question.nodes},
+            own=question.own,
             node_ports=tuple(taken_at(question.rulesets)),
         )
         if needed(question.routes):

@@ -212,6 +212,7 @@ def _lab(
         ruleset=part.ruleset,
         cluster=given.cluster,
         view=view,
+        own=given.own,
         dead=fates[0],
         backend=options.backend or backend_of(part.ruleset),
         # One more than flows need, so that an address is left for connections.

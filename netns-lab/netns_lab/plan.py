@@ -132,14 +132,16 @@ def plan(
     pod_device: str = "veth+",
     visitors: Sequence[Source] = (),
     pod_devices: Mapping[str, str] = MappingProxyType({}),
+    own: Iterable[Address] = (),
     node_ports: Iterable[Address] = (),
 ) -> LabPlan:
     """Return the namespaces that a lab at the node of `view` needs for `flows` flows.
 
     There are `clients` addresses of each kind of source, as far as there is room. With `routes`,
     only what these need is planned, and one client for each of `visitors`. `pod_devices` has the
-    nodes with rules of their own, and the pattern of their pods' devices. If no object knows the
-    node's addresses, those in `node_ports` are used, where the rules accept NodePorts.
+    nodes with rules of their own, and the pattern of their pods' devices. The node has an address
+    of `own`, if any is given; if no object knows one either, one of `node_ports`, where the rules
+    accept NodePorts.
 
     Raises:
         LabError: the node itself is dead.
@@ -154,19 +156,24 @@ def plan(
     here = placed.pop(node, [])
     used = used_addresses(view, cluster)
     invented = {version: _free(_INVENTED[version], used) for version in versions}
-    own = _node_addresses(cluster, node, versions, invented, node_ports)
+    node_addresses = _node_addresses(cluster, node, versions, invented, own, node_ports)
     others = []
     for name, endpoints in sorted(placed.items()):
         addresses = _node_addresses(cluster, name, versions, invented)
         host = _host(name, addresses, endpoints, placed, cluster, dead, dying)
         device = None if host.dead else pod_devices.get(name)
         others.append(replace(host, pod_device=device))
-    own_pods = tuple(a for a in here if a not in own)
-    taken = {*used, *own, *(a for each in others for a in each.addresses), *WORLD.values()}
+    own_pods = tuple(a for a in here if a not in node_addresses)
+    taken = {
+        *used,
+        *node_addresses,
+        *(a for each in others for a in each.addresses),
+        *WORLD.values(),
+    }
     choosing = ClientAddresses(view, cluster, taken, -(-flows // len(CLIENT_PORTS)))
     return LabPlan(
         node=node,
-        node_addresses=own,
+        node_addresses=node_addresses,
         own_pods=HostPlan(
             name=f"pods of {node}",
             addresses=(),
@@ -216,14 +223,16 @@ def _node_addresses(
     name: str,
     versions: Iterable[int],
     invented: Mapping[int, Iterator[Address]],
+    given: Iterable[Address] = (),
     by_rules: Iterable[Address] = (),
 ) -> tuple[Address, ...]:
-    """Return a node's address of each version: one from the objects, or an unused one.
+    """Return a node's address of each version: one that is `given` or of the objects, or unused.
 
-    If no object knows the node, one of `by_rules` that is no other node's.
+    If neither has any, one of `by_rules` that is no other node's.
     """
     known = cluster.nodes.get(name)
-    told = known.addresses if known else tuple(_unassigned(by_rules, cluster))
+    told = *given, *(known.addresses if known else ())
+    told = told or tuple(_unassigned(by_rules, cluster))
     return tuple(
         next((a for a in told if a.version == version), None) or next(invented[version])
         for version in versions

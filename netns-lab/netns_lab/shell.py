@@ -80,6 +80,7 @@ def shell(options: SimpleNamespace) -> int:
             ruleset=given.ruleset,
             cluster=given.cluster,
             view=given.view,
+            own=given.own,
             dead=dead,
             others=given.rulesets[1:],
             nodes=nodes,
