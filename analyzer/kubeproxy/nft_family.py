@@ -25,7 +25,7 @@ from analyzer.kubeproxy.routes.source_parts import SourceParts
 from analyzer.kubeproxy.routes.source_routes import SourceRoutes, Way
 from analyzer.kubeproxy.routes.sources import SourceFacts, source_facts
 from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Source
-from analyzer.model.addresses import VERSIONS, Address, Network
+from analyzer.model.addresses import VERSIONS, Address, Network, host_text
 from analyzer.model.cluster import Cluster
 from analyzer.model.diagnostics import Diagnostic, Severity, bounded_work, partial_warning
 from analyzer.model.nft.ruleset import Chain, NftRuleset
@@ -126,8 +126,7 @@ class NftFamily:
         )
 
     def _is_taken(self, address: Address) -> bool:
-        text = str(address) if self._family == "ip" else f"[{address}]"
-        return text in self._read.plain_addresses or address in self._taken
+        return host_text(address) in self._read.plain_addresses or address in self._taken
 
     def _endpoints(self) -> Iterator[Address]:
         """Yield the addresses that flows are sent to."""
