@@ -154,7 +154,8 @@ def of_rule(rule: str, table: Table) -> RuleTemplate | None:
     plain = _plain(rule)
     text, tokens = _taken_apart(plain)
     is_json = plain.startswith("[")
-    endpoints = _endpoints(plain, is_json=is_json)
+    # Without its counter JSON is none.
+    endpoints = _endpoints(rule if is_json else plain, is_json=is_json)
     if endpoints is None or ('"' in text and not is_json):
         return None
     certain = _compared_first(text, tokens)

@@ -95,6 +95,18 @@ def test_what_a_rule_names_is_taken_out(one: str, other: str) -> None:
     assert certain(one).text == certain(other).text
 
 
+def test_nor_is_what_json_counts_part_of_it() -> None:
+    """As iptables-nft counts at each rule."""
+    texts = []
+    for packets in (0, 7):
+        counted = {"counter": {"packets": packets, "bytes": 60 * packets}}
+        sends = {"dnat": {"addr": "10.0.0.1", "port": 80}}
+        found = certain(json.dumps([counted, sends]))
+        assert found.endpoints == (Endpoint(IPv4Address("10.0.0.1"), 80),)
+        texts.append(found.text)
+    assert texts[0] == texts[1]
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [
