@@ -149,7 +149,7 @@ class Drifting:
             for name, token in tokens.items()
             if name not in self._known or self._known[name].token != token
         }
-        some = {each.version: _name(each) for each in reversed(view.services)}
+        some = {e.version: _name(e) for e in reversed(view.services) if not e.is_host_port}
         asked.update(some.values())
         row = NodeRow(
             node=node,
