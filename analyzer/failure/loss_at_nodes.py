@@ -93,7 +93,9 @@ def _worst(losses: Mapping[str, ServiceLoss], nodes: Iterable[str]) -> WorstLoss
     if bounds != worst.worst:
         at = [n for n, e in losses.items() if e.worst.lower == lower or e.worst.upper == upper]
         worst = _bounded(worst, losses.values(), bounds)
-    missing = tuple(name for name in nodes if name not in losses)
+    # Each node has hostPorts of its own.
+    has_own = worst.service.is_host_port
+    missing = () if has_own else tuple(name for name in nodes if name not in losses)
     return WorstLoss(loss=worst, nodes=tuple(at), missing=missing)
 
 

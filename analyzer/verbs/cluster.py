@@ -154,8 +154,10 @@ def _lacking(
 ) -> Iterator[tuple[str, list[str]]]:
     """Yield ServicePorts with the nodes whose dumps do not show them.
 
-    Of an IP version of which a node has no ServicePort at all, it may have no dump.
+    Of an IP version of which a node has no ServicePort at all, it may have no dump. Each node has
+    hostPorts of its own.
     """
+    services = [each for each in services if not each.service.is_host_port]
     of_version: dict[int | None, set[str]] = {}
     for each in services:
         own = of_version.setdefault(each.service.version, set())
