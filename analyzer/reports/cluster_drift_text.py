@@ -53,10 +53,11 @@ def summary(answer: DriftAnswer) -> Iterator[Line]:
         is_whole = not (answer.diagnostics or answer.drifted.not_judged)
         yield Line((Span(says, Style.GOOD if is_whole else Style.WARNING),))
         return
+    verb = "differs" if len(drifting) == 1 else "differ"
     yield Line(
         (
             Span(f"{len(drifting):,} of {count(len(nodes), 'node')}", Style.STRONG),
-            f" {'differs' if len(drifting) == 1 else 'differ'}: {listed(drifting)}.",
+            f" {verb}: {listed(drifting)}.",
         )
     )
 

@@ -149,6 +149,8 @@ def test_a_node_without_the_other_ip_version_is_named(command: Command) -> None:
     build(command, *dumps)
     done = command("cluster", "drift", "made", "-o", "tsv")
     assert done.out.split("\n")[1:-1] == [f"{node_name(3)}\tmissing-family\t\t\tIPv6"]
+    text = command("cluster", "drift", "made").out
+    assert text.startswith(f"1 of 4 nodes differs: {node_name(3)}.")
 
 
 def test_a_cluster_of_all_kinds_of_services_does_not_drift(command: Command) -> None:

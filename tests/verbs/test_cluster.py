@@ -288,7 +288,7 @@ def test_a_dump_that_shows_no_service_is_of_a_node_that_is_not_judged(command: C
     assert "master shows no Services: its rules have no Service; is the dump complete?" in done.err
     asked = ("cluster", "loss", "s", "--dead", "10.244.0.7")
     done = command(*asked)
-    assert "Judged at every living node and whose rules are known: 2." in done.out
+    assert "Judged at every living node whose rules are known: 2." in done.out
     assert "loses 50.0% of new flows, on every route, at worker1." in done.out
     assert "rules are not known: master" in done.err
     assert command(*asked, "--max-loss", "99%").status == 1
