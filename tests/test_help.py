@@ -115,6 +115,17 @@ def test_an_option_misspelt_is_suggested(command: Command) -> None:
     assert done.err.splitlines()[0].endswith("unrecognized arguments: --xyzzy")
 
 
+@pytest.mark.parametrize("verbs", [("cluster", "loss"), ("lab", "verify")])
+def test_a_verb_of_verbs_refuses_an_option_in_its_own_name(
+    command: Command, verbs: tuple[str, str]
+) -> None:
+    done = command(*verbs, "x", "--dead-nodes")
+    name, wrong = " ".join(verbs), "unrecognized arguments: --dead-nodes; did you mean --dead-node"
+    assert done.status == 2
+    assert done.err.startswith(f"kubeodds {name}: error: {wrong}")
+    assert done.err.endswith(f"See kubeodds {name} --help.\n")
+
+
 def test_a_dump_alone_is_the_overview(command: Command) -> None:
     dump = str(FILES["dump.txt"])
     assert command(dump) == command("loss", dump)

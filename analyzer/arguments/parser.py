@@ -143,6 +143,10 @@ class Parser(argparse.ArgumentParser):
         super().__init__(allow_abbrev=False, formatter_class=HelpFormatter, **kinds)
         self.examples, self.statuses = examples, statuses
 
+    def add_subparsers(self, **kinds: Any) -> Any:
+        """Return what verbs are added to; each refuses options in its own name."""
+        return super().add_subparsers(**{"parser_class": _VerbParser, **kinds})
+
     @property
     def takes_lists(self) -> bool:
         """Whether any option takes several values."""
@@ -264,3 +268,14 @@ class HelpFormatter(argparse.HelpFormatter):
 
         self._width = shutil.get_terminal_size().columns - 2
         return super().format_help()
+
+
+class _VerbParser(Parser):
+    """That of one of several verbs: argparse would leave its errors to the parser of all verbs."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse `args` as argparse does, and refuse what is left."""
+        found, others = super().parse_known_args(args, namespace)
+        if others:
+            self.error(f"unrecognized arguments: {' '.join(others)}")
+        return found, others
