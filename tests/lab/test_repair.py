@@ -21,6 +21,7 @@ from analyzer.kubeproxy.generate import (
 )
 from tests.support.effort import PROFILE
 from tests.support.lab.running import CASES, NFT_CASES, Case, case, in_lab, judged_again, kubeodds
+from tests.support.noise import KNOWN, dump
 
 pytestmark = pytest.mark.lab
 
@@ -88,6 +89,17 @@ def test_a_capture_loses_nothing_any_more(capture: Case) -> None:
     words = "--dead-node", capture.victim, "--flows", FLOWS, "--from", SOURCES
     found = proved(*capture.given, *words)
     assert not any(route["after"]["on_dead"] for route in found["routes"])
+
+
+def test_a_host_port_that_is_not_repaired_is_what_fails() -> None:
+    words = dump("portmap"), *KNOWN, "--dead", "10.244.1.50", "--flows", "20", "-o", "json"
+    done = kubeodds("lab", "repair", *words)
+    found = json.loads(done.stdout)
+    assert done.returncode == 1
+    assert [each["says"] for each in found["checks"] if not each["holds"]] == [
+        "dead endpoints are left out of every route: 0 of 1"
+    ]
+    assert all(route["after"]["agrees"] for route in found["routes"])
 
 
 @pytest.mark.deep
