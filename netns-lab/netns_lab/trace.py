@@ -21,7 +21,7 @@ from typing import Final, Generic, TypeVar
 from analyzer.model.addresses import IPV4
 from netns_lab.errors import LabError
 from netns_lab.namespace import Namespace
-from netns_lab.nft import Nft
+from netns_lab.netlink import Netlink
 
 T = TypeVar("T")
 
@@ -33,7 +33,8 @@ _NETLINK_NETFILTER: Final = 12
 _SOL_NETLINK: Final = 270
 _ADD_MEMBERSHIP: Final = 1
 _BUFFER: Final = 1 << 22
-_HEADER: Final = 20  # nlmsghdr and nfgenmsg
+_NFGENMSG: Final = 4
+_HEADER: Final = 16 + _NFGENMSG  # behind nlmsghdr
 
 _ULOG, _NFTABLES = 4, 10
 _LOG_PACKET: Final = _ULOG << 8
@@ -41,6 +42,8 @@ _LOG_CONFIG: Final = _ULOG << 8 | 1
 _REQUEST_ACK: Final = 5
 _TRACE_MESSAGE: Final = _NFTABLES << 8 | 17
 _TRACE_GROUP: Final = 9
+_GET_RULE: Final = _NFTABLES << 8 | 7
+_RULE_TABLE, _RULE_CHAIN, _RULE_HANDLE = 1, 2, 3
 
 _PREFIX: Final = 10
 _FAMILY_AT: Final = 16
@@ -172,27 +175,31 @@ class NftTrace(KernelTrace[NftEvent]):
 
     def __init__(self, namespace: Namespace) -> None:
         super().__init__(namespace)
-        self._nft = Nft(namespace)
+        self._namespace = namespace
         self._numbers: dict[tuple[str, str, int], int] = {}
         self._socket.setsockopt(_SOL_NETLINK, _ADD_MEMBERSHIP, _TRACE_GROUP)
 
     def learn(self) -> None:
-        """Read the handles of all rules."""
-        counts: dict[tuple[str, str, str], int] = {}
+        """Read the handles of all rules.
+
+        Not from libnftables: the JSON of 1.0.6 frees the name of a table with flags too early.
+        """
+        counts: dict[tuple[str, bytes, bytes], int] = {}
         self._numbers = {}
-        for each in self._nft.listed("ruleset"):
-            rule = each.get("rule")
-            if rule is not None:
-                place = rule["family"], rule["table"], rule["chain"]
-                counts[place] = counts.get(place, 0) + 1
-                self._numbers[rule["family"], rule["table"], rule["handle"]] = counts[place]
+        netlink = Netlink(self._namespace, _NETLINK_NETFILTER)
+        for rule in netlink.dump(_GET_RULE, bytes(_NFGENMSG)):
+            told = _attributes(rule[_NFGENMSG:])
+            family, table = _FAMILIES.get(rule[0], str(rule[0])), told[_RULE_TABLE]
+            place = family, table, told[_RULE_CHAIN]
+            counts[place] = counts.get(place, 0) + 1
+            handle = int.from_bytes(told[_RULE_HANDLE], "big")
+            self._numbers[family, _text(table), handle] = counts[place]
+        netlink.close()
 
     def _read(self, kind: int, family: int, attributes: dict[int, bytes]) -> NftEvent | None:
         if kind != _TRACE_MESSAGE:
             return None
-        table, chain = (
-            attributes[which].rstrip(b"\0").decode() for which in (_TRACE_TABLE, _TRACE_CHAIN)
-        )
+        table, chain = (_text(attributes[which]) for which in (_TRACE_TABLE, _TRACE_CHAIN))
         if table == TRACING_TABLE:
             return None
         of = int.from_bytes(attributes[_TRACE_TYPE], "big")
@@ -206,7 +213,7 @@ class NftTrace(KernelTrace[NftEvent]):
         number = self._numbers[where, table, int.from_bytes(attributes[_TRACE_HANDLE], "big")]
         inner = _attributes(attributes[_TRACE_VERDICT])
         code = int.from_bytes(inner[_VERDICT_CODE], "big", signed=True)
-        target = inner.get(_VERDICT_CHAIN, b"").rstrip(b"\0").decode() or None
+        target = _text(inner.get(_VERDICT_CHAIN, b"")) or None
         return NftEvent(
             family=where,
             table=table,
@@ -215,6 +222,10 @@ class NftTrace(KernelTrace[NftEvent]):
             verdict=_VERDICTS.get(code, str(code)),
             target=target,
         )
+
+
+def _text(name: bytes) -> str:
+    return name.rstrip(b"\0").decode()
 
 
 def _messages(data: bytes) -> Iterator[tuple[int, int, dict[int, bytes]]]:
