@@ -52,7 +52,9 @@ def steps(answer: LossAnswer) -> Iterator[Line]:
     if not hurt:
         return
     yield Line((Span("What now", Style.STRONG),))
-    told = [*_heals(answer), *_take_out(answer, hurt), *_pinned(hurt), *_again(answer)]
+    # Nothing takes a dead pod out of the rules of its hostPorts, which are not kube-proxy's.
+    heals = () if all(each.service.is_host_port for each in hurt) else _heals(answer)
+    told = [*heals, *_take_out(answer, hurt), *_pinned(hurt), *_again(answer)]
     for number, step in enumerate(told, 1):
         yield from _lines(number, step, every=answer.every)
 
