@@ -33,6 +33,7 @@ def run() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+    sys.unraisablehook = _raise_again
     try:
         status = main(sys.argv[1:])
         sys.stdout.flush()
@@ -46,6 +47,18 @@ def run() -> None:
         raise
     # The kernel takes back at once what Python would free piece by piece.
     os._exit(status)
+
+
+def _raise_again(lost: sys.UnraisableHookArgs) -> None:
+    """Raise a Ctrl-C again that came where Python ignores exceptions, as in some callbacks."""
+    if not issubclass(lost.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(lost)
+        return
+    import signal
+
+    # A moment later: here it would be ignored, too.
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.01)
 
 
 def main(arguments: Sequence[str]) -> int:

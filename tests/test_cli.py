@@ -88,6 +88,33 @@ def test_an_interruption_exits_with_130(command: Command, monkeypatch: pytest.Mo
     assert command("services", DUMP) == Done(130, "", "kubeodds: interrupted\n")
 
 
+#: A verb during which a Ctrl-C comes where Python ignores exceptions.
+LOST = """
+import sys, time
+from analyzer import cli
+
+class Lost:
+    def __del__(self):
+        raise KeyboardInterrupt
+
+def verb(_):
+    Lost()
+    time.sleep(30)
+    return 0
+
+cli._VERBS = {**cli._VERBS, "completion": verb}
+sys.argv = ["kubeodds", "completion", "bash"]
+cli.run()
+"""
+
+
+def test_an_interruption_that_python_ignores_is_not_lost() -> None:
+    done = subprocess.run(  # noqa: S603  # a program of this file
+        [sys.executable, "-c", LOST], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "kubeodds: interrupted\n")
+
+
 # --- where it goes -----------------------------------------------------------
 
 
