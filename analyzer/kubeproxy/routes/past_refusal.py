@@ -55,11 +55,10 @@ def _has_others(table: Table) -> bool:
 
 
 def has_other_tables(tables: Iterable[NftTable]) -> bool:
-    """Return whether tables of nft have base chains that are not kube-proxy's, in either mode."""
+    """Return whether tables of nft have base chains that are not kube-proxy's nftables mode's."""
     return any(
         chain.hook is not None and not names.is_own(chain.name, table.name)
         for table in tables
-        if names.SERVICES not in table.chains
         for chain in table.chains.values()
     )
 

@@ -142,8 +142,11 @@ def service(text: str) -> ServicePort:
     here = Node(name="here", pod_networks=(ip_network("10.244.0.0/16"),))
     cluster = Cluster(nodes={"here": here})
     ruleset = read_ruleset(text.encode(), "dump")
-    of = NftRecogniser if isinstance(ruleset, NftRuleset) else Recogniser
-    found = of(ruleset, cluster, node="here", node_addresses=(NODE,))  # type: ignore[arg-type]
+    found: NftRecogniser | Recogniser
+    if isinstance(ruleset, NftRuleset):
+        found = NftRecogniser(ruleset, cluster, node="here", node_addresses=(NODE,))
+    else:
+        found = Recogniser(ruleset, cluster, node="here", node_addresses=(NODE,))
     (only,) = found.view().services
     return only
 
@@ -197,6 +200,13 @@ def test_what_others_translate_is_not_refused(
     chains: list[NftChain], rule: tuple[str, int, tuple[str, str]]
 ) -> None:
     check(nft_dump(*chains) + translates(*rule), "reject")
+
+
+def test_rules_beside_what_iptables_mode_left_are_evaluated_too() -> None:
+    head = "type filter hook forward priority -10; policy accept;"
+    left = f"table ip filter {{\n{block('KUBE-SERVICES')}\n{block('FORWARD', head, 'drop')}\n}}\n"
+    check(nft_dump() + left, "reject")
+    assert service(nft_dump() + left).routes
 
 
 def test_nor_is_it_in_iptables_mode() -> None:
