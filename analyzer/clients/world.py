@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from typing import Final
 
 _DNS_PORT: Final = 53
-#: The kinds of frontend that a client calls if a Service has several, the first first.
+#: Of the frontends of a Service, a client calls that of the first of these kinds.
 _INSIDE: Final = (
     FrontendKind.CLUSTER_IP,
     FrontendKind.NODE_PORT,
