@@ -109,7 +109,7 @@ cli.run()
 
 
 def test_an_interruption_that_python_ignores_is_not_lost() -> None:
-    done = subprocess.run(  # noqa: S603  # a program of this file
+    done = subprocess.run(  # noqa: S603  # our own program
         [sys.executable, "-c", LOST], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "kubeodds: interrupted\n")
