@@ -115,6 +115,13 @@ class Region:
             return Ternary.TRUE
         raise Parted(self, asked, inside)
 
+    def is_at(self, number: int) -> Ternary:
+        """Return whether the address is this one, in less time than `is_within`; or raise it."""
+        at = self._at(number)
+        if at == len(self.intervals) or self.intervals[at][0] > number:
+            return Ternary.FALSE
+        return self.is_within(((number, number),))
+
     def common(self, asked: Intervals) -> Intervals:
         """Return the part of `asked` that is in the region."""
         found: list[Interval] = []
@@ -318,6 +325,18 @@ def joined(parts: Iterable[Interval]) -> Intervals:
         else:
             found.append((low, high))
     return tuple(found)
+
+
+def one_each(numbers: Iterable[int]) -> Intervals:
+    """Return intervals that contain these addresses, given as numbers, and no others."""
+    found: list[Interval] = []
+    first = last = -2
+    for number in sorted(set(numbers)):
+        if number != last + 1:
+            found.append((first, last))
+            first = number
+        last = number
+    return (*found[1:], (first, last)) if found else ()
 
 
 def around(parts: Iterable[Interval], most: int) -> Intervals:

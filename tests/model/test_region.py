@@ -22,6 +22,7 @@ from analyzer.model.region import (
     joined,
     meet,
     networks_of,
+    one_each,
     span,
 )
 from analyzer.model.ternary import Ternary
@@ -96,6 +97,31 @@ def test_a_region_is_parted_as_a_set_is(
         assert numbers(parted.outside.intervals) == held - numbers(asked)
         assert is_in_order(parted.outside.intervals)
         assert parted.inside.whole is parted.outside.whole is region
+
+
+@examples(60, 1_000)
+@given(INTERVALS, st.integers(0, LAST))
+def test_a_region_is_at_an_address_as_it_is_within_one(
+    mine: list[tuple[int, int]], number: int
+) -> None:
+    region = Region.of(4, mine)
+    if region is None:
+        return
+    try:
+        wanted = region.is_within(((number, number),))
+    except Parted as parted:
+        with pytest.raises(Parted) as caught:
+            region.is_at(number)
+        again = caught.value
+        assert (again.asked, again.within) == (parted.asked, parted.within)  # noqa: PT017
+    else:
+        assert region.is_at(number) is wanted
+
+
+@examples(60, 1_000)
+@given(st.lists(st.integers(0, LAST)))
+def test_numbers_are_the_intervals_that_they_are_one_by_one(given: list[int]) -> None:
+    assert one_each(given) == joined((number, number) for number in given)
 
 
 def test_regions_of_the_same_addresses_are_equal() -> None:

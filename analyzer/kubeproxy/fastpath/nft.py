@@ -35,7 +35,7 @@ from analyzer.kubeproxy.view import Endpoint, Frontend, FrontendKind, Route, Sou
 from analyzer.model.addresses import Address, address_to_text, host_text
 from analyzer.model.packet import Mark, Packet
 from analyzer.model.probability import NEVER, Bounds, numgen_weights
-from analyzer.model.region import Intervals, Region, everything, joined
+from analyzer.model.region import Intervals, Region, everything, one_each
 from analyzer.model.value import replace, value
 from analyzer.semantics.onward import asked_of_others
 
@@ -297,7 +297,7 @@ class PlainServices:
         address = place.frontend.address
         assert address is not None  # otherwise its rows are not plain
         version = address.version
-        own = joined((int(a), int(a)) for a in self._own if a.version == version)
+        own = one_each(int(a) for a in self._own if a.version == version)
         return Region.of(version, Region(version, (everything(version),)).without(own))
 
     def _is_drawn(self, walked: Explored, drawn: Drawn) -> bool:

@@ -11,7 +11,7 @@ from analyzer.kubeproxy.rows.shapes import number
 from analyzer.kubeproxy.view import Frontend, Source
 from analyzer.model.addresses import IPV6, Address
 from analyzer.model.packet import Mark
-from analyzer.model.region import Interval, Intervals, everything, joined, without
+from analyzer.model.region import Interval, Intervals, everything, joined, one_each, without
 from analyzer.model.value import value
 
 
@@ -44,7 +44,7 @@ class PlainHosts:
 
     def __init__(self, hairpins: Hairpins, own: Collection[Address]) -> None:
         self._hairpins = hairpins
-        self._own = joined([(int(each), int(each)) for each in own])
+        self._own = one_each(map(int, own))
         self._every: list[PlainFlows] = []
         self._hosts: set[str] = set()
         self._here: set[str] = set()
@@ -117,7 +117,7 @@ class PlainHosts:
             for text, asked in used.items():
                 host, _, port = text.rpartition(":")
                 found.setdefault((asked.protocol, int(port)), set()).add(number(host))
-        return {key: joined((at, at) for at in numbers) for key, numbers in found.items()}
+        return {key: one_each(numbers) for key, numbers in found.items()}
 
     def not_own(self) -> Iterable[Intervals]:
         """Yield intervals that contain all endpoints, and none of the node's own addresses."""
@@ -131,7 +131,7 @@ class PlainHosts:
 
 
 def _intervals(hosts: Iterable[str]) -> Intervals:
-    return joined([(at, at) for at in map(number, hosts)])
+    return one_each(map(number, hosts))
 
 
 def _around(head: str) -> Interval:

@@ -6,8 +6,9 @@ find that, so that no endpoint is looked at. Where they do not, each Service is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable
 from functools import partial
+from typing import Final
 
 from analyzer.kubeproxy.fastpath.nft_hairpins import PlainHairpins
 from analyzer.kubeproxy.fastpath.nft_hosts import PlainFlows, PlainHosts
@@ -18,6 +19,9 @@ from analyzer.kubeproxy.view import Source
 from analyzer.model.addresses import Address
 from analyzer.model.packet import Mark
 from analyzer.model.region import Intervals
+
+#: Most ports of endpoints whose hairpin flows are evaluated all at once.
+_MOST_PORTS: Final = 32
 
 
 class QuietServices:
@@ -80,8 +84,9 @@ class QuietServices:
             (like.kind, asked.frontend, like.protocol, endpoint_of(text)) for text, asked in every
         ]
         marks = {hairpins.marks(*way) for way in ways}
+        ports = {endpoint.port for *_, endpoint in ways}
         for mark in frozenset[Mark]().union(*marks):
-            if not self._spares_hairpins(like.protocol, mark, at):
+            if not self._spares_hairpins(like.protocol, mark, ports, at):
                 return not any(hairpins.after_dnat(*way).lost for way in ways)
         return True
 
@@ -95,9 +100,19 @@ class QuietServices:
         spares = partial(self._walks.spared.are, *way)
         return self._is_spared(towards, partial(self._are_spared, spares), at)
 
-    def _spares_hairpins(self, protocol: str, mark: Mark, at: int) -> bool:
-        spares = partial(self._walks.spared.are_hairpins, protocol, mark)
-        return self._is_spared((protocol, mark), lambda: spares(self._hosts.those_here), at)
+    def _spares_hairpins(
+        self, protocol: str, mark: Mark, ports: Collection[int | None], at: int
+    ) -> bool:
+        """Return whether no such flow is lost, whatever its port, or to none of a few ports."""
+        spared = self._walks.spared
+
+        def spares(port: int | None) -> bool:
+            return spared.are_hairpins(protocol, mark, port, self._hosts.at_port(protocol, port))
+
+        def are_spared(port: int | None) -> bool:
+            return self._is_spared((protocol, mark, port), partial(spares, port), at)
+
+        return are_spared(None) or (len(ports) <= _MOST_PORTS and all(map(are_spared, ports)))
 
     def _are_spared(self, spares: Callable[[Intervals], bool]) -> bool:
         """Return whether one traversal for the endpoints of all Services finds no loss."""

@@ -11,7 +11,7 @@ for almost all flows of a dump. Destinations are distinguished when one of them 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from operator import attrgetter
 from typing import Final, TypeAlias
@@ -60,6 +60,10 @@ def from_any_side(packet: Packet) -> Packet:
         return packet
     unknown = {"comes_from": None, "bridge_port": None, "from_node": None, "to_node": None}
     return replace(packet, **unknown)
+
+
+def _are_masqueraded(every: Iterable[Onward]) -> bool:
+    return all(not each.lost and each.masquerade is Ternary.TRUE for each in every)
 
 
 class Leaving:
@@ -301,9 +305,15 @@ class Leaving:
         return not any(onward.lost for onward in self._to_any(packet, addresses))
 
     def masquerades(self, packet: Packet, addresses: Intervals) -> bool:
-        """Return the same of packets that get another source address, too."""
-        every = self._to_any(packet, addresses)
-        return all(not each.lost and each.masquerade is Ternary.TRUE for each in every)
+        """Return the same of packets to their own source that get another one, too.
+
+        In one traversal that matches on addresses do not split, or else in one of such packets
+        alone; those with a port are distinguished where rules match on it.
+        """
+        if _are_masqueraded(self._to_any(packet, addresses)):
+            return True
+        found = self.to_itself(packet, addresses)
+        return found is not None and _are_masqueraded(onward for _, onward in found[0])
 
     def to_others(self, packet: Packet, addresses: Intervals) -> OnwardBySource | None:
         """Return what happens to packets to any of some addresses, from another one, by source.
@@ -337,12 +347,11 @@ class Leaving:
         loses = (bounds for _, onward in found[0] for _, bounds in onward.lost)
         return all(bounds.is_exact for bounds in loses) and self._is_enough(wide, found)
 
-    def _to_any(self, packet: Packet, addresses: Intervals) -> Iterator[Onward]:
-        """Yield what may happen to a packet to one of some addresses."""
+    def _to_any(self, packet: Packet, addresses: Intervals) -> Sequence[Onward]:
+        """Return what may happen to a packet to one of some addresses."""
         to = AnyOf(self._everywhere.version, addresses)
         wide = replace(self._wide(packet), sources=None, destinations=to, destination_port=None)
-        parts, _ = self._walked(wide)
-        yield from (onward for _, onward in parts)
+        return [onward for _, onward in self._walked(wide)[0]]
 
     def _walked(self, packet: Packet) -> OnwardBySource:
         found = self._hooks.onward(packet, made_here=packet.in_interface == NO_DEVICE)

@@ -59,10 +59,16 @@ class Spared:
         ways = self._ways(source, protocol, mark)
         return any(self._spares(each, addresses) for each in ways)
 
-    def are_hairpins(self, protocol: str | None, mark: Mark, addresses: Intervals) -> bool:
-        """Return the same of hairpin flows, which have to be masqueraded."""
+    def are_hairpins(
+        self, protocol: str | None, mark: Mark, port: int | None, addresses: Intervals
+    ) -> bool:
+        """Return the same of hairpin flows, which have to be masqueraded.
+
+        Without a port, that of flows to any port.
+        """
         ways = self._ways(Source.HAIRPIN, protocol, mark)
-        return any(self._spares(each, addresses, returns=True) for each in ways)
+        to = (replace(each, destination_port=port) for each in ways)
+        return any(self._spares(each, addresses, returns=True) for each in to)
 
     def to_others(
         self, source: Source, protocol: str, mark: Mark, port: int | None, addresses: Intervals

@@ -149,7 +149,7 @@ class NatWalks(FlowWalks):
         Hairpin flows are marked. Also False if rules distinguish more than `most` destinations.
         """
         mark = self.mark_of_masquerade
-        if not self.spared.are_hairpins(None, mark or Mark(), self._leaving.within):
+        if not self.spared.are_hairpins(None, mark or Mark(), None, self._leaving.within):
             return False
         at_once = [self.spared.at_once(source, self.plain_mark) for source in Source]
         if all(at_once) or (not most and None not in at_once):

@@ -45,6 +45,11 @@ class WrittenElements(Lazy[Element]):
             self._columns, self._is_split = self._split(), True
         return self._columns
 
+    @property
+    def has_values(self) -> bool:
+        """Whether they are those of a map; only for elements that have columns."""
+        return " : " in self.source
+
     def numbers(self) -> Sequence[int] | None:
         """Return the keys of a set, if each is one number; None: they are not, or it is a map."""
         columns = None if ":" in self.source else self.columns()

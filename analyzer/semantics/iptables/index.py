@@ -18,7 +18,7 @@ from analyzer.model.iptables.matches import MatchDestination, MatchSctp, MatchTc
 from analyzer.model.iptables.options import Option, Range
 from analyzer.model.iptables.rules import LazyRules, Rule
 from analyzer.model.packet import Packet
-from analyzer.model.region import AnyOf, Intervals, Parted, joined
+from analyzer.model.region import AnyOf, Intervals, Parted, one_each
 
 #: Shorter chains are evaluated as they are.
 WORTHWHILE = 32
@@ -86,7 +86,7 @@ class ChainIndex:
             texts = self._by_address or dict.fromkeys(host for host, _ in keys if host is not None)
             found = [each for each in map(address_from_text, texts) if each is not None]
             numbers = [int(each) for each in found if each.version == version]
-            self._named[version] = joined((number, number) for number in numbers)
+            self._named[version] = one_each(numbers)
         return self._named[version]
 
     def candidates(self, packet: Packet, start: int) -> Iterable[int]:

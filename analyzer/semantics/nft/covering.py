@@ -56,19 +56,9 @@ def covers(given: Expression, held: Value, words: _Words) -> Ternary:
             return Ternary.UNKNOWN
 
 
-def _is_number(given: Expression) -> bool:
-    """Return whether an operand is one number that a packet's value may be, or an unknown word."""
-    if isinstance(given, int):
-        return 0 <= given <= _MOST
-    return isinstance(given, IPv4Address | IPv6Address | str)
-
-
 def _covers_all(parts: Iterable[tuple[Expression, Value, Mapping[str, int]]]) -> Ternary:
     result, parted = Ternary.TRUE, None
     for given, held, words in parts:
-        if type(held) is Bits and held.unknown == _MOST and _is_number(given):
-            result &= Ternary.UNKNOWN  # of thousands of elements none needs a look at its number
-            continue
         try:
             result &= covers(given, held, words)
         except Parted as by:

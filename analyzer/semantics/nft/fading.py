@@ -9,7 +9,7 @@ from analyzer.model.nft.expressions import Element
 from analyzer.model.nft.ruleset import Set, Table
 from analyzer.model.nft.statements import SetUpdate
 from analyzer.model.nft.written import WrittenElements
-from analyzer.model.region import Intervals, joined
+from analyzer.model.region import Intervals, joined, one_each
 from analyzer.semantics.nft.covering import interval_of
 
 _NO_WORDS: Final[Mapping[str, int]] = {}
@@ -50,6 +50,6 @@ def networks_of(elements: Sequence[Element]) -> Intervals | None:
     """Return all addresses of a set of addresses; None: it is a map, or holds others."""
     numbers = elements.numbers() if isinstance(elements, WrittenElements) else None
     if numbers is not None:
-        return joined([(number, number) for number in numbers])
+        return one_each(numbers)
     each = [None if e.value is not None else interval_of(e.key, _NO_WORDS) for e in elements]
     return None if None in each else joined([one for one in each if one is not None])

@@ -1,7 +1,5 @@
 """Evaluates nft comparisons and lookups against a packet.
 
-Both depend on whether an operand covers a packet's value, so they are in one file, past 400 lines.
-
 Source: Linux, net/netfilter/nft_cmp.c, nft_range.c, nft_lookup.c, nft_bitwise.c.
 """
 
@@ -27,12 +25,11 @@ from analyzer.model.nft.ruleset import Set, Table
 from analyzer.model.nft.statements import Match, Vmap
 from analyzer.model.packet import Packet
 from analyzer.model.probability import NEVER, Dyadic
-from analyzer.model.region import Interval, Intervals, Parted, Region, joined
+from analyzer.model.region import Interval, Intervals, Region, joined
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.semantics.match_result import MatchResult
 from analyzer.semantics.nft.covering import (
-    are_all_named,
     covers,
     interval_of,
     ordered,
@@ -46,9 +43,9 @@ from analyzer.semantics.nft.fading import (
     networks_of,
 )
 from analyzer.semantics.nft.fields import constant_number, read
-from analyzer.semantics.nft.found import Found, Hit, drawn_from, some
+from analyzer.semantics.nft.found import Found, Hit, some
 from analyzer.semantics.nft.index import Index
-from analyzer.semantics.nft.pairs import PairLookup, pair_of
+from analyzer.semantics.nft.lookup import lookup
 from analyzer.semantics.nft.values import Draw, Evaluated
 from analyzer.semantics.situation import Situation
 
@@ -225,10 +222,10 @@ class Lookups:
             if networks is not None:  # one question, however many they are
                 return some(key, key.held.is_within(networks))
         if not isinstance(key.held, Devices):
-            return _lookup(key, self._index(where, elements))
+            return lookup(key, self._index(where, elements))
         asked = where, key.held, key.applies
         if asked not in self._by_device:  # many flows are of the same devices
-            self._by_device[asked] = _lookup(key, self._index(where, elements))
+            self._by_device[asked] = lookup(key, self._index(where, elements))
         return self._by_device[asked]
 
     def _networks(
@@ -278,7 +275,7 @@ class Lookups:
         if not is_of_clients and not is_filled_by_rules(held, self._table):
             return self._find_fading(key, held)
         if held.value is not None:
-            shown = _lookup(key, self._index(SetRef(held.name), held.elements)).hits
+            shown = lookup(key, self._index(SetRef(held.name), held.elements)).hits
             later = Element(key=Wildcard(), value=Unknown("what was added since"))
             hits = [*(Hit(hit.element) for hit in shown), Hit(later)]
             return Found(key.applies, tuple(hits), is_sure=False)
@@ -296,79 +293,12 @@ class Lookups:
             if known is Ternary.TRUE and len(stays) < len(held.elements):
                 known = key.held.is_within(networks_of(stays) or ()) | Ternary.UNKNOWN
             return some(key, known)
-        found = _lookup(key, self._index(where, held.elements))
-        if len(stays) == len(held.elements) or all(hit.element in stays for hit in found.hits):
-            return found
-        return replace(found, is_sure=False)
-
-
-def _lookup(key: Evaluated, index: Index) -> Found:
-    if isinstance(key.held, Draw):
-        return drawn_from(key, key.held, index)
-    candidates = index.candidates(key)
-    twice = pair_of(key.held)
-    if twice is not None:
-        together = PairLookup(key, index, *twice)
-        if together.is_apart:
-            candidates = together.of_others(candidates)
-        else:
-            known = together.of_itself(candidates)
-            if known is not None:
-                return some(key, known)
-    if not _may_cover(key, index, candidates):
-        return Found(key.applies, (), is_sure=False)
-    certain: list[Hit] = []
-    hits: list[Hit] = []
-    rest: list[Hit] = []
-    for at in candidates:
-        element = index.element(at)
-        if isinstance(element.key, Wildcard):
-            rest.append(Hit(element))
-            continue
-        match covers(element.key, key.held, key.words):
-            case Ternary.TRUE:
-                certain.append(Hit(element))
-            case Ternary.UNKNOWN:
-                hits.append(Hit(element))
-            case Ternary.FALSE:
-                pass
-    if certain:
-        # More than one: the kernel refuses that, so the dump was edited.
-        return Found(key.applies, tuple(certain), is_sure=True)
-    is_sure = bool(rest) or are_all_named(key.held, [hit.element.key for hit in hits])
-    return Found(key.applies, (*hits, *rest), is_sure=is_sure)
-
-
-def _may_cover(key: Evaluated, index: Index, candidates: Sequence[int]) -> bool:
-    """Return whether one of some elements may cover a key that has a region for a part.
-
-    Raises:
-        Parted: some do so for a part of the region, and none for the rest.
-    """
-    parts = key.held if isinstance(key.held, tuple) else (key.held,)
-    parted: Parted | None = None
-    for at, region in enumerate(parts):
-        if not isinstance(region, Region):
-            continue
-        every = index.intervals(at, len(parts), _addresses)
-        intervals = [interval for place in candidates if (interval := every[place]) is not None]
-        if len(intervals) < len(candidates):
-            continue
-        try:
-            known = region.is_within(joined(intervals))
-        except Parted as by:
-            parted = by  # which matters only where all else may be covered
-            continue
-        if known is Ternary.FALSE:
-            return False
-    if parted is not None:
-        raise parted
-    return True
-
-
-def _addresses(part: Expression) -> Interval | None:
-    """Return the addresses that a part of a key covers; None if not known."""
-    return interval_of(part, _NONE)
+        if len(stays) < len(held.elements):
+            found = lookup(key, Index(stays))
+            if found.is_sure:
+                return found
+        found = lookup(key, self._index(where, held.elements))
+        return replace(found, is_sure=found.is_sure and len(stays) == len(held.elements))
 
 
 def _known(found: Found) -> Ternary:

@@ -8,17 +8,15 @@ element contains none of the others, and all of the former are found at once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Sequence
 
-from analyzer.model.nft.expressions import Concat, Expression
+from analyzer.model.bits import ANY
 from analyzer.model.region import Apart, Interval, Intervals, Itself, Region, joined
 from analyzer.model.ternary import Ternary
-from analyzer.semantics.nft.covering import covers, interval_of
+from analyzer.model.value import replace
+from analyzer.semantics.nft.covered import by_columns, has_columns
 from analyzer.semantics.nft.index import Index
 from analyzer.semantics.nft.values import Evaluated, Value
-
-_NONE: Final[Mapping[str, int]] = {}
 
 
 def pair_of(held: Value) -> tuple[int, int] | None:
@@ -47,8 +45,8 @@ class PairLookup:
 
     def __init__(self, key: Evaluated, index: Index, one: int, other: int) -> None:
         assert isinstance(key.held, tuple)
+        self._key = key
         self._held = key.held
-        self._words = key.words
         self._index = index
         self._one, self._other = one, other
 
@@ -59,12 +57,12 @@ class PairLookup:
 
     def of_others(self, candidates: Sequence[int]) -> Sequence[int]:
         """Return those elements that may contain a packet that is not sent back to its source."""
-        odd = self._index.odd(self._one, self._other, self._intervals)
+        odd = self._index.odd(self._one, self._other, len(self._held))
         if not odd:
             return ()
         return [at for at in candidates if at in odd]
 
-    def of_itself(self, candidates: Sequence[int]) -> Ternary | None:
+    def of_itself(self) -> Ternary | None:
         """Return whether the set contains a packet sent back to its source; None for other sets.
 
         Raises:
@@ -72,7 +70,7 @@ class PairLookup:
         """
         region = self._held[self._one]
         assert isinstance(region, Itself)
-        found = self._twice(candidates)
+        found = self._twice()
         if found is None:
             return None
         certain, possible = found
@@ -80,48 +78,29 @@ class PairLookup:
             return Ternary.TRUE
         return region.is_within(possible) & Ternary.UNKNOWN
 
-    def _twice(self, candidates: Sequence[int]) -> tuple[Intervals, Intervals] | None:
+    def _twice(self) -> tuple[Intervals, Intervals] | None:
         """Return the addresses that elements contain twice, and those that they may."""
         places = self._one, self._other
-        rest = tuple(part for at, part in enumerate(self._held) if at not in places)
-        key = *places, rest
-        if key not in self._index.twice:
-            self._index.twice[key] = self._held_twice(candidates)
-        return self._index.twice[key]
+        rest = tuple(ANY if at in places else part for at, part in enumerate(self._held))
+        if (places, rest) not in self._index.twice:
+            self._index.twice[places, rest] = self._held_twice(replace(self._key, held=rest))
+        return self._index.twice[places, rest]
 
-    def _held_twice(self, candidates: Sequence[int]) -> tuple[Intervals, Intervals] | None:
-        if not isinstance(self._words, tuple):
+    def _held_twice(self, rest: Evaluated) -> tuple[Intervals, Intervals] | None:
+        if self._index.has_values or not has_columns(rest, self._index):
             return None
-        ones, others = self._intervals(self._one), self._intervals(self._other)
+        places = self._one, self._other
+        ones, others = (self._index.intervals(at, len(self._held)) for at in places)
         certain: list[Interval] = []
         possible: list[Interval] = []
-        for at in candidates:
-            element = self._index.elements[at]
+        candidates = self._index.candidates(rest)
+        for at, known in by_columns(rest, self._index, candidates, places):
             one, other = ones[at], others[at]
-            if element.value is not None or not isinstance(element.key, Concat):
-                return None
-            if one is None or other is None or len(element.key.parts) != len(self._held):
+            if one is None or other is None:
                 return None
             low, high = max(one[0], other[0]), min(one[1], other[1])
-            rest = self._rest_of(element.key.parts) if low <= high else Ternary.FALSE
-            if rest is not Ternary.FALSE:
+            if low <= high:
                 possible.append((low, high))
-            if rest is Ternary.TRUE:
-                certain.append((low, high))
+                if known is Ternary.TRUE:
+                    certain.append((low, high))
         return joined(certain), joined(possible)
-
-    def _rest_of(self, parts: Sequence[Expression]) -> Ternary:
-        """Return whether an element covers all of the key except for the two addresses."""
-        assert isinstance(self._words, tuple)
-        found = Ternary.TRUE
-        for at, (given, held, words) in enumerate(zip(parts, self._held, self._words, strict=True)):
-            if at not in {self._one, self._other}:
-                found &= covers(given, held, words)
-        return found
-
-    def _intervals(self, at: int) -> Sequence[Interval | None]:
-        return self._index.intervals(at, len(self._held), _addresses)
-
-
-def _addresses(part: Expression) -> Interval | None:
-    return interval_of(part, _NONE)

@@ -6,10 +6,11 @@ from typing import Final
 
 import pytest
 
+from analyzer.kubeproxy.fastpath.nft_hairpins import PlainHairpins
 from analyzer.kubeproxy.fastpath.nft_quiet import QuietServices
 from analyzer.kubeproxy.generate import nft_text, services
 from analyzer.kubeproxy.nftables import NftRecogniser
-from analyzer.kubeproxy.rows.plain_shares import PlainRoutes
+from analyzer.kubeproxy.rows.plain_shares import MasqueradeAndLoss, PlainRoutes
 from analyzer.kubeproxy.view import View
 from analyzer.model.cluster import Cluster
 from tests.support.captures import FIXTURES, Capture
@@ -91,6 +92,15 @@ def test_services_may_be_asked_about_before_others_are_read(*, masquerades: bool
     }
     assert found == {s.name: getattr(s.routes, "is_quiet", None) for s in every}
     assert {*found.values()} == {masquerades}
+
+
+def test_hairpin_flows_to_one_port_are_decided_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def each(*_: object) -> MasqueradeAndLoss:
+        raise AssertionError("an endpoint's flows to itself were evaluated alone")
+
+    monkeypatch.setattr(PlainHairpins, "after_dnat", each)
+    found = view(GENERATED, plainly=True).services
+    assert all(isinstance(s.routes, PlainRoutes) and s.routes.is_quiet for s in found)
 
 
 def test_all_services_of_a_dump_are_decided_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

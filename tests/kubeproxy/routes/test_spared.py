@@ -130,7 +130,7 @@ MASQUERADE = (
 @example(filtered("-A FORWARD -d 10.0.0.2/32 -j DROP"), Mark(1))
 def test_what_returns_is_spared_if_it_is_masqueraded(text: str, mark: Mark) -> None:
     node = Node("\n".join((text.rstrip(), *MASQUERADE)))
-    if node.spared.are_hairpins("tcp", mark, ALL):
+    if node.spared.are_hairpins("tcp", mark, None, ALL):
         assert not node.keeps(mark)
     elif text == filtered():
         assert not mark.value & 1
@@ -139,5 +139,31 @@ def test_what_returns_is_spared_if_it_is_masqueraded(text: str, mark: Mark) -> N
 @pytest.mark.parametrize(("mark", "spared"), [(Mark(1), True), (Mark(2), False), (Mark(), False)])
 def test_what_keeps_its_source_is_not_spared(mark: Mark, *, spared: bool) -> None:
     node = Node("\n".join((filtered().rstrip(), *MASQUERADE)))
-    assert node.spared.are_hairpins(None, mark, ALL) is spared
+    assert node.spared.are_hairpins(None, mark, None, ALL) is spared
     assert node.spared.are(Source.HAIRPIN, None, mark, ALL)
+
+
+#: As kube-proxy in nftables mode masquerades what returns: by address, protocol and port.
+HAIRPINS = """\
+table ip x {
+	set hairpins {
+		type ipv4_addr . ipv4_addr . inet_proto . inet_service
+		elements = { %s }
+	}
+	chain post {
+		type nat hook postrouting priority 100; policy accept;
+		ip saddr . ip daddr . meta l4proto . th dport @hairpins masquerade
+	}
+}
+"""
+
+
+@pytest.mark.parametrize("missing", [None, *by_source.ADDRESSES])
+def test_what_returns_to_a_port_is_spared_if_each_is_masqueraded(missing: object) -> None:
+    kept = [f"{each} . {each} . tcp . 80" for each in by_source.ADDRESSES if each != missing]
+    node = Node(HAIRPINS % ", ".join(kept))
+    spared = [
+        node.spared.are_hairpins(protocol, Mark(), port, ALL)
+        for protocol, port in (("tcp", 80), ("tcp", 90), ("tcp", None), ("udp", 80), (None, 80))
+    ]
+    assert spared == [missing is None, False, False, False, False]
