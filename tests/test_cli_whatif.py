@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Final
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -11,6 +11,7 @@ import pytest
 from analyzer import output
 from analyzer.failure import whatif
 from analyzer.reports.renderers import RENDERERS
+from tests.support.captures import FIXTURES
 from tests.support.commands import DUMP, OBJECTS, Command
 from tests.support.dumps import cluster_ip, dump, two_endpoints
 from tests.support.losses import OWN, TWO, service, with_services
@@ -119,6 +120,29 @@ def test_a_service_without_endpoints_breaks_nothing(command: Command) -> None:
     assert document(command, *asked)["no_endpoints"] == ["ns/empty:http"]
 
 
+ZONED: Final = FIXTURES / "1.24.3-iptables-legacy" / "policies" / "objects.json.gz"
+
+
+@pytest.mark.parametrize(
+    ("service", "nodes", "zones"), [("pol/two-ports:http", 2, 1), ("pol/int-local-elsewhere", 1, 0)]
+)
+def test_a_zone_of_several_nodes_is_one_failure(
+    command: Command, service: str, nodes: int, zones: int
+) -> None:
+    asked = "--from-objects", str(ZONED), "--service", service, "--depth", "1"
+    (told,) = document(command, *asked)["services"]
+    assert (told["survives"], told["zones"]["survives"]) == (nodes, zones)
+    for least in (1, 2):
+        for option, survived in (("--min-survives", nodes), ("--min-survives-zones", zones)):
+            for form in RENDERERS["whatif"]:
+                done = command("whatif", *asked, option, str(least), "-o", form)
+                assert done.status == (least > survived), (option, form)
+            broken = document(command, *asked, option, str(least))["broken"]
+            assert [each["threshold"] for each in broken] == [option[2:]] * (least > survived)
+    done = command("whatif", *asked, "--min-survives-zones", "2")
+    assert f"--min-survives-zones 2: 1 ServicePort may not survive 2 zones: {service}." in done.out
+
+
 # --- what is refused -------------------------------------------------------------
 
 
@@ -128,6 +152,12 @@ def test_a_service_without_endpoints_breaks_nothing(command: Command) -> None:
         ("--only nodes", "'nodes' is not one of node, zone, control-plane, set"),
         ("--depth 0", "'0' is not a positive integer"),
         ("--top -1", "--top"),
+        (
+            "--only zone --min-survives 1",
+            "--min-survives counts nodes, which --only zone leaves out",
+        ),
+        ("--min-survives-zones 1", "--min-survives-zones: no zone is known"),
+        ("--min-survives-zones 0", "'0' is not a positive integer"),
         ("--min-survives x", "'x' is not a positive integer"),
         ("--max-loss 101%", "is not between 0% and 100%"),
         ("--control-plane worker9", "no such node is known"),

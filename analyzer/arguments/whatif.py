@@ -75,6 +75,11 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
             "everything is judged"
         ),
     },
+    "--min-survives-zones": {
+        "metavar": "K",
+        "type": _count,
+        "help": "the same for any K zones",
+    },
 }
 
 #: What the words of its answers mean.
@@ -83,7 +88,7 @@ EPILOG: Final = (
     "over all ServicePorts with endpoints; total loss and partial loss are those of `loss`. A "
     "ServicePort survives K nodes if each of its routes keeps a living endpoint whichever K "
     "nodes are lost; routes only to this node's own endpoints (Local policies) count only if "
-    "there is no other."
+    "there is no other. Zones are counted likewise."
 )
 
 

@@ -12,9 +12,10 @@ from analyzer.failure.hairpin_loss import flows_of_senders
 from analyzer.failure.loss import service_loss
 from analyzer.failure.models import Dead
 from analyzer.kubeproxy.predict.every_node import EveryNode
-from analyzer.kubeproxy.view import Route, ServicePort
+from analyzer.kubeproxy.view import Route, ServicePort, Source
 from analyzer.model.endings import total
-from analyzer.model.probability import Bounds
+from analyzer.model.probability import ALWAYS, Bounds
+from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 
 TYPE_CHECKING = False
@@ -57,6 +58,24 @@ def is_lost_beyond(services: Iterable[ServicePort], most: Fraction | None) -> bo
         if not service.is_quiet
         for route in service_loss(service, dead).routes
     )
+
+
+def lost_now(services: Iterable[ServicePort]) -> Ternary:
+    """Return whether on some route no new flow reaches an endpoint with nothing dead.
+
+    Of one ServicePort, for example at every node. What kube-proxy refuses because there is no
+    endpoint, or the source is not allowed, does not count, nor do hairpin flows.
+    """
+    dead = Dead(endpoints=frozenset())
+    found = Ternary.FALSE
+    for service in services:
+        if service.is_quiet:
+            continue
+        for each in service_loss(service, dead).routes:
+            lost = each.loss.upper and not each.survives.lower
+            if lost and each.route.source is not Source.HAIRPIN:
+                found |= Ternary.TRUE if each.loss.lower == ALWAYS else Ternary.UNKNOWN
+    return found
 
 
 def _from_endpoints(service: ServicePort) -> ServicePort:

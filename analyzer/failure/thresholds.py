@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
+from analyzer.errors import UsageError
 from analyzer.failure.incidence import ONE, Incidence, RouteRow
 from analyzer.failure.limits import allowed
 from analyzer.failure.whatif import FailureKind, WhatIf
@@ -38,6 +39,7 @@ class Breach:
 
     Attributes:
         kind: of the failure; None if the threshold is for `survives`.
+        of_zones: whether that counts zones, not nodes.
         names: of the nodes, or the zone, that fail.
         row: of the route.
         none: the share, at most, that then reaches no living endpoint.
@@ -50,10 +52,28 @@ class Breach:
     names: tuple[str, ...] = ()
     none: Dyadic | None = None
     survives: int | None = None
+    of_zones: bool = False
+
+
+def check_counted(kinds: Collection[str], min_survives: int | None, instead: str = "") -> None:
+    """Refuse to count nodes where only other failures are asked about.
+
+    Raises:
+        UsageError: that would pass for an answer about these.
+    """
+    if min_survives is not None and kinds and not {"node", "set"} & set(kinds):
+        raise UsageError(
+            f"--min-survives counts nodes, which --only {' '.join(sorted(kinds))} leaves out: "
+            f"add node to --only{instead}"
+        )
 
 
 def breaches(
-    found: WhatIf, *, max_loss: Fraction | None = None, min_survives: int | None = None
+    found: WhatIf,
+    *,
+    max_loss: Fraction | None = None,
+    min_survives: int | None = None,
+    min_survives_zones: int | None = None,
 ) -> Iterator[Breach]:
     """Yield one failure of each kind that costs too much, and ServicePorts that survive too few."""
     if max_loss is not None:
@@ -66,14 +86,20 @@ def breaches(
                     names=tuple(where.groups[each] for each in broken.groups),
                     none=broken.row.reaches_none(broken.groups),
                 )
-    if min_survives is None:
-        return
-    for at, service in enumerate(found.services):
-        survives = found.survives(at)
-        if survives is not None and survives < min_survives:
-            survival = found.survival(at)
-            assert survival is not None  # it has endpoints
-            yield Breach(service=service, row=survival.row, survives=survives)
+    if min_survives is not None:
+        for at, service in enumerate(found.services):
+            survives = found.survives(at)
+            if survives is not None and survives < min_survives:
+                survival = found.survival(at)
+                assert survival is not None  # it has endpoints
+                yield Breach(service=service, row=survival.row, survives=survives)
+    if min_survives_zones is not None:
+        for at, service in enumerate(found.services):
+            survival = found.survival_of_zones(at)
+            if survival is not None and survival.survives < min_survives_zones:
+                yield Breach(
+                    service=service, row=survival.row, survives=survival.survives, of_zones=True
+                )
 
 
 def _exceeding(

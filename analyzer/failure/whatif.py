@@ -139,6 +139,12 @@ class WhatIf:
         """Return the ServicePort of a row."""
         return self.services[row.service]
 
+    def uncounted(self) -> Iterator[tuple[int, ServicePort]]:
+        """Yield the ServicePorts without a flow that reaches an endpoint, by index."""
+        for at, service in enumerate(self.services):
+            if not self.nodes.services[at] and at not in self.nodes.own:
+                yield at, service
+
     def incidence_of(self, failure: Failure) -> Incidence:
         """Return the incidence whose indexes the groups of a failure are."""
         if failure.kind is FailureKind.ZONE:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from analyzer.model.diagnostics import Diagnostic
     from analyzer.model.packet import Packet
     from analyzer.model.services import ApiServicePort
+    from analyzer.model.ternary import Ternary
     from analyzer.outage.api_servers import ApiProcess
     from analyzer.outage.control_plane import ControlPlaneState, ControlPlaneTopology
     from analyzer.outage.scenario import Scenario
@@ -206,7 +207,10 @@ class WhatIfAnswer:
         breaches: how the limits are broken, once for each kind of failure.
         max_loss: the limit on what a failure may cost a ServicePort.
         min_survives: the least number of nodes that each has to survive.
-        is_lost_now: whether more than the limit is lost with nothing dead.
+        min_survives_zones: the least number of zones.
+        is_lost_beyond: whether more than the limit may be lost with nothing dead.
+        lost_now: the ServicePorts, by index, of which all new flows on some route are lost with
+            nothing dead, or may be.
         prediction: from what every node's rules were predicted, or whose were read; None: one
             node's were read.
         every_node: the ServicePorts at every node, if all nodes are judged.
@@ -226,7 +230,9 @@ class WhatIfAnswer:
     breaches: tuple[Breach, ...] = ()
     max_loss: Fraction | None = None
     min_survives: int | None = None
-    is_lost_now: bool = False
+    min_survives_zones: int | None = None
+    is_lost_beyond: bool = False
+    lost_now: Mapping[int, Ternary] = MappingProxyType({})
     prediction: Prediction | FromDumps | None = None
     every_node: tuple[EveryNode, ...] = ()
     topology: ControlPlaneTopology | None = None
@@ -266,8 +272,18 @@ class WhatIfAnswer:
     @property
     def is_broken(self) -> bool:
         """Whether a limit is broken, or not known to be kept."""
-        asked = self.max_loss is not None or self.min_survives is not None
-        return bool(self.breaches) or (asked and not self.is_whole) or self.is_lost_now
+        is_lost = self.is_lost_beyond or (self.limits_survival and bool(self.lost_now))
+        return self.is_limited and (bool(self.breaches) or is_lost or not self.is_whole)
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether there is a limit."""
+        return self.max_loss is not None or self.limits_survival
+
+    @property
+    def limits_survival(self) -> bool:
+        """Whether there is a limit on what each ServicePort survives."""
+        return self.min_survives is not None or self.min_survives_zones is not None
 
 
 @value(kw_only=True)

@@ -69,13 +69,18 @@ def _summary(answer: TimelineAnswer, lost: Sequence[Played]) -> Iterator[Line]:
         says = "kube-proxy of this node is dead: its rules stay as they are, whatever heals."
         yield Line((Span(says, Style.WARNING),))
     if not lost:
-        more = " that reaches an endpoint today" if any(sentences(answer.view.services)) else ""
+        more = " that reaches an endpoint today" if _loses_today(answer) else ""
         yield Line((f"No ServicePort loses a new flow{more}.",))
         return
     worst = lost[0]
     name, (lower, upper) = worst.service.name.text, worst.curve.lost
     within = f"{length(lower, upper)} worth of its new flows within {seconds(answer.until)}"
     yield Line((f"{name} loses {share(*worst.first)} at once, and {within}.",))
+
+
+def _loses_today(answer: TimelineAnswer) -> bool:
+    """Return whether flows are lost with nothing dead, which an outage does not cost."""
+    return any(sentences(answer.view.services))
 
 
 def _healing(answer: TimelineAnswer) -> str:
@@ -242,7 +247,8 @@ def _plot(played: Played) -> Iterator[Line]:
 def _totals(answer: TimelineAnswer, lost: Sequence[Played], shown: int) -> Iterator[Line]:
     number = count(len(answer.played), "ServicePort")
     more = f" {len(lost) - shown:,} not shown: --all." if len(lost) > shown else ""
-    says = f"{number}{at_node(answer.view)}: {len(lost):,} may lose new flows.{more}"
+    today = "" if lost or not _loses_today(answer) else " that reach an endpoint today"
+    says = f"{number}{at_node(answer.view)}: {len(lost):,} may lose new flows{today}.{more}"
     yield Line((says,))
 
 

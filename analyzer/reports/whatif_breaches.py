@@ -28,17 +28,34 @@ def breaches(answer: WhatIfAnswer) -> Iterator[Line]:
         cost = f"{each.service.name.text} {percent(each.none)} of the flows {way(each.row)}"
         says = f"--max-loss: losing {what} may cost more, for example {cost}."
         yield Line((Span(says, Style.BAD),))
-    few = [each for each in answer.breaches if each.kind is None]
-    if few:
-        names = listed([each.service.name.text for each in few])
-        number, who = answer.min_survives or 0, count(len(few), "ServicePort")
-        says = f"--min-survives {number}: {who} may not survive {count(number, 'node')}: {names}."
-        yield Line((Span(says, Style.BAD),))
-    if answer.is_lost_now:
+    for option, least, unit in limits_of_survival(answer):
+        few = [
+            each.service.name.text
+            for each in answer.breaches
+            if each.kind is None and each.of_zones is (unit == "zone")
+        ]
+        if few:
+            who = f"{count(len(few), 'ServicePort')} may not survive {count(least, unit)}"
+            says = f"{option} {least}: {who}: {listed(few)}."
+            yield Line((Span(says, Style.BAD),))
+        if answer.lost_now:
+            names = listed([answer.found.services[at].name.text for at in answer.lost_now])
+            says = f"{option} is already broken: with nothing dead, all new flows on a route "
+            says += f"may be lost: {names}."
+            yield Line((Span(says, Style.BAD),))
+    if answer.is_lost_beyond:
         says = "--max-loss is already broken: more may be lost with nothing dead."
         yield Line((Span(says, Style.BAD),))
-    elif answer.is_broken and not answer.breaches:
+    elif answer.is_broken and not answer.breaches and not answer.lost_now:
         yield Line((Span("Not everything was judged: that breaks the thresholds.", Style.BAD),))
+
+
+def limits_of_survival(answer: WhatIfAnswer) -> Iterator[tuple[str, int, str]]:
+    """Yield the limits on what ServicePorts survive: the option, how many, and of what."""
+    if answer.min_survives is not None:
+        yield "--min-survives", answer.min_survives, "node"
+    if answer.min_survives_zones is not None:
+        yield "--min-survives-zones", answer.min_survives_zones, "zone"
 
 
 def _failing(kind: FailureKind, names: Sequence[str]) -> str:

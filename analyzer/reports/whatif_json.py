@@ -7,6 +7,7 @@ DaemonSet has 5,000 endpoints each has 40,000 digits. Means are floats, right to
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import starmap
 from typing import Any, Final
 
 from analyzer.failure.incidence import Incidence, RouteRow
@@ -15,6 +16,7 @@ from analyzer.failure.thresholds import Breach
 from analyzer.failure.vantages import mean_over_nodes
 from analyzer.failure.whatif import Failure, FailureKind, Sets
 from analyzer.model.probability import Bounds, Dyadic
+from analyzer.model.ternary import Ternary
 from analyzer.outage.api_servers import ApiProcess
 from analyzer.reports import json_values as values
 from analyzer.reports.answers import WhatIfAnswer
@@ -47,6 +49,7 @@ def render(answer: WhatIfAnswer) -> Iterator[str]:
             "sets": map(writer.sets, found.sets),
             "services": filter(None, map(writer.service, range(len(found.services)))),
             "no_endpoints": map(values.encode, writer.without()),
+            "lost_now": starmap(writer.lost_now, answer.lost_now.items()),
             "broken": map(writer.breach, answer.breaches),
             "control_plane": values.encode(topology(answer)),
             "api_processes": map(writer.process, answer.api_processes),
@@ -150,19 +153,21 @@ class _Writer:
 
     def without(self) -> list[str]:
         """Return the names of ServicePorts without endpoints."""
-        nodes = self._found.nodes
-        return [
-            service.name.text
-            for at, service in enumerate(self._found.services)
-            if not nodes.services[at] and at not in nodes.own
-        ]
+        lost = self._answer.lost_now
+        return [service.name.text for at, service in self._found.uncounted() if at not in lost]
+
+    def lost_now(self, at: int, lost: Ternary) -> str:
+        """Return a ServicePort with a route on which all flows are lost already, encoded."""
+        return values.encode(
+            {**values.name(self._found.services[at]), "certain": lost is Ternary.TRUE}
+        )
 
     def breach(self, breach: Breach) -> str:
         """Return how a threshold is exceeded, encoded."""
         none = breach.none
         return values.encode(
             {
-                "threshold": "min-survives" if breach.kind is None else "max-loss",
+                "threshold": _threshold(breach),
                 "failure": None if breach.kind is None else _failing(breach.kind, breach.names),
                 "service": values.name(breach.service),
                 "route": _way(breach.row),
@@ -184,6 +189,12 @@ class _Writer:
 
     def _name(self, row: RouteRow) -> str:
         return self._found.service(row).name.text
+
+
+def _threshold(breach: Breach) -> str:
+    if breach.kind is not None:
+        return "max-loss"
+    return "min-survives-zones" if breach.of_zones else "min-survives"
 
 
 def _failing(kind: FailureKind, names: tuple[str, ...]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """``whatif`` as JUnit XML, for CI: a test case for each failure and each ServicePort.
 
-A failure fails where it breaks ``--max-loss``, a ServicePort where it breaks ``--min-survives``;
-what was not judged fails if either is set, and is skipped otherwise.
+A failure fails where it breaks ``--max-loss``, a ServicePort where it breaks ``--min-survives`` or
+``--min-survives-zones``; what was not judged fails if any is set, and is skipped otherwise.
 
 Source: https://github.com/testmoapp/junitxml, the subset that CI systems read.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyzer.failure.thresholds import Exceeding, exceeding
-from analyzer.failure.whatif import Failure, FailureKind
+from analyzer.failure.whatif import Failure, FailureKind, WhatIf
 from analyzer.model.ternary import Ternary
 from analyzer.reports.answers import WhatIfAnswer
 from analyzer.reports.control_plane_text import made_of, survival
@@ -49,8 +49,7 @@ def render(answer: WhatIfAnswer) -> Iterator[str]:
         yield from suite(name, cases)
     yield from suite("ServicePorts", [*_services(answer)])
     yield from suite("what the control plane survives", [_control_plane(answer)])
-    asked = answer.max_loss is not None or answer.min_survives is not None
-    outcome = "failure" if asked else "skipped"
+    outcome = "failure" if answer.is_limited else "skipped"
     names = [*answer.not_judged, *(["the rest of the dump"] if answer.view.cut else [])]
     names += ["what was interrupted"] if answer.found.is_interrupted else []
     yield from suite("not judged", [JunitCase(name, outcome, "not judged") for name in names])
@@ -115,13 +114,24 @@ def _other_sets(answer: WhatIfAnswer, shown: list[Failure]) -> Iterator[JunitCas
 
 
 def _services(answer: WhatIfAnswer) -> Iterator[JunitCase]:
-    least = answer.min_survives
+    broken = {id(each.service) for each in answer.breaches if each.kind is None}
+    if answer.limits_survival:
+        broken |= {id(answer.found.services[at]) for at in answer.lost_now}
     for at, service in enumerate(answer.found.services):
-        survives = answer.found.survives(at)
-        if survives is not None:
-            broken = least is not None and survives < least
-            says = (
-                f"survives {'any ' + count(survives, 'node') if survives else 'no loss of a node'}"
-            )
-            name = f"{service.name.text} {service.protocol}"
-            yield JunitCase(name, "failure" if broken else "", says)
+        says = [*_survives(answer.found, at)]
+        if at in answer.lost_now:
+            says.append("all new flows on a route may be lost with nothing dead")
+        if says:
+            outcome = "failure" if id(service) in broken else ""
+            yield JunitCase(f"{service.name.text} {service.protocol}", outcome, "; ".join(says))
+
+
+def _survives(found: WhatIf, at: int) -> Iterator[str]:
+    """Yield how many nodes a ServicePort survives, and zones; nothing without endpoints."""
+    survives = found.survives(at)
+    if survives is not None:
+        yield f"survives {'any ' + count(survives, 'node') if survives else 'no loss of a node'}"
+    zones = found.survival_of_zones(at)
+    if zones is not None:
+        number = zones.survives
+        yield f"survives {'any ' + count(number, 'zone') if number else 'no loss of a zone'}"

@@ -63,6 +63,8 @@ def render(answer: WhatIfAnswer) -> Iterator[str]:
     if answer.found.vantages:
         says = "Nodes at which ServicePorts were judged."
         yield from _metric("vantage_nodes", says, [({}, len(answer.found.vantages))])
+    says = "ServicePorts of which all new flows on a route may be lost with nothing dead."
+    yield from _metric("lost_now", says, [({}, len(answer.lost_now))])
     says = "ServicePorts not judged, or not completely."
     yield from _metric("not_judged", says, [({}, len(answer.not_judged))])
     says = "Whether everything was judged, and no threshold is broken."

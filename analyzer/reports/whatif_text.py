@@ -13,6 +13,7 @@ from analyzer.failure.incidence import rank
 from analyzer.failure.smallest import Survival
 from analyzer.failure.whatif import Failure, FailureKind
 from analyzer.model.probability import ALWAYS, Bounds
+from analyzer.model.ternary import Ternary
 from analyzer.reports.affinity import affinity_note
 from analyzer.reports.answers import WhatIfAnswer
 from analyzer.reports.control_plane_text import lines as control_plane
@@ -54,6 +55,11 @@ _SERVICES: Final = (
     Column("AT", shortens=True),
     Column("MEAN OVER NODES", right=True, spare=6),
 )
+#: Of a ServicePort without a flow that reaches an endpoint.
+_LOST: Final = {
+    Ternary.TRUE: "Lost already, whatever fails",
+    Ternary.UNKNOWN: "May be lost already, whatever fails",
+}
 #: ServicePorts that are shown where not all are.
 _MOST_SERVICES: Final = 5
 
@@ -101,9 +107,12 @@ def render(answer: WhatIfAnswer) -> Document:
 def _summary(answer: WhatIfAnswer) -> Iterator[Line]:
     """Yield who is nearest to total loss, and what the worst node costs."""
     if not answer.found.nodes.counted:
-        some = any(service.endpoints for service in answer.view.services)
-        says = "No new flow reaches an endpoint" if some else "No ServicePort has endpoints"
-        yield Line((f"{says}: nothing can be lost.",))
+        says = "No ServicePort has endpoints: nothing can be lost."
+        if answer.lost_now:
+            says = "No new flow reaches an endpoint: nothing more can be lost."
+        if Ternary.UNKNOWN in answer.lost_now.values():
+            says = "No new flow is known to reach an endpoint: what failures cost is not known."
+        yield Line((says,))
         return
     said = [each for each in (_nearest(answer), _costliest(answer)) if each]
     yield Line((Span(f"{'; '.join(said)}.", Style.STRONG),))
@@ -187,18 +196,16 @@ def _totals(answer: WhatIfAnswer, services: Sequence[tuple[int, Survival]]) -> I
 
 
 def _without(answer: WhatIfAnswer) -> Iterator[Line]:
-    found = answer.found
-    names = [
-        service.name.text
-        for at, service in enumerate(found.services)
-        if not found.nodes.services[at] and at not in found.nodes.own
-    ]
-    lost = {service.name.text for service in answer.view.services if service.endpoints}
-    silent = [name for name in names if name in lost]
-    names = [name for name in names if name not in lost]
-    if silent:
-        says = f"Lost already, whatever fails: {listed(silent)}."
-        yield Line((Span(says, Style.BAD),))
+    names: dict[Ternary, list[str]] = {each: [] for each in Ternary}
+    for at, service in answer.found.uncounted():
+        names[answer.lost_now.get(at, Ternary.FALSE)].append(service.name.text)
+    for lost, says in _LOST.items():
+        if names[lost]:
+            yield Line((Span(f"{says}: {listed(names[lost])}.", Style.BAD),))
+    yield from _without_endpoints(names[Ternary.FALSE])
+
+
+def _without_endpoints(names: Sequence[str]) -> Iterator[Line]:
     if names:
         more = f" and {len(names) - MOST_NAMES:,} more" if len(names) > MOST_NAMES else ""
         every = " All: kubeodds services." if more else ""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 from analyzer.errors import UsageError
 from analyzer.inputs.api_objects import ApiObjects
 from analyzer.inputs.recognised import read_input
+from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.output import DONE, INTERRUPTED, finish
 from analyzer.reports.progress import progress
@@ -37,11 +40,12 @@ def whatif_of(options: SimpleNamespace, objects: ApiObjects, every: Everywhere |
     """Show what each failure would cost, on every node of `every` if it is given."""
     from analyzer.failure.reaching import (
         is_lost_beyond,
+        lost_now,
         reaching,
         reaching_at_every_node,
         reaching_from_endpoints,
     )
-    from analyzer.failure.thresholds import breaches
+    from analyzer.failure.thresholds import breaches, check_counted
     from analyzer.failure.whatif import FailureKind, WhatIfOptions, control_plane_of, what_if
     from analyzer.kubeproxy.absent import Absent
     from analyzer.outage.api_servers import api_processes
@@ -49,6 +53,7 @@ def whatif_of(options: SimpleNamespace, objects: ApiObjects, every: Everywhere |
     from analyzer.reports.answers import WhatIfAnswer
     from analyzer.reports.freshness import Freshness
 
+    check_counted(options.only, options.min_survives, ", or pass --min-survives-zones")
     given = None
     absent = Absent()
     if every is None and options.from_objects:
@@ -82,7 +87,16 @@ def whatif_of(options: SimpleNamespace, objects: ApiObjects, every: Everywhere |
         own = () if options.max_loss is None else reaching_from_endpoints(services)
         given_services = reaching(services), objects.cluster, asked
         found = what_if(*given_services, advance, at_every_node, own)
-    thresholds = {"max_loss": options.max_loss, "min_survives": options.min_survives}
+    at_all = [[service] for service in services]
+    if every is not None:
+        at_all = [[at.service for at in each.at] for each in every.services]
+    if options.min_survives_zones is not None and found.zones is None:
+        raise UsageError("--min-survives-zones: no zone is known; the nodes of --objects have none")
+    thresholds = {
+        "max_loss": options.max_loss,
+        "min_survives": options.min_survives,
+        "min_survives_zones": options.min_survives_zones,
+    }
     answer = WhatIfAnswer(
         cluster=objects.cluster,
         view=view,
@@ -90,7 +104,10 @@ def whatif_of(options: SimpleNamespace, objects: ApiObjects, every: Everywhere |
         absent=absent,
         diagnostics=told,
         breaches=tuple(breaches(found, **thresholds)),
-        is_lost_now=is_lost_beyond(services, options.max_loss),
+        is_lost_beyond=is_lost_beyond(chain(*at_all), options.max_loss),
+        lost_now={
+            at: lost for at, lost in enumerate(map(lost_now, at_all)) if lost is not Ternary.FALSE
+        },
         topology=topology,
         api_processes=api_processes(services, objects.cluster),
         prediction=None if every is None else every.grounds,

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 
 from analyzer.errors import UsageError, suggestion
+from analyzer.failure.thresholds import check_counted
 from analyzer.failure.whatif import FailureKind
 from analyzer.gate.bounds import most_on
 from analyzer.gate.cases import CaseEvaluator
@@ -45,6 +46,7 @@ def answer_of(options: SimpleNamespace, given: Given) -> GateAnswer:
     Raises:
         AnalyzerError: a manifest is malformed, or a selected name is not there.
     """
+    check_counted(options.only, options.min_survives)
     problem, failing, evaluator = _world(options, given)
     thresholds = Thresholds(options.max_loss, options.min_survives)
     with progress("Services") as advance:

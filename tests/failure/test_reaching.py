@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import json
 import re
 from ipaddress import ip_address
+from typing import Final
+
+import pytest
 
 from analyzer.failure.loss import service_loss
 from analyzer.failure.models import Dead
-from analyzer.failure.reaching import reaching
+from analyzer.failure.reaching import lost_now, reaching
 from analyzer.failure.route_loss import Count
 from analyzer.kubeproxy.names import service_name
 from analyzer.kubeproxy.view import (
@@ -19,6 +23,8 @@ from analyzer.kubeproxy.view import (
 )
 from analyzer.model.endings import Ending, EndKind
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
+from analyzer.model.ternary import Ternary
+from analyzer.reports.renderers import RENDERERS
 from tests.support.captures import ROOT
 from tests.support.commands import Command
 
@@ -104,6 +110,57 @@ def test_where_nothing_gets_through_a_threshold_is_broken_whatever_fails(command
     assert command(*asked).status == 0
     played = command("timeline", file, *KNOWN, "--service", "app", "--dead-node", "master").out
     assert "No ServicePort loses a new flow that reaches an endpoint today." in played
+
+
+TAKEN: Final = {
+    "DROP": ("-d 10.96.18.52/32 -j DROP", "Lost already, whatever fails"),
+    "policy": ("", "Lost already, whatever fails"),
+    "NOTRACK": (
+        "-d 10.96.18.52/32 -p tcp -m tcp --dport 80 -j NOTRACK",
+        "May be lost already, whatever fails",
+    ),
+}
+
+
+@pytest.mark.parametrize("taken", TAKEN)
+@pytest.mark.parametrize("hooks", [("PREROUTING", "OUTPUT"), ("PREROUTING",)])
+def test_what_no_flow_reaches_before_nat_is_not_without_endpoints(
+    command: Command, taken: str, hooks: tuple[str, ...]
+) -> None:
+    rule, says = TAKEN[taken]
+    policy = "ACCEPT" if rule else "DROP"
+    heads = [f":{h} {policy if h in hooks else 'ACCEPT'} [0:0]" for h in ("PREROUTING", "OUTPUT")]
+    rules = [f"-A {hook} {rule}" for hook in hooks if rule]
+    text = "\n".join([*(NOISE / "base.txt").read_text().splitlines(), "*raw", *heads, *rules])
+    file = command.file("taken.txt", f"{text}\nCOMMIT\n")
+    asked = "whatif", file, *KNOWN, "--service", "app", "--depth", "1"
+    for form in RENDERERS["whatif"]:
+        assert command(*asked, "-o", form).status == 0
+        for limit in (("--min-survives", "1"), ("--max-loss", "99%")):
+            assert command(*asked, *limit, "-o", form).status == 1, (form, limit)
+    done = command(*asked, "--min-survives", "1")
+    told = "--min-survives is already broken: with nothing dead, all new flows on a route may be"
+    assert f"{told} lost: default/app." in done.out
+    document = json.loads(command(*asked, "-o", "json").out)
+    assert document["no_endpoints"] == []
+    (entry,) = document["lost_now"]
+    assert (entry["name"], entry["certain"]) == ("default/app", taken != "NOTRACK")
+    # Without PREROUTING the node's own flows get no answer, whatever their way out.
+    is_whole = len(hooks) > 1 or taken == "policy"
+    assert (f"{says}: default/app." in done.out) is is_whole
+    assert "Without endpoints" not in done.out
+    if is_whole:
+        played = command("timeline", file, *KNOWN, "--service", "app", "--dead-node", "master").out
+        assert "0 may lose new flows that reach an endpoint today." in played
+
+
+def test_what_one_route_loses_whole_is_lost_on_it() -> None:
+    every = exactly(ALWAYS)
+    assert lost_now([service(exactly(HALF), every)]) is Ternary.FALSE
+    assert lost_now([service(every, every)]) is Ternary.TRUE
+    assert lost_now([service(every, Bounds(HALF, ALWAYS))]) is Ternary.UNKNOWN
+    nothing = exactly(NEVER)
+    assert lost_now([service(nothing, nothing), service(every, every)]) is Ternary.TRUE
 
 
 def test_what_an_endpoint_loses_on_its_way_to_itself_counts(command: Command) -> None:

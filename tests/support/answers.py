@@ -22,6 +22,7 @@ from analyzer.failure.agreement import judge
 from analyzer.failure.loss import losses, service_loss
 from analyzer.failure.loss_at_nodes import worst_of
 from analyzer.failure.models import Dead, dead
+from analyzer.failure.reaching import lost_now
 from analyzer.failure.thresholds import breaches
 from analyzer.failure.whatif import WhatIfOptions, what_if
 from analyzer.kubeproxy.absent import Absent
@@ -39,6 +40,7 @@ from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, Bounds, Dyadic
 from analyzer.model.resolv_conf import ResolvConf
 from analyzer.model.services import ApiEndpoint, ApiServicePort
+from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.model.workloads import Workloads
 from analyzer.outage.api_servers import ApiProcess
@@ -400,6 +402,11 @@ def whatif_answer(
                 min_survives=thresholds["min_survives"],
             )
         ),
+        lost_now={
+            at: lost
+            for at, service in enumerate(view.services)
+            if (lost := lost_now([service])) is not Ternary.FALSE
+        },
         **thresholds,
     )
 

@@ -292,3 +292,35 @@ def test_a_dump_that_shows_no_service_is_of_a_node_that_is_not_judged(command: C
     assert "loses 50.0% of new flows, on every route, at worker1." in done.out
     assert "rules are not known: master" in done.err
     assert command(*asked, "--max-loss", "99%").status == 1
+
+
+def test_what_one_node_loses_already_breaks_the_limits_of_all(
+    folder: Path, command: Command
+) -> None:
+    shutil.copytree(folder / "dumps", command.folder / "c" / "dumps")
+    objects = str(folder / "objects.json")
+    file = command.folder / "c" / "dumps" / f"{node_name(2)}.txt"
+    text = file.read_text()
+    if text.startswith("table"):
+        chain = "type filter hook {} priority raw; policy drop;"
+        chains = [f"chain {h} {{ {chain.format(h)} }}" for h in ("prerouting", "output")]
+        text += "\ntable ip x {\n" + "\n".join(chains) + "\n}\n"
+    else:
+        text += "*raw\n:PREROUTING DROP [0:0]\n:OUTPUT DROP [0:0]\nCOMMIT\n"
+    given = ["cluster", "build", "c/dumps", "--objects", objects, "--engine", "serial"]
+    kept = json.loads(limits(command, given, "before"))
+    file.write_text(text)
+    assert not kept["lost_now"]
+    found = json.loads(limits(command, given, "after"))
+    assert len(found["lost_now"]) >= found["service_ports"] > 0
+    for limit in (("--min-survives", "1"), ("--max-loss", "99%")):
+        done = command("cluster", "whatif", "after", "--only", "node", *limit)
+        assert done.status == 1
+        assert f"{limit[0]} is already broken" in done.out
+
+
+def limits(command: Command, build: list[str], store: str) -> str:
+    assert command(*build, "--into", store).status == 0
+    done = command("cluster", "whatif", store, "--only", "node", "-o", "json")
+    assert done.status == 0, done.err
+    return done.out

@@ -13,10 +13,12 @@ from analyzer.model.probability import NUMGEN_BITS, Dyadic
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.semantics.match_result import MatchResult
+from analyzer.semantics.nft import covered as nft_covered
 from analyzer.semantics.nft import covering as nft_covering
 from analyzer.semantics.nft import ct_fields
 from analyzer.semantics.nft import fields as nft_fields
 from analyzer.semantics.nft import found as nft_found
+from analyzer.semantics.nft import index as nft_index
 from analyzer.semantics.nft import matching as nft_matching
 from analyzer.semantics.nft import nat as nft_nat
 from analyzer.semantics.nft import rule as nft_rule
@@ -145,7 +147,7 @@ def intervals(change: Callable[[int, int], tuple[int, int]]) -> Fault:
         return faulty
 
     def fault(patch: Patch) -> None:
-        for module in (nft_covering, nft_found, nft_matching):
+        for module in (nft_covering, nft_found, nft_index, nft_matching):
             method(module, "interval_of", make)(patch)
 
     return fault
@@ -163,12 +165,7 @@ def elements(change: Callable[[list[e.Element]], list[e.Element]]) -> Make:
 
 
 def first_part_only(right: Any) -> Any:
-    def faulty(given: Any, held: Any, words: Any) -> Ternary:
-        if isinstance(given, e.Concat) and isinstance(held, tuple):
-            return Ternary(right(given.parts[0], held[0], words[0]).value)
-        return Ternary(right(given, held, words).value)
-
-    return faulty
+    return lambda compared, at: right(compared[:1], at)
 
 
 def state(name: str) -> Fault:
@@ -274,7 +271,7 @@ FAULTS: Final[dict[str, Fault]] = {
         elements(lambda held: [h for h in held if not isinstance(h.key, e.Wildcard)]),
     ),
     "last element left out": method(Lookups, "_elements", elements(lambda held: held[:-1])),
-    "only the first part of a concatenation": method(nft_matching, "covers", first_part_only),
+    "only the first part of a concatenation": method(nft_covered, "_compared", first_part_only),
     "conntrack has always seen it": state("NEW"),
     "conntrack never calls it untracked": method(
         ct_fields,
