@@ -120,8 +120,8 @@ def _services(answer: WhatIfAnswer) -> Iterator[JunitCase]:
         survives = answer.found.survives(at)
         if survives is not None:
             broken = least is not None and survives < least
-            says = (
-                f"survives {'any ' + count(survives, 'node') if survives else 'no loss of a node'}"
-            )
+            says = "does not survive the loss of some single node"
+            if survives:
+                says = f"survives the loss of any {count(survives, 'node')}"
             name = f"{service.name.text} {service.protocol}"
             yield JunitCase(name, "failure" if broken else "", says)
