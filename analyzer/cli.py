@@ -338,6 +338,6 @@ def _lab(arguments: Sequence[str]) -> int:
             raise
         raise InputError(
             f"the lab needs the module {missing}, which is not installed; "
-            "pip install 'kubeodds[lab]'"
+            "pip install '.[lab]' in a clone of kubeodds"
         ) from None
     return status

@@ -19,7 +19,10 @@ from tests.support.dumps import dump, two_endpoints, view_of
 
 
 def says(module: str) -> Done:
-    line = f"the lab needs the module {module}, which is not installed; pip install 'kubeodds[lab]'"
+    line = (
+        f"the lab needs the module {module}, which is not installed; pip install '.[lab]' in a "
+        "clone of kubeodds"
+    )
     return Done(2, "", f"kubeodds: {line}\n")
 
 

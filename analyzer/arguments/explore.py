@@ -10,7 +10,7 @@ EPILOG: Final = (
     "Keys are those of k9s where it has them: Tab switches between nodes, zones and Services, j "
     "and k or the arrows move, Space or Enter marks a node or a zone dead, Enter shows a "
     "Service's tree, / filters, Escape goes back, ? lists the keys, q quits. It needs a terminal "
-    "and the package textual: pip install 'kubeodds[terminal]'."
+    "and the package textual: pip install '.[terminal]' in a clone of kubeodds."
 )
 
 OPTIONS: Final[dict[str, dict[str, Any]]] = {

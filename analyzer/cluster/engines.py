@@ -107,7 +107,7 @@ def _client(address: str) -> Any:
     except ModuleNotFoundError:
         raise InputError(
             f"--engine {address}: Dask distributed is not installed; "
-            "pip install 'kubeodds[cluster]'"
+            "pip install '.[cluster]' in a clone of kubeodds"
         ) from None
     try:
         client = Client(address, timeout=_PATIENCE, set_as_default=False)

@@ -35,7 +35,7 @@ def engine() -> Any:
     except ModuleNotFoundError:
         raise InputError(
             "a cluster's dumps are kept in DuckDB tables, but the module duckdb is not "
-            "installed; pip install 'kubeodds[cluster]'"
+            "installed; pip install '.[cluster]' in a clone of kubeodds"
         ) from None
     return duckdb
 

@@ -136,6 +136,19 @@ def scenario(
     )
 
 
+def leave_rules(died: Dead, services: Sequence[ServicePort], cluster: Cluster) -> TimeBounds:
+    """Return when endpoints of dead nodes leave the rules if the API is up, with all defaults.
+
+    A dead node may have run the active controller manager, unless all API servers are on others.
+    """
+    ends = [end for each in services if is_api(each) for end in each.endpoints]
+    carrying = {cluster.placement(end.address).node for end in ends}
+    is_apart = carrying and None not in carrying and carrying.isdisjoint(dead_nodes(died, cluster))
+    clocks = Clocks(said={})
+    found = clocks.not_ready(may_elect=not is_apart, is_stuck=not is_apart)
+    return found + clocks.reaches_rules
+
+
 def _outage(
     asked: OutageOptions,
     plane: ControlPlaneState | None,

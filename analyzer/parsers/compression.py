@@ -48,7 +48,7 @@ def _zstandard() -> Any:
     except ImportError:
         raise InputError(
             "compressed with zstd, which needs the package zstandard: "
-            "pip install 'kubeodds[zstd]', or unpack it with `zstd -d` first"
+            "pip install '.[zstd]' in a clone of kubeodds, or unpack it with `zstd -d` first"
         ) from None
 
 

@@ -75,8 +75,10 @@ def _connection(operation: Connection, predicted: PredictedOperation) -> Iterato
     connector = operation.connector
     pinned = connector.pinned or predicted.affine is Ternary.TRUE
     if connector.to is To.PODS:
-        most = count(connector.tries, "endpoint") if connector.tries else "every endpoint"
-        yield f"it draws among endpoints itself, and tries up to {most}"
+        most = (
+            f"up to {count(connector.tries, 'endpoint')}" if connector.tries else "every endpoint"
+        )
+        yield f"it draws among endpoints itself, and may try {most}"
         return
     if connector.is_open:
         yield "a connection stays with its endpoint, and only a time-out reveals that it is dead"

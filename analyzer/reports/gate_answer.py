@@ -211,7 +211,7 @@ def fix_words(fix: Fix) -> str:
     survives = f"survives the loss of any {count(nodes, 'node')}"
     survives = survives if nodes > 0 else "survives no node failure"
     enough = "" if fix.is_enough else " (not enough)"
-    return f"{fix.says}: {left}; {survives}{enough}"
+    return f"{fix.says}{enough}: {left}; {survives}"
 
 
 def _one(kind: FailureKind) -> str:

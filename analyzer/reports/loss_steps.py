@@ -1,8 +1,8 @@
 """The next steps after a loss ("What now"), each with its command, greatest loss first.
 
-Source: kube-controller-manager, ``--node-monitor-grace-period``: 40 s up to 1.31, 50 s since; the
-node lifecycle controller then marks pods as not ready, and EndpointSlices follow. Taints of such a
-node evict its pods after 300 s (``DefaultTolerationSeconds``). conntrack keeps a flow at its
+When a dead node's endpoints leave the rules is said as ``timeline`` says it (analyzer/outage). A
+readiness probe fails after 30 s unless it says otherwise (``periodSeconds`` 10,
+``failureThreshold`` 3; Kubernetes, pkg/apis/core/v1/defaults.go). conntrack keeps a flow at its
 endpoint for as long as it keeps trying: retries from one port never help (docs/semantics.md).
 """
 
@@ -84,16 +84,22 @@ def _heals(answer: LossAnswer) -> Iterator[_Step]:
         says = "No API server left, so nothing heals by itself:"
         yield _Step(says, ("kubectl get --raw /readyz",))
     elif answer.dead.nodes or answer.dead.zones:
-        says = "API up: a dead node's endpoints leave in 40 to 50 s:"
+        from analyzer.outage.scenario import leave_rules
+        from analyzer.reports.times import span
+
+        when = span(leave_rules(answer.dead, answer.view.services, answer.cluster))
+        says = f"If the API is up, wait {when}; watch:"
         yield _Step(says, ("kubectl get nodes",))
     else:
         pods = [each for each in answer.dead.named if "/" in each and network(each) is None]
         commands = tuple(f"kubectl -n {ns} delete pod {pod}" for ns, _, pod in _parted(pods))
-        probe = "Readiness probes remove a dead pod in 30 s"
+        removes = (
+            "If the API is up, a dead pod's readiness probe, if it has one, removes it in 30 s"
+        )
         if commands:
-            yield _Step(f"{probe}; without one:", commands)
+            yield _Step(f"{removes}; without one:", commands, alone=True)
         else:
-            yield _Step(f"{probe}:", ("kubectl get pods -A -o wide",))
+            yield _Step(f"{removes}; watch:", ("kubectl get pods -A -o wide",), alone=True)
 
 
 def _parted(pods: Sequence[str]) -> Iterator[tuple[str, str, str]]:
@@ -117,7 +123,7 @@ def _take_out(answer: LossAnswer, hurt: Sequence[ServiceLoss]) -> Iterator[_Step
     # The rules of a node send flows to its hostPorts to its own pods, and to no other's.
     own = [each for each in silenced if each.is_host_port]
     others = [each for each in silenced if not each.is_host_port]
-    for lost, where in ((others, "elsewhere"), (own, "on the same node")):
+    for lost, where in ((others, "another node"), (own, "the same node")):
         names = list(dict.fromkeys(each.name.text for each in lost))
         if not names:
             continue
@@ -125,7 +131,10 @@ def _take_out(answer: LossAnswer, hurt: Sequence[ServiceLoss]) -> Iterator[_Step
         namespace = lost[0].name.namespace
         # kubectl takes -n before its verb, and -A only after it.
         listed = f"kubectl -n {namespace} get pods" if namespace else "kubectl get pods -A"
-        says = f"No living endpoint: {', '.join(names[:_MOST])}{more}. One {where} helps:"
+        says = (
+            f"No living endpoint: {', '.join(names[:_MOST])}{more}. Start a pod on {where}; where "
+            "they are now:"
+        )
         yield _Step(says, (f"{listed} -o wide",), alone=True)
     at = f"; this is {answer.place}'s" if answer.place else ""
     if answer.repair and any(each.state is LossState.DEGRADED for each in hurt):

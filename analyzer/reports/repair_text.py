@@ -88,8 +88,9 @@ def _how(answer: RepairAnswer) -> Iterator[str]:
         yield "#   kubeodds repair ... --print undo > undo.rules"
         yield f"#   {program} < repair.rules"
         yield from _said(
-            "Applying it twice fails and changes nothing. kube-proxy's syncs leave it alone: "
-            "when the API is back, undo it, or these flows never reach new endpoints:"
+            "Applying it twice fails and changes nothing. kube-proxy's syncs leave it alone. When "
+            "the API is back, wait until kube-proxy's own rules no longer have the dead endpoints, "
+            "then undo it, or these flows never reach new endpoints:"
         )
         yield f"#   {program} < undo.rules"
     if answer.pinned and programs:

@@ -130,8 +130,13 @@ def _survives(found: WhatIf, at: int) -> Iterator[str]:
     """Yield how many nodes a ServicePort survives, and zones; nothing without endpoints."""
     survives = found.survives(at)
     if survives is not None:
-        yield f"survives {'any ' + count(survives, 'node') if survives else 'no loss of a node'}"
+        yield _any(survives, "node")
     zones = found.survival_of_zones(at)
     if zones is not None:
-        number = zones.survives
-        yield f"survives {'any ' + count(number, 'zone') if number else 'no loss of a zone'}"
+        yield _any(zones.survives, "zone")
+
+
+def _any(number: int, unit: str) -> str:
+    if not number:
+        return f"does not survive the loss of some single {unit}"
+    return f"survives the loss of any {count(number, unit)}"

@@ -158,12 +158,12 @@ def _costliest(answer: WhatIfAnswer) -> str:
         of = "other" if partial == 1 else "others"
     if partial:
         its = "its" if partial == 1 else "their"
-        parts.append(f"costs {partial:,} {of} {_partial(answer, worst)} of {its} new flows")
+        parts.append(f"costs {partial:,} {of} {_partial(answer, worst, its)}")
     return f"{losing} {' and '.join(parts)}"
 
 
-def _partial(answer: WhatIfAnswer, failure: Failure) -> str:
-    """Return what the ServicePorts lose that a failure does not silence, at most."""
+def _partial(answer: WhatIfAnswer, failure: Failure, its: str) -> str:
+    """Return what the ServicePorts lose at most that a failure does not silence; `its`: whose."""
     losses = losses_with(answer.found.incidence_of(failure), failure.groups)
     gone = set(failure.cost.silenced)
     partial = {at: each for at, each in losses.items() if at not in gone}
@@ -171,7 +171,8 @@ def _partial(answer: WhatIfAnswer, failure: Failure) -> str:
     worst = rows[max(rows)].loss(failure.groups)
     told = bounds_percent(worst) if len(rows) == 1 else f"up to {percent(worst.upper)}"
     every = answer.found.incidence_of(failure).services
-    return told if all(len(every[at]) == 1 for at in partial) else f"{told}, on the worst route,"
+    where = "" if all(len(every[at]) == 1 for at in partial) else f", on {its} worst route"
+    return f"{told} of {its} new flows{where}"
 
 
 def _totals(answer: WhatIfAnswer, services: Sequence[tuple[int, Survival]]) -> Iterator[Line]:
@@ -179,13 +180,7 @@ def _totals(answer: WhatIfAnswer, services: Sequence[tuple[int, Survival]]) -> I
     if not services:
         return
     counts = Counter(each.survives for _, each in services)
-    told = [
-        f"{number:,} {'survives' if number == 1 else 'survive'} "
-        f"{f'the loss of any {nodes:,}' if nodes else 'no loss of a node'}"
-        for nodes, number in sorted(counts.items())[:MOST_NAMES]
-    ]
-    rest = sum(number for _, number in sorted(counts.items())[MOST_NAMES:])
-    told += [f"{rest:,} more"] if rest else []
+    told = [*_numbers(sorted(counts.items()))]
     where = at_node(answer.view)
     if answer.found.vantages:
         where = f" at every one of {count(len(answer.found.vantages), 'node')}"
@@ -193,6 +188,26 @@ def _totals(answer: WhatIfAnswer, services: Sequence[tuple[int, Survival]]) -> I
     kinds = {each.kind: None for at, _ in services for each in answer.found.services[at].frontends}
     to = ", ".join(sorted(kind.value for kind in kinds))
     yield Line((Span(f"Of new flows, by the worst route (from any source to {to}).", Style.FAINT),))
+
+
+def _numbers(counts: Sequence[tuple[int, int]]) -> Iterator[str]:
+    """Yield how many survive the loss of how many nodes; the verb is said once."""
+    is_first = True
+    for nodes, number in counts[:MOST_NAMES]:
+        if not nodes:
+            verb = "does" if number == 1 else "do"
+            yield f"{number:,} {verb} not survive the loss of some single node"
+            continue
+        of = f"any {'one' if nodes == 1 else f'{nodes:,}'}"
+        if is_first:
+            verb = "survives" if number == 1 else "survive"
+            yield f"{number:,} {verb} the loss of {of} node{'' if nodes == 1 else 's'}"
+        else:
+            yield f"{number:,} of {of}"
+        is_first = False
+    rest = sum(number for _, number in counts[MOST_NAMES:])
+    if rest:
+        yield f"{rest:,} of more"
 
 
 def _without(answer: WhatIfAnswer) -> Iterator[Line]:

@@ -41,7 +41,8 @@ def app(options: SimpleNamespace) -> Any:
         __import__("textual")
     except ModuleNotFoundError:
         raise UsageError(
-            "explore needs textual, which is not installed; pip install 'kubeodds[terminal]'"
+            "explore needs textual, which is not installed; pip install '.[terminal]' in a clone "
+            "of kubeodds"
         ) from None
     from analyzer.explorer import Explorer, ExplorerInput
     from analyzer.failure.route_loss import Count

@@ -27,7 +27,8 @@ class Nft:
             import nftables  # only here, where libnftables.so.1 is needed
         except ImportError:
             raise LabError(
-                "the nftables bindings are not installed; pip install 'kubeodds[lab]'"
+                "the nftables bindings are not installed; pip install '.[lab]' in a clone of "
+                "kubeodds"
             ) from None
         self._namespace = namespace
         with namespace:

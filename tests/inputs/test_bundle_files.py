@@ -257,7 +257,7 @@ def test_what_zstd_needs_is_said(command: Command, monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(__import__("sys").modules, "zstandard", None)
     done = command("loss", "b.tar.zst", *LOSS)
     assert (done.status, done.out) == (2, "")
-    assert "pip install 'kubeodds[zstd]'" in done.err
+    assert "pip install '.[zstd]'" in done.err
     assert "zstd -d" in done.err
 
 

@@ -57,7 +57,7 @@ def test_without_dask_it_is_said_what_to_install(
     monkeypatch.setitem(sys.modules, "distributed", None)
     done = command("cluster", "build", *words(dumps, engine="tcp://127.0.0.1:1"))
     assert done.status == 2
-    assert "pip install 'kubeodds[cluster]'" in done.err
+    assert "pip install '.[cluster]'" in done.err
 
 
 @pytest.mark.deep

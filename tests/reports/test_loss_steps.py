@@ -43,7 +43,15 @@ def test_without_an_api_server_nothing_heals_by_itself(command: Command) -> None
 
 def test_with_an_api_server_a_dead_nodes_endpoints_leave(command: Command) -> None:
     found = steps(command, DUMP, *OBJECTS, "--dead-node", "worker1")
-    assert found[0] == "1. API up: a dead node's endpoints leave in 40 to 50 s: kubectl get nodes"
+    assert found[0] == ("1. If the API is up, wait 28.6s to 66s; watch: kubectl get nodes")
+    told = command("timeline", DUMP, *OBJECTS, "--dead-node", "worker1").out
+    assert "endpoints of dead nodes leave the rules after 28.6s to 66s." in told
+
+
+def test_a_dead_node_that_may_have_run_the_controllers_takes_longer(command: Command) -> None:
+    asked = DUMP, "--node-of", "10.244.0.0/24=master,10.244.1.0/24=worker1"
+    found = steps(command, *asked, "--dead-node", "worker1")
+    assert " wait 28.6s to 116.4s; watch: " in found[0]
 
 
 def test_the_api_is_looked_at_though_only_another_service_is_asked_for(command: Command) -> None:
@@ -59,15 +67,19 @@ def test_a_dead_pod_is_deleted_by_its_name(command: Command) -> None:
     }
     objects = command.file("objects.json", json.dumps({"items": [pod]}))
     found = steps(command, DUMP, "--objects", objects, "--dead", "default/app-1")
-    assert found[0].endswith("without one: kubectl -n default delete pod app-1")
+    assert found[0].endswith("; without one:")
+    assert found[1] == "kubectl -n default delete pod app-1"
     for dead in ("10.244.0.7", "10.244.0.0/24"):
-        assert steps(command, DUMP, "--dead", dead)[0].endswith(": kubectl get pods -A -o wide")
+        found = steps(command, DUMP, "--dead", dead)
+        assert found[0].endswith("; watch:")
+        assert found[1] == "kubectl get pods -A -o wide"
 
 
 def test_what_has_no_living_endpoint_is_named(command: Command) -> None:
     found = steps(command, *files(command), "--dead-node", node_name(1))
     assert found[1:3] == [
-        "2. No living endpoint: ns-31/svc-31:http, ns-49/svc-49:http. One elsewhere helps:",
+        "2. No living endpoint: ns-31/svc-31:http, ns-49/svc-49:http. "
+        "Start a pod on another node; where they are now:",
         "kubectl -n ns-31 get pods -o wide",
     ]
 
@@ -76,7 +88,7 @@ def test_a_host_port_needs_a_pod_on_its_own_node(command: Command) -> None:
     portmap = str(NOISE / "portmap.txt")
     found = steps(command, portmap, "--dead", "10.244.1.50", "--service", "hostPort 80")
     assert found[:2] == [
-        "1. No living endpoint: hostPort 80. One on the same node helps:",
+        "1. No living endpoint: hostPort 80. Start a pod on the same node; where they are now:",
         "kubectl get pods -A -o wide",
     ]
 

@@ -110,7 +110,7 @@ def test_the_weakest_route_is_named_where_others_live_on() -> None:
     text = shown(BEFORE, on("n1", "n2"))
     assert text.startswith("ns/gone:http is 1 node from total loss (n1); losing n1 puts 1 of 2 ")
     assert " n1: external to NodePort " in text
-    assert "costs 1 other 100.0%, on the worst route, of its new flows." in text
+    assert "costs 1 other 100.0% of its new flows, on its worst route." in text
 
 
 def test_the_route_that_is_named_is_the_one_that_is_lost() -> None:

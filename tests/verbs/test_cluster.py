@@ -227,7 +227,7 @@ def test_without_the_engine_it_is_said_what_to_install(
     dump = str(FIXTURES / "1.36.2-iptables-legacy" / "two-node" / "iptables-legacy-save.txt")
     done = command("cluster", "build", dump, "--into", "made")
     assert done.status == 2
-    assert "pip install 'kubeodds[cluster]'" in done.err
+    assert "pip install '.[cluster]'" in done.err
     assert not Path("made").exists()
 
 

@@ -54,8 +54,8 @@ def parse(text: str, file: str) -> Iterator[object]:
         yaml: Any = importlib.import_module("yaml")
     except ImportError:
         raise InputError(
-            f"{file}: YAML, which needs the package pyyaml: pip install 'kubeodds[yaml]'; "
-            "or take it with `kubectl get ... -o json`"
+            f"{file}: YAML, which needs the package pyyaml: pip install '.[yaml]' in a clone of "
+            "kubeodds; or take it with `kubectl get ... -o json`"
         ) from None
     # Names are UTF-8, and the library accepts no surrogates.
     plain = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -178,7 +178,7 @@ def test_bytes_that_are_no_utf_8_do_no_harm() -> None:
 
 def test_without_the_library_it_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "yaml", None)
-    with pytest.raises(InputError, match=r"^f: YAML.*kubeodds\[yaml\].*-o json"):
+    with pytest.raises(InputError, match=r"^f: YAML.*\.\[yaml\].*-o json"):
         list(parse(POD, "f"))
 
 
