@@ -188,6 +188,8 @@ def test_what_is_cut_off_is_read_as_far_as_it_goes_and_said(tmp_path: Path) -> N
         (["--pcap", "/nonexistent"], "/nonexistent"),
         (["--timing", "kept"], "needs --pcap FILE"),
         (["--pcap", "x", "--for", "3s"], "leave out --for"),
+        (["--pcap", "x", "--flows", "100"], "--pcap: a capture has its own flows"),
+        (["--for", "3s", "--flows", "77"], "--for: sends flows at a steady --rate"),
         (["--pcap", "x", "--trace"], "--trace: only without --pcap"),
     ],
 )
