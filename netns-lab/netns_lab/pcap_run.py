@@ -55,10 +55,7 @@ def run(options: SimpleNamespace) -> int:
     made = labs_for(options, given, wanted, 0, clients)
     for death in made.deaths:
         if death.kind.name == "slow":
-            raise UsageError(
-                f"--dead {death.what}:{death.kind}: a replay does not wait for late packets; "
-                "--for does"
-            )
+            raise UsageError(f"{death.words}: a replay does not wait for late packets; --for does")
     replaying = importlib.import_module("netns_lab.replaying")
     standing = importlib.import_module("netns_lab.standing")
     replays, stand_ins = [], []
