@@ -92,7 +92,7 @@ def _blocks(answer: LabPcapAnswer) -> Iterator[Block]:
 
 def _more(number: int, noun: str) -> Iterator[Line]:
     if number > _MOST:
-        yield Line((f"... and {count(number - _MOST, noun)} more: --format json has all.",))
+        yield Line((f"... and {count(number - _MOST, f'more {noun}')}: --format json has all.",))
 
 
 def _route(verdict: JudgedMeasurement) -> Iterator[tuple[Cell, ...]]:
@@ -169,13 +169,17 @@ def _dead(answer: LabPcapAnswer) -> Iterator[Line]:
         high = sum(float(each.predicted.upper) * measured.flows for measured, each in dead)
         landed = sum(each.landed for _, each in dead)
         drawn = sum(verdict.measurement.flows for verdict in answer.verdicts)
+        kept = sum(verdict.measurement.repeated for verdict in answer.verdicts)
+        of = f" of {count(drawn, 'flow')}."
+        if kept:
+            of = f" of {count(drawn, 'drawn flow')}; session affinity decides the other {kept:,}."
         yield Line(
             (
                 "On dead endpoints: expected ",
                 Span(_range(low, high), Style.STRONG),
                 ", measured ",
                 Span(f"{landed:,}", Style.STRONG),
-                f" of {count(drawn, 'flow')}.",
+                of,
             )
         )
 
