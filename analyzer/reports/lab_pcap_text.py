@@ -139,10 +139,16 @@ def _client(each: StandIn) -> tuple[Cell, ...]:
 
 
 def _flow(each: ReplayedFlow) -> tuple[Cell, ...]:
-    bad = each.outcome in ("dead-endpoint", "dropped", "rejected")
-    where = {"dead-endpoint": f"{each.endpoint} dead", "endpoint": each.endpoint or "?"}
+    bad = each.outcome in ("dead-endpoint", "dropped", "rejected", "ended")
+    where = {
+        "dead-endpoint": f"{each.endpoint} dead",
+        "endpoint": each.endpoint or "?",
+        "ended": "rejected or dropped",
+    }
     landed = where.get(each.outcome, each.outcome)
     saw = {None: "nothing", False: "a refusal", True: "an answer"}[each.answered]
+    if each.answered is None and each.outcome in ("rejected", "ended"):
+        saw = "-"  # the node's own stack did not send it: a refusal is not listened for
     client = f"[{each.client}]" if ":" in each.client else each.client
     return (
         f"{each.packet:,}",

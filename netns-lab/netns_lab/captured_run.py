@@ -12,7 +12,7 @@ from analyzer.model.lab_pcap import ReplayedFlow
 from analyzer.model.measurement import ANSWERED, Measurement
 from analyzer.model.probability import Bounds, capped_sum
 from netns_lab.affinity import strayed
-from netns_lab.arriving import NOTHING
+from netns_lab.arriving import NOTHING, ways_to_end
 from netns_lab.backend import SocketAddress
 from netns_lab.columns import FlowResult, RawSocketAddress, sockaddr_of, tag_of
 from netns_lab.count import BATCH
@@ -141,8 +141,12 @@ class CapturedRun(RouteRun):
         """Return how a flow ended, at which endpoint, and the predicted share of that outcome."""
         sockaddr, answered = self.fate(number)
         if sockaddr is None:
-            is_told = answered is False or number in self.kept_back
-            return ("rejected" if is_told else "dropped"), None, self._predicted.ended
+            outcome = "rejected" if answered is False else "dropped"
+            if number in self.kept_back:
+                # A send fails in the same way, whichever of the two keeps a packet back.
+                ways = ways_to_end(self._route)
+                outcome = next(iter(ways)) if len(ways) == 1 else "ended"
+            return outcome, None, self._predicted.ended
         if self._is_own(sockaddr):
             others = [self._predicted.ended, *self._predicted.shares.values()]
             lower = capped_sum(each.lower for each in others)

@@ -221,6 +221,23 @@ def test_what_may_be_to_a_nodeport_is_not_passed_over_in_silence(
     assert len(lab_run(dump, "--node-ip", "192.168.10.11", "--pcap", path)[1]["flows"]) == 43
 
 
+@pytest.mark.deep
+def test_what_rules_keep_back_at_the_node_is_said_to_be_dropped_or_rejected_as_they_do(
+    captures: Path, tmp_path: Path
+) -> None:
+    folder = captures / "1.36.2-iptables-legacy/features"
+    given = [str(folder / "iptables-legacy-save.txt.gz"), "--node", "node-a1"]
+    given += ["--objects", str(folder / "objects.json.gz")]
+    ends = {"10.96.2.1": "rejected", "10.96.5.2": "dropped", "203.0.113.42": "dropped"}
+    clients = ["192.168.10.11", "10.244.0.77"]
+    packets = [ETHER / tcp(client, 2000, to, 80) for client in clients for to in ends]
+    status, found, _ = lab_run(*given, "--pcap", saved(tmp_path / "kept.pcap", packets))
+    assert (status, found["agrees"], len(found["flows"])) == (0, True, 6)
+    assert {each["source"] for each in found["flows"]} == {"node", "pod"}
+    for each in found["flows"]:
+        assert each["outcome"] == ends[each["to"].partition(":")[0]]
+
+
 #: Every route of these is asked for by flows of every source.
 FEATURES = [
     Case(ROOT / "fixtures/captures/1.36.2-iptables-legacy/two-node@worker1"),

@@ -47,6 +47,15 @@ def test_where_each_flow_ended_is_told() -> None:
         assert said in text
 
 
+def test_of_what_the_node_did_not_send_nothing_is_said_of_what_its_client_saw() -> None:
+    (first, *_) = PCAP.flows
+    for outcome, shown in (("rejected", "rejected "), ("ended", "rejected or dropped ")):
+        flow = replace(first, outcome=outcome, endpoint=None, answered=None)
+        (row,) = (r for r in _text(replace(PCAP, flows=(flow,))).splitlines() if "(ns/a" in r)
+        assert shown in row
+        assert row.endswith(" -")
+
+
 def test_a_capture_that_is_not_whole_is_said_to_be() -> None:
     assert "The capture is incomplete: it ends in the middle of packet 21." in _text(PCAP)
 
