@@ -69,7 +69,7 @@ class PassedOver:
 
     Attributes:
         judged: nothing is missing without them; False if they begin flows to Services of the dump
-            that are not judged.
+            that are not judged, or may begin such flows.
         examples: destinations of some of them.
     """
 

@@ -222,5 +222,5 @@ def _end(answer: LabPcapAnswer) -> Iterator[Line]:
 
 def _as_far(answer: LabPcapAnswer) -> str:
     """Return of how many flows the verdict says nothing; empty where it is of all."""
-    number = answer.not_judged
-    return f"; {count(number, 'flow')} to Services not judged" if number else ""
+    number = answer.not_judged  # packets, of which some may begin no flow
+    return f"; up to {count(number, 'flow')} to Services not judged" if number else ""

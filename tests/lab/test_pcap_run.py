@@ -61,7 +61,10 @@ def mixed() -> list[Any]:
     for at in range(UDP_FLOWS):
         packets += [udp(clients[0], 700 + at, DNS, 53)] * 2
     packets.append(inet.IP(src=clients[0], dst=APP) / inet.ICMP())
-    packets.append(inet.IP(src=clients[0], dst=DNS, flags="MF") / inet.UDP() / b"part")
+    part = inet.UDP(sport=5, dport=53) / b"part"
+    packets.append(inet.IP(src=clients[0], dst=DNS, flags="MF", id=7) / part)
+    packets.append(inet.IP(src=clients[0], dst=DNS, frag=9, id=7, proto=17) / b"the rest of it")
+    packets.append(inet.IP(src=clients[0], dst=DNS, frag=9, id=8, proto=17) / b"the rest of it")
     packets.append(udp(clients[0], 5, "9.9.9.9", 53))
     packets.append(tcp(clients[0], 6, "10.244.1.9", 8080))
     return [ETHER / each for each in packets]
@@ -91,9 +94,9 @@ def test_every_packet_is_a_flow_or_has_a_reason(found: dict[str, Any]) -> None:
     passed = {each["reason"]: each["packets"] for each in found["passed_over"]}
     assert len(found["flows"]) + sum(passed.values()) == found["packets"]
     assert len(found["flows"]) == TCP_FLOWS + UDP_FLOWS
-    assert sorted(passed.values()) == [1, 1, 1, 1, 50, 100, 160]
+    assert sorted(passed.values()) == [1, 1, 1, 1, 2, 50, 100, 160]
     assert passed["ICMP"] == passed["fragments of IP"] == passed["to no Service of the dump"] == 1
-    assert found["not_judged"] == 0
+    assert found["not_judged"] == 2
 
 
 def test_every_flow_landed_where_measurements_counted_it(found: dict[str, Any]) -> None:
@@ -236,6 +239,35 @@ def test_what_rules_keep_back_at_the_node_is_said_to_be_dropped_or_rejected_as_t
     assert {each["source"] for each in found["flows"]} == {"node", "pod"}
     for each in found["flows"]:
         assert each["outcome"] == ends[each["to"].partition(":")[0]]
+
+
+def test_what_may_begin_a_flow_is_not_judged(tmp_path: Path) -> None:
+    client = CLIENTS["pod"]
+    whole = [ETHER / tcp(client, 3000 + n, APP, 80) for n in range(4)]
+    parts = inet.fragment(udp(client, 4000, DNS, 53) / (b"x" * 3000), 1400)
+    packets = [*whole, *(ETHER / each for each in parts)]
+    # As far as ports, which are of no Service; as far as addresses.
+    cut = [(tcp(client, 3100, APP, 80), 24), (tcp(client, 3100, APP, 81), 24)]
+    cut += [(udp(client, 3100, APP, 53), 22), (tcp(client, 3000, APP, 80), 24)]
+    cut += [(tcp(client, 3101, APP, 80), 20), (tcp(client, 3101, "9.9.9.9", 80), 20)]
+    packets += [ETHER / each.__class__(bytes(each)[:length]) for each, length in cut]
+    path = saved(tmp_path / "parts.pcap", packets)
+    status, found, errors = lab_run(*EXAMPLE, "--pcap", path)
+    passed = {each["reason"]: (each["packets"], each["judged"]) for each in found["passed_over"]}
+    assert passed == {
+        "fragments of IP that may begin flows to Services": (1, False),
+        "fragments of IP": (len(parts) - 1, True),
+        "truncated by the capture, so that they may begin flows to Services": (2, False),
+        "truncated by the capture, or damaged": (3, True),
+        "later packets of flows to Services": (1, True),
+    }
+    assert (status, found["agrees"], found["not_judged"], len(found["flows"])) == (0, True, 3, 4)
+    assert "1 not replayed: fragments of IP that may begin flows to Services" in errors
+    assert kubeodds("lab", "run", *EXAMPLE, "--pcap", path, "--strict").returncode == 3
+    _, found, _ = lab_run(*EXAMPLE, "--pcap", path, "--service", "default/app")
+    of_others = {each["reason"]: each["packets"] for each in found["passed_over"]}
+    assert of_others["to Services that --service does not name"] == 1
+    assert found["not_judged"] == 2
 
 
 #: Every route of these is asked for by flows of every source.
