@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from analyzer.kubeproxy.view import Endpoint
@@ -14,6 +14,7 @@ from analyzer.model.probability import Bounds, capped_sum
 from netns_lab.affinity import strayed
 from netns_lab.arriving import NOTHING, ways_to_end
 from netns_lab.backend import SocketAddress
+from netns_lab.captured import CapturedFlow, CapturedRoute
 from netns_lab.columns import FlowResult, RawSocketAddress, sockaddr_of, tag_of
 from netns_lab.count import BATCH
 from netns_lab.layout import PacketLayout
@@ -39,6 +40,7 @@ class CapturedRun(RouteRun):
             (address, flow.port, number)
             for (flow, address), number in zip(standing.flows, numbers, strict=True)
         ]
+        self._sent = 0
         of = standing.of
         super().__init__(lab, of.service, of.route, len(standing.flows), of.sender)
 
@@ -68,13 +70,22 @@ class CapturedRun(RouteRun):
         self._landed, self._answered = landed, answered
 
     def send(self, first: int, count: int) -> None:
-        """Send some of the flows, and record what is received meanwhile."""
+        """Send some of the flows, in their order, and record what is received meanwhile."""
         most = BATCH if self._sender is None else BATCH // 4  # as of every hairpin route
         for at in range(first, first + count, most):
             self._send(at, min(most, first + count - at))
             if self._sender is not None:
                 # Replies to an endpoint arrive where flows do; no other route may record them.
                 self._drain()
+        self._sent = first + count
+
+    def cut(self) -> Iterator[tuple[CapturedFlow, CapturedRoute]]:
+        """Leave out the flows that have not been sent, and yield them."""
+        standing, sent = self.standing, self._sent
+        for flow, _ in standing.flows[sent:]:
+            yield flow, standing.of
+        del standing.flows[sent:]
+        standing.repeated = {n: first for n, first in standing.repeated.items() if n < sent}
 
     def drain(self) -> None:
         """Record what has arrived."""
