@@ -23,7 +23,8 @@ from analyzer.model.region import holds
 from netns_lab.arriving import seen_from
 from netns_lab.asked import routes_to
 from netns_lab.decoding import CUT, FRAGMENTS, Fragment, Incomplete, Segment
-from netns_lab.destinations import Destinations, Place
+from netns_lab.destinations import Destinations, Place, is_of_node
+from netns_lab.further_addresses import Answer, FurtherAddresses
 from netns_lab.pcap import CapturedPacket
 from netns_lab.reasons import why_not
 from netns_lab.sources import AFFINE_CLIENTS
@@ -53,6 +54,11 @@ FORGOTTEN: Final = (
     f"of more than {AFFINE_CLIENTS} clients with session affinity, of which iptables forgets some"
 )
 OTHER_FRONTEND: Final = "of a client that session affinity knows from another frontend or network"
+LOOPBACK: Final = "from or to a loopback address: the lab replays no such flows"
+OTHERWISE: Final = (
+    "to a NodePort at an address of the node at which the rules treat flows otherwise than at the "
+    "lab's, or may"
+)
 LISTENING: Final = "from an endpoint, and from a port on which endpoints listen"
 
 
@@ -103,6 +109,7 @@ class Capture:
         self._asked = {id(service) for service in narrow(given.view, options.service)}
         self._sources = set(options.sources or [source.value for source in Source])
         self._destinations = Destinations(given)
+        self._further = FurtherAddresses(given)
         self._seen: set[tuple[str, tuple[bytes, int], tuple[bytes, int]]] = set()
         #: Packets of which the first fragment was counted, and not yet the last.
         self._begun: set[tuple[bytes, bytes, int]] = set()
@@ -160,7 +167,9 @@ class Capture:
         of: Place = (found.protocol, *found.source)
         known = self._destinations
         service = known.frontend(to)
-        if service is not None:
+        if service is not None and self._is_no_service(found, *service):
+            self._pass(ELSEWHERE, _named(to))
+        elif service is not None:
             self._to_service(packet, found, *service)
         elif known.frontend(of) is not None:
             self._pass(ANSWERS)
@@ -239,10 +248,26 @@ class Capture:
         if reason is not None:
             self._pass(reason, f"{place}, {service.name.text}", is_judged=False)
 
+    def _is_no_service(self, found: Segment, service: ServicePort, frontend: Frontend) -> bool:
+        """Return whether the rules leave a packet to a port of a NodePort to the node itself."""
+        if not is_of_node(frontend):
+            return False
+        client, to = ip_address(found.source[0]), ip_address(found.destination[0])
+        # What comes to loopback the node itself has sent.
+        source = Source.NODE if to.is_loopback else self._source_of(service, client)
+        answer = self._further.answer(service, source, client, (to, found.destination[1]))
+        return answer is Answer.NO_SERVICE
+
     def _take(
         self, service: ServicePort, frontend: Frontend, source: Source, flow: CapturedFlow
     ) -> str | None:
         """Add a flow to its route and return None, or return why it is not replayed."""
+        if flow.client.is_loopback or flow.to[0].is_loopback:
+            return LOOPBACK
+        if is_of_node(frontend) and (
+            self._further.answer(service, source, flow.client, flow.to) is not Answer.ALIKE
+        ):
+            return OTHERWISE
         found = self._route(service, frontend, source, flow.client)
         if found is None:
             return "for which the dump has no route from there"
@@ -305,7 +330,7 @@ class Capture:
 
 def source_of(given: Input, client: Address) -> Source:
     """Return what a client is to the node; a pod, if nothing says otherwise."""
-    if client in given.own:
+    if client in given.own or client.is_loopback:
         return Source.NODE
     parts = given.parts or (given,)
     part = next((each for each in parts if client.version in each.versions), parts[0])

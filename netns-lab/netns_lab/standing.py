@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from netns_lab.experiment import Lab
 
 NO_ADDRESS: Final = "for whose client the lab has no address"
-TAKEN: Final = "whose port is used by another client with the same lab address"
+TAKEN: Final = "whose addresses and ports another flow has in the lab"
 SHARED: Final = "with session affinity, of more clients than the lab has addresses"
 GONE: Final = "from an endpoint that is dead, or that the lab sends no flows from"
 ENDED: Final = "of a client known to session affinity, where rules end some of its flows"
@@ -95,7 +95,8 @@ class StandIns:
             return None, GONE if of.sender is not None else NO_ADDRESS
         if is_shared and kept:
             return None, SHARED
-        ends = of.service.protocol, address, flow.port, flow.to
+        # Where the lab has one address of the node for several, `flow.to` would not do.
+        ends = of.service.protocol, address, flow.port, of.route.frontend
         if ends in self._ends:
             return None, TAKEN
         self._ends.add(ends)

@@ -43,7 +43,15 @@ def test_where_the_node_is_not_known_a_node_port_may_be_at_any_address(captures:
     assert named(known, "tcp", NODE, 30301) == {"ds/nodeport"}
     assert "ds/nodeport" in named(known, "tcp", NODE, None)
     assert not known.may_be_node_port(None, None)
+    loopback = ip_address("127.0.0.1").packed
     found = Destinations(read(dump))
+    for each in (found, known):
+        assert named(each, "tcp", loopback, 30301) == {"ds/nodeport"}
+        assert "ds/nodeport" in named(each, None, loopback, 30301) & named(
+            each, "tcp", loopback, None
+        )
+        assert named(each, "tcp", ip_address("::1").packed, None) == set()
+        assert named(each, "tcp", loopback, 30300) == named(each, "udp", loopback, 30301) == set()
     assert named(found, "tcp", NODE, None) == set()
     for protocol, port in (("tcp", 30301), ("tcp", None), (None, 30301), (None, None)):
         assert found.may_be_node_port(protocol, port)

@@ -241,6 +241,45 @@ def test_what_rules_keep_back_at_the_node_is_said_to_be_dropped_or_rejected_as_t
         assert each["outcome"] == ends[each["to"].partition(":")[0]]
 
 
+@pytest.mark.deep
+@pytest.mark.parametrize("own", ["192.168.10.11,192.168.10.99", "192.168.10.99,192.168.10.11"])
+def test_flows_to_further_addresses_of_the_node_are_replayed_where_the_rules_answer_alike(
+    captures: Path, tmp_path: Path, own: str
+) -> None:
+    folder, port, client = captures / "1.36.2-nftables/dual-stack", 30301, "203.0.113.9"
+    flows = [(client, 4000, "192.168.10.11"), (client, 4000, "192.168.10.99")]
+    flows += [(client, 4001, "192.168.10.99"), ("127.0.0.1", 4002, "127.0.0.1")]
+    packets = [ETHER / tcp(of, at, to, port) for of, at, to in flows]
+    path = saved(tmp_path / "own.pcap", packets)
+    given = [str(folder / "nft-list-ruleset.txt"), "--node-ip", own]
+    status, found, _ = lab_run(*given, "--pcap", path)
+    assert (status, found["agrees"], found["not_judged"]) == (0, True, 0)
+    assert [each["to"] for each in found["flows"]] == ["192.168.10.11:30301"]
+    (left,) = found["passed_over"]
+    assert (left["reason"], left["packets"]) == ("to no Service of the dump", 3)
+    # In iptables mode NodePorts answer at every address, that of loopback too.
+    folder = captures / "1.36.2-iptables-legacy/dual-stack"
+    given[0] = str(folder / "iptables-legacy-save.txt")
+    status, found, errors = lab_run(*given, "--pcap", path)
+    assert (status, found["agrees"], found["not_judged"]) == (0, True, 2)
+    assert [each["packet"] for each in found["flows"]] == [1, 3]
+    assert "1 not replayed: whose addresses and ports another flow has in the lab" in errors
+    assert "1 not replayed: from or to a loopback address" in errors
+    assert kubeodds("lab", "run", *given, "--pcap", path, "--strict").returncode == 3
+
+
+@pytest.mark.deep
+def test_a_client_at_loopback_is_the_node_and_is_not_judged(tmp_path: Path) -> None:
+    packets = [ETHER / tcp(of, 4000, APP, 80) for of in ("127.0.0.1", CLIENTS["pod"])]
+    path = saved(tmp_path / "loopback.pcap", packets)
+    status, found, errors = lab_run(*EXAMPLE, "--pcap", path)
+    assert (status, found["not_judged"], len(found["flows"])) == (0, 1, 1)
+    assert "1 not replayed: from or to a loopback address" in errors
+    _, found, _ = lab_run(*EXAMPLE, "--pcap", path, "--from", "pod")
+    (left,) = found["passed_over"]
+    assert (left["reason"], left["judged"]) == ("from sources that --from does not name", True)
+
+
 def test_what_may_begin_a_flow_is_not_judged(tmp_path: Path) -> None:
     client = CLIENTS["pod"]
     whole = [ETHER / tcp(client, 3000 + n, APP, 80) for n in range(4)]
