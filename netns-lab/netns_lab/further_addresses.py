@@ -21,8 +21,7 @@ from analyzer.model.value import replace
 from analyzer.semantics.fate import Fate, PacketEnd
 from netns_lab.node_ports import accepting, own_first
 
-#: Most clients, each with an address and port that it sends to, for which rules are evaluated:
-#: with large dumps each takes a moment.
+#: Most packets for which rules are evaluated: with large dumps each takes a moment.
 _MOST_EVALUATED: Final = 500
 
 
@@ -46,7 +45,7 @@ class FurtherAddresses:
         self._given = given
         self._own = own_first(given)
         self._accepting = accepting(given)
-        self._known: dict[tuple[str, Address, Address, int], Answer] = {}
+        self._known: dict[Packet, Answer | None] = {}
 
     def answer(
         self, service: ServicePort, source: Source, client: Address, to: tuple[Address, int]
@@ -56,21 +55,25 @@ class FurtherAddresses:
         own = tuple(each for each in self._own if each.version == address.version)
         if own[:1] == (address,) and address in self._accepting:
             return Answer.ALIKE
-        key = service.protocol, client, address, port
-        if key not in self._known:
+        packet = Packet(
+            protocol=service.protocol,
+            destination=address,
+            destination_port=port,
+            in_interface=NO_DEVICE if source is Source.NODE else None,
+        )
+        # Of every client at once, as far as the rules do not distinguish any.
+        of_all = self._once(packet, own)
+        return of_all or self._once(replace(packet, source=client), own) or Answer.OTHERWISE
+
+    def _once(self, packet: Packet, own: tuple[Address, ...]) -> Answer | None:
+        """Return how the rules treat a packet; None if otherwise, or that depends on its source."""
+        if packet not in self._known:
             if len(self._known) >= _MOST_EVALUATED:
                 return Answer.OTHERWISE
-            packet = Packet(
-                protocol=service.protocol,
-                source=client,
-                destination=address,
-                destination_port=port,
-                in_interface=NO_DEVICE if source is Source.NODE else None,
-            )
-            self._known[key] = self._evaluated(packet, own)
-        return self._known[key]
+            self._known[packet] = self._evaluated(packet, own)
+        return self._known[packet]
 
-    def _evaluated(self, packet: Packet, own: tuple[Address, ...]) -> Answer:
+    def _evaluated(self, packet: Packet, own: tuple[Address, ...]) -> Answer | None:
         try:
             found = self._ends(packet, own)
             here = Fate("local", packet.destination, packet.destination_port)
@@ -78,11 +81,11 @@ class FurtherAddresses:
                 return Answer.NO_SERVICE
             assert packet.destination is not None
             if not own or packet.destination.is_loopback or not all(map(_is_certain, found)):
-                return Answer.OTHERWISE
+                return None
             usual = self._ends(replace(packet, destination=own[0]), own)
         except AnalyzerError:  # no such packet arrives, or a rule on its way is malformed
-            return Answer.OTHERWISE
-        return Answer.ALIKE if _told(found) == _told(usual) else Answer.OTHERWISE
+            return None
+        return Answer.ALIKE if _told(found) == _told(usual) else None
 
     def _ends(self, packet: Packet, own: tuple[Address, ...]) -> tuple[PacketEnd, ...]:
         assert packet.destination is not None
@@ -95,7 +98,9 @@ class FurtherAddresses:
 
 
 def _is_certain(end: PacketEnd) -> bool:
-    return end.fate.kind != "unresolved" and end.probability.is_exact
+    goes = end.fate.kind not in ("drop", "reject")
+    known = end.fate.kind != "unresolved" and end.probability.is_exact
+    return known and not (goes and end.masquerade is None)
 
 
 def _told(ends: tuple[PacketEnd, ...]) -> list[tuple[object, ...]]:

@@ -101,14 +101,23 @@ def test_at_loopback_a_node_port_answers_flows_of_the_node(captures: Path) -> No
     assert answer(read(captures / IPTABLES), loopback, Source.NODE, loopback) is Answer.OTHERWISE
 
 
-def test_of_too_many_clients_nothing_is_said(
-    captures: Path, monkeypatch: pytest.MonkeyPatch
+def test_of_too_many_clients_that_rules_distinguish_nothing_is_said(
+    changed: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(further_addresses, "_MOST_EVALUATED", 2)
-    given = read(captures / IPTABLES, *OWN)
-    (service,) = (s for s in given.view.services if s.name.text == "ds/nodeport")
-    found = FurtherAddresses(given)
-    answers = [
-        found.answer(service, Source.EXTERNAL, CLIENT + at % 3, (OTHER, 30301)) for at in range(6)
+    monkeypatch.setattr(further_addresses, "_MOST_EVALUATED", 3)
+    first = '-A PREROUTING -m comment --comment "kubernetes service portals" -j KUBE-SERVICES\n'
+
+    def answers(rule: str) -> list[Answer]:
+        given = changed(first, f"-A PREROUTING {rule} -j RETURN\n{first}")
+        (service,) = (s for s in given.view.services if s.name.text == "ds/nodeport")
+        found = FurtherAddresses(given)
+        return [
+            found.answer(service, Source.EXTERNAL, CLIENT + at % 3, (OTHER, 30301))
+            for at in range(6)
+        ]
+
+    assert answers(f"-d {OTHER}/32") == [Answer.NO_SERVICE] * 6
+    assert answers("-d 10.0.0.1/32") == [Answer.ALIKE] * 6
+    assert answers(f"-s {CLIENT}/32 -d {OTHER}/32") == [
+        *(Answer.NO_SERVICE, Answer.ALIKE, Answer.OTHERWISE) * 2
     ]
-    assert answers == [Answer.ALIKE, Answer.ALIKE, Answer.OTHERWISE] * 2
