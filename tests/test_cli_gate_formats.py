@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 
+from analyzer.reports.gate_answer import placed_words
 from analyzer.reports.gate_sarif import render as render_sarif
 from analyzer.reports.gate_text import render as render_text
 from analyzer.reports.terminal import render_terminal
@@ -92,3 +94,13 @@ def test_the_report_fits_a_terminal(width: int, colour: bool) -> None:
     assert "VERDICT" in table[0]
     if not colour:
         assert all(len(line) <= width for line in shown.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("most", "says"),
+    [(1, "a (3) and 2 more nodes"), (2, "a (3), b and 1 more node"), (3, "a (3), b, c")],
+)
+def test_nodes_that_are_not_named_are_counted(most: int, says: str) -> None:
+    case: Any = SimpleNamespace(places=lambda _: [("b", 1), ("a", 3), ("c", 1)])
+    answer: Any = SimpleNamespace(problem=None)
+    assert placed_words(answer, case, most) == says

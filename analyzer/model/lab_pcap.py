@@ -9,9 +9,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-#: How a flow may end: at a living endpoint or a dead one, by a rule that rejects or drops it, or
-#: with its destination unchanged.
-OUTCOMES: Final = ("endpoint", "dead-endpoint", "rejected", "dropped", "unchanged")
+#: How a flow may end: at a living endpoint or a dead one, by a rule that rejects it, drops it, or
+#: does either (ended: what the node sends is kept back by both), or with its destination unchanged.
+OUTCOMES: Final = ("endpoint", "dead-endpoint", "rejected", "dropped", "ended", "unchanged")
 
 
 @value(kw_only=True)
@@ -26,7 +26,8 @@ class ReplayedFlow:
         to: address and port, as captured.
         outcome: one of `OUTCOMES`.
         endpoint: where it arrived; None if at no endpoint.
-        answered: whether its client was answered; False if it was refused; None if neither.
+        answered: whether its client was answered; False if it was refused; None if neither, or if
+            the node's own stack did not send it, where nothing is heard of a refusal.
         predicted: the predicted share of the route's new flows with this outcome.
         repeated: session affinity keeps it at the endpoint of its client's first flow.
     """
@@ -68,7 +69,7 @@ class PassedOver:
 
     Attributes:
         judged: nothing is missing without them; False if they begin flows to Services of the dump
-            that are not judged.
+            that are not judged, or may begin such flows.
         examples: destinations of some of them.
     """
 

@@ -126,7 +126,7 @@ def placed_words(answer: GateAnswer, case: Case, most: int = _NODES_SHOWN) -> st
     places = sorted(case.places(answer.problem), key=lambda each: -each[1])
     told = [name if number == 1 else f"{name} ({number:,})" for name, number in places[:most]]
     more = len(places) - most
-    return ", ".join(told) + (f" and {count(more, 'node')} more" if more > 0 else "")
+    return ", ".join(told) + (f" and {count(more, 'more node')}" if more > 0 else "")
 
 
 def replicas_of(answer: GateAnswer, case: Case) -> list[tuple[Workload, int]]:

@@ -44,5 +44,5 @@ class LabPcapAnswer:
 
     @property
     def not_judged(self) -> int:
-        """Flows to Services of the dump that are not tested."""
+        """Packets that begin flows to Services of the dump, or may, and are not tested."""
         return sum(each.packets for each in self.passed_over if not each.judged)

@@ -92,7 +92,7 @@ def _blocks(answer: LabPcapAnswer) -> Iterator[Block]:
 
 def _more(number: int, noun: str) -> Iterator[Line]:
     if number > _MOST:
-        yield Line((f"... and {count(number - _MOST, noun)} more: --format json has all.",))
+        yield Line((f"... and {count(number - _MOST, f'more {noun}')}: --format json has all.",))
 
 
 def _route(verdict: JudgedMeasurement) -> Iterator[tuple[Cell, ...]]:
@@ -139,10 +139,16 @@ def _client(each: StandIn) -> tuple[Cell, ...]:
 
 
 def _flow(each: ReplayedFlow) -> tuple[Cell, ...]:
-    bad = each.outcome in ("dead-endpoint", "dropped", "rejected")
-    where = {"dead-endpoint": f"{each.endpoint} dead", "endpoint": each.endpoint or "?"}
+    bad = each.outcome in ("dead-endpoint", "dropped", "rejected", "ended")
+    where = {
+        "dead-endpoint": f"{each.endpoint} dead",
+        "endpoint": each.endpoint or "?",
+        "ended": "rejected or dropped",
+    }
     landed = where.get(each.outcome, each.outcome)
     saw = {None: "nothing", False: "a refusal", True: "an answer"}[each.answered]
+    if each.answered is None and each.outcome in ("rejected", "ended"):
+        saw = "-"  # the node's own stack did not send it: a refusal is not listened for
     client = f"[{each.client}]" if ":" in each.client else each.client
     return (
         f"{each.packet:,}",
@@ -169,13 +175,17 @@ def _dead(answer: LabPcapAnswer) -> Iterator[Line]:
         high = sum(float(each.predicted.upper) * measured.flows for measured, each in dead)
         landed = sum(each.landed for _, each in dead)
         drawn = sum(verdict.measurement.flows for verdict in answer.verdicts)
+        kept = sum(verdict.measurement.repeated for verdict in answer.verdicts)
+        of = f" of {count(drawn, 'flow')}."
+        if kept:
+            of = f" of {count(drawn, 'drawn flow')}; session affinity decides the other {kept:,}."
         yield Line(
             (
                 "On dead endpoints: expected ",
                 Span(_range(low, high), Style.STRONG),
                 ", measured ",
                 Span(f"{landed:,}", Style.STRONG),
-                f" of {count(drawn, 'flow')}.",
+                of,
             )
         )
 
@@ -212,5 +222,5 @@ def _end(answer: LabPcapAnswer) -> Iterator[Line]:
 
 def _as_far(answer: LabPcapAnswer) -> str:
     """Return of how many flows the verdict says nothing; empty where it is of all."""
-    number = answer.not_judged
-    return f"; {count(number, 'flow')} to Services not judged" if number else ""
+    number = answer.not_judged  # packets, of which some may begin no flow
+    return f"; up to {count(number, 'flow')} to Services not judged" if number else ""

@@ -73,6 +73,8 @@ _OF_SHELL: Final = (
 )
 SOURCES: Final = tuple(source.value for source in Source)
 _MOST_FLOWS: Final = 100_000_000
+#: New flows for each route, unless a schedule or a capture says otherwise.
+FLOWS: Final = 10_000
 #: Shares, not percentages: the default resolution of `lab verify`, and the finest it accepts.
 _RESOLUTION: Final = 0.05
 _FINEST: Final = 0.001
@@ -96,9 +98,7 @@ def parser() -> argparse.ArgumentParser:
     )
     verbs = found.add_subparsers(dest="verb", metavar="VERB", required=True)
     run = _verb(verbs, "run", "replay new flows, count where each arrives")
-    run.add_argument(
-        "--flows", type=_flows, default=10_000, help="new flows for each route (default: 10000)"
-    )
+    run.add_argument("--flows", type=_flows, help=f"new flows for each route (default: {FLOWS})")
     run.add_argument(
         "--trace",
         action="store_true",
@@ -152,9 +152,9 @@ def parser() -> argparse.ArgumentParser:
     repairs.add_argument(
         "--flows",
         type=_flows,
-        default=10_000,
+        default=FLOWS,
         help="new flows for each route, before the repair, with it, and after a sync on top "
-        "(default: 10000)",
+        f"(default: {FLOWS})",
     )
     _add_sources(repairs, "pod")
     repairs.set_defaults(namespace=[])

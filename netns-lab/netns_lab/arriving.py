@@ -108,6 +108,18 @@ def arriving(route: Route, beyond: Beyond = lambda _: NOTHING_BEYOND) -> Arrivin
     return Arriving(shares, lost, found, unanswered, by_rules)
 
 
+def ways_to_end(route: Route) -> frozenset[str]:
+    """Return what rules of the node may do to flows that they end: ``rejected``, ``dropped``."""
+    every = (*route.astray, *(end for share in route.shares for end in share.lost))
+    ends = [e for e, bounds in every if e.kind in _ENDED and e.how != PASSES and bounds.upper]
+    return frozenset(
+        "rejected"
+        if each.kind is EndKind.REJECTED or (each.kind is EndKind.REFUSED and each.how == "reject")
+        else "dropped"
+        for each in ends
+    )
+
+
 def either(one: Arriving, other: Arriving) -> Arriving:
     """Return bounds that hold whichever of two predictions is true."""
     return Arriving(

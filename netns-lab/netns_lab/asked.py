@@ -28,7 +28,7 @@ from netns_lab.beyond import OtherNode
 from netns_lab.deaths import Death, deaths_of, without_flapping
 from netns_lab.errors import LabError
 from netns_lab.namespace import leave_host
-from netns_lab.node_ports import of_another
+from netns_lab.node_ports import of_another, own_first
 from netns_lab.plan import used_addresses
 from netns_lab.pod_devices import pod_device
 from netns_lab.reasons import DEAD, INTERRUPTED, passes_by, why_elsewhere, why_no_client, why_not
@@ -135,7 +135,7 @@ def labs_for(
             ruleset=part.ruleset,
             cluster=given.cluster,
             view=part.view,
-            own=given.own,
+            own=own_first(given),
             dead=dead,
             others=part.rulesets[1:],
             nodes=nodes,

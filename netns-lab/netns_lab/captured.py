@@ -7,7 +7,7 @@ Services are kept, so that no later packet is taken for a first one; nothing is 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from types import SimpleNamespace
@@ -16,13 +16,15 @@ from typing import Final
 from analyzer.errors import ParseError
 from analyzer.inputs.recognised import Input
 from analyzer.kubeproxy.select import narrow
-from analyzer.kubeproxy.view import Frontend, FrontendKind, Route, ServicePort, Share, Source
+from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Share, Source
 from analyzer.model.addresses import Address
 from analyzer.model.lab_pcap import PassedOver
 from analyzer.model.region import holds
 from netns_lab.arriving import seen_from
 from netns_lab.asked import routes_to
-from netns_lab.decoding import Segment
+from netns_lab.decoding import CUT, FRAGMENTS, Fragment, Incomplete, Segment
+from netns_lab.destinations import Destinations, Place, is_of_node
+from netns_lab.further_addresses import Answer, FurtherAddresses
 from netns_lab.pcap import CapturedPacket
 from netns_lab.reasons import why_not
 from netns_lab.sources import AFFINE_CLIENTS
@@ -43,6 +45,8 @@ PERHAPS: Final = (
     "possibly to a NodePort: the node's addresses are not known; pass --objects with --node, or "
     "--node-ip"
 )
+IN_PART: Final = "fragments of IP that may begin flows to Services"
+TOO_SHORT: Final = "truncated by the capture, so that they may begin flows to Services"
 BEYOND: Final = f"of flows after the first {MOST_FLOWS:,}"
 NOT_ASKED: Final = "to Services that --service does not name"
 NOT_FROM: Final = "from sources that --from does not name"
@@ -50,9 +54,12 @@ FORGOTTEN: Final = (
     f"of more than {AFFINE_CLIENTS} clients with session affinity, of which iptables forgets some"
 )
 OTHER_FRONTEND: Final = "of a client that session affinity knows from another frontend or network"
+LOOPBACK: Final = "from or to a loopback address: the lab replays no such flows"
+OTHERWISE: Final = (
+    "to a NodePort at an address of the node at which the rules treat flows otherwise than at the "
+    "lab's, or may"
+)
 LISTENING: Final = "from an endpoint, and from a port on which endpoints listen"
-
-_Place = tuple[str, bytes, int]
 
 
 @dataclass(slots=True)
@@ -101,23 +108,11 @@ class Capture:
         self._forgets = forgets
         self._asked = {id(service) for service in narrow(given.view, options.service)}
         self._sources = set(options.sources or [source.value for source in Source])
-        self._sockaddrs = dict(_sockaddrs(given))
-        endpoints = {id(service): service.endpoints for service in given.view.services}
-        self._endpoints = {
-            (service.protocol, each.address.packed, each.port)
-            for service in given.view.services
-            for each in endpoints[id(service)]
-        }
-        self._addresses = {at: {e.address for e in each} for at, each in endpoints.items()}
-        self._listening = {port for _, _, port in self._endpoints}
-        #: Of NodePorts, if the node's addresses are not known.
-        self._node_ports = {
-            (service.protocol, frontend.port)
-            for service in given.view.services
-            for frontend in service.frontends
-            if _is_of_node(frontend) and not _own_addresses(service, given)
-        }
+        self._destinations = Destinations(given)
+        self._further = FurtherAddresses(given)
         self._seen: set[tuple[str, tuple[bytes, int], tuple[bytes, int]]] = set()
+        #: Packets of which the first fragment was counted, and not yet the last.
+        self._begun: set[tuple[bytes, bytes, int]] = set()
         self._of: dict[Address, Source] = {}
         self._routes: dict[tuple[int, Source], list[tuple[Route, str | None]]] = {}
         self._groups: dict[tuple[object, ...], CapturedRoute] = {}
@@ -148,10 +143,13 @@ class Capture:
         """Sort packets into routes and reasons."""
         for packet in packets:
             self.packets += 1
-            if isinstance(packet.is_, str):
-                self._pass(packet.is_)
-            else:
-                self._segment(packet, packet.is_)
+            match packet.is_:
+                case Segment() as found:
+                    self._segment(packet, found)
+                case Incomplete() as found:
+                    self._incomplete(found)
+                case reason:
+                    self._pass(reason)
 
     def leave_out(self, flow: CapturedFlow, of: CapturedRoute, reason: str) -> None:
         """Count a flow under a reason after all; the caller removes it from its route."""
@@ -165,20 +163,60 @@ class Capture:
             each.places[place] += 1
 
     def _segment(self, packet: CapturedPacket, found: Segment) -> None:
-        to: _Place = (found.protocol, *found.destination)
-        of: _Place = (found.protocol, *found.source)
-        if to in self._sockaddrs:
-            self._to_service(packet, found, *self._sockaddrs[to])
-        elif of in self._sockaddrs:
+        to: Place = (found.protocol, *found.destination)
+        of: Place = (found.protocol, *found.source)
+        known = self._destinations
+        service = known.frontend(to)
+        if service is not None and self._is_no_service(found, *service):
+            self._pass(ELSEWHERE, _named(to))
+        elif service is not None:
+            self._to_service(packet, found, *service)
+        elif known.frontend(of) is not None:
             self._pass(ANSWERS)
-        elif to in self._endpoints:
+        elif to in known.endpoints:
             self._pass(TO_ENDPOINTS, _named(to))
-        elif of in self._endpoints:
+        elif of in known.endpoints:
             self._pass(OF_ENDPOINTS)
-        elif found.opens and (found.protocol, found.destination[1]) in self._node_ports:
+        elif found.opens and known.may_be_node_port(found.protocol, found.destination[1]):
             self._pass(PERHAPS, _named(to), is_judged=False)
         else:
             self._pass(ELSEWHERE, _named(to))
+
+    def _incomplete(self, found: Incomplete) -> None:
+        """Count a packet that may begin a flow, as far as the capture shows."""
+        fragment = found.fragment
+        if fragment is not None and self._is_known(found, fragment):
+            self._pass(FRAGMENTS)  # the first one is counted for all of the packet
+            return
+        if (found.protocol, found.source, found.destination) in self._seen:
+            self._pass(LATER)
+            return
+        port, place = found.destination[1], _named_in_part(found)
+        services = self._destinations.services(found)
+        if services:
+            possible = {source_of(self._given, ip_address(found.source[0])), Source.HAIRPIN}
+            if not any(id(each) in self._asked for each in services):
+                self._pass(NOT_ASKED, place)
+            elif self._sources.isdisjoint(each.value for each in possible):
+                self._pass(NOT_FROM, place)
+            else:
+                self._pass(TOO_SHORT if fragment is None else IN_PART, place, is_judged=False)
+        elif self._destinations.may_be_node_port(found.protocol, port):
+            self._pass(PERHAPS, place, is_judged=False)
+        else:
+            self._pass(CUT if fragment is None else FRAGMENTS)
+
+    def _is_known(self, found: Incomplete, fragment: Fragment) -> bool:
+        """Return whether the first fragment of the same packet was counted before."""
+        key = found.source[0], found.destination[0], fragment.datagram
+        if fragment.is_first:
+            if len(self._begun) < MOST_FLOWS:
+                self._begun.add(key)
+            return False
+        is_known = key in self._begun
+        if fragment.is_last:
+            self._begun.discard(key)
+        return is_known
 
     def _to_service(
         self, packet: CapturedPacket, found: Segment, service: ServicePort, frontend: Frontend
@@ -210,10 +248,26 @@ class Capture:
         if reason is not None:
             self._pass(reason, f"{place}, {service.name.text}", is_judged=False)
 
+    def _is_no_service(self, found: Segment, service: ServicePort, frontend: Frontend) -> bool:
+        """Return whether the rules leave a packet to a port of a NodePort to the node itself."""
+        if not is_of_node(frontend):
+            return False
+        client, to = ip_address(found.source[0]), ip_address(found.destination[0])
+        # What comes to loopback the node itself has sent.
+        source = Source.NODE if to.is_loopback else self._source_of(service, client)
+        answer = self._further.answer(service, source, client, (to, found.destination[1]))
+        return answer is Answer.NO_SERVICE
+
     def _take(
         self, service: ServicePort, frontend: Frontend, source: Source, flow: CapturedFlow
     ) -> str | None:
         """Add a flow to its route and return None, or return why it is not replayed."""
+        if flow.client.is_loopback or flow.to[0].is_loopback:
+            return LOOPBACK
+        if is_of_node(frontend) and (
+            self._further.answer(service, source, flow.client, flow.to) is not Answer.ALIKE
+        ):
+            return OTHERWISE
         found = self._route(service, frontend, source, flow.client)
         if found is None:
             return "for which the dump has no route from there"
@@ -223,7 +277,7 @@ class Capture:
         key: tuple[object, ...] = id(service), frontend, source, route.network
         sender = None
         if source is Source.HAIRPIN:
-            if flow.port in self._listening:
+            if flow.port in self._destinations.listening:
                 return LISTENING
             sender, key = flow.client, (*key, flow.client)
             route = seen_from(service, route, _share_of(route, flow.client))
@@ -269,14 +323,14 @@ class Capture:
         if client not in self._of:
             self._of[client] = source_of(self._given, client)
         found = self._of[client]
-        if found is not Source.NODE and client in self._addresses[id(service)]:
+        if found is not Source.NODE and client in self._destinations.addresses[id(service)]:
             return Source.HAIRPIN
         return found
 
 
 def source_of(given: Input, client: Address) -> Source:
     """Return what a client is to the node; a pod, if nothing says otherwise."""
-    if client in given.own:
+    if client in given.own or client.is_loopback:
         return Source.NODE
     parts = given.parts or (given,)
     part = next((each for each in parts if client.version in each.versions), parts[0])
@@ -293,27 +347,6 @@ def source_of(given: Input, client: Address) -> Source:
     return Source.EXTERNAL if is_outside else Source.POD
 
 
-def _sockaddrs(given: Input) -> Iterator[tuple[_Place, tuple[ServicePort, Frontend]]]:
-    """Yield the addresses and ports of Services; for NodePorts, the node's addresses."""
-    for service in given.view.services:
-        for frontend in service.frontends:
-            if frontend.port is None:
-                continue
-            own = _own_addresses(service, given)
-            for address in own if _is_of_node(frontend) else [frontend.address]:
-                if address is not None:
-                    yield (service.protocol, address.packed, frontend.port), (service, frontend)
-
-
-def _is_of_node(frontend: Frontend) -> bool:
-    return frontend.kind is FrontendKind.NODE_PORT and frontend.address is None
-
-
-def _own_addresses(service: ServicePort, given: Input) -> list[Address]:
-    """Return the node's addresses at which a ServicePort may have NodePorts, as far as known."""
-    return [each for each in given.own if service.version in (None, each.version)]
-
-
 def _has(route: Route, client: Address) -> bool:
     return any(share.endpoint.address == client for share in route.shares)
 
@@ -322,9 +355,17 @@ def _share_of(route: Route, client: Address) -> Share:
     return next(share for share in route.shares if share.endpoint.address == client)
 
 
-def _named(place: _Place) -> str:
+def _named(place: Place) -> str:
     protocol, address, port = place
     return f"{_sockaddr(ip_address(address), port)} ({protocol})"
+
+
+def _named_in_part(found: Incomplete) -> str:
+    """Return the name of a destination, as far as it is visible."""
+    packed, port = found.destination
+    address = ip_address(packed)
+    host = str(address) if port is None else _sockaddr(address, port)
+    return host if found.protocol is None else f"{host} ({found.protocol})"
 
 
 def _sockaddr(address: Address, port: int) -> str:

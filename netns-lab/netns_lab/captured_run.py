@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from analyzer.kubeproxy.view import Endpoint
@@ -12,8 +12,9 @@ from analyzer.model.lab_pcap import ReplayedFlow
 from analyzer.model.measurement import ANSWERED, Measurement
 from analyzer.model.probability import Bounds, capped_sum
 from netns_lab.affinity import strayed
-from netns_lab.arriving import NOTHING
+from netns_lab.arriving import NOTHING, ways_to_end
 from netns_lab.backend import SocketAddress
+from netns_lab.captured import CapturedFlow, CapturedRoute
 from netns_lab.columns import FlowResult, RawSocketAddress, sockaddr_of, tag_of
 from netns_lab.count import BATCH
 from netns_lab.layout import PacketLayout
@@ -39,6 +40,7 @@ class CapturedRun(RouteRun):
             (address, flow.port, number)
             for (flow, address), number in zip(standing.flows, numbers, strict=True)
         ]
+        self._sent = 0
         of = standing.of
         super().__init__(lab, of.service, of.route, len(standing.flows), of.sender)
 
@@ -68,13 +70,22 @@ class CapturedRun(RouteRun):
         self._landed, self._answered = landed, answered
 
     def send(self, first: int, count: int) -> None:
-        """Send some of the flows, and record what is received meanwhile."""
+        """Send some of the flows, in their order, and record what is received meanwhile."""
         most = BATCH if self._sender is None else BATCH // 4  # as of every hairpin route
         for at in range(first, first + count, most):
             self._send(at, min(most, first + count - at))
             if self._sender is not None:
                 # Replies to an endpoint arrive where flows do; no other route may record them.
                 self._drain()
+        self._sent = first + count
+
+    def cut(self) -> Iterator[tuple[CapturedFlow, CapturedRoute]]:
+        """Leave out the flows that have not been sent, and yield them."""
+        standing, sent = self.standing, self._sent
+        for flow, _ in standing.flows[sent:]:
+            yield flow, standing.of
+        del standing.flows[sent:]
+        standing.repeated = {n: first for n, first in standing.repeated.items() if n < sent}
 
     def drain(self) -> None:
         """Record what has arrived."""
@@ -141,8 +152,12 @@ class CapturedRun(RouteRun):
         """Return how a flow ended, at which endpoint, and the predicted share of that outcome."""
         sockaddr, answered = self.fate(number)
         if sockaddr is None:
-            is_told = answered is False or number in self.kept_back
-            return ("rejected" if is_told else "dropped"), None, self._predicted.ended
+            outcome = "rejected" if answered is False else "dropped"
+            if number in self.kept_back:
+                # A send fails in the same way, whichever of the two keeps a packet back.
+                ways = ways_to_end(self._route)
+                outcome = next(iter(ways)) if len(ways) == 1 else "ended"
+            return outcome, None, self._predicted.ended
         if self._is_own(sockaddr):
             others = [self._predicted.ended, *self._predicted.shares.values()]
             lower = capped_sum(each.lower for each in others)

@@ -27,7 +27,7 @@ from analyzer.questions.repairing import repair_of
 from analyzer.reports.lab_answers import ClientsAnswer, LabAnswer, LabRepairAnswer, LeftOut
 from analyzer.reports.progress import progress, up_to
 from analyzer.reports.renderers import RENDERERS
-from netns_lab.arguments import MOST_OF_A_ROUTE, SOURCES, parser
+from netns_lab.arguments import FLOWS, MOST_OF_A_ROUTE, SOURCES, parser
 from netns_lab.asked import SetUp, left_out_of, names, notes, place_of, routes_of, said, set_up
 from netns_lab.errors import LabError, NotMeasuredError
 from netns_lab.hints import with_hints
@@ -66,24 +66,29 @@ def _run(options: SimpleNamespace) -> int:
     if options.pcap is not None:
         if is_asked(options):
             raise UsageError("--pcap: a capture has its own time: leave out --for")
+        if options.flows is not None:
+            raise UsageError("--pcap: a capture has its own flows: leave out --flows")
         of_capture: int = importlib.import_module("netns_lab.pcap_run").run(options)
         return of_capture
     if options.timing is not None:
         raise UsageError("--timing: needs --pcap FILE")
     if is_asked(options):
+        if options.flows is not None:
+            raise UsageError("--for: sends flows at a steady --rate: leave out --flows")
         leave_host()
         status: int = importlib.import_module("netns_lab.phased").run(options)
         return status
-    made = set_up(options, options.flows, sends_behind=True)
+    each_has = options.flows or FLOWS
+    made = set_up(options, each_has, sends_behind=True)
     labs, given, dead, deaths, left_out = made[:5]
     found: list[Measurement] = []
     traces: list[FlowTrace] = []
     untraced: list[Diagnostic] = []
     unmeasured: list[LeftOut] = []
-    flows, stop = len(made.routes) * options.flows, Event()
+    flows, stop = len(made.routes) * each_has, Event()
     with interruptible(stop.set), progress("new flows") as advance:
         for lab, routes in labs:
-            asked = [(*each, options.flows) for each in routes]
+            asked = [(*each, each_has) for each in routes]
             found += _measured(lab, asked, up_to(flows, advance), unmeasured, stop)
             _cross_check(lab, routes)
             if not stop.is_set():

@@ -6,7 +6,9 @@ are not aware of it. What is slow is alive: it answers late.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import dataclasses
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from ipaddress import ip_address
 from types import SimpleNamespace
@@ -36,6 +38,8 @@ FATES: Final[Mapping[str, FlowResponse | None]] = {
 #: Value of the kinds that have one.
 _VALUES: Final = {"slow": "MS", "flap": "UP/DOWN"}
 GRAMMAR: Final = "silent, arp, process, unreachable, drop, reject, slow=MS or flap=UP/DOWN"
+#: The options that say what is dead, by their names in the namespace of the command line.
+OPTIONS: Final[Mapping[str, str]] = {"dead": "--dead", "dead_node": "--dead-node"}
 #: Milliseconds; the lab considers slower answers lost.
 _SLOWEST: Final = 10_000
 
@@ -74,6 +78,7 @@ class Death:
         node: the node, if it is one.
         endpoints: those of the dump that die with it.
         whole: whether every port of its addresses dies.
+        option: by which it was given.
     """
 
     what: str
@@ -81,6 +86,12 @@ class Death:
     node: str | None = None
     endpoints: frozenset[Endpoint] = frozenset()
     whole: bool = True
+    option: str = "--dead"
+
+    @property
+    def words(self) -> str:
+        """The option as it was given."""
+        return f"{self.option} {self.what}:{self.kind}"
 
 
 SILENT: Final = DeathKind(name="silent")
@@ -140,6 +151,16 @@ def parted(word: str, nodes: Collection[str] = ()) -> tuple[str, DeathKind | Non
     return what, kind
 
 
+@contextmanager
+def said_of(option: str, word: str) -> Iterator[None]:
+    """Attribute errors about a name to the option that it was given with."""
+    try:
+        yield
+    except UsageError as error:
+        says = str(error).partition(": ")[2]
+        raise UsageError(f"{option} {word}: {says}") from None
+
+
 def _is_named(what: str) -> bool:
     """Return whether a text is an address, with a port or without, a network, or a pod."""
     return "/" in what or any(map(_is_address, (what, what.rpartition(":")[0].strip("[]"))))
@@ -161,12 +182,14 @@ def deaths_of(options: SimpleNamespace, given: Input) -> tuple[Dead, tuple[Death
     """
     deaths: list[Death] = []
     lasting: dict[str, list[str]] = {"dead": [], "dead_node": []}
-    for name in lasting:
+    for name, option in OPTIONS.items():
         for word in getattr(options, name):
-            what, kind = parted(word, given.cluster.node_names)
-            is_node = name == "dead_node" or what in given.cluster.node_names
-            if kind is not None:
-                deaths.append(death_of(what, kind, options, given, is_node=is_node))
+            with said_of(option, word):
+                what, kind = parted(word, given.cluster.node_names)
+                is_node = name == "dead_node" or what in given.cluster.node_names
+                if kind is not None:
+                    death = death_of(what, kind, options, given, is_node=is_node)
+                    deaths.append(dataclasses.replace(death, option=option))
             if kind is None or kind.is_dead:
                 lasting["dead_node" if is_node else "dead"].append(what)
     told = SimpleNamespace(**{**vars(options), **lasting})
@@ -208,8 +231,7 @@ def _check_apart(deaths: Iterable[Death]) -> None:
         for what in (*([each.node] if each.node else []), *each.endpoints):
             if what in seen:
                 raise UsageError(
-                    f"--dead {each.what}:{each.kind}: {what} is already {seen[what].kind}, by "
-                    f"{seen[what].what}"
+                    f"{each.words}: {what} is already {seen[what].kind}, by {seen[what].what}"
                 )
             seen[what] = each
 
@@ -224,8 +246,7 @@ def without_flapping(deaths: Iterable[Death]) -> tuple[Death, ...]:
     for each in every:
         if each.kind.name == "flap":
             raise LabError(
-                f"--dead {each.what}:{each.kind}: flapping takes time to observe; add --for, for "
-                "example --for 30s"
+                f"{each.words}: flapping takes time to observe; add --for, for example --for 30s"
             )
     return every
 

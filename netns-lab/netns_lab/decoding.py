@@ -1,4 +1,4 @@
-"""Classification of captured frames: the first packet of a flow, a later one, or neither.
+"""Classification of captured frames: the first packet of a flow, a later one, either, or neither.
 
 Only what tells flows apart is decoded, so that a capture of a million packets takes seconds. scapy
 takes many times as long; tests compare this with it.
@@ -27,11 +27,16 @@ _FRAGMENT_HEADER: Final = 44
 _AUTHENTICATION: Final = 51
 #: Hop-by-hop options, routing, destination options, mobility, HIP, shim6.
 _EXTENSIONS: Final = frozenset({0, 43, 60, 135, 139, 140})
-_MORE_OR_OFFSET: Final = 0x3FFF
+_HEADERS: Final = _EXTENSIONS | {_FRAGMENT_HEADER, _AUTHENTICATION}
+#: Of the 16 bits that place a fragment: whether more follow, and its offset.
+_MORE_4, _OFFSET_4 = 0x2000, 0x1FFF
+_MORE_6, _OFFSET_6 = 0x0001, 0xFFF8
 _SYN, _ACK = 0x02, 0x10
 _INIT: Final = 1
+#: Bytes of a transport header up to what says whether the packet begins a flow.
+_SHOWN: Final = {"tcp": 14, "udp": 8, "sctp": 13}
 
-#: Why a packet belongs to no flow; each is counted.
+#: Why a packet is taken for none of a flow; each is counted.
 CUT: Final = "truncated by the capture, or damaged"
 FRAGMENTS: Final = "fragments of IP"
 NOT_IP: Final = "not IP"
@@ -52,24 +57,57 @@ class Segment:
     opens: bool
 
 
-def decoder(link_type: int) -> Callable[[bytes], Segment | str] | None:
-    """Return the decoder of a link type, None if unknown; it returns a segment, or a reason."""
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """Which part of a packet a fragment is.
+
+    Attributes:
+        datagram: the identification that all fragments of the packet have.
+    """
+
+    datagram: int
+    is_first: bool
+    is_last: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Incomplete:
+    """A packet that may begin a flow, which what the capture has of it does not show.
+
+    Attributes:
+        protocol: None if it is not visible.
+        source, destination: address as packed bytes, and port; None if it is not visible.
+        fragment: None if the packet is one whole, of which the capture has only the beginning.
+    """
+
+    protocol: str | None
+    source: tuple[bytes, int | None]
+    destination: tuple[bytes, int | None]
+    fragment: Fragment | None = None
+
+
+#: What a frame is: of a flow, perhaps of one, or why it is neither.
+Decoded = Segment | Incomplete | str
+
+
+def decoder(link_type: int) -> Callable[[bytes], Decoded] | None:
+    """Return the decoder of a link type, None if unknown."""
     return _LINKS.get(link_type)
 
 
-def _ethernet(frame: bytes) -> Segment | str:
+def _ethernet(frame: bytes) -> Decoded:
     return _tagged(frame, 12)
 
 
-def _cooked(frame: bytes) -> Segment | str:
+def _cooked(frame: bytes) -> Decoded:
     return _tagged(frame, 14)
 
 
-def _cooked_2(frame: bytes) -> Segment | str:
+def _cooked_2(frame: bytes) -> Decoded:
     return _network(frame, 20, int.from_bytes(frame[:2]))
 
 
-def _tagged(frame: bytes, at: int) -> Segment | str:
+def _tagged(frame: bytes, at: int) -> Decoded:
     """Decode from the EtherType on, after any VLAN tags."""
     kind = int.from_bytes(frame[at : at + 2])
     while kind in _VLANS:
@@ -78,18 +116,18 @@ def _tagged(frame: bytes, at: int) -> Segment | str:
     return _network(frame, at + 2, kind)
 
 
-def _loopback(frame: bytes) -> Segment | str:
+def _loopback(frame: bytes) -> Decoded:
     """Decode a frame that begins with the address family, in the byte order of its capturer."""
     family = min(int.from_bytes(frame[:4], order) for order in ("big", "little"))
     return _network(frame, 4, _FAMILIES.get(family, 0))
 
 
-def _raw(frame: bytes) -> Segment | str:
+def _raw(frame: bytes) -> Decoded:
     version = frame[0] >> 4 if frame else 0
     return _network(frame, 0, {IPV4: _IPV4, IPV6: _IPV6}.get(version, 0))
 
 
-def _network(frame: bytes, at: int, kind: int) -> Segment | str:
+def _network(frame: bytes, at: int, kind: int) -> Decoded:
     if len(frame) <= at:
         return CUT
     if kind == _IPV4:
@@ -99,50 +137,74 @@ def _network(frame: bytes, at: int, kind: int) -> Segment | str:
     return "ARP" if kind == _ARP else NOT_IP
 
 
-def _ipv4(frame: bytes, at: int) -> Segment | str:
-    header = 4 * (frame[at] & 0x0F)
-    if len(frame) < at + header or header < _IPV4_HEADER or frame[at] >> 4 != IPV4:
+def _ipv4(frame: bytes, at: int) -> Decoded:
+    if len(frame) < at + _IPV4_HEADER or frame[at] >> 4 != IPV4:
         return CUT
-    if int.from_bytes(frame[at + 6 : at + 8]) & _MORE_OR_OFFSET:
-        return FRAGMENTS
+    header = 4 * (frame[at] & 0x0F)
+    if header < _IPV4_HEADER:
+        return CUT
     ends = frame[at + 12 : at + 16], frame[at + 16 : at + 20]
-    return _transport(frame, at + header, frame[at + 9], ends)
+    where = int.from_bytes(frame[at + 6 : at + 8])
+    fragment = None
+    if where & (_MORE_4 | _OFFSET_4):
+        number = int.from_bytes(frame[at + 4 : at + 6])
+        fragment = Fragment(number, not where & _OFFSET_4, not where & _MORE_4)
+    return _transport(frame, at + header, frame[at + 9], ends, fragment)
 
 
-def _ipv6(frame: bytes, at: int) -> Segment | str:
+def _ipv6(frame: bytes, at: int) -> Decoded:
     if len(frame) < at + _IPV6_HEADER or frame[at] >> 4 != IPV6:
         return CUT
     ends = frame[at + 8 : at + 24], frame[at + 24 : at + 40]
-    protocol, at = frame[at + 6], at + 40
-    while protocol in _EXTENSIONS or protocol == _AUTHENTICATION:
+    protocol, at, fragment = frame[at + 6], at + 40, None
+    while protocol in _HEADERS and (fragment is None or fragment.is_first):
         if len(frame) < at + 8:
-            return CUT
+            return _incomplete(None, ends, fragment=fragment)
+        if protocol == _FRAGMENT_HEADER:
+            where = int.from_bytes(frame[at + 2 : at + 4])
+            # A packet may be whole in spite of such a header (RFC 6946).
+            if where & (_MORE_6 | _OFFSET_6):
+                number = int.from_bytes(frame[at + 4 : at + 8])
+                fragment = Fragment(number, not where & _OFFSET_6, not where & _MORE_6)
+            protocol, at = frame[at], at + 8
+            continue
         unit, least = (4, 2) if protocol == _AUTHENTICATION else (8, 1)
         protocol, at = frame[at], at + unit * (frame[at + 1] + least)
-    return FRAGMENTS if protocol == _FRAGMENT_HEADER else _transport(frame, at, protocol, ends)
+    if protocol in _HEADERS:  # in front of it is what only the first fragment shows
+        return _incomplete(None, ends, fragment=fragment)
+    return _transport(frame, at, protocol, ends, fragment)
 
 
-def _transport(frame: bytes, at: int, number: int, ends: tuple[bytes, bytes]) -> Segment | str:
+def _transport(
+    frame: bytes, at: int, number: int, ends: tuple[bytes, bytes], fragment: Fragment | None
+) -> Decoded:
     protocol = _NAMES.get(number)
     if protocol is None:
-        return _ICMP.get(number) or f"IP protocol {number}"
+        return FRAGMENTS if fragment else _ICMP.get(number) or f"IP protocol {number}"
+    if (fragment is not None and not fragment.is_first) or len(frame) < at + 4:
+        return _incomplete(protocol, ends, fragment=fragment)
+    ports = int.from_bytes(frame[at : at + 2]), int.from_bytes(frame[at + 2 : at + 4])
+    if fragment is not None or len(frame) < at + _SHOWN[protocol]:
+        return _incomplete(protocol, ends, ports, fragment)
     opens = True
     if protocol == "tcp":
-        if len(frame) < at + 14:
-            return CUT
         opens = frame[at + 13] & (_SYN | _ACK) == _SYN
     elif protocol == "sctp":
-        if len(frame) < at + 13:
-            return CUT
         opens = frame[at + 12] == _INIT
-    elif len(frame) < at + 8:
-        return CUT
-    ports = int.from_bytes(frame[at : at + 2]), int.from_bytes(frame[at + 2 : at + 4])
     source, destination = ((end, port) for end, port in zip(ends, ports, strict=True))
     return Segment(protocol, source, destination, opens)
 
 
-_LINKS: Final[Mapping[int, Callable[[bytes], Segment | str]]] = {
+def _incomplete(
+    protocol: str | None,
+    ends: tuple[bytes, bytes],
+    ports: tuple[int | None, int | None] = (None, None),
+    fragment: Fragment | None = None,
+) -> Incomplete:
+    return Incomplete(protocol, (ends[0], ports[0]), (ends[1], ports[1]), fragment)
+
+
+_LINKS: Final[Mapping[int, Callable[[bytes], Decoded]]] = {
     0: _loopback,  # NULL
     1: _ethernet,
     12: _raw,

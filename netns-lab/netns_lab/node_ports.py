@@ -1,4 +1,4 @@
-"""The node's addresses for NodePorts, as far as the rules name them.
+"""The node's addresses at which NodePorts answer, as far as the rules name them.
 
 Source: Kubernetes, pkg/proxy/nftables/proxier.go, ``nodePortIPsSet``: by default the node's first
 address of each IP version.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from analyzer.inputs.recognised import Input
 from analyzer.model.addresses import Address
 from analyzer.model.cluster import Cluster
 from analyzer.model.nft.ruleset import NftRuleset
@@ -26,6 +27,22 @@ def taken_at(rulesets: Iterable[Rules]) -> Iterator[Address]:
             if table == "kube-proxy" and _SET in each.sets:
                 keys = (element.key for element in each.sets[_SET].elements)
                 yield from (key for key in keys if isinstance(key, Address))
+
+
+def accepting(given: Input) -> frozenset[Address]:
+    """Return an address of each IP version at which the rules accept NodePorts, if one is known."""
+    found = {
+        part.recogniser.node_port_address(version)  # type: ignore[union-attr]  # one part's
+        for part in given.parts or (given,)
+        for version in part.versions
+    }
+    return frozenset(each for each in found if each is not None)
+
+
+def own_first(given: Input) -> tuple[Address, ...]:
+    """Return the node's addresses, first those at which the rules accept NodePorts."""
+    first = accepting(given)
+    return tuple(sorted(given.own, key=lambda each: each not in first))
 
 
 def of_another(rulesets: Iterable[Rules], cluster: Cluster, node: str | None) -> str | None:

@@ -21,7 +21,7 @@ from scapy.error import Scapy_Exception
 from scapy.utils import RawPcapReader
 
 from analyzer.errors import InputError
-from netns_lab.decoding import Segment, decoder
+from netns_lab.decoding import Decoded, decoder
 
 #: Bytes that scapy may request at once; larger blocks of pcapng are not packets.
 _MOST_AT_ONCE: Final = 1 << 24
@@ -38,12 +38,12 @@ class CapturedPacket:
     Attributes:
         number: from 1.
         at: seconds since 1970; 0 if the capture does not say.
-        is_: its segment, or why it has none.
+        is_: its segment, what is visible of one, or why it has none.
     """
 
     number: int
     at: float
-    is_: Segment | str
+    is_: Decoded
 
 
 @dataclass(slots=True)

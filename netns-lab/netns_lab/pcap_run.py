@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterable, Iterator
+from threading import Event
 from types import SimpleNamespace
 from typing import Any, Final, TypeVar
 
@@ -12,7 +13,7 @@ from analyzer.failure.agreement import FALSE_ALARM_RATE, judge_all
 from analyzer.inputs.recognised import Input, read_input
 from analyzer.model.diagnostics import Diagnostic, partial_warning
 from analyzer.model.lab_pcap import ReplayedFlow
-from analyzer.output import finish
+from analyzer.output import INTERRUPTED, finish
 from analyzer.reports.lab_pcap_answer import LabPcapAnswer
 from analyzer.reports.phrases import count
 from analyzer.reports.progress import progress, up_to
@@ -21,7 +22,9 @@ from netns_lab.asked import labs_for, names, notes
 from netns_lab.backends import backend_of
 from netns_lab.errors import LabError
 from netns_lab.hints import with_hints
+from netns_lab.interrupting import interruptible
 from netns_lab.namespace import leave_host
+from netns_lab.reasons import NOT_SENT
 from netns_lab.schedule import LONGEST
 
 #: Most addresses of one kind of source that represent clients; there may be room for fewer.
@@ -35,7 +38,10 @@ T = TypeVar("T")
 def run(options: SimpleNamespace) -> int:
     """Replay a capture, print the result, and return the exit status.
 
+    Ctrl-C ends it early: the flows that were not sent by then are not judged.
+
     Raises:
+        KeyboardInterrupt: none was sent by then.
         AnalyzerError: bad input, or a lab that cannot start.
     """
     if options.format not in RENDERERS["lab run --pcap"]:
@@ -55,13 +61,10 @@ def run(options: SimpleNamespace) -> int:
     made = labs_for(options, given, wanted, 0, clients)
     for death in made.deaths:
         if death.kind.name == "slow":
-            raise UsageError(
-                f"--dead {death.what}:{death.kind}: a replay does not wait for late packets; "
-                "--for does"
-            )
+            raise UsageError(f"{death.words}: a replay does not wait for late packets; --for does")
     replaying = importlib.import_module("netns_lab.replaying")
     standing = importlib.import_module("netns_lab.standing")
-    replays, stand_ins = [], []
+    replays = []
     for lab, own in made.labs:
         mine = {id(route) for _, route in own}
         standing_in = standing.StandIns(lab)
@@ -69,21 +72,28 @@ def run(options: SimpleNamespace) -> int:
         stands = [each for each in stands if each.flows]
         if stands:
             replays.append(replaying.Replay(lab, stands, is_timed=options.timing == "kept"))
-            stand_ins += standing_in.table
     flows = sum(len(r.standing.flows) for each in replays for r in each.runs)
     if not flows:
         raise LabError(_nothing(options.pcap, capture))
     _check_length(options, replays)
-    with progress("new flows") as advance:
+    stop = Event()
+    with interruptible(stop.set), progress("new flows") as advance:
         told = up_to(flows, advance)
         for each in replays:
-            each.go(told)
-    answer = _answer(options, given, made, replays, tuple(stand_ins), reading, capture)
+            for flow, of in each.go(told, stop.is_set):
+                capture.leave_out(flow, of, NOT_SENT)
+    replays = [each for each in replays if each.runs]
+    if not replays:
+        raise KeyboardInterrupt
+    stand_ins = standing.table(run.standing for each in replays for run in each.runs)
+    answer = _answer(options, given, made, replays, stand_ins, reading, capture)
     answer = with_hints(answer, given)
     for lab, _ in made.labs:
         lab.backend.cross_check()
         lab.close()
-    return finish(options, "lab run --pcap", answer, answer.diagnostics, no=not answer.agrees)
+    no = not answer.agrees
+    status = finish(options, "lab run --pcap", answer, answer.diagnostics, no=no)
+    return INTERRUPTED if stop.is_set() else status
 
 
 def _sorted(options: SimpleNamespace, given: Input) -> tuple[Any, Any]:

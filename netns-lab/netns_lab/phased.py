@@ -31,6 +31,7 @@ from netns_lab.errors import LabError
 from netns_lab.followed_routes import Place, RouteByDump, by_sender, places_in, untold
 from netns_lab.hints import with_hints
 from netns_lab.namespace import leave_host
+from netns_lab.node_ports import own_first
 from netns_lab.pod_devices import pod_device
 from netns_lab.reasons import DEAD
 from netns_lab.schedule import Schedule, files_of, schedule
@@ -212,7 +213,7 @@ def _lab(
         ruleset=part.ruleset,
         cluster=given.cluster,
         view=view,
-        own=given.own,
+        own=own_first(given),
         dead=fates[0],
         backend=options.backend or backend_of(part.ruleset),
         # One more than flows need, so that an address is left for connections.

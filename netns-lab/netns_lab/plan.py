@@ -140,8 +140,8 @@ def plan(
     There are `clients` addresses of each kind of source, as far as there is room. With `routes`,
     only what these need is planned, and one client for each of `visitors`. `pod_devices` has the
     nodes with rules of their own, and the pattern of their pods' devices. The node has an address
-    of `own`, if any is given; if no object knows one either, one of `node_ports`, where the rules
-    accept NodePorts.
+    of `own`, if any is given; if no object knows one of an IP version either, one of `node_ports`,
+    where the rules accept NodePorts.
 
     Raises:
         LabError: the node itself is dead.
@@ -228,11 +228,11 @@ def _node_addresses(
 ) -> tuple[Address, ...]:
     """Return a node's address of each version: one that is `given` or of the objects, or unused.
 
-    If neither has any, one of `by_rules` that is no other node's.
+    If neither has any of that version, one of `by_rules` that is no other node's.
     """
     known = cluster.nodes.get(name)
     told = *given, *(known.addresses if known else ())
-    told = told or tuple(_unassigned(by_rules, cluster))
+    told += tuple(_unassigned(by_rules, cluster))
     return tuple(
         next((a for a in told if a.version == version), None) or next(invented[version])
         for version in versions

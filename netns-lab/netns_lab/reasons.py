@@ -24,6 +24,8 @@ OWN: Final = "an endpoint that has the node's own address sends as the node does
 BEHIND: Final = "what endpoints of a node with rules of its own send traverses these first"
 #: Why a route is not measured whose turn did not come.
 INTERRUPTED: Final = "the run was interrupted before"
+#: The same of flows of a capture.
+NOT_SENT: Final = f"{INTERRUPTED} they were sent"
 
 
 def why_not(

@@ -7,6 +7,8 @@ Flows of one route leave together as long as no other comes in between; each has
 answered when the call that sends it returns (`count`). A tag is the flow's own in all the run, so
 that results are assigned to flows at the end. conntrack forgets flows in between if more of them
 leave under the node's address than this has ports; what it knew of each is read before that.
+
+A replay that is stopped has sent, of each route, the first flows: the others are left out of it.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from __future__ import annotations
 import heapq
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -25,6 +27,7 @@ from analyzer.model.probability import ALWAYS, NEVER, Bounds
 from analyzer.model.value import replace
 from netns_lab.arriving import NOTHING
 from netns_lab.backend import SocketAddress
+from netns_lab.captured import CapturedFlow, CapturedRoute
 from netns_lab.captured_run import CapturedRun
 from netns_lab.columns import RawSocketAddress, sockaddr_of
 from netns_lab.count import BATCH
@@ -41,6 +44,8 @@ if TYPE_CHECKING:
 _PATIENCE: Final = 2.0
 _FEW_MOMENTS: Final = 0.02
 _POLL: Final = 0.001
+#: Seconds after which it is asked whether to stop, while no flow is due.
+_TICK: Final = 0.05
 #: Seconds within which flows count as sent at one time.
 _AT_ONE_TIME: Final = 0.001
 #: Flows of one port that tags tell apart.
@@ -91,14 +96,17 @@ class Replay:
         self._counted: Counter[SocketAddress] = Counter()
         self._dropped = 0
         self._seconds = 0.0
+        self._is_stopped: Callable[[], bool] = lambda: False
 
-    def go(self, progress: Progress | None) -> None:
-        """Send all of them.
+    def go(
+        self, progress: Progress | None, is_stopped: Callable[[], bool] = lambda: False
+    ) -> list[tuple[CapturedFlow, CapturedRoute]]:
+        """Send all flows, and return those that were not sent because `is_stopped` returned true.
 
         Raises:
             LabError: the node cannot be asked what it did.
         """
-        lab = self._lab
+        lab, self._is_stopped = self._lab, is_stopped
         for name in _TIMEOUTS:
             lab.topology.node.set(f"net/netfilter/nf_conntrack_{name}", _KEPT)
         with lab.muted(), without_collector():
@@ -108,7 +116,11 @@ class Replay:
             zero = time.monotonic()
             for due, each, first, count in self._batches():
                 while self._is_timed and (wait := zero + due - time.monotonic()) > 0:
-                    time.sleep(wait)
+                    if is_stopped():
+                        break
+                    time.sleep(min(wait, _TICK))
+                if is_stopped():
+                    break
                 if len(self._pending) + count > MASQUERADE_ROOM:
                     self._settle()
                     lab.forget_flows()
@@ -122,6 +134,9 @@ class Replay:
             # What hears is shared by all of a protocol.
             hearing = {each.layout: each for each in self.runs}
             self._dropped = sum(each.dropped() for each in hearing.values())
+        unsent = [flow for each in self.runs for flow in each.cut()]
+        self.runs = [each for each in self.runs if each.standing.flows]
+        return unsent
 
     def _batches(self) -> Iterator[tuple[float, CapturedRun, int, int]]:
         """Give when to send, and which flows."""
@@ -165,7 +180,12 @@ class Replay:
     def _ask_conntrack(self, versions: set[int]) -> None:
         assert self._tracked is not None
         for version in sorted(versions):
-            found = tracked(self._lab.topology.node, version)
+            try:
+                found = tracked(self._lab.topology.node, version)
+            except LabError:
+                if not self._is_stopped():
+                    raise
+                found = None  # a terminal ends all programs at once
             if found is None:  # the report says that it was not read
                 self._tracked = None
                 return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Final, Literal
@@ -12,7 +11,16 @@ from analyzer.errors import UsageError
 from analyzer.inputs.recognised import Input
 from analyzer.model.value import replace
 from analyzer.parsers.durations import duration_from_text
-from netns_lab.deaths import SILENT, Death, DeathKind, death_of, kind_from_text, parted
+from netns_lab.deaths import (
+    OPTIONS,
+    SILENT,
+    Death,
+    DeathKind,
+    death_of,
+    kind_from_text,
+    parted,
+    said_of,
+)
 
 Verb = Literal["kill", "revive", "replace-rules", "resync"]
 #: Most seconds that a run may take.
@@ -112,23 +120,24 @@ def schedule(options: SimpleNamespace, given: Input, further: Sequence[Input]) -
     seconds = options.seconds
     first: list[Death] = []
     events: list[Planned] = []
-    for name in ("dead", "dead_node"):
+    for name, option in OPTIONS.items():
         for word in getattr(options, name):
-            death = _death(word, options, every, is_node=name == "dead_node")
+            with said_of(option, word):
+                death = _death(word, options, every, is_node=name == "dead_node")
             if death.kind.name == "flap":
                 events += _flapping(death, seconds)
             else:
                 first.append(death)
     for word in options.kill:
         what, at = words_at("--kill", word, seconds)
-        with _said_of("--kill", word):
+        with said_of("--kill", word):
             death = _death(what, options, every, is_node=False)
         if death.kind.name == "flap":
             raise UsageError(f"--kill {word}: flapping goes on all the time; use --dead")
         events.append(Planned(at=at, verb="kill", death=death))
     for word in options.revive:
         what, at = words_at("--revive", word, seconds)
-        with _said_of("--revive", word):
+        with said_of("--revive", word):
             death = _death(what, options, every, is_node=False)
         events.append(Planned(at=at, verb="revive", death=death))
     events += [Planned(at=at, verb="replace-rules", file=f) for f, at in files_of(options)]
@@ -137,16 +146,6 @@ def schedule(options: SimpleNamespace, given: Input, further: Sequence[Input]) -
         events.append(Planned(at=at, verb="resync"))
     events.sort(key=lambda each: each.at)
     return Schedule(seconds=seconds, first=tuple(first), events=tuple(_named(first, events)))
-
-
-@contextmanager
-def _said_of(option: str, word: str) -> Iterator[None]:
-    """Attribute errors about a name to the option that it was given with."""
-    try:
-        yield
-    except UsageError as error:
-        says = str(error).partition(": ")[2]
-        raise UsageError(f"{option} {word}: {says}") from None
 
 
 def _death(word: str, options: SimpleNamespace, given: Input, *, is_node: bool) -> Death:

@@ -27,6 +27,7 @@ from netns_lab.errors import LabError
 from netns_lab.experiment import Lab, LabSetup
 from netns_lab.inside import Inside, fresh_folder, show
 from netns_lab.naming import RESOLV_CONF, resolv_conf, responder
+from netns_lab.node_ports import own_first
 from netns_lab.places import OUTSIDE, LabPlace, LabPlaces
 from netns_lab.pod_devices import pod_device
 
@@ -80,7 +81,7 @@ def shell(options: SimpleNamespace) -> int:
             ruleset=given.ruleset,
             cluster=given.cluster,
             view=given.view,
-            own=given.own,
+            own=own_first(given),
             dead=dead,
             others=given.rulesets[1:],
             nodes=nodes,

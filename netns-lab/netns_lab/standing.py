@@ -8,7 +8,7 @@ tell them apart, or two of their flows would be the same.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from netns_lab.experiment import Lab
 
 NO_ADDRESS: Final = "for whose client the lab has no address"
-TAKEN: Final = "whose port is used by another client with the same lab address"
+TAKEN: Final = "whose addresses and ports another flow has in the lab"
 SHARED: Final = "with session affinity, of more clients than the lab has addresses"
 GONE: Final = "from an endpoint that is dead, or that the lab sends no flows from"
 ENDED: Final = "of a client known to session affinity, where rules end some of its flows"
@@ -42,6 +42,19 @@ class Standing:
     repeated: Mapping[int, int]
 
 
+def table(standing: Iterable[Standing]) -> tuple[StandIn, ...]:
+    """Return which address represents which client."""
+    flows = Counter(
+        (flow.client, each.of.route.source, address)
+        for each in standing
+        for flow, address in each.flows
+    )
+    return tuple(
+        StandIn(client=str(client), source=source.value, stands_as=str(to), flows=number)
+        for (client, source, to), number in flows.items()
+    )
+
+
 class StandIns:
     """Assigns addresses of one lab to the clients of a capture."""
 
@@ -50,16 +63,7 @@ class StandIns:
         self._plan = lab.topology.plan
         self._given: dict[tuple[Sending, Address], tuple[Address, bool]] = {}
         self._number: Counter[Sending] = Counter()
-        self._flows: Counter[tuple[Address, Source, Address]] = Counter()
         self._ends: set[tuple[object, ...]] = set()
-
-    @property
-    def table(self) -> tuple[StandIn, ...]:
-        """Which address represents which client."""
-        return tuple(
-            StandIn(client=str(client), source=source.value, stands_as=str(to), flows=number)
-            for (client, source, to), number in self._flows.items()
-        )
 
     def stand(self, of: CapturedRoute, capture: Capture) -> Standing:
         """Return the flows of a route that can be sent; the others are counted in `capture`."""
@@ -80,7 +84,6 @@ class StandIns:
                 if begun != len(flows):
                     repeated[len(flows)] = begun
             flows.append((flow, address))
-            self._flows[flow.client, of.route.source, address] += 1
         return Standing(of, flows, repeated)
 
     def _address(
@@ -92,7 +95,8 @@ class StandIns:
             return None, GONE if of.sender is not None else NO_ADDRESS
         if is_shared and kept:
             return None, SHARED
-        ends = of.service.protocol, address, flow.port, flow.to
+        # Where the lab has one address of the node for several, `flow.to` would not do.
+        ends = of.service.protocol, address, flow.port, of.route.frontend
         if ends in self._ends:
             return None, TAKEN
         self._ends.add(ends)

@@ -12,7 +12,14 @@ from analyzer.kubeproxy.view import Endpoint, Frontend, FrontendKind, Route, Sha
 from analyzer.model.endings import Ending, EndKind
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
 from analyzer.model.value import replace
-from netns_lab.arriving import Arriving, Beyond, LostBeyond, of_sender, sockaddr_of_endpoint
+from netns_lab.arriving import (
+    Arriving,
+    Beyond,
+    LostBeyond,
+    of_sender,
+    sockaddr_of_endpoint,
+    ways_to_end,
+)
 from netns_lab.arriving import arriving as arrives
 
 SIXTEENTHS = 4
@@ -159,3 +166,22 @@ def test_answers_are_waited_for_where_they_are_owed() -> None:
     unanswered[4, 80] = Bounds(half, half)
     assert found.silent == [(1, 80), (2, 80)]
     assert found.answers_some
+
+
+def test_what_rules_do_to_flows_that_they_end_is_told_as_far_as_they_end_any() -> None:
+    frontend = Frontend(FrontendKind.CLUSTER_IP, IPv4Address(1), 80)
+    some = Bounds(NEVER, ALWAYS)
+
+    def ways(*ends: Ending, lost: tuple[Ending, ...] = (), share: Bounds = some) -> frozenset[str]:
+        behind = replace(ITSELF, lost=tuple((each, share) for each in lost))
+        astray = tuple((each, share) for each in ends)
+        return ways_to_end(Route(frontend, Source.NODE, (behind,), NEVER, None, astray))
+
+    drop = Ending(kind=EndKind.DROPPED)
+    reject = Ending(kind=EndKind.REJECTED, how="tcp-reset")
+    own = [Ending(kind=EndKind.REFUSED, how=each) for each in ("drop", "reject", "pass")]
+    assert ways(drop) == ways(own[0]) == ways(lost=(drop,)) == {"dropped"}
+    assert ways(reject) == ways(own[1]) == ways(lost=(reject,)) == {"rejected"}
+    assert ways(drop, lost=(reject,)) == ways(own[0], own[1]) == {"dropped", "rejected"}
+    assert ways() == ways(own[2], Ending(kind=EndKind.UNKNOWN)) == frozenset()
+    assert ways(drop, share=Bounds(NEVER, NEVER)) == frozenset()

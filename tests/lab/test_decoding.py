@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netns_lab.decoding import CUT, FRAGMENTS, Segment, decoder
+from netns_lab.decoding import CUT, FRAGMENTS, Fragment, Incomplete, Segment, decoder
 
 config = pytest.importorskip("scapy.config", reason="scapy is not installed")
 inet = pytest.importorskip("scapy.layers.inet")
@@ -47,7 +47,15 @@ IPV6_HEADERS = [
     inet6.IPv6(src="fd00::5", dst="fd00:96::a")
     / inet6.IPv6ExtHdrDestOpt()
     / inet6.IPv6ExtHdrRouting(addresses=["fd00::9"]),
-    inet6.IPv6(src="fd00::5", dst="fd00:96::a") / inet6.IPv6ExtHdrFragment(m=1),
+    inet6.IPv6(src="fd00::5", dst="fd00:96::a") / inet6.IPv6ExtHdrFragment(m=1, id=1 << 20),
+    inet6.IPv6(src="fd00::5", dst="fd00:96::a") / inet6.IPv6ExtHdrFragment(m=1, offset=9, id=7),
+    inet6.IPv6(src="fd00::5", dst="fd00:96::a") / inet6.IPv6ExtHdrFragment(offset=9),
+    # Whole in spite of it (RFC 6946).
+    inet6.IPv6(src="fd00::5", dst="fd00:96::a") / inet6.IPv6ExtHdrFragment(),
+    inet6.IPv6(src="fd00::5", dst="fd00:96::a")
+    / inet6.IPv6ExtHdrHopByHop()
+    / inet6.IPv6ExtHdrFragment()
+    / inet6.IPv6ExtHdrDestOpt(),
 ]
 
 
@@ -86,24 +94,37 @@ def by_scapy(kind: int, data: bytes) -> Any:
     version = data[0] >> 4
     of_raw = inet.IP if version == 4 else inet6.IPv6
     packet = of_raw(data) if kind in (101, 228, 229) else layer[kind](data)
-    if inet.IP in packet and (packet[inet.IP].flags.MF or packet[inet.IP].frag):
-        return FRAGMENTS
-    if inet6.IPv6ExtHdrFragment in packet:
-        return FRAGMENTS
     network = packet[inet.IP] if inet.IP in packet else packet[inet6.IPv6]
+    of, to = (ip_address(each).packed for each in (network.src, network.dst))
+    part = fragment_of(packet)
+    if part is not None and not part.is_first:
+        last = packet[inet6.IPv6ExtHdrFragment].nh if inet6.IPv6 in packet else network.proto
+        name = {6: "tcp", 17: "udp", 132: "sctp"}.get(last)
+        return FRAGMENTS if name is None else Incomplete(name, (of, None), (to, None), part)
     for name, layer in (("tcp", inet.TCP), ("udp", inet.UDP), ("sctp", sctp.SCTP)):
         if layer in packet:
             segment = packet[layer]
+            ends = (of, segment.sport), (to, segment.dport)
+            if part is not None:
+                return Incomplete(name, *ends, part)
             opens = name == "udp" or sctp.SCTPChunkInit in segment
             if name == "tcp":
                 opens = "S" in str(segment.flags) and "A" not in str(segment.flags)
-            return Segment(
-                name,
-                (ip_address(network.src).packed, segment.sport),
-                (ip_address(network.dst).packed, segment.dport),
-                opens,
-            )
-    return None
+            return Segment(name, *ends, opens)
+    return None if part is None else FRAGMENTS
+
+
+def fragment_of(packet: Any) -> Fragment | None:
+    """Return which part scapy takes a packet for; None if it is whole."""
+    if inet.IP in packet:
+        ip = packet[inet.IP]
+        part = Fragment(ip.id, not ip.frag, not ip.flags.MF)
+    elif inet6.IPv6ExtHdrFragment in packet:
+        header = packet[inet6.IPv6ExtHdrFragment]
+        part = Fragment(header.id, not header.offset, not header.m)
+    else:
+        return None
+    return None if part.is_first and part.is_last else part
 
 
 @given(frames())
@@ -129,14 +150,41 @@ def test_what_is_cut_short_is_said_to_be_or_is_still_told_apart(
     data = bytes(packet)
     decode = decoder(kind)
     assert decode is not None
-    assert decode(data[:length]) in (CUT, decode(data))
+    found, whole = decode(data[:length]), decode(data)
+    if not isinstance(found, Incomplete):
+        assert found in (CUT, whole)
+        return
+    # What is visible of it is as in the whole.
+    assert found.fragment in (None, getattr(whole, "fragment", found.fragment))
+    if isinstance(whole, str):  # behind extension headers that the capture does not have
+        assert found.protocol is None
+        return
+    assert found.protocol in (None, whole.protocol)
+    for seen, end in ((found.source, whole.source), (found.destination, whole.destination)):
+        assert seen in (end, (end[0], None))
+
+
+@given(frames(), st.data())
+def test_what_is_cut_behind_its_addresses_keeps_them(made: tuple[int, Any], data: Any) -> None:
+    kind, packet = made
+    whole = bytes(packet)
+    decode = decoder(kind)
+    assert decode is not None
+    expected = decode(whole)
+    if isinstance(expected, str):
+        return
+    network = packet[inet.IP] if inet.IP in packet else packet[inet6.IPv6]
+    least = len(whole) - len(bytes(network)) + (20 if inet.IP in packet else 40)
+    found = decode(whole[: data.draw(st.integers(least, len(whole)))])
+    assert not isinstance(found, str)
+    assert (found.source[0], found.destination[0]) == (expected.source[0], expected.destination[0])
 
 
 @given(st.sampled_from(sorted(LINKS)), st.binary(max_size=120))
 def test_any_bytes_are_something(kind: int, data: bytes) -> None:
     decode = decoder(kind)
     assert decode is not None
-    assert isinstance(decode(data), str | Segment)
+    assert isinstance(decode(data), str | Segment | Incomplete)
 
 
 def test_a_link_type_that_nobody_knows_has_no_decoder() -> None:

@@ -21,11 +21,11 @@ PROGRAM = """
 import json, sys
 from types import SimpleNamespace
 from netns_lab import asked
-from netns_lab.arguments import parser
+from netns_lab.arguments import FLOWS, parser
 from netns_lab.in_turn import in_turn
 *words, more = sys.argv[1:]
 options = parser().parse_args(words, SimpleNamespace())
-((lab, routes),) = asked.set_up(options, options.flows).labs
+((lab, routes),) = asked.set_up(options, options.flows or FLOWS).labs
 read = []
 of_kernel = lab.drawn
 def drawn():
@@ -55,11 +55,11 @@ import json, sys
 from itertools import count
 from types import SimpleNamespace
 from netns_lab import asked
-from netns_lab.arguments import parser
+from netns_lab.arguments import FLOWS, parser
 from netns_lab.in_turn import in_turn
 *words, after, in_part = sys.argv[1:]
 options = parser().parse_args(words, SimpleNamespace())
-((lab, routes),) = asked.set_up(options, options.flows).labs
+((lab, routes),) = asked.set_up(options, options.flows or FLOWS).labs
 asked = count()
 stop = lambda: next(asked) >= int(after)
 found = in_turn(lab, [(*each, 2000) for each in routes], is_stopped=stop, in_part=in_part == "part")

@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 
 from netns_lab.interrupting import interruptible
 from tests.support.documents import schema
-from tests.support.lab.running import KUBEODDS, ROOT, environment
+from tests.support.lab.running import KUBEODDS, ROOT, environment, judged_again
 
 
 def interrupted(
@@ -89,3 +89,33 @@ def test_routes_whose_turn_did_not_come_are_named(verb: str, tmp_path: Path) -> 
     reasons = [each["reason"] for each in found["left_out"]]
     assert "the run was interrupted before" in reasons
     assert all(each["flows"] > 0 for each in found["measurements"])
+
+
+@pytest.mark.deep
+@pytest.mark.lab
+def test_flows_of_a_capture_that_were_not_sent_by_then_are_named(tmp_path: Path) -> None:
+    inet = pytest.importorskip("scapy.layers.inet")
+    wrpcap = pytest.importorskip("scapy.utils").wrpcap
+    packets = []
+    for at in range(3000):  # ten minutes of two Services: TCP and UDP at once
+        to, layer = ("10.96.0.10", inet.UDP) if at % 2 else ("10.96.18.52", inet.TCP)
+        ends = {"sport": 2000 + at, "dport": 53 if at % 2 else 80}
+        packets.append(inet.IP(src="10.244.1.77", dst=to) / layer(**ends))
+        packets[-1].time = 1_700_000_000 + at // 2 / 2.5
+    path, answer = tmp_path / "slow.pcap", tmp_path / "answer.json"
+    wrpcap(str(path), packets)
+    words = [str(ROOT / "examples/dump.txt"), "--objects", str(ROOT / "examples/objects.json")]
+    words += ["--node", "worker1", "--pcap", str(path), "--timing", "kept", "-o", "json"]
+    words = ["run", *words, "--output", str(answer)]
+    _, found, errors = interrupted(words, answer, lambda found: len(found["flows"]) > 1)
+    Draft202012Validator(schema("lab-pcap")).validate(found)
+    assert found["agrees"]
+    sent = len(found["flows"])
+    assert [each["packet"] for each in found["flows"]] == [*range(1, sent + 1)]
+    assert sum(each["flows"] for each in found["measurements"]) == sent
+    assert [each["flows"] for each in found["clients"]] == [sent]
+    (left,) = found["passed_over"]
+    assert left["reason"] == "the run was interrupted before they were sent"
+    assert (left["packets"], left["judged"]) == (len(packets) - sent, False)
+    assert f"{len(packets) - sent:,} not replayed: {left['reason']}" in errors
+    assert judged_again(found, tmp_path) == (0, found)

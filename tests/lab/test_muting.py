@@ -19,9 +19,9 @@ import json, sys
 from pathlib import Path
 from types import SimpleNamespace
 from netns_lab import asked
-from netns_lab.arguments import parser
+from netns_lab.arguments import FLOWS, parser
 options = parser().parse_args(sys.argv[1:], SimpleNamespace())
-((lab, routes),) = asked.set_up(options, options.flows).labs
+((lab, routes),) = asked.set_up(options, options.flows or FLOWS).labs
 def heard():
     found = 0
     for host in lab.topology.hosts:

@@ -61,7 +61,10 @@ def mixed() -> list[Any]:
     for at in range(UDP_FLOWS):
         packets += [udp(clients[0], 700 + at, DNS, 53)] * 2
     packets.append(inet.IP(src=clients[0], dst=APP) / inet.ICMP())
-    packets.append(inet.IP(src=clients[0], dst=DNS, flags="MF") / inet.UDP() / b"part")
+    part = inet.UDP(sport=5, dport=53) / b"part"
+    packets.append(inet.IP(src=clients[0], dst=DNS, flags="MF", id=7) / part)
+    packets.append(inet.IP(src=clients[0], dst=DNS, frag=9, id=7, proto=17) / b"the rest of it")
+    packets.append(inet.IP(src=clients[0], dst=DNS, frag=9, id=8, proto=17) / b"the rest of it")
     packets.append(udp(clients[0], 5, "9.9.9.9", 53))
     packets.append(tcp(clients[0], 6, "10.244.1.9", 8080))
     return [ETHER / each for each in packets]
@@ -91,9 +94,9 @@ def test_every_packet_is_a_flow_or_has_a_reason(found: dict[str, Any]) -> None:
     passed = {each["reason"]: each["packets"] for each in found["passed_over"]}
     assert len(found["flows"]) + sum(passed.values()) == found["packets"]
     assert len(found["flows"]) == TCP_FLOWS + UDP_FLOWS
-    assert sorted(passed.values()) == [1, 1, 1, 1, 50, 100, 160]
+    assert sorted(passed.values()) == [1, 1, 1, 1, 2, 50, 100, 160]
     assert passed["ICMP"] == passed["fragments of IP"] == passed["to no Service of the dump"] == 1
-    assert found["not_judged"] == 0
+    assert found["not_judged"] == 2
 
 
 def test_every_flow_landed_where_measurements_counted_it(found: dict[str, Any]) -> None:
@@ -188,6 +191,8 @@ def test_what_is_cut_off_is_read_as_far_as_it_goes_and_said(tmp_path: Path) -> N
         (["--pcap", "/nonexistent"], "/nonexistent"),
         (["--timing", "kept"], "needs --pcap FILE"),
         (["--pcap", "x", "--for", "3s"], "leave out --for"),
+        (["--pcap", "x", "--flows", "100"], "--pcap: a capture has its own flows"),
+        (["--for", "3s", "--flows", "77"], "--for: sends flows at a steady --rate"),
         (["--pcap", "x", "--trace"], "--trace: only without --pcap"),
     ],
 )
@@ -217,6 +222,91 @@ def test_what_may_be_to_a_nodeport_is_not_passed_over_in_silence(
     assert (status, found["agrees"], found["not_judged"]) == (0, True, 3)
     assert "3 not replayed: possibly to a NodePort" in errors
     assert len(lab_run(dump, "--node-ip", "192.168.10.11", "--pcap", path)[1]["flows"]) == 43
+
+
+@pytest.mark.deep
+def test_what_rules_keep_back_at_the_node_is_said_to_be_dropped_or_rejected_as_they_do(
+    captures: Path, tmp_path: Path
+) -> None:
+    folder = captures / "1.36.2-iptables-legacy/features"
+    given = [str(folder / "iptables-legacy-save.txt.gz"), "--node", "node-a1"]
+    given += ["--objects", str(folder / "objects.json.gz")]
+    ends = {"10.96.2.1": "rejected", "10.96.5.2": "dropped", "203.0.113.42": "dropped"}
+    clients = ["192.168.10.11", "10.244.0.77"]
+    packets = [ETHER / tcp(client, 2000, to, 80) for client in clients for to in ends]
+    status, found, _ = lab_run(*given, "--pcap", saved(tmp_path / "kept.pcap", packets))
+    assert (status, found["agrees"], len(found["flows"])) == (0, True, 6)
+    assert {each["source"] for each in found["flows"]} == {"node", "pod"}
+    for each in found["flows"]:
+        assert each["outcome"] == ends[each["to"].partition(":")[0]]
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("own", ["192.168.10.11,192.168.10.99", "192.168.10.99,192.168.10.11"])
+def test_flows_to_further_addresses_of_the_node_are_replayed_where_the_rules_answer_alike(
+    captures: Path, tmp_path: Path, own: str
+) -> None:
+    folder, port, client = captures / "1.36.2-nftables/dual-stack", 30301, "203.0.113.9"
+    flows = [(client, 4000, "192.168.10.11"), (client, 4000, "192.168.10.99")]
+    flows += [(client, 4001, "192.168.10.99"), ("127.0.0.1", 4002, "127.0.0.1")]
+    packets = [ETHER / tcp(of, at, to, port) for of, at, to in flows]
+    path = saved(tmp_path / "own.pcap", packets)
+    given = [str(folder / "nft-list-ruleset.txt"), "--node-ip", own]
+    status, found, _ = lab_run(*given, "--pcap", path)
+    assert (status, found["agrees"], found["not_judged"]) == (0, True, 0)
+    assert [each["to"] for each in found["flows"]] == ["192.168.10.11:30301"]
+    (left,) = found["passed_over"]
+    assert (left["reason"], left["packets"]) == ("to no Service of the dump", 3)
+    # In iptables mode NodePorts answer at every address, that of loopback too.
+    folder = captures / "1.36.2-iptables-legacy/dual-stack"
+    given[0] = str(folder / "iptables-legacy-save.txt")
+    status, found, errors = lab_run(*given, "--pcap", path)
+    assert (status, found["agrees"], found["not_judged"]) == (0, True, 2)
+    assert [each["packet"] for each in found["flows"]] == [1, 3]
+    assert "1 not replayed: whose addresses and ports another flow has in the lab" in errors
+    assert "1 not replayed: from or to a loopback address" in errors
+    assert kubeodds("lab", "run", *given, "--pcap", path, "--strict").returncode == 3
+
+
+@pytest.mark.deep
+def test_a_client_at_loopback_is_the_node_and_is_not_judged(tmp_path: Path) -> None:
+    packets = [ETHER / tcp(of, 4000, APP, 80) for of in ("127.0.0.1", CLIENTS["pod"])]
+    path = saved(tmp_path / "loopback.pcap", packets)
+    status, found, errors = lab_run(*EXAMPLE, "--pcap", path)
+    assert (status, found["not_judged"], len(found["flows"])) == (0, 1, 1)
+    assert "1 not replayed: from or to a loopback address" in errors
+    _, found, _ = lab_run(*EXAMPLE, "--pcap", path, "--from", "pod")
+    (left,) = found["passed_over"]
+    assert (left["reason"], left["judged"]) == ("from sources that --from does not name", True)
+
+
+def test_what_may_begin_a_flow_is_not_judged(tmp_path: Path) -> None:
+    client = CLIENTS["pod"]
+    whole = [ETHER / tcp(client, 3000 + n, APP, 80) for n in range(4)]
+    parts = inet.fragment(udp(client, 4000, DNS, 53) / (b"x" * 3000), 1400)
+    packets = [*whole, *(ETHER / each for each in parts)]
+    # As far as ports, which are of no Service; as far as addresses.
+    cut = [(tcp(client, 3100, APP, 80), 24), (tcp(client, 3100, APP, 81), 24)]
+    cut += [(udp(client, 3100, APP, 53), 22), (tcp(client, 3000, APP, 80), 24)]
+    cut += [(tcp(client, 3101, APP, 80), 20), (tcp(client, 3101, "9.9.9.9", 80), 20)]
+    packets += [ETHER / each.__class__(bytes(each)[:length]) for each, length in cut]
+    path = saved(tmp_path / "parts.pcap", packets)
+    status, found, errors = lab_run(*EXAMPLE, "--pcap", path)
+    passed = {each["reason"]: (each["packets"], each["judged"]) for each in found["passed_over"]}
+    assert passed == {
+        "fragments of IP that may begin flows to Services": (1, False),
+        "fragments of IP": (len(parts) - 1, True),
+        "truncated by the capture, so that they may begin flows to Services": (2, False),
+        "truncated by the capture, or damaged": (3, True),
+        "later packets of flows to Services": (1, True),
+    }
+    assert (status, found["agrees"], found["not_judged"], len(found["flows"])) == (0, True, 3, 4)
+    assert "1 not replayed: fragments of IP that may begin flows to Services" in errors
+    assert kubeodds("lab", "run", *EXAMPLE, "--pcap", path, "--strict").returncode == 3
+    _, found, _ = lab_run(*EXAMPLE, "--pcap", path, "--service", "default/app")
+    of_others = {each["reason"]: each["packets"] for each in found["passed_over"]}
+    assert of_others["to Services that --service does not name"] == 1
+    assert found["not_judged"] == 2
 
 
 #: Every route of these is asked for by flows of every source.

@@ -105,6 +105,21 @@ def test_rules_of_no_other_node_are_refused(rules: str, says: str) -> None:
         other_nodes(options, found, dead)
 
 
+@pytest.mark.parametrize("option", ["--dead", "--dead-node"])
+def test_what_is_wrong_about_a_death_is_said_of_the_option_that_it_was_given_with(
+    option: str,
+) -> None:
+    for kind, says in (("flap=1s/1s", "flapping"), ("slow=fast", "'slow=fast'"), ("gone", "")):
+        options, found = asked(option, f"master:{kind}")
+        with pytest.raises(AnalyzerError) as raised:
+            without_flapping(deaths_of(options, found)[1])
+        assert str(raised.value).startswith(f"{option} master:{kind}: {says}")
+    options, found = asked("--dead", "10.244.0.7:drop", option, "master:reject")
+    with pytest.raises(AnalyzerError) as raised:
+        deaths_of(options, found)
+    assert str(raised.value).startswith(f"{option} master:reject: 10.244.0.7:")
+
+
 def test_nothing_dies_in_two_ways() -> None:
     options, found = asked("--dead", "master:drop,10.244.0.7:reject")
     with pytest.raises(AnalyzerError, match=r"10\.244\.0\.7.* is already drop, by master"):

@@ -16,10 +16,10 @@ PROGRAM = """
 import json, sys
 from types import SimpleNamespace
 from netns_lab import asked, tracked
-from netns_lab.arguments import parser
+from netns_lab.arguments import FLOWS, parser
 from netns_lab.errors import LabError
 options = parser().parse_args(sys.argv[1:], SimpleNamespace())
-((lab, routes),) = asked.set_up(options, options.flows).labs
+((lab, routes),) = asked.set_up(options, options.flows or FLOWS).labs
 usual = tracked.tracked
 looked_at = []
 def elsewhere(known):
