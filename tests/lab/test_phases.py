@@ -228,7 +228,8 @@ def test_every_route_of_both_ip_versions_is_followed_in_each_phase() -> None:
     given = [*DUMPS, "--objects", str(DUAL / "objects.json"), "--node", "node-a1"]
     given += ["--from", "pod,node", "--service", "kube-dns", "--rate", "2000"]
     status, found, errors = lab_run(*given, "--for", "3s", "--connections", "2", *happens)
-    assert (status, found["agrees"], found["unaccounted"]) == (0, True, 0), errors
+    told = errors, found["phases"], found["connections"]
+    assert (status, found["agrees"], found["unaccounted"]) == (0, True, 0), told
     Draft202012Validator(schema("lab-phases")).validate(found)
     routes = found["routes"]
     assert {each["source"] for each in routes} == {"pod", "node"}
