@@ -453,7 +453,7 @@ ANALYZER: Final = (
     ),
     Row(
         "reports/whatif_breaches reports/whatif_junit reports/whatif_order "
-        "reports/whatif_prometheus reports/whatif_tsv",
+        "reports/whatif_prometheus reports/whatif_summary reports/whatif_tsv",
         "test_cli_whatif.py golden/test_commands.py",
         "orders, thresholds and hostile names in each format, which stands in a golden file",
     ),

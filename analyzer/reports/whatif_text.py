@@ -8,12 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from analyzer.failure.costs import losses_with
-from analyzer.failure.incidence import rank
 from analyzer.failure.smallest import Survival
 from analyzer.failure.whatif import Failure, FailureKind
 from analyzer.model.probability import ALWAYS, Bounds
-from analyzer.model.ternary import Ternary
 from analyzer.reports.affinity import affinity_note
 from analyzer.reports.answers import WhatIfAnswer
 from analyzer.reports.control_plane_text import lines as control_plane
@@ -21,12 +18,12 @@ from analyzer.reports.control_plane_text import word
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.freshness import freshness_line
 from analyzer.reports.lost_now import sentences
-from analyzer.reports.not_judged import lines
-from analyzer.reports.numbers import bounds_percent, percent
-from analyzer.reports.phrases import assumed, at_node, count, listed
+from analyzer.reports.numbers import bounds_percent
+from analyzer.reports.phrases import assumed, count
 from analyzer.reports.predicted_text import dropped, grounds, head
-from analyzer.reports.whatif_breaches import MOST_NAMES, breaches, some
+from analyzer.reports.whatif_breaches import breaches, some
 from analyzer.reports.whatif_order import mean, services_in_order, shown_failures
+from analyzer.reports.whatif_summary import doubts, names_of, summary, totals, without_flows
 from analyzer.reports.whatif_vantages import at_cell, dead_nodes, mean_cell
 from analyzer.reports.whatif_ways import brief_way
 
@@ -55,11 +52,6 @@ _SERVICES: Final = (
     Column("AT", shortens=True),
     Column("MEAN OVER NODES", right=True, spare=6),
 )
-#: Of a ServicePort without a flow that reaches an endpoint.
-_LOST: Final = {
-    Ternary.TRUE: "Lost already, whatever fails",
-    Ternary.UNKNOWN: "May be lost already, whatever fails",
-}
 #: ServicePorts that are shown where not all are.
 _MOST_SERVICES: Final = 5
 
@@ -70,12 +62,12 @@ def render(answer: WhatIfAnswer) -> Document:
     blocks: list[Block] = [
         *freshness_line(answer.freshness),
         *sentences(answer.view.services),
-        *_summary(answer),
+        *summary(answer),
         *breaches(answer),
-        *_totals(answer, services),
-        *_without(answer),
+        *totals(answer, services),
+        *without_flows(answer),
         *dropped(answer.every_node),
-        *_doubts(answer),
+        *doubts(answer),
         *([] if answer.prediction is None else head(answer.prediction)),
         Line(),
     ]
@@ -99,150 +91,6 @@ def render(answer: WhatIfAnswer) -> Document:
     if notes:
         blocks += [*notes, Line()]
     return Document([*blocks, *control_plane(answer, failures)])
-
-
-# --- the first lines -------------------------------------------------------
-
-
-def _summary(answer: WhatIfAnswer) -> Iterator[Line]:
-    """Yield who is nearest to total loss, and what the worst node costs."""
-    if not answer.found.nodes.counted:
-        says = "No ServicePort has endpoints: nothing can be lost."
-        if answer.lost_now:
-            says = "No new flow reaches an endpoint: nothing more can be lost."
-        if Ternary.UNKNOWN in answer.lost_now.values():
-            says = "No new flow is known to reach an endpoint: what failures cost is not known."
-        yield Line((says,))
-        return
-    said = [each for each in (_nearest(answer), _costliest(answer)) if each]
-    yield Line((Span(f"{'; '.join(said)}.", Style.STRONG),))
-
-
-def _nearest(answer: WhatIfAnswer) -> str:
-    """Return who survives least: for certain before perhaps, wholly before on one route."""
-    found = answer.found
-    numbers = {at: found.survives(at) for at in range(len(found.services))}
-    least = min(number for number in numbers.values() if number is not None)
-    alike = [
-        (at, survival)
-        for at, number in numbers.items()
-        if number == least and (survival := found.survival(at)) is not None
-    ]
-    certain = [each for each in alike if each[1].at_most == least]
-    total = [each for each in certain if each[1].is_total]
-    told = total or certain or alike
-    at, survival = told[0]
-    who = found.services[at].name.text + (f" and {len(told) - 1:,} more" if told[1:] else "")
-    is_ = ("are" if told[1:] else "is") if certain else "may be"
-    from_ = "total loss" if total or not certain else "losing all flows on a route"
-    nodes = ""
-    if certain and len({each.sets for _, each in told}) == 1 and least < MOST_NAMES:
-        nodes = f" ({_names(answer, survival.sets[0])})"
-    return f"{who} {is_} {count(least + 1, 'node')} from {from_}{nodes}"
-
-
-def _costliest(answer: WhatIfAnswer) -> str:
-    """Return what the worst node costs."""
-    worst = next(iter(answer.found.of_nodes), None)
-    if worst is None:
-        return ""
-    cost, all_of_them = worst.cost, answer.found.nodes.counted
-    losing = f"losing {worst.names[0]}"
-    partial = cost.degraded + cost.unknown
-    if not cost.silenced and not partial:
-        return f"losing any one node costs none of {count(all_of_them, 'ServicePort')} anything"
-    of = f"of {count(all_of_them, 'ServicePort')}"
-    parts = []
-    if cost.silenced:
-        parts.append(f"puts {len(cost.silenced):,} {of} in total loss")
-        of = "other" if partial == 1 else "others"
-    if partial:
-        its = "its" if partial == 1 else "their"
-        parts.append(f"costs {partial:,} {of} {_partial(answer, worst, its)}")
-    return f"{losing} {' and '.join(parts)}"
-
-
-def _partial(answer: WhatIfAnswer, failure: Failure, its: str) -> str:
-    """Return what the ServicePorts lose at most that a failure does not silence; `its`: whose."""
-    losses = losses_with(answer.found.incidence_of(failure), failure.groups)
-    gone = set(failure.cost.silenced)
-    partial = {at: each for at, each in losses.items() if at not in gone}
-    rows = {rank(most): row for most, row in partial.values()}
-    worst = rows[max(rows)].loss(failure.groups)
-    told = bounds_percent(worst) if len(rows) == 1 else f"up to {percent(worst.upper)}"
-    every = answer.found.incidence_of(failure).services
-    where = "" if all(len(every[at]) == 1 for at in partial) else f", on {its} worst route"
-    return f"{told} of {its} new flows{where}"
-
-
-def _totals(answer: WhatIfAnswer, services: Sequence[tuple[int, Survival]]) -> Iterator[Line]:
-    """Yield how many ServicePorts survive how many failures, and of which routes that is."""
-    if not services:
-        return
-    counts = Counter(each.survives for _, each in services)
-    told = [*_numbers(sorted(counts.items()))]
-    where = at_node(answer.view)
-    if answer.found.vantages:
-        where = f" at every one of {count(len(answer.found.vantages), 'node')}"
-    yield Line((f"{count(len(services), 'ServicePort')}{where}: {', '.join(told)}.",))
-    kinds = {each.kind: None for at, _ in services for each in answer.found.services[at].frontends}
-    to = ", ".join(sorted(kind.value for kind in kinds))
-    yield Line((Span(f"Of new flows, by the worst route (from any source to {to}).", Style.FAINT),))
-
-
-def _numbers(counts: Sequence[tuple[int, int]]) -> Iterator[str]:
-    """Yield how many survive the loss of how many nodes; the verb is said once."""
-    is_first = True
-    for nodes, number in counts[:MOST_NAMES]:
-        if not nodes:
-            verb = "does" if number == 1 else "do"
-            yield f"{number:,} {verb} not survive the loss of some single node"
-            continue
-        of = f"any {'one' if nodes == 1 else f'{nodes:,}'}"
-        if is_first:
-            verb = "survives" if number == 1 else "survive"
-            yield f"{number:,} {verb} the loss of {of} node{'' if nodes == 1 else 's'}"
-        else:
-            yield f"{number:,} of {of}"
-        is_first = False
-    rest = sum(number for _, number in counts[MOST_NAMES:])
-    if rest:
-        yield f"{rest:,} of more"
-
-
-def _without(answer: WhatIfAnswer) -> Iterator[Line]:
-    names: dict[Ternary, list[str]] = {each: [] for each in Ternary}
-    for at, service in answer.found.uncounted():
-        names[answer.lost_now.get(at, Ternary.FALSE)].append(service.name.text)
-    for lost, says in _LOST.items():
-        if names[lost]:
-            yield Line((Span(f"{says}: {listed(names[lost])}.", Style.BAD),))
-    yield from _without_endpoints(names[Ternary.FALSE])
-
-
-def _without_endpoints(names: Sequence[str]) -> Iterator[Line]:
-    if names:
-        more = f" and {len(names) - MOST_NAMES:,} more" if len(names) > MOST_NAMES else ""
-        every = " All: kubeodds services." if more else ""
-        told = ", ".join(names[:MOST_NAMES])
-        yield Line((f"Without endpoints, whatever fails: {told}{more}.{every}",))
-
-
-def _doubts(answer: WhatIfAnswer) -> Iterator[Line]:
-    """Yield what the numbers rest on, as far as where endpoints are is not certain."""
-    found = answer.found
-    if found.unplaced:
-        number = count(len(found.unplaced), "endpoint")
-        says = f"Node unknown for {number}: losses are ranges. Pass --objects or --node-of."
-        yield Line((Span(says, Style.WARNING),))
-    elif found.unzoned and found.of_zones:
-        number = count(len(found.unzoned), "endpoint")
-        says = f"Zone unknown for {number}: losses by zone are ranges. Pass --objects with nodes."
-        yield Line((Span(says, Style.WARNING),))
-    if found.is_interrupted:
-        says = "Interrupted: not all sets of several nodes were judged."
-        yield Line((Span(says, Style.WARNING),))
-    yield from lines(answer.view, answer.absent)
 
 
 # --- failures --------------------------------------------------------------
@@ -359,15 +207,10 @@ def _lost_with(answer: WhatIfAnswer, survival: Survival) -> str:
     row = survival.set_row
     if not survival.sets:
         return "not known"
-    told = _names(answer, survival.sets[0])
+    told = names_of(answer, survival.sets[0])
     if survival.sets[1:]:
         told += f", or {count(len(survival.sets) - 1, 'other set')}"
     return told if survival.is_total or row is None else f"{told}: {brief_way(row)}"
-
-
-def _names(answer: WhatIfAnswer, groups: Sequence[int]) -> str:
-    names = [answer.found.nodes.groups[each] for each in groups]
-    return ", ".join(names) if len(names) <= MOST_NAMES else count(len(names), "node")
 
 
 def _hidden(number: int) -> Iterator[Line]:

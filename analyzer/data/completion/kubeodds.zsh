@@ -328,6 +328,7 @@ _shtab_kubeodds_cluster_whatif_options=(
   "--sort[by worst loss, by mean over all ServicePorts, or by name (default\: loss)]:sort:(loss mean name)"
   "--max-loss[exit with 1 if a failure may cost a ServicePort more (for example 60\%), or not everything is judged]:PERCENT:"
   "--min-survives[exit with 1 if a ServicePort may not survive the loss of any K nodes, or not everything is judged]:K:"
+  "--min-survives-zones[the same for any K zones]:K:"
   {-o,--format}"[format]:format:(html json junit markdown prometheus svg text tsv)"
   "--output[write here instead of to stdout]:FILE:_files"
   "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb are respected)]:color:(auto always never)"
@@ -1083,6 +1084,7 @@ _shtab_kubeodds_whatif_options=(
   "--sort[by worst loss, by mean over all ServicePorts, or by name (default\: loss)]:sort:(loss mean name)"
   "--max-loss[exit with 1 if a failure may cost a ServicePort more (for example 60\%), or not everything is judged]:PERCENT:"
   "--min-survives[exit with 1 if a ServicePort may not survive the loss of any K nodes, or not everything is judged]:K:"
+  "--min-survives-zones[the same for any K zones]:K:"
   "(*)::output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content:_files"
 )
 
