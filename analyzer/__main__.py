@@ -10,6 +10,7 @@ import gc
 import sys
 
 _BAD_USAGE = 2
+_INTERRUPTED = 130
 _NEEDED = (3, 11)
 
 
@@ -22,9 +23,13 @@ def main() -> None:
     # Nothing here makes cycles worth looking for, and the looking takes a tenth of the time:
     # before all else is loaded too.
     gc.disable()
-    from analyzer.cli import run
+    try:
+        from analyzer.cli import run
 
-    run()
+        run()
+    except KeyboardInterrupt:  # before the command line was there to say so
+        sys.stderr.write("kubeodds: interrupted\n")
+        sys.exit(_INTERRUPTED)
 
 
 if __name__ == "__main__":

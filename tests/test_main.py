@@ -1,4 +1,4 @@
-"""Python that is too old is told so in one line, however the program is begun."""
+"""Python that is too old, or interrupted while it loads, says so in one line."""
 
 from __future__ import annotations
 
@@ -51,3 +51,20 @@ def test_an_older_python_is_told_which_one_is_needed(
     # Nothing of ours that it could stumble over was loaded.
     loaded = {name for name in sys.modules if name.split(".")[0] == "analyzer"}
     assert loaded <= {"analyzer", "analyzer.__main__"}
+
+
+def test_an_interruption_while_the_program_is_loaded_is_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Interrupted:
+        def find_spec(self, name: str, *_: object) -> None:
+            if name == "analyzer.cli":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "analyzer.cli", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Interrupted(), *sys.meta_path])
+    with pytest.raises(SystemExit) as caught:
+        _as_a_zipapp()
+    printed = capsys.readouterr()
+    assert (caught.value.code, printed.out) == (130, "")
+    assert printed.err == "kubeodds: interrupted\n"

@@ -358,6 +358,7 @@ def read_dumps(
 def _refuse_several_nodes(options: SimpleNamespace) -> None:
     """Raise a UsageError if ``--node`` names several, as only ``loss`` knows them."""
     if options.node is not None and "," in options.node:
-        raise UsageError(
-            f"--node {options.node}: one node's dumps at a time; only loss takes several"
-        )
+        instead = "only loss takes several"
+        if hasattr(options, "node_b"):
+            instead = "--node is A's, and --node-b is B's"
+        raise UsageError(f"--node {options.node}: one node's dumps at a time; {instead}")

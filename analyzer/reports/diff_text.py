@@ -217,7 +217,7 @@ def _verdict(answer: DiffAnswer) -> Iterator[Line]:
     if found.alike:
         says = (
             f"{count(found.alike, 'ServicePort')} partly unknown, in the same way in both dumps; "
-            "--objects with --node, --node-ip or --node-of may help."
+            "--objects with --node (and --node-b), --node-ip or --node-of may help."
         )
         yield Line((Span(says, Style.FAINT),))
     if found.cut:
