@@ -102,14 +102,19 @@ def sentences(services: Iterable[ServicePort]) -> Iterator[Line]:
     order = sorted(groups, key=lambda each: (-float(each[1].lower), -float(each[1].upper)))
     for key in order[:_MOST]:
         yield _sentence(*key, groups[key])
-    others = {service.name.text for key in order[_MOST:] for service in groups[key]}
-    if others:
-        says = f"{count(len(others), 'more ServicePort')} with such losses: --format json has them"
-        yield Line((Span(says, Style.WARNING),))
+    if order[_MOST:]:
+        told = {service.name.text for key in order[:_MOST] for service in groups[key]}
+        rest = {service.name.text for key in order[_MOST:] for service in groups[key]} - told
+        more = f"{count(len(rest), 'more ServicePort')} with such losses" if rest else "More losses"
+        yield Line((Span(f"{more}: --format json has them", Style.WARNING),))
 
 
 def _told(loss: ServiceLoss) -> Iterator[tuple[RouteLoss, Ending, Bounds]]:
-    """Yield how most flows are lost for certain, and how more of them may be, if they may."""
+    """Yield how most flows are lost for certain, how more of them may be, and all other ways.
+
+    Of each way the route that loses most: a rule may end all flows of one pod, and the answers to
+    half of all others'.
+    """
     route = loss.otherwise
     if route is None:
         return
@@ -117,8 +122,14 @@ def _told(loss: ServiceLoss) -> Iterator[tuple[RouteLoss, Ending, Bounds]]:
     yield route, *first
     every = [(each, *ending) for each in loss.routes for ending in each.otherwise]
     most = max(every, key=lambda each: each[2].upper)
+    told = {first[0]}
     if most[2].upper > first[1].upper:
         yield most
+        told.add(most[1])
+    for each in sorted(every, key=lambda each: (each[2].lower, each[2].upper), reverse=True):
+        if each[1] not in told:
+            yield each
+            told.add(each[1])
 
 
 def _sentence(

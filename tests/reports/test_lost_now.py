@@ -64,6 +64,19 @@ def test_what_only_may_be_lost_is_said_so(command: Command) -> None:
     assert re.search(r": up to 100.0% of new flows from .* may be dropped now \(", out)
 
 
+def test_a_wide_loss_is_said_beside_a_narrow_one(command: Command) -> None:
+    """Of one pod all flows are dropped, and of all others' the answers of that pod."""
+    rule = "-A FORWARD -s 10.244.1.9/32 -j DROP\n-A FORWARD"
+    text = (NOISE / "base.txt").read_text().replace("-A FORWARD", rule, 1)
+    given = command.file("dump.txt", text), *KNOWN, "--service", "default/app"
+    for verb in ("services", "loss"):
+        narrow, wide = command(verb, *given).out.splitlines()[:2]
+        one = r"default/app: 100.0% of new flows from pod 10.244.1.9/32, hairpin are dropped now \("
+        assert re.match(one, narrow)
+        all_others = "from pod, pod-elsewhere, external get no answer now"
+        assert wide.startswith(f"default/app: 50.0% of new flows {all_others} (table filter, ")
+
+
 def test_more_that_may_be_lost_is_said_beside_what_is(command: Command) -> None:
     """Of the node's flows half are lost; of what others send, nobody knows how much."""
     text = (NOISE / "base.txt").read_text()
