@@ -15,6 +15,7 @@ from analyzer.errors import InputError
 from analyzer.model.hooks import POLICIES
 from analyzer.model.iptables.rules import Counters, Ruleset, Table
 from analyzer.parsers.header import family_of, header, taken
+from analyzer.parsers.headerless import parted
 from analyzer.parsers.listed_rows import ListedRows
 from analyzer.parsers.open_table import BASE_CHAINS, BUILT_IN, LEADS, OpenTable
 from analyzer.parsers.telling import Telling
@@ -228,6 +229,8 @@ class CarefulReader(Telling):
             bases = frozenset(n for n, (policy, _) in table.policies.items() if policy is not None)
             self._close(complete=bases in BASE_CHAINS)
             return
+        if self._are_parted(table):
+            return
         table.mark_incomplete()
         if table.implied:
             code, what = "fragment", "these rules are under no table and may be incomplete"
@@ -235,6 +238,38 @@ class CarefulReader(Telling):
             code, what = "no-commit", f"table {table.name} does not end with COMMIT"
         self._warn(code, f"{what}; what may follow in its chains is treated as unknown", line)
         self._close(complete=False)
+
+    def _are_parted(self, table: OpenTable) -> bool:
+        """Close the tables whose rows are in one without a header, if these can be told apart."""
+        is_plain = table.implied and not (table.lost or table.damaged or self._wanted_table)
+        if not is_plain or any(policy for policy, _ in table.policies.values()):
+            return False
+        tables = parted(table, self._file)
+        if tables == (table,):
+            return False
+        if not tables:
+            table.lose_everything()
+            self._warn(
+                "several-tables",
+                "rows of several tables that cannot be told apart: what they do is unknown; pass "
+                "the whole output of iptables-save, or the rows of one table",
+                table.line,
+            )
+            return False
+        names = ", ".join(str(each.name) for each in tables)
+        self._warn(
+            "several-tables",
+            f"rows without their tables are taken for those of {names}, by their chains and "
+            "targets; their policies are not known, and chains without rows are taken as empty; "
+            "pass the whole output of iptables-save",
+            table.line,
+        )
+        for each in tables:
+            self._open = each
+            if each.name == "nat":
+                each.mark_incomplete()
+            self._close(complete=each.name != "nat")
+        return True
 
     def _close(self, *, complete: bool) -> None:
         table, self._open = self._open, None

@@ -92,6 +92,11 @@ class OpenTable:
             self.damaged = True
             self.lost.append((number, line))
 
+    def lose_everything(self) -> None:
+        """Begin each built-in chain with rules that are not understood."""
+        for name in self.rows.keys() & BUILT_IN:
+            self.rows[name].lose(self.line, f"-A {name}", at_start=True)
+
     def close(self, name: str, *, complete: bool) -> Table:
         """Return the table as far as it was read; `complete`: its end was read too."""
         for rows in self.rows.values():

@@ -103,8 +103,8 @@ def sentences(services: Iterable[ServicePort]) -> Iterator[Line]:
     for key in order[:_MOST]:
         yield _sentence(*key, groups[key])
     if order[_MOST:]:
-        told = {service.name.text for key in order[:_MOST] for service in groups[key]}
-        rest = {service.name.text for key in order[_MOST:] for service in groups[key]} - told
+        named = {service.name.text for key in order[:_MOST] for service in groups[key]}
+        rest = {service.name.text for key in order[_MOST:] for service in groups[key]} - named
         more = f"{count(len(rest), 'more ServicePort')} with such losses" if rest else "More losses"
         yield Line((Span(f"{more}: --format json has them", Style.WARNING),))
 
