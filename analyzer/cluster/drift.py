@@ -220,7 +220,7 @@ class _Comparison:
                 if not common:
                     continue
                 rest -= common
-                found = [*differences(service, wanted, self._told)]
+                found = [*differences(service, wanted, self._told, common)]
                 self.compared += len(common - self._undecided(key, found))
                 yield from self._at(key, found, common)
             # The others are nodes that are not in the objects.

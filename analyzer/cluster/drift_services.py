@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from analyzer.cluster.drift_kinds import DriftKind
 from analyzer.kubeproxy.view import Endpoint, Frontend, Route, ServicePort, Source, each_network
@@ -46,9 +46,9 @@ class ObjectFacts:
 
 
 def differences(
-    found: ServicePort, wanted: ServicePort, told: ObjectFacts
+    found: ServicePort, wanted: ServicePort, told: ObjectFacts, nodes: Collection[str]
 ) -> Iterator[DriftAndDetail]:
-    """Yield the differences of a ServicePort on a node from what it should be there."""
+    """Yield the differences of a ServicePort on some nodes from what it should be there."""
     ours, theirs = _places(found), _places(wanted)
     for missing in theirs.keys() - ours.keys():
         yield DriftKind.MISSING_FRONTEND, str(theirs[missing])
@@ -65,7 +65,7 @@ def differences(
     both = ours.keys() & theirs.keys()
     refused = {_place(frontend): how for frontend, how in found.refusals}
     expected = {_place(frontend): how for frontend, how in wanted.refusals}
-    of_endpoints = [*_of_endpoints(found, wanted, told)]
+    of_endpoints = [*_of_endpoints(found, wanted, told, nodes)]
     yield from of_endpoints
     otherwise = [each for each in both if refused.get(each) != expected.get(each)]
     # Who lacks its only endpoint is refused: that is one difference, and not two.
@@ -89,13 +89,13 @@ def _places(service: ServicePort) -> dict[tuple[Address | None, int | None], Fro
 
 
 def _of_endpoints(
-    found: ServicePort, wanted: ServicePort, told: ObjectFacts
+    found: ServicePort, wanted: ServicePort, told: ObjectFacts, nodes: Collection[str]
 ) -> Iterator[DriftAndDetail]:
     ours, theirs = set(found.endpoints), set(wanted.endpoints)
     if not ours and theirs and found.refusals:
         yield DriftKind.REFUSED, ", ".join(str(frontend) for frontend, _ in found.refusals)
         return
-    if ours < theirs and _is_local(ours, theirs, told):
+    if ours < theirs and _is_local(ours, theirs, told, nodes):
         yield DriftKind.OTHER_LOCALITY, ", ".join(sorted(map(str, ours)))
         return
     missing = {end.address: end for end in sorted(theirs - ours, key=str)}
@@ -125,13 +125,17 @@ def _of_endpoints(
         yield DriftKind.MISSING_ENDPOINT, str(end)
 
 
-def _is_local(ours: set[Endpoint], theirs: set[Endpoint], told: ObjectFacts) -> bool:
-    """Return whether some endpoints are those of one node among others, all of them."""
-    places = {told.place(end.address) for end in ours}
-    (place,) = places if len(places) == 1 else (None,)
-    return place is not None and all(
-        told.place(e.address) not in {place, None} for e in theirs - ours
-    )
+def _is_local(
+    ours: set[Endpoint], theirs: set[Endpoint], told: ObjectFacts, nodes: Collection[str]
+) -> bool:
+    """Return whether the rules have all endpoints of their own node, and none of several others.
+
+    Where those of one other node alone are missing, that node may have been given up: a repair in
+    a cluster of two nodes leaves the same rules as a Local policy.
+    """
+    lacking = {told.place(end.address) for end in theirs - ours}
+    own = {told.place(end.address) for end in ours}
+    return own == {*nodes} and len(lacking) > 1 and not lacking & {*nodes, None}
 
 
 def _of_routes(found: ServicePort, wanted: ServicePort) -> Iterator[DriftAndDetail]:

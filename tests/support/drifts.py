@@ -130,7 +130,7 @@ def _of(items: list[Any], kind: str, service: str) -> Any:
     )
 
 
-def _endpoints(items: list[Any], service: str) -> list[Any]:
+def endpoints_of(items: list[Any], service: str) -> list[Any]:
     found: list[Any] = _of(items, "EndpointSlice", service)["endpoints"]
     return found
 
@@ -239,7 +239,7 @@ SEEDED: Final = (
     Seeded(
         DriftKind.REFUSED,
         "ns/lonely:http",
-        old=lambda items: _endpoints(items, "lonely").clear(),
+        old=lambda items: endpoints_of(items, "lonely").clear(),
     ),
     Seeded(
         DriftKind.OTHER_AFFINITY,
@@ -276,25 +276,25 @@ SEEDED: Final = (
         DriftKind.STALE_ENDPOINT,
         "ns/plain:http",
         "10.244.2.200:8080",
-        old=lambda items: _endpoints(items, "plain").append(_endpoint(0, 2, "10.244.2.200")),
+        old=lambda items: endpoints_of(items, "plain").append(_endpoint(0, 2, "10.244.2.200")),
     ),
     Seeded(
         DriftKind.FOREIGN_ENDPOINT,
         "ns/plain:http",
         f"{address(3, 2)}:8080, now of ns/sticky-2",
-        old=lambda items: _endpoints(items, "plain").append(_endpoint(0, 2, address(3, 2))),
+        old=lambda items: endpoints_of(items, "plain").append(_endpoint(0, 2, address(3, 2))),
     ),
     Seeded(
         DriftKind.UNREADY_ENDPOINT,
         "ns/web:http",
         f"{address(1, 2)}:8080",
-        old=lambda items: _endpoints(items, "web")[2]["conditions"].update(ready=True),
+        old=lambda items: endpoints_of(items, "web")[2]["conditions"].update(ready=True),
     ),
     Seeded(
         DriftKind.MISSING_ENDPOINT,
         "ns/sticky:http",
         f"{address(3, 1)}:8080",
-        old=lambda items: _endpoints(items, "sticky").pop(1),
+        old=lambda items: endpoints_of(items, "sticky").pop(1),
     ),
     Seeded(
         DriftKind.OTHER_PORT,
@@ -307,13 +307,13 @@ SEEDED: Final = (
         DriftKind.STALE_ENDPOINT,
         "ns/web:http",
         "10.244.1.201:8080",
-        old=lambda items: _endpoints(items, "web").append(_endpoint(1, 1, "10.244.1.201")),
+        old=lambda items: endpoints_of(items, "web").append(_endpoint(1, 1, "10.244.1.201")),
     ),
     Seeded(
         DriftKind.MISSING_ENDPOINT,
         "ns/plain:http",
         f"{address(0, 0)}:8080",
-        old=lambda items: _endpoints(items, "plain").pop(0),
+        old=lambda items: endpoints_of(items, "plain").pop(0),
     ),
     Seeded(DriftKind.MISSING_SERVICE, "ns/sticky:http", old=lambda items: _gone(items, "sticky")),
     Seeded(
@@ -351,7 +351,7 @@ def write(folder: Path) -> Path:
     clean = 3
     items = objects(clean + len(SEEDED) + clean)
     now = copy.deepcopy(items)
-    _endpoints(now, "web")[2]["conditions"]["ready"] = False
+    endpoints_of(now, "web")[2]["conditions"]["ready"] = False
     for number in range(clean + len(SEEDED) + clean):
         at = number - clean
         seeded = SEEDED[at] if 0 <= at < len(SEEDED) else None
