@@ -20,6 +20,7 @@ FILES = {
     "dump.txt": CAPTURE / "iptables-legacy-save.txt",
     "objects.json": CAPTURE / "objects.json",
     "later.txt": CAPTURE.with_name("two-node") / "iptables-legacy-save.txt",
+    "master.txt": CAPTURE.with_name("two-node") / "iptables-legacy-save.txt",
     "ruleset.nft": NFT,
     "manifests.yaml": ROOT / "examples" / "manifests.yaml",
     "nodes.json": CAPTURE / "objects.json",

@@ -56,8 +56,7 @@ EXAMPLES: Final = {
     "diff": (
         "kubeodds diff dump.txt later.txt",
         "kubeodds diff dump.txt ruleset.nft --objects objects.json --node worker1",
-        "kubeodds diff node1.txt node2.txt --objects objects.json --node node1 --node-b node2",
-        "kubeodds diff dump.txt later.txt --service kube-dns -o tsv",
+        "kubeodds diff dump.txt master.txt --objects objects.json --node worker1 --node-b master",
     ),
     "explore": (
         "kubeodds explore dump.txt --objects objects.json",
