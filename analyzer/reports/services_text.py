@@ -57,17 +57,11 @@ def render(answer: ServicesAnswer) -> Document:
     head = f"{services} in {rules} of {files}{at_node(view)}, {mode}"
     told = [(service, groups(service)) for service in answer.services]
     differ = any(len(d.distributions) > 1 for _, parts in told for d in parts)
-    rows, unknown = _Rows(answer).of(told)
+    rows, unknown = _Rows(answer, differ=differ).of(told)
     fresh = freshness_line(answer.freshness)
     blocks: list[Block] = [*fresh, *sentences(answer.services), Line((head,)), Line()]
     if rows:
-        has_pods = any(len(row) == len(_COLUMNS) and row[-1] for row in rows)
-        columns: tuple[Column, ...] = _COLUMNS if has_pods else _COLUMNS[:-1]
-        rows = rows if has_pods else [row[: len(columns)] for row in rows]
-        if not differ:
-            columns = (*columns[:_FROM], *columns[_FROM + 1 :])
-            rows = [(*row[:_FROM], *row[_FROM + 1 :]) for row in rows]
-        blocks += [TextTable(columns, tuple(rows)), Line()]
+        blocks += [_table(rows, differ=differ), Line()]
     blocks.append(Line((Span(_legend(unknown, differ=differ), Style.FAINT),)))
     blocks += affinity_note(answer.services, view.mode, lost=False)
     if answer.services and not answer.cluster.places:
@@ -81,11 +75,26 @@ def render(answer: ServicesAnswer) -> Document:
     return Document(blocks)
 
 
-class _Rows:
-    """Makes the rows of ServicePorts; what is shown of a list of shares is worked out once."""
+def _table(rows: list[_Row], *, differ: bool) -> TextTable:
+    """Return the table; with a column for sources if they `differ`, for pods if any is known."""
+    columns: tuple[Column, ...] = _COLUMNS
+    if not differ:
+        columns = (*columns[:_FROM], *columns[_FROM + 1 :])
+    if not any(len(row) == len(columns) and row[-1] for row in rows):
+        columns = columns[:-1]
+        rows = [row[: len(columns)] for row in rows]
+    return TextTable(columns, tuple(rows))
 
-    def __init__(self, answer: ServicesAnswer) -> None:
+
+class _Rows:
+    """Makes the rows of ServicePorts; what is shown of a list of shares is worked out once.
+
+    Rows have a cell for sources only if these `differ` in any of them.
+    """
+
+    def __init__(self, answer: ServicesAnswer, *, differ: bool) -> None:
         self._answer = answer
+        self._differ = differ
         self._places = answer.cluster.places
         # By identity, as most Services have one of the same few; the lists are kept, so that no
         # others get theirs.
@@ -132,7 +141,8 @@ class _Rows:
             ]
             # What they have in common begins next to the last of them.
             for frontend in left[:-1]:
-                yield (*head, frontend, "", _AS_BELOW) if right else (*head, frontend)
+                below = ("", _AS_BELOW) if self._differ else (_AS_BELOW,)
+                yield (*head, frontend, *below) if right else (*head, frontend)
                 head = ("", "")
             for row in right or [()]:
                 yield (*head, left[-1], *row)
@@ -143,7 +153,7 @@ class _Rows:
     ) -> Iterator[_Row]:
         source: Cell = ", ".join(sources)
         for row in self._endpoints(route, unready):
-            yield source, *row
+            yield (source, *row) if self._differ else row
             source = ""
 
     def _endpoints(self, route: Route, unready: _Places) -> Iterator[_Row]:
