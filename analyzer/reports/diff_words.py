@@ -10,7 +10,7 @@ from analyzer.kubeproxy.view import Frontend, FrontendKind, Source
 from analyzer.model.addresses import Network
 from analyzer.model.probability import ALWAYS
 from analyzer.reports.numbers import bounds_percent
-from analyzer.reports.route_networks import first_networks
+from analyzer.reports.route_networks import MOST_NETWORKS, first_networks
 
 _PODS: Final = frozenset({Source.POD, Source.POD_ELSEWHERE})
 _ENDS: Final = {
@@ -45,19 +45,37 @@ def _frontends(frontends: Sequence[Frontend]) -> str:
 
 
 def _sources(ways: Sequence[RouteIdentity]) -> str:
-    plain = {way.source for way in ways if way.network is None}
-    from_all = not set(Source) - plain - {Source.HAIRPIN}
-    named = ["anywhere"] if from_all else sources(plain)
     told = {(way.source, way.network) for way in ways}
+    plain: dict[tuple[Network, ...], set[Source]] = {}
+    for way in ways:
+        if way.network is None:
+            plain.setdefault(_excepted(way, told), set()).add(way.source)
+    named = [f"{', '.join(_kinds(kinds))}{_but(but)}" for but, kinds in plain.items()]
     networks = [_network(way, told) for way in ways if way.network is not None]
     return ", ".join([*named, *([first_networks(networks, len(networks))] if networks else [])])
+
+
+def _kinds(kinds: set[Source]) -> list[str]:
+    from_all = not set(Source) - kinds - {Source.HAIRPIN}
+    return ["anywhere"] if from_all else sources(kinds)
 
 
 def _network(way: RouteIdentity, told: set[tuple[Source, Network | None]]) -> str:
     """Return a network in words, with its exceptions that are not in `told`."""
     within = {Source.EXTERNAL: "", Source.NODE: "node in "}.get(way.source, "pods in ")
-    but = [str(each) for each in way.but if (way.source, each) not in told]
-    return f"{within}{way.network}{' but not ' if but else ''}{' or '.join(but)}"
+    return f"{within}{way.network}{_but(_excepted(way, told))}"
+
+
+def _excepted(way: RouteIdentity, told: set[tuple[Source, Network | None]]) -> tuple[Network, ...]:
+    return tuple([each for each in way.but if (way.source, each) not in told])
+
+
+def _but(networks: Sequence[Network]) -> str:
+    if not networks:
+        return ""
+    more = len(networks) - MOST_NETWORKS
+    others = [] if more < 1 else [f"{more:,} {'other' if more == 1 else 'others'}"]
+    return f" but not {' or '.join([*map(str, networks[:MOST_NETWORKS]), *others])}"
 
 
 def sources(kinds: set[Source]) -> list[str]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any, Final
 
 #: Networks of one route that are told one by one.
-_MOST: Final = 3
+MOST_NETWORKS: Final = 3
 
 
 def networks(route: Route) -> str:
@@ -20,14 +20,16 @@ def networks(route: Route) -> str:
 
     Empty where the route is of the sources in no network.
     """
-    return first_networks([str(each) for each in route.networks[: _MOST + 1]], len(route.networks))
+    return first_networks(
+        [str(each) for each in route.networks[: MOST_NETWORKS + 1]], len(route.networks)
+    )
 
 
 def first_networks(names: Sequence[str], number: int) -> str:
     """Return the first of so many networks, and how many others there are."""
-    more = number - _MOST
+    more = number - MOST_NETWORKS
     others = "" if more < 1 else f" and {more:,} {'other' if more == 1 else 'others'}"
-    return ", ".join(names[:_MOST]) + others
+    return ", ".join(names[:MOST_NETWORKS]) + others
 
 
 def network_fields(route: Route) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from ipaddress import ip_address, ip_network
 
 import pytest
@@ -16,9 +17,13 @@ HALF, SURE = Bounds(Dyadic.of(1, 1), Dyadic.of(1, 1)), Bounds(ALWAYS, ALWAYS)
 
 
 def way(
-    source: Source, frontend: Frontend = CLUSTER_IP, network: str | None = None
+    source: Source,
+    frontend: Frontend = CLUSTER_IP,
+    network: str | None = None,
+    but: Sequence[str] = (),
 ) -> RouteIdentity:
-    return RouteIdentity(frontend, source, None if network is None else ip_network(network))
+    within = None if network is None else ip_network(network)
+    return RouteIdentity(frontend, source, within, tuple(map(ip_network, but)))
 
 
 def told(*ways: RouteIdentity, of: int = 99) -> str:
@@ -73,6 +78,25 @@ def test_a_network_of_sources_is_named() -> None:
         way(Source.EXTERNAL, network="198.51.100.0/24"), way(Source.POD, network="10.0.0.0/8")
     )
     assert found == "from 198.51.100.0/24, pods in 10.0.0.0/8 to ClusterIP 10.96.0.1:80"
+
+
+def test_networks_that_did_not_change_are_excepted() -> None:
+    ranges = ["192.0.2.0/24", "198.18.0.0/15"]
+    found = told(way(Source.POD), way(Source.EXTERNAL, but=ranges))
+    assert found == (
+        "from pod, external but not 192.0.2.0/24 or 198.18.0.0/15 to ClusterIP 10.96.0.1:80"
+    )
+    every = [way(source, but=ranges[:1]) for source in Source]
+    assert told(*every) == "from anywhere but not 192.0.2.0/24 to ClusterIP 10.96.0.1:80"
+    # What is told itself is no exception.
+    found = told(
+        way(Source.EXTERNAL, but=ranges), *(way(Source.EXTERNAL, network=net) for net in ranges)
+    )
+    assert found == "from external, 192.0.2.0/24, 198.18.0.0/15 to ClusterIP 10.96.0.1:80"
+    many = [f"10.{number}.0.0/24" for number in range(1, 100)]
+    assert "but not 10.1.0.0/24 or 10.2.0.0/24 or 10.3.0.0/24 or 96 others to" in told(
+        way(Source.EXTERNAL, but=many)
+    )
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,8 @@ class RouteIdentity:
     """A route by what identifies it in both dumps; `network` as in a `Route`.
 
     Attributes:
-        but: the networks within `network` whose sources have routes of their own.
+        but: the networks within `network`, or any if it is None, whose sources have routes of
+            their own.
     """
 
     frontend: Frontend

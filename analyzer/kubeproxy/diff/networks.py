@@ -17,7 +17,8 @@ def by_network(a: Sequence[Route], b: Sequence[Route]) -> Iterator[RoutesOfNetwo
     """Yield the routes of the same sources in both dumps.
 
     `a` and `b` are of one frontend and one kind of source. A network represents the sources in it
-    that are in no narrower one of these routes, which are returned with it; None for those in none.
+    that are in no narrower one of these routes, which are returned with it; None represents those
+    in none, and all are returned with it.
     """
     if len(a) == len(b) == 1 and not a[0].networks and not b[0].networks:
         yield None, (), a[0], b[0]
@@ -31,7 +32,7 @@ def by_network(a: Sequence[Route], b: Sequence[Route]) -> Iterator[RoutesOfNetwo
             continue  # no sources are left in it
         here, there = one.of(network), other.of(network)
         if here is not None and there is not None:
-            yield network, () if network is None else within, here, there
+            yield network, within, here, there
 
 
 def _inner(networks: Sequence[Network]) -> dict[Network | None, Sequence[Network]]:

@@ -44,13 +44,18 @@ lists = st.lists(st.sampled_from(SMALL), unique=True, max_size=5)
 @given(lists, lists)
 def test_every_client_finds_its_own_two_routes(a: list[Network], b: list[Network]) -> None:
     here, there = routes_of(a), routes_of(b)
-    given_ = {network: (one, other) for network, _, one, other in by_network(here, there)}
+    found = [*by_network(here, there)]
+    given_ = {network: (one, other) for network, _, one, other in found}
+    buts = {network: but for network, but, _, _ in found}
     met = set()
     for address in range(17):
         client = ip_address("10.0.0.0") + address
         holding = [n for n in given_ if n is not None and client in n]
         network = max(holding, key=lambda n: n.prefixlen, default=None)
         assert given_[network] == (taken(here, address), taken(there, address))
+        assert not any(client in but for but in buts[network])
+        around = [n for n in buts if n != network and (n is None or client in n)]
+        assert all(any(client in but for but in buts[n]) for n in around)
         met.add(network)
     assert met == set(given_)  # none is given that no client takes
 
