@@ -18,6 +18,7 @@ _ENDS: Final = {
     "drop": "dropped",
     "reject": "rejected",
     "no-service": "forwarded unchanged",
+    "unanswered": "not answered",
     "unresolved": "not known",
     "masqueraded": "masqueraded",
     "not-masqueraded": "not masqueraded",

@@ -10,8 +10,9 @@ from analyzer.model.addresses import Network
 from analyzer.model.probability import Bounds
 from analyzer.model.value import value
 
-#: What happens to the flows on a route that DNAT sends to no endpoint: drop, reject or no-service
-#: (forwarded unchanged), and the share of all new flows on the route.
+#: What happens to the flows on a route that DNAT sends to no endpoint, or that are lost on the way
+#: there or back: drop, reject, no-service (forwarded unchanged) or unanswered, and the share of all
+#: new flows on the route.
 Otherwise: TypeAlias = tuple[tuple[str, Bounds], ...]
 
 
@@ -67,8 +68,9 @@ class Change:
 NO_CHANGE = Change()
 #: What may not be known of a route.
 SHARES, MASQUERADE, OTHERWISE = "shares", "masquerade", "otherwise"
-#: Ends of flows that reach no endpoint: they are forwarded unchanged, or it is not known.
-NO_SERVICE, UNRESOLVED = "no-service", "unresolved"
+#: Ends of flows: they are forwarded unchanged; they reach their endpoint, and rules end the answer;
+#: it is not known.
+NO_SERVICE, UNANSWERED, UNRESOLVED = "no-service", "unanswered", "unresolved"
 #: What happens to the source address of flows that reach their endpoint.
 MASQUERADED, KEPT = "masqueraded", "not-masqueraded"
 

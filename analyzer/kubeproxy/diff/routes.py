@@ -11,6 +11,7 @@ from analyzer.kubeproxy.diff.changes import (
     NO_CHANGE,
     OTHERWISE,
     SHARES,
+    UNANSWERED,
     UNRESOLVED,
     Change,
     EndpointChange,
@@ -25,11 +26,18 @@ from analyzer.kubeproxy.diff.shares import (
 )
 from analyzer.kubeproxy.rows.plain_shares import Drawn
 from analyzer.kubeproxy.view import Endpoint, Route, Source
-from analyzer.model.endings import EndKind
+from analyzer.model.endings import Ending, Endings, EndKind, any_of, summed
 from analyzer.model.probability import ALWAYS, NEVER, Bounds
 from analyzer.model.value import value
+from analyzer.semantics.onward import OWN_SOURCE
 
 _NONE: Final = Bounds(NEVER, NEVER)
+#: How flows end that are lost after DNAT; of all others it is not known.
+_OUTCOMES: Final = {
+    EndKind.DROPPED: "drop",
+    EndKind.REJECTED: "reject",
+    EndKind.UNANSWERED: UNANSWERED,
+}
 _UNKNOWN_MASKS: Final = Change(alike=(MASQUERADE,))
 
 
@@ -73,13 +81,18 @@ class _Side:
         return dict(zip(self.endpoints, self.draws, strict=True))
 
     @cached_property
+    def losses(self) -> dict[str, Endings]:
+        """Of each endpoint how flows are lost after DNAT; empty if none is lost anywhere."""
+        return dict(zip(self.endpoints, self.asked.route.losses(), strict=False))
+
+    @cached_property
     def ended(self) -> frozenset[str]:
-        """The endpoints that no flow reaches: rules after DNAT end all that are sent there."""
-        losses = self.asked.route.losses()
+        """The endpoints whose flows are all lost after DNAT, so that their source is no matter."""
+        # Flows that are lost for want of masquerading are what a change of it is about.
         return frozenset(
             text
-            for text, lost in zip(self.endpoints, losses, strict=False)
-            if total(b for end, b in lost if end.kind is not EndKind.UNANSWERED) == ALWAYS
+            for text, lost in self.losses.items()
+            if total(b for end, b in lost if end != OWN_SOURCE) == ALWAYS
         )
 
     @cached_property
@@ -202,7 +215,27 @@ class _Differences:
                 yield MasqueradeChange(a.known[text], mask, other)
 
     def _otherwise(self) -> tuple[Otherwise, Otherwise] | None:
+        if self._a.asked.route.source is Source.HAIRPIN:
+            return self._lost_hairpins()
         a, b = _otherwise(self._a), _otherwise(self._b)
+        return (a, b) if self._end_differently(a, b) else None
+
+    def _lost_hairpins(self) -> tuple[Otherwise, Otherwise] | None:
+        """Return what happens to flows that are sent back to their pod, of all endpoints together.
+
+        Where else an endpoint's own flows go is in the other routes.
+        """
+        a, b = self._a.losses, self._b.losses
+        common = [text for text in {**a, **b} if text in self._a.known and text in self._b.known]
+        ends = [(_by_kind(a.get(each, ())), _by_kind(b.get(each, ()))) for each in common]
+        differ = [self._end_differently(*map(_outcomes, each)) for each in ends]
+        if not any(differ):
+            return None
+        one, other = zip(*ends, strict=True)
+        return _outcomes(any_of(one)), _outcomes(any_of(other))
+
+    def _end_differently(self, a: Otherwise, b: Otherwise) -> bool:
+        """Return whether flows certainly end differently, and note if that is not known."""
         in_a, in_b = dict(a), dict(b)
         open_a, open_b = in_a.pop(UNRESOLVED, _NONE), in_b.pop(UNRESOLVED, _NONE)
         differ = [
@@ -215,14 +248,20 @@ class _Differences:
         ]
         if not differ and (open_a.upper or open_b.upper):
             (self._alike if open_a == open_b else self._unknown)[OTHERWISE] = None
-        return (a, b) if any(differ) else None
+        return any(differ)
+
+
+def _by_kind(lost: Endings) -> Endings:
+    """Return how the flows of one endpoint are lost, but for want of masquerading."""
+    return summed([(Ending(kind=end.kind), share) for end, share in lost if end != OWN_SOURCE])
+
+
+def _outcomes(lost: Endings) -> Otherwise:
+    return tuple([(_OUTCOMES.get(end.kind, UNRESOLVED), share) for end, share in lost])
 
 
 def _otherwise(side: _Side) -> Otherwise:
     route = side.asked.route
-    # Where an endpoint's own flows go that do not return to it is in the other routes.
-    if route.source is Source.HAIRPIN:
-        return ()
     is_drawn = side.even is not None or (not route.unresolved and total(side.draws) == ALWAYS)
     if is_drawn and not route.losses():
         return ()

@@ -16,7 +16,7 @@ from analyzer.model.cluster import Cluster
 from analyzer.model.packet import NO_DEVICE, Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds
 from analyzer.model.ternary import Ternary
-from analyzer.model.value import value
+from analyzer.model.value import replace, value
 from analyzer.semantics.assumed import DEFAULTS, Assumed
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.devices import NodeDevices, PodPlaces
@@ -98,8 +98,8 @@ class DumpSide:
         return Ternary.UNKNOWN if node is None or home is None else Ternary.of(node == home)
 
     def otherwise(self, protocol: str, route: RouteIdentity | Route) -> Otherwise:
-        """Return what happens to flows on `route` that reach no endpoint."""
-        question = self._question(self.packet(protocol, route))
+        """Return what happens to flows on `route` that reach no endpoint, or get no answer."""
+        question = replace(self._question(self.packet(protocol, route)), follows_answers=True)
         try:
             assumed = Assumed(self._assumed)
             tree = way(self._rulesets, question, self._family, assumed)
