@@ -243,7 +243,7 @@ ANALYZER: Final = (
     ),
     Row(
         "cluster/drift_kinds cluster/drift_nodes "
-        "cluster/drift_services reports/cluster_drift_answer reports/cluster_drift_json "
+        "reports/cluster_drift_answer reports/cluster_drift_json "
         "reports/cluster_drift_text reports/cluster_drift_tsv",
         "questions/test_cluster_drift.py golden/test_commands.py",
         "every kind of difference, seeded and found",
