@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from analyzer.failure.loss import ServiceLoss
+from analyzer.failure.loss import LossState, ServiceLoss
 from analyzer.kubeproxy.view import Endpoint
 from analyzer.reports.affinity import duration
 from analyzer.reports.answers import LossAnswer
@@ -35,6 +35,9 @@ _WHOLE: Final = (
     Column(""),
 )
 _POD: Final = Column("POD", shortens=True, spare=1)
+#: What follows the loss of a route.
+_LOST: Final = Span("lost", Style.WARNING)
+_UNTOUCHED: Final = Span(WORDS[LossState.UNTOUCHED], STYLES[LossState.UNTOUCHED])
 #: A Service with more endpoints than this shows only its dead ones, and at most this many of them.
 _MOST_ENDPOINTS: Final = 10
 
@@ -112,7 +115,7 @@ def _rows(loss: ServiceLoss, answer: LossAnswer) -> Iterator[tuple[Cell, ...]]:
                 f"from {networks(route) or route.source.value}",
                 bounds_fraction(each.loss),
                 bounds_percent(each.loss),
-                Span("lost", Style.WARNING if each.loss.upper else Style.GOOD),
+                _LOST if each.loss.upper else _UNTOUCHED,
             )
 
 
