@@ -138,10 +138,11 @@ def _take_out(answer: LossAnswer, hurt: Sequence[ServiceLoss]) -> Iterator[_Step
         yield _Step(says, (f"{listed} -o wide",), alone=True)
     at = f"; this is {answer.place}'s" if answer.place else ""
     if answer.repair and any(each.state is LossState.DEGRADED for each in hurt):
+        save = f"first save as {answer.saved} what you passed to standard input; "
         yield _Step(
             "API down: remove dead endpoints from each node's rules, using its own dump:",
             (answer.repair,),
-            f"prints what to apply, and how to undo it{at}",
+            f"{save if answer.saved else ''}prints what to apply, and how to undo it{at}",
             alone=True,
         )
 

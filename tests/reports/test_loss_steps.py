@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shlex
+import tarfile
+from pathlib import Path
 
 import pytest
 
@@ -162,3 +165,30 @@ def test_addresses_of_ipv6_are_freed_as_such(command: Command) -> None:
     found = steps(command, command.file("six", six), "--dead", "fd00::1")
     assert "3. Free pinned flows: conntrack -D -f ipv6 --dst-nat fd00::1" in found
     assert any("ip6tables-legacy-save | kubeodds" in line for line in found)
+
+
+def test_a_dump_from_standard_input_is_saved_for_repair_and_asked_for_again(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(Path(DUMP).read_bytes())))
+    found = steps(command, "-", "--dead", "10.244.0.7", "--service", "app")
+    words = "--dead 10.244.0.7 --service app"
+    assert f"kubeodds repair dump.txt {words}" in found
+    assert (
+        "   (first save as dump.txt what you passed to standard input; prints what to apply, and "
+        "how to undo it)"
+    ) in found
+    assert found[-1] == f"4. Check again: iptables-legacy-save | kubeodds loss - {words}"
+
+
+def test_a_bundle_from_standard_input_is_saved_for_repair(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as bundle:
+        bundle.add(DUMP, "worker1/iptables-legacy-save.txt")
+    packed.seek(0)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(packed)))
+    found = steps(command, "-", "--dead", "10.244.0.7", "--service", "app")
+    assert "kubeodds repair bundle.tgz --dead 10.244.0.7 --service app" in found
+    assert any("first save as bundle.tgz" in line for line in found)
