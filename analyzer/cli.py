@@ -176,8 +176,9 @@ def _check(
     for part in given.parts or (given,):
         if not isinstance(part.ruleset, Ruleset):
             raise UsageError(
-                f"{part.ruleset.file}: --check is only for output of iptables-save; kubeodds watch "
-                "and kubeodds cluster drift compare nftables mode with objects"
+                f"{part.ruleset.file}: --check has no checks for output of nft, only for that of "
+                "iptables-save; kubeodds watch and kubeodds cluster drift compare nftables mode "
+                "with objects"
             )
         checked = check(
             part.ruleset,

@@ -104,7 +104,10 @@ def _text(document: Document, options: SimpleNamespace) -> str:
         from analyzer.reports import terminal
     except ImportError:  # rich is not installed: a zipapp on a node
         return _as_encoded(render_unstyled(document))
-    shown: str = terminal.render_terminal(document, width=_width(), colour=colour)
+    width = _width()
+    shown: str = terminal.render_terminal(document, width=width, colour=colour)
+    if terminal.MORE in shown and terminal.MORE not in render_unstyled(document):
+        shown += terminal.render_terminal(terminal.CUT, width=width, colour=colour)
     return _as_encoded(shown)
 
 

@@ -252,6 +252,22 @@ def test_a_pager_gets_colours_where_they_are_asked_for(
     assert "\x1b[" not in command("services", DUMP, "--format", "tsv").out
 
 
+@pytest.mark.parametrize(("name", "is_cut"), [("ns/" + 9 * "long-name-", True), ("ns/a", False)])
+def test_names_that_are_cut_come_with_a_way_to_see_them(
+    command: Command, monkeypatch: pytest.MonkeyPatch, name: str, is_cut: bool
+) -> None:
+    pytest.importorskip("rich")
+    monkeypatch.setenv("COLUMNS", "80")
+    given = command.file("dump.txt", dump(*two_endpoints()).replace("ns/a:http", f"{name}:http"))
+    asked = "loss", given, "--dead", "10.0.0.1", "--quiet"
+    shown = command(*asked, "--color", "always").out
+    says = "Names are cut at \N{HORIZONTAL ELLIPSIS} to fit; whole in a wider terminal, or with --o"
+    assert (says in shown) is is_cut
+    whole = command(*asked).out
+    assert f"{name}:http" in whole
+    assert "cut at" not in whole
+
+
 @pytest.mark.parametrize("made", [Ascii(), io.TextIOWrapper(io.BytesIO(), "ascii")])
 def test_trees_are_drawn_in_ascii_where_the_terminal_has_no_more(
     monkeypatch: pytest.MonkeyPatch, made: io.TextIOBase

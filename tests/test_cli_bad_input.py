@@ -133,6 +133,11 @@ def test_nothing_but_blanks_stands_before_a_caret(command: Command) -> None:
         ),
         (
             ["--dead-zone", "east", *OBJECTS],
+            "--dead-zone east: no zone is known: no Node of --objects has the label "
+            "topology.kubernetes.io/zone; name its nodes with --dead-node",
+        ),
+        (
+            ["--dead-zone", "east", "--node-of", "10.244.0.0/24=master"],
             "--dead-zone east: it is not known which endpoints are in which zone; pass --objects "
             "FILE, from `kubectl get services,endpointslices,nodes,pods -A -o json`",
         ),

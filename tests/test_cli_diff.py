@@ -301,3 +301,16 @@ def test_a_dump_that_ends_in_the_rules_of_ipv6_tells_all_of_ipv4(command: Comman
     )
     done = command("loss", cut, *OBJECTS, "--dead-node", "worker1")
     assert "what the ServicePorts in the rest lose is not known" in done.out
+
+
+def test_a_dump_without_rules_of_kube_proxy_is_said_to_have_none(command: Command) -> None:
+    empty = command.file("empty.txt", "*filter\n:INPUT ACCEPT [0:0]\nCOMMIT\n")
+    lines = command("diff", DUMP, empty).out.splitlines()
+    assert lines[1] == "B  empty.txt: no kube-proxy rules found, 0 ServicePorts"
+
+
+def test_the_help_says_whose_node_each_option_names(command: Command) -> None:
+    told = " ".join(command("diff", "--help").out.split())
+    assert "--node NAME the node that A is from; also the node of B, unless --node-b names" in told
+    assert "in the same order" not in told
+    assert "their nodes in the same order" in " ".join(command("loss", "--help").out.split())

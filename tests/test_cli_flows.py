@@ -224,6 +224,33 @@ def test_an_address_that_is_another_pods_is_foreign(command: Command) -> None:
 
 
 @pytest.mark.parametrize("verb", ["suspects", "pinned"])
+def test_the_pod_of_an_endpoint_is_named_where_objects_tell_it(command: Command, verb: str) -> None:
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "app-1", "namespace": "default", "uid": "1"},
+        "spec": {"nodeName": "master"},
+        "status": {"phase": "Running", "podIP": "10.244.0.7", "podIPs": [{"ip": "10.244.0.7"}]},
+    }
+    objects = json.loads((CAPTURE / "objects.json").read_text())
+    objects["items"].append(pod)
+    given = command.file("objects.json", json.dumps(objects))
+    more = ("--dead-node", "master") if verb == "pinned" else ()
+    words = verb, DUMP, "--conntrack", CONNTRACK, "--objects", given, *more
+    head, row = (
+        next(line for line in command(*words).out.splitlines() if text in line)
+        for text in ("ENDPOINT", "10.244.0.7:8080")
+    )
+    assert head.split()[-1] == "POD"
+    assert row.index("default/app-1") == head.index("POD")
+    rows = document(command, *words, status=1)["pinned" if verb == "pinned" else "endpoints"]
+    ends = [each["endpoint"] if verb == "pinned" else each for each in rows]
+    told = {each["address"]: each["pod"] for each in ends}
+    assert (told["10.244.0.7"], told["10.244.0.3"]) == ("default/app-1", None)
+    assert "POD" not in command(verb, *ASKED, *more).out
+
+
+@pytest.mark.parametrize("verb", ["suspects", "pinned"])
 def test_conntrack_is_asked_for(command: Command, verb: str) -> None:
     done = command(verb, DUMP)
     assert (done.status, done.out) == (2, "")

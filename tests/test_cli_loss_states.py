@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tests.support.captures import ROOT
+from tests.support.captures import FIXTURES, ROOT
 from tests.support.commands import Command
 from tests.support.dumps import chance, cluster_ip, dump, endpoint, two_endpoints
 from tests.support.losses import IDLE, document, with_services
@@ -164,3 +164,27 @@ def test_the_help_says_what_the_words_of_an_answer_mean(command: Command) -> Non
     assert "Partial loss (degraded in JSON): some new flows are certainly lost." in words
     assert "Total loss (silenced): some are lost, and none reaches a living endpoint." in words
     assert "If nothing is marked dead, an overview shows what could be" in words
+
+
+def test_a_route_that_loses_nothing_is_untouched_and_not_lost(command: Command) -> None:
+    capture = FIXTURES / "1.24.3-iptables-legacy/policies"
+    asked = (
+        str(capture / "iptables-legacy-save.txt.gz"),
+        "--objects",
+        str(capture / "objects.json.gz"),
+    )
+    done = command("loss", *asked, "--dead-node", "node-b1", "--service", "affinity-local")
+    assert re.search(r"NodePort \*:31014 +from external +0 +0\.0% +untouched\n", done.out)
+
+
+def test_a_zone_that_the_objects_do_not_have_is_not_asked_of_them_again(command: Command) -> None:
+    ends = [
+        {"addresses": ["10.0.0.1"], "nodeName": "n1", "zone": "east"},
+        {"addresses": ["10.0.0.2"], "nodeName": "n2"},
+    ]
+    given = with_services(command, {"kind": "EndpointSlice", "endpoints": ends})
+    text = command.file("dump.txt", dump(*two_endpoints("10.0.0.1:80", "10.0.0.2:80")))
+    done = command("loss", text, *given, "--dead-zone", "east")
+    assert "Zone unknown for 1 endpoint: losses are ranges.\n" in done.out
+    assert "not in --objects or have no label topology.kubernetes.io/zone.\n" in done.out
+    assert "Node unknown" not in done.out

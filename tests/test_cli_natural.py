@@ -52,12 +52,14 @@ def dead(found: Any) -> set[str]:
 def test_a_network_dies_with_all_that_is_in_it(command: Command) -> None:
     found = document(command, DUMP, "--dead", "10.244.0.0/24")
     assert dead(found) == {"10.244.0.7:8080", "10.244.0.3:53", "10.244.0.3:9153"}
-    assert "Dead: endpoint 10.244.0.0/24 (2 endpoint addresses)" in (
+    assert "Dead: network 10.244.0.0/24 (2 endpoint addresses)" in (
         command("loss", DUMP, "--dead", "10.244.0.0/24").out
     )
     done = command("loss", DUMP, "--dead", "10.99.0.0/24")
     assert done.status == 2
-    assert "--dead 10.99.0.0/24: no Service of this dump has that endpoint" in done.err
+    assert (
+        "--dead 10.99.0.0/24: no Service of this dump has an endpoint in that network" in done.err
+    )
 
 
 def test_a_pod_dies_by_its_name(command: Command) -> None:
@@ -67,7 +69,7 @@ def test_a_pod_dies_by_its_name(command: Command) -> None:
     # Of a pod that only an EndpointSlice names the ports count that are listed.
     assert dead(document(command, *asked, "kube-system/coredns-1")) == {"10.244.0.3:53"}
     shown = command("loss", *asked, "default/app-1,kube-system/coredns-1").out
-    assert shown.startswith("Dead: endpoint default/app-1, endpoint kube-system/coredns-1 (2 ")
+    assert shown.startswith("Dead: pod default/app-1, pod kube-system/coredns-1 (2 ")
 
 
 @pytest.mark.parametrize(

@@ -136,4 +136,6 @@ def test_rules_of_iptables_nft_are_sent_for(capsys: pytest.CaptureFixture[str]) 
 
 def test_the_check_is_of_iptables_mode(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["services", DUMP, "--check"]) == 2
-    assert "--check is only for output of iptables-save; kubeodds watch" in capsys.readouterr().err
+    assert "--check has no checks for output of nft, only for that of iptables-save; kubeodds" in (
+        capsys.readouterr().err
+    )

@@ -158,6 +158,21 @@ def test_a_plugin_says_a_line(command: Command, words: list[str], status: int, s
     assert done.out.isascii()
 
 
+@pytest.mark.parametrize("how", ["--once", "--npd"])
+def test_the_faulty_line_and_its_caret_have_lines_of_their_own(command: Command, how: str) -> None:
+    rule = "-A KUBE-SERVICES -m statistic --mode random --probability 1.1 -j ACCEPT"
+    name = command.file("bad.txt", f"*nat\n:KUBE-SERVICES - [0:0]\n{rule}\nCOMMIT\n")
+    done = command("watch", how, "--rules", name)
+    assert done.err == (
+        "kubeodds: bad.txt:3:59: expected a number from 0 to 1\n"
+        f"    {rule}\n    {' ' * rule.index('1.1')}^^^\n"
+    )
+    if how == "--npd":
+        assert done.out == "unknown: bad.txt:3:59: expected a number from 0 to 1\n"
+    objects = command("watch", how, "--rules", DUMP, "--objects", command.file("o.json", "{\n]"))
+    assert len(objects.err.splitlines()) == 3
+
+
 @given(st.text(max_size=200))
 def test_a_line_of_a_plugin_is_short_and_acts_on_no_terminal(text: str) -> None:
     line = fitted(text)
@@ -224,6 +239,9 @@ def test_hostile_names_stay_in_their_labels(names: list[str]) -> None:
         ([], "one of the arguments --rules --command is required"),
         (["--rules", "-"], "standard input can be read once only"),
         (["--rules", "a", "--every", "0.5s"], "less than a second"),
+        (["--rules", "a", "--every", "-1s"], "--every: '-1s' is not a duration (for example 40s"),
+        (["--rules", "a", "--every"], "--every: expected one argument"),
+        (["--rules", "a", "--every", "--", "-1s"], "--every: expected one argument"),
         (["--rules", "a", "--timeout", "0s"], "is not a positive duration"),
         (["--command", "a 'b"], "No closing quotation"),
         (["--command", ""], "the command is empty"),

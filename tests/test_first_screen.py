@@ -73,7 +73,7 @@ def test_the_master_is_down_and_there_is_an_old_file_of_objects(folder: Path) ->
     assert any(re.match(r"kube-system/kube-dns:dns +udp +1 of 2 +50.0%", line) for line in shown)
     assert "1. No API server left, so nothing heals by itself: kubectl get --raw /readyz" in shown
     assert any(line.startswith("kubeodds repair ") for line in shown)
-    assert any("conntrack -D --dst-nat 10.244.0.7" in line for line in shown)
+    assert any("conntrack -D -p udp --reply-src 10.244.0.3 --" in line for line in shown)
     assert any(line.startswith("4. Check again: iptables-legacy-save | kube") for line in shown)
 
 
@@ -87,7 +87,7 @@ def test_the_master_is_down_and_nobody_has_objects(folder: Path) -> None:
     assert "5 ServicePorts: 4 partial loss, 1 unknown." in shown
     assert any(re.match(r"default/app +tcp +1 of 2 +50.0%  partial loss", line) for line in shown)
     assert any(line.startswith("kubeodds repair ") for line in shown)
-    assert any(line.startswith("3. Free pinned flows: conntrack -D --dst-nat ") for line in shown)
+    assert any(line.startswith("conntrack -D -p udp --reply-src ") for line in shown)
 
 
 def test_is_my_dns_at_risk(folder: Path) -> None:

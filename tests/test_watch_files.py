@@ -122,6 +122,9 @@ def test_what_goes_with_it_is_printed_and_asks_for_options_that_there_are(
         line = re.search(r"^ExecStart=\S+ (.*)$", done.out, re.MULTILINE)
         assert line is not None
         words = line[1].split()
+        # /run as a whole has the sockets of the container runtime.
+        paths = re.findall(r"^ReadWritePaths=(.*)$", done.out, re.MULTILINE)
+        assert paths == ["/var/lib/node_exporter/textfile_collector -/run/xtables.lock"]
     if words:
         from analyzer.arguments.command_line import parse as parse_words
 

@@ -178,8 +178,8 @@ def _services_options(parser: ArgumentParser) -> None:
         "--check",
         action="store_true",
         help=(
-            "also report where the rules differ from what kube-proxy writes, or from --objects; "
-            "exit with 1 if they do"
+            "also report where rules of iptables mode differ from what kube-proxy writes, or from "
+            "--objects; exit with 1 if they do"
         ),
     )
 

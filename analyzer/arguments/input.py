@@ -32,7 +32,9 @@ def add_input_options(parser: ArgumentParser, number: str = "+", verb: str = "")
             f"are distinguished by content{_OF_SEVERAL_NODES.get(verb, '')}"
         ),
     )
-    _add_what_is_known(parser)
+    _add_what_is_known(
+        parser, "the node that the dump is from; for several dumps, their nodes in the same order"
+    )
 
 
 def add_two_dumps(parser: ArgumentParser) -> None:
@@ -41,7 +43,9 @@ def add_two_dumps(parser: ArgumentParser) -> None:
         "a", metavar="A", help="output of iptables-save or `nft list ruleset`; - for stdin"
     )
     parser.add_argument("b", metavar="B", help="the dump to compare with A")
-    _add_what_is_known(parser)
+    _add_what_is_known(
+        parser, "the node that A is from; also the node of B, unless --node-b names another"
+    )
     parser.add_argument(
         "--node-b", metavar="NAME", help="the node that B is from, if it is not A's"
     )
@@ -60,8 +64,8 @@ def add_two_dumps(parser: ArgumentParser) -> None:
     )
 
 
-def _add_what_is_known(parser: ArgumentParser) -> None:
-    """Add what says how to read a dump, and what is known besides."""
+def _add_what_is_known(parser: ArgumentParser, node: str) -> None:
+    """Add what says how to read a dump, and what is known besides; `node` describes ``--node``."""
     parser.add_argument(
         "--input-format",
         choices=sorted(FORMATS),
@@ -83,9 +87,7 @@ def _add_what_is_known(parser: ArgumentParser) -> None:
         **several(),
         help="kubectl get services,endpointslices,nodes,pods -A -o json; files or folders",
     )
-    add_places(
-        parser, ("the node that the dump is from; for several dumps, their nodes in the same order")
-    )
+    add_places(parser, node)
     add_node_files(parser)
     add_assumed_options(parser)
     add_reading_options(parser, "exit with 3 if the dump was read only in part")

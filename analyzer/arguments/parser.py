@@ -167,7 +167,7 @@ class Parser(argparse.ArgumentParser):
                 break
             if word.startswith("--") and word.endswith("=--"):
                 self.error(f"argument {word.removesuffix('=--')}: expected one argument")
-        return super().parse_known_args(self._spelled_out(words), namespace)
+        return super().parse_known_args(self._spelled_out([*self._joined(words)]), namespace)
 
     def error(self, message: str) -> NoReturn:
         """Print what is wrong and which option may have been meant, and exit with 2.
@@ -181,6 +181,29 @@ class Parser(argparse.ArgumentParser):
             close = suggestion(option, known)
             message += close if "did you mean" in close else ""
         self.exit(2, f"{self.prog}: error: {message}\nSee {self.prog} --help.\n")
+
+    def _joined(self, words: Sequence[str]) -> Iterator[str]:
+        """Yield the words, a value like ``-1s`` joined with its option.
+
+        Else argparse takes it for an option, and says that the value is missing.
+        """
+        option = ""
+        for at, word in enumerate(words):
+            if word == "--":
+                yield from (*([option] if option else []), *words[at:])
+                return
+            if option:
+                joins = word[:1] == "-" and word[1:2].isdecimal()
+                yield from [f"{option}={word}"] if joins else [option, word]
+                option = ""
+                continue
+            action = self._option_string_actions.get(word) if word.startswith("--") else None
+            if action is not None and action.nargs is None:
+                option = word
+            else:
+                yield word
+        if option:
+            yield option
 
     def _spelled_out(self, words: list[str]) -> list[str]:
         """Return the words, the option repeated before each of its further values.

@@ -7,7 +7,7 @@ from typing import Final
 
 from analyzer.errors import UsageError, suggestion
 from analyzer.kubeproxy.view import Endpoint, View
-from analyzer.model.addresses import address_and_port_from_text, network_from_text
+from analyzer.model.addresses import Network, address_and_port_from_text, network_from_text
 from analyzer.model.cluster import Cluster
 from analyzer.model.value import value
 
@@ -18,12 +18,14 @@ class Dead:
 
     Attributes:
         uncertain: endpoints whose place is not known, so that they may die too.
+        zoneless: those of `uncertain` whose node is known, but not its zone.
         assumed: endpoints that are assumed to be on the node of the podCIDR they are in.
         unseen: names of endpoints that the dump may not show.
     """
 
     endpoints: frozenset[Endpoint]
     uncertain: frozenset[Endpoint] = frozenset()
+    zoneless: frozenset[Endpoint] = frozenset()
     assumed: frozenset[Endpoint] = frozenset()
     unseen: tuple[str, ...] = ()
     named: tuple[str, ...] = ()
@@ -66,6 +68,7 @@ def dead(
         [e for kind, each in named.items() if each for e in MODELS[kind](each, shown)]
     )
     uncertain: list[Endpoint] = []
+    zoneless: list[Endpoint] = []
     assumed: list[Endpoint] = []
     if nodes or zones:
         assumed = [e for e in known if cluster.is_placed_by_pod_network(e.address)]
@@ -75,9 +78,11 @@ def dead(
             for e, where in placed
             if (nodes and where.node is None) or (zones and where.zone is None)
         ]
+        zoneless = [e for e, where in placed if where.node is not None and where.zone is None]
     return Dead(
         endpoints=dying,
         uncertain=frozenset(uncertain) - dying,
+        zoneless=frozenset(zoneless) & (frozenset(uncertain) - dying),
         assumed=frozenset(assumed),
         unseen=tuple(name for name in endpoints if not MODELS["endpoint"]([name], shown)),
         named=tuple(dict.fromkeys(endpoints)),
@@ -86,13 +91,17 @@ def dead(
     )
 
 
+def _network(name: str) -> Network | None:
+    return network_from_text(name) if "/" in name else None
+
+
 def _named(name: str, cluster: Cluster) -> Callable[[Endpoint], bool]:
     """Return a function that says whether an endpoint has this name.
 
     Raises:
         UsageError: the name is neither an address nor a network.
     """
-    network = network_from_text(name) if "/" in name else None
+    network = _network(name)
     if network is not None:
         version, ends = network.version, network
         return lambda each: each.address.version == version and each.address in ends
@@ -143,8 +152,9 @@ def _endpoints(names: Collection[str], known: KnownEndpoints) -> list[Endpoint]:
         found = [each for each in known.endpoints if meant(each)]
         if not found and not known.may_be_gone and not known.hides_some:
             both = {word for e in known.endpoints for word in (str(e), str(e.address))}
+            has = "that endpoint" if _network(name) is None else "an endpoint in that network"
             raise UsageError(
-                f"--dead {name}: no Service of this dump has that endpoint" + suggestion(name, both)
+                f"--dead {name}: no Service of this dump has {has}" + suggestion(name, both)
             )
         dying += found
     return dying
@@ -154,7 +164,7 @@ def _nodes(names: Collection[str], known: KnownEndpoints) -> list[Endpoint]:
     """``--dead-node``: every endpoint on the node, its own addresses included."""
     cluster = known.cluster
     placed = {e: cluster.placement(e.address).node for e in known.endpoints}
-    _check_known("node", names, cluster.node_names, placed)
+    _check_known("node", names, cluster.node_names, placed, cluster)
     return [e for e, node in placed.items() if node in names]
 
 
@@ -162,7 +172,7 @@ def _zones(names: Collection[str], known: KnownEndpoints) -> list[Endpoint]:
     """``--dead-zone``: every endpoint in the zone."""
     cluster = known.cluster
     placed = {e: cluster.placement(e.address).zone for e in known.endpoints}
-    _check_known("zone", names, cluster.zones, placed)
+    _check_known("zone", names, cluster.zones, placed, cluster)
     return [e for e, zone in placed.items() if zone in names]
 
 
@@ -171,6 +181,7 @@ def _check_known(
     names: Collection[str],
     known: Collection[str],
     placed: Mapping[Endpoint, str | None],
+    cluster: Cluster,
 ) -> None:
     """Refuse unknown nodes or zones, and input that does not place any endpoint.
 
@@ -183,6 +194,11 @@ def _check_known(
     for name in names:
         if name in known:
             continue
+        if not known and kind == "zone" and cluster.has_objects:
+            raise UsageError(
+                f"--dead-zone {name}: no zone is known: no Node of --objects has the label "
+                "topology.kubernetes.io/zone; name its nodes with --dead-node"
+            )
         if not known:
             raise UsageError(
                 f"--dead-{kind} {name}: it is not known which endpoints are {_IN[kind]} which "

@@ -9,9 +9,9 @@ from __future__ import annotations
 import enum
 from collections.abc import Collection, Iterable, Mapping
 
+from analyzer.failure.conntrack_command import delete_command
 from analyzer.failure.tracked import Owned
 from analyzer.kubeproxy.view import Endpoint, Frontend, ServicePort
-from analyzer.model.addresses import IPV4
 from analyzer.model.value import value
 
 TYPE_CHECKING = False
@@ -58,16 +58,8 @@ class Pinned:
 
     @property
     def command(self) -> str:
-        """The command that deletes exactly these entries.
-
-        Source: conntrack(8).
-        """
-        family = "" if self.endpoint.address.version == IPV4 else " -f ipv6"
-        return (
-            f"conntrack -D{family} -p {self.service.protocol} "
-            f"--orig-dst {self.destination.address} --orig-port-dst {self.destination.port} "
-            f"--reply-src {self.endpoint.address} --reply-port-src {self.endpoint.port}"
-        )
+        """The command that deletes exactly these entries."""
+        return delete_command(self.service.protocol, self.endpoint, self.destination)
 
 
 def pinned(

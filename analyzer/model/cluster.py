@@ -149,6 +149,11 @@ class Cluster:
         known = self.networks.by_length or self.pod_networks.by_length
         return bool(self.placements or known)
 
+    @property
+    def has_objects(self) -> bool:
+        """Whether any of this is from API objects: networks given by the user have no address."""
+        return bool(self.placements or any(each.addresses for each in self.nodes.values()))
+
     def with_networks(self, said: Iterable[tuple[Network, str]]) -> Cluster:
         """Return a copy with networks of nodes added; the nodes need not be known."""
         networks = list(said)

@@ -71,7 +71,15 @@ def _rest(found: bytearray, file: BinaryIO, most: int) -> bytearray:
 
 def too_large(most: int) -> InputError:
     """Return the error that an input, packed or not, is too large."""
-    return InputError(f"more than {_size(most)}; --max-input SIZE allows more, for example 4G")
+    return InputError(
+        f"more than {_size(most)}; --max-input SIZE allows more, for example {_more(most)}"
+    )
+
+
+def _more(most: int) -> str:
+    """Return a value of ``--max-input`` that allows at least twice as much, in a whole unit."""
+    name, unit = next((row for row in reversed(_UNITS.items()) if row[1] <= most), ("K", 1 << 10))
+    return f"{-(-2 * most // unit)}{name}"
 
 
 def _size(number: int) -> str:

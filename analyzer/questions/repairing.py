@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from analyzer.errors import InputError, UsageError
+from analyzer.failure.conntrack_command import delete_command
 from analyzer.failure.loss import LossState, ServiceLoss, losses
 from analyzer.failure.route_loss import Count
 from analyzer.inputs.dumps import has_services
 from analyzer.inputs.recognised import Input, input_of
-from analyzer.model.addresses import IPV4
 from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.value import value
 from analyzer.questions.evaluating import evaluated_services
@@ -164,10 +164,7 @@ def _others(given: Input) -> Sequence[Rules]:
 
 
 def _pinned(before: Sequence[ServiceLoss], alone: Sequence[ServiceLoss]) -> Iterator[str]:
-    """Yield the commands that free flows at dead endpoints, UDP first: those never end by timeout.
-
-    Source: conntrack(8).
-    """
+    """Yield the commands that free flows at dead endpoints, UDP first: it never times out."""
     found = {
         (each.service.protocol != "udp", each.service.protocol, end)
         for each in before
@@ -175,6 +172,4 @@ def _pinned(before: Sequence[ServiceLoss], alone: Sequence[ServiceLoss]) -> Iter
         for end in each.dead
     }
     for _, protocol, end in sorted(found, key=str):
-        family = "" if end.address.version == IPV4 else "-f ipv6 "
-        port = "" if end.port is None else f" --reply-port-src {end.port}"
-        yield f"conntrack -D {family}-p {protocol} --reply-src {end.address}{port}"
+        yield delete_command(protocol, end)

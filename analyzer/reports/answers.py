@@ -101,6 +101,7 @@ class LossAnswer:
         rulesets: the dumps that were read.
         typed: arguments of the program that run the same on standard input.
         repair: the command that prints how to remove the dead; empty if none is known.
+        saved: the file that `repair` reads, where standard input has to be saved first; or empty.
         quiet: whether to leave out what to do next.
         place: the node, if dumps of several nodes are judged.
         threshold: the limit on losses, and what exceeds it; None without one.
@@ -121,6 +122,7 @@ class LossAnswer:
     rulesets: tuple[Rules, ...] = ()
     typed: str = ""
     repair: str = ""
+    saved: str = ""
     quiet: bool = False
     place: str = ""
     threshold: Threshold | None = None

@@ -11,6 +11,7 @@ from analyzer.clients.walk import FractionRange
 from analyzer.reports.answers import ClientAnswer
 from analyzer.reports.client_words import why
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
+from analyzer.reports.loss_words import named_words
 from analyzer.reports.not_judged import lines
 from analyzer.reports.numbers import limit_percent
 from analyzer.reports.phrases import SOURCES, assumed, count
@@ -62,7 +63,7 @@ def _head(answer: ClientAnswer) -> Iterator[Line]:
     named = [
         *(f"node {each}{_fate(fates, each)}" for each in dead.nodes),
         *(f"zone {each}{_fate(fates, each)}" for each in dead.zones),
-        *(f"endpoint {each}{_fate(fates, each)}" for each in dead.named),
+        *(f"{named_words(each)}{_fate(fates, each)}" for each in dead.named),
     ]
     said = ", ".join(named) or "nothing"
     where = f" at node {answer.view.node}" if answer.view.node and not answer.balanced else ""

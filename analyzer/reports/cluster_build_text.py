@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.reports.cluster_build_answer import BuildAnswer
 from analyzer.reports.document import Block, Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.phrases import count
@@ -21,13 +22,16 @@ _COLUMNS: Final = (
 )
 #: Most nodes that are named unless all are requested: those that failed.
 _MOST: Final = 10
+_MODES: Final = {ProxyMode.NONE.value: "with no kube-proxy rules found"}
 
 
 def render(answer: BuildAnswer) -> Document:
     """Return how many nodes are known, then those that are not."""
     done, failed = answer.done, answer.failed
     modes = Counter(each.mode for each in done)
-    in_modes = ", ".join(f"{number:,} in {mode} mode" for mode, number in modes.most_common())
+    in_modes = ", ".join(
+        f"{number:,} {_MODES.get(mode, f'in {mode} mode')}" for mode, number in modes.most_common()
+    )
     rules = sum(each.rules for each in done)
     held = answer.contents
     blocks: list[Block] = [

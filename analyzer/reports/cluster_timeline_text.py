@@ -201,7 +201,7 @@ def _length(found: Length) -> str:
 
 def _stood(found: Stood) -> str:
     if found.upper is None:
-        return f"at least {seconds(found.lower)}"
+        return f"at least {seconds(found.lower, up=False)}"
     return length(found.lower, found.upper)
 
 

@@ -17,8 +17,8 @@ from analyzer.semantics.tree import AnyRule
 _COLUMNS: Final = (
     Column("OTHER FLOWS", foldable=True),
     Column("FROM", foldable=True),
-    Column("A", right=True),
-    Column("B", right=True),
+    Column("A", foldable=True, begins=True),
+    Column("B", foldable=True),
     Column(""),
 )
 #: What the flows are sent to.

@@ -24,7 +24,7 @@ from analyzer.reports.diff_beside import beside_blocks, lost
 from analyzer.reports.diff_words import affinity, ends, flows, source_address
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.numbers import bounds_percent, percent
-from analyzer.reports.phrases import assumed, count
+from analyzer.reports.phrases import assumed, count, mode_words
 
 _COLUMNS: Final = (
     Column("SERVICE PORT", shortens=True),
@@ -69,7 +69,7 @@ def render(answer: DiffAnswer) -> Document:
 def _head(letter: str, dump: Dump, answer: DiffAnswer) -> Line:
     services = count(len(dump.view.services), "ServicePort")
     node = f" at node {dump.view.node}" if dump.view.node else ""
-    said = f"{letter}  {dump.file}{node}: {dump.view.mode.value} mode, {services}"
+    said = f"{letter}  {dump.file}{node}: {mode_words(dump.view.mode)}, {services}"
     others = [version_of(service) for service in dump.view.services]
     left_out = [version for version in dump.versions if version not in answer.versions]
     for version in left_out:

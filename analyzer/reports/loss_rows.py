@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from analyzer.failure.loss import ServiceLoss
+from analyzer.failure.loss import LossState, ServiceLoss
 from analyzer.kubeproxy.view import Endpoint
 from analyzer.reports.affinity import duration
 from analyzer.reports.answers import LossAnswer
 from analyzer.reports.document import Cell, Column, Span, Style, TextTable
 from analyzer.reports.loss_words import STYLES, WORDS, worst_routes
 from analyzer.reports.numbers import bounds_fraction, bounds_percent
+from analyzer.reports.pod_column import with_pods
 from analyzer.reports.route_networks import networks
 
 TYPE_CHECKING = False
@@ -34,7 +35,9 @@ _WHOLE: Final = (
     Column("SHARE", right=True),
     Column(""),
 )
-_POD: Final = Column("POD", shortens=True, spare=1)
+#: What follows the loss of a route.
+_LOST: Final = Span("lost", Style.WARNING)
+_UNTOUCHED: Final = Span(WORDS[LossState.UNTOUCHED], STYLES[LossState.UNTOUCHED])
 #: A Service with more endpoints than this shows only its dead ones, and at most this many of them.
 _MOST_ENDPOINTS: Final = 10
 
@@ -52,11 +55,7 @@ def brief(losses: Sequence[ServiceLoss], at: Mapping[int, str] | None = None) ->
 
 def whole(losses: Sequence[ServiceLoss], answer: LossAnswer) -> TextTable:
     """Return a table of ServicePorts with their endpoints, and routes with other losses."""
-    rows = tuple(row for each in losses for row in _rows(each, answer))
-    number = len(_WHOLE)
-    if any(row[number:] != ("",) for row in rows if row[number:]):
-        return TextTable((*_WHOLE, _POD), rows)
-    return TextTable(_WHOLE, tuple(row[:number] for row in rows))
+    return with_pods(_WHOLE, (row for each in losses for row in _rows(each, answer)))
 
 
 def height(loss: ServiceLoss) -> int:
@@ -112,7 +111,7 @@ def _rows(loss: ServiceLoss, answer: LossAnswer) -> Iterator[tuple[Cell, ...]]:
                 f"from {networks(route) or route.source.value}",
                 bounds_fraction(each.loss),
                 bounds_percent(each.loss),
-                Span("lost", Style.WARNING if each.loss.upper else Style.GOOD),
+                _LOST if each.loss.upper else _UNTOUCHED,
             )
 
 

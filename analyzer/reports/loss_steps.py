@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from analyzer.failure.conntrack_command import delete_command
 from analyzer.failure.loss import LossState, ServiceLoss, service_loss
-from analyzer.model.addresses import IPV4
 from analyzer.model.addresses import network_from_text as network
 from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.value import value
@@ -64,8 +64,10 @@ def _lines(number: int, step: _Step, *, every: bool) -> Iterator[Line]:
     first, others = step.commands[:1], step.commands[1:]
     number_of = "" if step.open else f"{len(others):,} "
     more = f"{number_of}more with --all" if others and not every else ""
-    behind = "; ".join(each for each in (step.behind, more) if each)
     head = f"{number}. {step.says}"
+    if step.alone and more and not step.behind:  # a first screen has few lines
+        head, more = f"{head.removesuffix(':')} ({more}):", ""
+    behind = "; ".join(each for each in (step.behind, more) if each)
     commands = [Span(each, Style.STRONG) for each in (step.commands if every else first)]
     if step.alone or len(commands) > 1:
         yield Line((head,))
@@ -138,24 +140,27 @@ def _take_out(answer: LossAnswer, hurt: Sequence[ServiceLoss]) -> Iterator[_Step
         yield _Step(says, (f"{listed} -o wide",), alone=True)
     at = f"; this is {answer.place}'s" if answer.place else ""
     if answer.repair and any(each.state is LossState.DEGRADED for each in hurt):
+        save = f"first save as {answer.saved} what you passed to standard input; "
         yield _Step(
             "API down: remove dead endpoints from each node's rules, using its own dump:",
             (answer.repair,),
-            f"prints what to apply, and how to undo it{at}",
+            f"{save if answer.saved else ''}prints what to apply, and how to undo it{at}",
             alone=True,
         )
 
 
 def _pinned(hurt: Sequence[ServiceLoss]) -> Iterator[_Step]:
-    """Say which flows stay pinned, and how to free them, where a living endpoint is left."""
+    """Say which flows stay pinned, and how to free them, where a living endpoint is left.
+
+    UDP first: its retries come from one port, as those of DNS do, so it never ends by timeout.
+    """
     degraded = [each for each in hurt if each.state is LossState.DEGRADED]
-    addresses = dict.fromkeys(end.address for each in degraded for end in each.dead)
-    commands = tuple(
-        f"conntrack -D {'-f ipv6 ' if each.version != IPV4 else ''}--dst-nat {each}"
-        for each in addresses
+    udp_first = sorted(degraded, key=lambda each: each.service.protocol != "udp")
+    commands = dict.fromkeys(
+        delete_command(each.service.protocol, end) for each in udp_first for end in each.dead
     )
     if commands:
-        yield _Step("Free pinned flows:", commands)
+        yield _Step("Free pinned flows on each node:", tuple(commands), alone=True)
 
 
 def _again(answer: LossAnswer) -> Iterator[_Step]:

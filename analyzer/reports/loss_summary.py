@@ -22,7 +22,7 @@ from analyzer.reports.loss_words import (
 )
 from analyzer.reports.lost_now import sentences
 from analyzer.reports.numbers import bounds_percent, limit_percent
-from analyzer.reports.phrases import at_node, count
+from analyzer.reports.phrases import WITHOUT_ZONES, at_node, count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,10 +93,14 @@ def threshold(asked: Threshold | None) -> Iterator[Line]:
 
 def doubts(dead: Dead) -> Iterator[Line]:
     """Yield what losses are based on where the nodes of endpoints are not certain."""
-    if dead.uncertain:
-        number = count(len(dead.uncertain), "endpoint")
+    if unplaced := len(dead.uncertain) - len(dead.zoneless):
+        number = count(unplaced, "endpoint")
         says = f"Node unknown for {number}: losses are ranges. Pass --objects or --node-of."
         yield Line((Span(says, Style.WARNING),))
+    if dead.zoneless:
+        number = count(len(dead.zoneless), "endpoint")
+        yield Line((Span(f"Zone unknown for {number}: losses are ranges.", Style.WARNING),))
+        yield Line((Span(WITHOUT_ZONES, Style.WARNING),))
     if dead.assumed:
         addresses = len({each.address for each in dead.assumed})
         number = count(addresses, "endpoint address", "endpoint addresses")

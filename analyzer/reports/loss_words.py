@@ -8,7 +8,7 @@ from analyzer.failure.loss import HARM, LossState, ServiceLoss
 from analyzer.failure.models import Dead
 from analyzer.failure.route_loss import RouteLoss
 from analyzer.kubeproxy.view import Frontend, Source
-from analyzer.model.addresses import Network
+from analyzer.model.addresses import Network, network_from_text
 from analyzer.reports.document import Style
 from analyzer.reports.phrases import count
 
@@ -51,12 +51,19 @@ def by_harm(losses: Iterable[ServiceLoss]) -> list[ServiceLoss]:
 def dead_words(dead: Dead) -> str:
     """Return what is dead, as named by the options, and how many endpoint addresses are."""
     named = [f"node {n}" for n in dead.nodes] + [f"zone {z}" for z in dead.zones]
-    named += [f"endpoint {e}" for e in dead.named]
+    named += [named_words(e) for e in dead.named]
     addresses = len({e.address for e in dead.endpoints})
     listed = ", ".join(named[:_MOST_NAMED]) or "nothing"
     if more := named[_MOST_NAMED:]:
         listed += f" and {len(more):,} more"
     return f"{listed} ({count(addresses, 'endpoint address', 'endpoint addresses')})"
+
+
+def named_words(name: str) -> str:
+    """Return what a value of ``--dead`` is, with it: an endpoint, a network, or a pod."""
+    if "/" not in name:
+        return f"endpoint {name}"
+    return f"pod {name}" if network_from_text(name) is None else f"network {name}"
 
 
 def services_named(losses: Sequence[ServiceLoss]) -> tuple[str, str]:

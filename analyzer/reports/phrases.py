@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from analyzer.kubeproxy.assumed import ASSUMED
+from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.kubeproxy.view import Frontend, FrontendState, ServicePort, Source, View
 from analyzer.model.diagnostics import Diagnostic
 from analyzer.model.endings import PASSES
@@ -22,6 +23,12 @@ SOURCES: Final = {
     Source.EXTERNAL: "outside the cluster",
     Source.HAIRPIN: "the endpoint itself",
 }
+
+
+#: Why zones are unknown of endpoints whose nodes are known.
+WITHOUT_ZONES: Final = (
+    "Their nodes are not in --objects or have no label topology.kubernetes.io/zone."
+)
 
 
 def count(number: int, noun: str, plural: str | None = None) -> str:
@@ -42,6 +49,11 @@ def listed(names: Sequence[str]) -> str:
 def at_node(view: View) -> str:
     """Return `` at node worker1``, or nothing if the dump's node is not known."""
     return f" at node {view.node}" if view.node else ""
+
+
+def mode_words(mode: ProxyMode) -> str:
+    """Return ``iptables mode``, or that the dump has no rules of kube-proxy."""
+    return "no kube-proxy rules found" if mode is ProxyMode.NONE else f"{mode.value} mode"
 
 
 def assumed(diagnostics: Iterable[Diagnostic]) -> Iterator[Line]:

@@ -26,6 +26,7 @@ def render(answer: PinnedAnswer) -> Iterator[str]:
                     "address": str(each.endpoint.address),
                     "port": each.endpoint.port,
                     "node": answer.cluster.placement(each.endpoint.address).node,
+                    "pod": answer.cluster.pods.of(each.endpoint.address, each.endpoint.port),
                 },
                 "why": each.why.value,
                 "owner": each.owner,

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from analyzer.failure.pinned import Pinned, Why
 from analyzer.model.cluster import Cluster
-from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
+from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style
 from analyzer.reports.flow_answers import PinnedAnswer
 from analyzer.reports.phrases import count
+from analyzer.reports.pod_column import with_pods
 
 _COLUMNS = (
     Column("SERVICE PORT", shortens=True),
@@ -59,7 +60,7 @@ def _blocks(answer: PinnedAnswer) -> Iterator[Block]:
     if not answer.pinned:
         return
     yield Line()
-    yield TextTable(_COLUMNS, tuple(tuple(_row(each, answer.cluster)) for each in answer.pinned))
+    yield with_pods(_COLUMNS, [tuple(_row(each, answer.cluster)) for each in answer.pinned])
     yield Line()
     yield Line(("To have them drawn again, run on this node; DNS and UDP first:",))
     for each in answer.pinned:
@@ -76,3 +77,5 @@ def _row(each: Pinned, cluster: Cluster) -> Iterator[Cell]:
     yield f"{each.unanswered:,}"
     yield "?" if each.seconds is None else f"{each.seconds:,} s"
     yield f"{_WORDS[each.why]}: {each.owner}" if each.owner is not None else _WORDS[each.why]
+    pod = cluster.pods.of(each.endpoint.address, each.endpoint.port)
+    yield pod if pod is not None and each.owner is None else ""

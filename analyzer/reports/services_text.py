@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.kubeproxy.view import Frontend, FrontendState, Route, ServicePort, Share
 from analyzer.model.addresses import Address
 from analyzer.model.cluster import Cluster
@@ -17,7 +16,7 @@ from analyzer.reports.document import Block, Cell, Column, Document, Line, Span,
 from analyzer.reports.freshness import freshness_line
 from analyzer.reports.lost_now import sentences
 from analyzer.reports.numbers import bounds_fraction, bounds_percent
-from analyzer.reports.phrases import assumed, at_node, count, state_of_frontend
+from analyzer.reports.phrases import assumed, at_node, count, mode_words, state_of_frontend
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,9 +51,7 @@ def render(answer: ServicesAnswer) -> Document:
     services = count(len(answer.services), "ServicePort")
     rules = count(answer.rules, "rule")
     files = " and ".join(each.file for each in (answer.ruleset, *answer.others))
-    is_none = view.mode is ProxyMode.NONE
-    mode = "no kube-proxy rules found" if is_none else f"{view.mode.value} mode"
-    head = f"{services} in {rules} of {files}{at_node(view)}, {mode}"
+    head = f"{services} in {rules} of {files}{at_node(view)}, {mode_words(view.mode)}"
     told = [(service, groups(service)) for service in answer.services]
     differ = any(len(d.distributions) > 1 for _, parts in told for d in parts)
     rows, unknown = _Rows(answer, differ=differ).of(told)

@@ -21,6 +21,7 @@ def render(answer: SuspectsAnswer) -> Iterator[str]:
                 "address": str(each.endpoint.address),
                 "port": each.endpoint.port,
                 "node": answer.cluster.placement(each.endpoint.address).node,
+                "pod": answer.cluster.pods.of(each.endpoint.address, each.endpoint.port),
                 "name": service.name.text,
                 "protocol": service.protocol,
                 "share": {"lower": each.share[0], "upper": each.share[1]},

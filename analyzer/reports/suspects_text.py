@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from analyzer.failure.suspects import Suspect
 from analyzer.model.cluster import Cluster
-from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
+from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style
 from analyzer.reports.flow_answers import SuspectsAnswer
 from analyzer.reports.phrases import count, listed
+from analyzer.reports.pod_column import with_pods
 
 #: Unanswered flows of a ServicePort that are no longer those that began just now.
 _MANY = 10
@@ -69,9 +70,8 @@ def _blocks(answer: SuspectsAnswer) -> Iterator[Block]:
         rows = tuple(tuple(_row(each, answer.cluster)) for each in shown)
         counted = any(each.drawn is not None for each in answer.suspects)
         kept = [at for at, each in enumerate(_COLUMNS) if counted or each is not _DRAWN]
-        yield TextTable(
-            tuple(_COLUMNS[at] for at in kept), tuple(tuple(row[at] for at in kept) for row in rows)
-        )
+        columns = tuple(_COLUMNS[at] for at in kept)
+        yield with_pods(columns, [(*(row[at] for at in kept), row[-1]) for row in rows])
     yield Line()
     says = (
         "Suspect: not explained by the draws. Dead, slow, overloaded or cut off, the test cannot "
@@ -115,6 +115,7 @@ def _row(each: Suspect, cluster: Cluster) -> Iterator[Cell]:
     yield f"{each.established:,}"
     yield "-" if each.p_value is None else f"{each.p_value:.2g}"
     yield _says(each)
+    yield cluster.pods.of(each.endpoint.address, each.endpoint.port) or ""
 
 
 def _says(each: Suspect) -> Cell:

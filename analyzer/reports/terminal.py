@@ -13,7 +13,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from analyzer.model.text import printable
-from analyzer.reports.document import Cell, Document, Line, Span, Style, TextTable, spans
+from analyzer.reports.document import Cell, Column, Document, Line, Span, Style, TextTable, spans
 
 #: Characters that a foldable column keeps at least.
 _LEAST: Final = 16
@@ -26,7 +26,21 @@ _MOST_COMPARED: Final = 200
 _ALNUM: Final = string.ascii_letters + string.digits
 _GAP: Final = 2
 #: Replaces what is left out of a name.
-_MORE: Final = "\u2026"
+MORE: Final = "\u2026"
+#: Said below a report in which any name is cut.
+CUT: Final = Document(
+    [
+        Line(
+            (
+                Span(
+                    f"Names are cut at {MORE} to fit; whole in a wider terminal, or with --output "
+                    "FILE.",
+                    Style.FAINT,
+                ),
+            )
+        )
+    ]
+)
 #: What a line of a tree begins with.
 _BRANCHES: Final = " \u251c\u2514\u2502\u2500"
 #: By how much deeper a line of a table that does not fit begins for each column before it.
@@ -73,7 +87,8 @@ def render_terminal(document: Document, *, width: int, colour: bool) -> str:
                     console.print(_table(block, fitted))
                 else:
                     for line in _stacked(block, width):
-                        console.print(line, overflow="fold")
+                        for piece in _hung(line, console, width):
+                            console.print(piece, overflow="fold")
     return out.getvalue()
 
 
@@ -96,6 +111,18 @@ def _wrapped(text: Text, console: Console, width: int) -> Iterator[Text]:
         yield head + line
         below = head.plain.replace("\u251c", "\u2502").replace("\u2514", " ").replace("\u2500", " ")
         head = Text(below, head.spans[0].style if head.spans else "")
+
+
+def _hung(line: Text, console: Console, width: int) -> Iterator[Text]:
+    """Yield the lines that a line of a row takes, all but the first a step deeper."""
+    lead = len(line.plain) - len(line.plain.lstrip(" "))
+    if line.cell_len <= width or lead + _STEP >= width // 2:
+        yield line
+        return
+    first, *others = line[lead:].wrap(console, width - lead - _STEP)
+    yield Text(" " * lead) + first
+    for each in others:
+        yield Text(" " * (lead + _STEP)) + each
 
 
 def cell_text(cell: Cell) -> Text:
@@ -211,7 +238,7 @@ def _shortened(text: Text, most: int, way: tuple[int, int]) -> Text:
     """Return a name of at most `most` columns, with a sign for each part that is left out."""
     if text.cell_len <= most:
         return text
-    sign = Text(_MORE, style=next((each.style for each in text.spans), ""))
+    sign = Text(MORE, style=next((each.style for each in text.spans), ""))
     shown = Text()
     reached = 0
     for begins, part in _parts(text.plain, most, way):
@@ -262,12 +289,7 @@ def _within(
 ) -> dict[int, int] | None:
     """Return widths that fit, names not below `least`; None if there are none."""
     columns = table.columns
-    floor = {
-        at: min(natural[at], _LEAST if columns[at].foldable else least)
-        if columns[at].foldable or columns[at].shortens
-        else natural[at]
-        for at in kept
-    }
+    floor = {at: _floor(columns[at], natural[at], least) for at in kept}
     room = width - sum(floor.values()) - _GAP * (len(kept) - 1)
     if room < 0:
         return None
@@ -279,3 +301,10 @@ def _within(
         floor[at] += more
         room -= more
     return floor
+
+
+def _floor(column: Column, natural: int, least: int) -> int:
+    """Return how narrow a column may be; of names not narrower than its heading, which stays."""
+    if column.foldable:
+        return min(natural, _LEAST)
+    return min(natural, max(least, cell_len(column.heading))) if column.shortens else natural

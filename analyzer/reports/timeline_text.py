@@ -95,13 +95,17 @@ def _healing(answer: TimelineAnswer) -> str:
             said = "" if outage.replaces is Ternary.TRUE else f"; but {why}"
             return f"It heals: endpoints of dead nodes leave the rules after {span(when)}{said}."
         case Ternary.FALSE:
-            back = outage.api_back.earliest
-            until = (
-                "" if back is None else f" until the control plane is back after {seconds(back)}"
-            )
-            return f"Nothing heals{until}: {why}."
+            return f"Nothing heals{_until(outage.api_back)}: {why}."
         case Ternary.UNKNOWN:
             return f"It may or may not heal: {why}."
+
+
+def _until(back: TimeBounds) -> str:
+    """Return until when nothing heals."""
+    if back.earliest is None:
+        return ""
+    when = f"{seconds(back.earliest, up=False)} or later" if back.latest is None else span(back)
+    return f" until the control plane is back after {when}"
 
 
 # --- tables ----------------------------------------------------------------
@@ -147,8 +151,7 @@ def _over(when: TimeBounds) -> str:
 
 def _used(lower: Fraction, upper: Fraction) -> str:
     """Return how much of a budget is used up, which may be more than all of it."""
-    one, other = (f"{float(100 * each):,.0f}" for each in (lower, upper))
-    return f"{one}%" if one == other else f"{one} to {other}%"
+    return f"{amount(100 * lower, 100 * upper)}%"
 
 
 def _style(lower: Fraction, upper: Fraction) -> Style:

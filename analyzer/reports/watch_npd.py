@@ -27,7 +27,7 @@ def verdict(found: Watched, *, allow_drift: bool) -> tuple[int, str]:
     """Return exit status and line; what is not evaluated is never OK."""
     result = found.result
     if result is None:
-        return UNKNOWN, fitted(f"unknown: {found.why}")
+        return UNKNOWN, fitted(f"unknown: {_first_line(found.why)}")
     said = _faults(result, allow_drift=allow_drift)
     if said:
         return NOT_OK, fitted("; ".join(said))
@@ -60,6 +60,11 @@ def _why_unknown(found: CheckResult) -> str:
     if found.drift is None:
         return f"drift: {found.why_no_drift}"
     return f"drift of {count(len(found.drift_unknown), 'ServicePort')}, {found.drift_unknown[0]}"
+
+
+def _first_line(why: str) -> str:
+    """Return a message without the faulty line and its caret, which have lines of their own."""
+    return why.partition("\n")[0]
 
 
 def fitted(text: str) -> str:

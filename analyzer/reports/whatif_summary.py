@@ -14,7 +14,7 @@ from analyzer.reports.answers import WhatIfAnswer
 from analyzer.reports.document import Line, Span, Style
 from analyzer.reports.not_judged import lines
 from analyzer.reports.numbers import bounds_percent, percent
-from analyzer.reports.phrases import at_node, count, listed
+from analyzer.reports.phrases import WITHOUT_ZONES, at_node, count, listed
 from analyzer.reports.whatif_breaches import MOST_NAMES
 
 TYPE_CHECKING = False
@@ -162,8 +162,8 @@ def doubts(answer: WhatIfAnswer) -> Iterator[Line]:
         yield Line((Span(says, Style.WARNING),))
     elif found.unzoned and found.of_zones:
         number = count(len(found.unzoned), "endpoint")
-        says = f"Zone unknown for {number}: losses by zone are ranges. Pass --objects with nodes."
-        yield Line((Span(says, Style.WARNING),))
+        yield Line((Span(f"Zone unknown for {number}: losses by zone are ranges.", Style.WARNING),))
+        yield Line((Span(WITHOUT_ZONES, Style.WARNING),))
     if found.is_interrupted:
         says = "Interrupted: not all sets of several nodes were judged."
         yield Line((Span(says, Style.WARNING),))

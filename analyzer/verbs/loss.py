@@ -57,6 +57,9 @@ _OF_REPAIR: Final = {
     "--service": "service",
     "--namespace": "namespace",
 }
+#: Files that commands to run next read in place of standard input.
+_SAVED_DUMP: Final = "dump.txt"
+_SAVED_BUNDLE: Final = "bundle.tgz"
 
 
 def loss(options: SimpleNamespace) -> int:
@@ -122,6 +125,7 @@ def _answer(
         rulesets=tuple(part.ruleset for part in given.parts or (given,)),
         quiet=options.quiet,
         repair=_repair(options),
+        saved=_saved(options),
         freshness=freshness(options, given),
     )
 
@@ -143,14 +147,13 @@ def _threshold(
 
 
 def _typed(options: SimpleNamespace) -> str:
-    """Return the words that ask the same of standard input; nothing where that was asked."""
+    """Return the words that ask the same of standard input."""
     import shlex
 
     if (
         options.format != "text"
         or len(options.dumps) != 1
         or options.dumps[0] not in options.typed
-        or options.dumps == ["-"]
         or options.others
     ):
         return ""
@@ -161,14 +164,26 @@ def _typed(options: SimpleNamespace) -> str:
     return shlex.join([*words[:at], "-", *words[at + 1 :]])
 
 
+def _saved(options: SimpleNamespace) -> str:
+    """Return the name of a file for standard input, which `repair` cannot read again, or nothing.
+
+    Repair and undo need the same dump, and so that of before the repair.
+    """
+    name = options.dumps[0] if len(options.dumps) == 1 else ""
+    if isinstance(name, Member):
+        return _SAVED_BUNDLE if name.bundle == "-" else ""
+    return _SAVED_DUMP if name == "-" else ""
+
+
 def _repair(options: SimpleNamespace) -> str:
     """Return the command that takes out what is dead here; nothing of several dumps."""
     import shlex
 
-    if options.format != "text" or len(options.dumps) != 1 or options.dumps[0] == "-":
+    if options.format != "text" or len(options.dumps) != 1:
         return ""
-    words = ["kubeodds", "repair", str(options.dumps[0])]
-    if isinstance(options.dumps[0], Member):
+    saved = _saved(options)
+    words = ["kubeodds", "repair", saved or str(options.dumps[0])]
+    if not saved and isinstance(options.dumps[0], Member):
         words[-1] = options.dumps[0].bundle
     for option, name in _OF_REPAIR.items():
         given = getattr(options, name)

@@ -92,6 +92,12 @@ def _loop(options: SimpleNamespace, signals: Signals, looking: Watch, page: _Pag
     return DONE
 
 
+def _explain(why: str) -> None:
+    """Print why a check failed; the faulty line and its caret have lines of their own."""
+    for line in f"kubeodds: {why}".split("\n"):
+        say(line)
+
+
 def _status(options: SimpleNamespace, found: Watched) -> int:
     if found.result is None:
         return BAD_INPUT
@@ -117,7 +123,7 @@ class _Page:
         """
         if found.why != self._failed:
             if found.why:
-                say(f"kubeodds: {found.why}")
+                _explain(found.why)
             else:
                 say("kubeodds: the rules can be judged again")
             self._failed = found.why
@@ -170,7 +176,7 @@ def _npd(options: SimpleNamespace) -> int:
         found = Watch(options, signals).look()
     status, line = verdict(found, allow_drift=options.allow_drift)
     if found.why:
-        say(f"kubeodds: {found.why}")
+        _explain(found.why)
     sys.stdout.write(f"{line}\n")
     return status
 

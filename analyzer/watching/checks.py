@@ -93,16 +93,16 @@ class Checker:
         try:
             given = read_whole(options, self._objects)
         except (AnalyzerError, OSError) as error:
-            raise LookError("rules", _in_a_line(error)) from None
+            raise LookError("rules", str(error)) from None
         try:
             absent, services = evaluated_services(options, given)
         except (InputError, UsageError) as error:
-            raise LookError("no-services", _in_a_line(error)) from None
+            raise LookError("no-services", str(error)) from None
         try:
             is_said = any(dead.values())
             died = dead_of(options, given, may_be_gone=True) if is_said else _NONE_DEAD
         except (InputError, UsageError) as error:
-            raise LookError("dead", _in_a_line(error)) from None
+            raise LookError("dead", str(error)) from None
         encoder = Encoder()
         digests = {service_port_key(each): encoder.encode(each) for each in given.view.services}
         seen = self._seen(services, digests, died, at)
@@ -186,10 +186,6 @@ class Checker:
 
 
 _NONE_DEAD = Dead(endpoints=frozenset())
-
-
-def _in_a_line(error: BaseException) -> str:
-    return " ".join(str(error).split())
 
 
 def _unread(lost: ServiceLoss) -> Sequence[RouteLoss]:

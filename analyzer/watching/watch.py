@@ -214,7 +214,7 @@ class Watch:
                 known = ApiObjects(self._options)
             except (AnalyzerError, OSError) as error:
                 says = _of_system(error) if isinstance(error, OSError) else str(error)
-                raise LookError("objects", " ".join(says.split())) from None
+                raise LookError("objects", says) from None
             options = type(self._options)(**vars(self._options))
             if options.node is None:
                 options.node = NodeNames(known.cluster.node_names).called(os.uname().nodename)

@@ -10,6 +10,7 @@ from analyzer.errors import UsageError
 from analyzer.failure.models import MODELS, dead
 from analyzer.kubeproxy.view import View
 from analyzer.model.cluster import Cluster, Node, Placement
+from analyzer.model.value import replace
 from tests.support.captures import FIXTURES, Capture
 from tests.support.dumps import cluster_ip, dump, endpoint, two_endpoints, view_of
 
@@ -121,6 +122,10 @@ def test_a_host_network_endpoint_dies_with_the_node_of_its_address() -> None:
         ),
         ({"endpoints": ["10.1.0.1:53"]}, "--dead 10.1.0.1:53: no Service of this dump has that "),
         (
+            {"endpoints": ["10.99.0.0/16"]},
+            "--dead 10.99.0.0/16: no Service of this dump has an endpoint in that network",
+        ),
+        (
             {"endpoints": ["pod-1"]},
             "--dead pod-1: expected an address, for example 10.1.0.1 or 10.1.0.1:53",
         ),
@@ -162,3 +167,21 @@ def test_without_objects_nobody_knows_who_is_on_a_node(named: dict[str, list[str
 def test_objects_that_place_no_endpoint_of_the_dump_are_refused() -> None:
     with pytest.raises(UsageError, match="not known on which node any endpoint of this dump is"):
         killed(cluster=Cluster(CLUSTER.nodes), nodes=["worker1"])
+
+
+def test_objects_without_zones_are_not_asked_for_again() -> None:
+    nodes = {name: replace(each, zone=None) for name, each in CLUSTER.nodes.items()}
+    with pytest.raises(UsageError, match=r"no Node of --objects has the label topology\.kub") as it:
+        killed(cluster=Cluster(nodes), zones=["east"])
+    assert "pass --objects" not in str(it.value)
+
+
+def test_an_endpoint_whose_node_has_no_zone_is_told_from_one_without_a_node() -> None:
+    placements = {
+        ip_address("10.1.0.1"): Placement("worker1", "east"),
+        ip_address("10.2.0.1"): Placement("worker2", None),
+    }
+    found = dead(VIEW, Cluster(placements=placements), zones=["east"])
+    assert {str(e) for e in found.uncertain} == {"10.2.0.1:8080", "192.168.0.11:6443"}
+    assert {str(e) for e in found.zoneless} == {"10.2.0.1:8080"}
+    assert not dead(VIEW, Cluster(placements=placements), nodes=["worker1"]).zoneless

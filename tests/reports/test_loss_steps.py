@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shlex
+import tarfile
+from pathlib import Path
 
 import pytest
 
@@ -33,12 +36,13 @@ def test_without_an_api_server_nothing_heals_by_itself(command: Command) -> None
         f"kubeodds repair {DUMP} --objects {OBJECTS[1]} --dead-node master",
         "   (prints what to apply, and how to undo it)",
     ]
-    assert found[4] == (
-        "3. Free pinned flows: conntrack -D --dst-nat 10.244.0.7  (1 more with --all)"
-    )
+    assert found[4:6] == [
+        "3. Free pinned flows on each node (3 more with --all):",
+        "conntrack -D -p udp --reply-src 10.244.0.3 --reply-port-src 53",
+    ]
     words = f"loss - --objects {OBJECTS[1]} --dead-node master"
-    assert found[5] == f"4. Check again: iptables-legacy-save | kubeodds {words}"
-    assert len(found) == 6
+    assert found[6] == f"4. Check again: iptables-legacy-save | kubeodds {words}"
+    assert len(found) == 7
 
 
 def test_with_an_api_server_a_dead_nodes_endpoints_leave(command: Command) -> None:
@@ -97,7 +101,7 @@ def test_an_endpoint_that_may_live_is_not_said_to_be_dead(command: Command) -> N
     asked = DUMP, "--node-of", "10.244.0.0/24=master", "--dead-node", "master"
     found = steps(command, *asked)
     assert not any("No living endpoint" in line for line in found)
-    assert "3. Free pinned flows: conntrack -D --dst-nat 10.244.0.7  (1 more with --all)" in found
+    assert "conntrack -D -p udp --reply-src 10.244.0.3 --reply-port-src 53" in found
 
 
 def test_all_commands_are_shown_where_all_is_asked_for(command: Command) -> None:
@@ -105,17 +109,21 @@ def test_all_commands_are_shown_where_all_is_asked_for(command: Command) -> None
     brief, whole = steps(command, *asked), steps(command, *asked, "--all")
     assert len(brief) < 12
     freed = [line for line in whole if line.startswith("conntrack")]
-    (told,) = [line for line in brief if "conntrack" in line]
-    assert told.endswith(f"({len(freed) - 1} more with --all)")
+    (told,) = [line for line in brief if "Free pinned flows" in line]
+    assert told.endswith(f"({len(freed) - 1} more with --all):")
+    assert [line for line in brief if line.startswith("conntrack")] == freed[:1]
     document = json.loads(command("loss", *asked, "--format", "json").out)
     dead = {
-        end["address"]
+        (each["protocol"], end["address"], str(end["port"]))
         for each in document["services"]
         if each["state"] == "degraded"
         for end in each["endpoints"]
         if end["dead"]
     }
-    assert {line.split()[-1] for line in freed} == dead
+    words = [line.split() for line in freed]
+    assert {(each[3], each[5], each[7]) for each in words} == dead
+    protocols = [each[3] for each in words]
+    assert protocols == sorted(protocols, key=lambda each: each != "udp")
 
 
 def test_the_repair_that_is_proposed_can_be_run(command: Command) -> None:
@@ -160,5 +168,34 @@ def test_addresses_of_ipv6_are_freed_as_such(command: Command) -> None:
         )
     )
     found = steps(command, command.file("six", six), "--dead", "fd00::1")
-    assert "3. Free pinned flows: conntrack -D -f ipv6 --dst-nat fd00::1" in found
+    at = found.index("3. Free pinned flows on each node:")
+    command_ = "conntrack -D -f ipv6 -p tcp --reply-src fd00::1 --reply-port-src 80"
+    assert found[at + 1] == command_
     assert any("ip6tables-legacy-save | kubeodds" in line for line in found)
+
+
+def test_a_dump_from_standard_input_is_saved_for_repair_and_asked_for_again(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(Path(DUMP).read_bytes())))
+    found = steps(command, "-", "--dead", "10.244.0.7", "--service", "app")
+    words = "--dead 10.244.0.7 --service app"
+    assert f"kubeodds repair dump.txt {words}" in found
+    assert (
+        "   (first save as dump.txt what you passed to standard input; prints what to apply, and "
+        "how to undo it)"
+    ) in found
+    assert found[-1] == f"4. Check again: iptables-legacy-save | kubeodds loss - {words}"
+
+
+def test_a_bundle_from_standard_input_is_saved_for_repair(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as bundle:
+        bundle.add(DUMP, "worker1/iptables-legacy-save.txt")
+    packed.seek(0)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(packed)))
+    found = steps(command, "-", "--dead", "10.244.0.7", "--service", "app")
+    assert "kubeodds repair bundle.tgz --dead 10.244.0.7 --service app" in found
+    assert any("first save as bundle.tgz" in line for line in found)

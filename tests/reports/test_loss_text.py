@@ -56,7 +56,8 @@ def test_the_totals_are_those_of_the_document(command: Command) -> None:
 def test_numbers_of_thousands_are_written_alike(command: Command) -> None:
     plain = iptables_save(list(services(1_100, endpoints=(1, 2), nodes=2)))
     shown = text(command, command.file("dump.txt", plain), "--dead", "10.0.0.0/24")
-    numbers = re.findall(r"(?<![\d.:-])\d{4,}", " ".join(shown))
+    plainly = " ".join(line for line in shown if not line.startswith("conntrack "))
+    numbers = re.findall(r"(?<![\d.:-])\d{4,}", plainly)
     assert numbers == []
     assert any(line.startswith("1,100 ServicePorts: ") for line in shown)
 

@@ -103,7 +103,10 @@ def test_a_zone_that_is_not_known_is_told() -> None:
             IPv4Address("10.0.0.2"): Placement("b", None),
         }
     )
-    assert "Zone unknown for 1 endpoint: losses by zone are ranges." in shown(one_of(2), cluster)
+    found = shown(one_of(2), cluster)
+    assert "Zone unknown for 1 endpoint: losses by zone are ranges." in found
+    assert "have no label topology.kubernetes.io/zone." in found
+    assert "Pass --objects" not in found
 
 
 def test_the_weakest_route_is_named_where_others_live_on() -> None:

@@ -82,7 +82,7 @@ def test_the_worst_node_of_each_service_port_is_told(command: Command) -> None:
     assert ["n2", "1", "1", "0", "0", "100.0%", "ns/b"] in rows
     assert ["n1", "and", "1", "more", "0", "1", "0", "0", "50.0%", "ns/a"] in rows
     assert "Not judged at n1, n3, since the dump does not show it: ns/b.\n" in out
-    assert "ns/b at n2; until" in out or "conntrack -D --dst-nat 10.0.0.1" in out
+    assert "ns/b at n2; until" in out or "conntrack -D -p tcp --reply-src 10.0.0.1" in out
 
 
 def test_each_node_s_own_answer_stands_below_where_all_is_asked_for(command: Command) -> None:

@@ -366,7 +366,7 @@ _shtab_kubeodds_diff_options=(
   "--table[the table, if DUMP is output of \`iptables -S\`\: nat, filter]:NAME:"
   "*--objects[kubectl get services,endpointslices,nodes,pods -A -o json\; files or folders]:FILE:_files"
   "*--node-of[which node\'s pods have addresses in a network, if the objects do not say so]:CIDR=NODE:"
-  "--node[the node that the dump is from\; for several dumps, their nodes in the same order]:NAME:"
+  "--node[the node that A is from\; also the node of B, unless --node-b names another]:NAME:"
   "*--node-ip[that node\'s addresses, if the objects do not list them]:IP:"
   "--ipsets[output of \`ipset save\` on the node, for rules with -m set]:FILE:_files"
   "--addresses[output of \`ip -j address\` on the node\: all its addresses]:FILE:_files"
@@ -813,7 +813,7 @@ _shtab_kubeodds_services_options=(
   "*"{-n,--namespace}"[only Services of these namespaces]:NAME:"
   "--sort[by name, by number of endpoints, or by loss, which is what losing its busiest endpoint costs\; greatest first]:sort:(name endpoints loss)"
   "--all[list every endpoint of Services that have many]"
-  "--check[also report where the rules differ from what kube-proxy writes, or from --objects\; exit with 1 if they do]"
+  "--check[also report where rules of iptables mode differ from what kube-proxy writes, or from --objects\; exit with 1 if they do]"
   "(*)::output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content:_files"
 )
 
