@@ -26,7 +26,9 @@ from types import MappingProxyType
 from analyzer.failure.binomial import at_least, at_most, holm
 from analyzer.failure.reached import Connectivity
 from analyzer.failure.tracked import Owned
-from analyzer.kubeproxy.view import Endpoint, ServicePort
+from analyzer.kubeproxy.view import Endpoint, ServicePort, Source
+from analyzer.model.endings import Ending, EndKind
+from analyzer.model.probability import ALWAYS, Dyadic
 from analyzer.model.value import replace, value
 
 TYPE_CHECKING = False
@@ -49,7 +51,8 @@ class Suspect:
         p_value: the probability of counts at least as odd if it answers like the others; None if
             its share says nothing, or none of its flows is unanswered.
         is_suspect: after Holm's procedure over all endpoints of ServicePorts with such flows.
-        way_lost: evidence from neighbours and routes that it cannot be reached; None if none.
+        way_lost: evidence from neighbours, routes and rules that it cannot be reached, or that its
+            answers do not come back; None if none.
         drawn: new flows that its DNAT rule counted between two listings; None if not known.
     """
 
@@ -88,10 +91,11 @@ def suspects(
     found = [
         replace(
             row,
-            way_lost=ways.why_not(row.endpoint.address),
+            way_lost=ways.why_not(row.endpoint.address) or ended.get(row.endpoint),
             drawn=counted.get((row.service.protocol, row.endpoint)),
         )
         for key, owned in by_service.items()
+        for ended in [_ended_by_rules(services[key])]
         for row in _rows(services[key], owned)
     ]
     tested = [each for each in found if each.p_value is not None]
@@ -103,6 +107,27 @@ def suspects(
     named = {id(each) for each, fine in zip(tested, kept, strict=False) if not fine}
     judged = [replace(each, is_suspect=True) if id(each) in named else each for each in found]
     return tuple(sorted(judged, key=_order))
+
+
+def _ended_by_rules(service: ServicePort) -> dict[Endpoint, str]:
+    """Return which chain ends flows to an endpoint, or its answers, for certain on some route."""
+    found: dict[Endpoint, tuple[Dyadic, Ending]] = {}
+    for route in service.routes:
+        if route.source is Source.HAIRPIN:
+            continue
+        for endpoint, endings in zip(route.draws()[0], route.losses(), strict=False):
+            for ending, share in endings:
+                known = found.get(endpoint)
+                if share.lower and (known is None or known[0] < share.lower):
+                    found[endpoint] = share.lower, ending
+    return {endpoint: _ended_by(*known) for endpoint, known in found.items()}
+
+
+def _ended_by(share: Dyadic, ending: Ending) -> str:
+    what = "answers" if ending.kind is EndKind.UNANSWERED else "flows"
+    some = "" if share == ALWAYS else "some "
+    at = f" in table {ending.table}, chain {ending.chain}" if ending.table else ""
+    return f"rules end {some}{what}{at or f' ({ending.how})'}"
 
 
 def _order(each: Suspect) -> tuple[bool, float, int, str, str]:
@@ -155,7 +180,7 @@ def _shares(
     routes = [
         each
         for each in service.routes
-        if each.frontend in frontends and each.source.value != "hairpin" and len(each.shares)
+        if each.frontend in frontends and each.source is not Source.HAIRPIN and len(each.shares)
     ]
     drawn = [(dict(zip(*each.draws(), strict=True)), float(each.unresolved)) for each in routes]
     for endpoint in service.endpoints if drawn else ():

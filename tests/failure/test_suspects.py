@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from fractions import Fraction
+from ipaddress import ip_address
 from itertools import starmap
 
 import pytest
@@ -17,9 +18,11 @@ from analyzer.failure.tracked import FlowServices
 from analyzer.kubeproxy.view import Endpoint, View
 from analyzer.model.conntrack import Tracked
 from analyzer.model.value import replace
+from analyzer.parsers.iptables_save import parse
 from tests.support.dumps import many_endpoints, view_of
 from tests.support.effort import examples
 from tests.support.flows import drawn, entry
+from tests.support.reading import recogniser
 
 RATE = 0.001
 
@@ -81,6 +84,37 @@ def test_one_that_takes_all_flows_cannot_be_told() -> None:
     (endpoint,) = shares_of(view)
     (found,) = judged(view, [entry(at, endpoint, replied=False) for at in range(100)])
     assert (found.p_value, found.is_suspect, found.unanswered) == (None, False, 100)
+
+
+@pytest.mark.parametrize(
+    ("rule", "told"),
+    [
+        (
+            "-s {}/32 -p tcp -m tcp --sport 80 -j DROP",
+            "rules end answers in table filter, chain FORWARD",
+        ),
+        (
+            "-d {}/32 -p tcp -m tcp --dport 80 -j REJECT",
+            "rules end flows in table filter, chain FORWARD",
+        ),
+        (
+            "-s {}/32 -p tcp --sport 80 -m statistic --mode random --probability 0.5 -j DROP",
+            "rules end some answers in table filter, chain FORWARD",
+        ),
+    ],
+)
+def test_rules_that_end_flows_or_answers_are_named(rule: str, told: str) -> None:
+    dump = many_endpoints(2)
+    one, two = shares_of(view_of(dump))
+    chains = "".join(f":{name} ACCEPT [0:0]\n" for name in ("INPUT", "FORWARD", "OUTPUT"))
+    other = f"*filter\n{chains}-A FORWARD {rule.format(one.address)}\nCOMMIT\n"
+    own = (ip_address("192.0.2.1"),)
+    view = recogniser(parse(dump + other, "dump.txt"), node_addresses=own).view()
+    flows = [entry(at, one, replied=False) for at in range(60)]
+    flows += [entry(100 + at, two, replied=True) for at in range(60)]
+    found = {each.endpoint: each for each in judged(view, flows)}
+    assert (found[one].is_suspect, found[one].way_lost) == (True, told)
+    assert (found[two].is_suspect, found[two].way_lost) == (False, None)
 
 
 def test_connections_of_long_ago_neither_save_nor_condemn() -> None:
