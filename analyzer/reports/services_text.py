@@ -12,11 +12,12 @@ from analyzer.model.value import value
 from analyzer.reports.affinity import affinity_note, duration
 from analyzer.reports.answers import ServicesAnswer
 from analyzer.reports.distributions import FrontendGroup, groups
-from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
+from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style
 from analyzer.reports.freshness import freshness_line
 from analyzer.reports.lost_now import sentences
 from analyzer.reports.numbers import bounds_fraction, bounds_percent
 from analyzer.reports.phrases import assumed, at_node, count, mode_words, state_of_frontend
+from analyzer.reports.pod_column import with_pods
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ _COLUMNS: Final = (
     Column("NODE", shortens=True),
     Column("EXACT", right=True, spare=2),
     Column("SHARE", right=True),
-    Column("POD", shortens=True, spare=1),
 )
 _FROM: Final = 3
 _Places: TypeAlias = Collection[tuple[Address, int | None]]
@@ -58,7 +58,8 @@ def render(answer: ServicesAnswer) -> Document:
     fresh = freshness_line(answer.freshness)
     blocks: list[Block] = [*fresh, *sentences(answer.services), Line((head,)), Line()]
     if rows:
-        blocks += [_table(rows, differ=differ), Line()]
+        columns = _COLUMNS if differ else (*_COLUMNS[:_FROM], *_COLUMNS[_FROM + 1 :])
+        blocks += [with_pods(columns, rows), Line()]
     blocks.append(Line((Span(_legend(unknown, differ=differ), Style.FAINT),)))
     blocks += affinity_note(answer.services, view.mode, lost=False)
     if answer.services and not answer.cluster.places:
@@ -70,17 +71,6 @@ def render(answer: ServicesAnswer) -> Document:
         style = Style.WARNING if answer.findings else Style.GOOD
         blocks.append(Line((Span(f"check: {said}", style),)))
     return Document(blocks)
-
-
-def _table(rows: list[_Row], *, differ: bool) -> TextTable:
-    """Return the table; with a column for sources if they `differ`, for pods if any is known."""
-    columns: tuple[Column, ...] = _COLUMNS
-    if not differ:
-        columns = (*columns[:_FROM], *columns[_FROM + 1 :])
-    if not any(len(row) == len(columns) and row[-1] for row in rows):
-        columns = columns[:-1]
-        rows = [row[: len(columns)] for row in rows]
-    return TextTable(columns, tuple(rows))
 
 
 class _Rows:
