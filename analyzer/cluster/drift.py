@@ -184,6 +184,12 @@ class _Comparison:
                     if service is not usual:
                         told = [*behind(service, usual, self._is_nodes)]
                         yield from self._at(key, told, nodes - masked)
+            elif self._differ_behind([service for service, nodes in at if nodes - masked]):
+                self.not_judged.append(key[0])
+
+    def _differ_behind(self, services: Sequence[ServicePort]) -> bool:
+        """Return whether flows fare differently after DNAT, of which objects say nothing."""
+        return any(any(behind(each, services[0], self._is_nodes)) for each in services[1:])
 
     def _cut_for(self, key: ServicePortKey) -> frozenset[str]:
         """Return the nodes whose dumps may have lost rules of a ServicePort."""

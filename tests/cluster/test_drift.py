@@ -74,3 +74,4 @@ def test_what_kube_proxy_has_just_written_does_not_drift(data: st.DataObject) ->
     modes = [*GENERATED] if version_from_text(layout.value).has_nftables else [ProxyMode.IPTABLES]
     found = drifted(data.draw(clusters(layout)), data.draw(st.sampled_from(modes)))
     assert [(f.drift.value, f.node, f.service, f.what) for f in found.findings] == []
+    assert found.not_judged == ()

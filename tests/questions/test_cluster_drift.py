@@ -125,6 +125,21 @@ def test_a_node_that_the_objects_do_not_have_has_no_extra_services(command: Comm
     assert command("cluster", "drift", "made", "--strict").status == 3
 
 
+def test_other_rules_of_one_of_two_nodes_are_not_judged(command: Command) -> None:
+    items = mixed(12, 2)
+    objects = command.file("o.json", json.dumps({"kind": "List", "items": items}))
+    one, other = (
+        GeneratedCluster(items, FLAGS, RulesLayout.V1_36, 4, node_name(at)).dump for at in (0, 1)
+    )
+    end = next(row for row in one.split("\n") if " -j DNAT " in row).rpartition(" ")[2]
+    host, _, port = end.rpartition(":")
+    drop = f"-A FORWARD -s {host}/32 -p tcp -m tcp --sport {port} -j DROP\n-A FORWARD "
+    one = one.replace("-A FORWARD ", drop, 1)
+    build(command, (f"{node_name(0)}.txt", one), (f"{node_name(1)}.txt", other), objects=objects)
+    found = json.loads(command("cluster", "drift", "made", "-o", "json").out)
+    assert (found["differences"], len(found["not_judged"])) == ([], 1)
+
+
 def test_where_the_objects_have_none_of_the_nodes_nothing_is_claimed(command: Command) -> None:
     items = mixed(12, 1)
     dump = GeneratedCluster(items, FLAGS, RulesLayout.V1_36, 4, node_name(0)).dump
