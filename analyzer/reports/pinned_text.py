@@ -14,13 +14,13 @@ from analyzer.reports.pod_column import with_pods
 _COLUMNS = (
     Column("SERVICE PORT", shortens=True),
     Column("PROTO", spare=2),
-    Column("FRONTEND"),
+    Column("FRONTEND", begins=True),
     Column("ENDPOINT"),
     Column("NODE", spare=1),
     Column("FLOWS", right=True),
     Column("UNANSWERED", right=True, spare=3),
     Column("FOR", right=True),
-    Column("WHY"),
+    Column("WHY", foldable=True, begins=True),
 )
 #: Codes of the notes that some flows are not judged.
 _OPEN = frozenset({"open-endpoints", "unplaced-endpoints"})

@@ -15,18 +15,18 @@ from analyzer.reports.pod_column import with_pods
 _MANY = 10
 
 #: New flows between two takes, by the rules' counters.
-_DRAWN = Column("DRAWN", right=True)
+_DRAWN = Column("DRAWN", right=True, spare=4)
 _COLUMNS = (
     Column("ENDPOINT"),
     Column("NODE", spare=1),
     Column("SERVICE PORT", shortens=True),
     Column("SHARE", right=True, spare=2),
     _DRAWN,
-    Column("UNANSWERED", right=True),
+    Column("UNANSWERED", right=True, begins=True),
     Column("ANSWERED", right=True),
     Column("ESTABLISHED", right=True, spare=3),
     Column("P-VALUE", right=True),
-    Column(""),
+    Column("", foldable=True),
 )
 
 

@@ -250,3 +250,14 @@ def test_a_line_that_does_not_fit_goes_on_deeper_than_it_begins() -> None:
         "    10.1.0.2:80",
         "    c",
     ]
+
+
+@pytest.mark.parametrize(
+    ("verb", "first", "last"),
+    [("suspects", "ENDPOINT", "P-VALUE"), ("pinned", "SERVICE PORT", "WHY")],
+)
+def test_sentences_fold_so_that_a_row_stays_in_its_columns(
+    verb: str, first: str, last: str
+) -> None:
+    lines = shown(verb, width=80, colour=False).splitlines()
+    assert [line for line in lines if line.startswith(first) and last in line]
