@@ -17,7 +17,7 @@ _COLUMNS = (
     Column("TARGET", foldable=True),
     Column("PREDICTED", right=True),
     Column("SUCCEEDED", right=True),
-    Column("", right=True),
+    Column("", right=True, spare=3),
     Column("A FAILURE TAKES", right=True, spare=1),
     Column("SHOULD TAKE", right=True, spare=2),
     Column("VERDICT"),

@@ -13,7 +13,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from analyzer.model.text import printable
-from analyzer.reports.document import Cell, Column, Document, Line, Span, Style, TextTable, spans
+from analyzer.reports.document import Cell, Document, Line, Span, Style, TextTable, spans
 
 #: Characters that a foldable column keeps at least.
 _LEAST: Final = 16
@@ -187,7 +187,7 @@ def _table(table: TextTable, widths: Mapping[int, int]) -> RichTable:
             overflow="fold",
             no_wrap=not column.foldable,
             header_style="bold",
-            min_width=min(_LEAST, widths[at]) if column.foldable else None,
+            width=widths[at] if column.foldable else None,
         )
     for cells in _rows(table, widths):
         shown.add_row(*cells)
@@ -289,22 +289,34 @@ def _within(
 ) -> dict[int, int] | None:
     """Return widths that fit, names not below `least`; None if there are none."""
     columns = table.columns
-    floor = {at: _floor(columns[at], natural[at], least) for at in kept}
+    floor = {at: _floor(table, at, natural[at], least) for at in kept}
     room = width - sum(floor.values()) - _GAP * (len(kept) - 1)
     if room < 0:
         return None
     # Names that are cut take no more lines, so what takes lines is widened first.
     foldable = [(at, width // 3) for at in kept if columns[at].foldable]
     names = [(at, width) for at in kept if columns[at].shortens]
-    for at, most in (*foldable, *names):
+    whole = [(at, width) for at, _ in foldable]
+    for at, most in (*foldable, *names, *whole):
         more = max(0, min(room, min(natural[at], most) - floor[at]))
         floor[at] += more
         room -= more
     return floor
 
 
-def _floor(column: Column, natural: int, least: int) -> int:
-    """Return how narrow a column may be; of names not narrower than its heading, which stays."""
+def _floor(table: TextTable, at: int, natural: int, least: int) -> int:
+    """Return how narrow a column may be.
+
+    Names are not narrower than their heading, which stays. Of sentences no word is broken that has
+    up to `least` characters.
+    """
+    column = table.columns[at]
     if column.foldable:
-        return min(natural, _LEAST)
+        words = (word for row in table.rows[:_MOST_COMPARED] for word in _words_of(row, at))
+        longest = max(map(cell_len, words), default=0)
+        return min(natural, max(_LEAST, min(longest, least)))
     return min(natural, max(least, cell_len(column.heading))) if column.shortens else natural
+
+
+def _words_of(row: tuple[Cell, ...], at: int) -> list[str]:
+    return cell_text(row[at]).plain.split() if at < len(row) else []

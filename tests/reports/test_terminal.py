@@ -261,3 +261,20 @@ def test_sentences_fold_so_that_a_row_stays_in_its_columns(
 ) -> None:
     lines = shown(verb, width=80, colour=False).splitlines()
     assert [line for line in lines if line.startswith(first) and last in line]
+
+
+def test_no_word_of_a_sentence_is_broken_while_anything_is_spare() -> None:
+    columns = (
+        Column("CLIENT"),
+        Column("OPERATION", foldable=True),
+        Column("TARGET", foldable=True),
+        Column("TAKES", right=True, spare=1),
+    )
+    rows = (("http-retry", "reach it", "ClusterIP of kube-system/kube-dns:dns-tcp", "15m to 36m"),)
+    for width in range(54, 90):
+        found = at_width(width, *columns, rows=rows)
+        assert "kube-system/kube-dns:dns-tcp" in " ".join(found), width
+    assert "TAKES" not in at_width(58, *columns, rows=rows)[0]
+    # All that is left goes to sentences.
+    (_, *whole) = at_width(90, *columns, rows=rows)
+    assert len(whole) == 1
