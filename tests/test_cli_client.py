@@ -10,10 +10,10 @@ import pytest
 
 from analyzer.arguments.client import CLIENTS
 from analyzer.clients.connectors import CONNECTORS
-from tests.support.commands import DUMP, OBJECTS, Command
+from tests.support.client_documents import ASKED, document, fails, number, point
+from tests.support.commands import Command
 from tests.support.dumps import dump, two_endpoints
 
-ASKED = (DUMP, *OBJECTS, "--node", "worker1")
 DEAD = (*ASKED, "--dead-node", "master")
 APP = ("--service", "default/app")
 POD = {
@@ -24,30 +24,8 @@ POD = {
 }
 
 
-def document(command: Command, *arguments: str, status: int = 0) -> Any:
-    done = command("client", *arguments, "--format", "json")
-    assert done.status == status, done.err
-    return json.loads(done.out)
-
-
-def number(given: Any) -> Fraction:
-    return Fraction(int(given["numerator"], 16), int(given["denominator"], 16))
-
-
 def seconds(ending: Any) -> Fraction:
     return number(ending["after"]["latest"])
-
-
-def fails(found: Any) -> dict[str, tuple[Fraction, Fraction]]:
-    """The chance to fail of each client."""
-    return {
-        each["client"]: (number(each["fails"]["lower"]), number(each["fails"]["upper"]))
-        for each in found["operations"]
-    }
-
-
-def point(numerator: int, denominator: int) -> tuple[Fraction, Fraction]:
-    return (Fraction(numerator, denominator),) * 2
 
 
 def test_half_of_dns_gone_is_more_or_less_than_half_to_clients(command: Command) -> None:

@@ -469,7 +469,7 @@ ANALYZER: Final = (
         "reports that stand in golden files and on a page",
     ),
     Row(
-        "reports/client_json reports/client_text reports/client_words",
+        "reports/client_answer reports/client_json reports/client_text reports/client_words",
         "test_cli_client.py golden/test_commands.py golden/test_pages.py",
         "reports that stand in golden files and on a page",
     ),

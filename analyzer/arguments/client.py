@@ -9,13 +9,20 @@ from analyzer.clients.connectors import CONNECTORS
 from analyzer.clients.resolvers import RESOLVERS
 from analyzer.clients.responses import RESPONSES_OF_THE_DEAD, FlowResponse
 from analyzer.errors import suggestion
+from analyzer.kubeproxy.view import Source
+from analyzer.model.addresses import address_from_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
+    from analyzer.model.addresses import Address
+
 CLIENTS: Final = (*RESOLVERS, *CONNECTORS)
 _MOST_TRIES: Final = 20
+_SOURCES: Final = {
+    each.value: each for each in (Source.POD, Source.POD_ELSEWHERE, Source.NODE, Source.EXTERNAL)
+}
 
 
 def _client(name: str) -> str:
@@ -50,6 +57,14 @@ def _caller(text: str) -> tuple[str, str]:
     return namespace, selector
 
 
+def _source(text: str) -> Source | Address:
+    found = _SOURCES.get(text) or address_from_text(text)
+    if found is None:
+        known = f"{', '.join(_SOURCES)}{suggestion(text, _SOURCES)}"
+        raise ArgumentTypeError(f"{text!r} is no IP address, and none of {known}")
+    return found
+
+
 OPTIONS: Final[dict[str, dict[str, Any]]] = {
     "--client": {
         "metavar": "NAME",
@@ -72,8 +87,12 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
     },
     "--from": {
         "dest": "source",
-        "choices": ["pod", "pod-elsewhere", "node", "external"],
-        "help": "where clients are (default: pod; with --balancer external)",
+        "metavar": "SOURCE",
+        "type": _source,
+        "help": (
+            "where clients are: pod, pod-elsewhere, node, external, or a client's IP address, if "
+            "rules single it out (default: pod; with --balancer external)"
+        ),
     },
     "--fate": {
         "metavar": "NAME=FATE",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from analyzer.clients.responses import (
@@ -19,8 +19,16 @@ from analyzer.clients.target import ClientTarget
 from analyzer.failure.models import Dead
 from analyzer.failure.route_loss import route_loss
 from analyzer.kubeproxy.proxy_mode import ProxyMode
-from analyzer.kubeproxy.view import Endpoint, FrontendKind, Route, ServicePort, Source, View
-from analyzer.model.addresses import Address
+from analyzer.kubeproxy.view import (
+    Endpoint,
+    Frontend,
+    FrontendKind,
+    Route,
+    ServicePort,
+    Source,
+    View,
+)
+from analyzer.model.addresses import Address, Network, network_of
 from analyzer.model.endings import EndKind
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
@@ -74,6 +82,7 @@ class World:
     Attributes:
         entries: the nodes that take them; one, unless a balancer draws.
         source: where they come from, as the nodes see it.
+        client: their address; None: any that the rules do not single out.
         fate_of: what dead endpoints do.
         ready: returns the endpoints of a ServicePort that the API lists as ready, whatever the
             rules of a node draw; None if that is not known.
@@ -83,6 +92,7 @@ class World:
     dead: Dead
     fate_of: FateOf
     source: Source
+    client: Address | None = None
     ready: Callable[[ServicePort], tuple[Endpoint, ...] | None] = _unknown
 
     @property
@@ -92,7 +102,12 @@ class World:
 
     def services(self) -> Sequence[ServicePort]:
         """Return the ServicePorts that a client can reach from its node."""
-        return [each for each in self.view.services if self._route(each) is not None]
+        of = None if self.client is None else self.client.version
+        return [
+            each
+            for each in self.view.services
+            if of in {None, each.version} and self._route(each) is not None
+        ]
 
     def target(self, service: ServicePort) -> ClientTarget:
         """Return what a client's flows to a ServicePort are drawn among."""
@@ -121,7 +136,10 @@ class World:
         route = None if same is None else self._route(same)
         if same is None or route is None or route.frontend in same.unfilled:
             return of_responses(RESPONSES)
-        refusal = dict(same.refusals).get(route.frontend)
+        return self._lot_on(same, route)
+
+    def _lot_on(self, service: ServicePort, route: Route) -> Lot:
+        refusal = dict(service.refusals).get(route.frontend)
         if any(end.how != refusal for end, _ in route.astray if end.kind is EndKind.REFUSED):
             refusal = None  # rules of other programs come first
         return lot_of(route_loss(route, self.dead), self.dead, self.fate_of, refusal)
@@ -138,9 +156,41 @@ class World:
         routes = [*service.every_route(self.source)]
         if balanced:
             routes = [r for r in routes if r.frontend.kind is FrontendKind.NODE_PORT]
-        # Flows from networks that the rules single out are others.
-        plain = [r for r in routes if r.network is None] or routes
-        return min(plain, key=lambda r: order.index(r.frontend.kind), default=None)
+        return min(self._own(routes), key=lambda r: order.index(r.frontend.kind), default=None)
+
+    def _own(self, routes: Sequence[Route]) -> Sequence[Route]:
+        """Return the routes of the client; without an address, those of no network, if any."""
+        client = self.client
+        if client is None:
+            return [r for r in routes if r.network is None] or routes
+        found: dict[Frontend, tuple[int, Route]] = {}
+        for route in routes:
+            narrowest = max((n.prefixlen for n in route.networks if client in n), default=-1)
+            known = found.get(route.frontend)
+            if (narrowest >= 0 or route.network is None) and (
+                known is None or known[0] < narrowest
+            ):
+                found[route.frontend] = narrowest, route
+        return [route for _, route in found.values()]
+
+    def singled_out(self, service: ServicePort) -> tuple[Network, ...]:
+        """Return the networks whose clients have another result, by rules on their addresses.
+
+        A client with an address is singled out if it is an endpoint that loses its own flows.
+        """
+        found: dict[Network, None] = {}
+        for entry in self.entries:
+            same = None if entry.view is None else _same(entry.view.services, service)
+            own = None if same is None else self._route(same)
+            if same is None or own is None:
+                continue
+            found |= dict.fromkeys(_losing_hairpins(same, own.frontend, self.client))
+            lot = self._lot_on(same, own)
+            for route in same.every_route(self.source) if self.client is None else ():
+                of_others = route.frontend == own.frontend and route is not own
+                if of_others and self._lot_on(same, route) != lot:
+                    found |= dict.fromkeys(route.networks)
+        return tuple(found)
 
     def is_stopped(self, service: ServicePort) -> bool:
         """Return whether rules of the node itself may drop or reject flows to its endpoints."""
@@ -164,6 +214,21 @@ class World:
         if service is None:
             return ClientTarget(name=f"{address}", lot=of_responses(RESPONSES))
         return self.target(service)
+
+
+def _losing_hairpins(
+    service: ServicePort, frontend: Frontend, client: Address | None
+) -> Iterator[Network]:
+    """Yield the endpoints that lose flows which are sent back to them; of one client, itself."""
+    for route in service.every_route(Source.HAIRPIN):
+        if route.frontend == frontend:
+            for endpoint, lost in zip(route.draws()[0], route.losses(), strict=False):
+                if lost and client in {None, endpoint.address}:
+                    yield network_of(
+                        endpoint.address.version,
+                        int(endpoint.address),
+                        endpoint.address.max_prefixlen,
+                    )
 
 
 def dns_at(services: Iterable[ServicePort], address: Address) -> ServicePort | None:

@@ -188,7 +188,7 @@ class _Comparison:
                 self.not_judged.append(key[0])
 
     def _differ_behind(self, services: Sequence[ServicePort]) -> bool:
-        """Return whether flows fare differently after DNAT, of which objects say nothing."""
+        """Return whether flows have other results after DNAT, of which objects say nothing."""
         return any(any(behind(each, services[0], self._is_nodes)) for each in services[1:])
 
     def _cut_for(self, key: ServicePortKey) -> frozenset[str]:

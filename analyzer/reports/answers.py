@@ -15,8 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from analyzer.clients.callers import Callers
-    from analyzer.clients.operations import PredictedOperation
     from analyzer.cluster.from_dumps import FromDumps
     from analyzer.failure.limits import Threshold
     from analyzer.failure.loss import ServiceLoss
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
     from analyzer.kubeproxy.absent import Absent
     from analyzer.kubeproxy.predict.cluster import Prediction
     from analyzer.kubeproxy.predict.every_node import EveryNode
-    from analyzer.kubeproxy.view import Route, ServicePort, Source, View
+    from analyzer.kubeproxy.view import Route, ServicePort, View
     from analyzer.model.cluster import Cluster
     from analyzer.model.diagnostics import Diagnostic
     from analyzer.model.packet import Packet
@@ -323,49 +321,6 @@ class TimelineAnswer:
     def budget(self) -> Fraction | None:
         """Seconds of all flows that the SLO leaves to lose; None without one."""
         return None if self.slo is None else (1 - self.slo) * self.slo_window
-
-
-@value(kw_only=True)
-class ClientAnswer:
-    """The answer of ``client``: the outcomes of client operations.
-
-    Attributes:
-        fates: what the dead were declared to do, by name.
-        balanced: the nodes among which a balancer draws, with the chance of each; empty without it.
-        assumed: what it assumes besides the dump.
-        absent: ServicePorts of the objects that the dump does not show, of those asked for.
-        max_failure: the limit on the chance to fail.
-        is_open: whether a Service that is not judged may lose more than the one that was chosen.
-        every: whether to show each way in which an operation may end.
-    """
-
-    view: View
-    cluster: Cluster
-    dead: Dead
-    fates: tuple[tuple[str, str], ...]
-    source: Source
-    balanced: tuple[tuple[str, Fraction], ...]
-    found: tuple[PredictedOperation, ...]
-    callers: Callers | None
-    assumed: tuple[str, ...]
-    absent: Absent
-    diagnostics: tuple[Diagnostic, ...]
-    max_failure: Fraction | None = None
-    is_open: bool = False
-    every: bool = False
-
-    @property
-    def not_judged(self) -> tuple[str, ...]:
-        """Names of ServicePorts that are not judged, or only in part."""
-        from analyzer.reports.not_judged import not_judged
-
-        return not_judged(self.view, self.absent)
-
-    @property
-    def is_broken(self) -> bool:
-        """Whether some operation may fail more often than the limit."""
-        fails, most = [each.outcome.fails[1] for each in self.found], self.max_failure
-        return most is not None and (self.is_open or max(fails) > most)
 
 
 @value(kw_only=True)

@@ -10,7 +10,7 @@ from analyzer.clients.outcome import QUANTILES
 from analyzer.clients.plan import Time
 from analyzer.clients.walk import FractionRange
 from analyzer.reports import json_values as values
-from analyzer.reports.answers import ClientAnswer
+from analyzer.reports.client_answer import ClientAnswer
 from analyzer.reports.client_text import known_from
 from analyzer.reports.client_words import why
 from analyzer.reports.timeline_json import number
@@ -34,6 +34,11 @@ def render(answer: ClientAnswer) -> Iterator[str]:
             ),
             "fates": (values.encode({"name": n, "fate": f}) for n, f in answer.fates),
             "source": values.encode(answer.source.value),
+            "client": values.encode(None if answer.client is None else str(answer.client)),
+            "singled_out": (
+                values.encode({"name": name, "networks": [*map(str, networks)]})
+                for name, networks in answer.singled_out
+            ),
             "balancer": (
                 values.encode({"node": name, "chance": number(chance)})
                 for name, chance in answer.balanced

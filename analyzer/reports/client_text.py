@@ -8,18 +8,21 @@ from fractions import Fraction
 from analyzer.clients.operations import Connection, Journey, LookUp, PredictedOperation
 from analyzer.clients.plan import OperationResult, Time
 from analyzer.clients.walk import FractionRange
-from analyzer.reports.answers import ClientAnswer
+from analyzer.reports.client_answer import ClientAnswer
 from analyzer.reports.client_words import why
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.loss_words import named_words
 from analyzer.reports.not_judged import lines
 from analyzer.reports.numbers import limit_percent
-from analyzer.reports.phrases import SOURCES, assumed, count
+from analyzer.reports.phrases import SOURCES, assumed, count, listed
+from analyzer.reports.route_networks import first_networks
 from analyzer.reports.times import length, share
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
+
+    from analyzer.model.addresses import Network
 
 #: Times are shown as multiples of this many seconds.
 _LEAST: Final = Fraction(1, 10)
@@ -67,19 +70,37 @@ def _head(answer: ClientAnswer) -> Iterator[Line]:
     ]
     said = ", ".join(named) or "nothing"
     where = f" at node {answer.view.node}" if answer.view.node and not answer.balanced else ""
-    yield Line((Span(f"Clients: {SOURCES[answer.source]}{where}. Dead: {said}.", Style.STRONG),))
+    who = SOURCES[answer.source] if answer.client is None else _named(answer)
+    yield Line((Span(f"Clients: {who}{where}. Dead: {said}.", Style.STRONG),))
     if answer.balanced:
         nodes = ", ".join(f"{name} {share(each, each)}" for name, each in answer.balanced)
         yield Line((f"The load balancer draws {nodes}.",))
+    yield from _singled_out(answer)
     yield _worst(answer)
     if answer.is_broken:
         assert answer.max_failure is not None
         most = limit_percent(answer.max_failure)
         beyond = sum(each.outcome.fails[1] > answer.max_failure for each in answer.found)
-        says = "Not everything was judged: that breaks --max-failure; --service names what counts."
+        hint = "--service names what counts" if answer.is_open else "--from IP judges one client"
+        says = f"Not everything was judged: that breaks --max-failure; {hint}."
         if beyond:
             says = f"--max-failure {most}: {count(beyond, 'operation')} may fail more often."
         yield Line((Span(says, Style.BAD),))
+
+
+def _named(answer: ClientAnswer) -> str:
+    return f"{answer.client}, {SOURCES[answer.source]}"
+
+
+def _singled_out(answer: ClientAnswer) -> Iterator[Line]:
+    """Yield whose flows end differently, so that the answer is not theirs."""
+    services: dict[tuple[Network, ...], list[str]] = {}
+    for name, networks in answer.singled_out:
+        services.setdefault(networks, []).append(name)
+    for networks, names in services.items():
+        named = first_networks([*map(str, networks)], len(networks))
+        says = f"Not judged: clients in {named}, whose flows to {listed(names)} end differently."
+        yield Line((Span(f"{says} --from IP judges one.", Style.WARNING),))
 
 
 def _worst(answer: ClientAnswer) -> Line:
@@ -87,7 +108,7 @@ def _worst(answer: ClientAnswer) -> Line:
     found = max(answer.found, key=lambda each: (each.outcome.fails[1], each.outcome.fails[0]))
     fails, operation = found.outcome.fails, found.operation
     if not fails[1]:
-        return Line(("Nothing fails.",))
+        return Line(("Nothing fails for the others." if answer.singled_out else "Nothing fails.",))
     may = sum(1 for each in answer.found if each.outcome.fails[1])
     told = f"Worst: {operation.client}, which cannot {operation.says} in {share(*fails)} of cases"
     return Line((f"{told}; {may:,} of {count(len(answer.found), 'operation')} may fail.",))

@@ -23,12 +23,13 @@ from analyzer.inputs.api_objects import ApiObjects
 from analyzer.inputs.files import read_file
 from analyzer.inputs.nodes import read_nodes
 from analyzer.inputs.recognised import read_input
+from analyzer.inputs.source_kind import client_source
 from analyzer.kubeproxy.select import narrow
 from analyzer.kubeproxy.view import FrontendKind, Source
 from analyzer.model.value import replace, value
 from analyzer.output import finish
 from analyzer.questions.evaluating import dead_of, evaluated_services, warnings_of_dead
-from analyzer.reports.answers import ClientAnswer
+from analyzer.reports.client_answer import ClientAnswer
 from analyzer.reports.not_judged import not_judged
 from analyzer.verbs.client_names import Names
 
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from analyzer.failure.models import Dead
     from analyzer.inputs.recognised import Input
     from analyzer.kubeproxy.view import Endpoint, ServicePort
+    from analyzer.model.addresses import Network
     from analyzer.model.resolv_conf import ResolvConf
 
 #: Names in every cluster, in a form that needs the search domains.
@@ -58,6 +60,8 @@ def client(options: SimpleNamespace) -> int:
         dead=asked.died,
         fates=tuple((name, fate.value) for name, fate in options.fate),
         source=asked.world.source,
+        client=asked.world.client,
+        singled_out=tuple(asked.singled_out.items()),
         balanced=tuple((each.node or "", each.chance) for each in asked.world.entries)
         if options.balancer
         else (),
@@ -97,17 +101,15 @@ class _Asked:
         self._objects = ApiObjects(options)
         self.assumed: list[str] = []
         self.is_open = False  # until a Service is chosen among those that are judged
-        source = options.source or ("external" if options.balancer else "pod")
+        #: By ServicePort the networks whose clients the rules treat differently from others.
+        self.singled_out: dict[str, tuple[Network, ...]] = {}
         if options.balancer:
-            if source != "external":
-                raise UsageError(
-                    f"--balancer and --from {source}: a load balancer is outside the cluster"
-                )
             inputs = read_nodes(options)
             self._inputs = {each.of.node or each.of.name: each.given for each in inputs}
             self.given = next(iter(self._inputs.values()))
         else:
             self.given = read_input(options, self._objects)
+        source, address = client_source(options.source, self.given, balanced=bool(options.balancer))
         self.absent, self.services = evaluated_services(options, self.given)
         self.died = self._dead()
         fates = _Fates(said=self._said(), given=self.given)
@@ -121,7 +123,8 @@ class _Asked:
             entries=tuple(self._balanced(fates)) if options.balancer else (one,),
             dead=self.died,
             fate_of=fates.of,
-            source=Source(source),
+            source=source,
+            client=address,
             ready=self._objects.ready_endpoints,
         )
 
@@ -256,7 +259,7 @@ class _Asked:
 
     def _connection(self, connector: Connector, service: ServicePort) -> Connection:
         frontend = self.world.route(service).frontend
-        self._note_stopped(service)
+        self._note_rules(service)
         if connector.to is To.PODS and self._objects.ready_endpoints(service) is None:
             self._note(
                 "clients that choose among endpoints themselves know those that the rules draw; "
@@ -269,15 +272,18 @@ class _Asked:
         for address in conf.nameservers:
             service = dns_at(self.given.view.services, address)
             if service is not None:
-                self._note_stopped(service)
+                self._note_rules(service)
 
-    def _note_stopped(self, service: ServicePort) -> None:
+    def _note_rules(self, service: ServicePort) -> None:
         says = (
             f"rules of the node itself may stop flows to {service.name.text}: each of their "
             "packets is drawn anew, so chances and delays are bounds"
         )
         if self.world.is_stopped(service):
             self._note(says)
+        networks = self.world.singled_out(service)
+        if networks:
+            self.singled_out[service.name.text] = networks
 
     def _note(self, says: str) -> None:
         if says not in self.assumed:

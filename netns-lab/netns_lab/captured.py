@@ -13,13 +13,12 @@ from ipaddress import ip_address
 from types import SimpleNamespace
 from typing import Final
 
-from analyzer.errors import ParseError
 from analyzer.inputs.recognised import Input
+from analyzer.inputs.source_kind import source_kind
 from analyzer.kubeproxy.select import narrow
 from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Share, Source
 from analyzer.model.addresses import Address
 from analyzer.model.lab_pcap import PassedOver
-from analyzer.model.region import holds
 from netns_lab.arriving import seen_from
 from netns_lab.asked import routes_to
 from netns_lab.decoding import CUT, FRAGMENTS, Fragment, Incomplete, Segment
@@ -194,7 +193,7 @@ class Capture:
         port, place = found.destination[1], _named_in_part(found)
         services = self._destinations.services(found)
         if services:
-            possible = {source_of(self._given, ip_address(found.source[0])), Source.HAIRPIN}
+            possible = {source_kind(self._given, ip_address(found.source[0])), Source.HAIRPIN}
             if not any(id(each) in self._asked for each in services):
                 self._pass(NOT_ASKED, place)
             elif self._sources.isdisjoint(each.value for each in possible):
@@ -321,30 +320,11 @@ class Capture:
     def _source_of(self, service: ServicePort, client: Address) -> Source:
         """Return what a client is to the node and the Service; a pod, if nothing says otherwise."""
         if client not in self._of:
-            self._of[client] = source_of(self._given, client)
+            self._of[client] = source_kind(self._given, client)
         found = self._of[client]
         if found is not Source.NODE and client in self._destinations.addresses[id(service)]:
             return Source.HAIRPIN
         return found
-
-
-def source_of(given: Input, client: Address) -> Source:
-    """Return what a client is to the node; a pod, if nothing says otherwise."""
-    if client in given.own or client.is_loopback:
-        return Source.NODE
-    parts = given.parts or (given,)
-    part = next((each for each in parts if client.version in each.versions), parts[0])
-    recogniser = part.recogniser
-    places = recogniser.places(client.version)  # type: ignore[union-attr]  # of one part it is none of several
-    if holds(places.here, int(client)):
-        return Source.POD
-    if holds(places.elsewhere, int(client)):
-        return Source.POD_ELSEWHERE
-    try:
-        is_outside = recogniser.is_outside(client)  # type: ignore[union-attr]  # as above
-    except ParseError:
-        is_outside = False
-    return Source.EXTERNAL if is_outside else Source.POD
 
 
 def _has(route: Route, client: Address) -> bool:

@@ -51,7 +51,6 @@ from analyzer.outage.scenario import scenario
 from analyzer.outage.timeline import play
 from analyzer.parsers.iptables_save import parse
 from analyzer.reports.answers import (
-    ClientAnswer,
     LossAnswer,
     LossNode,
     LossNodesAnswer,
@@ -61,6 +60,7 @@ from analyzer.reports.answers import (
     TreeAnswer,
     WhatIfAnswer,
 )
+from analyzer.reports.client_answer import ClientAnswer
 from analyzer.reports.cluster_sql_answer import SqlAnswer
 from analyzer.reports.diff_answer import DiffAnswer
 from analyzer.reports.document import Document

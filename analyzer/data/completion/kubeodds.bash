@@ -277,7 +277,6 @@ _shtab_kubeodds_client___input_format_choices=(iptables-list iptables-save nft n
 _shtab_kubeodds_client__o_choices=(json markdown text)
 _shtab_kubeodds_client___format_choices=(json markdown text)
 _shtab_kubeodds_client___color_choices=(auto always never)
-_shtab_kubeodds_client___from_choices=(pod pod-elsewhere node external)
 _shtab_kubeodds_diff___input_format_choices=(iptables-list iptables-save nft nft-json)
 _shtab_kubeodds_diff__o_choices=(html json markdown text tsv)
 _shtab_kubeodds_diff___format_choices=(html json markdown text tsv)

@@ -399,7 +399,7 @@ complete -c kubeodds -n '_shtab_kubeodds_using client' -l client -x -d 'which cl
 complete -c kubeodds -n '_shtab_kubeodds_using client' -l lookup -x -d 'the name to look up; with a final dot there is no search (default: kubernetes.default)'
 complete -c kubeodds -n '_shtab_kubeodds_using client' -l resolv-conf -xka "(__fish_complete_path (commandline -ct))" -d 'a pod'"'"'s resolv.conf (default: that of dnsPolicy ClusterFirst, with ndots:5)'
 complete -c kubeodds -n '_shtab_kubeodds_using client' -l requires -xka "(__fish_complete_path (commandline -ct))" -d 'journeys, in TOML: look-ups and connections that must succeed one after another'
-complete -c kubeodds -n '_shtab_kubeodds_using client' -l from -xka "pod pod-elsewhere node external" -d 'where clients are (default: pod; with --balancer external)'
+complete -c kubeodds -n '_shtab_kubeodds_using client' -l from -x -d 'where clients are: pod, pod-elsewhere, node, external, or a client'"'"'s IP address, if rules single it out (default: pod; with --balancer external)'
 complete -c kubeodds -n '_shtab_kubeodds_using client' -l fate -x -d 'how a dead node or endpoint behaves: silent, refused or unreachable (default: silent)'
 complete -c kubeodds -n '_shtab_kubeodds_using client' -l caller -x -d 'the pods that call, by a name such as shop/web-* or by labels (shop/app=web): those on dead nodes are dead too (needs pods in --objects)'
 complete -c kubeodds -n '_shtab_kubeodds_using client' -l balancer -x -d 'a load balancer in front of NodePorts draws a node first, dead or alive: uniform, or by weights in TOML (worker1 = 3); give a dump for each node'

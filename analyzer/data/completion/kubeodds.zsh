@@ -158,7 +158,7 @@ _shtab_kubeodds_client_options=(
   "--lookup[the name to look up\; with a final dot there is no search (default\: kubernetes.default)]:NAME:"
   "--resolv-conf[a pod\'s resolv.conf (default\: that of dnsPolicy ClusterFirst, with ndots\:5)]:FILE:_files"
   "--requires[journeys, in TOML\: look-ups and connections that must succeed one after another]:FILE:_files"
-  "--from[where clients are (default\: pod\; with --balancer external)]:source:(pod pod-elsewhere node external)"
+  "--from[where clients are\: pod, pod-elsewhere, node, external, or a client\'s IP address, if rules single it out (default\: pod\; with --balancer external)]:SOURCE:"
   "*--fate[how a dead node or endpoint behaves\: silent, refused or unreachable (default\: silent)]:NAME=FATE:"
   "--caller[the pods that call, by a name such as shop\/web-\* or by labels (shop\/app\=web)\: those on dead nodes are dead too (needs pods in --objects)]:NS/POD:"
   "--balancer[a load balancer in front of NodePorts draws a node first, dead or alive\: uniform, or by weights in TOML (worker1 \= 3)\; give a dump for each node]:uniform|FILE:"

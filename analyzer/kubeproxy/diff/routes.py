@@ -88,7 +88,7 @@ class _Side:
     @cached_property
     def ended(self) -> frozenset[str]:
         """The endpoints whose flows are all lost after DNAT, so that their source is no matter."""
-        # Flows that are lost for want of masquerading are what a change of it is about.
+        # Flows that are lost for lack of masquerading are what a change of it is about.
         return frozenset(
             text
             for text, lost in self.losses.items()
@@ -252,7 +252,7 @@ class _Differences:
 
 
 def _by_kind(lost: Endings) -> Endings:
-    """Return how the flows of one endpoint are lost, but for want of masquerading."""
+    """Return how the flows of one endpoint are lost, but for lack of masquerading."""
     return summed([(Ending(kind=end.kind), share) for end, share in lost if end != OWN_SOURCE])
 
 

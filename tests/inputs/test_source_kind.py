@@ -1,0 +1,48 @@
+"""An address is a pod's of this node or of another, the node's own, or outside."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+
+import pytest
+
+from analyzer.arguments.command_line import parse
+from analyzer.errors import UsageError
+from analyzer.inputs.recognised import Input, read_input
+from analyzer.inputs.source_kind import client_source, source_kind
+from analyzer.kubeproxy.view import Source
+from tests.support.commands import DUMP, OBJECTS
+
+
+@pytest.fixture(scope="module")
+def given() -> Input:
+    return read_input(parse(["services", DUMP, *OBJECTS, "--node", "worker1"]))
+
+
+@pytest.mark.parametrize(
+    ("address", "kind"),
+    [
+        ("10.244.1.200", Source.POD),
+        ("10.244.0.200", Source.POD_ELSEWHERE),
+        ("192.168.0.11", Source.NODE),
+        ("127.0.0.1", Source.NODE),
+        # Another node, and its pods with hostNetwork.
+        ("192.168.0.10", Source.POD_ELSEWHERE),
+        ("203.0.113.9", Source.EXTERNAL),
+    ],
+)
+def test_an_address_is_of_a_kind(given: Input, address: str, kind: Source) -> None:
+    assert source_kind(given, ip_address(address)) is kind
+    assert client_source(ip_address(address), given, balanced=False) == (kind, ip_address(address))
+
+
+def test_a_kind_is_itself(given: Input) -> None:
+    assert client_source(Source.NODE, given, balanced=False) == (Source.NODE, None)
+    assert client_source(None, given, balanced=False) == (Source.POD, None)
+    assert client_source(None, given, balanced=True) == (Source.EXTERNAL, None)
+
+
+@pytest.mark.parametrize("asked", [Source.POD, ip_address("10.244.1.200")])
+def test_a_balancer_is_outside(given: Input, asked: Source) -> None:
+    with pytest.raises(UsageError, match="a load balancer is outside the cluster"):
+        client_source(asked, given, balanced=True)

@@ -1,0 +1,57 @@
+"""Which clients `client` judges: those of a kind, or one by its address; the others are named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.client_documents import ASKED, document, fails, point
+from tests.support.commands import DUMP, OBJECTS, Command
+
+
+def edited(command: Command, rule: str) -> tuple[str, ...]:
+    """Return the arguments for the dump with a rule before all others of FORWARD."""
+    text = Path(DUMP).read_text().replace("-A FORWARD ", f"-A FORWARD {rule}\n-A FORWARD ", 1)
+    return (command.file("edited.txt", text), *OBJECTS, "--node", "worker1", "--client", "glibc")
+
+
+ONE_POD = "-s 10.244.1.77/32 -p udp -m udp --dport 53 -j DROP"
+#: One endpoint of DNS drops what is sent back to it.
+HAIRPIN = "-s 10.244.1.4/32 -d 10.244.1.4/32 -j DROP"
+
+
+@pytest.mark.parametrize(
+    ("rule", "network"), [(ONE_POD, "10.244.1.77/32"), (HAIRPIN, "10.244.1.4/32")]
+)
+def test_whom_rules_single_out_is_not_judged(command: Command, rule: str, network: str) -> None:
+    given = edited(command, rule)
+    done = command("client", *given, "--max-failure", "10%")
+    assert done.status == 1
+    assert (
+        f"Not judged: clients in {network}, whose flows to kube-system/kube-dns:dns end differently"
+    ) in done.out
+    assert "Nothing fails for the others.\n" in done.out
+    found = document(command, *given)
+    assert found["singled_out"] == [{"name": "kube-system/kube-dns:dns", "networks": [network]}]
+    # Who names another client has an answer for it.
+    other = (*given, "--from", "10.244.1.78", "--max-failure", "10%")
+    found = document(command, *other)
+    assert (found["client"], found["source"], found["singled_out"]) == ("10.244.1.78", "pod", [])
+    assert fails(found)["glibc"] == point(0, 1)
+
+
+def test_a_client_that_rules_single_out_is_judged_by_its_address(command: Command) -> None:
+    given = (*edited(command, ONE_POD), "--from", "10.244.1.77")
+    found = document(command, *given, "--max-failure", "10%", status=1)
+    assert fails(found)["glibc"] == point(1, 1)
+    assert found["singled_out"] == []
+    assert command("client", *given).out.startswith("Clients: 10.244.1.77, a pod at node worker1.")
+    given = (*edited(command, HAIRPIN), "--from", "10.244.1.4")
+    assert command("client", *given, "--max-failure", "10%").status == 1
+
+
+def test_from_is_a_kind_or_an_address(command: Command) -> None:
+    done = command("client", *ASKED, "--from", "pods")
+    assert done.status == 2
+    assert "'pods' is no IP address, and none of pod, pod-elsewhere, node, external" in done.err
