@@ -253,7 +253,14 @@ def test_a_flow_that_the_node_forwards_has_no_owner(
     [
         ("docker", {"pod": {("drop", 1)}, "pod-elsewhere": {("drop", 1)}}),
         ("csf", {"node": {("reject", 1)}}),
-        ("kube-router", {of: {("reject", 0.5)} for of in ("pod", "pod-elsewhere", "external")}),
+        (
+            "kube-router",
+            {
+                **{of: {("reject", 0.5)} for of in ("pod", "pod-elsewhere", "external")},
+                # Of one endpoint all, of the other none.
+                "hairpin": {("reject", 0)},
+            },
+        ),
     ],
 )
 def test_what_rules_end_after_dnat_is_a_change_between_dumps(

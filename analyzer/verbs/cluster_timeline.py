@@ -8,7 +8,7 @@ from fractions import Fraction
 from types import SimpleNamespace
 
 from analyzer.cluster.content import Contents
-from analyzer.cluster.course import Moment, Stood, lost_over, moments, stood, time_of
+from analyzer.cluster.course import Moment, Stood, coincide, lost_over, moments, stood, time_of
 from analyzer.cluster.node_names import NodeNames
 from analyzer.cluster.reference import service_port_key
 from analyzer.errors import AnalyzerError, InputError, UsageError, suggestion
@@ -266,15 +266,18 @@ class _Courses:
                 why = f"{node}: {unknown[0]}"
                 continue
             compared = True
-            cut = moments([each.at for each in of], self._times)
+            dumped = [each.at for each in of]
+            cut = moments(dumped, self._times)
             facts = [
                 [frozenset(d.findings()) if isinstance(d, Drift) else frozenset() for d in s.drift]
                 for s in of
             ]
             every = {each for row in facts for one in row for each in one}
             for each in sorted(every, key=lambda e: (e.service, e.drift.value, e.what)):
-                if not each.service or self._is_asked(each.service):
-                    lasted = time_of(cut, _holds(facts, each))
+                holds = _holds(facts, each)
+                asked = not each.service or self._is_asked(each.service)
+                if asked and coincide(dumped, self._times, holds):
+                    lasted = time_of(cut, holds)
                     found.append(
                         Wrong(
                             node=node,
