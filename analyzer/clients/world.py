@@ -16,6 +16,7 @@ from analyzer.clients.responses import (
     of_responses,
 )
 from analyzer.clients.target import ClientTarget
+from analyzer.failure.hairpin_loss import sent_by
 from analyzer.failure.models import Dead
 from analyzer.failure.route_loss import route_loss
 from analyzer.kubeproxy.proxy_mode import ProxyMode
@@ -156,7 +157,10 @@ class World:
         routes = [*service.every_route(self.source)]
         if balanced:
             routes = [r for r in routes if r.frontend.kind is FrontendKind.NODE_PORT]
-        return min(self._own(routes), key=lambda r: order.index(r.frontend.kind), default=None)
+        found = min(self._own(routes), key=lambda r: order.index(r.frontend.kind), default=None)
+        if found is None or self.client is None:
+            return found
+        return sent_by(self.client, service, found)
 
     def _own(self, routes: Sequence[Route]) -> Sequence[Route]:
         """Return the routes of the client; without an address, those of no network, if any."""
@@ -176,17 +180,19 @@ class World:
     def singled_out(self, service: ServicePort) -> tuple[Network, ...]:
         """Return the networks whose clients have another result, by rules on their addresses.
 
-        A client with an address is singled out if it is an endpoint that loses its own flows.
+        So do endpoints that lose their own flows. A client with an address is judged by that.
         """
         found: dict[Network, None] = {}
+        if self.client is not None:
+            return ()
         for entry in self.entries:
             same = None if entry.view is None else _same(entry.view.services, service)
             own = None if same is None else self._route(same)
             if same is None or own is None:
                 continue
-            found |= dict.fromkeys(_losing_hairpins(same, own.frontend, self.client))
+            found |= dict.fromkeys(_losing_hairpins(same, own.frontend))
             lot = self._lot_on(same, own)
-            for route in same.every_route(self.source) if self.client is None else ():
+            for route in same.every_route(self.source):
                 of_others = route.frontend == own.frontend and route is not own
                 if of_others and self._lot_on(same, route) != lot:
                     found |= dict.fromkeys(route.networks)
@@ -216,19 +222,14 @@ class World:
         return self.target(service)
 
 
-def _losing_hairpins(
-    service: ServicePort, frontend: Frontend, client: Address | None
-) -> Iterator[Network]:
-    """Yield the endpoints that lose flows which are sent back to them; of one client, itself."""
+def _losing_hairpins(service: ServicePort, frontend: Frontend) -> Iterator[Network]:
+    """Yield the endpoints that lose flows which are sent back to them."""
     for route in service.every_route(Source.HAIRPIN):
         if route.frontend == frontend:
             for endpoint, lost in zip(route.draws()[0], route.losses(), strict=False):
-                if lost and client in {None, endpoint.address}:
-                    yield network_of(
-                        endpoint.address.version,
-                        int(endpoint.address),
-                        endpoint.address.max_prefixlen,
-                    )
+                address = endpoint.address
+                if lost:
+                    yield network_of(address.version, int(address), address.max_prefixlen)
 
 
 def dns_at(services: Iterable[ServicePort], address: Address) -> ServicePort | None:

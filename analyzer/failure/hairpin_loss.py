@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from analyzer.failure.models import Dead
 from analyzer.failure.route_loss import DrawnLosses, RouteLoss, greatness
 from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, Source
+from analyzer.model.addresses import Address
 from analyzer.model.endings import Endings, part, total
 from analyzer.model.probability import ALWAYS, NEVER, Bounds
 from analyzer.model.value import replace, value
@@ -90,6 +91,21 @@ def _every_sender(
         if lost := hairpin.losses():
             pods = [*service.routes_from(Source.POD)] if pods is None else pods
             yield hairpin, _senders(hairpin, lost, pods, drawn)
+
+
+def sent_by(client: Address, service: ServicePort, route: Route) -> Route:
+    """Return a route as flows of `client` have it: if it is an endpoint, with its hairpin flows."""
+    lost: dict[Endpoint, Endings] = {}
+    for hairpin in service.routes_from(Source.HAIRPIN):
+        if hairpin.frontend == route.frontend and (every := hairpin.losses()):
+            lost |= zip(hairpin.draws()[0], every, strict=True)
+    if not any(endpoint.address == client for endpoint in lost):
+        return route
+    shares = [
+        replace(s, lost=lost[s.endpoint]) if s.endpoint.address == client else s
+        for s in route.shares
+    ]
+    return replace(route, shares=tuple(shares))
 
 
 def route_of_sender(endpoint: Endpoint, hairpin: Route, pods: Iterable[Route]) -> Route:
