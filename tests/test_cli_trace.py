@@ -27,6 +27,17 @@ def ends(document: Any) -> list[tuple[str, str | None, bool | None]]:
     return [(e["outcome"], e["address"], e["masquerade"]) for e in document["outcomes"]]
 
 
+def test_what_has_the_nodes_address_the_node_sends(capsys: pytest.CaptureFixture[str]) -> None:
+    wanted = traced(capsys, *GIVEN, "--from", "192.168.0.11", "--from-node", *APP)
+    found = traced(capsys, *GIVEN, "--from", "192.168.0.11", *APP)
+    assert found == wanted
+    assert found["packet"]["made_here"]
+    arriving = traced(capsys, *GIVEN, "--from", "192.168.0.11", "--in-interface", "eth0", *APP)
+    assert not arriving["packet"]["made_here"]
+    other = traced(capsys, *GIVEN, "--from", "192.168.0.10", *APP)
+    assert not other["packet"]["made_here"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

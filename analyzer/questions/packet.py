@@ -151,10 +151,9 @@ def _packet(options: SimpleNamespace, own: tuple[Address, ...], family: str) -> 
             )
     elif options.icmp_type is not None:
         raise UsageError("--icmp-type needs --protocol icmp")
-    # Nothing comes in from loopback: what has such a source the node has made.
-    made_here = options.from_node or (
-        given is not None and given.is_loopback and options.in_interface is None
-    )
+    # Nothing comes in from loopback, or from the node itself (accept_local is off).
+    of_node = given is not None and (given.is_loopback or given in own)
+    made_here = options.from_node or (of_node and options.in_interface is None)
     return Packet(
         protocol=protocol,
         source=source,

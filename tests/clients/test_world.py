@@ -24,8 +24,7 @@ from tests.support.commands import DUMP, OBJECTS
 from tests.support.effort import examples
 
 _ENDPOINTS: Final = ("10.244.0.3", "10.244.1.4", "10.244.0.7", "10.244.1.9")
-_NODE: Final = "192.168.0.11"
-_CLIENTS: Final = (*_ENDPOINTS, "10.244.1.77", "10.244.0.50", _NODE, "203.0.113.9")
+_CLIENTS: Final = (*_ENDPOINTS, "10.244.1.77", "10.244.0.50", "192.168.0.11", "203.0.113.9")
 _SERVICES: Final = {"kube-system/kube-dns:dns": "10.96.0.10:53", "default/app": "10.96.18.52:80"}
 
 
@@ -56,7 +55,6 @@ def traced(folder: Path, dump: str, client: str, service: str) -> tuple[float, f
     """Return the chance that a packet of a client gets no answer, as `trace` has it."""
     protocol = "udp" if "dns" in service else "tcp"
     words = ["trace", dump, "--from", client, "--to", _SERVICES[service], "--protocol", protocol]
-    words += ["--from-node"] if client == _NODE else []
     given_ = [*words, *OBJECTS, "--node", "worker1", "-o", "json"]
     assert cli.main([*given_, "--output", str(folder / "trace.json")]) == 0
     ends = json.loads((folder / "trace.json").read_text())["outcomes"]
