@@ -269,7 +269,7 @@ class NftFamily:
         before = SurroundingRules(
             self._tables, NAT_HOOKS, self._family, situation, self._read.plain_map
         )
-        return PlainServices(self._walks, before, self._own, self._parts)
+        return PlainServices(self._walks, before, self._own, self._parts, self._addresses)
 
     @cached_property
     def _every_route(self) -> SourceRoutes:

@@ -205,8 +205,17 @@ class _Differences:
     def _masquerades(self) -> Iterator[MasqueradeChange]:
         a, b = self._a, self._b
         in_b = dict(zip(b.endpoints, b.masks, strict=True))
+        # What an endpoint sends itself is in the hairpin routes.
+        itself = {
+            network.network_address
+            for side in (a, b)
+            for network in side.asked.route.networks
+            if network.num_addresses == 1
+        }
         for text, mask in zip(a.endpoints, a.masks, strict=True):
             if text not in in_b or text in a.ended or text in b.ended:
+                continue
+            if itself and a.known[text].address in itself:
                 continue
             other = in_b[text]
             if mask is None or other is None:
@@ -221,18 +230,24 @@ class _Differences:
         return (a, b) if self._end_differently(a, b) else None
 
     def _lost_hairpins(self) -> tuple[Otherwise, Otherwise] | None:
-        """Return what happens to flows that are sent back to their pod, of all endpoints together.
+        """Return what happens to flows that are sent back to their pod, of endpoints that differ.
 
         Where else an endpoint's own flows go is in the other routes.
         """
         a, b = self._a.losses, self._b.losses
         common = [text for text in {**a, **b} if text in self._a.known and text in self._b.known]
-        ends = [(_by_kind(a.get(each, ())), _by_kind(b.get(each, ()))) for each in common]
-        differ = [self._end_differently(*map(_outcomes, each)) for each in ends]
-        if not any(differ):
+        ended = self._a.ended | self._b.ended  # of which no change of masquerading is told
+        ends = [
+            tuple([_by_kind(lost.get(each, ()), is_ended=each in ended) for lost in (a, b)])
+            for each in common
+        ]
+        differ = [each for each in ends if self._end_differently(*map(_outcomes, each))]
+        if not differ:
             return None
-        one, other = zip(*ends, strict=True)
-        return _outcomes(any_of(one)), _outcomes(any_of(other))
+        one, other = map(any_of, zip(*differ, strict=True))
+        if one == other:  # what one endpoint loses in the first dump, another does in the second
+            one, other = differ[0]
+        return _outcomes(one), _outcomes(other)
 
     def _end_differently(self, a: Otherwise, b: Otherwise) -> bool:
         """Return whether flows certainly end differently, and note if that is not known."""
@@ -251,9 +266,10 @@ class _Differences:
         return any(differ)
 
 
-def _by_kind(lost: Endings) -> Endings:
-    """Return how the flows of one endpoint are lost, but for lack of masquerading."""
-    return summed([(Ending(kind=end.kind), share) for end, share in lost if end != OWN_SOURCE])
+def _by_kind(lost: Endings, *, is_ended: bool) -> Endings:
+    """Return how an endpoint's flows are lost; for lack of masquerading only if `is_ended`."""
+    told = [(end, share) for end, share in lost if is_ended or end != OWN_SOURCE]
+    return summed([(Ending(kind=end.kind), share) for end, share in told])
 
 
 def _outcomes(lost: Endings) -> Otherwise:

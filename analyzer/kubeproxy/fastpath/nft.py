@@ -32,7 +32,7 @@ from analyzer.kubeproxy.rows.plain_shares import (
 )
 from analyzer.kubeproxy.source_part import SourcePart
 from analyzer.kubeproxy.view import Endpoint, Frontend, FrontendKind, Route, Source
-from analyzer.model.addresses import Address, address_to_text, host_text
+from analyzer.model.addresses import Address, Network, address_to_text, host_text
 from analyzer.model.packet import Mark, Packet
 from analyzer.model.probability import NEVER, Bounds, numgen_weights
 from analyzer.model.region import Intervals, Region, everything, one_each
@@ -107,7 +107,8 @@ class PlainServices:
     """Makes the routes of plain Services; uses `walks` for what does not follow from rows.
 
     `before` are the rules around the chains of Services, `own` the node's addresses, if known;
-    `parts` has the sources of each kind.
+    `parts` has the sources of each kind. The address that represents the sources of a route is
+    added to `addresses`, if it is not the usual one.
     """
 
     def __init__(
@@ -116,7 +117,9 @@ class PlainServices:
         before: SurroundingRules,
         own: tuple[Address, ...],
         parts: SourceParts,
+        addresses: dict[tuple[Frontend, str, Source, Network | None], Address],
     ) -> None:
+        self._addresses = addresses
         self._walks = walks
         self._before = before
         self._own = frozenset(own)
@@ -336,6 +339,9 @@ class PlainServices:
         ways = self._ways_of(kind, source, place, service.drawn)
         parts = [(way.part, self._after(source, way, place)) for way in ways]
         for part, after in differing_parts(service, parts):
+            if part.network is not None and part.address is not None:
+                to = place.frontend, place.protocol, source, part.network
+                self._addresses[to] = part.address
             shares = PlainShares(service.drawn, service.protocol, after, is_quiet)
             yield Route(place.frontend, source, shares, NEVER, part.network, (), part.also)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import pytest
 from hypothesis import given
@@ -27,6 +27,41 @@ _Key = tuple[str, ...]
 _CAPTURE: Final = Capture(
     FIXTURES / "1.36.2-iptables-legacy" / "two-node@worker1" / "iptables-legacy-save.txt"
 )
+_NFT: Final = Capture(FIXTURES / "1.36.2-nftables" / "two-node@worker1" / "nft-list-ruleset.txt")
+
+
+class Rule(NamedTuple):
+    """A rule of another program on flows to an endpoint, or on answers from it."""
+
+    chain: str
+    protocol: str
+    port: int
+    endpoint: str
+    client: str | None
+    is_answer: bool
+    is_drawn: bool
+    target: str
+
+    def with_capture(self, *, nft: bool) -> tuple[Capture, str]:
+        """Return a capture, and its text with the rule before all others."""
+        return (_NFT, self._in_nft()) if nft else (_CAPTURE, with_rule(_CAPTURE, self._text()))
+
+    def _text(self) -> str:
+        one, other, port = ("-s", "-d", "--sport") if self.is_answer else ("-d", "-s", "--dport")
+        client = "" if self.client is None else f" {other} {self.client}/32"
+        part = " -m statistic --mode random --probability 0.25000000000" if self.is_drawn else ""
+        of = f"-p {self.protocol} -m {self.protocol} {port} {self.port}"
+        return f"-A {self.chain} {one} {self.endpoint}/32{client} {of}{part} -j {self.target}"
+
+    def _in_nft(self) -> str:
+        one, other, port = ("s", "d", "sport") if self.is_answer else ("d", "s", "dport")
+        client = "" if self.client is None else f" ip {other}addr {self.client}"
+        part = " numgen random mod 4 0" if self.is_drawn else ""
+        of = f"ip {one}addr {self.endpoint}{client} {self.protocol} {port} {self.port}{part}"
+        hook = f"type filter hook {self.chain.lower()} priority 0; policy accept;"
+        verdict = self.target.lower()
+        own = f"table ip others {{\n\tchain x {{\n\t\t{hook}\n\t\t{of} {verdict}\n\t}}\n}}\n"
+        return f"{_NFT.dump.read_text()}{own}"
 
 
 def with_rule(capture: Capture, rule: str) -> str:
@@ -76,30 +111,48 @@ def told(changes: tuple[ServiceChange, ...]) -> dict[_Key, dict[str, float]]:
 
 
 addresses = st.sampled_from(["10.244.0.3", "10.244.1.4", "10.244.0.7", "10.244.1.9"])
+clients = st.sampled_from(["10.244.1.77", "10.244.0.50", "203.0.113.9", "10.244.1.9"])
+rules = st.builds(
+    lambda of, *rest: Rule(rest[0], *of, *rest[1:]),
+    st.sampled_from([("udp", 53), ("tcp", 53), ("tcp", 8080)]),
+    st.sampled_from(["FORWARD", "INPUT", "OUTPUT"]),
+    addresses,
+    st.none() | clients,
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from(["DROP", "REJECT"]),
+)
 
 
-@st.composite
-def rules(draw: st.DrawFn) -> str:
-    """Return a rule on flows to an endpoint, or on answers from it."""
-    chain = draw(st.sampled_from(["FORWARD", "INPUT", "OUTPUT"]))
-    protocol, port = draw(st.sampled_from([("udp", 53), ("tcp", 53), ("tcp", 8080)]))
-    side, of = draw(st.sampled_from([("-s", "--sport"), ("-d", "--dport")]))
-    part = draw(st.sampled_from(["", " -m statistic --mode random --probability 0.25000000000"]))
-    target = draw(st.sampled_from(["DROP", "REJECT --reject-with icmp-port-unreachable"]))
-    matches = f"{side} {draw(addresses)}/32 -p {protocol} -m {protocol} {of} {port}{part}"
-    return f"-A {chain} {matches} -j {target}"
+@pytest.mark.parametrize("nft", [False, True])
+def test_losses_of_a_new_rule_are_what_differs(nft: bool) -> None:
+    @examples(8, 300)
+    @given(rules)
+    def check(rule: Rule) -> None:
+        capture, text = rule.with_capture(nft=nft)
+        a, b = side_of_capture(capture), side_of_capture(capture, text=text)
+        found = compared(a, b)
+        wanted = lost(b)
+        assert not lost(a)
+        assert {key: pytest.approx(ends) for key, ends in wanted.items()} == told(found.changes)
+        assert found.verdict is (Conclusion.DIFFERENT if wanted else Conclusion.SAME)
+
+    check()
 
 
-@examples(10, 300)
-@given(rules())
-def test_losses_of_a_new_rule_are_what_differs(rule: str) -> None:
-    a = side_of_capture(_CAPTURE)
-    b = side_of_capture(_CAPTURE, text=with_rule(_CAPTURE, rule))
-    found = compared(a, b)
-    wanted = lost(b)
-    assert not lost(a)
-    assert {key: pytest.approx(ends) for key, ends in wanted.items()} == told(found.changes)
-    assert found.verdict is (Conclusion.DIFFERENT if wanted else Conclusion.SAME)
+@pytest.mark.parametrize("nft", [False, True])
+def test_a_network_is_represented_by_an_address_in_it(nft: bool) -> None:
+    @examples(4, 100)
+    @given(rules)
+    def check(rule: Rule) -> None:
+        capture, text = rule.with_capture(nft=nft)
+        side = side_of_capture(capture, text=text)
+        for service in side.view.services:
+            for route in service.routes:
+                if route.network is not None and route.source is not Source.HAIRPIN:
+                    assert side.packet(service.protocol, route).source in route.network
+
+    check()
 
 
 @pytest.mark.parametrize("part", ["", " -m statistic --mode random --probability 0.50000000000"])
@@ -109,3 +162,40 @@ def test_answers_that_are_dropped_differ(part: str) -> None:
     ends = told(compared(side_of_capture(_CAPTURE), b).changes)
     way = "kube-system/kube-dns:dns", "udp", "10.96.0.10:53", "pod", "None"
     assert ends[way] == {"unanswered": 0.25 if part else 0.5}
+
+
+def hairpin_change(a: str, b: str) -> list[tuple[dict[str, float], dict[str, float]]]:
+    """Return how flows end that are sent back to their pod, in two dumps."""
+    found = compared(side_of_capture(_CAPTURE, text=a), side_of_capture(_CAPTURE, text=b))
+    return [
+        tuple([{kind: float(share.lower) for kind, share in ends} for ends in changed])  # type: ignore[misc]
+        for each in found.changes
+        for route in each.routes
+        if (changed := route.change.otherwise) is not None
+        and {way.source for way in route.ways} == {Source.HAIRPIN}
+    ]
+
+
+_TO_ITSELF: Final = "-A FORWARD -s {0}/32 -d {0}/32 -j DROP"
+
+
+def test_a_lack_of_masquerading_is_told_where_flows_were_dropped() -> None:
+    dropped = with_rule(_CAPTURE, _TO_ITSELF.format("10.244.1.9"))
+    rows = _CAPTURE.dump.read_text().split("\n")
+    bare = "\n".join(r for r in rows if not ("-s 10.244.1.9/32" in r and "KUBE-MARK-MASQ" in r))
+    assert hairpin_change(dropped, bare) == [({"drop": 1.0}, {"unanswered": 1.0})]
+
+
+def test_two_endpoints_that_change_places_are_no_row_of_equals() -> None:
+    one, other = (
+        with_rule(_CAPTURE, _TO_ITSELF.format(each)) for each in ("10.244.1.9", "10.244.0.7")
+    )
+    for a, b in hairpin_change(one, other):
+        assert a != b
+
+
+def test_an_endpoints_own_network_changes_no_masquerade() -> None:
+    part = "-m statistic --mode random --probability 0.25000000000"
+    b = with_rule(_CAPTURE, f"-A FORWARD -s 10.244.1.9/32 {part} -j DROP")
+    found = compared(side_of_capture(_CAPTURE), side_of_capture(_CAPTURE, text=b))
+    assert not any(route.change.masquerade for each in found.changes for route in each.routes)
