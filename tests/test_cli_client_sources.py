@@ -29,9 +29,8 @@ def test_whom_rules_single_out_is_not_judged(command: Command, rule: str, networ
     given = edited(command, rule)
     done = command("client", *given, "--max-failure", "10%")
     assert done.status == 1
-    assert (
-        f"Not judged: clients in {network}, whose flows to kube-system/kube-dns:dns end differently"
-    ) in done.out
+    address = network.removesuffix("/32")
+    assert f"Not judged: clients in {address}, whose flows to kube-system/kube-dns:" in done.out
     assert "Nothing fails for the others.\n" in done.out
     found = document(command, *given)
     assert found["singled_out"] == [{"name": "kube-system/kube-dns:dns", "networks": [network]}]
@@ -64,4 +63,20 @@ def test_an_endpoint_is_judged_with_what_it_sends_itself(command: Command) -> No
 def test_from_is_a_kind_or_an_address(command: Command) -> None:
     done = command("client", *ASKED, "--from", "pods")
     assert done.status == 2
-    assert "'pods' is no IP address, and none of pod, pod-elsewhere, node, external" in done.err
+    assert "'pods' is no IP address, and no kind of source; did you mean pod?" in done.err
+    done = command("client", *ASKED, "--from", "224.0.0.1")
+    assert (done.status, "224.0.0.1 is no address of a client" in done.err) == (2, True)
+    done = command("client", *ASKED, "--from", "fd00::1")
+    assert (done.status, "no name server has an IPv6 address" in done.err) == (2, True)
+
+
+@pytest.mark.parametrize("source", ["node", "external"])
+def test_only_pods_are_sent_their_own_flows(command: Command, source: str) -> None:
+    done = command("client", *edited(command, HAIRPIN), "--from", source, "--max-failure", "10%")
+    assert (done.status, "Not judged" in done.out) == (0, False)
+
+
+def test_an_endpoint_that_ends_as_others_do_is_not_singled_out(command: Command) -> None:
+    answers = "-p tcp -m tcp --sport 8080 -m statistic --mode random --probability 0.25 -j REJECT"
+    given = (*edited(command, answers)[:-2], "--client", "tcp", "--service", "default/app")
+    assert document(command, *given)["singled_out"] == []

@@ -60,8 +60,11 @@ def _caller(text: str) -> tuple[str, str]:
 def _source(text: str) -> Source | Address:
     found = _SOURCES.get(text) or address_from_text(text)
     if found is None:
-        known = f"{', '.join(_SOURCES)}{suggestion(text, _SOURCES)}"
-        raise ArgumentTypeError(f"{text!r} is no IP address, and none of {known}")
+        raise ArgumentTypeError(
+            f"{text!r} is no IP address, and no kind of source{suggestion(text, _SOURCES)}"
+        )
+    if not isinstance(found, Source) and (found.is_unspecified or found.is_multicast):
+        raise ArgumentTypeError(f"{text} is no address of a client")
     return found
 
 
@@ -127,8 +130,8 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
     "--max-failure": {
         "metavar": "PERCENT",
         "type": percentage,
-        "help": "exit with 1 if an operation may fail more often (for example 10%%); without "
-        "--service also if some Service is not judged",
+        "help": "exit with 1 if an operation may fail more often (for example 10%%), or if rules "
+        "single out some of the clients; without --service also if some Service is not judged",
     },
     "--all": {"action": "store_true", "help": "also show every way in which an operation may end"},
 }

@@ -20,6 +20,7 @@ from analyzer.failure.hairpin_loss import sent_by
 from analyzer.failure.models import Dead
 from analyzer.failure.route_loss import route_loss
 from analyzer.kubeproxy.proxy_mode import ProxyMode
+from analyzer.kubeproxy.routes.narrowest import narrowest
 from analyzer.kubeproxy.view import (
     Endpoint,
     Frontend,
@@ -30,7 +31,7 @@ from analyzer.kubeproxy.view import (
     View,
 )
 from analyzer.model.addresses import Address, Network, network_of
-from analyzer.model.endings import EndKind
+from analyzer.model.endings import Endings, EndKind
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from typing import Final
 
 _DNS_PORT: Final = 53
+_PODS: Final = frozenset({Source.POD, Source.POD_ELSEWHERE})
 #: Of the frontends of a Service, a client calls that of the first of these kinds.
 _INSIDE: Final = (
     FrontendKind.CLUSTER_IP,
@@ -167,15 +169,11 @@ class World:
         client = self.client
         if client is None:
             return [r for r in routes if r.network is None] or routes
-        found: dict[Frontend, tuple[int, Route]] = {}
+        by_frontend: dict[Frontend, list[Route]] = {}
         for route in routes:
-            narrowest = max((n.prefixlen for n in route.networks if client in n), default=-1)
-            known = found.get(route.frontend)
-            if (narrowest >= 0 or route.network is None) and (
-                known is None or known[0] < narrowest
-            ):
-                found[route.frontend] = narrowest, route
-        return [route for _, route in found.values()]
+            by_frontend.setdefault(route.frontend, []).append(route)
+        found = (narrowest(each, client) for each in by_frontend.values())
+        return [route for route in found if route is not None]
 
     def singled_out(self, service: ServicePort) -> tuple[Network, ...]:
         """Return the networks whose clients have another result, by rules on their addresses.
@@ -190,7 +188,8 @@ class World:
             own = None if same is None else self._route(same)
             if same is None or own is None:
                 continue
-            found |= dict.fromkeys(_losing_hairpins(same, own.frontend))
+            if self.source in _PODS:
+                found |= dict.fromkeys(_odd_hairpins(same, own))
             lot = self._lot_on(same, own)
             for route in same.every_route(self.source):
                 of_others = route.frontend == own.frontend and route is not own
@@ -222,14 +221,20 @@ class World:
         return self.target(service)
 
 
-def _losing_hairpins(service: ServicePort, frontend: Frontend) -> Iterator[Network]:
-    """Yield the endpoints that lose flows which are sent back to them."""
-    for route in service.every_route(Source.HAIRPIN):
-        if route.frontend == frontend:
-            for endpoint, lost in zip(route.draws()[0], route.losses(), strict=False):
+def _odd_hairpins(service: ServicePort, route: Route) -> Iterator[Network]:
+    """Yield the endpoints whose flows end differently where they are sent back to them."""
+    lost = _losses(route)
+    for hairpin in service.every_route(Source.HAIRPIN):
+        if hairpin.frontend == route.frontend:
+            for endpoint, endings in _losses(hairpin).items():
                 address = endpoint.address
-                if lost:
+                if lost.get(endpoint, ()) != endings:
                     yield network_of(address.version, int(address), address.max_prefixlen)
+
+
+def _losses(route: Route) -> Mapping[Endpoint, Endings]:
+    endpoints, _ = route.draws()
+    return dict(zip(endpoints, route.losses() or [()] * len(endpoints), strict=True))
 
 
 def dns_at(services: Iterable[ServicePort], address: Address) -> ServicePort | None:

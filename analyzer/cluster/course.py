@@ -114,14 +114,14 @@ def time_of(found: Iterable[Moment], holds: Callable[[int, int], bool]) -> Lengt
     return Length(lower, upper)
 
 
-def coincide(
-    rules: Sequence[Fraction], objects: Sequence[Fraction], holds: Callable[[int, int], bool]
-) -> bool:
-    """Return whether states in which something holds may have been there at the same time."""
-    found = [pair for each in moments(rules, objects) for pair in each.pairs()]
-    for at, time in enumerate(rules):  # an instant, if only one dump has that state
-        found += [(at, of_objects) for of_objects in _possible(objects, time, time) or (0,)]
-    return any(holds(rule, of_objects) for rule, of_objects in found)
+def coinciding(
+    rules: Sequence[Fraction], objects: Sequence[Fraction]
+) -> frozenset[tuple[int, int]]:
+    """Return the states of rules and objects that may have been there at the same time."""
+    found = {pair for each in moments(rules, objects) for pair in each.pairs()}
+    for at, time in enumerate(rules):  # an instant, if there is only one dump
+        found |= {(at, of_objects) for of_objects in _possible(objects, time, time) or (0,)}
+    return frozenset(found)
 
 
 @value(kw_only=True)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from analyzer.failure.models import Dead
 from analyzer.failure.route_loss import DrawnLosses, RouteLoss, greatness
+from analyzer.kubeproxy.routes.narrowest import narrowest
 from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, Source
 from analyzer.model.addresses import Address
 from analyzer.model.endings import Endings, part, total
@@ -97,14 +98,14 @@ def sent_by(client: Address, service: ServicePort, route: Route) -> Route:
     """Return a route as flows of `client` have it: if it is an endpoint, with its hairpin flows."""
     lost: dict[Endpoint, Endings] = {}
     for hairpin in service.routes_from(Source.HAIRPIN):
-        if hairpin.frontend == route.frontend and (every := hairpin.losses()):
-            lost |= zip(hairpin.draws()[0], every, strict=True)
-    if not any(endpoint.address == client for endpoint in lost):
+        if hairpin.frontend == route.frontend:
+            endpoints, _ = hairpin.draws()
+            every = hairpin.losses() or [()] * len(endpoints)
+            told = zip(endpoints, every, strict=True)
+            lost |= {each: endings for each, endings in told if each.address == client}
+    if not lost or (not route.losses() and not any(lost.values())):
         return route
-    shares = [
-        replace(s, lost=lost[s.endpoint]) if s.endpoint.address == client else s
-        for s in route.shares
-    ]
+    shares = [replace(s, lost=lost.get(s.endpoint, s.lost)) for s in route.shares]
     return replace(route, shares=tuple(shares))
 
 
@@ -114,14 +115,8 @@ def route_of_sender(endpoint: Endpoint, hairpin: Route, pods: Iterable[Route]) -
     That of the smallest network that it is in; else that of pods in none; of a frontend without
     routes of pods, its hairpin route.
     """
-    found, longest = hairpin, -2
-    for route in pods:
-        if route.frontend == hairpin.frontend:
-            within = [each.prefixlen for each in route.networks if endpoint.address in each]
-            length = max(within, default=-2 if route.networks else -1)
-            if length > longest:
-                found, longest = route, length
-    return found
+    own = [route for route in pods if route.frontend == hairpin.frontend]
+    return narrowest(own, endpoint.address) or hairpin
 
 
 def _senders(

@@ -20,13 +20,15 @@ says what the draws do not explain, and never why.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from analyzer.failure.binomial import at_least, at_most, holm
+from analyzer.failure.hairpin_loss import sent_by
 from analyzer.failure.reached import Connectivity
 from analyzer.failure.tracked import Owned
-from analyzer.kubeproxy.view import Endpoint, ServicePort, Source
+from analyzer.kubeproxy.routes.narrowest import narrowest
+from analyzer.kubeproxy.view import Endpoint, Frontend, ServicePort, Source
 from analyzer.model.endings import Ending, EndKind
 from analyzer.model.probability import ALWAYS, Dyadic
 from analyzer.model.value import replace, value
@@ -34,6 +36,8 @@ from analyzer.model.value import replace, value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
+
+    from analyzer.model.addresses import Address
 
 #: TCP and SCTP state of flows that were answered at some time, maybe long ago.
 _OLD: Final = frozenset({"ESTABLISHED"})
@@ -75,12 +79,14 @@ def suspects(
     rate: float,
     reached: Connectivity | None = None,
     counted: Mapping[tuple[str, Endpoint], int] = MappingProxyType({}),
+    kind_of: Callable[[Address], Source] = lambda _: Source.POD,
 ) -> tuple[Suspect, ...]:
     """Return each endpoint that conntrack has flows of, the most suspect first.
 
     `rate` is the highest probability that any endpoint is named that answers like the others.
     `counted` are new flows to each, by protocol, between two listings, from the rules' counters.
     They are shown and not tested, because rules draw dead endpoints as well as living ones.
+    `kind_of` returns the kind of source that a client is.
     """
     ways = reached or Connectivity()
     by_service: dict[int, list[Owned]] = {}
@@ -95,7 +101,7 @@ def suspects(
             drawn=counted.get((row.service.protocol, row.endpoint)),
         )
         for key, owned in by_service.items()
-        for ended in [_ended_by_rules(services[key])]
+        for ended in [_EndedByRules(services[key], kind_of).words(owned)]
         for row in _rows(services[key], owned)
     ]
     tested = [each for each in found if each.p_value is not None]
@@ -109,23 +115,50 @@ def suspects(
     return tuple(sorted(judged, key=_order))
 
 
-def _ended_by_rules(service: ServicePort) -> dict[Endpoint, str]:
-    """Return which chain ends flows to an endpoint, or its answers, for certain on some route."""
-    found: dict[Endpoint, tuple[Dyadic, Ending]] = {}
-    for route in service.routes:
-        if route.source is Source.HAIRPIN:
-            continue
-        for endpoint, endings in zip(route.draws()[0], route.losses(), strict=False):
-            for ending, share in endings:
-                known = found.get(endpoint)
-                if share.lower and (known is None or known[0] < share.lower):
-                    found[endpoint] = share.lower, ending
-    return {endpoint: _ended_by(*known) for endpoint, known in found.items()}
+class _EndedByRules:
+    """What rules end of the unanswered flows at the endpoints of one ServicePort."""
+
+    def __init__(self, service: ServicePort, kind_of: Callable[[Address], Source]) -> None:
+        self._service = service
+        self._kind_of = kind_of
+        self._known: dict[tuple[Frontend, Address, Endpoint], tuple[Dyadic, Ending] | None] = {}
+
+    def words(self, owned: Iterable[Owned]) -> dict[Endpoint, str]:
+        """Return of each endpoint which chain ends its flows, or its answers, for certain."""
+        found: dict[Endpoint, list[tuple[Dyadic, Ending] | None]] = {}
+        for each in owned:
+            if not each.flow.replied:
+                found.setdefault(each.endpoint, []).append(self._of(each))
+        told = {}
+        for endpoint, every in found.items():
+            ended = [each for each in every if each is not None]
+            if ended:
+                is_all = len(ended) == len(every) and all(share == ALWAYS for share, _ in ended)
+                told[endpoint] = _words(ended[0][1], "" if is_all else "some ")
+        return told
+
+    def _of(self, owned: Owned) -> tuple[Dyadic, Ending] | None:
+        key = owned.frontend, owned.flow.source, owned.endpoint
+        if key not in self._known:
+            self._known[key] = self._greatest(*key)
+        return self._known[key]
+
+    def _greatest(
+        self, frontend: Frontend, client: Address, endpoint: Endpoint
+    ) -> tuple[Dyadic, Ending] | None:
+        of_kind = self._service.routes_from(self._kind_of(client))
+        route = narrowest([each for each in of_kind if each.frontend == frontend], client)
+        if route is None:
+            return None
+        if client == endpoint.address:
+            route = sent_by(client, self._service, route)
+        losses = dict(zip(route.draws()[0], route.losses(), strict=False)).get(endpoint, ())
+        certain = [(share.lower, ending) for ending, share in losses if share.lower]
+        return max(certain, key=lambda each: each[0], default=None)
 
 
-def _ended_by(share: Dyadic, ending: Ending) -> str:
+def _words(ending: Ending, some: str) -> str:
     what = "answers" if ending.kind is EndKind.UNANSWERED else "flows"
-    some = "" if share == ALWAYS else "some "
     at = f" in table {ending.table}, chain {ending.chain}" if ending.table else ""
     return f"rules end {some}{what}{at or f' ({ending.how})'}"
 

@@ -16,16 +16,15 @@ def source_kind(given: Input, client: Address) -> Source:
     parts = given.parts or (given,)
     part = next((each for each in parts if client.version in each.versions), parts[0])
     recogniser = part.recogniser
-    places = recogniser.places(client.version)  # type: ignore[union-attr]  # of one part it is none of several
-    if holds(places.here, int(client)):
-        return Source.POD
-    if holds(places.elsewhere, int(client)):
-        return Source.POD_ELSEWHERE
     try:
-        is_outside = recogniser.is_outside(client)  # type: ignore[union-attr]  # as above
+        is_outside = recogniser.is_outside(client)  # type: ignore[union-attr]  # of one part it is none of several
     except ParseError:
         is_outside = False
-    return Source.EXTERNAL if is_outside else Source.POD
+    if is_outside:  # so are other nodes, whose addresses are no pod's
+        return Source.EXTERNAL
+    places = recogniser.places(client.version)  # type: ignore[union-attr]  # as above
+    is_elsewhere = holds(places.elsewhere, int(client)) and not holds(places.here, int(client))
+    return Source.POD_ELSEWHERE if is_elsewhere else Source.POD
 
 
 def client_source(

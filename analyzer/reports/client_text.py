@@ -98,9 +98,14 @@ def _singled_out(answer: ClientAnswer) -> Iterator[Line]:
     for name, networks in answer.singled_out:
         services.setdefault(networks, []).append(name)
     for networks, names in services.items():
-        named = first_networks([*map(str, networks)], len(networks))
+        named = first_networks([*map(_host_or_network, networks)], len(networks))
         says = f"Not judged: clients in {named}, whose flows to {listed(names)} end differently."
         yield Line((Span(f"{says} --from IP judges one.", Style.WARNING),))
+
+
+def _host_or_network(network: Network) -> str:
+    """Return an address as ``--from`` takes it, or a network of several."""
+    return str(network.network_address if network.num_addresses == 1 else network)
 
 
 def _worst(answer: ClientAnswer) -> Line:

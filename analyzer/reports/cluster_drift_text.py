@@ -49,7 +49,8 @@ def summary(answer: DriftAnswer) -> Iterator[Line]:
     """Yield how many nodes drift."""
     nodes, drifting = answer.drifted.nodes, answer.drifting
     if not drifting:
-        says = f"No difference at {count(len(nodes), 'node')}."
+        among = " among what was judged" if answer.drifted.not_judged else ""
+        says = f"No difference{among} at {count(len(nodes), 'node')}."
         is_whole = not (answer.diagnostics or answer.drifted.not_judged)
         yield Line((Span(says, Style.GOOD if is_whole else Style.WARNING),))
         return

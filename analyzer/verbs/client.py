@@ -269,6 +269,12 @@ class _Asked:
         return Connection(connector=connector, service=service, frontend=frontend if told else None)
 
     def _note_servers(self, conf: ResolvConf) -> None:
+        client = self.world.client
+        if client is not None and all(each.version != client.version for each in conf.nameservers):
+            raise UsageError(
+                f"--from {client}: no name server has an IPv{client.version} address; pass "
+                "--client for clients that connect"
+            )
         for address in conf.nameservers:
             service = dns_at(self.given.view.services, address)
             if service is not None:

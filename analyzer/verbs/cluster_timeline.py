@@ -8,7 +8,7 @@ from fractions import Fraction
 from types import SimpleNamespace
 
 from analyzer.cluster.content import Contents
-from analyzer.cluster.course import Moment, Stood, coincide, lost_over, moments, stood, time_of
+from analyzer.cluster.course import Moment, Stood, coinciding, lost_over, moments, stood, time_of
 from analyzer.cluster.node_names import NodeNames
 from analyzer.cluster.reference import service_port_key
 from analyzer.errors import AnalyzerError, InputError, UsageError, suggestion
@@ -267,7 +267,7 @@ class _Courses:
                 continue
             compared = True
             dumped = [each.at for each in of]
-            cut = moments(dumped, self._times)
+            cut, pairs = moments(dumped, self._times), coinciding(dumped, self._times)
             facts = [
                 [frozenset(d.findings()) if isinstance(d, Drift) else frozenset() for d in s.drift]
                 for s in of
@@ -276,7 +276,7 @@ class _Courses:
             for each in sorted(every, key=lambda e: (e.service, e.drift.value, e.what)):
                 holds = _holds(facts, each)
                 asked = not each.service or self._is_asked(each.service)
-                if asked and coincide(dumped, self._times, holds):
+                if asked and any(holds(*pair) for pair in pairs):
                     lasted = time_of(cut, holds)
                     found.append(
                         Wrong(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from analyzer.failure.pinned import left_open
 from analyzer.failure.pinned import pinned as pinned_flows
 from analyzer.failure.suspects import suspects as suspect_endpoints
 from analyzer.inputs.recognised import read_input
+from analyzer.inputs.source_kind import source_kind
 from analyzer.model.diagnostics import Diagnostic, partial_warning
 from analyzer.output import finish
 from analyzer.questions.evaluating import dead_of
@@ -35,7 +37,11 @@ def suspects(options: SimpleNamespace) -> int:
     given = read_input(options)
     flows, owned, unread = owned_flows(options, given)
     found = suspect_endpoints(
-        owned, options.error_rate, reached(options, given), drawn_between(options, given)
+        owned,
+        options.error_rate,
+        reached(options, given),
+        drawn_between(options, given),
+        partial(source_kind, given),
     )
     elsewhere = [each for each in owned if each.endpoint not in each.service.endpoints]
     answer = SuspectsAnswer(

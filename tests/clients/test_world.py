@@ -24,7 +24,8 @@ from tests.support.commands import DUMP, OBJECTS
 from tests.support.effort import examples
 
 _ENDPOINTS: Final = ("10.244.0.3", "10.244.1.4", "10.244.0.7", "10.244.1.9")
-_CLIENTS: Final = (*_ENDPOINTS, "10.244.1.77", "10.244.0.50", "192.168.0.11", "203.0.113.9")
+_NODES: Final = ("192.168.0.10", "192.168.0.11")
+_CLIENTS: Final = (*_ENDPOINTS, "10.244.1.77", "10.244.0.50", *_NODES, "203.0.113.9")
 _SERVICES: Final = {"kube-system/kube-dns:dns": "10.96.0.10:53", "default/app": "10.96.18.52:80"}
 
 

@@ -8,7 +8,7 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.cluster.course import Length, Stood, coincide, lost_over, moments, stood, time_of
+from analyzer.cluster.course import Length, Stood, coinciding, lost_over, moments, stood, time_of
 from analyzer.model.probability import Bounds, Dyadic
 
 TIMES = st.lists(st.integers(0, 4), min_size=1, max_size=3, unique=True).map(sorted)
@@ -85,18 +85,11 @@ def test_how_long_a_state_stood() -> None:
 
 def test_states_coincide_if_no_observation_is_between_them() -> None:
     rules, objects = [Fraction(0), Fraction(2), Fraction(5)], [Fraction(-1), Fraction(1)]
-    met = {
-        (rule, of)
-        for rule in range(3)
-        for of in range(2)
-        if coincide(rules, objects, lambda r, o, both=(rule, of): (r, o) == both)  # type: ignore[misc]
-    }
     # The second rules may be older than the second objects; the third are not.
-    assert met == {(0, 0), (0, 1), (1, 0), (1, 1), (2, 1)}
+    assert coinciding(rules, objects) == {(0, 0), (0, 1), (1, 0), (1, 1), (2, 1)}
     # One dump, at an instant.
-    assert coincide([Fraction(0)], [], lambda rule, of: (rule, of) == (0, 0))
-    assert coincide([Fraction(3)], objects, lambda _, of: of == 1)
-    assert not coincide([Fraction(3)], objects, lambda _, of: of == 0)
+    assert coinciding([Fraction(0)], []) == {(0, 0)}
+    assert coinciding([Fraction(3)], objects) == {(0, 1)}
 
 
 def test_times_within_a_gap_part_it() -> None:

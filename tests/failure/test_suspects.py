@@ -117,6 +117,24 @@ def test_rules_that_end_flows_or_answers_are_named(rule: str, told: str) -> None
     assert (found[two].is_suspect, found[two].way_lost) == (False, None)
 
 
+def test_rules_that_concern_other_clients_are_not_named() -> None:
+    dump = many_endpoints(2)
+    one, two = shares_of(view_of(dump))
+    chains = "".join(f":{name} ACCEPT [0:0]\n" for name in ("INPUT", "FORWARD", "OUTPUT"))
+    rule = f"-A FORWARD -s 10.9.9.9/32 -d {one.address}/32 -p tcp -m tcp --dport 80 -j DROP"
+    own = (ip_address("192.0.2.1"),)
+    ruleset = parse(f"{dump}*filter\n{chains}{rule}\nCOMMIT\n", "dump.txt")
+    view = recogniser(ruleset, node_addresses=own).view()
+    flows = [entry(at, one, replied=False) for at in range(60)]
+    flows += [entry(100 + at, two, replied=True) for at in range(60)]
+    assert {each.way_lost for each in judged(view, flows)} == {None}
+    # What was answered no rule has ended.
+    other = parse(f"{dump}*filter\n{chains}{rule.replace('-s 10.9.9.9/32 ', '')}\nCOMMIT\n", "d")
+    view = recogniser(other, node_addresses=own).view()
+    answered = [replace(each, replied=True) for each in flows]
+    assert {each.way_lost for each in judged(view, answered)} == {None}
+
+
 def test_connections_of_long_ago_neither_save_nor_condemn() -> None:
     view = view_of(many_endpoints(2))
     one, two = shares_of(view)

@@ -27,7 +27,7 @@ def given() -> Input:
         ("192.168.0.11", Source.NODE),
         ("127.0.0.1", Source.NODE),
         # Another node, and its pods with hostNetwork.
-        ("192.168.0.10", Source.POD_ELSEWHERE),
+        ("192.168.0.10", Source.EXTERNAL),
         ("203.0.113.9", Source.EXTERNAL),
     ],
 )

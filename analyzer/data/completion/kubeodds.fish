@@ -405,7 +405,7 @@ complete -c kubeodds -n '_shtab_kubeodds_using client' -l caller -x -d 'the pods
 complete -c kubeodds -n '_shtab_kubeodds_using client' -l balancer -x -d 'a load balancer in front of NodePorts draws a node first, dead or alive: uniform, or by weights in TOML (worker1 = 3); give a dump for each node'
 complete -c kubeodds -n '_shtab_kubeodds_using client' -l timeout -x -d 'give up each connection attempt after this time (default: each client'"'"'s own)'
 complete -c kubeodds -n '_shtab_kubeodds_using client' -l tries -x -d 'at most this many connection attempts (default: each client'"'"'s own)'
-complete -c kubeodds -n '_shtab_kubeodds_using client' -l max-failure -x -d 'exit with 1 if an operation may fail more often (for example 10%); without --service also if some Service is not judged'
+complete -c kubeodds -n '_shtab_kubeodds_using client' -l max-failure -x -d 'exit with 1 if an operation may fail more often (for example 10%), or if rules single out some of the clients; without --service also if some Service is not judged'
 complete -c kubeodds -n '_shtab_kubeodds_using client' -l all -d 'also show every way in which an operation may end'
 complete -c kubeodds -n '_shtab_kubeodds_using client; and test $_shtab_kubeodds_npos -ge 0' -ka "(__fish_complete_path (commandline -ct))" -d 'output of iptables-save, `nft list ruleset` or `iptables -nvL`, or a bundle: of `kubeodds collect`, sosreport and others; - for stdin; several dumps of one node are distinguished by content; with --balancer, those of several nodes may be given, too'
 complete -c kubeodds -n '_shtab_kubeodds_using; and test $_shtab_kubeodds_npos -eq 0' -a diff -d 'what changes between two dumps, and for which flows; exit with 1 if anything does'
