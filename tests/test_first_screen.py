@@ -22,7 +22,7 @@ from tests.support.lab.running import environment
 pytest.importorskip("rich")
 
 COLUMNS, LINES = 80, 24
-_ANSI = re.compile(r"\x1b\[[0-9;]*m")
+_ANSI = re.compile(r"\x1b\[\??[0-9;]*[A-Za-z]")
 
 
 @pytest.fixture
@@ -53,7 +53,9 @@ def first_screen(line: str, folder: Path) -> list[str]:
         except OSError:  # Linux says so where the last writer has gone
             pass
     os.close(ours)
-    told = _ANSI.sub("", written.decode("utf-8")).replace("\r\n", "\n").rstrip("\n").split("\n")
+    text = _ANSI.sub("", written.decode("utf-8")).replace("\r\n", "\n")
+    # What a bar of progress has shown, which a slow machine draws often, is written over.
+    told = [each.rpartition("\r")[2] for each in text.rstrip("\n").split("\n")]
     wrapped = [
         each[at : at + COLUMNS] for each in told for at in range(0, max(1, len(each)), COLUMNS)
     ]

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from ipaddress import IPv4Address, ip_network
+from ipaddress import IPv4Address, IPv4Network, ip_network
 from typing import Any, Final
 
 from analyzer.clients.callers import callers
@@ -621,4 +621,6 @@ def client_answer(text: str, cluster: Cluster = PLACED) -> ClientAnswer:
         diagnostics=view.diagnostics,
         max_failure=Fraction(1, 2),
         every=True,
+        client=IPv4Address("10.244.1.77"),
+        singled_out=(("ns/a:http", (IPv4Network("10.244.1.0/24"), IPv4Network("10.0.0.1/32"))),),
     )
