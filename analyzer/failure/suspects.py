@@ -121,40 +121,39 @@ class _EndedByRules:
     def __init__(self, service: ServicePort, kind_of: Callable[[Address], Source]) -> None:
         self._service = service
         self._kind_of = kind_of
-        self._known: dict[tuple[Frontend, Address, Endpoint], tuple[Dyadic, Ending] | None] = {}
+        self._known: dict[tuple[Frontend, Address], dict[Endpoint, tuple[Dyadic, Ending]]] = {}
 
     def words(self, owned: Iterable[Owned]) -> dict[Endpoint, str]:
         """Return of each endpoint which chain ends its flows, or its answers, for certain."""
         found: dict[Endpoint, list[tuple[Dyadic, Ending] | None]] = {}
         for each in owned:
             if not each.flow.replied:
-                found.setdefault(each.endpoint, []).append(self._of(each))
+                ended = self._ended(each.frontend, each.flow.source).get(each.endpoint)
+                found.setdefault(each.endpoint, []).append(ended)
         told = {}
         for endpoint, every in found.items():
-            ended = [each for each in every if each is not None]
-            if ended:
-                is_all = len(ended) == len(every) and all(share == ALWAYS for share, _ in ended)
-                told[endpoint] = _words(ended[0][1], "" if is_all else "some ")
+            some = [each for each in every if each is not None]
+            if some:
+                is_all = len(some) == len(every) and all(share == ALWAYS for share, _ in some)
+                told[endpoint] = _words(some[0][1], "" if is_all else "some ")
         return told
 
-    def _of(self, owned: Owned) -> tuple[Dyadic, Ending] | None:
-        key = owned.frontend, owned.flow.source, owned.endpoint
+    def _ended(
+        self, frontend: Frontend, client: Address
+    ) -> Mapping[Endpoint, tuple[Dyadic, Ending]]:
+        """Return of each endpoint the greatest share of a client's flows that ends for certain."""
+        key = frontend, client
         if key not in self._known:
-            self._known[key] = self._greatest(*key)
+            found = self._known[key] = {}
+            of_kind = self._service.routes_from(self._kind_of(client))
+            route = narrowest([each for each in of_kind if each.frontend == frontend], client)
+            if route is not None:
+                route = sent_by(client, self._service, route)
+                for endpoint, lost in zip(route.draws()[0], route.losses(), strict=False):
+                    certain = [(share.lower, ending) for ending, share in lost if share.lower]
+                    if certain:
+                        found[endpoint] = max(certain, key=lambda each: each[0])
         return self._known[key]
-
-    def _greatest(
-        self, frontend: Frontend, client: Address, endpoint: Endpoint
-    ) -> tuple[Dyadic, Ending] | None:
-        of_kind = self._service.routes_from(self._kind_of(client))
-        route = narrowest([each for each in of_kind if each.frontend == frontend], client)
-        if route is None:
-            return None
-        if client == endpoint.address:
-            route = sent_by(client, self._service, route)
-        losses = dict(zip(route.draws()[0], route.losses(), strict=False)).get(endpoint, ())
-        certain = [(share.lower, ending) for ending, share in losses if share.lower]
-        return max(certain, key=lambda each: each[0], default=None)
 
 
 def _words(ending: Ending, some: str) -> str:
