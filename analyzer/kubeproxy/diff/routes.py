@@ -26,7 +26,7 @@ from analyzer.kubeproxy.diff.shares import (
 )
 from analyzer.kubeproxy.rows.plain_shares import Drawn
 from analyzer.kubeproxy.view import Endpoint, Route, Source
-from analyzer.model.endings import Ending, Endings, EndKind, any_of, summed
+from analyzer.model.endings import Ending, Endings, EndKind, any_of, part, summed
 from analyzer.model.probability import ALWAYS, NEVER, Bounds
 from analyzer.model.value import value
 from analyzer.semantics.onward import OWN_SOURCE
@@ -230,7 +230,7 @@ class _Differences:
         return (a, b) if self._end_differently(a, b) else None
 
     def _lost_hairpins(self) -> tuple[Otherwise, Otherwise] | None:
-        """Return what happens to flows that are sent back to their pod, of endpoints that differ.
+        """Return what happens to flows that are sent back to their pod, of all endpoints together.
 
         Where else an endpoint's own flows go is in the other routes.
         """
@@ -244,9 +244,9 @@ class _Differences:
         differ = [each for each in ends if self._end_differently(*map(_outcomes, each))]
         if not differ:
             return None
-        one, other = map(any_of, zip(*differ, strict=True))
+        one, other = map(any_of, zip(*ends, strict=True))
         if one == other:  # what one endpoint loses in the first dump, another does in the second
-            one, other = differ[0]
+            one, other = (any_of([each, ()]) for each in differ[0])
         return _outcomes(one), _outcomes(other)
 
     def _end_differently(self, a: Otherwise, b: Otherwise) -> bool:
@@ -278,7 +278,11 @@ def _outcomes(lost: Endings) -> Otherwise:
 
 def _otherwise(side: _Side) -> Otherwise:
     route = side.asked.route
-    is_drawn = side.even is not None or (not route.unresolved and total(side.draws) == ALWAYS)
-    if is_drawn and not route.losses():
-        return ()
-    return side.asked.otherwise()
+    if side.even is None and (route.unresolved or total(side.draws) != ALWAYS):
+        return side.asked.otherwise()
+    lost = [
+        each
+        for drawn, endings in zip(side.draws, route.losses(), strict=False)
+        for each in part(_by_kind(endings, is_ended=True), drawn)
+    ]
+    return _outcomes(summed(lost))
