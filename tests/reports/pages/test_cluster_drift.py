@@ -31,6 +31,6 @@ def test_what_is_not_judged_stands_in_the_page_and_is_no_all_clear() -> None:
     assert "Not judged, since it is not known what is right: ns/b." in page
     nothing = replace(ANSWER, drifted=replace(ANSWER.drifted, findings=()))
     page = "".join(render(nothing))
-    assert '<span class="warning">No difference at 2 nodes.' in page
+    assert '<span class="warning">No difference among what was judged at 2 nodes.' in page
     assert "Not judged, since it is not known what is right: ns/b." in page
     assert "data-drift" not in page
