@@ -168,7 +168,7 @@ def hairpin_change(a: str, b: str) -> list[tuple[dict[str, float], dict[str, flo
     """Return how flows end that are sent back to their pod, at most, in two dumps."""
     found = compared(side_of_capture(_CAPTURE, text=a), side_of_capture(_CAPTURE, text=b))
     return [
-        tuple([{kind: float(share.upper) for kind, share in ends} for ends in changed])  # type: ignore[misc]
+        tuple([{kind: float(share.upper) for kind, share in ends} for ends in changed])  # type: ignore[misc]  # of two
         for each in found.changes
         for route in each.routes
         if (changed := route.change.otherwise) is not None
