@@ -287,9 +287,10 @@ class _Asked:
         )
         if self.world.is_stopped(service):
             self._note(says)
-        networks = self.world.singled_out(service)
-        if networks:
-            self.singled_out[service.name.text] = networks
+        name, networks = service.name.text, self.world.singled_out(service)
+        if networks:  # of both IP versions
+            known = self.singled_out.get(name, ())
+            self.singled_out[name] = tuple(dict.fromkeys((*known, *networks)))
 
     def _note(self, says: str) -> None:
         if says not in self.assumed:
