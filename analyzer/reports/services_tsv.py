@@ -82,6 +82,7 @@ class _Writer:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+        self._has_places = bool(cluster.places)
         # By identity; the lists are kept, so that no others get theirs.
         self._tails: dict[tuple[int, str], tuple[Sequence[Bounds], list[str]]] = {}
 
@@ -100,7 +101,7 @@ class _Writer:
 
     def _lines(self, head: str, group: _Alike, behind: str) -> str:
         tails = self._tails_of(group.draws, behind)
-        if self._cluster.places:
+        if self._has_places:
             told = [self._told(share.endpoint) for share in group.routes[0].shares]
             tails = [
                 f"\t{node}{tail[1:-1]}{pod}\n"

@@ -138,8 +138,11 @@ class PlainServices:
         self._hosts = PlainHosts(walks.hairpins, own)
         self._quiet = QuietServices(walks, self._hairpins, self._hosts)
         self._same = SameForAll(walks, self._hosts)
-        #: Of all Services so far, by kind and the port of their endpoints.
-        self._routes: dict[tuple[ServiceKind, int | None], list[PlainRoutes]] = {}
+        #: Of all Services so far, by kind and the port of their endpoints; one of those represents
+        #: the flows of all.
+        self._routes: dict[
+            tuple[ServiceKind, int | None], tuple[PlainFlows, list[PlainRoutes]]
+        ] = {}
 
     def routes(self, place: PlainFrontend) -> Sequence[Route] | None:
         """Return the routes of a frontend, made when they are used; None: it is not plain."""
@@ -155,14 +158,12 @@ class PlainServices:
                 return None
             marks = {source: self._known[kind, source].marks for source in Source}
             self._plain[kind] = marks
-        port = place.frontend.port or 0
-        service = PlainService("", "", place.protocol, port, "", Marked.NONE, drawn)
         asked = PlainFlows(kind, place.frontend, place.protocol, drawn, place.chain.hosts, marks)
         is_quiet = self._quiet.add(asked)
         routes = PlainRoutes(
-            lambda source: self._made(kind, source, place, service, is_quiet), is_quiet
+            lambda source: self._made(kind, source, place, drawn, is_quiet), is_quiet
         )
-        self._routes.setdefault((kind, place.chain.port), []).append(routes)
+        self._routes.setdefault((kind, place.chain.port), (asked, []))[1].append(routes)
         return routes
 
     def settle(self) -> None:
@@ -174,10 +175,12 @@ class PlainServices:
         """
         if self._routes:
             _ = self.asks_behind  # first: what is evaluated later may want more to be assumed
-        for of_kind in self._routes.values():
-            for number, routes in enumerate(of_kind):
-                if not (routes.is_quiet and number):
-                    routes.settle()
+        for asked, (first, *others) in self._routes.values():
+            first.settle()
+            if not self._quiet.is_kind_quiet(asked):
+                for routes in others:
+                    if not routes.is_quiet:
+                        routes.settle()
 
     def _kind(self, place: PlainFrontend) -> ServiceKind | None:
         address, port = place.frontend.address, place.frontend.port
@@ -318,9 +321,10 @@ class PlainServices:
         kind: ServiceKind,
         source: Source,
         place: PlainFrontend,
-        service: PlainService,
+        drawn: Drawn,
         is_quiet: Callable[[], bool],
     ) -> Iterator[Route]:
+        protocol = place.protocol
         if source is Source.HAIRPIN:
             way = kind, place.frontend, place.protocol
 
@@ -333,16 +337,17 @@ class PlainServices:
                         return found
                 return self._hairpins.after_dnat(*way, endpoint)
 
-            shares = PlainShares(service.drawn, service.protocol, of_hairpin, is_quiet)
+            shares = PlainShares(drawn, protocol, of_hairpin, is_quiet)
             yield Route(place.frontend, source, shares, NEVER)
             return
-        ways = self._ways_of(kind, source, place, service.drawn)
+        service = PlainService("", "", protocol, place.frontend.port or 0, "", Marked.NONE, drawn)
+        ways = self._ways_of(kind, source, place, drawn)
         parts = [(way.part, self._after(source, way, place)) for way in ways]
         for part, after in differing_parts(service, parts):
             if part.network is not None and part.address is not None:
-                to = place.frontend, place.protocol, source, part.network
+                to = place.frontend, protocol, source, part.network
                 self._addresses[to] = part.address
-            shares = PlainShares(service.drawn, service.protocol, after, is_quiet)
+            shares = PlainShares(drawn, protocol, after, is_quiet)
             yield Route(place.frontend, source, shares, NEVER, part.network, (), part.also)
 
     # --- after DNAT ---

@@ -65,7 +65,7 @@ class PlainHosts:
         new = self._every[self.number :]
         self.number = len(self._every)
         hosts = set[str]().union(*[asked.hosts for asked in new])
-        self._here |= self._hairpins.here(hosts - self._hosts)
+        self._here |= self._hairpins.here(hosts - self._hosts if self._hosts else hosts)
         self._hosts |= hosts
         for asked in new:
             if here := self.here_of(asked):
@@ -83,8 +83,10 @@ class PlainHosts:
     @cached_property
     def around(self) -> Intervals:
         """Few intervals that contain all endpoints."""
-        # To make a number of each address would take most of the time.
-        return joined(map(_around, {host.rpartition(".")[0] for host in self._hosts}))
+        # To make a number of each address would take most of the time, and so would cutting each
+        # at its last dot: without its last character it still has that, and few differ.
+        most = {host[:-1] for host in self._hosts}
+        return joined(map(_around, {each.rpartition(".")[0] for each in most}))
 
     @cached_property
     def addresses(self) -> Intervals:

@@ -44,6 +44,10 @@ class QuietServices:
         self._hosts.add(asked)
         return lambda: self._is_kind_quiet(asked, at) or self._is_quiet(asked, at)
 
+    def is_kind_quiet(self, asked: PlainFlows) -> bool:
+        """Return whether that is known for all Services so far of the kind of one of them."""
+        return self._is_kind_quiet(asked, len(self._hosts) - 1)
+
     def _is_kind_quiet(self, asked: PlainFlows, at: int) -> bool:
         """Return whether a few traversals find no loss for all Services of a kind."""
 

@@ -8,7 +8,7 @@ others are left to the parser.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cache
 from ipaddress import IPv4Address, IPv6Address
 from typing import TypeAlias
@@ -30,7 +30,7 @@ _ROW: Final = re.compile(r"\s*+([\da-f.:]+) \. (tcp|udp|sctp) \. (\d{1,5}) : got
 #: A chain that draws endpoints from a map, or has one only.
 _MAP: Final = re.compile(
     r"\t\tmeta l4proto (tcp|udp|sctp) dnat (?:ip6? )?to "
-    r"(?:numgen random mod (\d+) map \{ ((?:\d++ : [\da-f.:]++ \. \d++(?:, |(?= \})))++) \}"
+    r"(?:numgen random mod (\d+) map \{ ([^{}]+) \}"
     r"|([\da-f.:\[\]]+):(\d+))\n"
 )
 #: One that first marks flows from outside, and then draws chains of endpoints.
@@ -115,8 +115,10 @@ def words_of(held: Set) -> frozenset[str] | None:
         found = frozenset(words)
     except TypeError:  # in JSON: an object among them
         return None
-    plain = all(type(word) is str and not {"/", "-", '"', "{"} & set(word) for word in found)
-    return found if plain else None
+    if not isinstance(source, str) and not all(type(word) is str for word in found):
+        return None
+    text = source if isinstance(source, str) else " ".join(found)
+    return None if any(sign in text for sign in '/-"{') else found
 
 
 def numbers_of(held: Set, version: int) -> frozenset[int]:
@@ -133,15 +135,9 @@ def chains_of(table: Table, names: Iterable[str]) -> tuple[dict[str, PlainChain]
     """Return what the chains of Services do that are plain, and the hosts of all of these."""
     found = {name: plain for name in names if (plain := _chain_of(table, name)) is not None}
     # All at once: most Services have few endpoints, and to look at each takes longer.
-    hosts = _hosts_of(found)
-    if not _are_written(hosts):
+    if not _are_written([host for plain in found.values() for host in plain.hosts]):
         found = {name: plain for name, plain in found.items() if _are_written(plain.hosts)}
-        hosts = _hosts_of(found)
-    return found, hosts
-
-
-def _hosts_of(chains: Mapping[str, PlainChain]) -> set[str]:
-    return set[str]().union(*[plain.hosts for plain in chains.values()])
+    return found, set[str]().union(*[plain.hosts for plain in found.values()])
 
 
 def _are_written(hosts: Collection[str]) -> bool:
@@ -189,11 +185,7 @@ def _of_text(body: str, table: Table) -> PlainChain | None:
         protocol, count, inner, address, port = found.groups()
         if address is not None:
             return _plain(protocol, [address], (port,))
-        words = inner.replace(" . ", " : ").replace(", ", " : ").split(" : ")
-        hosts = words[1::3]
-        if not _are_numbered(words[::3], count):
-            return None
-        return _plain(protocol, [*map(_host, hosts)] if ":" in hosts[0] else hosts, words[2::3])
+        return _at_one_port(protocol, count, inner) or _at_any_port(protocol, count, inner)
     found = _CHAINS.fullmatch(body)
     if found is None:
         return None
@@ -204,6 +196,40 @@ def _of_text(body: str, table: Table) -> PlainChain | None:
         return None
     marks = None if address is None else (address, protocol, int(port), network, marks_by)
     return _joined([_end_of_text(name, table) for name in names], marks, names)
+
+
+def _at_one_port(protocol: str, count: str, inner: str) -> PlainChain | None:
+    """Return a chain whose endpoints are of IPv4 and have one port, as most have; or None.
+
+    Takes half the time of `_at_any_port`, which most of the time for a large dump would go to.
+    """
+    drawn = inner.replace(" . ", ":")
+    texts = tuple(drawn.replace(", ", " : ").split(" : ")[1::2])
+    number = len(texts)
+    if count != str(number) or drawn != _drawing(number) % texts:
+        return None
+    port = texts[0].rpartition(":")[2]
+    others = f"{','.join(texts)},".replace(f":{port},", ",")
+    hosts = others[:-1].split(",")
+    # No text has a comma, and its one colon is that before the port.
+    plain = ":" not in others and len(hosts) == number == inner.count(" . ")
+    if not plain or not is_port(port):
+        return None
+    return PlainChain(protocol, texts, hosts, int(port))
+
+
+def _at_any_port(protocol: str, count: str, inner: str) -> PlainChain | None:
+    pairs = [part.partition(" : ") for part in inner.split(", ")]
+    if not _are_numbered([at for at, *_ in pairs], count):
+        return None
+    ends = [end.partition(" . ") for *_, end in pairs]
+    return _plain(protocol, [_host(host) for host, *_ in ends], [port for *_, port in ends])
+
+
+@cache
+def _drawing(count: int) -> str:
+    """Return how a map of this many endpoints is written, with a place for each."""
+    return ", ".join([f"{at} : %s" for at in range(count)])
 
 
 def _are_numbered(numbers: list[str], count: str) -> bool:

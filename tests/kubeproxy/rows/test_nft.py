@@ -49,6 +49,48 @@ def test_only_what_nft_prints_is_a_row(services: list[list[tuple[str, str]]]) ->
     assert hosts == {host for chain in found.values() for host in chain.hosts}
 
 
+@given(
+    ends=st.lists(
+        st.tuples(st.sampled_from(["10.0.0.1", "10.0.0.2", "fd00::1"]), PORTS), min_size=1
+    ),
+    at=st.integers(0),
+    cut=st.integers(0, 3),
+    put=st.text("012.:, ", max_size=4),
+)
+def test_an_edited_map_is_no_row_unless_nft_prints_it_so(
+    ends: list[tuple[str, str]], at: int, cut: int, put: str
+) -> None:
+    text = ruleset([ends])
+    first, last = text.index("{ 0 :") + 2, text.rindex(" }\n\t}")
+    place = first + at % (last - first)
+    edited = text[:place] + put + text[min(place + cut, last) :]
+    table = nft_text.parse(edited, "dump").tables["ip", "kube-proxy"]
+    for chain in chains_of(table, ["service-0"])[0].values():
+        drawn = [text.rpartition(":") for text in chain.texts]
+        printed = ruleset([[(host.strip("[]"), port) for host, _, port in drawn]])
+        mode = "numgen random mod "
+        assert edited.partition(mode)[2] == printed.partition(mode)[2]
+
+
+@pytest.mark.parametrize(
+    "drawn",
+    [
+        "0 : 10.0.0.1:80, 1 : 10.0.0.2:80",
+        "0 : 10.0.0.1 . 80, 1 : 10.0.0.2:80 . 80",
+        "0 : 10.0.0.1,10.0.0.2 . 80, 1 : 10.0.0.3 . 80",
+        "0, 10.0.0.1 . 80 : 1, 10.0.0.2 . 80",
+        "0 . 10.0.0.1 : 80, 1 . 10.0.0.2 : 80",
+        "0 : 10.0.0.1 . 80 . 80, 1 : 10.0.0.2:80",
+    ],
+)
+def test_what_only_looks_like_a_map_is_no_row(drawn: str) -> None:
+    text = ruleset([[("10.0.0.1", "80"), ("10.0.0.2", "80")]])
+    table = nft_text.parse(
+        text.replace("0 : 10.0.0.1 . 80, 1 : 10.0.0.2 . 80", drawn), "dump"
+    ).tables["ip", "kube-proxy"]
+    assert chains_of(table, ["service-0"]) == ({}, set())
+
+
 @pytest.mark.parametrize("name", ["service-1", "absent"])
 def test_a_chain_that_is_not_there_is_none(name: str) -> None:
     table = nft_text.parse(ruleset([[("10.0.0.1", "80")]]), "dump").tables["ip", "kube-proxy"]
