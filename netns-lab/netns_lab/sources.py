@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network
 from typing import Final
 
+from analyzer.kubeproxy.routes.source_parts import NO_SOURCES
 from analyzer.kubeproxy.view import Route, ServicePort, Source, View
 from analyzer.model.addresses import Address, Network, network_of
 from analyzer.model.cluster import Cluster
+from analyzer.model.region import Intervals, joined, span, without
 from netns_lab.errors import LabError
 
 #: RFC 5737 and RFC 3849, documentation: for clients outside the cluster.
@@ -40,7 +42,7 @@ _ANY_POD: Final[Mapping[int, Network]] = {
 }
 #: Bits of the neighbourhood of an address that the analysis took for a pod's.
 _NEIGHBOURHOOD: Final = 12
-#: Addresses of one network that are looked at.
+#: Addresses that are looked at, of one network without what is no source or stands apart.
 _MOST_TRIES: Final = 4096
 
 CLIENT_PORTS: Final = range(1024, 65_536)
@@ -113,8 +115,7 @@ class ClientAddresses:
     def _free(self, sending: Sending) -> Iterator[Address]:
         for address in self._candidates(sending):
             inside = sending.network is None or address in sending.network
-            apart = any(address in each for each in sending.apart)
-            if inside and not apart and address not in self._used:
+            if inside and address not in self._used:
                 yield address
 
     def _candidates(self, sending: Sending) -> Iterator[Address]:
@@ -125,8 +126,9 @@ class ClientAddresses:
             sending.source is Source.EXTERNAL or not any(_holds(within, each) for each in networks)
         ):
             networks = (within,)
+        but = joined(map(span, (*NO_SOURCES[sending.version], *sending.apart)))
         for each in networks:
-            yield from _from_the_end(each)
+            yield from _from_the_end(each, but)
 
     def _networks(self, sending: Sending) -> Sequence[Network]:
         version, nodes = sending.version, self._cluster.nodes
@@ -154,13 +156,16 @@ class ClientAddresses:
         return network_of(version, int(pod), pod.max_prefixlen - _NEIGHBOURHOOD)
 
 
-def _from_the_end(network: Network) -> Iterator[Address]:
-    """Give addresses of a network, the last usable one first: pods and gateways begin in front."""
-    last = network.num_addresses - 2
-    if last <= 0:
-        yield network[0]
-    for at in range(last, max(0, last - _MOST_TRIES), -1):
-        yield network[at]
+def _from_the_end(network: Network, but: Intervals) -> Iterator[Address]:
+    """Give addresses of a network that are not in `but`, the last usable one first.
+
+    Pods and gateways begin in front.
+    """
+    first, last = span(network)
+    usable = (first + 1, last - 1) if last - first > 1 else (first, first)
+    for low, high in reversed(without((usable,), but)):
+        for number in range(high, max(low - 1, high - _MOST_TRIES), -1):
+            yield network[number - first]
 
 
 def _holds(outer: Network, inner: Network) -> bool:

@@ -317,6 +317,19 @@ def test_many_kinds_of_clients_outside_find_room() -> None:
     assert len({address for each in found for address in each}) == 500
 
 
+def test_clients_have_no_address_from_which_the_kernel_takes_no_packet() -> None:
+    """Half of all addresses end with loopback; a large part of a network may stand apart."""
+    addresses = ClientAddresses(
+        View(services=(), mode=ProxyMode.IPTABLES, node=None), Cluster(), (), 1
+    )
+    half, wide = ip_network("0.0.0.0/1"), ip_network("10.0.0.0/8")
+    assert addresses.of(Sending(Source.EXTERNAL, 4, half)) == (ip_address("126.255.255.255"),)
+    upper = frozenset({ip_network("10.128.0.0/9")})
+    assert addresses.of(Sending(Source.EXTERNAL, 4, wide, upper)) == (ip_address("10.127.255.255"),)
+    loopback = Sending(Source.EXTERNAL, 4, ip_network("127.0.0.0/8"))
+    assert addresses.of(loopback) == ()
+
+
 def test_a_route_without_clients_is_an_error_with_a_message() -> None:
     with pytest.raises(LabError, match="rules tell apart all addresses"):
         Flows(PacketLayout(4, "udp"), (ip_address("10.96.0.10"), 53), (), ("", ""), 1)

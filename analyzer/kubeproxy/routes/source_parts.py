@@ -32,7 +32,7 @@ _WIDEST_OF_SERVICES: Final = 1 << 20
 #: The networks from which no packet comes in: the kernel drops those from this network, loopback,
 #: multicast and broadcast. Source: Linux, net/ipv4/route.c, ``ip_route_input_slow``;
 #: net/ipv6/ip6_input.c, ``ip6_rcv_core``; net/ipv6/ip6_output.c, ``ip6_forward``.
-_NO_SOURCES: Final[Mapping[int, tuple[Network, ...]]] = {
+NO_SOURCES: Final[Mapping[int, tuple[Network, ...]]] = {
     4: tuple(map(ip_network, ("0.0.0.0/8", "127.0.0.0/8", "224.0.0.0/4", "255.255.255.255"))),
     6: tuple(map(ip_network, ("::/127", "ff00::/8"))),
 }
@@ -83,7 +83,7 @@ class SourceParts:
         else:
             held = Region.of(version, [everything(version)])
             others += [span(n) for n in self._pods if n.version == version]
-            others += map(span, _NO_SOURCES[version])
+            others += map(span, NO_SOURCES[version])
         return None if held is None else Region.of(version, held.without(joined(others)))
 
     @cached_property
@@ -214,7 +214,7 @@ class SourceParts:
             and (usual in n or not self._is_of_services(n))
         ]
         # Other nodes are clients too, if a network has no other clients.
-        excluded = self._excluded(*_NO_SOURCES[usual.version], *self._pods)
+        excluded = self._excluded(*NO_SOURCES[usual.version], *self._pods)
         return _each_first(asked, [usual], (self._is_free_client, self._is_client), excluded)
 
     def _excluded(self, *networks: Network) -> _Excluded:
@@ -269,8 +269,8 @@ class SourceParts:
 def _is_no_source(of: Address | Network) -> bool:
     """Return whether no packet comes in from an address, or from any of a network."""
     if isinstance(of, IPv4Address | IPv6Address):
-        return any(of in each for each in _NO_SOURCES[of.version])
-    return any(of[0] in each and of[-1] in each for each in _NO_SOURCES[of.version])
+        return any(of in each for each in NO_SOURCES[of.version])
+    return any(of[0] in each and of[-1] in each for each in NO_SOURCES[of.version])
 
 
 def _host_network(address: Address) -> Network:
