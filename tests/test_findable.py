@@ -568,7 +568,7 @@ LAB: Final = (
         "lab/test_engine.py lab/test_replay.py",
         "parts of what sends and hears packets",
     ),
-    Row("reasons sources", "lab/test_verify.py", "every route is sent from somewhere or named"),
+    Row("reasons", "lab/test_verify.py", "every route is sent from somewhere or named"),
     Row("namespace", "lab/test_safety.py", "namespaces that leave nothing behind"),
     Row("nft", "lab/test_nft_rules.py", "rulesets loaded with and without the library"),
     Row("trace", "lab/test_kernel_check.py lab/test_nft_check.py", "ways that the kernel traced"),

@@ -64,6 +64,8 @@ def test_what_the_programs_print_is_counted() -> None:
     assert amount(found["round trips of iptables-nft"], trip) == 6
     clusters = '{"legacy": {"restored": {"iptables-legacy 1.20": 15, "ip6tables-legacy 1.36": 2}}}'
     assert amount(found["clusters through iptables"], clusters) == 17
+    verified = '{"dump": "a", "status": 1}\n{"dumps": 9, "routes": 230, "left_out": 3}\n'
+    assert amount(found["rules of others in the lab"], verified) == 230
     assert amount(found["fuzzer"], "Done 1234 runs in 60 second(s)\n") == 1234
     assert amount(found["seeded faults"], "3 of 111 seeded faults searched for, 0 not") == 3
     assert amount(found["properties"], "    - 1000 passing, 0 failing\n    - 7 passing") == 1007

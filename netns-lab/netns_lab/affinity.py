@@ -12,7 +12,7 @@ from analyzer.model.packet import Packet
 from netns_lab.columns import NO_PORT, RawSocketAddress, sockaddr_of, tag_of
 from netns_lab.measure import Progress, RouteRun
 from netns_lab.own_clients import alike
-from netns_lab.sources import CLIENT_PORTS
+from netns_lab.sources import EPHEMERAL_PORTS
 from netns_lab.topology import Host
 
 #: Flows between two flushes of conntrack, counting the two of each client as one.
@@ -55,7 +55,7 @@ class AffineRun(RouteRun):
     def _prepared(self, clients: int) -> int:
         # Each flow of a client has its own port, and an endpoint does not send from all.
         avoided = len(self._lab.known_ports) if self._sender is not None else 0
-        most = (len(CLIENT_PORTS) - avoided) // 2 * clients
+        most = (len(EPHEMERAL_PORTS) - avoided) // 2 * clients
         self._count_of_flows = min(self._count_of_flows, most)
         return 2 * -(-self._count_of_flows // clients) * clients
 

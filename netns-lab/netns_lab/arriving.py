@@ -9,13 +9,15 @@ from functools import reduce
 from typing import Final
 
 from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, Share
-from analyzer.model.endings import PASSES, EndKind, total
+from analyzer.model.endings import PASSES, Ending, EndKind, total
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic, capped_sum
 from analyzer.model.value import replace
 from netns_lab.backend import SocketAddress
 
 #: Ends caused by a rule. At the others, the packet continues unchanged.
 _ENDED: Final = frozenset({EndKind.REFUSED, EndKind.DROPPED, EndKind.REJECTED})
+#: Of these, `Ending.how` says whether they are dropped or rejected.
+_BY_KUBE_PROXY: Final = frozenset({EndKind.REFUSED, EndKind.LEFT_OVER})
 NOTHING: Final = Bounds(NEVER, NEVER)
 
 
@@ -100,7 +102,7 @@ def arriving(route: Route, beyond: Beyond = lambda _: NOTHING_BEYOND) -> Arrivin
             if any(end.kind is EndKind.UNKNOWN for end, _ in each.lost):  # or their answers are
                 unanswered[sockaddr] = Bounds(unanswered.get(sockaddr, NOTHING).lower, ALWAYS)
     ends = route.astray
-    ended = [bounds for end, bounds in ends if end.kind in _ENDED and end.how != PASSES] + behind
+    ended = [bounds for end, bounds in ends if _is_ended(end)] + behind
     found = Bounds(capped_sum(b.lower for b in ended), capped_sum(b.upper for b in ended))
     by_rules = all(end.kind is not EndKind.UNKNOWN for end, _ in ends)
     if not by_rules:
@@ -111,13 +113,20 @@ def arriving(route: Route, beyond: Beyond = lambda _: NOTHING_BEYOND) -> Arrivin
 def ways_to_end(route: Route) -> frozenset[str]:
     """Return what rules of the node may do to flows that they end: ``rejected``, ``dropped``."""
     every = (*route.astray, *(end for share in route.shares for end in share.lost))
-    ends = [e for e, bounds in every if e.kind in _ENDED and e.how != PASSES and bounds.upper]
+    ends = [end for end, bounds in every if _is_ended(end) and bounds.upper]
     return frozenset(
         "rejected"
-        if each.kind is EndKind.REJECTED or (each.kind is EndKind.REFUSED and each.how == "reject")
+        if each.kind is EndKind.REJECTED or (each.kind in _BY_KUBE_PROXY and each.how == "reject")
         else "dropped"
         for each in ends
     )
+
+
+def _is_ended(end: Ending) -> bool:
+    """Return whether a rule or a policy of the node drops or rejects flows that end so."""
+    if end.kind is EndKind.LEFT_OVER:
+        return bool(end.how)  # kube-proxy's rules after nat refuse what no draw takes
+    return end.kind in _ENDED and end.how != PASSES
 
 
 def either(one: Arriving, other: Arriving) -> Arriving:

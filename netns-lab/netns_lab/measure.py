@@ -22,7 +22,7 @@ from netns_lab.layout import PacketLayout
 from netns_lab.messages import struct_sockaddr
 from netns_lab.muting import ignoring, no_resets_to
 from netns_lab.replay import Flows
-from netns_lab.sources import CLIENT_PORTS, sending_of
+from netns_lab.sources import EPHEMERAL_PORTS, sending_of
 from netns_lab.topology import Host
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class RouteRun(Accounts):
         Whole batches: flows are forgotten only when nothing of them is on its way. Those that
         leave under the node's one address have no more ports than that has.
         """
-        most = min(CONNTRACK_ROOM, clients * len(CLIENT_PORTS))
+        most = min(CONNTRACK_ROOM, clients * len(EPHEMERAL_PORTS))
         if self._sender is not None or any(s.masquerade is not False for s in self._route.shares):
             most = min(most, MASQUERADE_ROOM)
         return most // BATCH * BATCH

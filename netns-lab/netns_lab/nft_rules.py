@@ -24,6 +24,7 @@ from typing import Any, Final
 
 from analyzer.model.addresses import Address
 from analyzer.model.nft import statements as st
+from analyzer.model.nft.expressions import AnonymousSet, Element
 from analyzer.model.nft.ruleset import Chain, NftRuleset, Set
 from analyzer.model.value import replace
 from analyzer.parsers import nft_text
@@ -285,8 +286,15 @@ def _of_chain(chain: Chain) -> Any:
 
 
 def _lasting(statement: st.Statement) -> st.Statement:
-    """Return a statement without what packets change."""
-    return st.Counter() if isinstance(statement, st.Counter) else statement
+    """Return a statement without what packets change, as nft writes it when it loads it."""
+    match statement:
+        case st.Counter():
+            return st.Counter()
+        # So a set is listed whose elements were merged into one; loaded again, it is no set.
+        case st.Match("==" | "!=" as operator, left, AnonymousSet((Element(key=key, value=None),))):
+            return st.Match(operator, left, key)
+        case _:
+            return statement
 
 
 def _of_set(held: Set) -> Mapping[str, Any]:

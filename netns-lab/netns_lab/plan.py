@@ -15,7 +15,7 @@ from analyzer.model.cluster import Cluster
 from netns_lab.errors import LabError
 from netns_lab.sources import (
     AFFINE_CLIENTS,
-    CLIENT_PORTS,
+    EPHEMERAL_PORTS,
     ClientAddresses,
     Sending,
     sending_of,
@@ -170,7 +170,7 @@ def plan(
         *(a for each in others for a in each.addresses),
         *WORLD.values(),
     }
-    choosing = ClientAddresses(view, cluster, taken, -(-flows // len(CLIENT_PORTS)))
+    choosing = ClientAddresses(view, cluster, taken, -(-flows // len(EPHEMERAL_PORTS)))
     return LabPlan(
         node=node,
         node_addresses=node_addresses,

@@ -45,7 +45,10 @@ _NEIGHBOURHOOD: Final = 12
 #: Addresses that are looked at, of one network without what is no source or stands apart.
 _MOST_TRIES: Final = 4096
 
-CLIENT_PORTS: Final = range(1024, 65_536)
+#: Predictions may rest on the assumption that new flows come from these (`ephemeral`).
+EPHEMERAL_PORTS: Final = range(32_768, 65_536)
+#: The others come last: where one client has more flows than that.
+CLIENT_PORTS: Final = (*EPHEMERAL_PORTS, *range(1024, EPHEMERAL_PORTS.start))
 #: Clients of a Service with session affinity at one time: xt_recent keeps 100 a list.
 AFFINE_CLIENTS: Final = 100
 

@@ -185,3 +185,14 @@ def test_what_rules_do_to_flows_that_they_end_is_told_as_far_as_they_end_any() -
     assert ways(drop, lost=(reject,)) == ways(own[0], own[1]) == {"dropped", "rejected"}
     assert ways() == ways(own[2], Ending(kind=EndKind.UNKNOWN)) == frozenset()
     assert ways(drop, share=Bounds(NEVER, NEVER)) == frozenset()
+
+
+def test_flows_that_no_draw_takes_are_ended_where_kube_proxy_refuses_them() -> None:
+    """In nftables mode its filter chains reject what is still for a ClusterIP after nat."""
+    to = Frontend(FrontendKind.CLUSTER_IP, IPv4Address("10.96.0.1"), 443)
+    all_of_them = Bounds(ALWAYS, ALWAYS)
+    for how, ways in (("reject", {"rejected"}), ("drop", {"dropped"}), ("", set[str]())):
+        left = Ending(kind=EndKind.LEFT_OVER, how=how)
+        route = Route(to, Source.POD, (), NEVER, astray=((left, all_of_them),))
+        assert ways_to_end(route) == ways
+        assert arrives(route).ended == (all_of_them if how else Bounds(NEVER, NEVER))

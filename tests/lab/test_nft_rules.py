@@ -89,6 +89,15 @@ def test_what_no_namespace_has_is_put_there(tmp_path: Path, rule: str) -> None:
     assert re.search(r"10\.1\.0\.6 timeout 2h expires [45]s", listed)
 
 
+def test_a_set_whose_elements_were_merged_into_one_is_loaded_as_that(tmp_path: Path) -> None:
+    """nft lists it in braces, and loads a set of one element as a comparison."""
+    dump = tmp_path / "dump"
+    rule = "ip saddr != { 192.0.2.0/24 } drop"
+    dump.write_text(f"table ip t {{\nchain c {{\n{rule}\n}}\n}}\n")
+    listed, _ = loaded(dump)
+    assert "\t\tip saddr != 192.0.2.0/24 drop\n" in listed
+
+
 @pytest.mark.parametrize(
     ("rule", "says"),
     [

@@ -6,7 +6,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator
-from ipaddress import ip_address, ip_network
+from ipaddress import ip_address
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -25,14 +25,11 @@ from analyzer.kubeproxy.generate import (
     render_rules,
     service_ports,
 )
-from analyzer.kubeproxy.proxy_mode import ProxyMode
-from analyzer.kubeproxy.view import Source, View
-from analyzer.model.cluster import Cluster
+from analyzer.kubeproxy.view import Source
 from netns_lab.arguments import parser
 from netns_lab.errors import LabError
 from netns_lab.layout import PacketLayout
 from netns_lab.replay import Flows
-from netns_lab.sources import ClientAddresses, Sending
 from tests.support.lab.running import (
     FIXTURES,
     NFT_CASES,
@@ -303,31 +300,6 @@ def test_flows_of_which_a_part_goes_to_a_port_of_the_node_are_measured(tmp_path:
         gone = each["rejected"] + each["unaccounted"]
         assert gone == 0 if is_own else 0.2 < gone / each["flows"] < 0.8
         assert each["ended"]["upper"]["value"] == (0 if is_own else 0.5)
-
-
-def test_many_kinds_of_clients_outside_find_room() -> None:
-    """Affinity takes a hundred addresses for each: more than one network of documentation has."""
-    addresses = ClientAddresses(
-        View(services=(), mode=ProxyMode.IPTABLES, node=None), Cluster(), (), 1
-    )
-    apart = [ip_network(f"10.{at}.0.0/16") for at in range(4)]
-    kinds = [Sending(Source.EXTERNAL, 4, None, frozenset(apart[:at])) for at in range(5)]
-    found = [addresses.of(each, 100) for each in kinds]
-    assert [len(each) for each in found] == [100] * 5
-    assert len({address for each in found for address in each}) == 500
-
-
-def test_clients_have_no_address_from_which_the_kernel_takes_no_packet() -> None:
-    """Half of all addresses end with loopback; a large part of a network may stand apart."""
-    addresses = ClientAddresses(
-        View(services=(), mode=ProxyMode.IPTABLES, node=None), Cluster(), (), 1
-    )
-    half, wide = ip_network("0.0.0.0/1"), ip_network("10.0.0.0/8")
-    assert addresses.of(Sending(Source.EXTERNAL, 4, half)) == (ip_address("126.255.255.255"),)
-    upper = frozenset({ip_network("10.128.0.0/9")})
-    assert addresses.of(Sending(Source.EXTERNAL, 4, wide, upper)) == (ip_address("10.127.255.255"),)
-    loopback = Sending(Source.EXTERNAL, 4, ip_network("127.0.0.0/8"))
-    assert addresses.of(loopback) == ()
 
 
 def test_a_route_without_clients_is_an_error_with_a_message() -> None:

@@ -144,6 +144,12 @@ def parts(properties: Sequence[str], folder: Path) -> list[Part]:
             counted=r'"runs": (\d+)',
             unit="runs",
         ),
+        _timed(
+            "rules of others in the lab",
+            "tests.support.lab.foreign_verify",
+            counted=r'"routes": (\d+)',
+            unit="routes",
+        ),
         *(
             [
                 _sampled(
