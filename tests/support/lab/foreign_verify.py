@@ -28,8 +28,10 @@ from tests.support.foreign.rows import Writer
 
 #: Objects that rules count with would have to be made first.
 _COUNTED: Final = re.compile(r" -m nfacct --nfacct-name +\S+")
-#: How often a dump is of nft.
+#: How often a dump is of nft; something is dead; that is a node.
 _RATE_OF_NFT: Final = 0.5
+_RATE_OF_DEATHS: Final = 0.5
+_RATE_OF_NODES: Final = 0.5
 #: Large enough for a few flows a route; what rules of others change is most often all of them.
 _RESOLUTION: Final = "10%"
 
@@ -64,11 +66,22 @@ def _run(
     )
 
 
-def verified(dump: Path, ground: Ground) -> tuple[int, dict[str, Any], str]:
+def dead(ground: Ground, draw: random.Random) -> list[str]:
+    """Return options that say what is dead: most often nothing, or another node, or an address."""
+    if draw.random() >= _RATE_OF_DEATHS:
+        return []
+    names = [name for name in ground.cluster.nodes if name != ground.node]
+    if names and draw.random() < _RATE_OF_NODES:
+        return ["--dead-node", draw.choice(names)]
+    addresses = sorted(map(str, {e.address for e in ground.view(ground.text).endpoints}))
+    return ["--dead", draw.choice(addresses)]
+
+
+def verified(dump: Path, ground: Ground, more: list[str]) -> tuple[int, dict[str, Any], str]:
     """Return exit status, document and messages of `lab verify`."""
     (objects,) = ground.path.parent.glob("objects.json*")
     given = [str(dump), "--objects", str(objects), "--node", ground.node]
-    words = [*given, "--resolution", _RESOLUTION]
+    words = [*given, *more, "--resolution", _RESOLUTION]
     done = subprocess.run(  # ours
         [sys.executable, "-m", "analyzer", "lab", "verify", *words, "-o", "json"],
         capture_output=True,
@@ -105,7 +118,8 @@ def main() -> int:
             continue
         dump = keep / f"{seed}.txt"
         dump.write_text(text)
-        status, told, says = verified(dump, ground)
+        more = dead(ground, draw)
+        status, told, says = verified(dump, ground, more)
         counts["dumps"] += 1
         counts["routes"] += told.get("routes", 0)
         counts["left_out"] += len(told.get("left_out", ()))
@@ -114,7 +128,8 @@ def main() -> int:
             continue
         counts["disagree"] += 1
         case = "/".join(ground.path.parts[-3:-1])
-        line = {"dump": str(dump), "case": case, "status": status, "says": says.strip()[:300]}
+        line: dict[str, Any] = {"dump": str(dump), "case": case, "dead": more, "status": status}
+        line["says"] = says.strip()[:300]
         sys.stdout.write(f"{json.dumps(line)}\n")
         sys.stdout.flush()
     sys.stdout.write(f"{json.dumps(counts)}\n")
