@@ -36,7 +36,7 @@ from netns_lab.direct import DirectRoutes
 from netns_lab.errors import NotMeasuredError
 from netns_lab.loaded_nodes import LoadedNode
 from netns_lab.plan import bridge_of, device_name
-from netns_lab.reasons import BEHIND
+from netns_lab.reasons import BEHIND, DIRECT
 
 if TYPE_CHECKING:
     from netns_lab.experiment import Lab
@@ -113,11 +113,23 @@ class SendersBehind:
 
     def why_not(self, service: ServicePort, route: Route, sender: Endpoint) -> str | None:
         """Return why an endpoint's flows to its own Service are not sent; None if they are."""
-        mute = self._lab.why_mute(sender)
+        mute = self.why_not_to_here(service, sender)
         if mute != BEHIND or not self._lab.question.sends_behind:
             return mute
         found = self._found(service, route, sender)
         return found if isinstance(found, str) else None
+
+    def why_not_to_here(self, service: ServicePort, sender: Endpoint) -> str | None:
+        """Return the same for a sender whose flows come to the lab's own node as they were sent."""
+        mute = self._lab.why_mute(sender)
+        host = self._hosts.get(sender.address)
+        if mute is not None or host is None or host.plan is None:
+            return mute
+        if sender.address not in host.plan.addresses:
+            return None
+        dead = self._lab.question.dead.endpoints
+        beside = {e.address for e in service.endpoints if e not in dead} - {sender.address}
+        return DIRECT if any(self._hosts.get(each) is host for each in beside) else None
 
     def expected(self, service: ServicePort, route: Route, sender: Endpoint) -> Arriving:
         """Return the prediction for the flows of a sender whose node has rules of its own.

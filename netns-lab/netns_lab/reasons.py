@@ -21,6 +21,7 @@ _FEW: Final = 64
 #: Why an endpoint sends no flows to its own Services.
 DEAD: Final = "dead endpoints send no flows"
 OWN: Final = "an endpoint that has the node's own address sends as the node does"
+DIRECT: Final = "pods of its node answer an endpoint that has another node's address directly"
 BEHIND: Final = "what endpoints of a node with rules of its own send traverses these first"
 #: Why a route is not measured whose turn did not come.
 INTERRUPTED: Final = "the run was interrupted before"

@@ -28,7 +28,7 @@ def why_not_traced(lab: Lab, service: ServicePort, route: Route) -> str | None:
 
     On a hairpin route, flows are traced at the lab's own node.
     """
-    reasons = [lab.why_mute(each.endpoint) for each in route.shares]
+    reasons = [lab.behind.why_not_to_here(service, each.endpoint) for each in route.shares]
     if route.source is not Source.HAIRPIN or not reasons or None in reasons:
         return None
     why = "; ".join(dict.fromkeys(filter(None, reasons)))
@@ -43,7 +43,11 @@ def traced(lab: Lab, given: Input, service: ServicePort, route: Route) -> FlowTr
     """
     sender = None
     if route.source is Source.HAIRPIN:
-        share = next(each for each in route.shares if lab.why_mute(each.endpoint) is None)
+        share = next(
+            each
+            for each in route.shares
+            if lab.behind.why_not_to_here(service, each.endpoint) is None
+        )
         sender, route = share.endpoint.address, seen_from(service, route, share)
     flow = OneFlow(lab, service, route, 1, sender)
     (source, port), (address, to_port) = flow.source(), flow.destination()

@@ -12,8 +12,10 @@ from typing import Final
 
 import pytest
 
+from analyzer.kubeproxy.generate import RulesLayout
 from tests.support.captures import ROOT
-from tests.support.lab.running import in_lab, lab_run
+from tests.support.clusters import one_service
+from tests.support.lab.running import in_lab, kubeodds, lab_run
 
 pytestmark = pytest.mark.lab
 
@@ -130,3 +132,25 @@ def test_a_pod_of_the_node_gets_no_answer_from_itself_if_its_source_is_kept(
     assert answered == {"10.244.0.7": 1, "10.244.1.9": 1 - unanswered}
     predicted = {each["address"]: each["unanswered"] for each in measured["endpoints"]}
     assert predicted["10.244.1.9"]["lower"]["value"] == unanswered
+
+
+@pytest.mark.parametrize("verb", ["verify", "run"])
+def test_an_endpoint_at_another_node_is_answered_there_by_pods_beside_it(
+    tmp_path: Path, verb: str
+) -> None:
+    """Their answers do not pass this node, which alone could translate them back."""
+    made = one_service(RulesLayout.V1_36, endpoints=3, plain=True)
+    for number, node in enumerate(each for each in made.items if each["kind"] == "Node"):
+        node["spec"]["podCIDRs"] = [f"10.244.{16 * number}.0/20"]
+    (slice_,) = (each for each in made.items if each["kind"] == "EndpointSlice")
+    slice_["endpoints"].append({**slice_["endpoints"][1], "addresses": ["192.168.0.11"]})
+    dump, objects = tmp_path / "dump.txt", tmp_path / "objects.json"
+    dump.write_text(made.dump)
+    objects.write_text(json.dumps({"kind": "List", "items": made.items}))
+    given = [str(dump), "--objects", str(objects), "--node", made.node, "--from", "hairpin"]
+    done = kubeodds("lab", verb, *given, "-o", "json")
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["agrees"]) == (0, True)
+    senders = [each["endpoints"][0]["address"] for each in found["measurements"]]
+    assert senders == ["10.244.0.0", "10.244.16.0", "10.244.32.0"]
+    assert "pods of its node answer an endpoint that has another node's address" in done.stderr
