@@ -144,11 +144,17 @@ def parts(properties: Sequence[str], folder: Path) -> list[Part]:
             counted=r'"runs": (\d+)',
             unit="runs",
         ),
-        _timed(
-            "rules of others in the lab",
-            "tests.support.lab.foreign_verify",
-            counted=r'"routes": (\d+)',
-            unit="routes",
+        *(
+            _timed(
+                f"{name} in the lab",
+                f"tests.support.lab.{module}",
+                counted=r'"routes": (\d+)',
+                unit="routes",
+            )
+            for name, module in (
+                ("rules of others", "foreign_verify"),
+                ("generated clusters", "cluster_verify"),
+            )
         ),
         *(
             [
