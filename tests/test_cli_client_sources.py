@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.captures import FIXTURES
 from tests.support.client_documents import ASKED, document, fails, number, point
 from tests.support.commands import DUMP, OBJECTS, Command
 
@@ -17,6 +18,7 @@ def edited(command: Command, rule: str) -> tuple[str, ...]:
     return (command.file("edited.txt", text), *OBJECTS, "--node", "worker1", "--client", "glibc")
 
 
+DUAL = FIXTURES.parent / "check" / "1.36.2-iptables-legacy" / "dual-stack"
 ONE_POD = "-s 10.244.1.77/32 -p udp -m udp --dport 53 -j DROP"
 #: One endpoint of DNS drops what is sent back to it.
 HAIRPIN = "-s 10.244.1.4/32 -d 10.244.1.4/32 -j DROP"
@@ -67,6 +69,15 @@ def test_from_is_a_kind_or_an_address(command: Command) -> None:
     done = command("client", *ASKED, "--from", "224.0.0.1")
     assert (done.status, "224.0.0.1 is no address of a client" in done.err) == (2, True)
     done = command("client", *ASKED, "--from", "fd00::1")
+    assert (done.status, "--from fd00::1: the rules are for IPv4" in done.err) == (2, True)
+
+
+def test_a_client_needs_a_name_server_of_its_ip_version(command: Command) -> None:
+    rules = [str(DUAL / f"{name}-legacy-save.txt") for name in ("iptables", "ip6tables")]
+    conf = command.file("resolv.conf", "nameserver 10.96.0.10\n")
+    done = command(
+        *("client", *rules, "--resolv-conf", conf, "--from", "fd00::9", "--client", "glibc")
+    )
     assert (done.status, "no name server has an IPv6 address" in done.err) == (2, True)
 
 
@@ -80,3 +91,15 @@ def test_an_endpoint_that_ends_as_others_do_is_not_singled_out(command: Command)
     answers = "-p tcp -m tcp --sport 8080 -m statistic --mode random --probability 0.25 -j REJECT"
     given = (*edited(command, answers)[:-2], "--client", "tcp", "--service", "default/app")
     assert document(command, *given)["singled_out"] == []
+
+
+def test_an_ipv4_mapped_address_is_the_ipv4_address(command: Command) -> None:
+    given = edited(command, ONE_POD)
+    mapped = document(command, *given, "--from", "::ffff:10.244.1.77")
+    assert mapped == document(command, *given, "--from", "10.244.1.77")
+
+
+def test_the_address_of_all_hosts_is_no_clients(command: Command) -> None:
+    done = command("client", *edited(command, ONE_POD), "--from", "255.255.255.255")
+    assert done.status == 2
+    assert "255.255.255.255 is no address of a client" in done.err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentTypeError
+from ipaddress import IPv4Address
 
 from analyzer.arguments.parser import percentage, several, time_of
 from analyzer.clients.connectors import CONNECTORS
@@ -10,7 +11,7 @@ from analyzer.clients.resolvers import RESOLVERS
 from analyzer.clients.responses import RESPONSES_OF_THE_DEAD, FlowResponse
 from analyzer.errors import suggestion
 from analyzer.kubeproxy.view import Source
-from analyzer.model.addresses import address_from_text
+from analyzer.model.addresses import address_from_text, packet_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 CLIENTS: Final = (*RESOLVERS, *CONNECTORS)
 _MOST_TRIES: Final = 20
+_BROADCAST: Final = IPv4Address(0xFFFFFFFF)
 _SOURCES: Final = {
     each.value: each for each in (Source.POD, Source.POD_ELSEWHERE, Source.NODE, Source.EXTERNAL)
 }
@@ -58,12 +60,15 @@ def _caller(text: str) -> tuple[str, str]:
 
 
 def _source(text: str) -> Source | Address:
-    found = _SOURCES.get(text) or address_from_text(text)
-    if found is None:
+    if text in _SOURCES:
+        return _SOURCES[text]
+    address = address_from_text(text)
+    if address is None:
         raise ArgumentTypeError(
             f"{text!r} is no IP address, and no kind of source{suggestion(text, _SOURCES)}"
         )
-    if not isinstance(found, Source) and (found.is_unspecified or found.is_multicast):
+    found = packet_address(address)
+    if found.is_unspecified or found.is_multicast or found == _BROADCAST:
         raise ArgumentTypeError(f"{text} is no address of a client")
     return found
 

@@ -4,27 +4,14 @@ from __future__ import annotations
 
 from analyzer.errors import ParseError, UsageError
 from analyzer.inputs.recognised import Input
-from analyzer.kubeproxy.view import Source
+from analyzer.kubeproxy.view import FrontendKind, Source
 from analyzer.model.addresses import Address
 from analyzer.model.region import holds
 
 
 def source_kind(given: Input, client: Address) -> Source:
     """Return what a client is to the node; a pod, if nothing says otherwise."""
-    if client in given.own or client.is_loopback:
-        return Source.NODE
-    parts = given.parts or (given,)
-    part = next((each for each in parts if client.version in each.versions), parts[0])
-    recogniser = part.recogniser
-    try:
-        is_outside = recogniser.is_outside(client)  # type: ignore[union-attr]  # of one part it is none of several
-    except ParseError:
-        is_outside = False
-    if is_outside:  # so are other nodes, whose addresses are no pod's
-        return Source.EXTERNAL
-    places = recogniser.places(client.version)  # type: ignore[union-attr]  # as above
-    is_elsewhere = holds(places.elsewhere, int(client)) and not holds(places.here, int(client))
-    return Source.POD_ELSEWHERE if is_elsewhere else Source.POD
+    return _kind(given, client)[0]
 
 
 def client_source(
@@ -33,13 +20,58 @@ def client_source(
     """Return where clients are, and the address of one, if it was asked for.
 
     Raises:
-        UsageError: they are not outside the cluster, where a load balancer is.
+        UsageError: they are not outside the cluster, where a load balancer is; or the address is
+            no client's, or does not say where the client is.
     """
     if asked is None:
         return Source.EXTERNAL if balanced else Source.POD, None
     address = None if isinstance(asked, Source) else asked
-    source = asked if isinstance(asked, Source) else source_kind(given, asked)
+    source = asked if isinstance(asked, Source) else _kind_of_client(asked, given)
     if balanced and source is not Source.EXTERNAL:
         named = source.value if address is None else f"{address} ({source.value})"
         raise UsageError(f"--balancer and --from {named}: a load balancer is outside the cluster")
     return source, address
+
+
+def _kind_of_client(client: Address, given: Input) -> Source:
+    versions = {each for part in given.parts or (given,) for each in part.versions}
+    if client.version not in versions:
+        of = " and ".join(f"IPv{each}" for each in sorted(versions))
+        raise UsageError(f"--from {client}: the rules are for {of}")
+    source, is_known = _kind(given, client)
+    if source in {Source.NODE, Source.EXTERNAL} or is_known:
+        return source
+    if client.is_link_local:
+        raise UsageError(
+            f"--from {client}: a link-local address does not say where a client is; pass --from "
+            "node, external or pod"
+        )
+    if any(each.code == "no-comment" for each in given.view.diagnostics):
+        return source  # the kinds of frontends are guesses
+    for service in given.view.services:
+        kinds = {each.kind for each in service.frontends if each.address == client}
+        if FrontendKind.CLUSTER_IP in kinds:
+            raise UsageError(
+                f"--from {client}: that is the ClusterIP of {service.name.text}, and no client has "
+                "it; pass the address of a pod, or --from pod"
+            )
+    return source
+
+
+def _kind(given: Input, client: Address) -> tuple[Source, bool]:
+    """Return what a client is, and whether a network of pods is known that has its address."""
+    if client in given.own or client.is_loopback:
+        return Source.NODE, False
+    parts = given.parts or (given,)
+    part = next((each for each in parts if client.version in each.versions), parts[0])
+    recogniser = part.recogniser
+    try:
+        is_outside = recogniser.is_outside(client)  # type: ignore[union-attr]  # of one part it is none of several
+    except ParseError:
+        is_outside = False
+    if is_outside:  # so are other nodes, whose addresses are no pod's
+        return Source.EXTERNAL, False
+    places = recogniser.places(client.version)  # type: ignore[union-attr]  # as above
+    here, elsewhere = (holds(each, int(client)) for each in (places.here, places.elsewhere))
+    source = Source.POD_ELSEWHERE if elsewhere and not here else Source.POD
+    return source, here or elsewhere

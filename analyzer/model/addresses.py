@@ -45,6 +45,16 @@ def address_from_text(text: str) -> Address | None:
         return None
 
 
+def packet_address(address: Address) -> Address:
+    """Return the address in the packets of a socket with an address, as programs log it.
+
+    Packets have the IPv4 address of an IPv4-mapped one, and no scope (``%eth0``).
+    """
+    if isinstance(address, IPv4Address):
+        return address
+    return address.ipv4_mapped or IPv6Address(int(address))
+
+
 def are_ipv4(texts: Sequence[str]) -> bool:
     """Return whether each text is an IPv4 address as inet_ntop() prints it."""
     joined = "/".join(texts)

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from ipaddress import IPv4Address
 from types import SimpleNamespace
 from typing import Final
 
 from analyzer.errors import UsageError
-from analyzer.kubeproxy.routes.trace import Question
+from analyzer.kubeproxy.routes.trace import KnownAddresses, Question
 from analyzer.kubeproxy.select import select
 from analyzer.kubeproxy.view import Endpoint, FrontendKind, ServicePort, View
 from analyzer.model.addresses import (
+    IPV6,
     VERSIONS,
     Address,
     address_and_port_from_text,
     address_from_text,
+    packet_address,
 )
 from analyzer.model.devices import Side
+from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.packet import ALL_BITS, NO_DEVICE, Mark, Packet
+from analyzer.model.region import holds
 from analyzer.model.routing import Routes
 from analyzer.semantics.base_chains import Rules
 
@@ -81,7 +85,8 @@ def _service_meant(options: SimpleNamespace, view: View) -> dict[str, str]:
     ]
     source = None if options.source is None else address_from_text(options.source)
     if source is not None:
-        found = [each for each in found if each.version == source.version] or found
+        version = packet_address(source).version
+        found = [each for each in found if each.version == version] or found
     if wanted is None and len({each.protocol for each in found}) > 1:  # tcp, as of addresses
         found = [each for each in found if each.protocol == "tcp"]
     if not found:
@@ -125,6 +130,31 @@ def question(
         routes=routes,
         follows_answers=True,
     )
+
+
+def odd_source(asked: Question, known: KnownAddresses, file: str) -> Iterator[Diagnostic]:
+    """Yield a warning if no new flow gets through from the packet's address.
+
+    Source: Linux, net/ipv6/ip6_output.c, ip6_forward(), for link-local addresses.
+    """
+    source = asked.packet.source
+    if source is None or asked.state != "NEW":
+        return
+    places = known.places(source.version)
+    if any(holds(each, int(source)) for each in (places.here, places.elsewhere)):
+        return  # saves a look at every Service
+    why = ""
+    if source.version == IPV6 and source.is_link_local:
+        why = "the kernel forwards no packets from link-local addresses"
+    elif known.is_cluster_ip(source):
+        why = "that is a ClusterIP, and no client has it; --from pod is a pod of the cluster"
+    if why:
+        yield Diagnostic(
+            severity=Severity.WARNING,
+            code="odd-source",
+            message=f"--from {source}: {why}",
+            file=file,
+        )
 
 
 def _packet(options: SimpleNamespace, own: tuple[Address, ...], family: str) -> Packet:
@@ -184,14 +214,14 @@ def _destination(options: SimpleNamespace) -> tuple[Address, int | None]:
         raise UsageError(f"--to {options.to}: {options.protocol or 'tcp'} needs a port: IP:PORT")
     if options.protocol == "icmp" and found[1] is not None:
         raise UsageError(f"--to {options.to}: icmp has no ports")
-    return found
+    return packet_address(found[0]), found[1]
 
 
 def _address(text: str) -> Address:
     address = address_from_text(text)
     if address is None:
         raise UsageError(f"--from {text}: not an IP address")
-    return address
+    return packet_address(address)
 
 
 def _affinity(text: str | None) -> Endpoint | None:

@@ -15,7 +15,7 @@ from analyzer.model.diagnostics import bounded_work
 from analyzer.output import finish
 from analyzer.parsers.survey import survey_any
 from analyzer.questions.evaluating import dead_of
-from analyzer.questions.packet import family_of, is_named, question, resolved
+from analyzer.questions.packet import family_of, is_named, odd_source, question, resolved
 from analyzer.questions.whose_dump import of_another_node
 from analyzer.reports.answers import TraceAnswer
 from analyzer.reports.progress import progress
@@ -40,9 +40,9 @@ def trace(options: SimpleNamespace) -> int:
     family = family_of(options, dumps)
     rulesets = of_version(dumps, family)
     asked = question(options, own, routes_of(options), family)
-    found = traced(
-        rulesets, asked, family, told_by_services(options, rulesets, objects, asked.addresses or ())
-    )
+    known = told_by_services(options, rulesets, objects, asked.addresses or ())
+    found = traced(rulesets, asked, family, known)
+    told += odd_source(asked, known, rulesets[0].file)
     diagnostics = told + [
         each
         for ruleset, visited in zip(rulesets, found.visited, strict=True)

@@ -54,6 +54,7 @@ FORGOTTEN: Final = (
 )
 OTHER_FRONTEND: Final = "of a client that session affinity knows from another frontend or network"
 LOOPBACK: Final = "from or to a loopback address: the lab replays no such flows"
+LINK_LOCAL: Final = "from a link-local address, which does not say where the client is"
 OTHERWISE: Final = (
     "to a NodePort at an address of the node at which the rules treat flows otherwise than at the "
     "lab's, or may"
@@ -263,6 +264,8 @@ class Capture:
         """Add a flow to its route and return None, or return why it is not replayed."""
         if flow.client.is_loopback or flow.to[0].is_loopback:
             return LOOPBACK
+        if flow.client.is_link_local and source is not Source.NODE:
+            return LINK_LOCAL
         if is_of_node(frontend) and (
             self._further.answer(service, source, flow.client, flow.to) is not Answer.ALIKE
         ):

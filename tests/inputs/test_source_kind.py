@@ -46,3 +46,22 @@ def test_a_kind_is_itself(given: Input) -> None:
 def test_a_balancer_is_outside(given: Input, asked: Source) -> None:
     with pytest.raises(UsageError, match="a load balancer is outside the cluster"):
         client_source(asked, given, balanced=True)
+
+
+@pytest.mark.parametrize(
+    ("address", "says"),
+    [
+        ("10.96.18.52", "that is the ClusterIP of default/app, and no client has it"),
+        ("169.254.3.4", "a link-local address does not say where a client is"),
+        ("fd00::9", "--from fd00::9: the rules are for IPv4"),
+    ],
+)
+def test_addresses_of_no_known_client_are_refused(given: Input, address: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        client_source(ip_address(address), given, balanced=False)
+
+
+def test_a_link_local_address_of_the_node_is_the_nodes() -> None:
+    own = ["--node-ip", "192.168.0.11,169.254.20.10"]
+    given = read_input(parse(["services", DUMP, *OBJECTS, *own]))
+    assert client_source(ip_address("169.254.20.10"), given, balanced=False)[0] is Source.NODE

@@ -275,6 +275,10 @@ def test_a_client_at_loopback_is_the_node_and_is_not_judged(tmp_path: Path) -> N
     status, found, errors = lab_run(*EXAMPLE, "--pcap", path)
     assert (status, found["not_judged"], len(found["flows"])) == (0, 1, 1)
     assert "1 not replayed: from or to a loopback address" in errors
+    packets = [ETHER / tcp(of, 4000, APP, 80) for of in ("169.254.3.4", CLIENTS["pod"])]
+    _, found, errors = lab_run(*EXAMPLE, "--pcap", saved(tmp_path / "link-local.pcap", packets))
+    assert (found["not_judged"], len(found["flows"])) == (1, 1)
+    assert "1 not replayed: from a link-local address" in errors
     _, found, _ = lab_run(*EXAMPLE, "--pcap", path, "--from", "pod")
     (left,) = found["passed_over"]
     assert (left["reason"], left["judged"]) == ("from sources that --from does not name", True)

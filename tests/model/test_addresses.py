@@ -13,6 +13,7 @@ from analyzer.model.addresses import (
     address_to_text,
     network_from_text,
     network_to_text,
+    packet_address,
 )
 from tests.support.effort import examples
 
@@ -99,3 +100,17 @@ def test_a_mask_that_is_no_prefix_is_no_network(text: str) -> None:
 def test_a_network_is_printed_with_its_prefix_length() -> None:
     assert network_to_text(ip_network("10.1.2.3/32")) == "10.1.2.3/32"
     assert network_to_text(ip_network("::ffff:10.1.0.0/112")) == "::ffff:10.1.0.0/112"
+
+
+@pytest.mark.parametrize(
+    ("address", "packets"),
+    [
+        ("10.0.0.1", "10.0.0.1"),
+        ("::ffff:10.0.0.1", "10.0.0.1"),
+        ("::10.0.0.1", "::10.0.0.1"),
+        ("fe80::1%eth0", "fe80::1"),
+        ("fd00::1", "fd00::1"),
+    ],
+)
+def test_packets_have_neither_a_scope_nor_mapped_addresses(address: str, packets: str) -> None:
+    assert packet_address(ip_address(address)) == ip_address(packets)
