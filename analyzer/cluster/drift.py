@@ -24,7 +24,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 
 from analyzer.cluster.drift_kinds import SHOWN_BY_RULES, DriftFinding, DriftKind
 from analyzer.cluster.drift_nodes import cut_versions, drift_of_nodes
-from analyzer.cluster.drift_services import ObjectFacts, behind, differences
+from analyzer.cluster.drift_services import ObjectFacts, behind, differ_behind, differences
 from analyzer.cluster.reference import service_port_key
 from analyzer.cluster.store import NodeRow
 from analyzer.kubeproxy.predict.every_node import EveryNode
@@ -184,12 +184,9 @@ class _Comparison:
                     if service is not usual:
                         told = [*behind(service, usual, self._is_nodes)]
                         yield from self._at(key, told, nodes - masked)
-            elif self._differ_behind([service for service, nodes in at if nodes - masked]):
+            # Objects say nothing of what happens to flows after DNAT.
+            elif differ_behind([service for service, n in at if n - masked], self._is_nodes):
                 self.not_judged.append(key[0])
-
-    def _differ_behind(self, services: Sequence[ServicePort]) -> bool:
-        """Return whether flows have other results after DNAT, of which objects say nothing."""
-        return any(any(behind(each, services[0], self._is_nodes)) for each in services[1:])
 
     def _cut_for(self, key: ServicePortKey) -> frozenset[str]:
         """Return the nodes whose dumps may have lost rules of a ServicePort."""

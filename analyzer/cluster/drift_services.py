@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from analyzer.cluster.drift_kinds import DriftKind
 from analyzer.kubeproxy.view import Endpoint, Frontend, Route, ServicePort, Source, each_network
@@ -195,6 +195,17 @@ def behind(
                 shown = "*" if address is None else str(address)
                 yield drift, f"{shown}:{port} from {source.value}"
                 return
+
+
+def differ_behind(services: Iterable[ServicePort], is_nodes: Callable[[Address], bool]) -> bool:
+    """Return whether `behind` yields anything for any two of these contents of a ServicePort."""
+    seen: dict[object, object] = {}
+    for service in services:
+        for way, answers in _behind(service, is_nodes).items():
+            for end, answer in answers.items():
+                if seen.setdefault((way, end), answer) != answer:
+                    return True
+    return False
 
 
 def _behind(
