@@ -30,9 +30,10 @@ def describe(leaf: Leaf) -> OutcomePhrase:
             return OutcomePhrase("unresolved", "one of a range of addresses")
         case Drop():
             return OutcomePhrase("drop", "dropped")
-        case PolicyDrop(table, chain, place):
+        case PolicyDrop(table, chain, place, is_known):
             line = "" if place is None else f", line {place.line}"
-            return OutcomePhrase("drop", f"dropped: the policy of {chain} in table {table}{line}")
+            policy = "policy" if is_known else "unknown policy"
+            return OutcomePhrase("drop", f"dropped: the {policy} of {chain} in table {table}{line}")
         case Reject(how):
             return OutcomePhrase("reject", f"rejected with {how}" if how else "rejected")
         case Delivered() if leaf.packet.translated and leaf.packet.destination is not None:

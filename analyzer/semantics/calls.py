@@ -127,7 +127,8 @@ class Calls:
             case FellThrough() if stage.policy == "DROP":
                 return Leaf(PolicyDrop(stage.table, stage.name, stage.place), leaf.packet)
             case FellThrough() if stage.lacks_policy:
-                dropped = Leaf(PolicyDrop(stage.table, stage.name, stage.place), leaf.packet)
+                drop = PolicyDrop(stage.table, stage.name, stage.place, is_known=False)
+                dropped = Leaf(drop, leaf.packet)
                 because = f"the policy of {stage.name} in table {stage.table}"
                 return Either(because, (dropped, self.run(rest, leaf.packet, then)))
             case Accept() | FellThrough():

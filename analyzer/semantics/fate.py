@@ -65,8 +65,9 @@ def _ended(by: Drop | Reject | PolicyDrop | OtherZone | OwnSource | None) -> str
             return "the answer is in another conntrack zone than its flow"
         case OwnSource():
             return "it answers no packet from its own address"
-        case PolicyDrop(table, chain, _):
-            return f"the answer is dropped by the policy of {chain} in table {table}"
+        case PolicyDrop(table, chain, _, is_known):
+            policy = "policy" if is_known else "unknown policy"
+            return f"the answer is dropped by the {policy} of {chain} in table {table}"
         case Reject():
             return "the answer is rejected"
         case _:
@@ -82,8 +83,9 @@ def fate_of(leaf: Leaf) -> Fate:
     match leaf.outcome:
         case Drop():
             return Fate("drop")
-        case PolicyDrop(table, chain, _):
-            return Fate("drop", how=f"policy of {chain} in table {table}")
+        case PolicyDrop(table, chain, _, is_known):
+            policy = "policy" if is_known else "unknown policy"
+            return Fate("drop", how=f"{policy} of {chain} in table {table}")
         case Reject(how):
             return Fate("reject", how=how)
         case Unanswered(by):

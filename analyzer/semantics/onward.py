@@ -144,8 +144,8 @@ def _told(found: Shares[Ending | bool | None]) -> Onward:
 def ending_of(leaf: Leaf) -> Ending | None:
     """Return how a packet is lost; None if it is not, or if that is not known."""
     match leaf.outcome:
-        case PolicyDrop(table, chain, place):
-            how = f"policy DROP of {chain}"
+        case PolicyDrop(table, chain, place) as by_policy:
+            how = f"{by_policy.policy} of {chain}"
             return Ending(kind=EndKind.DROPPED, how=how, place=place, chain=chain, table=table)
         case Drop():
             return decided(EndKind.DROPPED, "", leaf.rules)

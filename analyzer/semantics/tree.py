@@ -40,11 +40,21 @@ class Unresolved:
 
 @value
 class PolicyDrop:
-    """The packet reached the end of a base chain whose policy is DROP."""
+    """The packet reached the end of a base chain whose policy is DROP.
+
+    Attributes:
+        is_known: whether the dump says so; otherwise the policy may be DROP.
+    """
 
     table: str
     chain: str
     place: Location | None = None
+    is_known: bool = True
+
+    @property
+    def policy(self) -> str:
+        """The policy, in words."""
+        return "policy DROP" if self.is_known else "unknown policy"
 
 
 @value

@@ -31,6 +31,12 @@ DNAT = Dnat(NatRange(first_address=POD, last_address=POD, first_port=80, last_po
         (DNAT, Packet(translated=True), "unresolved", "range"),
         (Drop(), SENT, "drop", "dropped"),
         (PolicyDrop("filter", "INPUT"), SENT, "drop", "policy of INPUT in table filter"),
+        (
+            PolicyDrop("filter", "INPUT", is_known=False),
+            SENT,
+            "drop",
+            "the unknown policy of INPUT in table filter",
+        ),
         (Reject("tcp-reset"), SENT, "reject", "tcp-reset"),
         (Delivered(here=False), TRANSLATED, "endpoint", "10.0.0.1:80"),
         (Delivered(here=True), TRANSLATED, "endpoint", "10.0.0.1:80"),

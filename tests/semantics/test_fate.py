@@ -37,6 +37,11 @@ AWAY, HERE_ = Delivered(here=False), Delivered(here=True)
             SENT,
             Fate("drop", how="policy of FORWARD in table filter"),
         ),
+        (
+            PolicyDrop("filter", "FORWARD", is_known=False),
+            SENT,
+            Fate("drop", how="unknown policy of FORWARD in table filter"),
+        ),
         (Reject("tcp-reset"), SENT, Fate("reject", how="tcp-reset")),
         (AWAY, SENT, Fate("no-service", POD, 80)),
         (HERE_, SENT, Fate("local", POD, 80)),

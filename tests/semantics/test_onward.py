@@ -40,6 +40,9 @@ def test_what_decides_is_named_with_its_chain_and_place() -> None:
         "policy DROP of FORWARD",
         "FORWARD",
     )
+    unknown = PolicyDrop("filter", "FORWARD", is_known=False)
+    ((perhaps, _),) = of(Either("", (KEPT, Leaf(unknown, Packet())))).lost
+    assert (perhaps.kind, perhaps.how) == (EndKind.DROPPED, "unknown policy of FORWARD")
     ((rejected, _),) = of(Leaf(Reject("tcp-reset"), Packet(), (RULE,))).lost
     assert (rejected.kind, rejected.how) == (EndKind.REJECTED, "tcp-reset")
 
