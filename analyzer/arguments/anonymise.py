@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from analyzer.arguments.parser import size_of
+from analyzer.arguments.parser import size_of, written_file
 from analyzer.parsers.contents import MOST_BYTES
 
 TYPE_CHECKING = False
@@ -45,7 +45,7 @@ def add_options(parser: ArgumentParser) -> None:
             "FILE.tar.gz",
         ),
     ):
-        parser.add_argument(option, metavar=metavar, help=says)
+        parser.add_argument(option, metavar=metavar, type=written_file, help=says)
     parser.add_argument(
         "--every-name",
         action="store_true",

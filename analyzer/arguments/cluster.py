@@ -11,7 +11,14 @@ from analyzer.arguments.assumed import add_assumed_options
 from analyzer.arguments.loss import OPTIONS as LOSS
 from analyzer.arguments.objects import add_proxy_options
 from analyzer.arguments.output import add_output_options
-from analyzer.arguments.parser import Parser, duration_of, network_of_node, several, size_of
+from analyzer.arguments.parser import (
+    Parser,
+    duration_of,
+    network_of_node,
+    several,
+    size_of,
+    written_file,
+)
 from analyzer.arguments.whatif import EPILOG as WHATIF_EPILOG
 from analyzer.arguments.whatif import OPTIONS as WHATIF
 from analyzer.parsers.contents import MOST_BYTES
@@ -102,6 +109,7 @@ def _build(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--into",
         metavar="DIR",
+        type=written_file,
         required=True,
         help="folder for the tables; an unfinished build in it is resumed",
     )

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
+from analyzer.arguments.parser import written_file
 from analyzer.reports.renderers import RENDERERS
 
 
 def add_output_options(parser: ArgumentParser, verb: str) -> None:
     """Add what says how and where the answer is shown."""
     parser.add_argument("-o", "--format", choices=sorted(RENDERERS[verb]), default="text")
-    parser.add_argument("--output", metavar="FILE", help="write here instead of to stdout")
+    parser.add_argument(
+        "--output", metavar="FILE", type=written_file, help="write here instead of to stdout"
+    )
     parser.add_argument(
         "--color",
         choices=["auto", "always", "never"],

@@ -99,6 +99,17 @@ def time_of(text: str) -> Fraction:
     return found
 
 
+def written_file(text: str) -> str:
+    """Return the name of a file to write, from the value of an option; ``-`` is stdout.
+
+    Raises:
+        ArgumentTypeError: it may be meant as an option.
+    """
+    if text.startswith("-") and text != "-":
+        raise argparse.ArgumentTypeError(f"{text} looks like an option; write a file as ./{text}")
+    return text
+
+
 def address_of(text: str) -> Address:
     """Return an address, from the value of an option.
 

@@ -14,6 +14,7 @@ from analyzer.arguments.parser import (
     several,
     size_of,
     time_of,
+    written_file,
 )
 from analyzer.parsers.formats import FORMATS
 
@@ -196,6 +197,7 @@ _OUTPUT: Final[dict[str, dict[str, Any]]] = {
     },
     "--into": {
         "metavar": "FILE",
+        "type": written_file,
         "help": "write metrics to this file, replaced as a whole, for the node exporter's textfile "
         "collector (default: stdout)",
     },

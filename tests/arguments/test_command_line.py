@@ -120,3 +120,26 @@ def test_two_strokes_are_no_value_of_an_option(
             parse([verb, "DUMP", f"{option}=--"])
         assert exited.value.code == 2
         assert f"error: argument {option}: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["services", "DUMP", "--output", "-1"],
+        ["services", "DUMP", "--output=--strict"],
+        ["anonymise", "DUMP", "--salt-file=-m"],
+        ["cluster", "build", "DUMPS", "--into", "-1"],
+        ["watch", "--rules", "DUMP", "--into=-d"],
+    ],
+)
+def test_no_file_is_written_whose_name_looks_like_an_option(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        parse(words)
+    name = words[-1].rpartition("=")[2]
+    says = f"{name} looks like an option; write a file as ./{name}"
+    assert says in capsys.readouterr().err
+    *before, last = words
+    for of_a_file in (f"./{name}", "-"):
+        parse([*before, last.replace(name, of_a_file)])
