@@ -13,14 +13,15 @@ import pytest
 from tests.support.answers import AFTER, BEFORE
 from tests.support.captures import ROOT
 from tests.support.commands import DUMP, OBJECTS, Command
-from tests.support.dumps import cluster_ip, dump, endpoint, two_endpoints
+from tests.support.dumps import FILTER, cluster_ip, dump, endpoint, two_endpoints
 
 NFT = str(ROOT / "fixtures/captures/1.36.2-nftables/two-node@worker1/nft-list-ruleset.txt")
 IPTABLES_NFT = "fixtures/nft/1.36.2-iptables-nft/two-node/nft-list-ruleset-of-iptables-nft.txt"
 MASTER = str(Path(DUMP).parents[1] / "two-node" / "iptables-legacy-save.txt")
 KNOWN = (*OBJECTS, "--node", "worker1")
-TWO = dump(*two_endpoints())
-ONE = dump(cluster_ip(), "-A KUBE-SVC-A -j KUBE-SEP-1", endpoint("KUBE-SEP-1", "10.0.0.1:80"))
+TWO = dump(*two_endpoints()) + FILTER
+ONE_END = endpoint("KUBE-SEP-1", "10.0.0.1:80")
+ONE = dump(cluster_ip(), "-A KUBE-SVC-A -j KUBE-SEP-1", ONE_END) + FILTER
 SIX = ONE.replace("10.96.0.1/32", "fd00::1/128").replace("10.0.0.1:80", "[fd00::2]:80")
 
 
@@ -221,7 +222,7 @@ def test_many_services_are_cut_short_unless_all_are_wanted(command: Command) -> 
             f"-A KUBE-SVC-{at} -j KUBE-SEP-1",
         )
     ]
-    more = dump(*services, endpoint("KUBE-SEP-1", "10.0.0.1:80"))
+    more = dump(*services, ONE_END)
     files = two(command, more, ONE)
     shown = command("diff", *files).out
     assert (shown.count(" gone "), shown.count(" added ")) == (59, 1)

@@ -243,7 +243,7 @@ def test_the_other_ip_version_is_not_judged(command: Command) -> None:
     other = service("ns/c", clusterIP="10.96.0.3")
     given = with_services(command, both, other)
     file = command.file("dump.txt", dump(*two_endpoints(), THIRD, "-A KUBE-SVC-C -j KUBE-SEP-1"))
-    asked = file, *given, "--dead-node", "n3", "--max-loss", "0", "--service"
+    asked = file, *given, "--dead-node", "n3", "--max-loss", "0", "--count", "dead", "--service"
     assert command("loss", *asked, "ns/c").status == 0
     assert command("loss", *asked, "ns/a").status == 1
 
@@ -280,7 +280,7 @@ def test_a_service_without_endpoints_is_expected_where_refusals_are(command: Com
     with_services(command, OWN, service("ns/empty"), {"kind": "EndpointSlice", "endpoints": []})
     assert command("loss", command.file("dump.txt", TWO), *asked).status == 1
     # The nat table alone has no rule for it, whatever kube-proxy did.
-    assert command("loss", nat, *asked).status == 0
+    assert command("loss", nat, *asked, "--count", "dead").status == 0
     refused = TWO.replace(
         "- [0:0]\nCOMMIT",
         '- [0:0]\n-A KUBE-SERVICES -d 10.96.9.9/32 -p tcp -m comment --comment "ns/empty:http has '

@@ -9,12 +9,12 @@ import pytest
 
 from tests.support.captures import ROOT
 from tests.support.commands import DUMP, Command
-from tests.support.dumps import dump, two_endpoints
+from tests.support.dumps import FILTER, dump, two_endpoints
 
 DEFECTS = ROOT / "fixtures" / "defects"
 NODE_OF = ["--node-of", "10.244.0.0/24=master", "10.244.1.0/24=worker1"]
 #: A Service of the two endpoints 10.0.0.1 and 10.0.0.2.
-TWO = dump(*two_endpoints())
+TWO = dump(*two_endpoints()) + FILTER
 
 Object = dict[str, Any]
 

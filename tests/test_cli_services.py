@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from tests.support.commands import DUMP, OBJECTS, Command
-from tests.support.dumps import cluster_ip, dump, endpoint, two_endpoints
+from tests.support.dumps import FILTER, cluster_ip, dump, endpoint, two_endpoints
 from tests.support.json_reader import read
 
 OBJECTS_FILE = OBJECTS[1]
 NODES = ["--node-of", "10.244.0.0/24=master", "10.244.1.0/24=worker1"]
 #: Three Services, of one, two and two endpoints.
-THREE = dump(
+THREE = FILTER + dump(
     cluster_ip("b/one:http", "10.96.0.2", chain="KUBE-SVC-B"),
     "-A KUBE-SVC-B -j KUBE-SEP-1",
     *two_endpoints(),

@@ -341,4 +341,6 @@ def text_of_listing(ruleset: Ruleset) -> str:
         elif not table.complete:
             lines.append(_MAYBE_CHAIN)
         lines.append("COMMIT")
+    if lines[0].startswith("#") and not ruleset.ends_early:
+        lines.append("# Completed")
     return "\n".join(lines) + "\n"

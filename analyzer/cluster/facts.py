@@ -36,6 +36,7 @@ class RuleFacts:
         marks: for flows to masquerade, as ``ip 0x4000``.
         policies: of base chains that do not accept, as ``ip filter FORWARD DROP``.
         cut: tables that may have had more rules than the dump shows, as ``ip nat``.
+        untold: what else is not in the dump, as of `View`.
     """
 
     backends: tuple[str, ...] = ()
@@ -44,11 +45,13 @@ class RuleFacts:
     marks: tuple[str, ...] = ()
     policies: tuple[str, ...] = ()
     cut: tuple[str, ...] = ()
+    untold: tuple[str, ...] = ()
 
 
-def facts_of(rulesets: Iterable[Rules]) -> RuleFacts:
-    """Return the facts of the rules of one node."""
+def facts_of(rulesets: Iterable[Rules], untold: Iterable[str] = ()) -> RuleFacts:
+    """Return the facts of the rules of one node, of which `untold` is not in the dump."""
     found: dict[str, set[str]] = {name: set() for name in _FIELDS}
+    found["untold"].update(untold)
     for ruleset in rulesets:
         for table in ruleset.tables.values():
             if not table.complete:
@@ -71,7 +74,7 @@ def from_text(text: str) -> RuleFacts:
     return RuleFacts(**{name: tuple(told.get(name, ())) for name in _FIELDS})
 
 
-_FIELDS: Final = ("backends", "jumps", "chains", "marks", "policies", "cut")
+_FIELDS: Final = ("backends", "jumps", "chains", "marks", "policies", "cut", "untold")
 
 
 def _iptables(ruleset: Ruleset, found: dict[str, set[str]]) -> None:

@@ -221,23 +221,20 @@ class Recogniser:
             # Not if they decide nothing.
             if missed and not all(each.is_certain for of in services for each in of.routes):
                 diagnostics += not_told(missed, self._ruleset.file)
+        cut = () if notes.has_all_of_nat() else (VERSIONS[self._ruleset.family],)
+        untold = dict(notes.untold(self._others)) if services and not cut else {}
         return View(
             services=services,
             mode=mode,
             node=self._node,
             pod_source=self._known.addresses[Source.POD],
-            cut=() if self._has_all_of_nat() else (VERSIONS[self._ruleset.family],),
+            cut=cut,
+            untold=tuple(untold),
             unseen=unseen,
             left_out=self._dispatches.left_out,
             unled=self._unled,
-            diagnostics=(*self._ruleset.diagnostics, *found, *diagnostics),
+            diagnostics=(*self._ruleset.diagnostics, *found, *diagnostics, *untold.values()),
         )
-
-    def _has_all_of_nat(self) -> bool:
-        nat = self._whole.tables.get("nat")
-        if nat is not None:
-            return nat.complete
-        return all(table.complete for table in self._whole.tables.values())
 
     def assumed(self) -> list[Diagnostic]:
         """Return the assumptions that the trees so far rest on besides the dump."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.proxy_mode import ProxyMode
@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # only loaded for dumps that need it
     from analyzer.kubeproxy.dispatch.entries import OddRule
     from analyzer.kubeproxy.view import ServicePort
     from analyzer.model.iptables.rules import Rule, Ruleset, Table
+    from analyzer.semantics.base_chains import Rules
 
 #: Chains of kube-proxy's other modes, with the message for a dump that has them.
 _OTHER_MODES: Final = {
@@ -66,6 +67,28 @@ class Notes:
 
         places = untracked.untracked(self._ruleset)
         return untracked.node_local_dns(services, places, self._ruleset.file)
+
+    def has_all_of_nat(self) -> bool:
+        """Return whether the dump has all rules that lead to Services."""
+        nat = self._whole.tables.get("nat")
+        if nat is not None:
+            return nat.complete
+        return all(table.complete for table in self._whole.tables.values())
+
+    def untold(self, others: Iterable[Rules]) -> Iterator[tuple[str, Diagnostic]]:
+        """Yield what of the node's rules none of the dumps has, where flows may be dropped."""
+        family, tables = self._whole.family, self._whole.tables
+        theirs = (name in each.tables for each in others for name in ("filter", (family, "filter")))
+        whole = "pass the whole output of " + (
+            "iptables-save" if family == "ip" else "ip6tables-save"
+        )
+        if "filter" not in tables and not any(theirs):
+            says = f"table filter, to which kube-proxy writes, is not in the dump; {whole}"
+            yield "table filter", self._warning("missing-table", says)
+        elif self._whole.ends_early and all(table.complete for table in tables.values()):
+            last = f"what may follow table {[*tables][-1]}"
+            says = f"the dump ends before its last line: {last} is not known; {whole}"
+            yield last, self._warning("early-end", says)
 
     def _where_else(self) -> str:
         """Return what to run on a node whose dump shows nothing of kube-proxy."""

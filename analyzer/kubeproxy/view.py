@@ -371,11 +371,10 @@ class View:
         mode: of kube-proxy.
         node: the node that the dump is from, if known.
         pod_source: the address that represents a pod of the cluster in the routes from a pod.
-        cut: the IP versions that may have more ServicePorts, since the dump ends before their
-            table does.
+        cut: the IP versions that may have more ServicePorts, since the dump ends early.
+        untold: tables that the dump lacks, in words, where flows may be dropped.
         unseen: why the dump shows no Services, and what to run instead; empty if it shows any.
-        left_out: names of Services with a rule that was not understood, or of chains without a
-            name.
+        left_out: names of Services with a rule that was not understood, and chains without a name.
         unled: names of Services that have chains and no rule that jumps to them.
     """
 
@@ -385,9 +384,15 @@ class View:
     pod_source: Address | None = None
     diagnostics: tuple[Diagnostic, ...] = ()
     cut: tuple[int, ...] = ()
+    untold: tuple[str, ...] = ()
     unseen: str = ""
     left_out: tuple[str, ...] = ()
     unled: tuple[str, ...] = ()
+
+    @property
+    def lacks_some(self) -> bool:
+        """Whether rules that matter are not in the dump."""
+        return bool(self.cut or self.untold)
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:

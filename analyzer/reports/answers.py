@@ -135,7 +135,12 @@ class LossAnswer:
     @property
     def is_whole(self) -> bool:
         """Whether nothing is known to be left out."""
-        return not self.not_judged and not self.view.cut
+        return not self.not_judged and not self.is_cut
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether rules that matter are not in the dump."""
+        return bool(self.view.cut) or bool(self.view.untold and not self.only_dead)
 
 
 @value(kw_only=True)
@@ -253,7 +258,9 @@ class WhatIfAnswer:
     def is_whole(self) -> bool:
         """Whether nothing selected is known to be left out."""
         is_read = self.prediction is None or self.prediction.is_whole
-        return is_read and not (self.not_judged or self.view.cut or self.found.is_interrupted)
+        return is_read and not (
+            self.not_judged or self.view.lacks_some or self.found.is_interrupted
+        )
 
     def control_plane_after(self, failure: Failure) -> ControlPlaneState | None:
         """Return what a failure leaves of the control plane; None if not known."""

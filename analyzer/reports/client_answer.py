@@ -62,5 +62,5 @@ class ClientAnswer:
     def is_broken(self) -> bool:
         """Whether some operation may fail more often than the limit."""
         fails, most = [each.outcome.fails[1] for each in self.found], self.max_failure
-        is_open = self.is_open or bool(self.singled_out)
+        is_open = self.is_open or bool(self.singled_out or self.view.untold)
         return most is not None and (is_open or max(fails) > most)

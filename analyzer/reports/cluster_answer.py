@@ -54,7 +54,8 @@ class LossClusterAnswer:
     @property
     def is_whole(self) -> bool:
         """Whether the answer is known to be complete."""
-        return not self.not_judged and self.knows_every_node
+        is_cut = self.view.cut or (self.view.untold and not self.only_dead)
+        return not self.not_judged and not is_cut and self.knows_every_node
 
     @property
     def knows_every_node(self) -> bool:

@@ -36,7 +36,7 @@ def render(answer: LossAnswer) -> Iterator[str]:
             "networks": lists.written,
             "totals": values.encode({state.value: counts[state] for state in LossState}),
             "not_judged": map(values.encode, answer.not_judged),
-            "cut": values.encode(bool(answer.view.cut)),
+            "cut": values.encode(answer.is_cut),
             "diagnostics": values.diagnostics(answer.diagnostics),
         },
     )

@@ -58,7 +58,7 @@ def _node(node: LossNode, lists: NetworkLists) -> str:
         "judged": answer is not None,
         "reason": "it is dead" if node.is_dead else node.why,
         "not_judged": list(answer.not_judged) if answer is not None else [],
-        "cut": bool(answer is not None and answer.view.cut),
+        "cut": bool(answer is not None and answer.is_cut),
     }
     services = loss_json.services(answer, lists) if answer is not None else ()
     listed = ",\n".join(services)

@@ -59,7 +59,7 @@ def render(answer: LossAnswer) -> Iterator[str]:
 def rows(answer: LossAnswer) -> Iterator[tuple[str, ...]]:
     """Yield the cells of each line, without a header."""
     yield from map(cells, answer.losses if answer.in_order else by_harm(answer.losses))
-    for name in (*answer.not_judged, *([""] if answer.view.cut else [])):
+    for name in (*answer.not_judged, *([""] if answer.is_cut else [])):
         yield (cell(name), "", "", *_ANY)
 
 

@@ -55,7 +55,7 @@ def render(answer: WhatIfAnswer) -> Iterator[str]:
             "api_processes": map(writer.process, answer.api_processes),
             "uncertain_endpoints": values.encode(list(found.unplaced)),
             "not_judged": map(values.encode, answer.not_judged),
-            "cut": values.encode(bool(answer.view.cut)),
+            "cut": values.encode(answer.view.lacks_some),
             "interrupted": values.encode(found.is_interrupted),
             "prediction": values.encode(prediction(answer.prediction)),
             "dumps": values.encode(dumps(answer.prediction)),

@@ -50,7 +50,7 @@ def render(answer: WhatIfAnswer) -> Iterator[str]:
     yield from suite("ServicePorts", [*_services(answer)])
     yield from suite("what the control plane survives", [_control_plane(answer)])
     outcome = "failure" if answer.is_limited else "skipped"
-    names = [*answer.not_judged, *(["the rest of the dump"] if answer.view.cut else [])]
+    names = [*answer.not_judged, *(["the rest of the dump"] if answer.view.lacks_some else [])]
     names += ["what was interrupted"] if answer.found.is_interrupted else []
     yield from suite("not judged", [JunitCase(name, outcome, "not judged") for name in names])
     yield "</testsuites>\n"

@@ -330,7 +330,7 @@ class _Asked:
                 each.name.text,
             ),
         )
-        self.is_open = bool(not_judged(self.given.view, self.absent) or self.given.view.cut)
+        self.is_open = bool(not_judged(self.given.view, self.absent) or self.given.view.lacks_some)
         return worst[:1]
 
     def _journeys(self) -> Iterator[Journey]:

@@ -114,6 +114,7 @@ def stored(options: SimpleNamespace) -> tuple[ApiObjects, Everywhere]:
         node=None,
         diagnostics=diagnostics,
         cut=tuple(dict.fromkeys(version for each in known for version in each.cut)),
+        untold=tuple(dict.fromkeys(_untold(known))),
         left_out=tuple(dict.fromkeys([*left_out, *lacking])),
         unled=tuple(dict.fromkeys(name for each in known for name in each.unled)),
     )
@@ -147,6 +148,14 @@ def _from_dumps(folder: str, nodes: Sequence[NodeRow], objects: ApiObjects) -> F
         without=tuple(sorted(name for name in objects.cluster.nodes if name not in there)),
         unknown=tuple(sorted(there.difference(known))),
     )
+
+
+def _untold(known: Sequence[NodeRow]) -> Iterator[str]:
+    from analyzer.cluster.facts import from_text
+
+    for each in known:
+        for part in from_text(each.facts).untold:
+            yield f"{part} of some nodes"
 
 
 def _lacking(

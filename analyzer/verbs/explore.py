@@ -61,7 +61,7 @@ def app(options: SimpleNamespace) -> Any:
         cluster=given.cluster,
         dead=died,
         count=Count(options.count),
-        is_whole=not (not_judged(given.view, absent) or given.view.cut),
+        is_whole=not (not_judged(given.view, absent) or given.view.lacks_some),
         warnings=tuple(each.message for each in told if each.severity is not Severity.INFO),
         tree=given.recogniser.tree,
     )

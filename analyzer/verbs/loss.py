@@ -264,6 +264,7 @@ def _together(given: Sequence[Input]) -> Input:
         node=None,
         services=tuple(service for each in views for service in each.services),
         cut=tuple(version for each in views for version in each.cut),
+        untold=tuple(dict.fromkeys(table for each in views for table in each.untold)),
     )
     return replace(first, view=view)
 

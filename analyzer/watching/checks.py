@@ -174,7 +174,7 @@ class Checker:
                 ]
             ),
             not_judged=left_out,
-            is_whole=not left_out and not given.view.cut,
+            is_whole=not left_out and not given.view.lacks_some,
             drift=None if isinstance(found, str) else kinds,
             drifted=drifted,
             why_no_drift=found if isinstance(found, str) else "",

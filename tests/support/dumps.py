@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from ipaddress import ip_address, ip_network
+from typing import Final
 
 from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.view import Endpoint, ServicePort, Source, View
@@ -12,6 +13,8 @@ from analyzer.model.cluster import Cluster
 from analyzer.parsers.iptables_save import parse
 
 _CHAIN = re.compile(r"(?:-A|-j|-g) (KUBE-\S+)")
+#: The rest of a dump whose other tables do nothing.
+FILTER: Final = "*filter\n:FORWARD ACCEPT [0:0]\nCOMMIT\n"
 
 
 def dump(*rules: str, missing: Collection[str] = (), masquerades: bool = True) -> str:

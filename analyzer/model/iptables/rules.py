@@ -126,6 +126,7 @@ class Ruleset:
         backend: the binary that keeps the rules, ``legacy`` or ``nft``; None if the dump does not
             say.
         legacy_beside: whether iptables-nft-save said that the node has tables of the other backend.
+        ends_early: whether its last lines are missing, so that tables may follow.
         counted: the number of rules in the dump, if it was counted while reading.
         taken: when, according to its header, by the node's clock; empty if it has none.
         ipsets: the node's sets, which its rules look packets up in, as far as they were given.
@@ -138,6 +139,7 @@ class Ruleset:
     backend: str | None = None
     diagnostics: tuple[Diagnostic, ...] = ()
     legacy_beside: bool = False
+    ends_early: bool = False
     counted: int | None = None
     taken: str = ""
     ipsets: Ipsets | None = None
