@@ -108,7 +108,7 @@ def _policies(folder: Path, rounds: int) -> None:
     text = iptables_save(list(services(_SOME)))
     paths = [folder / name for name in ("policies-without", "policies")]
     rows = "".join(_calico())
-    whole = f"{text}*filter\n:FORWARD ACCEPT [0:0]\n{_chains()}{rows}COMMIT\n"
+    whole = text.replace("COMMIT\n", f"{_chains()}{rows}COMMIT\n", 1)  # of the filter table
     for path, content in zip(paths, (text, whole), strict=True):
         path.write_text(content, encoding="ascii")
     restore = [program("iptables-legacy-restore"), "--test"]
