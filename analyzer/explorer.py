@@ -223,7 +223,7 @@ class Explorer(App[None]):  # type: ignore[misc]  # textual may not be installed
             return
         self._losses = by_harm(losses(asked.services, died, asked.count))
         marked = f"Dead: {dead_words(died)}" if died.is_anything else "Nothing marked dead."
-        lines = [Line((marked,)), *doubts(died)]
+        lines = [Line((marked,)), *doubts(died, asked.cluster)]
         lines.append(totals(self._losses, WORDS, is_whole=asked.is_whole))
         if died.takes(asked.view.node, asked.cluster):
             lines.append(

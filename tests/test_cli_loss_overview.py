@@ -18,7 +18,7 @@ def test_without_anything_dead_there_is_an_overview_and_no_all_clear(command: Co
     assert "Say what is dead" in done.out.splitlines()[-1]
     assert "No new flow" not in done.out
     alone = command("loss", DUMP).out
-    assert "Node unknown for 5 endpoint addresses: pass --objects or --node-of" in alone
+    assert "Node unknown for 5 endpoint addresses. Pass --objects or --node-of" in alone
 
 
 def test_the_overview_tells_zones_and_what_is_not_judged(command: Command) -> None:

@@ -42,7 +42,7 @@ def test_a_flow_that_may_be_dead_is_unknown_not_degraded(command: Command) -> No
     assert states(command, *asked) == {"ns/a:http": "unknown", "ns/b:http": "silenced"}
     assert document(command, *asked)["totals"]["unknown"] == 1
     text = command("loss", *asked).out
-    assert "Node unknown for 1 endpoint: losses are ranges. Pass --objects or --node-of." in text
+    assert "Node unknown for 1 endpoint: losses are ranges. The objects do not have it: " in text
     assert "2 ServicePorts: 1 total loss, 1 unknown." in text
 
 

@@ -59,7 +59,7 @@ def summary(answer: LossClusterAnswer) -> Iterator[Line]:
     losses = answer.losses
     at = {id(each.worst): _nodes(each, len(answer.alive)) for each in losses}
     yield Line(("Dead: ", Span(dead_words(answer.dead), Style.STRONG)))
-    yield from doubts(answer.dead)
+    yield from doubts(answer.dead, answer.cluster)
     yield from _seen(answer)
     yield from harm(by_harm([each.worst for each in losses]), is_whole=answer.is_whole, at=at)
     yield from threshold(answer.threshold)

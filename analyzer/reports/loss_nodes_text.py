@@ -68,7 +68,7 @@ def render(answer: LossNodesAnswer) -> Document:
         at = {id(each.loss): _nodes(each.nodes, len(answer.answers)) for each in answer.worst}
     blocks: list[Block] = [
         Line(("Dead: ", Span(dead_words(answer.dead), Style.STRONG))),
-        *doubts(answer.dead),
+        *doubts(answer.dead, answer.cluster),
         *_seen(answer, alike=is_alike),
         *harm(by_harm(losses), is_whole=answer.is_whole, at=at),
         *threshold(answer.threshold),

@@ -17,7 +17,7 @@ from analyzer.reports.loss_words import STYLES, WORDS, by_harm, services_named
 from analyzer.reports.lost_now import sentences
 from analyzer.reports.not_judged import lines
 from analyzer.reports.numbers import bounds_percent
-from analyzer.reports.phrases import at_node, count
+from analyzer.reports.phrases import at_node, count, placing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def overview(answer: LossAnswer) -> Document:
     unplaced = sum(where.node is None for where in placed.values())
     if unplaced:
         number = count(unplaced, "endpoint address", _ADDRESSES)
-        says = f"Node unknown for {number}: pass --objects or --node-of, or use --dead IP[:PORT]."
+        says = f"Node unknown for {number}. {placing(answer.cluster)}, or use --dead IP[:PORT]."
         blocks += [Line((Span(says, Style.FAINT),)), Line()]
     pinned = affinity_note((e.service for e in answer.losses), answer.view.mode, lost=True)
     says = "Say what is dead to see what is lost: --dead-node, --dead-zone or --dead IP[:PORT]."

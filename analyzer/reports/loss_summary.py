@@ -22,11 +22,13 @@ from analyzer.reports.loss_words import (
 )
 from analyzer.reports.lost_now import sentences
 from analyzer.reports.numbers import bounds_percent, limit_percent
-from analyzer.reports.phrases import WITHOUT_ZONES, at_node, count
+from analyzer.reports.phrases import WITHOUT_ZONES, at_node, count, unplaced
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
+
+    from analyzer.model.cluster import Cluster
 
 #: States whose ServicePorts are named, the greatest harm first.
 _NAMED: Final = {
@@ -42,7 +44,7 @@ def summary(answer: LossAnswer, losses: Sequence[ServiceLoss]) -> Iterator[Line]
     yield from freshness_line(answer.freshness)
     yield Line((f"Dead{at_node(answer.view)}: ", Span(dead_words(answer.dead), Style.STRONG)))
     yield from sentences(each.service for each in losses)
-    yield from doubts(answer.dead)
+    yield from doubts(answer.dead, answer.cluster)
     yield from harm(losses, is_whole=answer.is_whole)
     yield from threshold(answer.threshold)
 
@@ -91,12 +93,10 @@ def threshold(asked: Threshold | None) -> Iterator[Line]:
     yield Line((Span(says, Style.BAD),))
 
 
-def doubts(dead: Dead) -> Iterator[Line]:
+def doubts(dead: Dead, cluster: Cluster) -> Iterator[Line]:
     """Yield what losses are based on where the nodes of endpoints are not certain."""
-    if unplaced := len(dead.uncertain) - len(dead.zoneless):
-        number = count(unplaced, "endpoint")
-        says = f"Node unknown for {number}: losses are ranges. Pass --objects or --node-of."
-        yield Line((Span(says, Style.WARNING),))
+    if placeless := len(dead.uncertain) - len(dead.zoneless):
+        yield Line((Span(unplaced(placeless, cluster), Style.WARNING),))
     if dead.zoneless:
         number = count(len(dead.zoneless), "endpoint")
         yield Line((Span(f"Zone unknown for {number}: losses are ranges.", Style.WARNING),))

@@ -15,6 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
+    from analyzer.model.cluster import Cluster
+
 #: Where a new flow comes from.
 SOURCES: Final = {
     Source.POD: "a pod",
@@ -44,6 +46,18 @@ def listed(names: Sequence[str]) -> str:
     """Return ``a, b and 3 more``."""
     more = len(names) - _MOST_LISTED
     return ", ".join(names[:_MOST_LISTED]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def unplaced(number: int, cluster: Cluster) -> str:
+    """Return the sentence that the nodes of some endpoints are not known, and what helps."""
+    return f"Node unknown for {count(number, 'endpoint')}: losses are ranges. {placing(cluster)}."
+
+
+def placing(cluster: Cluster) -> str:
+    """Return what says where endpoints are."""
+    if cluster.has_objects:
+        return "The objects do not have it: pass newer ones, or --node-of"
+    return "Pass --objects or --node-of"
 
 
 def at_node(view: View) -> str:

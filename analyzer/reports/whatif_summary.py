@@ -14,7 +14,7 @@ from analyzer.reports.answers import WhatIfAnswer
 from analyzer.reports.document import Line, Span, Style
 from analyzer.reports.not_judged import lines
 from analyzer.reports.numbers import bounds_percent, percent
-from analyzer.reports.phrases import WITHOUT_ZONES, at_node, count, listed
+from analyzer.reports.phrases import WITHOUT_ZONES, at_node, count, listed, unplaced
 from analyzer.reports.whatif_breaches import MOST_NAMES
 
 TYPE_CHECKING = False
@@ -157,9 +157,7 @@ def doubts(answer: WhatIfAnswer) -> Iterator[Line]:
     """Yield what the numbers rest on, as far as where endpoints are is not certain."""
     found = answer.found
     if found.unplaced:
-        number = count(len(found.unplaced), "endpoint")
-        says = f"Node unknown for {number}: losses are ranges. Pass --objects or --node-of."
-        yield Line((Span(says, Style.WARNING),))
+        yield Line((Span(unplaced(len(found.unplaced), answer.cluster), Style.WARNING),))
     elif found.unzoned and found.of_zones:
         number = count(len(found.unzoned), "endpoint")
         yield Line((Span(f"Zone unknown for {number}: losses by zone are ranges.", Style.WARNING),))

@@ -22,7 +22,7 @@ from analyzer.questions.tracking import (
 )
 from analyzer.questions.whose_dump import of_another_node
 from analyzer.reports.flow_answers import PinnedAnswer, SuspectsAnswer
-from analyzer.reports.phrases import count, listed
+from analyzer.reports.phrases import count, listed, placing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _open(flows: Sequence[Owned], unplaced: Sequence[Owned], given: Input) -> It
         (
             "unplaced-endpoints",
             unplaced,
-            "the node of their endpoints is not known; pass --objects or --node-of",
+            f"the node of their endpoints is not known. {placing(given.cluster)}",
         ),
     ):
         if some:

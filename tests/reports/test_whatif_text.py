@@ -93,7 +93,7 @@ def test_a_range_has_a_sign_where_it_may_be_more() -> None:
     text = shown(one_of(2), on("a", None))
     assert ">=0 nodes" in text
     assert "not known" in text
-    assert "Node unknown for 1 endpoint: losses are ranges. Pass --objects or --node-of." in text
+    assert "Node unknown for 1 endpoint: losses are ranges. The objects do not have it: " in text
 
 
 def test_a_zone_that_is_not_known_is_told() -> None:
