@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 _EXACT_BITS: Final = 10
 #: kube-proxy up to 1.14 writes five digits, which moves a share by up to 0.5 % of itself.
 _TOLERANCE: Final = 0.005
+#: Shares of draws differ from those that are meant by less than 1 over 2 to the power of this.
+_DRAWN_BITS: Final = 20
 #: Below this a share has no fraction that says more than its percentage.
 _SMALLEST: Final = 1e-9
 
@@ -70,17 +72,30 @@ def nearest_fraction(number: float, most: int) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=4096)
-def percent(value: Dyadic, digits: int = 1) -> str:
-    """Return ``33.3%``; what is not 0 or 1 is never rounded to it."""
+def percent(value: Dyadic, digits: int = 1, *, up: bool | None = None) -> str:
+    """Return ``33.3%``; what is not 0 or 1 is never rounded to it.
+
+    To nearest, or upwards if `up`, or not so downwards.
+    """
     if not value or value == ALWAYS:
         return f"{100 * value.numerator:.{digits}f}%"
-    shown = f"{100 * float(value):.{digits}f}"
+    shown = f"{100 * float(value):.{digits}f}" if up is None else _directed(value, digits, up)
     least = 10**-digits
     if float(shown) == 0:
         return f"<{least:.{digits}f}%"
     if float(shown) >= 100:  # noqa: PLR2004  # per cent
         return f">{100 - least:.{digits}f}%"
     return f"{shown}%"
+
+
+def _directed(value: Dyadic, digits: int, up: bool) -> str:
+    """Return the percentage of `digits` that is next below `value` or, if `up`, next above."""
+    unit = 10 ** (digits + 2)
+    whole, rest = divmod(value.numerator * unit, 1 << value.exponent)
+    # Thresholds of draws are rounded: 3 of 10 endpoints get 30%, and no bound above that.
+    slack = unit << value.exponent >> _DRAWN_BITS
+    whole += rest > slack if up else rest + slack >= 1 << value.exponent
+    return f"{whole // 10**digits}.{whole % 10**digits:0{digits}}" if digits else f"{whole}"
 
 
 def fraction_percent(value: Fraction) -> str:
@@ -94,10 +109,11 @@ def limit_percent(value: Fraction) -> str:
 
 
 def bounds_percent(bounds: Bounds) -> str:
-    """Return ``50.0%``, or ``20.0 to 50.0%`` where only bounds are known."""
+    """Return ``50.0%``, or ``20.0 to 50.0%`` where only bounds are known, rounded outwards."""
     if bounds.is_exact:
         return percent(bounds.lower)
-    return f"{percent(bounds.lower).removesuffix('%')} to {percent(bounds.upper)}"
+    lower, upper = percent(bounds.lower, up=False), percent(bounds.upper, up=True)
+    return f"{lower.removesuffix('%')} to {upper}"
 
 
 def bounds_fraction(bounds: Bounds) -> str:

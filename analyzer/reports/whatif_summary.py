@@ -93,7 +93,11 @@ def _partial(answer: WhatIfAnswer, failure: Failure, its: str) -> str:
     partial = {at: each for at, each in losses.items() if at not in gone}
     rows = {rank(most): row for most, row in partial.values()}
     worst = rows[max(rows)].loss(failure.groups)
-    told = bounds_percent(worst) if len(rows) == 1 else f"up to {percent(worst.upper)}"
+    told = (
+        bounds_percent(worst)
+        if len(rows) == 1
+        else f"up to {percent(worst.upper, up=None if worst.is_exact else True)}"
+    )
     every = answer.found.incidence_of(failure).services
     where = "" if all(len(every[at]) == 1 for at in partial) else f", on {its} worst route"
     return f"{told} of {its} new flows{where}"

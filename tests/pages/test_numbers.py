@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from analyzer.model.probability import ALWAYS, NEVER, Dyadic
+from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
 from analyzer.reports.json_distributions import shares_of
-from analyzer.reports.numbers import fraction, percent
+from analyzer.reports.numbers import bounds_percent, fraction, percent
 from tests.support.pages.scripts import asked
 
 pytestmark = pytest.mark.packages
@@ -58,3 +58,10 @@ def test_shares_are_compared_exactly() -> None:
     pairs = [(drawn.choice(shares), drawn.choice(shares)) for _ in range(500)]
     (told,) = asked(("compared", [[written(a), written(b)] for a, b in pairs]))
     assert told == [(b < a) - (a < b) for a, b in pairs]
+
+
+def test_bounds_are_rounded_outwards_alike() -> None:
+    shares = some()
+    pairs = [(min(pair), max(pair)) for pair in zip(shares, shares[7:], strict=False)]
+    (told,) = asked(("bounds", [[written(lower), written(upper)] for lower, upper in pairs]))
+    assert told == [bounds_percent(Bounds(lower, upper)) for lower, upper in pairs]

@@ -117,10 +117,24 @@ def test_a_percentage_is_right_to_its_last_digit(value: Dyadic, digits: int) -> 
         (NEVER, Dyadic.of(1, 1), "0.0 to 50.0%"),
         (Dyadic.of(1, 31), ALWAYS, "<0.1 to 100.0%"),
         (Dyadic.of(1, 2), ~Dyadic.of(1, 31), "25.0 to >99.9%"),
+        # Outwards, but for how draws are rounded.
+        (Dyadic.of(3, 4), Dyadic.of(13, 4), "18.7 to 81.3%"),
+        (drawn("0.33333333349"), ~drawn("0.33333333349"), "33.3 to 66.7%"),
+        (drawn("0.30000000028"), ~drawn("0.30000000028"), "30.0 to 70.0%"),
+        (~drawn("0.70000000019"), drawn("0.70000000019"), "30.0 to 70.0%"),
     ],
 )
 def test_bounds_show_both_ends(lower: Dyadic, upper: Dyadic, shown: str) -> None:
     assert bounds_percent(Bounds(lower, upper)) == shown
+
+
+@given(between, between)
+def test_bounds_are_rounded_outwards(one: Dyadic, other: Dyadic) -> None:
+    lower, upper = min(one, other), max(one, other)
+    shown = bounds_percent(Bounds(lower, upper)).removesuffix("%").split(" to ")
+    draws = Fraction(101, 1 << 20)
+    assert shown[0][0] in "<>" or Fraction(shown[0]) <= 100 * lower.as_fraction() + draws
+    assert shown[-1][0] in "<>" or Fraction(shown[-1]) >= 100 * upper.as_fraction() - draws
 
 
 def test_bounds_have_no_fraction() -> None:

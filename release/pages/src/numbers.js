@@ -69,20 +69,30 @@ function fixed(number, digits) {
   return digits === 1 && (number * 4) % 4 === 1 ? (Math.floor(number * 10) / 10).toFixed(1) : shown;
 }
 
-/** Return `33.3%`; what is not 0 or 1 is never rounded to it. */
-export function percent(x) {
+/** Return the percentage of one digit that is next below x or, if up, next above. */
+function directed(x, up) {
+  const one = 1n << BigInt(x.e);
+  let whole = (x.n * 1000n) / one;
+  const rest = x.n * 1000n - whole * one;
+  const slack = (1000n << BigInt(x.e)) >> 20n;
+  if (up ? rest > slack : rest + slack >= one) whole += 1n;
+  return `${whole / 10n}.${whole % 10n}`;
+}
+
+/** Return `33.3%`, to nearest or as `directed`; what is not 0 or 1 is never rounded to it. */
+export function percent(x, up = null) {
   if (isZero(x)) return "0.0%";
   if (isOne(x)) return "100.0%";
-  const shown = fixed(100 * toFloat(x), 1);
+  const shown = up === null ? fixed(100 * toFloat(x), 1) : directed(x, up);
   if (Number(shown) === 0) return "<0.1%";
   if (Number(shown) >= 100) return ">99.9%";
   return `${shown}%`;
 }
 
-/** Return `50.0%`, or `20.0 to 50.0%` where only bounds are known. */
+/** Return `50.0%`, or `20.0 to 50.0%` where only bounds are known, rounded outwards. */
 export function boundsPercent([lower, upper]) {
   if (equal(lower, upper)) return percent(lower);
-  return `${percent(lower).replace(/%$/, "")} to ${percent(upper)}`;
+  return `${percent(lower, false).replace(/%$/, "")} to ${percent(upper, true)}`;
 }
 
 /** Return the fraction nearest to a float, with a denominator of at most `limit`. */

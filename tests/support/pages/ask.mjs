@@ -17,6 +17,7 @@ function where(vantages, model, loss, dead) {
 
 const answers = {
   domain,
+  bounds: (list) => list.map((pair) => boundsPercent(pair.map(dyadic))),
   numbers: (list) => list.map((each) => [percent(dyadic(each)), fraction(dyadic(each)), toFloat(dyadic(each))]),
   compared: (list) => list.map(([a, b]) => Math.sign(compare(dyadic(a), dyadic(b)))),
   losses({ data, deaths }) {
