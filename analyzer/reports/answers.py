@@ -98,6 +98,7 @@ class LossAnswer:
         only_dead: whether flows count as lost only if they reach dead endpoints.
         rulesets: the dumps that were read.
         typed: arguments of the program that run the same on standard input.
+        is_of_bundle: whether the dump is from a bundle.
         repair: the command that prints how to remove the dead; empty if none is known.
         saved: the file that `repair` reads, where standard input has to be saved first; or empty.
         quiet: whether to leave out what to do next.
@@ -119,6 +120,7 @@ class LossAnswer:
     only_dead: bool = False
     rulesets: tuple[Rules, ...] = ()
     typed: str = ""
+    is_of_bundle: bool = False
     repair: str = ""
     saved: str = ""
     quiet: bool = False

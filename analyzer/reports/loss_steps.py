@@ -165,7 +165,13 @@ def _pinned(hurt: Sequence[ServiceLoss]) -> Iterator[_Step]:
 
 def _again(answer: LossAnswer) -> Iterator[_Step]:
     """Say how to see what is left."""
-    if len(answer.rulesets) != 1 or not answer.typed:
+    if not answer.typed:
+        return
+    if answer.is_of_bundle:
+        take = f"kubeodds collect | ssh {answer.view.node or 'NODE'} 'sudo sh -s -- -'"
+        yield _Step("Check again:", (f"{take} | kubeodds {answer.typed}",), alone=True)
+        return
+    if len(answer.rulesets) != 1:
         return
     (ruleset,) = answer.rulesets
     take = "nft list ruleset"

@@ -85,7 +85,12 @@ def loss(options: SimpleNamespace) -> int:
         _propose(options, given)
     diagnostics = (*given.view.diagnostics, *warnings_of_dead(options, given, died))
     answer = _answer(options, given, died, found, diagnostics)
-    answer = replace(answer, typed=_typed(options), threshold=_threshold(options, answer, [answer]))
+    answer = replace(
+        answer,
+        typed=_typed(options),
+        is_of_bundle=any(isinstance(each, Member) for each in options.dumps),
+        threshold=_threshold(options, answer, [answer]),
+    )
     return finish(options, options.verb, answer, diagnostics, no=is_broken(answer.threshold))
 
 
@@ -150,18 +155,25 @@ def _typed(options: SimpleNamespace) -> str:
     """Return the words that ask the same of standard input."""
     import shlex
 
+    # Of a bundle, whose name is what was typed.
+    given = {e.bundle if isinstance(e, Member) else e: isinstance(e, Member) for e in options.dumps}
+    name, is_bundle = next(iter(given.items()), ("", False))
+    alone = len(given) == 1 and (is_bundle or len(options.dumps) == 1)
     if (
         options.format != "text"
-        or len(options.dumps) != 1
-        or options.dumps[0] not in options.typed
-        or options.others
+        or not alone
+        or name not in options.typed
+        or any(not isinstance(each, Member) for each in options.others)
     ):
         return ""
     words = [*options.typed]
     if words[:1] != [options.verb]:
         words = [options.verb, *words]
-    at = words.index(options.dumps[0], 1)
-    return shlex.join([*words[:at], "-", *words[at + 1 :]])
+    at = words.index(name, 1)
+    # Without an API a new bundle has no objects.
+    again = any(isinstance(each, Member) for each in options.objects)
+    objects = ["--objects", _SAVED_BUNDLE if name == "-" else name] if again else []
+    return shlex.join([*words[:at], "-", *objects, *words[at + 1 :]])
 
 
 def _saved(options: SimpleNamespace) -> str:

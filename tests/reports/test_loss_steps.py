@@ -199,3 +199,17 @@ def test_a_bundle_from_standard_input_is_saved_for_repair(
     found = steps(command, "-", "--dead", "10.244.0.7", "--service", "app")
     assert "kubeodds repair bundle.tgz --dead 10.244.0.7 --service app" in found
     assert any("first save as bundle.tgz" in line for line in found)
+    again = "kubeodds collect | ssh NODE 'sudo sh -s -- -' | kubeodds loss - --dead 10.244.0.7"
+    assert found[-2:] == ["4. Check again:", f"{again} --service app"]
+
+
+def test_a_new_bundle_is_asked_with_the_objects_of_the_old_one(command: Command) -> None:
+    with tarfile.open(command.folder / "b.tgz", mode="w:gz") as bundle:
+        bundle.add(DUMP, "worker1/iptables-legacy-save.txt")
+        bundle.add(OBJECTS[1], "objects.json")
+    found = steps(command, "b.tgz", *MASTER, "--node", "worker1", "--service", "app")
+    assert found[-1] == (
+        "kubeodds collect | ssh worker1 'sudo sh -s -- -' | kubeodds loss - --objects b.tgz "
+        "--dead-node master --node worker1 --service app"
+    )
+    assert any("Check again" in line for line in steps(command, "b.tgz", *MASTER))
