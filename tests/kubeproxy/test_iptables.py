@@ -13,6 +13,7 @@ from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
 from analyzer.parsers.iptables_save import parse
 from tests.support.captures import FIXTURES
 from tests.support.dumps import (
+    FILTER,
     at,
     chance,
     cluster_ip,
@@ -58,7 +59,7 @@ def test_a_match_that_nobody_reads_leaves_bounds() -> None:
 
 def test_an_endpoint_chain_that_the_dump_lacks_may_lead_anywhere() -> None:
     _, *rules = reversed(two_endpoints())
-    text = dump(*reversed(rules), missing=["KUBE-SEP-2"])
+    text = dump(*reversed(rules), missing=["KUBE-SEP-2"]) + FILTER
     route = cluster_route(text)
     assert bounds(route) == {"10.0.0.1": (0.5, 1)}
     assert route.unresolved == HALF
