@@ -103,3 +103,22 @@ def test_the_address_of_all_hosts_is_no_clients(command: Command) -> None:
     done = command("client", *edited(command, ONE_POD), "--from", "255.255.255.255")
     assert done.status == 2
     assert "255.255.255.255 is no address of a client" in done.err
+
+
+def test_networks_of_both_ip_versions_are_named_once_for_a_service(command: Command) -> None:
+    given = []
+    for program, pod in (("iptables", "10.244.0.77/32"), ("ip6tables", "fd00:10:244::77/128")):
+        text = (DUAL / f"{program}-legacy-save.txt").read_text()
+        rule = f"-A FORWARD -s {pod} -p tcp -j DROP\n-A FORWARD "
+        given.append(command.file(f"{program}.txt", text.replace("-A FORWARD ", rule, 1)))
+    known = ["--objects", str(DUAL / "objects.json"), "--node", "node-a1", "--client", "tcp"]
+    found = document(command, *given, *known, "--service", "ds/ep-2")
+    networks = ["10.244.0.77/32", "fd00:10:244::77/128"]
+    (only,) = found["singled_out"]
+    assert (only["name"], sorted(only["networks"])) == ("ds/ep-2", networks)
+    for each in networks:
+        alone = [*known, "--from", each.rpartition("/")[0], "--service", "ds/ep-2"]
+        assert fails(document(command, *given, *alone))["tcp"] == point(1, 1)
+    done = command("client", *given, *known, "--service", "ds/ep-2", "--max-failure", "10%")
+    assert done.status == 1
+    assert "Not judged: clients in 10.244.0.77, fd00:10:244::77" in done.out

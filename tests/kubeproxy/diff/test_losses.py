@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from functools import cache
+from ipaddress import ip_address
 from typing import Final, NamedTuple
 
 import pytest
@@ -11,9 +14,12 @@ from hypothesis import strategies as st
 from analyzer.kubeproxy.diff.changes import ServiceChange
 from analyzer.kubeproxy.diff.difference import Conclusion
 from analyzer.kubeproxy.diff.side import DumpSide
+from analyzer.kubeproxy.generate import RulesLayout
 from analyzer.kubeproxy.view import Route, Source, each_network
+from analyzer.model.addresses import IPV4, IPV6, WIDTHS
 from analyzer.model.endings import EndKind
 from tests.support.captures import FIXTURES, Capture
+from tests.support.clusters import GeneratedCluster
 from tests.support.comparing import compared, side_of_capture
 from tests.support.effort import examples
 
@@ -28,6 +34,21 @@ _CAPTURE: Final = Capture(
     FIXTURES / "1.36.2-iptables-legacy" / "two-node@worker1" / "iptables-legacy-save.txt"
 )
 _NFT: Final = Capture(FIXTURES / "1.36.2-nftables" / "two-node@worker1" / "nft-list-ruleset.txt")
+_SIX: Final = Capture(
+    FIXTURES.parent
+    / "check"
+    / "1.36.2-iptables-legacy"
+    / "dual-stack"
+    / "ip6tables-legacy-save.txt"
+)
+
+
+@cache
+def _nft_of_six() -> str:
+    """Return what kube-proxy writes for the same cluster of two IP versions in nftables mode."""
+    objects = json.loads(_SIX.objects.read_text())["items"]
+    flags = ("--cluster-cidr=10.244.0.0/16,fd00:10:244::/48",)
+    return GeneratedCluster(objects, flags, RulesLayout.V1_36, 6, _SIX.node).nft
 
 
 class Rule(NamedTuple):
@@ -42,26 +63,35 @@ class Rule(NamedTuple):
     is_drawn: bool
     target: str
 
-    def with_capture(self, *, nft: bool) -> tuple[Capture, str]:
-        """Return a capture, and its text with the rule before all others."""
-        return (_NFT, self._in_nft()) if nft else (_CAPTURE, with_rule(_CAPTURE, self._text()))
+    @property
+    def version(self) -> int:
+        return ip_address(self.endpoint).version
+
+    def sides(self, *, nft: bool) -> tuple[DumpSide, DumpSide]:
+        """Return a capture, and the same with the rule before all others."""
+        capture = (_NFT if nft else _CAPTURE) if self.version == IPV4 else _SIX
+        text = _nft_of_six() if nft and self.version == IPV6 else capture.dump.read_text()
+        changed = f"{text}{self._in_nft()}" if nft else with_rule(capture, self._text())
+        a, b = (side_of_capture(capture, self.version, text=each) for each in (text, changed))
+        return a, b
 
     def _text(self) -> str:
         one, other, port = ("-s", "-d", "--sport") if self.is_answer else ("-d", "-s", "--dport")
-        client = "" if self.client is None else f" {other} {self.client}/32"
+        length = WIDTHS[self.version]
+        client = "" if self.client is None else f" {other} {self.client}/{length}"
         part = " -m statistic --mode random --probability 0.25000000000" if self.is_drawn else ""
         of = f"-p {self.protocol} -m {self.protocol} {port} {self.port}"
-        return f"-A {self.chain} {one} {self.endpoint}/32{client} {of}{part} -j {self.target}"
+        return f"-A {self.chain} {one} {self.endpoint}/{length}{client} {of}{part} -j {self.target}"
 
     def _in_nft(self) -> str:
         one, other, port = ("s", "d", "sport") if self.is_answer else ("d", "s", "dport")
-        client = "" if self.client is None else f" ip {other}addr {self.client}"
+        ip = "ip" if self.version == IPV4 else "ip6"
+        client = "" if self.client is None else f" {ip} {other}addr {self.client}"
         part = " numgen random mod 4 0" if self.is_drawn else ""
-        of = f"ip {one}addr {self.endpoint}{client} {self.protocol} {port} {self.port}{part}"
+        of = f"{ip} {one}addr {self.endpoint}{client} {self.protocol} {port} {self.port}{part}"
         hook = f"type filter hook {self.chain.lower()} priority 0; policy accept;"
         verdict = self.target.lower()
-        own = f"table ip others {{\n\tchain x {{\n\t\t{hook}\n\t\t{of} {verdict}\n\t}}\n}}\n"
-        return f"{_NFT.dump.read_text()}{own}"
+        return f"table {ip} others {{\n\tchain x {{\n\t\t{hook}\n\t\t{of} {verdict}\n\t}}\n}}\n"
 
 
 def with_rule(capture: Capture, rule: str) -> str:
@@ -110,28 +140,38 @@ def told(changes: tuple[ServiceChange, ...]) -> dict[_Key, dict[str, float]]:
     return found
 
 
-addresses = st.sampled_from(["10.244.0.3", "10.244.1.4", "10.244.0.7", "10.244.1.9"])
-clients = st.sampled_from(["10.244.1.77", "10.244.0.50", "203.0.113.9", "10.244.1.9"])
-rules = st.builds(
-    lambda of, *rest: Rule(rest[0], *of, *rest[1:]),
-    st.sampled_from([("udp", 53), ("tcp", 53), ("tcp", 8080)]),
-    st.sampled_from(["FORWARD", "INPUT", "OUTPUT"]),
-    addresses,
-    st.none() | clients,
-    st.booleans(),
-    st.booleans(),
-    st.sampled_from(["DROP", "REJECT"]),
-)
+#: Of the endpoints some are on the node of the dump, and others elsewhere.
+ENDPOINTS: Final = {
+    IPV4: ["10.244.0.3", "10.244.1.4", "10.244.0.7", "10.244.1.9"],
+    IPV6: ["fd00:10:244:2::c", "fd00:10:244::c", "fd00:10:244:1::c", "fd00:10:244::10"],
+}
+CLIENTS: Final = {
+    IPV4: ["10.244.1.77", "10.244.0.50", "203.0.113.9", "10.244.1.9"],
+    IPV6: ["fd00:10:244::77", "fd00:10:244:1::50", "2001:db8:9::9", "fd00:10:244::10"],
+}
 
 
+def rules(version: int) -> st.SearchStrategy[Rule]:
+    return st.builds(
+        lambda of, *rest: Rule(rest[0], *of, *rest[1:]),
+        st.sampled_from([("udp", 53), ("tcp", 53), ("tcp", 8080)]),
+        st.sampled_from(["FORWARD", "INPUT", "OUTPUT"]),
+        st.sampled_from(ENDPOINTS[version]),
+        st.none() | st.sampled_from(CLIENTS[version]),
+        st.booleans(),
+        st.booleans(),
+        st.sampled_from(["DROP", "REJECT"]),
+    )
+
+
+@pytest.mark.parametrize("version", [IPV4, IPV6])
 @pytest.mark.parametrize("nft", [False, True])
-def test_losses_of_a_new_rule_are_what_differs(nft: bool) -> None:
+def test_losses_of_a_new_rule_are_what_differs(nft: bool, version: int) -> None:
     @examples(8, 300)
-    @given(rules)
+    @given(rules(version))
     def check(rule: Rule) -> None:
-        capture, text = rule.with_capture(nft=nft)
-        a, b = side_of_capture(capture), side_of_capture(capture, text=text)
-        found = compared(a, b)
+        a, b = rule.sides(nft=nft)
+        found = compared(a, b, version)
         wanted = lost(b)
         assert not lost(a)
         assert {key: pytest.approx(ends) for key, ends in wanted.items()} == told(found.changes)
@@ -140,13 +180,13 @@ def test_losses_of_a_new_rule_are_what_differs(nft: bool) -> None:
     check()
 
 
+@pytest.mark.parametrize("version", [IPV4, IPV6])
 @pytest.mark.parametrize("nft", [False, True])
-def test_a_network_is_represented_by_an_address_in_it(nft: bool) -> None:
+def test_a_network_is_represented_by_an_address_in_it(nft: bool, version: int) -> None:
     @examples(4, 100)
-    @given(rules)
+    @given(rules(version))
     def check(rule: Rule) -> None:
-        capture, text = rule.with_capture(nft=nft)
-        side = side_of_capture(capture, text=text)
+        _, side = rule.sides(nft=nft)
         for service in side.view.services:
             for route in service.routes:
                 if route.network is not None and route.source is not Source.HAIRPIN:
