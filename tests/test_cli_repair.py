@@ -25,7 +25,7 @@ def test_the_head_says_what_it_does_how_to_apply_it_and_how_to_take_it_back(
     assert (done.status, done.err) == (0, "")
     head = [line for line in done.out.splitlines() if line.startswith("#")]
     text = " ".join(line.removeprefix("#").strip() for line in head)
-    assert "excludes node master (4 endpoints) from new flows of node worker1" in text
+    assert "excludes node master (2 of 3 endpoint addresses) from new flows of node" in text
     assert "No more losses to dead endpoints: 4 ServicePorts" in text
     assert "Left alone: default/kubernetes:https." in text
     assert "iptables-legacy-restore -w 5 --noflush < undo.rules" in text

@@ -102,10 +102,20 @@ def _how(answer: RepairAnswer) -> Iterator[str]:
 
 
 def _dead(answer: RepairAnswer) -> str:
+    """Return what is dead, and how many addresses of it get no new flows any more."""
     dead = answer.dead
     named = [f"node {n}" for n in dead.nodes] + [f"zone {z}" for z in dead.zones]
     named += [*dead.named]
-    return ", ".join(named) + f" ({count(len(dead.endpoints), 'endpoint')})"
+    left = {e.address for s in answer.services for e in s.before.dead if _is_left(s)}
+    gone = {e.address for s in answer.services for e in s.before.dead} - left
+    every = {each.address for each in dead.endpoints}
+    of = f"{len(gone):,} of " if gone != every else ""
+    addresses = count(len(every), "endpoint address", "endpoint addresses")
+    return f"{', '.join(named)} ({of}{addresses})"
+
+
+def _is_left(service: Repaired) -> bool:
+    return service.fate is RepairedOutcome.LEFT
 
 
 def _names(services: Iterable[Repaired]) -> str:
