@@ -186,6 +186,7 @@ def _check(
             part.services() if given.lists_endpoints else (),
             node=node,
             zone=None if node is None else given.cluster.zone_of(node),
+            routed=part.view.services,
         )
         findings += checked.findings
         found += checked.diagnostics

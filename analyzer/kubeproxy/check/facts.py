@@ -8,7 +8,7 @@ the frontends that lead to it.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
@@ -16,6 +16,7 @@ from analyzer.kubeproxy import names
 from analyzer.kubeproxy.check.settled import settled
 from analyzer.kubeproxy.check.usual import Usual
 from analyzer.kubeproxy.matched.chain_rule import ChainRule, rules_of
+from analyzer.kubeproxy.view import ServicePort
 from analyzer.model.addresses import Address
 from analyzer.model.iptables.rules import Ruleset, Table
 from analyzer.model.services import ApiServicePort
@@ -37,6 +38,7 @@ class DumpFacts:
 
     Attributes:
         node: the node that the dump is from, if known.
+        routed: the ServicePorts of the dump, with the routes of their flows.
         settled: chains that draw and in which no invariant finds anything: by the names of the
             chains of their endpoints, which are settled too, where these send flows.
     """
@@ -47,8 +49,10 @@ class DumpFacts:
         wanted: tuple[ApiServicePort, ...] = (),
         node: str | None = None,
         zone: str | None = None,
+        routed: Iterable[ServicePort] = (),
     ) -> None:
         self.ruleset = ruleset
+        self._routed = routed
         self.wanted = wanted
         self.node = node
         self.zone = zone
@@ -221,6 +225,11 @@ class DumpFacts:
         return found
 
     # --- endpoints ---
+
+    @cached_property
+    def routed(self) -> Mapping[tuple[str, str], ServicePort]:
+        """The ServicePorts as flows are routed, by name and protocol."""
+        return {(names.plain_name(s.name.text), s.protocol): s for s in self._routed}
 
     @cached_property
     def destinations(self) -> dict[str, str]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from analyzer.kubeproxy.check.affinity import affinity
+from analyzer.kubeproxy.check.bypassed import bypassed
 from analyzer.kubeproxy.check.chains import chains
 from analyzer.kubeproxy.check.comments import comments
 from analyzer.kubeproxy.check.draws import draws
@@ -21,6 +22,7 @@ from analyzer.kubeproxy.check.masquerade import masquerade
 from analyzer.kubeproxy.check.objects import objects
 from analyzer.kubeproxy.check.refusal import refusal
 from analyzer.kubeproxy.proxy_mode import ProxyMode
+from analyzer.kubeproxy.view import ServicePort
 from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.services import ApiServicePort
 
@@ -41,6 +43,7 @@ INVARIANTS: Final[dict[str, Invariant]] = {
     "affinity": affinity,
     "leftovers": leftovers,
     "objects": objects,
+    "bypassed": bypassed,
 }
 
 
@@ -83,17 +86,19 @@ def check(
     *,
     node: str | None = None,
     zone: str | None = None,
+    routed: Iterable[ServicePort] = (),
 ) -> Checked:
     """Return what is broken in a dump of kube-proxy in `mode`.
 
-    `wanted` are the Services of the API; empty: not given.
+    `wanted` are the Services of the API; empty: not given. `routed` are those of the dump, with
+    the routes of their flows.
 
     Raises:
         ParseError: a rule is malformed.
     """
     if mode is not ProxyMode.IPTABLES:
         return gathered([_unchecked(mode)], ruleset.file)
-    facts = DumpFacts(ruleset, wanted, node, zone)
+    facts = DumpFacts(ruleset, wanted, node, zone, routed)
     found = [finding for invariant in INVARIANTS.values() for finding in invariant(facts)]
     if not (facts.nat.complete and facts.filter.complete):
         found = [finding for finding in found if finding.code not in _OF_ABSENCE]

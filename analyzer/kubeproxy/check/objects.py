@@ -140,7 +140,7 @@ def _affinity(facts: DumpFacts, want: ApiServicePort, chains: list[str]) -> Iter
 
 def _endpoints(facts: DumpFacts, want: ApiServicePort, chains: list[str]) -> Iterator[Finding]:
     # Texts are compared first: parsing all addresses of a large dump again takes long.
-    by_text = {_of(each): each for each in want.endpoints}
+    by_text = {text_of(each): each for each in want.endpoints}
     no_ready = not any(each.is_ready for each in want.endpoints)
     ready = {text for text, each in by_text.items() if each.is_ready}
     stale: set[str] = set()
@@ -169,7 +169,7 @@ def _endpoints(facts: DumpFacts, want: ApiServicePort, chains: list[str]) -> Ite
                 yield _stale(facts, row, text, spec, len(rows))
         if None in drawn:
             continue  # where a rule leads is not known
-        missing = [e for e in _required(facts, chain, want) if (e.address, e.port) not in drawn]
+        missing = [e for e in required(facts, chain, want) if (e.address, e.port) not in drawn]
         if missing:
             yield _lacking(facts, chain, missing, rows[0])
     if not chains:
@@ -191,7 +191,7 @@ def _stale(
 
 
 def _lacking(facts: DumpFacts, chain: str, missing: list[ApiEndpoint], first: ChainRule) -> Finding:
-    texts = [_of(each) for each in missing]
+    texts = [text_of(each) for each in missing]
     more = f" and {len(texts) - 2} more" if texts[2:] else ""
     return Finding(
         code="missing-endpoint",
@@ -203,7 +203,8 @@ def _lacking(facts: DumpFacts, chain: str, missing: list[ApiEndpoint], first: Ch
     )
 
 
-def _of(each: ApiEndpoint) -> str:
+def text_of(each: ApiEndpoint) -> str:
+    """Return address and port of an endpoint, as in rules."""
     if isinstance(each.address, IPv4Address) and each.spellings:
         return f"{each.spellings[0]}:{each.port}"  # there is just one spelling
     text = address_to_text(each.address)
@@ -215,7 +216,7 @@ def _is_for_local(chain: str, want: ApiServicePort) -> bool:
     return chain.startswith(("KUBE-SVL-", "KUBE-XLB-")) or want.internal_local
 
 
-def _required(facts: DumpFacts, chain: str, want: ApiServicePort) -> list[ApiEndpoint]:
+def required(facts: DumpFacts, chain: str, want: ApiServicePort) -> list[ApiEndpoint]:
     """Return the endpoints that every version draws in a chain."""
     ready = [each for each in want.endpoints if each.is_certain]
     if want.name.startswith(_PREFERS_LOCAL):
