@@ -15,7 +15,13 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 
 from analyzer.errors import suggestion
-from analyzer.model.addresses import Address, Network, address_from_text, network_from_text
+from analyzer.model.addresses import (
+    Address,
+    Network,
+    address_from_text,
+    network_from_text,
+    packet_address,
+)
 from analyzer.parsers.contents import size_from_text
 
 TYPE_CHECKING = False
@@ -119,7 +125,7 @@ def address_of(text: str) -> Address:
     address = address_from_text(text)
     if address is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not an IP address")
-    return address
+    return packet_address(address)
 
 
 def network_of_node(text: str) -> tuple[Network, str]:

@@ -143,3 +143,8 @@ def test_no_file_is_written_whose_name_looks_like_an_option(
     *before, last = words
     for of_a_file in (f"./{name}", "-"):
         parse([*before, last.replace(name, of_a_file)])
+
+
+def test_an_ipv4_mapped_address_of_the_node_is_the_ipv4_address() -> None:
+    found = parse(["services", "DUMP", "--node-ip", "::ffff:192.0.2.1,fd00::1"])
+    assert [str(each) for each in found.node_ip] == ["192.0.2.1", "fd00::1"]
