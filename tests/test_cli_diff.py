@@ -298,7 +298,7 @@ def test_a_dump_that_ends_in_the_rules_of_ipv6_tells_all_of_ipv4(command: Comman
     assert done.status == 1
     assert "gone" not in done.out
     assert last_line(done.out) == (
-        "No definite change. Undetermined: not all ServicePorts are in the dump."
+        "No definite change. Undetermined: not all rules are in both dumps."
     )
     done = command("loss", cut, *OBJECTS, "--dead-node", "worker1")
     assert "what the ServicePorts in the rest lose is not known" in done.out

@@ -221,7 +221,11 @@ def _verdict(answer: DiffAnswer) -> Iterator[Line]:
         )
         yield Line((Span(says, Style.FAINT),))
     if found.cut:
+        a, b = answer.a.view, answer.b.view
         says = "A dump is truncated: what it lacks may be in the rest."
+        if not (a.cut or b.cut):
+            lacking = dict.fromkeys((*a.untold, *b.untold))
+            says = f"Not in both dumps: {', '.join(lacking)}. What its rules drop may differ."
         yield Line((Span(says, Style.WARNING),))
     yield verdict(answer)
 
@@ -254,7 +258,7 @@ def _either(several: Sequence[str]) -> str:
 
 
 def _unknown(answer: DiffAnswer) -> Span:
-    but = _counted(answer) or "not all ServicePorts are in the dump"
+    but = _counted(answer) or "not all rules are in both dumps"
     return Span(f"No definite change. Undetermined: {but}.", Style.WARNING)
 
 
