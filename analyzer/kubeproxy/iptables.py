@@ -141,7 +141,8 @@ class Recogniser:
         if self._dispatches.unnamed:  # what is taken for a ClusterIP may be another address
             assumed = {name: of for name, of in assumed.items() if name != CLUSTER_IP}
         given = self._own, self._known.addresses, assumed
-        return NatWalks(rulesets, self._ruleset, *given, self.places, self._plain.within)
+        known = self.places, self._plain.within, lambda: self._dispatches.cluster_ips
+        return NatWalks(rulesets, self._ruleset, *given, *known)
 
     def places(self, _: int | None = None) -> PodPlaces:
         """Return where addresses are, as far as known.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analyzer.model.addresses import Address
+from analyzer.model.addresses import Address, Network
 from analyzer.model.bits import ANY, Bits
 from analyzer.model.devices import Side
 from analyzer.model.packet import NO_DEVICE, Packet
@@ -20,7 +20,7 @@ from analyzer.semantics.assumed import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
     from typing import Final
 
     from analyzer.model.devices import Devices
@@ -83,6 +83,7 @@ class Situation:
         assumed: what is assumed and not in the dump; None if nothing is.
         devices: the devices by which flows pass; None if nothing is known of them.
         ipsets: the contents of the node's ipsets; None if they are not known.
+        cluster_ips: returns ClusterIPs, which are no addresses of a node.
         noted: called when a rule matches on whether a packet comes from the node itself.
         noted_field: called with the name of a field, one of `ASKED`, when a rule matches on it.
     """
@@ -97,6 +98,7 @@ class Situation:
     assumed: Assumed | None = None
     devices: NodeDevices | None = None
     ipsets: NodeIpsets | None = None
+    cluster_ips: Callable[[], Collection[Address]] = frozenset
     noted: Callable[[], None] | None = None
     noted_field: Callable[[str], None] | None = None
 
@@ -117,6 +119,20 @@ class Situation:
             self.want(CLUSTER_IP)
             return found
         return found if self.assume(CLUSTER_IP) is None else Ternary.FALSE
+
+    def is_to_cluster_ip(self, packet: Packet, network: Network) -> Ternary:
+        """Return whether a packet of which the address is not known goes to a network.
+
+        An answer to masqueraded flows goes to the node, before its destination is put back.
+        """
+        is_known = packet.destination is not None or packet.destinations is not None
+        if is_known or not (packet.is_answer and packet.to_node) or network.num_addresses > 1:
+            return Ternary.UNKNOWN
+        address = network.network_address
+        if address in (self.local_addresses or ()) or address not in self.cluster_ips():
+            return Ternary.UNKNOWN
+        is_assumed = self.local_addresses is None and self.assume(CLUSTER_IP) is None
+        return Ternary.UNKNOWN if is_assumed else Ternary.FALSE
 
     def assume(self, name: str) -> str | None:
         """Return what is assumed, and record that an answer depends on it; None if nothing is."""

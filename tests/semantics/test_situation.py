@@ -1,15 +1,20 @@
 from __future__ import annotations
 
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 
 import pytest
 
+from analyzer.model.addresses import Address
 from analyzer.model.packet import Packet
 from analyzer.model.ternary import Ternary
+from analyzer.model.value import replace
+from analyzer.semantics.assumed import DEFAULTS, Assumed
 from analyzer.semantics.situation import Situation
 
 NODE, POD = ip_address("172.16.0.1"), ip_address("10.1.0.1")
 LOOPBACK, LOOPBACK6 = ip_address("127.1.2.3"), ip_address("::1")
+SERVICE = ip_address("10.96.0.1")
+ANSWER = Packet(is_answer=True, to_node=True)
 KNOWN, STRANGE = Situation(local_addresses=frozenset({NODE})), Situation()
 
 
@@ -31,6 +36,28 @@ def test_a_node_without_addresses_is_not_one_of_unknown_addresses() -> None:
 
 def test_an_unknown_address_may_be_the_nodes_own() -> None:
     assert KNOWN.is_own(None) is Ternary.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("situation", "answer", "to", "goes"),
+    [
+        (KNOWN, ANSWER, SERVICE, Ternary.FALSE),
+        (STRANGE, ANSWER, SERVICE, Ternary.UNKNOWN),
+        (replace(STRANGE, assumed=Assumed(DEFAULTS)), ANSWER, SERVICE, Ternary.FALSE),
+        # A node may have it: NodeLocal DNSCache has that of DNS.
+        (Situation(local_addresses=frozenset({SERVICE})), ANSWER, SERVICE, Ternary.UNKNOWN),
+        (KNOWN, ANSWER, POD, Ternary.UNKNOWN),
+        (KNOWN, Packet(to_node=True), SERVICE, Ternary.UNKNOWN),
+        (KNOWN, Packet(is_answer=True), SERVICE, Ternary.UNKNOWN),
+    ],
+)
+def test_answers_to_masqueraded_flows_go_to_no_cluster_ip(
+    situation: Situation, answer: Packet, to: Address, goes: Ternary
+) -> None:
+    known = replace(situation, cluster_ips=lambda: {SERVICE})
+    assert known.is_to_cluster_ip(answer, ip_network(to)) is goes
+    wide = ip_network(f"{to}/24", strict=False)
+    assert known.is_to_cluster_ip(answer, wide) is Ternary.UNKNOWN
 
 
 def test_destination_and_source_are_told_apart() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.rows.plain import PlainTable
@@ -166,6 +167,15 @@ class IptablesDispatches:
             or str(address) in services
             or self._plain.endpoints.has_address(address)
         )
+
+    @cached_property
+    def cluster_ips(self) -> frozenset[Address]:
+        """Addresses that certainly are ClusterIPs; without comments, the kind is a guess."""
+        if self.unnamed:
+            return frozenset()
+        frontends = (each.frontend for each in self.found)
+        of_kind = (f.address for f in frontends if f.kind is FrontendKind.CLUSTER_IP)
+        return frozenset(address for address in of_kind if address is not None)
 
     def is_empty(self, dispatch: IptablesDispatch) -> bool:
         """Return whether a frontend leads to an empty chain."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 
 from analyzer.kubeproxy import names
@@ -72,6 +72,7 @@ class FlowWalks:
         assumed: Mapping[str, str] | None = None,
         places: Callable[[], PodPlaces] = PodPlaces,
         within: Callable[[], Intervals | None] = lambda: None,
+        cluster_ips: Callable[[], Collection[Address]] = frozenset,
     ) -> None:
         self._rulesets = rulesets
         self._family = family
@@ -93,6 +94,7 @@ class FlowWalks:
             assumed=self._assumed,
             devices=self._devices,
             ipsets=self._ipsets,
+            cluster_ips=cluster_ips,
             local_addresses=frozenset(own) if own else None,
             affinity_lists=names.AFFINITY_LISTS,
             noted=self._note_own_sources,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
@@ -42,9 +42,12 @@ class NatWalks(FlowWalks):
         assumed: Mapping[str, str] | None = None,
         places: Callable[[], PodPlaces] = PodPlaces,
         within: Callable[[], Intervals | None] = lambda: None,
+        cluster_ips: Callable[[], Collection[Address]] = frozenset,
     ) -> None:
         given = rulesets, ruleset.family, own, sources
-        super().__init__(*given, assumed=assumed, places=places, within=within)
+        super().__init__(
+            *given, assumed=assumed, places=places, within=within, cluster_ips=cluster_ips
+        )
         self._table = ruleset.tables.get("nat") or Table(ruleset.family, "nat", {})
 
     def _walked(self, chain: str, packet: Packet) -> Tree:

@@ -181,6 +181,11 @@ def _within(address: Address | None, among: Region | None, network: Network) -> 
     return Ternary.of(address in network)
 
 
+def _goes_to(match: MatchDestination, packet: Packet, situation: Situation) -> Ternary:
+    found = _within(packet.destination, packet.destinations, match.network)
+    return situation.is_to_cluster_ip(packet, match.network) if found is Ternary.UNKNOWN else found
+
+
 def _came_by(match: MatchInInterface, packet: Packet, situation: Situation) -> Ternary:
     if match.name == "+":
         return Ternary.TRUE
@@ -345,9 +350,7 @@ def _is_unknown(*_: object) -> Ternary:
 EVALUATORS: Final[dict[type, Callable[[Any, Packet, Situation], Ternary]]] = {
     MatchProtocol: lambda match, packet, of: _protocol(packet, match.protocol, of),
     MatchSource: lambda match, packet, _: _within(packet.source, packet.sources, match.network),
-    MatchDestination: lambda match, packet, _: _within(
-        packet.destination, packet.destinations, match.network
-    ),
+    MatchDestination: _goes_to,
     MatchInInterface: _came_by,
     MatchOutInterface: _leaves_by,
     # conntrack has reassembled the packet before any rule
