@@ -90,15 +90,19 @@ def parse(
 
         found = CarefulReader(file, table, advance).read(text)
     warned = any(_LEGACY_BESIDE in part for part in (text[:_EDGE], text[-_EDGE:]))
-    if warned or _ends_early(text):
-        return replace(found, legacy_beside=warned, ends_early=_ends_early(text))
+    ends_early = _ends_early(text)
+    if warned or ends_early:
+        return replace(found, legacy_beside=warned, ends_early=ends_early)
     return found
 
 
 def _ends_early(text: str) -> bool:
     """Return whether text with the comments of iptables-save lacks the last of them."""
-    before, _, after = text.rpartition(f"\n{_END}")
-    return _BEGIN in after or ("#" not in after and _BEGIN in before)
+    end = text.rfind(f"\n{_END}")  # a large dump is not copied
+    if end < 0:
+        return _BEGIN in text
+    behind = text[end + len(_END) + 1 :]
+    return _BEGIN in behind or ("#" not in behind and text.find(_BEGIN, 0, end) >= 0)
 
 
 def _clean(text: str, file: str, skim: Skim | None) -> Ruleset | None:
