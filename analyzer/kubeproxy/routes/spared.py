@@ -29,6 +29,7 @@ class Spared:
         self._packets = packets
         self._assumed = assumed
         self._known: dict[tuple[Packet, Intervals, bool], bool] = {}
+        self._told: dict[tuple[str, Packet, Intervals], OnwardBySource | None] = {}
 
     def all_plain(self, mark: Mark, most: int) -> bool:
         """Return whether no plain flow is lost that nat sends on with a mark.
@@ -80,7 +81,7 @@ class Spared:
         """
         sent = self._packets.translated(source, protocol, mark)
         to = replace(sent, destination_port=port)
-        return self._surely(lambda: self._leaving.to_others(to, addresses))
+        return self._told_once(self._leaving.to_others, to, addresses)
 
     def to_itself(
         self, source: Source, protocol: str, mark: Mark, port: int | None, addresses: Intervals
@@ -88,7 +89,19 @@ class Spared:
         """Return the same of flows of any of some addresses to itself, whatever its side."""
         sent = self._packets.translated(source, protocol, mark)
         to = replace(sent, destination_port=port)
-        return self._surely(lambda: self._leaving.to_itself(to, addresses))
+        return self._told_once(self._leaving.to_itself, to, addresses)
+
+    def _told_once(
+        self,
+        tell: Callable[[Packet, Intervals], OnwardBySource | None],
+        packet: Packet,
+        addresses: Intervals,
+    ) -> OnwardBySource | None:
+        # Services of other kinds, and other sources, ask the same.
+        key = tell.__name__, packet, addresses
+        if key not in self._told:
+            self._told[key] = self._surely(lambda: tell(packet, addresses))
+        return self._told[key]
 
     def _ways(self, source: Source, protocol: str | None, mark: Mark) -> Iterable[Packet]:
         # Most often one traversal decides for all flows that come in, from whatever side.
