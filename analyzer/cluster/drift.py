@@ -24,7 +24,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 
 from analyzer.cluster.drift_kinds import SHOWN_BY_RULES, DriftFinding, DriftKind
 from analyzer.cluster.drift_nodes import cut_versions, drift_of_nodes
-from analyzer.cluster.drift_services import ObjectFacts, behind, differ_behind, differences
+from analyzer.cluster.drift_services import (
+    ObjectFacts,
+    behind,
+    differ_behind,
+    differences,
+    is_open_behind,
+)
 from analyzer.cluster.reference import service_port_key
 from analyzer.cluster.store import NodeRow
 from analyzer.kubeproxy.predict.every_node import EveryNode
@@ -182,11 +188,18 @@ class _Comparison:
             if usual is not None:
                 for service, nodes in at:
                     if service is not usual:
-                        told = [*behind(service, usual, self._is_nodes)]
+                        is_own = self._owned_by(nodes)
+                        told = [*behind(service, usual, is_own)]
                         yield from self._at(key, told, nodes - masked)
-            # Objects say nothing of what happens to flows after DNAT.
-            elif differ_behind([service for service, n in at if n - masked], self._is_nodes):
+                        if not told and nodes - masked and is_open_behind(service, usual, is_own):
+                            self.not_judged.append(key[0])
+            elif differ_behind([each for each in at if each[1] - masked], self._owned_by):
                 self.not_judged.append(key[0])
+
+    def _owned_by(self, nodes: frozenset[str]) -> Callable[[Address], bool]:
+        """Return whether an address is one of these nodes'."""
+        owners = {*nodes, None}
+        return lambda address: self._is_nodes(address) and self._told.place(address) in owners
 
     def _cut_for(self, key: ServicePortKey) -> frozenset[str]:
         """Return the nodes whose dumps may have lost rules of a ServicePort."""

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from analyzer.cluster.drift_kinds import DriftKind
+from analyzer.kubeproxy.diff.networks import by_network
 from analyzer.kubeproxy.view import Endpoint, Frontend, Route, ServicePort, Source, each_network
 from analyzer.model.endings import EndKind
 from analyzer.model.value import value
+from analyzer.semantics.onward import OWN_SOURCE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TypeAlias
+    from typing import Final, TypeAlias
 
     from analyzer.model.addresses import Address, Network
+    from analyzer.model.endings import Ending
     from analyzer.model.probability import Bounds
     from analyzer.model.services import ApiEndpoint, ApiServicePort
 
@@ -21,6 +24,17 @@ if TYPE_CHECKING:
     DriftAndDetail: TypeAlias = tuple[DriftKind, str]
     #: The source of flows, and the frontend; kinds of addresses are not distinguished.
     SourceAndFrontend: TypeAlias = tuple[Address | None, int | None, Source, Network | None]
+
+#: How rules of other programs end flows that no endpoint is drawn for.
+_BY_RULES: Final = frozenset(
+    {
+        EndKind.DROPPED,
+        EndKind.REJECTED,
+        EndKind.UNANSWERED,
+        EndKind.NOT_TRANSLATED,
+        EndKind.UNKNOWN,
+    }
+)
 
 
 @value(kw_only=True)
@@ -173,76 +187,130 @@ def _shown(route: Route) -> str:
 
 
 def behind(
-    found: ServicePort, usual: ServicePort, is_nodes: Callable[[Address], bool]
+    found: ServicePort, usual: ServicePort, is_own: Callable[[Address], bool]
 ) -> Iterator[DriftAndDetail]:
-    """Yield differences from most nodes in the rules that flows traverse after DNAT.
+    """Yield differences from most nodes in the rules that flows traverse besides kube-proxy's.
 
-    Objects contain neither flags of kube-proxy nor other programs' rules. Endpoints that nodes
-    distinguish (`is_nodes`) are left out, and so are those that only one of both has.
+    Objects contain neither flags of kube-proxy nor other programs' rules. Endpoints that are
+    addresses of the node itself (`is_own`), whose flows traverse other chains, are left out, and so
+    are endpoints that only one of both has.
     """
-    ours, theirs = _behind(found, is_nodes), _behind(usual, is_nodes)
+    ways = [*_ways(found, usual)]
     # What is lost is not masqueraded either: that is one difference.
-    for what, drift in ((1, DriftKind.LOST_TO_RULES), (0, DriftKind.OTHER_MASQUERADE)):
-        for way, answers in ours.items():
-            others = theirs.get(way, {})
-            differing = any(
-                answer[what] != others[end][what]
-                for end, answer in answers.items()
-                if end in others
-            )
-            if differing:
-                address, port, source = way
-                shown = "*" if address is None else str(address)
-                yield drift, f"{shown}:{port} from {source.value}"
+    for drift, differ in (
+        (DriftKind.LOST_TO_RULES, _lost_differently),
+        (DriftKind.OTHER_MASQUERADE, _masqueraded_differently),
+    ):
+        for network, ours, theirs in ways:
+            if differ(ours, theirs, is_own):
+                yield drift, _shown(ours) if network is None else f"{_shown(ours)} {network}"
                 return
 
 
-def differ_behind(services: Iterable[ServicePort], is_nodes: Callable[[Address], bool]) -> bool:
-    """Return whether `behind` yields anything for any two of these contents of a ServicePort."""
-    seen: dict[object, object] = {}
-    for service in services:
-        for way, answers in _behind(service, is_nodes).items():
-            for end, answer in answers.items():
-                if seen.setdefault((way, end), answer) != answer:
-                    return True
+def differ_behind(
+    at: Sequence[tuple[ServicePort, frozenset[str]]],
+    owned_by: Callable[[frozenset[str]], Callable[[Address], bool]],
+) -> bool:
+    """Return whether `behind` yields anything for any two of several contents of a ServicePort.
+
+    `at` has each with its nodes, and `owned_by` returns whether an address is one of some nodes'.
+    """
+    first: dict[Endpoint, tuple[ServicePort, frozenset[str]]] = {}
+    for service, nodes in at:
+        is_own = owned_by(nodes)
+        # What happens to flows to an endpoint is equal for all contents that have it if it is equal
+        # for each and the first of these: of a thousand nodes there would be too many pairs.
+        others = [
+            at[0],
+            *(
+                first.setdefault(e, (service, nodes))
+                for e in service.endpoints
+                if not is_own(e.address)
+            ),
+        ]
+        for other, theirs in {id(each): (each, n) for each, n in others}.values():
+            if other is not service and any(behind(service, other, owned_by(nodes | theirs))):
+                return True
     return False
 
 
-def _behind(
-    service: ServicePort, is_nodes: Callable[[Address], bool]
-) -> dict[
-    tuple[Address | None, int | None, Source],
-    dict[Endpoint | None, tuple[frozenset[bool | None], frozenset[str]]],
-]:
-    """Return of each frontend and source how each endpoint's flows are masqueraded and lost."""
-    masked: dict[tuple[object, ...], set[bool | None]] = {}
-    lost: dict[tuple[object, ...], set[str]] = {}
-    ways: dict[tuple[Address | None, int | None, Source], dict[Endpoint | None, None]] = {}
+def is_open_behind(
+    found: ServicePort, usual: ServicePort, is_own: Callable[[Address], bool]
+) -> bool:
+    """Return whether rules end flows to the node's own addresses, and other flows on most nodes.
+
+    The same rules do that too, since flows to a node's own addresses traverse other chains there.
+    """
+    return any(
+        lost and lost != _lost(theirs).get(end, lost)
+        for _, ours, theirs in _ways(found, usual)
+        for end, lost in _lost(ours).items()
+        if is_own(end.address)
+    )
+
+
+def _ways(found: ServicePort, usual: ServicePort) -> Iterator[tuple[Network | None, Route, Route]]:
+    """Yield the routes of the same sources to the same frontends, by networks that either has."""
+    ours, theirs = _by_place(found), _by_place(usual)
+    for way, routes in ours.items():
+        for network, _, mine, other in by_network(routes, theirs.get(way, ())):
+            yield network, mine, other
+
+
+def _by_place(service: ServicePort) -> dict[tuple[Address | None, int | None, Source], list[Route]]:
+    ways: dict[tuple[Address | None, int | None, Source], list[Route]] = {}
     for route in service.routes:
-        if route.source is Source.HAIRPIN:
-            continue
-        way = route.frontend.address, route.frontend.port, route.source
-        ends, _ = route.draws()
-        gone: Sequence[object] = route.losses() or ((),) * len(ends)
-        for end, masquerade, endings in zip(ends, route.masquerades(), gone, strict=True):
-            if is_nodes(end.address):
-                continue
-            ways.setdefault(way, {})[end] = None
-            masked.setdefault((way, end), set()).add(masquerade)
-            if endings:
-                lost.setdefault((way, end), set()).add(str(endings))
-        ways.setdefault(way, {})[None] = None
-        taken = [
-            ending
-            for ending, _ in route.astray
-            if ending.kind in {EndKind.DROPPED, EndKind.REJECTED}
-        ]
-        if taken:
-            lost.setdefault((way, None), set()).update(map(str, taken))
+        way = *_place(route.frontend), route.source
+        ways.setdefault(way, []).append(route)
+    return ways
+
+
+def _lost_differently(ours: Route, theirs: Route, is_own: Callable[[Address], bool]) -> bool:
+    """Return whether other programs' rules end flows of one route that they do not of the other."""
+    if _taken(ours) != _taken(theirs):
+        return True
+    mine, others = ours.losses(), theirs.losses()
+    if not mine and not others:
+        return False
+    of_ours, of_theirs = (_lost(each) for each in (ours, theirs))
+    return any(
+        of_ours[end] != of_theirs[end]
+        for end in of_ours.keys() & of_theirs.keys()
+        if not is_own(end.address)
+    )
+
+
+def _taken(route: Route) -> frozenset[tuple[Ending, Bounds]]:
+    """Return how other programs' rules end flows before an endpoint is drawn."""
+    return frozenset(
+        (ending, share)
+        for ending, share in route.astray
+        if ending.kind in _BY_RULES or (ending.kind is EndKind.UNCHANGED and ending.rule)
+    )
+
+
+def _lost(route: Route) -> dict[Endpoint, frozenset[tuple[Ending, Bounds]]]:
+    """Return how rules end flows that are sent to each endpoint.
+
+    Those that return to their endpoint with its own address are of no rule.
+    """
+    ends, _ = route.draws()
+    lost = route.losses() or ((),) * len(ends)
     return {
-        way: {
-            end: (frozenset(masked.get((way, end), ())), frozenset(lost.get((way, end), ())))
-            for end in ends
-        }
-        for way, ends in ways.items()
+        end: frozenset(each for each in endings if each[0] != OWN_SOURCE)
+        for end, endings in zip(ends, lost, strict=True)
     }
+
+
+def _masqueraded_differently(ours: Route, theirs: Route, is_own: Callable[[Address], bool]) -> bool:
+    """Return whether flows of two routes to the same endpoint are not masqueraded alike."""
+    if ours.source is Source.HAIRPIN:  # in nftables mode each node has those of its endpoints
+        return False
+    of_ours, of_theirs = (
+        dict(zip(each.draws()[0], each.masquerades(), strict=True)) for each in (ours, theirs)
+    )
+    return any(
+        of_ours[end] != of_theirs[end]
+        for end in of_ours.keys() & of_theirs.keys()
+        if not is_own(end.address)
+    )
