@@ -55,9 +55,14 @@ def conntrack(match: MatchConntrack, packet: Packet, situation: Situation) -> Te
         return Ternary.FALSE if match.state is None else found
     if packet.is_answer:
         return reduce(Ternary.__and__, _of_answer(match, packet, situation), found)
-    flow = sent(packet, situation)
-    if situation.state not in FIRST or flow is None:
+    if situation.state not in FIRST:
         return found & Ternary.UNKNOWN
+    if match.direction is not None:  # the first packet of a flow has its direction
+        found &= Ternary.of(match.direction == "ORIGINAL")
+    flow = sent(packet, situation)
+    if flow is None:
+        is_open = any(option is not None for option in _others(match)[:-1])
+        return found & Ternary.UNKNOWN if is_open else found
     situation.ask_port(packet)  # as some of these do
     # A reply goes from the packet's destination to its source, as translated so far.
     parts = [
@@ -69,7 +74,6 @@ def conntrack(match: MatchConntrack, packet: Packet, situation: Situation) -> Te
         port(flow.destination_port, match.original_destination_port),
         port(packet.destination_port, match.reply_source_port),
         port(packet.source_port, match.reply_destination_port),
-        Ternary.TRUE if match.direction is None else Ternary.of(match.direction == "ORIGINAL"),
     ]
     unseen = (match.protocol, match.status, match.expire)
     if any(option is not None for option in unseen):
@@ -107,7 +111,7 @@ def sent(packet: Packet, situation: Situation) -> Packet | None:
     return Packet(destination=address, destination_port=to_port)
 
 
-#: Reads what a match compares besides the state.
+#: Reads what a match compares besides the state, the direction last.
 _others: Final = attrgetter(
     "protocol",
     "original_source",

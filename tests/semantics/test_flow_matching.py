@@ -136,6 +136,15 @@ def test_addresses_of_a_later_packet_or_an_unknown_flow_are_not_known() -> None:
     assert conntrack(source, EITHER, FIRST) is UNKNOWN
 
 
+def test_the_direction_of_the_first_packet_is_known_without_its_flow() -> None:
+    unknown = Situation()
+    assert conntrack(MatchConntrack(direction="REPLY"), SENT, unknown) is FALSE
+    assert conntrack(MatchConntrack(direction="ORIGINAL"), SENT, unknown) is TRUE
+    with_source = MatchConntrack(direction="ORIGINAL", original_source=NETWORK[CLIENT])
+    assert conntrack(with_source, SENT, unknown) is UNKNOWN
+    assert conntrack(replace(with_source, direction="REPLY"), SENT, unknown) is FALSE
+
+
 def in_list(name: str, *, negated: bool = False, hit_count: int | None = None) -> MatchRecent:
     return MatchRecent(action=Option("rcheck", negated), name=name, hit_count=hit_count)
 

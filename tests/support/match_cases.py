@@ -264,7 +264,7 @@ CASES: list[tuple[Match, Packet, Situation, Ternary]] = [
     (MatchConnlimit(above=0), PACKET, HERE, TRUE),
     (MatchConnlimit(up_to=0), PACKET, UNDER, FALSE),
     (MatchConntrack(protocol=Option("6")), PACKET, HERE, UNKNOWN),
-    (MatchConntrack(direction="ORIGINAL"), PACKET, HERE, UNKNOWN),
+    (MatchConntrack(direction="ORIGINAL"), PACKET, HERE, TRUE),
     (
         MatchConntrack(state=Option(("ESTABLISHED",)), direction="ORIGINAL"),
         PACKET,
