@@ -51,6 +51,22 @@ def test_a_client_that_rules_single_out_is_judged_by_its_address(command: Comman
     assert command("client", *given).out.startswith("Clients: 10.244.1.77, a pod at node worker1.")
 
 
+def test_pods_that_have_no_address_of_a_podcidr_are_told_apart_too(command: Command) -> None:
+    text = Path(OBJECTS[1]).read_text()
+    for node in (0, 1):  # Calico leaves podCIDRs unused
+        text = text.replace(f"10.244.{node}.0/24", f"10.244.{200 + node}.0/24")
+    objects = command.file("unused.json", text)
+    dump = edited(command, ONE_POD)[0]
+    given = (dump, "--objects", objects, "--node", "worker1", "--client", "glibc")
+    found = document(command, *given, "--from", "10.244.1.77")
+    assert fails(found)["glibc"] == point(1, 1)
+    assert document(command, *given)["singled_out"][0]["networks"] == ["10.244.1.77/32"]
+    done = command("loss", *given[:5])
+    told = "kube-system/kube-dns:dns: 100.0% of new flows from pod 10.244.1.77/32, "
+    assert done.out.startswith(told)
+    assert command("diff", DUMP, *given[:5]).status == 1
+
+
 def test_an_endpoint_is_judged_with_what_it_sends_itself(command: Command) -> None:
     drop = "-s 10.244.1.9/32 -d 10.244.1.9/32 -j DROP"
     given = (*edited(command, drop)[:-2], "--client", "tcp", "--service", "default/app")

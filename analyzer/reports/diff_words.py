@@ -52,7 +52,8 @@ def _sources(ways: Sequence[RouteIdentity]) -> str:
         if way.network is None:
             plain.setdefault(_excepted(way, told), set()).add(way.source)
     named = [f"{', '.join(_kinds(kinds))}{_but(but)}" for but, kinds in plain.items()]
-    networks = [_network(way, told) for way in ways if way.network is not None]
+    of_networks = [_network(way, told) for way in ways if way.network is not None]
+    networks = [*dict.fromkeys(of_networks)]  # pods of any node may be in one
     return ", ".join([*named, *([first_networks(networks, len(networks))] if networks else [])])
 
 

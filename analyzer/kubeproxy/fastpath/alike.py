@@ -26,7 +26,7 @@ from typing import Final
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.fastpath.around import LITERALS, PORTS, Around, as_host
-from analyzer.kubeproxy.routes.sources import PodNetworks
+from analyzer.kubeproxy.routes.pod_networks import PodNetworks
 from analyzer.kubeproxy.rows.shapes import are_hosts
 from analyzer.kubeproxy.view import Endpoint, Frontend
 from analyzer.model.addresses import (

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from analyzer.kubeproxy.fastpath.masquerade import PlainMasquerade
 from analyzer.kubeproxy.fastpath.quiet import Quiet
-from analyzer.kubeproxy.routes.sources import PodNetworks
+from analyzer.kubeproxy.routes.pod_networks import PodNetworks
 from analyzer.kubeproxy.rows.endpoints import EndpointRows
 from analyzer.kubeproxy.rows.plain_shares import PlainService, Unmarked
 from analyzer.kubeproxy.view import Source

@@ -12,7 +12,7 @@ from functools import cached_property
 
 from analyzer.kubeproxy.dispatch.iptables import IptablesDispatch
 from analyzer.kubeproxy.fastpath.masquerade import MANY, PlainMasquerade
-from analyzer.kubeproxy.routes.sources import PodNetworks
+from analyzer.kubeproxy.routes.pod_networks import PodNetworks
 from analyzer.kubeproxy.rows.plain import PlainTable
 from analyzer.kubeproxy.rows.plain_shares import (
     PlainRoutes,

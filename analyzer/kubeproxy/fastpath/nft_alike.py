@@ -29,7 +29,7 @@ from analyzer.kubeproxy.fastpath.nft_templates import (
     pieces_of,
     rules_of,
 )
-from analyzer.kubeproxy.routes.sources import PodNetworks
+from analyzer.kubeproxy.routes.pod_networks import PodNetworks
 from analyzer.kubeproxy.view import Endpoint, Frontend
 from analyzer.model.addresses import Address, address_from_text
 from analyzer.model.nft.ruleset import Chain, Table

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from ipaddress import IPv4Address, IPv6Address
 from itertools import chain
 
+from analyzer.kubeproxy.routes.pod_networks import PodNetworks, contains, pod_networks
 from analyzer.kubeproxy.view import Frontend, Source
 from analyzer.model.addresses import VERSIONS, Address, Network
 from analyzer.model.cluster import Cluster
@@ -24,59 +25,6 @@ _OUTSIDE: Final[dict[str, Address]] = {
 _MOST_TRIES: Final = 100_000
 #: Most addresses that are tried at each end of a network that rules match on.
 _MOST_LOOKED_AT: Final = 512
-
-
-@value
-class PodNetworks:
-    """The networks of pods: on this node, and on the others."""
-
-    here: tuple[Network, ...] = ()
-    elsewhere: tuple[Network, ...] = ()
-
-
-def pod_networks(
-    version: int, written: Network | None, cluster: Cluster, node: str | None
-) -> PodNetworks:
-    """Return them according to the rules and the objects.
-
-    `written` is the network that the rules exempt from masquerade: of all pods
-    (``--cluster-cidr``), or with ``--detect-local-mode=NodeCIDR`` of this node's. Networks of the
-    objects that are not in it are left out: the CNI plugin then uses addresses of its own.
-    """
-    nodes = cluster.nodes.values()
-    if node is None and written is not None:
-        # It may be the network of one node only, and the dump is then from that node.
-        owners = [n.name for n in nodes if any(_holds(each, written) for each in n.pod_networks)]
-        node = owners[0] if len(owners) == 1 and len(nodes) > 1 else None
-    here = _of_version(
-        version, (n for each in nodes if each.name == node for n in each.pod_networks)
-    )
-    others = _of_version(
-        version, (n for each in nodes if each.name != node for n in each.pod_networks)
-    )
-    if written is None:
-        return PodNetworks(here or others, others or here)
-    if not here and not others:
-        # It may be the network of all pods or only of this node's: not known.
-        return PodNetworks((written,), ())
-    if here and any(_holds(network, written) for network in here):
-        return PodNetworks((written,), others)
-    here = tuple(n for n in here if _holds(written, n))
-    others = tuple(n for n in others if _holds(written, n))
-    return PodNetworks(here or (written,), others or (written,))
-
-
-def _of_version(version: int, networks: Iterable[Network]) -> tuple[Network, ...]:
-    return tuple(network for network in networks if network.version == version)
-
-
-def _holds(outer: Network, inner: Network) -> bool:
-    """Return whether all of `inner` is in `outer`."""
-    return (
-        outer.version == inner.version
-        and inner.network_address in outer
-        and inner.prefixlen >= outer.prefixlen
-    )
 
 
 def source_addresses(
@@ -192,7 +140,7 @@ def _with_inner(
     yield None, networks
     for at, within in enumerate(networks, 1):
         end = at
-        while end < len(networks) and _holds(within, networks[end]):
+        while end < len(networks) and contains(within, networks[end]):
             end += 1
         yield within, networks[at:end]
 
@@ -203,7 +151,7 @@ def _holding(networks: Iterable[Network]) -> Callable[[Address], bool]:
 
     outer: list[Network] = []
     for network in networks:
-        if not outer or not _holds(outer[-1], network):
+        if not outer or not contains(outer[-1], network):
             outer.append(network)
     firsts = [(n.version, int(n.network_address)) for n in outer]
 
@@ -242,8 +190,8 @@ def parts(asked: Iterable[Network], theirs: Collection[Network]) -> list[Network
     return [
         network
         for network in asked
-        if any(_holds(network, each) or _holds(each, network) for each in theirs)
-        and not all(_holds(network, each) for each in theirs)
+        if any(contains(network, each) or contains(each, network) for each in theirs)
+        and not all(contains(network, each) for each in theirs)
     ]
 
 

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from analyzer.kubeproxy.routes.pod_networks import PodNetworks
 from analyzer.kubeproxy.routes.source_parts import SourceParts
-from analyzer.kubeproxy.routes.sources import PodNetworks, SourceFacts, source_addresses
+from analyzer.kubeproxy.routes.sources import SourceFacts, source_addresses
 from analyzer.kubeproxy.view import Frontend, FrontendKind, Source
 from analyzer.model.addresses import smallest_with
 from analyzer.model.cluster import Cluster

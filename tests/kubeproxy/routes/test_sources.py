@@ -9,9 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from analyzer.kubeproxy.iptables import Recogniser
-from analyzer.kubeproxy.routes.sources import PodNetworks, pod_networks, told_apart
+from analyzer.kubeproxy.routes.sources import told_apart
 from analyzer.kubeproxy.view import Frontend, FrontendKind, Route, ServicePort, Source
-from analyzer.model.addresses import Address, Network, network_from_text
+from analyzer.model.addresses import Address
 from analyzer.model.cluster import Cluster, Node, Placement
 from analyzer.parsers.iptables_save import parse
 from tests.support.dumps import dump, endpoint, two_endpoints, view_of
@@ -79,51 +79,6 @@ def test_clients_beside_half_of_all_addresses_have_a_route() -> None:
     assert external.keys() == {None, ip_network("128.0.0.0/1")}
     assert all(not share.lost for share in external[None].shares)
 
-
-def cluster(**networks: str) -> Cluster:
-    return Cluster({n: Node(name=n, pod_networks=(ip_network(c),)) for n, c in networks.items()})
-
-
-def network(text: str | None) -> Network | None:
-    return None if text is None else network_from_text(text)
-
-
-@pytest.mark.parametrize(
-    ("written", "here", "elsewhere"),
-    [
-        # Nobody says.
-        (None, ("10.1.0.0/24",), ("10.1.1.0/24",)),
-        # --cluster-cidr.
-        ("10.1.0.0/16", ("10.1.0.0/24",), ("10.1.1.0/24",)),
-        # --detect-local-mode=NodeCIDR.
-        ("10.1.0.0/24", ("10.1.0.0/24",), ("10.1.1.0/24",)),
-        # The CNI plugin gives addresses of its own.
-        ("172.16.0.0/12", ("172.16.0.0/12",), ("172.16.0.0/12",)),
-    ],
-)
-def test_pods_are_where_rules_and_objects_say(
-    written: str | None, here: tuple[str, ...], elsewhere: tuple[str, ...]
-) -> None:
-    nodes = cluster(a="10.1.0.0/24", b="10.1.1.0/24")
-    assert pod_networks(4, network(written), nodes, "a") == PodNetworks(
-        tuple(map(ip_network, here)), tuple(map(ip_network, elsewhere))
-    )
-
-
-def test_whose_rules_these_are_may_be_told_by_the_network_of_the_rules() -> None:
-    nodes = cluster(a="10.1.0.0/24", b="10.1.1.0/24")
-    own, others = ip_network("10.1.1.0/24"), ip_network("10.1.0.0/24")
-    assert pod_networks(4, own, nodes, None) == PodNetworks((own,), (others,))
-
-
-def test_without_objects_nobody_says_where_other_pods_are() -> None:
-    every = (ip_network("10.1.0.0/16"),)
-    assert pod_networks(4, every[0], Cluster(), None) == PodNetworks(every, ())
-    assert pod_networks(4, None, Cluster(), None) == PodNetworks()
-    assert pod_networks(6, None, cluster(a="10.1.0.0/24"), "a") == PodNetworks()
-
-
-# --- in a dump ---------------------------------------------------------------
 
 BALANCER = (
     '-A KUBE-SERVICES -d 192.0.2.80/32 -p tcp -m comment --comment "ns/a:http loadbalancer IP" '
@@ -228,6 +183,10 @@ def test_routes_of_one_kind_of_source_are_found_by_their_network() -> None:
 
 
 # --- rules of others, and nodes ------------------------------------------------
+
+
+def cluster(**networks: str) -> Cluster:
+    return Cluster({n: Node(name=n, pod_networks=(ip_network(c),)) for n, c in networks.items()})
 
 
 def before(rule: str, *, raw: bool = False) -> dict[tuple[str, str | None], bool]:
