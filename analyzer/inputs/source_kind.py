@@ -8,10 +8,26 @@ from analyzer.kubeproxy.view import FrontendKind, Source
 from analyzer.model.addresses import Address
 from analyzer.model.region import holds
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+    from analyzer.kubeproxy.iptables import Recogniser
+    from analyzer.kubeproxy.nftables import NftRecogniser
+
+_PODS: Final = frozenset({Source.POD, Source.POD_ELSEWHERE})
+
 
 def source_kind(given: Input, client: Address) -> Source:
     """Return what a client is to the node; a pod, if nothing says otherwise."""
     return _kind(given, client)[0]
+
+
+def _recogniser(given: Input, client: Address) -> Recogniser | NftRecogniser:
+    """Return that of the rules for an address' IP version."""
+    parts = given.parts or (given,)
+    part = next((each for each in parts if client.version in each.versions), parts[0])
+    return part.recogniser  # type: ignore[return-value]  # of one part it is none of several
 
 
 def client_source(
@@ -21,7 +37,7 @@ def client_source(
 
     Raises:
         UsageError: they are not outside the cluster, where a load balancer is; or the address is
-            no client's, or does not say where the client is.
+            no client's; or nothing says where it is, so that rules on it were not evaluated.
     """
     if asked is None:
         return Source.EXTERNAL if balanced else Source.POD, None
@@ -30,6 +46,15 @@ def client_source(
     if balanced and source is not Source.EXTERNAL:
         named = source.value if address is None else f"{address} ({source.value})"
         raise UsageError(f"--balancer and --from {named}: a load balancer is outside the cluster")
+    if (
+        address is not None
+        and source in _PODS
+        and not _recogniser(given, address).covers(source, address)
+    ):
+        raise UsageError(
+            f"--from {address}: not known where it is, since it is in no network of pods; "
+            "--node-of NETWORK=NODE says it"
+        )
     return source, address
 
 
@@ -62,16 +87,14 @@ def _kind(given: Input, client: Address) -> tuple[Source, bool]:
     """Return what a client is, and whether a network of pods is known that has its address."""
     if client in given.own or client.is_loopback:
         return Source.NODE, False
-    parts = given.parts or (given,)
-    part = next((each for each in parts if client.version in each.versions), parts[0])
-    recogniser = part.recogniser
+    recogniser = _recogniser(given, client)
     try:
-        is_outside = recogniser.is_outside(client)  # type: ignore[union-attr]  # of one part it is none of several
+        is_outside = recogniser.is_outside(client)
     except ParseError:
         is_outside = False
     if is_outside:  # so are other nodes, whose addresses are no pod's
         return Source.EXTERNAL, False
-    places = recogniser.places(client.version)  # type: ignore[union-attr]  # as above
+    places = recogniser.places(client.version)
     here, elsewhere = (holds(each, int(client)) for each in (places.here, places.elsewhere))
     source = Source.POD_ELSEWHERE if elsewhere and not here else Source.POD
     return source, here or elsewhere

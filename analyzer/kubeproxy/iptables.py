@@ -241,6 +241,10 @@ class Recogniser:
         """Return the assumptions that the trees so far rest on besides the dump."""
         return rests_on(self._walks.trees_used, self._walks.assumed, self._ruleset.file)
 
+    def covers(self, source: Source, address: Address) -> bool:
+        """Return whether the routes of a kind of source are of `address` too, as far as known."""
+        return self._parts.covers(source, address)
+
     def is_outside(self, address: Address) -> bool:
         """Return whether an address is certainly neither a pod's nor the node's."""
         return self._parts.is_outside(address)

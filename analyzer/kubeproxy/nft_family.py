@@ -219,6 +219,10 @@ class NftFamily:
         """Names of the assumptions that the trees returned so far rest on."""
         return self._walks.trees_used if "_walks" in vars(self) else set()
 
+    def covers(self, source: Source, address: Address) -> bool:
+        """Return whether the routes of a kind of source are of `address` too, as far as known."""
+        return self._parts.covers(source, address)
+
     def is_outside(self, address: Address) -> bool:
         """Return whether an address is certainly neither a pod's nor the node's."""
         return self._parts.is_outside(address)

@@ -135,6 +135,10 @@ class NftRecogniser:
         used = {name for family in self._families for name in family.trees_used}
         return rests_on(used, self._assumed, self._ruleset.file)
 
+    def covers(self, source: Source, address: Address) -> bool:
+        """Return whether the routes of a kind of source are of `address` too, as far as known."""
+        return self._families[address.version != IPV4].covers(source, address)
+
     def is_outside(self, address: Address) -> bool:
         """Return whether an address is certainly neither a pod's nor the node's."""
         return self._families[address.version != IPV4].is_outside(address)

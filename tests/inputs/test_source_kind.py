@@ -36,6 +36,15 @@ def test_an_address_is_of_a_kind(given: Input, address: str, kind: Source) -> No
     assert client_source(ip_address(address), given, balanced=False) == (kind, ip_address(address))
 
 
+@pytest.mark.parametrize("address", ["10.244.2.5", "10.244.255.1"])
+def test_an_address_in_no_network_of_pods_is_not_judged(given: Input, address: str) -> None:
+    with pytest.raises(UsageError, match="not known where it is, since it is in no network of"):
+        client_source(ip_address(address), given, balanced=False)
+    words = ["services", DUMP, *OBJECTS, "--node", "worker1", "--node-of", "10.244.2.0/24=new"]
+    found = client_source(ip_address("10.244.2.5"), read_input(parse(words)), balanced=False)
+    assert found == (Source.POD_ELSEWHERE, ip_address("10.244.2.5"))
+
+
 def test_a_kind_is_itself(given: Input) -> None:
     assert client_source(Source.NODE, given, balanced=False) == (Source.NODE, None)
     assert client_source(None, given, balanced=False) == (Source.POD, None)

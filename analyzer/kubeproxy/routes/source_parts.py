@@ -172,6 +172,11 @@ class SourceParts:
         asked = parts(networks, theirs)
         return _each_first(asked, usuals, (is_free, is_pod), self._excluded())
 
+    def covers(self, source: Source, address: Address) -> bool:
+        """Return whether `address` is one of a kind of source, as far as these are known."""
+        region = self.region(source)
+        return region is None or address in region
+
     def is_outside(self, address: Address) -> bool:
         """Return whether an address is certainly that of a client outside, or of another node.
 
