@@ -82,8 +82,11 @@ def _told_of(service: ServicePort, known: list[KnownLosses]) -> Sequence[_Told]:
         # For some the end is certain, but not whether it is a loss.
         is_open = counted == Bounds(NEVER, astray.upper)
         share = astray if is_open else counted  # which includes what is lost after DNAT
-        total = None if is_open or route.loss == counted else route.loss
-        told.append((ending, share, _sources(loss, ending, counted, route.loss), total))
+        alike = [each for each in loss.routes if (ending, counted) in each.otherwise]
+        totals = [each.loss for each in alike]
+        all_in_all = Bounds(min(each.lower for each in totals), max(e.upper for e in totals))
+        total = None if is_open or all_in_all == counted else all_in_all
+        told.append((ending, share, _sources(loss, alike), total))
     return told
 
 
@@ -168,13 +171,10 @@ def _by(ending: Ending) -> str:
     return f" ({whose}{table}{place}{rule})"
 
 
-def _sources(loss: ServiceLoss, ending: Ending, share: Bounds, total: Bounds) -> str:
-    """Return whose flows end so, where as many are lost in all."""
+def _sources(loss: ServiceLoss, routes: Sequence[RouteLoss]) -> str:
+    """Return whose flows end so, those of some routes."""
     from analyzer.reports.loss_words import sources_of  # few dumps need it
 
-    routes = [
-        each for each in loss.routes if (ending, share) in each.otherwise and each.loss == total
-    ]
     if len(routes) == len(loss.routes) and routes[0].route.source is not Source.HAIRPIN:
         return "from everywhere"
     return f"from {sources_of(routes, loss.routes)}"

@@ -77,6 +77,19 @@ def test_a_wide_loss_is_said_beside_a_narrow_one(command: Command) -> None:
         assert wide.startswith(f"default/app: 50.0% of new flows {all_others} (table filter, ")
 
 
+def test_all_sources_of_a_loss_are_named_where_some_lose_more_in_other_ways(
+    command: Command,
+) -> None:
+    """The pod to which all flows are dropped gets no answers from others either."""
+    rule = "-A FORWARD -d 10.244.1.9/32 -j DROP\n-A FORWARD"
+    text = (NOISE / "base.txt").read_text().replace("-A FORWARD", rule, 1)
+    out = command("loss", command.file("dump.txt", text), *KNOWN, "--service", "default/app").out
+    everywhere = "default/app: 50.0% of new flows from pod, pod-elsewhere, external, hairpin are"
+    assert out.startswith(f"{everywhere} dropped now (")
+    assert "; with other losses, 50.0 to 100.0% in all.\n" in out
+    assert "from pod 10.244.1.9/32, hairpin get no answer now" in out
+
+
 def test_more_that_may_be_lost_is_said_beside_what_is(command: Command) -> None:
     """Of the node's flows half are lost; of what others send, nobody knows how much."""
     text = (NOISE / "base.txt").read_text()
