@@ -41,6 +41,28 @@ def test_all_that_is_no_comment_is_for_iptables_restore(command: Command) -> Non
     assert {line.split(" ")[0] for line in undo if line[0] != "*"} == {"-D", "-F", "-X", "COMMIT"}
 
 
+@pytest.mark.parametrize(
+    ("rule", "where"),
+    [
+        ("-A FORWARD -d 10.244.1.9/32 -j DROP", "100.0% of new flows on ClusterIP 10.96.18.52:80"),
+        ("-A FORWARD -s 10.244.1.77/32 -d 10.244.1.9/32 -j DROP", "10.96.18.52:80 (pod), to"),
+    ],
+)
+def test_flows_that_rules_end_at_living_endpoints_are_named(
+    command: Command, rule: str, where: str
+) -> None:
+    text = Path(DUMP).read_text().replace("-A FORWARD ", f"{rule}\n-A FORWARD ", 1)
+    given = command.file("dump.txt", text), *DEAD[1:], "--service", "default/app"
+    lines = command("repair", *given).out.splitlines()
+    told = " ".join(line.removeprefix("#").strip() for line in lines if line.startswith("#"))
+    assert "STILL LOST: default/app loses 100.0% of new flows on ClusterIP 10.96." in told
+    assert where in told
+    (service,) = json.loads(command("repair", *given, "--format", "json").out)["services"]
+    after = [each["loss_after"]["upper"]["value"] for each in service["routes"]]
+    assert max(after) == 1
+    assert "STILL LOST" not in command("repair", *DEAD).out
+
+
 def test_commands_that_free_flows_stand_alone_udp_first(command: Command) -> None:
     done = command("repair", *DEAD, "--print", "conntrack")
     lines = done.out.splitlines()

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 class RepairedOutcome(enum.Enum):
     """What happens to flows of a route that went to dead endpoints, or may have.
 
-    COVERED: they reach living ones. REFUSED: none is left on this route; they are refused at once.
-    LEFT: some may still go to dead ones.
+    COVERED: they are sent to living ones, where rules of other programs may still end them.
+    REFUSED: none is left on this route; they are refused at once. LEFT: some may still go to dead
+    ones.
     """
 
     COVERED = "covered"
@@ -36,14 +37,26 @@ class Repaired:
 
     Attributes:
         routes: those, as they were, and what happens to their flows.
+        after: for each of them, what is lost with the repair; None if the rules have no such route.
     """
 
     before: ServiceLoss
     routes: tuple[tuple[RouteLoss, RepairedOutcome], ...]
+    after: tuple[RouteLoss | None, ...]
 
     def of(self, fate: RepairedOutcome) -> tuple[RouteLoss, ...]:
         """Return the routes with one fate."""
         return tuple(route for route, found in self.routes if found is fate)
+
+    @property
+    def still_lost(self) -> tuple[RouteLoss, ...]:
+        """The routes, with the repair, whose flows no longer go to dead endpoints but may be lost.
+
+        Rules of other programs end them.
+        """
+        every = zip(self.routes, self.after, strict=True)
+        covered = [found for (_, fate), found in every if fate is RepairedOutcome.COVERED]
+        return tuple(found for found in covered if found is not None and found.loss.upper)
 
     @property
     def fate(self) -> RepairedOutcome:
@@ -85,7 +98,8 @@ def repaired(
                     "are not repaired; narrow it with --service"
                 )
         if fates:
-            yield Repaired(before=each, routes=tuple(fates))
+            found = tuple(_found(route, routes) for route, _ in fates)
+            yield Repaired(before=each, routes=tuple(fates), after=found)
 
 
 def _name(loss: ServiceLoss) -> tuple[str, str, int | None]:
@@ -111,9 +125,14 @@ def _fates(
     return found if len({fate for _, fate in found}) > 1 else [(before, found[0][1])]
 
 
-def _fate(before: RouteLoss, after: Mapping[_Key, RouteLoss]) -> RepairedOutcome:
+def _found(before: RouteLoss, after: Mapping[_Key, RouteLoss]) -> RouteLoss | None:
     frontend, source, network = _key(before)
-    found = after.get((frontend, source, network)) or after.get((frontend, source, None))
+    return after.get((frontend, source, network)) or after.get((frontend, source, None))
+
+
+def _fate(before: RouteLoss, after: Mapping[_Key, RouteLoss]) -> RepairedOutcome:
+    frontend, source, _ = _key(before)
+    found = _found(before, after)
     if found is None:
         # Endpoints that are gone send nothing to themselves; a refused frontend has no routes.
         return (

@@ -74,9 +74,15 @@ def _service(each: Repaired) -> str:
                     "lower": values.probability(loss.on_dead.lower),
                     "upper": values.probability(loss.on_dead.upper),
                 },
+                "loss_after": None
+                if after is None
+                else {
+                    "lower": values.probability(after.loss.lower),
+                    "upper": values.probability(after.loss.upper),
+                },
                 "fate": fate.value,
             }
-            for loss, fate in each.routes
+            for (loss, fate), after in zip(each.routes, each.after, strict=True)
         ],
     }
     return values.encode(found)

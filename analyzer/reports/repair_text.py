@@ -7,14 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from analyzer.failure.route_loss import greatness
 from analyzer.model.text import printable
 from analyzer.repair.witness import Repaired, RepairedOutcome
+from analyzer.reports.numbers import bounds_percent
 from analyzer.reports.phrases import count
 from analyzer.reports.repair_answer import RepairAnswer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
+
+    from analyzer.failure.route_loss import RouteLoss
 
 #: Names in one line of the head.
 _MOST: Final = 5
@@ -46,6 +50,7 @@ def _head(answer: RepairAnswer) -> Iterator[str]:
             f"No more losses to dead endpoints: {count(len(covered), 'ServicePort')} "
             f"({_names(covered)})."
         )
+    yield from _still_lost(answer)
     for each in by_fate[RepairedOutcome.REFUSED][:_MOST]:
         routes = each.of(RepairedOutcome.REFUSED)
         which = (
@@ -78,6 +83,21 @@ def _head(answer: RepairAnswer) -> Iterator[str]:
             "--objects or --node-of."
         )
     yield from _how(answer)
+
+
+def _still_lost(answer: RepairAnswer) -> Iterator[str]:
+    """Yield which ServicePorts lose flows all the same, to rules that the repair leaves alone."""
+    losing = [each for each in answer.services if each.still_lost]
+    for each in losing[:_MOST]:
+        worst = max(each.still_lost, key=lambda route: greatness(route.loss))
+        yield from _said(
+            f"STILL LOST: {each.before.service.name.text} loses {bounds_percent(worst.loss)} of "
+            f"new flows on {_by_frontend(each.still_lost)}, to other rules, which the repair "
+            "leaves alone; kubeodds loss names them."
+        )
+    if losing[_MOST:]:
+        more = count(len(losing) - _MOST, "more ServicePort")
+        yield from _said(f"So do {more}; --format json lists all.")
 
 
 def _how(answer: RepairAnswer) -> Iterator[str]:
@@ -126,8 +146,12 @@ def _names(services: Iterable[Repaired]) -> str:
 
 def _routes(service: Repaired, fate: RepairedOutcome) -> str:
     """Return routes by frontend: ``NodePort *:30302 (external, node)``."""
+    return _by_frontend(service.of(fate))
+
+
+def _by_frontend(routes: Iterable[RouteLoss]) -> str:
     sources: dict[str, list[str]] = {}
-    for each in service.of(fate):
+    for each in routes:
         frontend = f"{each.route.frontend.kind.value} {each.route.frontend}"
         sources.setdefault(frontend, []).append(each.route.source.value)
     return ", ".join(f"{f} ({', '.join(dict.fromkeys(s))})" for f, s in sources.items())
