@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -63,6 +64,20 @@ def test_the_first_share_is_that_of_loss(command: Command) -> None:
     }
     found = services(document(command, *FROZEN))
     assert {name: each["at_once"]["upper"]["value"] for name, each in found.items()} == shares
+
+
+def test_what_rules_take_is_told_beside_what_the_dead_cost(command: Command) -> None:
+    rule = "-A FORWARD -s 10.244.1.77/32 -d 10.244.1.9/32 -j DROP\n-A FORWARD "
+    text = Path(DUMP).read_text().replace("-A FORWARD ", rule, 1)
+    given = command.file("dump.txt", text), *FROZEN[1:]
+    done = command("timeline", *given)
+    first, second = done.out.splitlines()[:2]
+    assert first.startswith("default/app: 50.0% of new flows from pod 10.244.1.77/32 are dropped")
+    assert second.startswith("Below are the losses to dead endpoints alone; ")
+    found = services(document(command, *given))
+    assert exactly(found["default/app"]["lost_now"]["lower"]) == Fraction(1, 2)
+    assert exactly(found["kube-system/kube-dns:dns"]["lost_now"]["upper"]) == 0
+    assert "Below are" not in command("timeline", *FROZEN).out
 
 
 def test_without_objects_all_is_bounds(command: Command) -> None:

@@ -5,7 +5,7 @@ Those of other verbs, whose renderers share little, have files of their own: ``*
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from analyzer.model.value import value
@@ -300,6 +300,7 @@ class TimelineAnswer:
     """The answer of ``timeline``: what each ServicePort loses over time.
 
     Attributes:
+        services: those of `played`, with the flows that reach no endpoint today.
         absent: ServicePorts of the objects that the dump does not show, of those asked for.
         until: seconds; where it ends.
         rate: new flows a second to each ServicePort; None: shares only.
@@ -311,6 +312,7 @@ class TimelineAnswer:
     view: View
     scenario: Scenario
     played: tuple[Played, ...]
+    services: Sequence[ServicePort]
     absent: Absent
     diagnostics: tuple[Diagnostic, ...]
     until: Fraction

@@ -9,6 +9,9 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any, Final
 
+from analyzer.failure.loss import losses
+from analyzer.failure.models import Dead
+from analyzer.model.probability import Bounds
 from analyzer.outage.causes import by_cause
 from analyzer.outage.clocks import DURATIONS, TimeBounds
 from analyzer.outage.eviction import RATES_SOURCE, Rates
@@ -50,7 +53,7 @@ def render(answer: TimelineAnswer) -> Iterator[str]:
             "durations": (_duration(answer, name) for name in DURATIONS),
             "eviction": values.encode(_eviction(scenario.causes.rates)),
             "events": map(_event, scenario.events),
-            "services": (_service(answer, each) for each in answer.played),
+            "services": _services(answer),
             "assumed": values.encode(list(scenario.assumed)),
             "not_judged": map(values.encode, answer.not_judged),
             "cut": values.encode(bool(answer.view.cut)),
@@ -123,7 +126,13 @@ def _duration(answer: TimelineAnswer, name: str) -> str:
     )
 
 
-def _service(answer: TimelineAnswer, played: Played) -> str:
+def _services(answer: TimelineAnswer) -> Iterator[str]:
+    now = losses(answer.services, Dead(endpoints=frozenset()))
+    for played, lost in zip(answer.played, now, strict=True):
+        yield _service(answer, played, lost.worst)
+
+
+def _service(answer: TimelineAnswer, played: Played, lost_now: Bounds) -> str:
     curve, rate, budget = played.curve, answer.rate, answer.budget
     lower, upper = curve.lost
     return values.encode(
@@ -131,6 +140,7 @@ def _service(answer: TimelineAnswer, played: Played) -> str:
             **values.name(played.service),
             "route": _way(played),
             "at_once": _between(*played.first),
+            "lost_now": _between(lost_now.lower.as_fraction(), lost_now.upper.as_fraction()),
             "steps": [
                 {"since": number(each.since), **_between(each.lower, each.upper)}
                 for each in curve.steps

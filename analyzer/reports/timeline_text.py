@@ -30,8 +30,12 @@ def render(answer: TimelineAnswer) -> Document:
     """Return the summary, then events, losses, causes, and what they are based on."""
     lost = in_order(answer)
     shown = lost if answer.every else lost[:_MOST]
+    now = [*sentences(answer.view.services)]
+    if now and lost:
+        says = "Below are the losses to dead endpoints alone; these add to them, and do not heal."
+        now.append(Line((Span(says, Style.WARNING),)))
     blocks: list[Block] = [
-        *sentences(answer.view.services),
+        *now,
         *_summary(answer, lost),
         *lines(answer.view, answer.absent),
         Line(),

@@ -191,6 +191,7 @@ def timeline(options: SimpleNamespace) -> int:
         view=given.view,
         scenario=found,
         played=played,
+        services=judged_services,
         absent=absent,
         diagnostics=(*given.view.diagnostics, *warnings_of_dead(options, given, died)),
         until=options.until,

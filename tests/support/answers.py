@@ -425,6 +425,7 @@ def timeline_answer(text: str, cluster: Cluster = PLACED) -> TimelineAnswer:
         view=view,
         scenario=found,
         played=play(view.services, found.died, found.causes.fates, {}, Fraction(3600)),
+        services=view.services,
         absent=Absent(),
         diagnostics=view.diagnostics,
         until=Fraction(3600),
