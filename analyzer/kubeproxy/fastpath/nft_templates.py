@@ -37,6 +37,10 @@ _IDLE: Final = re.compile(
     r' comment "(?:[^"\\]|\\.)*"| # handle \d+|(?<=counter) packets \d+ bytes \d+'
     r'|(?<="counter": )\{[^{}]*\}'
 )
+_QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
+#: What a chain begins with before its rules, and such a line as nft prints it.
+_HEADS: Final = ("type ", "policy ", "comment ", "devices ", "device ")
+_HEAD: Final = re.compile(r'type [^;]*; policy \w+;|comment "(?:[^"\\]|\\.)*"')
 #: JSON of networks and ranges, which is converted to their text.
 _PREFIX: Final = re.compile(r'\{"prefix": \{"addr": "([^"]+)", "len": (\d+)\}\}')
 _RANGE: Final = re.compile(r'\{"range": \["?([^",]+)"?, "?([^"\]]+)"?\]\}')
@@ -113,8 +117,12 @@ def rules_of(chain: Chain) -> Sequence[str] | None:
         return None if len(chain.rules) else ()
     source = chain.rules.source
     if isinstance(source, tuple):
-        lines = (line.strip() for line in source[0].split("\n"))
-        return [line for line in lines if line and not line.startswith(("type ", "comment "))]
+        lines = [line for each in source[0].split("\n") if (line := each.strip())]
+        heads = [line for line in lines if line.startswith(_HEADS)]
+        rules = [line for line in lines if not line.startswith(_HEADS)]
+        if any(_HEAD.fullmatch(line) is None for line in heads) or not all(map(_is_rule, rules)):
+            return None  # as people write them: several statements on a line, or one on several
+        return rules
     return [json.dumps(body.get("expr")) for _, body in source]
 
 
@@ -128,6 +136,13 @@ def pieces_of(held: Set) -> Sequence[str] | None:
             source = _IDLE.sub("", source)
         return None if '"' in source else [p for each in source.split(",") if (p := each.strip())]
     return [json.dumps(each) for each in (source if isinstance(source, list) else [source])]
+
+
+def _is_rule(line: str) -> bool:
+    """Return whether a line holds one rule, and all of it."""
+    if line[0] == "#" or line[-1] == "\\" or line.count("{") != line.count("}"):
+        return False
+    return ";" not in line or ";" not in _QUOTED.sub("", line)
 
 
 @lru_cache(maxsize=1 << 16)

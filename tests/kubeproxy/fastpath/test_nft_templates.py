@@ -31,13 +31,41 @@ TEXT = """table ip t {
 
 
 def tables(path: Path) -> list[Table]:
-    ruleset = read_ruleset(path.read_bytes(), path.name)
+    return tables_of(path.read_text())
+
+
+def tables_of(text: str) -> list[Table]:
+    ruleset = read_ruleset(text.encode(), "ruleset")
     assert isinstance(ruleset, NftRuleset)
     return list(ruleset.tables.values())
 
 
 def named(each: RuleTemplate) -> object:
     return each.chains, each.hosts, each.ports, each.literals, each.endpoints
+
+
+_HOOK = "type filter hook forward priority 0; policy accept;"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"{_HOOK} ip saddr 10.0.0.1 drop",
+        f"{_HOOK}\nip saddr 10.0.0.1 drop; ip daddr 10.0.0.2 drop",
+        f"{_HOOK}\nip saddr {{ 10.0.0.1,\n10.0.0.2 }} drop",
+        f"{_HOOK}\nip saddr 10.0.0.1 \\\n drop",
+        'comment "x"; ip saddr 10.0.0.1 drop',
+    ],
+)
+def test_a_chain_as_people_write_it_is_not_split(body: str) -> None:
+    (table,) = tables_of(f"table ip t {{\n chain c {{\n{body}\n }}\n}}\n")
+    assert rules_of(table.chains["c"]) is None
+
+
+def test_a_chain_as_nft_prints_it_is_split() -> None:
+    rule = 'ip saddr 10.0.0.1 counter packets 0 bytes 0 log prefix "a;b " drop comment "c;d"'
+    (table,) = tables_of(f'table ip t {{\n chain c {{\n comment "x;"\n{_HOOK}\n{rule}\n }}\n}}\n')
+    assert rules_of(table.chains["c"]) == [rule]
 
 
 @pytest.mark.parametrize("folder", RULESETS, ids=lambda path: "/".join(path.parts[-2:]))
