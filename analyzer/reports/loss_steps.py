@@ -52,9 +52,10 @@ def steps(answer: LossAnswer) -> Iterator[Line]:
     if not hurt:
         return
     yield Line((Span("What now", Style.STRONG),))
+    dying = [e for e in hurt if any(route.on_dead.lower for route in e.routes)]
     # Nothing takes a dead pod out of the rules of its hostPorts, which are not kube-proxy's.
-    heals = () if all(each.service.is_host_port for each in hurt) else _heals(answer)
-    told = [*heals, *_take_out(answer, hurt), *_pinned(hurt), *_again(answer)]
+    heals = () if all(each.service.is_host_port for each in dying) else _heals(answer)
+    told = [*heals, *_take_out(answer, dying), *_pinned(dying), *_taken(hurt), *_again(answer)]
     for number, step in enumerate(told, 1):
         yield from _lines(number, step, every=answer.every)
 
@@ -120,6 +121,7 @@ def _take_out(answer: LossAnswer, hurt: Sequence[ServiceLoss]) -> Iterator[_Step
         each.service
         for each in hurt
         if each.state is LossState.SILENCED
+        and len(each.dead) == len(each.service.endpoints)
         and not f"{each.service.name.text}:".startswith(f"{_API}:")
     ]
     # The rules of a node send flows to its hostPorts to its own pods, and to no other's.
@@ -161,6 +163,20 @@ def _pinned(hurt: Sequence[ServiceLoss]) -> Iterator[_Step]:
     )
     if commands:
         yield _Step("Free pinned flows on each node:", tuple(commands), alone=True)
+
+
+def _taken(hurt: Sequence[ServiceLoss]) -> Iterator[_Step]:
+    """Say which ServicePorts lose flows that nothing of the above brings back."""
+    losing = [
+        each.service.name.text
+        for each in hurt
+        if any(share.lower for route in each.routes for _, share in route.otherwise)
+    ]
+    names = list(dict.fromkeys(losing))
+    if names:
+        more = f" and {len(names) - _MOST:,} more" if len(names) > _MOST else ""
+        told = ", ".join(names[:_MOST])
+        yield _Step(f"{told}{more}: flows are lost to the rules named above until these change.")
 
 
 def _again(answer: LossAnswer) -> Iterator[_Step]:

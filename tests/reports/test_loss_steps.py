@@ -213,3 +213,29 @@ def test_a_new_bundle_is_asked_with_the_objects_of_the_old_one(command: Command)
         "--dead-node master --node worker1 --service app"
     )
     assert any("Check again" in line for line in steps(command, "b.tgz", *MASTER))
+
+
+@pytest.mark.parametrize(
+    ("dead", "told"),
+    [
+        # Of another Service: nothing that the API or a repair does brings these flows back.
+        ("10.244.0.3", []),
+        # Half goes to a dead endpoint, and the rest to a living one that no flow reaches.
+        ("10.244.0.7", ["If the API is up, a dead pod's readiness probe"]),
+    ],
+)
+def test_flows_that_rules_take_need_other_rules_and_no_pod(
+    command: Command, dead: str, told: list[str]
+) -> None:
+    rules = "".join(f"-A {chain} -p tcp -m tcp --dport 8080 -j DROP\n" for chain in _CHAINS)
+    text = Path(DUMP).read_text().replace("-A FORWARD ", f"{rules}-A FORWARD ", 1)
+    known = *OBJECTS, "--node", "worker1"
+    given = command.file("dump.txt", text), *known, "--dead", dead, "--service", "default/app"
+    found = [each.partition(". ")[2] for each in steps(command, *given) if each[:1].isdigit()]
+    says = "default/app: flows are lost to the rules named above until these change."
+    assert [each[: len(start)] for each, start in zip(found, told, strict=False)] == told
+    assert found[len(told)] == says
+    assert found[len(told) + 1].startswith("Check again: ")
+
+
+_CHAINS = ("FORWARD", "OUTPUT")
