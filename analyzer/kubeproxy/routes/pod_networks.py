@@ -79,12 +79,14 @@ def _are_used(version: int, cluster: Cluster) -> bool:
         if address.version != version or placement.node is None or address in hosts:
             continue
         owner = owners.owner(address)
-        if owner not in {placement.node, None}:
-            return False
+        if owner == placement.node:
+            continue
         node = nodes.get(placement.node)
+        if node is not None and any(address in each for each in node.pod_networks):
+            continue  # several nodes have the same
         # A pod on its node's network has an address of that, which objects need not list.
         own = () if node is None else node.addresses
-        if owner is None and any(each.version == version for each in own):
+        if owner is not None or any(each.version == version for each in own):
             return False
     return True
 

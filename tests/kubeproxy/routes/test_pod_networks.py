@@ -69,6 +69,13 @@ def test_pods_may_be_anywhere_if_their_addresses_are_not_in_their_podcidrs(
     assert pod_networks(4, None, known, "a") == (told if is_used else PodNetworks())
 
 
+def test_nodes_may_have_one_podcidr_in_common() -> None:
+    every = ip_network("10.1.0.0/16")
+    placements = {ip_address(f"10.1.{at}.9"): Placement(n, None) for at, n in enumerate("ab")}
+    shared = Cluster(cluster(a=str(every), b=str(every)).nodes, placements)
+    assert pod_networks(4, None, shared, "a") == PodNetworks((every,), (every,))
+
+
 def test_what_the_user_says_of_a_node_is_not_taken_for_its_podcidr() -> None:
     placements = {ip_address("10.1.1.9"): Placement("a", None)}
     known = Cluster(cluster(a="10.1.0.0/24", b="10.1.1.0/24").nodes, placements)
