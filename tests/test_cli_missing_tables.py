@@ -29,7 +29,9 @@ def given(command: Command, text: str) -> tuple[str, ...]:
         (MANGLE + NAT, "table filter"),
         # As `head -n` leaves it: nothing but its last line shows that no table follows.
         (NAT + FILTER[: FILTER.index("# Completed")], "what may follow table filter"),
+        (NAT + FILTER[: FILTER.index("pleted")], "what may follow table filter"),
         (NAT + FILTER + MANGLE[: MANGLE.index("*mangle")], "what may follow table filter"),
+        (NAT + FILTER + MANGLE[: len("# Gene")], "what may follow table filter"),
     ],
 )
 def test_no_threshold_passes_without_all_tables(command: Command, text: str, missing: str) -> None:
@@ -50,7 +52,15 @@ def test_no_threshold_passes_without_all_tables(command: Command, text: str, mis
 
 @pytest.mark.parametrize(
     "text",
-    [TEXT, NAT + FILTER, re.sub("(?m)^#.*\n", "", TEXT), re.sub("(?m)^# Completed.*$", "#", TEXT)],
+    [
+        TEXT,
+        NAT + FILTER,
+        re.sub("(?m)^#.*\n", "", TEXT),
+        re.sub("(?m)^# Completed.*$", "#", TEXT),
+        TEXT.rstrip(),
+        TEXT.replace("\n", "\r\n"),
+        TEXT + "*raw\n:PREROUTING ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\nCOMMIT\n",  # by hand
+    ],
 )
 def test_all_tables_of_kube_proxy_are_enough(command: Command, text: str) -> None:
     done = command("loss", *given(command, text), *DEAD)
