@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.model.diagnostics import Diagnostic, Severity, partial_warning
+from analyzer.model.iptables.rules import Ruleset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # only loaded for dumps that need it
@@ -14,7 +15,7 @@ if TYPE_CHECKING:  # only loaded for dumps that need it
 
     from analyzer.kubeproxy.dispatch.entries import OddRule
     from analyzer.kubeproxy.view import ServicePort
-    from analyzer.model.iptables.rules import Rule, Ruleset, Table
+    from analyzer.model.iptables.rules import Rule, Table
     from analyzer.semantics.base_chains import Rules
 
 #: Chains of kube-proxy's other modes, with the message for a dump that has them.
@@ -78,17 +79,29 @@ class Notes:
     def untold(self, others: Iterable[Rules]) -> Iterator[tuple[str, Diagnostic]]:
         """Yield what of the node's rules none of the dumps has, where flows may be dropped."""
         family, tables = self._whole.family, self._whole.tables
-        theirs = (name in each.tables for each in others for name in ("filter", (family, "filter")))
         whole = "pass the whole output of " + (
             "iptables-save" if family == "ip" else "ip6tables-save"
         )
-        if "filter" not in tables and not any(theirs):
+        if "filter" not in tables and not any(map(self._has_filter, others)):
             says = f"table filter, to which kube-proxy writes, is not in the dump; {whole}"
             yield "table filter", self._warning("missing-table", says)
         elif self._whole.ends_early and all(table.complete for table in tables.values()):
             last = f"what may follow table {[*tables][-1]}"
             says = f"the dump ends before its last line: {last} is not known; {whole}"
             yield last, self._warning("early-end", says)
+
+    def _has_filter(self, other: Rules) -> bool:
+        """Return whether another dump has the filter table to which kube-proxy writes.
+
+        A table of that name that another program has in the other backend is not that.
+        """
+        called = ("filter", (self._whole.family, "filter"))
+        found = [table for name, table in other.tables.items() if name in called]
+        own = self._whole.backend
+        theirs = other.backend if isinstance(other, Ruleset) else "nft"
+        if own is not None and theirs is not None:
+            return bool(found) and own == theirs
+        return any(chain.startswith("KUBE-") for table in found for chain in table.chains)
 
     def _where_else(self) -> str:
         """Return what to run on a node whose dump shows nothing of kube-proxy."""

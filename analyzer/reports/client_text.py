@@ -81,8 +81,12 @@ def _head(answer: ClientAnswer) -> Iterator[Line]:
         assert answer.max_failure is not None
         most = limit_percent(answer.max_failure)
         beyond = sum(each.outcome.fails[1] > answer.max_failure for each in answer.found)
-        hint = "--service names what counts" if answer.is_open else "--from IP judges one client"
-        says = f"Not everything was judged: that breaks --max-failure; {hint}."
+        hint = (
+            "; --service names what counts" if answer.is_open else "; --from IP judges one client"
+        )
+        if answer.view.untold:
+            hint = ""  # neither helps, and what is missing is named below
+        says = f"Not everything was judged: that breaks --max-failure{hint}."
         if beyond:
             says = f"--max-failure {most}: {count(beyond, 'operation')} may fail more often."
         yield Line((Span(says, Style.BAD),))

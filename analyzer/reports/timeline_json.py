@@ -56,7 +56,7 @@ def render(answer: TimelineAnswer) -> Iterator[str]:
             "services": _services(answer),
             "assumed": values.encode(list(scenario.assumed)),
             "not_judged": map(values.encode, answer.not_judged),
-            "cut": values.encode(bool(answer.view.cut)),
+            "cut": values.encode(answer.view.lacks_some),
             "diagnostics": values.diagnostics(answer.diagnostics),
         },
         _VERSION,
