@@ -119,6 +119,18 @@ def test_dumps_of_a_cluster_need_all_tables_too(command: Command) -> None:
     assert command("cluster", "loss", "made", *DEAD, "--count", "dead").status == 0
 
 
+def test_rules_of_a_table_that_a_dump_lacks_are_not_said_to_be_alike(command: Command) -> None:
+    pytest.importorskip("duckdb")
+    (command.folder / "dumps").mkdir()
+    for node, text in (("worker1", TEXT), ("worker2", TEXT), ("worker3", MANGLE + NAT)):
+        command.file(f"dumps/{node}.txt", text)
+    build = ("cluster", "build", "dumps", "--into", "made", "--engine", "serial")
+    assert command(*build).status == 0
+    done = command("cluster", "drift", "made")
+    assert (done.status, "ip filter" in done.out) == (0, False)
+    assert "Not judged: rules missing at worker3, whose dump is incomplete." in done.out
+
+
 def test_a_table_that_one_of_two_dumps_lacks_leaves_open_what_differs(command: Command) -> None:
     whole, nat = command.file("whole.txt", NAT + FILTER), command.file("nat.txt", NAT)
     done = command("diff", whole, nat, *ASKED)

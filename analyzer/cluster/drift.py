@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from analyzer.cluster.drift_kinds import SHOWN_BY_RULES, DriftFinding, DriftKind
-from analyzer.cluster.drift_nodes import cut_versions, drift_of_nodes
+from analyzer.cluster.drift_nodes import cut_versions, drift_of_nodes, lacks_tables
 from analyzer.cluster.drift_services import (
     ObjectFacts,
     behind,
@@ -109,7 +109,7 @@ def drift(
         compared=run.compared,
         not_judged=tuple(dict.fromkeys(run.not_judged)),
         by_objects=wanted is not None,
-        cut=tuple(sorted(cut)),
+        cut=tuple(sorted({*cut, *(each.node for each in done if lacks_tables(each))})),
         cut_services=tuple(dict.fromkeys(run.cut_services)),
     )
 

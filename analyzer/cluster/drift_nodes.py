@@ -19,6 +19,11 @@ def cut_versions(node: NodeRow) -> frozenset[int]:
     return frozenset([*node.cut, *(told if families <= VERSIONS.keys() else VERSIONS.values())])
 
 
+def lacks_tables(node: NodeRow) -> bool:
+    """Return whether a node's dump does not have all tables whose rules matter."""
+    return bool(from_text(node.facts).untold)
+
+
 def drift_of_nodes(nodes: Sequence[NodeRow]) -> Iterator[DriftFinding]:
     """Yield the differences of nodes that were read, from what most nodes have."""
     shown = [each for each in nodes if not each.unseen]
@@ -60,7 +65,7 @@ def _of_facts(facts: dict[str, RuleFacts]) -> Iterator[DriftFinding]:
         ("policies", DriftKind.OTHER_POLICY, DriftKind.OTHER_POLICY),
     ):
         held = {node: getattr(each, field) for node, each in facts.items()}
-        whole = {node for node, each in facts.items() if not each.cut}
+        whole = {node for node, each in facts.items() if not (each.cut or each.untold)}
         yield from _of_sets(held, whole, missing, extra)
 
 
