@@ -30,7 +30,7 @@ _ROW: Final = re.compile(r"\s*+([\da-f.:]+) \. (tcp|udp|sctp) \. (\d{1,5}) : got
 #: A chain that draws endpoints from a map, or has one only.
 _MAP: Final = re.compile(
     r"\t\tmeta l4proto (tcp|udp|sctp) dnat (?:ip6? )?to "
-    r"(?:numgen random mod (\d+) map \{ ([^{}]+) \}"
+    r"(?:numgen random mod (\d+) map \{ ([^{}\[\]]+) \}"
     r"|([\da-f.:\[\]]+):(\d+))\n"
 )
 #: One that first marks flows from outside, and then draws chains of endpoints.

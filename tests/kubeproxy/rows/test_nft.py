@@ -55,7 +55,7 @@ def test_only_what_nft_prints_is_a_row(services: list[list[tuple[str, str]]]) ->
     ),
     at=st.integers(0),
     cut=st.integers(0, 3),
-    put=st.text("012.:, ", max_size=4),
+    put=st.text("012.:, []", max_size=4),
 )
 def test_an_edited_map_is_no_row_unless_nft_prints_it_so(
     ends: list[tuple[str, str]], at: int, cut: int, put: str
@@ -81,6 +81,7 @@ def test_an_edited_map_is_no_row_unless_nft_prints_it_so(
         "0, 10.0.0.1 . 80 : 1, 10.0.0.2 . 80",
         "0 . 10.0.0.1 : 80, 1 . 10.0.0.2 : 80",
         "0 : 10.0.0.1 . 80 . 80, 1 : 10.0.0.2:80",
+        "0 : [fd00::1 . 80, 1 : fd00::2] . 80",
     ],
 )
 def test_what_only_looks_like_a_map_is_no_row(drawn: str) -> None:
