@@ -19,7 +19,7 @@ from analyzer.kubeproxy.predict.cluster import Prediction
 from analyzer.model.diagnostics import Diagnostic
 from analyzer.model.value import value
 from analyzer.parsers.manifests import Manifest
-from analyzer.reports.numbers import bounds_percent, fraction_percent, limit_percent
+from analyzer.reports.numbers import bounds_percent, limit_percent, most_percent, percent
 from analyzer.reports.phrases import count, listed
 
 _NODES_SHOWN = 6
@@ -117,8 +117,10 @@ def loss_words(found: WorstCase) -> str:
     assert found.kind is not None  # of a failure
     if found.case.found is None:
         return "no pods"
-    loss = bounds_percent(found.case.loss(found.kind))
-    return loss if found.most is None else f"{loss.rstrip('%')} to {fraction_percent(found.most)}"
+    loss = found.case.loss(found.kind)
+    if found.most is None:
+        return bounds_percent(loss)
+    return f"{percent(loss.lower, up=False).rstrip('%')} to {most_percent(found.most)}"
 
 
 def placed_words(answer: GateAnswer, case: Case, most: int = _NODES_SHOWN) -> str:
@@ -171,7 +173,7 @@ def violation_words(answer: GateAnswer, evaluated: EvaluatedService, violation: 
     if violation.breach is None:
         assert found.most is not None  # else it is proven
         return (
-            f"{name} may lose up to {fraction_percent(found.most)} if a {found.kind.value} fails: "
+            f"{name} may lose up to {most_percent(found.most)} if a {found.kind.value} fails: "
             f"the worst placement is not known; allowed: {most}"
         )
     what = failing_names(found.case, found.kind)

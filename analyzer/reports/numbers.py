@@ -98,9 +98,11 @@ def _directed(value: Dyadic, digits: int, up: bool) -> str:
     return f"{whole // 10**digits}.{whole % 10**digits:0{digits}}" if digits else f"{whole}"
 
 
-def fraction_percent(value: Fraction) -> str:
-    """Return ``50.0%``, for a share from an option or of pods."""
-    return f"{float(100 * value):.1f}%"
+def most_percent(value: Fraction) -> str:
+    """Return ``33.4%`` for a share that is a third at most: an upper bound, rounded upwards."""
+    drawn = (value.numerator << _DRAWN_BITS) - value.denominator  # as in `_directed`
+    tenths = -(-1000 * drawn // (value.denominator << _DRAWN_BITS))
+    return f"{tenths // 10}.{tenths % 10}%"
 
 
 def limit_percent(value: Fraction) -> str:

@@ -11,6 +11,7 @@ from analyzer.reports.numbers import (
     bounds_fraction,
     bounds_percent,
     fraction,
+    most_percent,
     nearest_fraction,
     percent,
 )
@@ -135,6 +136,14 @@ def test_bounds_are_rounded_outwards(one: Dyadic, other: Dyadic) -> None:
     draws = Fraction(101, 1 << 20)
     assert shown[0][0] in "<>" or Fraction(shown[0]) <= 100 * lower.as_fraction() + draws
     assert shown[-1][0] in "<>" or Fraction(shown[-1]) >= 100 * upper.as_fraction() - draws
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [("0", "0.0%"), ("1/3", "33.4%"), ("3/16", "18.8%"), ("3/10", "30.0%"), ("1", "100.0%")],
+)
+def test_the_most_that_may_be_lost_is_rounded_upwards(value: str, shown: str) -> None:
+    assert most_percent(Fraction(value)) == shown
 
 
 def test_bounds_have_no_fraction() -> None:
