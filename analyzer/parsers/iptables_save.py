@@ -111,7 +111,7 @@ def _ends_early(text: str) -> bool:
     if "#" in lines:
         return last.startswith(_BEGIN[:3]) and _BEGIN.startswith(last)
     # A shell removes the newline at the end, and the comment ends with a year unless it is cut.
-    if last[-4:].isdigit() or last.endswith(_CLOSED):
+    if last[-4:].isdigit() or last.endswith((_CLOSED, "#")):  # nothing but # if anonymised
         return False
     # A table that was added by hand has neither comment.
     return text.rfind(_BEGIN, 0, end) > text.rfind(_CLOSED, 0, end)
