@@ -98,6 +98,15 @@ def test_a_timeline_says_that_a_table_is_missing(command: Command) -> None:
         assert json.loads(command("timeline", *given(command, text), *dead).out)["cut"] is cut
 
 
+def test_a_problem_detector_is_told_that_a_table_is_missing(command: Command) -> None:
+    asked = ("--rules", command.file("nat.txt", NAT), *ASKED, "--once", "--npd")
+    done = command("watch", *asked, *DEAD)
+    assert (done.status, done.out) == (
+        2,
+        "unknown: the dump is truncated, or a table is not in it\n",
+    )
+
+
 def test_what_nat_sends_to_the_dead_needs_no_other_table(command: Command) -> None:
     done = command("loss", *given(command, NAT), *DEAD, "--count", "dead")
     assert (done.status, SAYS in done.out) == (0, True)

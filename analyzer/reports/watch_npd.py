@@ -54,7 +54,7 @@ def _why_unknown(found: CheckResult) -> str:
     if found.not_judged:
         return f"not judged: {count(len(found.not_judged), 'ServicePort')}, {found.not_judged[0]}"
     if not found.is_whole:
-        return "the dump is truncated"
+        return "the dump is truncated, or a table is not in it"
     if found.beyond:  # none of them surely
         return f"{found.beyond[0].name} may lose {bounds_percent(found.beyond[0].loss)}"
     if found.drift is None:

@@ -216,7 +216,7 @@ class _Courses:
         by_name: dict[tuple[str, str], dict[int | None, str]] = {}
         for (name, protocol, version), digest in digests.items():
             by_name.setdefault((name, protocol), {})[version] = digest
-        cut = ("what the dump has lost",) if given.view.lacks_some else ()
+        cut = ("what the dump lacks",) if given.view.lacks_some else ()
         return _State(
             at=each.at,
             digests=digests,
