@@ -84,6 +84,15 @@ def test_the_filter_table_of_another_program_is_not_that_of_kube_proxy(
     assert (done.status, SAYS in done.out) == (1, True)
 
 
+def test_rules_of_others_may_be_cut_off_too(command: Command) -> None:
+    theirs = MANGLE.replace("iptables-save v1.8.9", "iptables-save v1.8.9 (nf_tables)")
+    for text, status in ((theirs, 0), (theirs[: theirs.index("# Completed")], 1)):
+        asked = (*given(command, TEXT), "--with", command.file("theirs.txt", text), *DEAD)
+        done = command("loss", *asked)
+        assert (done.status, "what may follow table mangle" in done.out) == (status, status == 1)
+        assert ("theirs.txt: warning: the dump ends" in done.err) is (status == 1)
+
+
 def test_a_client_is_not_told_to_try_what_does_not_help(command: Command) -> None:
     asked = (*given(command, NAT), "--client", "tcp", "--max-failure", "100%")
     for more in ((), ("--service", "default/app")):

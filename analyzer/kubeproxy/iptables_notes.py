@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.proxy_mode import ProxyMode
@@ -76,19 +76,22 @@ class Notes:
             return nat.complete
         return all(table.complete for table in self._whole.tables.values())
 
-    def untold(self, others: Iterable[Rules]) -> Iterator[tuple[str, Diagnostic]]:
+    def untold(self, others: Sequence[Rules]) -> Iterator[tuple[str, Diagnostic]]:
         """Yield what of the node's rules none of the dumps has, where flows may be dropped."""
-        family, tables = self._whole.family, self._whole.tables
-        whole = "pass the whole output of " + (
-            "iptables-save" if family == "ip" else "ip6tables-save"
-        )
-        if "filter" not in tables and not any(map(self._has_filter, others)):
+        family = self._whole.family
+        program = "iptables-save" if family == "ip" else "ip6tables-save"
+        whole = f"pass the whole output of {program}"
+        dumps = [each for each in others if isinstance(each, Ruleset) and each.family == family]
+        if "filter" not in self._whole.tables and not any(map(self._has_filter, others)):
             says = f"table filter, to which kube-proxy writes, is not in the dump; {whole}"
             yield "table filter", self._warning("missing-table", says)
-        elif self._whole.ends_early and all(table.complete for table in tables.values()):
-            last = f"what may follow table {[*tables][-1]}"
-            says = f"the dump ends before its last line: {last} is not known; {whole}"
-            yield last, self._warning("early-end", says)
+        else:
+            dumps.insert(0, self._whole)
+        for each in dumps:
+            if each.ends_early and all(table.complete for table in each.tables.values()):
+                last = f"what may follow table {[*each.tables][-1]}"
+                says = f"the dump ends before its last line: {last} is not known; {whole}"
+                yield last, partial_warning("early-end", says, each.file)
 
     def _has_filter(self, other: Rules) -> bool:
         """Return whether another dump has the filter table to which kube-proxy writes.
