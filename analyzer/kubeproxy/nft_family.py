@@ -171,7 +171,10 @@ class NftFamily:
     def services(self) -> Iterator[ServicePort]:
         """Yield all ServicePorts with their routes."""
         refused: dict[NameAndProtocol, Refusals] = {}
-        known = {(e.protocol, e.frontend.address, e.frontend.port): e for e in self.of_services}
+        known: dict[tuple[str, Address | None, int | None], NftDispatch] = {}
+        if self._read.refused:  # of ten thousand it takes a while
+            for each in self.of_services:
+                known[each.protocol, each.frontend.address, each.frontend.port] = each
         for place, answer in self._read.refused:
             known_dispatch = known.get((str(place.protocol), place.address, place.port))
             if known_dispatch is not None:
@@ -179,7 +182,7 @@ class NftFamily:
             else:
                 name, frontend = self._read.named(place, "")
             answers = refused.setdefault((name, str(place.protocol)), [])
-            if all(frontend != each for each, _ in answers):
+            if all(frontend != other for other, _ in answers):
                 answers.append((frontend, answer))
         for group in grouped(self.dispatches, refused):
             service = self._service(*group)

@@ -178,8 +178,7 @@ class NftDispatches:
 
     def _of_row(self, row: PlainElement, table: Table, plain: PlainChain | None) -> NftDispatch:
         address, protocol, port, chain = row
-        place = PacketPattern(address=address, protocol=protocol, port=port)
-        name, frontend = self.named(place, chain)
+        name, frontend = self._named((protocol, address, port), None, chain)
         return NftDispatch(
             name=name,
             protocol=protocol,
@@ -202,29 +201,32 @@ class NftDispatches:
 
     def named(self, place: PacketPattern, chain: str) -> tuple[str, Frontend]:
         """Return the name of a Service and the frontend that packets to a place are for."""
-        name = place.comment or names.name_in_chain(chain)
-        address = place.address
+        return self._named(_key(place), place.comment, chain)
+
+    def _named(self, to: DestinationKey, comment: str | None, chain: str) -> tuple[str, Frontend]:
+        name = comment or names.name_in_chain(chain)
+        protocol, address, port = to
         kind: str | None = None
         if self._object_names is not None:
-            told, kind = self._object_names.of("", address, place.port or 0, str(place.protocol))
+            told, kind = self._object_names.of("", address, port or 0, str(protocol))
             kind = kind if name in {None, told} else None
             name = name or told
         if address is None:
-            frontend = Frontend(FrontendKind.NODE_PORT, None, place.port)
+            frontend = Frontend(FrontendKind.NODE_PORT, None, port)
         else:
-            frontend = Frontend(self._kind(place, chain, kind), address, place.port)
+            frontend = Frontend(self._kind(to, chain, kind), address, port)
         return name or str(frontend), frontend
 
-    def _kind(self, place: PacketPattern, chain: str, told: str | None) -> FrontendKind:
-        address = place.address
+    def _kind(self, to: DestinationKey, chain: str, told: str | None) -> FrontendKind:
+        _, address, _ = to
         if told is not None:
             return FrontendKind(told)
         if address is not None and int(address) in self._known_ips:
             return FrontendKind.CLUSTER_IP
         if self._known_ips or chain.startswith(_EXTERNAL):
-            self.guessed.add(_key(place))
+            self.guessed.add(to)
             # Only LoadBalancer addresses have source ranges.
-            guarded = _key(place) in self.guarded
+            guarded = to in self.guarded
             return FrontendKind.LOAD_BALANCER_IP if guarded else FrontendKind.EXTERNAL_IP
         return FrontendKind.CLUSTER_IP
 
