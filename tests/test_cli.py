@@ -19,7 +19,7 @@ from analyzer.inputs import files
 from tests.support.answers import RICH, Answers
 from tests.support.captures import ROOT
 from tests.support.commands import DUMP, OBJECTS, Command, Done
-from tests.support.dumps import chance, cluster_ip, dump, endpoint, two_endpoints
+from tests.support.dumps import FILTER, chance, cluster_ip, dump, endpoint, two_endpoints
 
 # --- exit status -------------------------------------------------------------
 
@@ -73,7 +73,8 @@ def test_the_worst_route_breaks_the_threshold(command: Command) -> None:
 
 def test_a_threshold_that_may_be_broken_is_broken(command: Command) -> None:
     unread = chance("0.50000000000", "KUBE-SEP-1", match="-m nonesuch")
-    file = command.file("dump.txt", dump(cluster_ip(), unread, *two_endpoints()[2:]))
+    text = dump(cluster_ip(), unread, *two_endpoints()[2:]) + FILTER
+    file = command.file("dump.txt", text)
     # At most a half is lost, at least nothing.
     for percent, status in (("49%", 1), ("50%", 0)):
         done = command("loss", file, "--dead", "10.0.0.1", "--max-loss", percent)
