@@ -5,11 +5,13 @@ from ipaddress import ip_address
 import pytest
 
 from analyzer.model.packet import UNKNOWN_MARK, Mark, Packet
+from analyzer.model.region import AnyOf
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
+from analyzer.parsers.formats import read_ruleset
 from analyzer.parsers.iptables_save import parse
 from analyzer.semantics.hooks import Hooks
-from analyzer.semantics.situation import Situation
+from analyzer.semantics.situation import PORT, PROTOCOL, Situation
 from analyzer.semantics.tree import Delivered, FellThrough, Leaf, Tree
 
 POD, NODE = ip_address("10.1.0.1"), ip_address("172.16.0.1")
@@ -76,3 +78,30 @@ def test_what_the_node_makes_for_itself_meets_postrouting_before_it_comes_back()
 def tree_packet(tree: Tree) -> Packet:
     assert isinstance(tree, Leaf)
     return tree.packet
+
+
+@pytest.mark.parametrize(
+    ("elements", "asked"),
+    [
+        ("", set()),
+        ("elements = { 10.9.0.1 . tcp . 80 }", set()),
+        ("elements = { 10.1.0.1 . tcp . 80 }", {PORT, PROTOCOL}),
+        ("flags dynamic", {PORT, PROTOCOL}),
+    ],
+)
+def test_a_lookup_asks_no_port_where_addresses_decide(elements: str, asked: set[str]) -> None:
+    text = f"""\
+table ip x {{
+  set ends {{ type ipv4_addr . inet_proto . inet_service; {elements} }}
+  chain forward {{
+    type filter hook forward priority 0; policy accept;
+    ip daddr . meta l4proto . th dport @ends drop
+  }}
+}}
+"""
+    found = Hooks([read_ruleset(text.encode(), "dump")], "ip", KNOWN)
+    pods = AnyOf(4, ((int(POD), int(POD) + 5),))
+    for protocol in ("tcp", None):
+        found.onward(Packet(destinations=pods, protocol=protocol, translated=True), made_here=False)
+        left_open = PORT if protocol else PROTOCOL
+        assert set(found.asked_fields) == asked & {left_open}

@@ -36,6 +36,10 @@ class WrittenElements(Lazy[Element]):
         self._columns: tuple[ElementColumn, ...] | None = None
         self._is_split = False
 
+    def __bool__(self) -> bool:
+        """Return whether there are any, without parsing one."""
+        return bool(self.source.strip(" \t\n,"))
+
     def columns(self) -> tuple[ElementColumn, ...] | None:
         """Return the parts of the keys: addresses and ports as numbers, protocols as words.
 

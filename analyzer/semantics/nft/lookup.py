@@ -10,7 +10,7 @@ from functools import reduce
 from operator import or_
 
 from analyzer.model.devices import Devices
-from analyzer.model.region import Parted, Region
+from analyzer.model.region import Parted, Region, common_of
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.nft.covered import covering
 from analyzer.semantics.nft.covering import are_all_named
@@ -54,6 +54,17 @@ def lookup(key: Evaluated, index: Index) -> Found:
     rest = tuple(map(Hit, index.wildcards))
     is_sure = bool(rest) or are_all_named(key.held, [hit.element.key for hit in hits])
     return Found(key.applies, (*hits, *rest), is_sure=is_sure)
+
+
+def misses(address: Evaluated, index: Index, at: int, of: int) -> bool:
+    """Return whether no element has one of many addresses in part `at` of its key, of `of` parts.
+
+    False if `address` is a single one, which an index finds.
+    """
+    if address.applies is not Ternary.TRUE or not isinstance(address.held, Region):
+        return False
+    covered = index.addresses(at, of, range(len(index.elements)))
+    return covered is not None and not common_of(covered, address.held.intervals)
 
 
 def _may_cover(key: Evaluated, index: Index, candidates: Sequence[int]) -> bool:

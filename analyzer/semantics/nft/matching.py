@@ -13,9 +13,11 @@ from analyzer.model.bits import WIDTH, Bits
 from analyzer.model.devices import Devices
 from analyzer.model.nft.expressions import (
     AnonymousSet,
+    Concat,
     Element,
     Expression,
     MapLookup,
+    Payload,
     Range,
     SetRef,
     Unknown,
@@ -45,13 +47,15 @@ from analyzer.semantics.nft.fading import (
 from analyzer.semantics.nft.fields import constant_number, read
 from analyzer.semantics.nft.found import Found, Hit, some
 from analyzer.semantics.nft.index import Index
-from analyzer.semantics.nft.lookup import lookup
+from analyzer.semantics.nft.lookup import lookup, misses
 from analyzer.semantics.nft.values import Draw, Evaluated
 from analyzer.semantics.situation import Situation
 
 _Words: TypeAlias = Mapping[str, int] | tuple[Mapping[str, int], ...]
 
 _FALSE: Final = MatchResult(Ternary.FALSE)
+_ADDRESSES: Final = frozenset({"saddr", "daddr"})
+_NOTHING: Final = Found(Ternary.TRUE, (), is_sure=False)
 _UNKNOWN: Final = MatchResult(Ternary.UNKNOWN)
 _MOST: Final = (1 << WIDTH) - 1
 _NONE: Final[Mapping[str, int]] = {}
@@ -81,6 +85,8 @@ class Lookups:
 
     def evaluate(self, match: Match, packet: Packet) -> MatchResult:
         """Evaluate a comparison."""
+        if match.operator == "==" and self._misses(match.left, match.right, packet):
+            return _FALSE
         left = self.read(match.left, packet)
         if left.applies is Ternary.FALSE:
             return _FALSE
@@ -202,10 +208,31 @@ class Lookups:
 
     def find(self, given: Vmap | MapLookup, packet: Packet) -> Found:
         """Return the result of a lookup in a map."""
+        if self._misses(given.key, given.map, packet):
+            return _NOTHING
         key = self.read(given.key, packet)
         found = self._find(key, given.map)
         self._note(key, _known(found), lambda other: _known(self._find(other, given.map)))
         return found
+
+    def _misses(self, key: Expression, where: Expression, packet: Packet) -> bool:
+        """Return whether the addresses of a packet alone show that no element covers its key.
+
+        Then no other part of the key is read, so that the result does not depend on these.
+        """
+        held = self._table.sets.get(where.name) if isinstance(where, SetRef) else None
+        if held is None or changes(held):
+            return False
+        if not held.elements or not isinstance(key, Concat):
+            return not held.elements
+        of = len(key.parts)
+        index = self._index(SetRef(held.name), held.elements)
+        return any(
+            isinstance(part, Payload)
+            and part.field in _ADDRESSES
+            and misses(self.read(part, packet), index, at, of)
+            for at, part in enumerate(key.parts)
+        )
 
     def _find(self, key: Evaluated, where: SetRef | AnonymousSet | Unknown) -> Found:
         if key.applies is Ternary.FALSE:

@@ -10,11 +10,18 @@ import pytest
 from analyzer.model.bits import ANY, Bits
 from analyzer.model.devices import Devices
 from analyzer.model.nft import names
-from analyzer.model.nft.expressions import Concat, Element, Goto, Wildcard
+from analyzer.model.nft.expressions import (
+    Concat,
+    Element,
+    Expression,
+    Goto,
+    Prefix,
+    Wildcard,
+)
 from analyzer.model.region import AnyOf, Parted, Region
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.nft.index import Index
-from analyzer.semantics.nft.lookup import lookup
+from analyzer.semantics.nft.lookup import lookup, misses
 from analyzer.semantics.nft.values import Evaluated, Value
 
 ONE, TWO, THREE = (IPv4Address(f"10.0.0.{last}") for last in (1, 2, 3))
@@ -72,3 +79,28 @@ def test_devices_are_all_known_where_each_has_an_element() -> None:
         one = Devices(given, inside=True, names=frozenset(given))
         found = lookup(Evaluated(Ternary.TRUE, one), index)
         assert found.is_sure is is_sure
+
+
+@pytest.mark.parametrize(
+    ("keys", "missed"),
+    [
+        (KEYS, True),
+        ([], True),
+        ([Concat((Prefix(TWO, 31), "tcp"))], False),
+        ([Concat((Prefix(IPv4Address("10.0.0.4"), 30), "tcp"))], True),
+        ([*KEYS, Wildcard()], False),
+        ([Concat(("name", "tcp"))], False),
+        ([THREE], False),
+    ],
+)
+def test_many_addresses_are_missed_if_no_element_has_any(
+    keys: list[Expression], *, missed: bool
+) -> None:
+    index = Index([Element(key=each) for each in keys])
+    three = Region(4, ((int(THREE), int(THREE)),))
+    assert misses(Evaluated(Ternary.TRUE, three), index, 0, 2) is missed
+    assert not misses(Evaluated(Ternary.UNKNOWN, three), index, 0, 2)
+    assert not misses(Evaluated(Ternary.TRUE, Bits(int(THREE))), index, 0, 2)
+    either = AnyOf(4, ((int(TWO), int(THREE)),))
+    assert misses(Evaluated(Ternary.TRUE, either), index, 0, 2) is (missed and keys != KEYS)
+    assert not either.asked
