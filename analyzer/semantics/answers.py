@@ -105,6 +105,8 @@ class FlowAnswers:
         self._situation = replace(
             situation, state="ESTABLISHED", flow=None, noted=None, noted_field=self._note
         )
+        #: The same, of which no question is recorded.
+        self._unasked = replace(self._situation, noted_field=None)
         self._rulesets = rulesets
         self._family = family
         self._made: Calls | None = None
@@ -220,7 +222,7 @@ class FlowAnswers:
         """Return the devices that a flow came by and left by; no rule matches on them yet."""
         assumed = self._situation.assumed
         wanted = set[str]() if assumed is None else assumed.wanted.copy()
-        came, went = self._situation.came_by(sent), self._situation.leaves_by(left)
+        came, went = self._unasked.came_by(sent), self._unasked.leaves_by(left)
         if came is None and sent.source is not None:
             came = self._routes.device(sent.source)
         if assumed is not None:

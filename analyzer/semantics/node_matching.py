@@ -27,7 +27,7 @@ from analyzer.semantics.assumed import (
     SEGMENT_SIZE,
     SOCKET,
 )
-from analyzer.semantics.situation import LEAST_MSS, MOST_MSS, Situation
+from analyzer.semantics.situation import LEAST_MSS, MOST_MSS, SIDE, Situation
 
 _PASSES: Final = {"pass": Ternary.TRUE, "fail": Ternary.FALSE}
 
@@ -51,6 +51,7 @@ def rpfilter(match: MatchRpfilter, packet: Packet, situation: Situation) -> Tern
 def physdev(match: MatchPhysdev, packet: Packet, situation: Situation) -> Ternary:
     """Evaluate the bridge ports that the packet passes; if there are none, ``!`` is true."""
     if packet.in_interface != NO_DEVICE:
+        situation.ask(SIDE)
         if packet.bridge_port is not False:
             situation.want(BRIDGE_PORT)
             return Ternary.UNKNOWN

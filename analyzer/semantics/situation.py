@@ -30,11 +30,13 @@ if TYPE_CHECKING:
 #: States of the packets that nat chains certainly see: the first one of a flow.
 FIRST: Final = frozenset({"NEW"})
 #: Fields of a packet that one traversal leaves open for many packets, if no rule matches on them:
-#: the port that the flow is sent to, its protocol, and whether it is masqueraded.
+#: the port that the flow is sent to, its protocol, whether it is masqueraded, and the side that it
+#: comes in from, which tells the device and whether that is a bridge's port.
 PORT: Final = "destination_port"
 PROTOCOL: Final = "protocol"
 MASQUERADED: Final = "masqueraded"
-ASKED: Final = (PORT, PROTOCOL, MASQUERADED)
+SIDE: Final = "comes_from"
+ASKED: Final = (PORT, PROTOCOL, MASQUERADED, SIDE)
 #: Source ports of sockets that do not choose one; other systems' are among these too. Source:
 #: Linux, Documentation/networking/ip-sysctl.rst, ``ip_local_port_range``: 32768 to 60999; RFC 6335.
 EPHEMERAL: Final = Bits(0x8000, 0x7FFF)
@@ -197,6 +199,7 @@ class Situation:
         """Return the device that `packet` came in by, or `NO_DEVICE`; None if not known."""
         if packet.in_interface is not None or packet.came_by is not None:
             return packet.came_by if packet.in_interface is None else packet.in_interface
+        self.ask(SIDE)
         if packet.comes_from is None:
             self.want(POD_INTERFACE)
             if self.devices is not None and self.devices.names_bridges:
@@ -209,6 +212,8 @@ class Situation:
         Raises:
             Parted: it leaves to some destinations by other devices than to others.
         """
+        if packet.is_answer:  # it leaves by the device that the flow came in by
+            self.ask(SIDE)
         if packet.out_interface is not None or packet.leaves_by is not None:
             return packet.leaves_by if packet.out_interface is None else packet.out_interface
         if self.devices is None:

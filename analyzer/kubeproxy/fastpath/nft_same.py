@@ -171,9 +171,8 @@ def _first(
     port: int | None,
     every: Iterable[Intervals],
 ) -> OnwardBySource | None:
-    """Return what is told of the first intervals, and of any port if that is told."""
-    asked = ((each, where) for where in every if where for each in dict.fromkeys((None, port)))
-    found = (tell(each, where) for each, where in asked)
+    """Return what is told of the first intervals of which it is."""
+    found = (tell(port, where) for where in every if where)
     return next((each for each in found if each is not None), None)
 
 

@@ -58,11 +58,16 @@ def from_any_side(packet: Packet) -> Packet:
     """
     if packet.in_interface == NO_DEVICE:
         return packet
-    unknown = {"comes_from": None, "bridge_port": None, "from_node": None, "to_node": None}
-    return replace(packet, **unknown)
+    return replace(of_any_side(packet), from_node=None, to_node=None)
 
 
-def _are_masqueraded(every: Iterable[Onward]) -> bool:
+def of_any_side(packet: Packet) -> Packet:
+    """Return a packet of which `SIDE` is not known."""
+    return replace(packet, comes_from=None, bridge_port=None)
+
+
+def are_masqueraded(every: Iterable[Onward]) -> bool:
+    """Return whether none of some packets is lost, and each gets another source address."""
     return all(not each.lost and each.masquerade is Ternary.TRUE for each in every)
 
 
@@ -305,15 +310,8 @@ class Leaving:
         return not any(onward.lost for onward in self._to_any(packet, addresses))
 
     def masquerades(self, packet: Packet, addresses: Intervals) -> bool:
-        """Return the same of packets to their own source that get another one, too.
-
-        In one traversal that matches on addresses do not split, or else in one of such packets
-        alone; those with a port are distinguished where rules match on it.
-        """
-        if _are_masqueraded(self._to_any(packet, addresses)):
-            return True
-        found = self.to_itself(packet, addresses)
-        return found is not None and _are_masqueraded(onward for _, onward in found[0])
+        """Return the same, and that they all get another source address."""
+        return are_masqueraded(self._to_any(packet, addresses))
 
     def to_others(self, packet: Packet, addresses: Intervals) -> OnwardBySource | None:
         """Return what happens to packets to any of some addresses, from another one, by source.

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TypeVar
+from collections.abc import Callable
+from functools import partial
+from typing import Final, Generic, TypeAlias, TypeVar
 
-from analyzer.kubeproxy.routes.leaving import Leaving, from_any_side
+from analyzer.kubeproxy.routes.leaving import (
+    Leaving,
+    are_masqueraded,
+    from_any_side,
+    of_any_side,
+)
 from analyzer.kubeproxy.routes.packets import FlowPackets
 from analyzer.kubeproxy.view import Source
 from analyzer.model.packet import Mark, Packet
@@ -14,8 +20,53 @@ from analyzer.model.value import replace
 from analyzer.semantics.assumed import Assumed
 from analyzer.semantics.hooks import Hooks
 from analyzer.semantics.onward import OnwardBySource
+from analyzer.semantics.situation import PORT, PROTOCOL, SIDE
 
 T = TypeVar("T")
+#: What a traversal tells for certain, and the fields that rules matched on in it.
+_Surely: TypeAlias = Callable[[Callable[[], T]], tuple[T | None, frozenset[str]]]
+#: The fields that are left open for many flows, unless rules match on them.
+_OPEN: Final = frozenset({PORT, PROTOCOL, SIDE})
+
+
+class _Told(Generic[T]):
+    """What one traversal each tells of packets to some addresses, by `tell`.
+
+    `is_enough` returns whether to know more fields of a packet would change nothing.
+    """
+
+    def __init__(
+        self,
+        tell: Callable[[Packet, Intervals], T],
+        surely: _Surely[T],
+        is_enough: Callable[[T], bool],
+    ) -> None:
+        self._tell = tell
+        self._surely = surely
+        self._is_enough = is_enough
+        self._known: dict[tuple[Packet, Intervals], tuple[T | None, frozenset[str]]] = {}
+
+    def of(self, packet: Packet, addresses: Intervals) -> T | None:
+        """Return what is told of a packet; None: nothing for certain.
+
+        Most often rules match neither on ports, nor on protocols, nor on where flows come from: one
+        traversal tells it for all of these. Otherwise they are given, as far as rules match.
+        """
+        given: frozenset[str] = frozenset()
+        while True:
+            sent = _with_fields(packet, given)
+            known = self._known.get((sent, addresses))
+            if known is None:
+                known = self._surely(partial(self._tell, sent, addresses))
+                self._known[sent, addresses] = known
+            found, asked = known
+            missing = (asked & _OPEN) - given
+            if not missing or (found is not None and self._is_enough(found)):
+                return found
+            given |= missing
+
+
+_ToldOfFlows: TypeAlias = _Told[OnwardBySource | None]
 
 
 class Spared:
@@ -28,8 +79,10 @@ class Spared:
         self._leaving = leaving
         self._packets = packets
         self._assumed = assumed
-        self._known: dict[tuple[Packet, Intervals, bool], bool] = {}
-        self._told: dict[tuple[str, Packet, Intervals], OnwardBySource | None] = {}
+        self._spares: _Told[bool] = _Told(leaving.spares, self._surely, bool)
+        self._masquerades: _Told[bool] = _Told(leaving.masquerades, self._surely, bool)
+        self._to_others: _ToldOfFlows = _Told(leaving.to_others, self._surely, _is_certain)
+        self._to_itself: _ToldOfFlows = _Told(leaving.to_itself, self._surely, _is_certain)
 
     def all_plain(self, mark: Mark, most: int) -> bool:
         """Return whether no plain flow is lost that nat sends on with a mark.
@@ -40,7 +93,8 @@ class Spared:
         within = self._leaving.within
         ways = [self._packets.translated(source, None, mark) for source in Source]
         if not most:
-            return all(self._spares(each, within) for each in map(from_any_side, ways))
+            every = dict.fromkeys(map(from_any_side, ways))
+            return all(self._spares.of(each, within) for each in every)
         if all(self.are(source, None, mark, within) for source in Source):
             return True
         return all(self._leaving.spares_all(each, most) for each in ways)
@@ -55,10 +109,10 @@ class Spared:
     def are(self, source: Source, protocol: str | None, mark: Mark, addresses: Intervals) -> bool:
         """Return whether no flow is lost that nat sends on to one of some addresses.
 
-        Also False if one or two traversals do not decide, or if something has to be assumed.
+        Also False if a few traversals do not decide, or if something has to be assumed.
         """
-        ways = self._ways(source, protocol, mark)
-        return any(self._spares(each, addresses) for each in ways)
+        sent = self._packets.translated(source, protocol, mark)
+        return self._spares.of(sent, addresses) or False
 
     def are_hairpins(
         self, protocol: str | None, mark: Mark, port: int | None, addresses: Intervals
@@ -67,9 +121,11 @@ class Spared:
 
         Without a port, that of flows to any port.
         """
-        ways = self._ways(Source.HAIRPIN, protocol, mark)
-        to = (replace(each, destination_port=port) for each in ways)
-        return any(self._spares(each, addresses, returns=True) for each in to)
+        found = self.to_itself(Source.HAIRPIN, protocol, mark, port, addresses)
+        if found is not None:
+            return are_masqueraded(onward for _, onward in found[0])
+        sent = self._packets.translated(Source.HAIRPIN, protocol, mark)
+        return self._masquerades.of(sent, addresses) or False
 
     def to_others(
         self, source: Source, protocol: str, mark: Mark, port: int | None, addresses: Intervals
@@ -80,43 +136,25 @@ class Spared:
         port, that of flows to any port.
         """
         sent = self._packets.translated(source, protocol, mark)
-        to = replace(sent, destination_port=port)
-        return self._told_once(self._leaving.to_others, to, addresses)
+        return self._to_others.of(replace(sent, destination_port=port), addresses)
 
     def to_itself(
-        self, source: Source, protocol: str, mark: Mark, port: int | None, addresses: Intervals
+        self,
+        source: Source,
+        protocol: str | None,
+        mark: Mark,
+        port: int | None,
+        addresses: Intervals,
     ) -> OnwardBySource | None:
         """Return the same of flows of any of some addresses to itself, whatever its side."""
         sent = self._packets.translated(source, protocol, mark)
-        to = replace(sent, destination_port=port)
-        return self._told_once(self._leaving.to_itself, to, addresses)
+        return self._to_itself.of(replace(sent, destination_port=port), addresses)
 
-    def _told_once(
-        self,
-        tell: Callable[[Packet, Intervals], OnwardBySource | None],
-        packet: Packet,
-        addresses: Intervals,
-    ) -> OnwardBySource | None:
-        # Services of other kinds, and other sources, ask the same.
-        key = tell.__name__, packet, addresses
-        if key not in self._told:
-            self._told[key] = self._surely(lambda: tell(packet, addresses))
-        return self._told[key]
+    def _surely(self, told: Callable[[], T]) -> tuple[T | None, frozenset[str]]:
+        """Return what a traversal tells, and the fields that rules matched on.
 
-    def _ways(self, source: Source, protocol: str | None, mark: Mark) -> Iterable[Packet]:
-        # Most often one traversal decides for all flows that come in, from whatever side.
-        sent = self._packets.translated(source, protocol, mark)
-        return dict.fromkeys((from_any_side(sent), sent))
-
-    def _spares(self, packet: Packet, addresses: Intervals, *, returns: bool = False) -> bool:
-        key = packet, addresses, returns
-        if key not in self._known:
-            told = self._leaving.masquerades if returns else self._leaving.spares
-            self._known[key] = self._surely(lambda: told(packet, addresses)) or False
-        return self._known[key]
-
-    def _surely(self, told: Callable[[], T]) -> T | None:
-        """Return what some traversals tell; None: it rests on an assumption, or is incomplete."""
+        None: it rests on an assumption, or is incomplete.
+        """
         assumed = self._assumed
         before = assumed.used.copy(), assumed.wanted.copy()
         exceeded = self._hooks.exceeded
@@ -125,4 +163,18 @@ class Spared:
         # No result rests on the assumptions met here yet.
         assumed.used, assumed.wanted = before
         self._hooks.forget(exceeded)
-        return found if is_sure else None
+        return found if is_sure else None, frozenset(self._hooks.asked_fields)
+
+
+def _with_fields(packet: Packet, given: frozenset[str]) -> Packet:
+    """Return a packet of which no fields of `_OPEN` are known but the given ones."""
+    if given == _OPEN:
+        return packet
+    port = packet.destination_port if PORT in given else None
+    protocol = packet.protocol if PROTOCOL in given else None
+    sent = replace(packet, destination_port=port, protocol=protocol)
+    return sent if SIDE in given else of_any_side(sent)
+
+
+def _is_certain(found: OnwardBySource | None) -> bool:
+    return found is not None and all(onward.is_certain for _, onward in found[0])

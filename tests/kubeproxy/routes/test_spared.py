@@ -13,11 +13,18 @@ from analyzer.kubeproxy.routes.packets import FlowPackets
 from analyzer.kubeproxy.routes.spared import Spared
 from analyzer.kubeproxy.view import Source
 from analyzer.model.packet import UNKNOWN_MARK, Mark
-from analyzer.model.region import Intervals
+from analyzer.model.region import Intervals, one_each
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.parsers.formats import read_ruleset
-from analyzer.semantics.assumed import LIMITS, Assumed
+from analyzer.semantics.assumed import (
+    LIMITS,
+    OUTSIDE_INTERFACE,
+    POD_INTERFACE,
+    SOURCE_PORT,
+    Assumed,
+)
+from analyzer.semantics.devices import NodeDevices
 from analyzer.semantics.hooks import Hooks
 from analyzer.semantics.situation import Situation
 from tests.support.effort import examples
@@ -30,13 +37,24 @@ ALL: Intervals = ((int(by_source.ADDRESSES[0]), int(by_source.ADDRESSES[-1])),)
 class Node:
     """A node with these rules, and what is asked of them."""
 
-    def __init__(self, text: str, values: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        text: str,
+        values: dict[str, str] | None = None,
+        *,
+        answers: bool = False,
+        knows_own: bool = True,
+    ) -> None:
         self.assumed = Assumed(values or {})
-        own = frozenset({by_source.OWN})
-        situation = Situation(local_addresses=own, assumed=self.assumed)
-        self.hooks = Hooks([read_ruleset(text.encode(), "dump")], "ip", situation)
+        situation = Situation(
+            local_addresses=frozenset({by_source.OWN}) if knows_own else None,
+            assumed=self.assumed,
+            devices=NodeDevices(lambda: frozenset({"cali+", "eth0"})),
+        )
+        rulesets = [read_ruleset(text.encode(), "dump")]
+        self.hooks = Hooks(rulesets, "ip", situation, follows_answers=answers)
         self.leaving = Leaving(self.hooks, "ip", within=lambda: ALL)
-        self.packets = FlowPackets(dict.fromkeys(Source), {})
+        self.packets = FlowPackets(dict.fromkeys(Source), {Source.EXTERNAL: False})
         self.spared = Spared(self.hooks, self.leaving, self.packets, self.assumed)
 
     def loses(self, source: Source, mark: Mark) -> bool:
@@ -167,3 +185,111 @@ def test_what_returns_to_a_port_is_spared_if_each_is_masqueraded(missing: object
         for protocol, port in (("tcp", 80), ("tcp", 90), ("tcp", None), ("udp", 80), (None, 80))
     ]
     assert spared == [missing is None, False, False, False, False]
+
+
+#: What rules match on besides addresses: where flows and their answers come from, and to what port.
+ASKED = {
+    "-i cali+": 'iifname "cali*"',
+    "-i eth0": 'iifname "eth0"',
+    "! -i cali+": 'iifname != "cali*"',
+    "-o cali+": 'oifname "cali*"',
+    "-o eth0": 'oifname "eth0"',
+    "-m conntrack --ctstate ESTABLISHED": "ct state established",
+    "-m conntrack --ctstate NEW": "ct state new",
+    "-p tcp": "meta l4proto tcp",
+    "-p udp": "meta l4proto udp",
+    "-p tcp -m tcp --dport 80": "tcp dport 80",
+    "-p udp -m udp --sport 80": "udp sport 80",
+    "-m addrtype --src-type LOCAL": "fib saddr type local",
+    "-m conntrack --ctorigdstport 90": "ct original proto-dst 90",
+    "-m mark --mark 0x1/0x1": "meta mark & 0x1 == 0x1",
+    "-d 10.0.0.2/32": "ip daddr . th dport @ends",
+    "-s 10.0.0.0/30": "ip saddr . meta l4proto . th sport @begins",
+    "-m physdev --physdev-in veth0": "meta iiftype ether",
+    "-m made-up": 'xt match "made-up"',
+}
+SETS = """\
+set ends { type ipv4_addr . inet_service; elements = { 10.0.0.2 . 80, 192.0.2.1 . 90 }; }
+set begins { type ipv4_addr . inet_proto . inet_service; elements = { 10.0.0.1 . tcp . 80 }; }
+"""
+
+
+@st.composite
+def asking(draw: st.DrawFn) -> str:
+    """Return rules of filter and nat that match on these, as iptables or as nft lists them."""
+    is_nft = draw(st.booleans())
+    asked = st.lists(st.sampled_from(list(ASKED.items())), min_size=1, max_size=2)
+    hooks = ("FORWARD", "INPUT", "OUTPUT", "POSTROUTING")
+    rows: dict[str, list[str]] = {hook: [] for hook in hooks}
+    for _ in range(draw(st.integers(1, 3))):
+        hook = draw(st.sampled_from(hooks))
+        ends = ["ACCEPT", "DROP"] if hook != "POSTROUTING" else ["ACCEPT", "MASQUERADE"]
+        matches = [each[is_nft] for each in draw(asked)]
+        end = draw(st.sampled_from(ends))
+        rows[hook].append(" ".join([*matches, end.lower() if is_nft else f"-j {end}"]))
+    tables = {"filter": hooks[:3], "nat": hooks[3:]}
+    if not is_nft:
+        head = {hook: f":{hook} ACCEPT [0:0]" for hook in hooks}
+        said = [
+            [f"*{table}", *map(head.get, of), *(f"-A {h} {row}" for h in of for row in rows[h])]
+            for table, of in tables.items()
+        ]
+        return "".join("\n".join([*map(str, lines), "COMMIT", ""]) for lines in said)
+    chains = [
+        f"chain {hook.lower()} {{ type {table} hook {hook.lower()} priority 0; policy accept;"
+        for table, of in tables.items()
+        for hook in of
+    ]
+    return "\n".join(
+        ["table ip x {", SETS]
+        + [
+            line
+            for head, hook in zip(chains, hooks, strict=True)
+            for line in (head, *rows[hook], "}")
+        ]
+        + ["}", ""]
+    )
+
+
+@examples(40, 3_000)
+@given(text=asking(), mark=st.sampled_from(MARKS[:2]), knows_own=st.booleans())
+def test_what_is_told_of_many_flows_at_once_is_told_of_each(
+    text: str, mark: Mark, *, knows_own: bool
+) -> None:
+    values = {POD_INTERFACE: "cali+", OUTSIDE_INTERFACE: "other", SOURCE_PORT: "ephemeral"}
+    shared, alone = (Node(text, values, answers=True, knows_own=knows_own) for _ in range(2))
+    every = product(Source, ("tcp", "udp"), (80, 90))
+    for source, protocol, port in every:
+        sent = alone.packets.translated(source, protocol, mark)
+        to = replace(sent, destination_port=port)
+        both = [
+            (shared.spared.to_others, alone.leaving.to_others),
+            (shared.spared.to_itself, alone.leaving.to_itself),
+        ]
+        for told, by_itself in both:
+            found = told(source, protocol, mark, port, ALL)
+            wanted = by_itself(to, ALL)
+            if found is not None and wanted is not None:
+                assert set(found[0]) == set(wanted[0])
+
+
+@pytest.mark.parametrize(
+    ("row", "lost"),
+    [
+        ("-i cali+ -m conntrack --ctstate NEW", Source.POD),
+        ("-o cali+ -m conntrack --ctstate ESTABLISHED", Source.POD),
+        ("-m physdev ! --physdev-in veth0 -m conntrack --ctstate NEW", Source.EXTERNAL),
+        ("-p tcp -m tcp --dport 80 -m conntrack --ctstate NEW", None),
+    ],
+)
+def test_what_rules_match_on_is_given(row: str, lost: Source | None) -> None:
+    node = Node(filtered(f"-A FORWARD {row} -j DROP"), {POD_INTERFACE: "cali+"}, answers=True)
+    node.assumed.used.add(POD_INTERFACE)  # other results rest on it already
+    to = one_each(int(each) for each in by_source.ADDRESSES if each != by_source.OWN)
+    for source in (Source.POD, Source.EXTERNAL, Source.POD_ELSEWHERE):
+        found = [node.spared.to_others(source, "tcp", Mark(), port, to) for port in (80, 90)]
+        losses = [any(onward.lost for _, onward in each[0]) for each in found if each is not None]
+        if "physdev" in row and source is not Source.EXTERNAL:
+            assert found == [None, None]  # whether they pass a port of a bridge is not known
+        else:
+            assert losses == ([True, False] if lost is None else [source is lost] * 2)
