@@ -42,6 +42,7 @@ from analyzer.parsers.nft.definitions_json import (
 )
 from analyzer.parsers.nft.extension import NotUnderstood
 from analyzer.parsers.nft.json_values import mapping, optional_string, string, strings
+from analyzer.parsers.nft.updated import as_dynamic, updated_in_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -128,6 +129,8 @@ class _RulesetReader:
                 held["complete"] = False
         for (family, table, name), body in self._changed.items():
             self._tables[family, table]["sets"][name] = _unread(name, body)
+        for place, updated in self._updated().items():
+            self._tables[place]["sets"] = as_dynamic(self._tables[place]["sets"], updated)
         tables = {key: Table(**held) for key, held in self._tables.items()}
         return NftRuleset(
             tables=tables,
@@ -136,6 +139,15 @@ class _RulesetReader:
             version=self._version,
             diagnostics=tuple(self._diagnostics),
         )
+
+    def _updated(self) -> Mapping[tuple[str, str], list[str]]:
+        """Return the names of the sets that rules update, by table."""
+        found: dict[tuple[str, str], list[str]] = {}
+        for (family, table, _), rules in self._rules.items():
+            for _, body in rules:
+                for name in updated_in_json(body.get("expr")):
+                    found.setdefault((family, table), []).append(name)
+        return found
 
     def _object(self, given: object, number: int) -> None:
         held = mapping(given)

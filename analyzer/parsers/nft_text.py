@@ -36,6 +36,7 @@ from analyzer.parsers.nft import definitions, statements
 from analyzer.parsers.nft.extension import NotUnderstood
 from analyzer.parsers.nft.splitting import BracedBlock, RawTable, split
 from analyzer.parsers.nft.splitting import statements as split_statements
+from analyzer.parsers.nft.updated import as_dynamic, updated_in_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -118,11 +119,13 @@ class _TableReader:
         sets: dict[str, Set] = {}
         objects: dict[tuple[str, str], NamedObject] = {}
         flowtables: dict[str, Flowtable] = {}
+        updated: list[str] = []
         for block in self._raw.blocks:
             name = block.name
             match block.kind:
                 case "chain" if name not in chains:
                     chains[name] = self._chain(block)
+                    updated += updated_in_text(block.body)
                 case "set" | "map" | "meter":
                     if name in sets:
                         text = f"{block.kind} {name} of table {self._place} may contain anything"
@@ -147,7 +150,7 @@ class _TableReader:
             family=self._family,
             name=self._raw.name,
             chains=chains,
-            sets=sets,
+            sets=as_dynamic(sets, updated),
             objects=objects,
             flowtables=flowtables,
             flags=tuple(f.strip() for f in attributes.get("flags", "").split(",") if f.strip()),

@@ -379,11 +379,8 @@ class _Maker:
                 key.parts[0] for key in self._keys.get(_SERVICES, ()) if isinstance(key, Concat)
             }
             elements = (each for each in elements if each.key in wanted)
-        flags = held.flags
-        if name.startswith(names.AFFINITY_PREFIX) and "dynamic" not in flags:
-            flags = ("dynamic", *flags)  # JSON of nft up to 1.0.6 does not show it
         kept = tuple(replace(each, comment=None, counter=None) for each in elements)
-        self._sets[name] = replace(held, elements=kept, flags=flags, comment=None)
+        self._sets[name] = replace(held, elements=kept, comment=None)
 
 
 def with_table(ruleset: NftRuleset, own: Iterable[Table]) -> NftRuleset:

@@ -125,8 +125,7 @@ def _loadable(table: Table, file: str) -> Table:
             raise LabError(f"{file}: {where} does not give the priority of chain {chain.name}")
         for rule in chain.rules:
             _check_understood(rule, f"{rule.location}")
-    updated = {s.set for c in chains.values() for r in c.rules for s in _updates(r)}
-    sets = {name: _set(held, updated) for name, held in table.sets.items()}
+    sets = {name: _set(held) for name, held in table.sets.items()}
     for held in sets.values():
         _check_understood(held, f"{file}: set {held.name} of {where}")
     for each in table.objects.values():
@@ -159,16 +158,9 @@ def _rule(rule: Rule) -> Rule:
     return replace(rule, statements=kept, comment=None)
 
 
-def _updates(rule: Rule) -> Iterator[st.SetUpdate]:
-    return (each for each in rule.statements if isinstance(each, st.SetUpdate))
-
-
-def _set(held: Set, updated: set[str]) -> Set:
-    flags = held.flags
-    if held.name in updated and "dynamic" not in flags:
-        flags = ("dynamic", *flags)  # JSON of nft up to 1.0.6 does not tell it
+def _set(held: Set) -> Set:
     elements = tuple(replace(each, comment=None) for each in held.elements)
-    return replace(held, flags=flags, elements=elements, comment=None)
+    return replace(held, elements=elements, comment=None)
 
 
 def _check_understood(given: Rule | Set, where: str) -> None:

@@ -131,7 +131,7 @@ class Nftables(Backend):
         of_clients = [
             ClientSet(*place, name, each.key, is_map=each.value is not None)
             for place in ruleset.tables
-            # As they are loaded: JSON of nft up to 1.0.6 does not say which are dynamic.
+            # As they are loaded.
             for name, each in held.tables[place].sets.items()
             if "dynamic" in each.flags
         ]

@@ -83,8 +83,8 @@ class Set:
         key: its type, one name for each part of a concatenation: ``ipv4_addr``.
         value: the type of a map's values; ``("verdict",)`` of a verdict map; None for a set.
         typeof: the expressions by which the types were given, if they were; JSON omits them.
-        flags: some of ``constant``, ``dynamic``, ``interval``, ``timeout``; JSON of nft up to
-            1.0.6 omits ``dynamic``.
+        flags: some of ``constant``, ``dynamic``, ``interval``, ``timeout``; ``dynamic`` of all sets
+            that rules update, and of others for which nft says it.
         timeout: seconds that an element stays, rounded down.
         gc_interval: seconds, rounded down.
         statements: what each element keeps: a counter, a limit.

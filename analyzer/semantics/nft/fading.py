@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from analyzer.model.nft.expressions import Element
-from analyzer.model.nft.ruleset import Set, Table
-from analyzer.model.nft.statements import SetUpdate
+from analyzer.model.nft.ruleset import Set
 from analyzer.model.nft.written import WrittenElements
 from analyzer.model.region import Intervals, joined, one_each
 from analyzer.semantics.nft.covering import interval_of
@@ -21,20 +20,6 @@ MOST_FADING: Final = 300
 def changes(held: Set) -> bool:
     """Return whether a set may have other elements than the dump shows."""
     return bool({"dynamic", "timeout"} & set(held.flags)) or held.timeout is not None
-
-
-def is_filled_by_rules(held: Set, table: Table) -> bool:
-    """Return whether rules may add elements to a set, or delete them.
-
-    JSON of nft up to 1.0.6 does not say ``dynamic``.
-    """
-    return "dynamic" in held.flags or any(
-        isinstance(each, SetUpdate) and each.set == held.name
-        for chain in table.chains.values()
-        for rule in chain.rules
-        if held.name in rule.raw
-        for each in rule.statements
-    )
 
 
 def lasting(held: Set) -> Sequence[Element]:

@@ -40,7 +40,6 @@ from analyzer.semantics.nft.covering import (
 from analyzer.semantics.nft.fading import (
     MOST_FADING,
     changes,
-    is_filled_by_rules,
     lasting,
     networks_of,
 )
@@ -299,7 +298,7 @@ class Lookups:
             client = held.name in situation.lists
             return Found(key.applies, here if client else (), is_sure=client)
         is_of_clients = held.name.startswith(situation.affinity_lists)
-        if not is_of_clients and not is_filled_by_rules(held, self._table):
+        if not is_of_clients and "dynamic" not in held.flags:
             return self._find_fading(key, held)
         if held.value is not None:
             shown = lookup(key, self._index(SetRef(held.name), held.elements)).hits
