@@ -71,7 +71,7 @@ def _of_nft(ruleset: NftRuleset, family: str) -> Iterator[NftRule]:
             continue
         for chain in table.chains.values():
             rules = chain.rules
-            if not isinstance(rules, Lazy) or _NFT_SAYING.search(repr(rules.source)):
+            if not isinstance(rules, Lazy) or _NFT_SAYING.search(rules.said):
                 yield from rules
 
 

@@ -29,6 +29,8 @@ def saying(ruleset: NftRuleset, *words: str) -> Iterator[Chain]:
         # Of ten thousand chains nearly all say none of them, and often all do.
         whole = "\n".join([text for text in texts if text is not None])
         said = [word for word in words if word in whole]
+        if not said and None not in texts:
+            continue
         for chain, text in zip(chains, texts, strict=True):
             if text is None:
                 yield chain
@@ -41,10 +43,7 @@ def saying(ruleset: NftRuleset, *words: str) -> Iterator[Chain]:
 
 def text_of(chain: Chain) -> str | None:
     """Return all that the rules of a chain say; None: they are not as nft printed them."""
-    if not isinstance(chain.rules, Lazy):
-        return None
-    source = chain.rules.source
-    return source[0] if isinstance(source, tuple) else repr(source)
+    return chain.rules.said if isinstance(chain.rules, Lazy) else None
 
 
 def bits_of_rule(rule: NftRule) -> int:

@@ -30,7 +30,7 @@ class Lazy(Base[T]):
             callers that need less than the values.
     """
 
-    __slots__ = ("_count", "_made", "_make", "source")
+    __slots__ = ("_count", "_made", "_make", "_said", "source")
 
     def __init__(
         self,
@@ -42,6 +42,17 @@ class Lazy(Base[T]):
         self._make = make
         self._made: tuple[T, ...] | None = None
         self._count = count
+        self._said: str | None = None
+
+    @property
+    def said(self) -> str:
+        """What `source` says, as text to search in."""
+        if isinstance(self.source, tuple):
+            return str(self.source[0])
+        # That of JSON takes a while: once for all searches.
+        if self._said is None:
+            self._said = repr(self.source)
+        return self._said
 
     def _all(self) -> tuple[T, ...]:
         if self._made is None:
