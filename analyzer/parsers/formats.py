@@ -39,6 +39,10 @@ class Format:
     parse: Callable[[str, str, str | None, Advance | None, Skim | None], Ruleset | NftRuleset]
 
 
+#: Characters that are looked at to tell how a text begins.
+_HEAD: Final = 4096
+
+
 def _later(module: str, begins: str = "") -> Format:
     """Return a format whose module is loaded on first use, since most dumps do not need it.
 
@@ -50,7 +54,8 @@ def _later(module: str, begins: str = "") -> Format:
         return sys.modules[module]
 
     def sniff(text: str) -> bool:
-        found: bool = text.lstrip().startswith(begins) and loaded().sniff(text)
+        head = text[:_HEAD].lstrip()  # all of a large text would be copied
+        found: bool = (not head or head.startswith(begins)) and loaded().sniff(text)
         return found
 
     def parse(text: str, file: str, *given: Any) -> Ruleset | NftRuleset:
@@ -60,9 +65,10 @@ def _later(module: str, begins: str = "") -> Format:
     return Format(sniff, parse)
 
 
+#: In the order in which they are tried; that of JSON is told by how it begins.
 FORMATS: Final[Mapping[str, Format]] = {
-    "iptables-save": Format(iptables_save.sniff, iptables_save.parse),
     "nft-json": _later("analyzer.parsers.nft_json", "{"),
+    "iptables-save": Format(iptables_save.sniff, iptables_save.parse),
     "nft": _later("analyzer.parsers.nft_text"),
     "iptables-list": _later("analyzer.parsers.listing"),
 }
@@ -135,7 +141,7 @@ def _text(file: BinaryIO, most: int) -> str:
 
 
 def _recognised_but_refused(text: str) -> str:
-    head = text.lstrip()[:4096]
+    head = text.lstrip()[:_HEAD]
     if "iptables-legacy tables present" in head:
         return "no iptables-nft rules; run `iptables-legacy-save` on the node instead"
     return (
