@@ -17,8 +17,8 @@ from analyzer.model.diagnostics import Location
 from analyzer.model.nft import expressions as e
 from analyzer.model.nft import statements as s
 from analyzer.model.nft.ruleset import Chain, Flowtable, NamedObject, NftRuleset, Rule, Set, Table
-from analyzer.model.value import replace
 from analyzer.parsers.nft import exthdr, meta, payload
+from tests.support.nft.updates import dynamic
 
 HERE: Final = Location("made", 1)
 bits32 = st.integers(0, 0xFFFFFFFF)
@@ -373,19 +373,11 @@ def tables(draw: st.DrawFn, family: str, name: str) -> Table:
 
     held = named(named_objects).values()
     of_chains = named(chains)
-    rules = [rule for chain in of_chains.values() for rule in chain.rules]
-    updated = {each.set for r in rules for each in r.statements if isinstance(each, s.SetUpdate)}
-    of_sets = {
-        each: held
-        if each not in updated or "dynamic" in held.flags
-        else replace(held, flags=("dynamic", *held.flags))
-        for each, held in named(sets).items()
-    }
     return Table(
         family=family,
         name=name,
         chains=of_chains,
-        sets=of_sets,
+        sets=dynamic(named(sets), of_chains),
         objects={(each.kind, each.name): each for each in held},
         flowtables={
             each: Flowtable(name=each, hook="ingress", priority=draw(priorities))
