@@ -28,8 +28,13 @@ def updated_in_text(rules: str) -> list[str]:
 
 
 def updated_in_json(statements: object) -> Iterator[str]:
-    """Yield the names of the sets that the statements of a rule update, as in JSON."""
+    """Yield the names of the sets that the statements of a rule update, as in JSON.
+
+    Source: nftables 1.0.6, src/json.c, ``stmt_print_json``: those of maps are printed as text.
+    """
     for each in statements if isinstance(statements, list) else ():
+        if isinstance(each, str):
+            yield from updated_in_text(each)
         for key in _KEYS:
             body = each.get(key) if isinstance(each, Mapping) else None
             name = body.get(key) if isinstance(body, Mapping) else None
